@@ -1,24 +1,24 @@
-//! The two ambient inputs, time and chance. Everything else in the house is given what it needs.
+//! The two ambient inputs, time and randomness. All other code receives its inputs as arguments.
 //!
-//! [`Dice`] is a tree of seeds: a branch is named, so one more branch changes no other branch's numbers.
+//! [`Dice`] is a tree of seeds: branches are named, so a new branch does not change the numbers of any other.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::model::time::{Span, Time};
 
-/// Where production and rehearsal differ about what time it is.
+/// The current time, real in production and simulated in rehearsal.
 pub trait Clock {
     fn now(&self) -> Time;
 }
 
-/// A clock that can be waited on: a timer in production, a step of made-up time in rehearsal.
+/// A clock with timers: real ones in production, steps of simulated time in rehearsal.
 pub trait Sleep: Clock {
-    /// Ready at that time or a little later; at once where it is past.
+    /// Completes at that time or a little later; at once if it is past.
     fn sleep_until(&self, at: Time) -> impl Future<Output = ()> + Send;
 }
 
-/// The machine's own clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -37,26 +37,26 @@ impl Sleep for SystemClock {
     }
 }
 
-/// The time that passed by a clock that may be set. It never goes back: a limiter would keep every call until the time that
-/// it knew comes again.
+/// Time elapsed by a clock that may be set. It never goes back: a limiter would keep every call until the time that it
+/// knew comes again.
 #[derive(Debug, Clone)]
-pub struct Elapsed(Arc<Mutex<(Time, Duration)>>);
+pub struct MonotonicSpan(Arc<Mutex<(Time, Duration)>>);
 
-/// Two that read the clock at once bring what they read in any order.
+/// Concurrent readers of the clock may report their times in any order.
 const AT_ONCE: Span = Span::seconds(1);
 
-impl Elapsed {
+impl MonotonicSpan {
     pub fn new(now: Time) -> Self {
         Self(Arc::new(Mutex::new((now, Duration::ZERO))))
     }
 
-    /// It is `now`.
+    /// Advances to `now`.
     pub fn advance(&self, now: Time) {
         let mut last = self.last();
         match u64::try_from(now.since(last.0).millis()) {
             Ok(passed) => *last = (now, last.1.saturating_add(Duration::from_millis(passed))),
             Err(_) if last.0.since(now) <= AT_ONCE => {}
-            // The clock was set back: time goes on from here.
+            // The clock was set back: continue from here.
             Err(_) => last.0 = now,
         }
     }
@@ -66,7 +66,7 @@ impl Elapsed {
     }
 }
 
-impl governor::clock::Clock for Elapsed {
+impl governor::clock::Clock for MonotonicSpan {
     type Instant = Duration;
 
     fn now(&self) -> Duration {
@@ -74,25 +74,26 @@ impl governor::clock::Clock for Elapsed {
     }
 }
 
-/// The machine's own clock, held by time that passes: set back, it goes on from where it was, since what is remembered and
-/// what is due would lie in the future otherwise. With each mark it comes back a little, until the machine's has caught up.
+/// The system clock, corrected by elapsed time: if the clock is set back, this one continues from where it was, because
+/// stored and due times would lie in the future otherwise. Each mark lets it fall back a little, until the system clock
+/// has caught up.
 #[derive(Debug, Clone, Default)]
 pub struct SteadyClock {
-    since: Arc<Mutex<Option<Mark>>>,
+    since: Arc<Mutex<Option<MonotonicInstant>>>,
 }
 
-/// A moment, by the clock and by what nobody can set.
+/// A moment, by the clock and by a monotonic timer.
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct MonotonicInstant {
     at: Time,
     passes: Instant,
 }
 
-/// A clock that is ahead of the machine's comes back by this part of the time that passes.
-// A tenth: an hour in a working day; and what was marked last is taken back by no more than a tenth of its age.
+/// A clock ahead of the system clock falls back by this fraction of the elapsed time.
+// A tenth: an hour in a working day; the last marked time is taken back by at most a tenth of its age.
 const COMES_BACK: i64 = 10;
 
-impl Mark {
+impl MonotonicInstant {
     pub const fn at(&self) -> Time {
         self.at
     }
@@ -109,29 +110,29 @@ impl Mark {
 }
 
 impl SteadyClock {
-    fn since(&self) -> MutexGuard<'_, Option<Mark>> {
+    fn since(&self) -> MutexGuard<'_, Option<MonotonicInstant>> {
         self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This moment: what is to hold by time is reckoned from it, and then [`SteadyClock::keep_up`] holds this clock to it.
-    pub fn mark(&self) -> Mark {
+    /// The current moment, for measuring; [`SteadyClock::keep_up`] then binds this clock to it.
+    pub fn mark(&self) -> MonotonicInstant {
         let now = SystemClock.now();
         let least = self.since().map(|mark| {
             let passed = mark.passed().millis();
             mark.at.plus(Span::from_millis(passed - passed / COMES_BACK))
         });
-        Mark::now(least.map_or(now, |least| least.max(now)))
+        MonotonicInstant::now(least.map_or(now, |least| least.max(now)))
     }
 
-    /// No time is told that is earlier than this moment and what passed since.
-    pub fn keep_up(&self, since: Mark) {
+    /// From now on the clock never shows less than this moment plus the time elapsed since.
+    pub fn keep_up(&self, since: MonotonicInstant) {
         *self.since() = Some(since);
     }
 
-    /// It is that late at least, by what others remember.
+    /// It is at least this late, according to stored times.
     pub fn reach(&self, at: Time) {
         if at > self.now() {
-            self.keep_up(Mark::now(at));
+            self.keep_up(MonotonicInstant::now(at));
         }
     }
 }
@@ -151,16 +152,16 @@ impl Sleep for SteadyClock {
     }
 }
 
-/// Time that passes so many times as fast as the machine's, for demos and proofs. Nobody can set it.
+/// Time that passes this many times as fast as the system clock, for demos and tests. It cannot be set.
 #[derive(Debug, Clone, Copy)]
 pub struct FastClock {
-    began: Mark,
+    began: MonotonicInstant,
     times: u32,
 }
 
 impl FastClock {
     pub fn new(times: u32) -> Self {
-        Self { began: Mark::now(SystemClock.now()), times: times.max(1) }
+        Self { began: MonotonicInstant::now(SystemClock.now()), times: times.max(1) }
     }
 
     pub fn times(self) -> u32 {
@@ -178,7 +179,7 @@ impl Sleep for FastClock {
     async fn sleep_until(&self, at: Time) {
         let now = self.now();
         if at > now {
-            // Timers have a grain of a millisecond, and one that is early is asked again at once.
+            // Timers have millisecond resolution, and an early one is polled again at once.
             let wait = at.since(now).millis().unsigned_abs() / u64::from(self.times) + 1;
             tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
         }
@@ -197,7 +198,7 @@ impl Dice {
         Self { seed, state: mix(seed ^ 0x9e37_79b9_7f4a_7c15) }
     }
 
-    /// A child whose numbers depend on this seed and `name` only, not on what was rolled before.
+    /// A child whose numbers depend only on this seed and `name`, not on earlier draws.
     pub fn branch(&self, name: &str) -> Dice {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -205,7 +206,7 @@ impl Dice {
         Dice::from_seed(mix(self.seed ^ hash.rotate_left(17)))
     }
 
-    /// A child by number: for the n-th instance, operation, run.
+    /// A child by number: for the n-th instance, operation or run.
     pub fn branch_number(&self, n: u64) -> Dice {
         Dice::from_seed(mix(self.seed.wrapping_add(mix(n.wrapping_add(0x5851_f42d_4c95_7f2d)))))
     }
@@ -215,12 +216,12 @@ impl Dice {
         mix(self.state)
     }
 
-    /// Evenly in `0..n`; 0 where `n` is 0.
+    /// Uniform in `0..n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         if n == 0 { 0 } else { self.next_u64() % n }
     }
 
-    /// Evenly in `[0, 1)`.
+    /// Uniform in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -235,7 +236,7 @@ impl Dice {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Log-normal with this median and σ of the logarithm.
+    /// Log-normal with this median and this σ of the logarithm.
     pub fn log_normal(&mut self, median: f64, sigma: f64) -> f64 {
         median * (sigma * self.normal()).exp()
     }
@@ -265,7 +266,7 @@ mod tests {
     fn a_clock_that_was_set_back_goes_on_from_where_it_was() {
         let clock = SteadyClock::default();
         let hour = Span::hours(1);
-        let ahead = Mark { at: clock.now().plus(hour), ..clock.mark() };
+        let ahead = MonotonicInstant { at: clock.now().plus(hour), ..clock.mark() };
         clock.keep_up(ahead);
         let (before, wall) = (clock.now(), SystemClock.now());
         assert!(
@@ -273,7 +274,7 @@ mod tests {
             "the wall's clock seems to be an hour behind"
         );
         assert!(clock.now() >= before);
-        // Kept by a clock that is ahead, it stays so.
+        // Bound by a clock that is ahead, it stays ahead.
         clock.keep_up(clock.mark());
         assert!(clock.now().since(SystemClock.now()) > Span::minutes(59));
     }
@@ -281,11 +282,12 @@ mod tests {
     #[test]
     fn it_comes_back_by_a_tenth_of_what_passes() {
         let clock = SteadyClock::default();
-        let long_ago =
-            Mark::now(clock.now()).passes.checked_sub(std::time::Duration::from_secs(60));
+        let long_ago = MonotonicInstant::now(clock.now())
+            .passes
+            .checked_sub(std::time::Duration::from_secs(60));
         let Some(passes) = long_ago else { return };
         // A minute ago it was an hour ahead.
-        clock.keep_up(Mark { at: SystemClock.now().plus(Span::minutes(59)), passes });
+        clock.keep_up(MonotonicInstant { at: SystemClock.now().plus(Span::minutes(59)), passes });
         let ahead = |clock: &SteadyClock| clock.now().since(SystemClock.now()).millis();
         assert!((ahead(&clock) - 3_600_000).abs() < 5_000, "{}", ahead(&clock));
         let mark = clock.mark();

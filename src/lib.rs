@@ -1,22 +1,24 @@
 //! Poolkeeper keeps pools of cloud VMs at the right size and on the right model.
 //!
-//! The tree reads as the loop: what we know ([`model`]), look ([`observe`]), decide ([`plan`]), judge ([`judge`]),
-//! do ([`act`]), remember ([`memory`]), and the turn that calls each once ([`reconcile`]). [`wake`] says whose turn is
-//! next, [`pace`] how fast the cloud is asked, [`telemetry`] what is told of it. What is outside of the process is in [`adapters`], put together by [`daemon`];
-//! programs enter through [`api`]. [`sim`] is the same loop in a made-up world, [`world`], and [`emulator`] puts the face of Azure on that world.
+//! The modules follow the reconcile loop: data types ([`model`]), read the cloud ([`observe`]), decide ([`plan`]),
+//! check the plan ([`judge`]), execute it ([`act`]), persist ([`memory`]), and the turn that calls each of them once
+//! ([`reconcile`]). [`wake`] schedules turns, [`pace`] limits the rate of calls to the cloud, [`telemetry`] defines
+//! logs, metrics and traces. [`adapters`] connect to everything outside the process, and [`daemon`] assembles them.
+//! Programs enter through [`api`]. [`sim`] runs the same loop in a simulated world ([`world`]), and [`emulator`] serves
+//! that world through the API of Azure.
 //!
-//! What is true everywhere, and what is absent on purpose:
+//! Rules that hold everywhere, and what is absent on purpose:
 //!
-//! - Data crosses each doorway once a turn and does not come back; arrows point inward; a port is declared by the room
-//!   that needs it.
-//! - [`plan`] is a function of one value. It has no clock, no dice, no log. It answers with actions and with the reason
-//!   for everything it did not do.
-//! - The judge shares nothing with the planner. A plan that breaks a law is not carried out.
-//! - An action is fully decided when it is planned, names machines by an identity that is never used again, and rests on
-//!   one read that is at most a minute old when it is sent.
-//! - The doubt is written before a call and the truth after it. A lost answer is settled by looking, never by asking
-//!   again.
-//! - There is no number that means "unknown", and no path by which a scale set itself is deleted.
+//! - Data crosses each module boundary once a turn, in one direction. Dependencies point inward. The module that needs
+//!   a port declares it.
+//! - [`plan`] is a function of one value. It has no clock, no random numbers and no log. It returns actions, and a
+//!   reason for everything it did not do.
+//! - The judge shares nothing with the planner. A plan that breaks an invariant is not executed.
+//! - An action is complete when it is planned. It identifies machines by a key that is never reused. It rests on one
+//!   read, which is at most a minute old when the action is sent.
+//! - The doubt is recorded before a call and the outcome after it. A lost answer is resolved by reading the cloud,
+//!   never by repeating the call.
+//! - No number means "unknown", and no code path deletes a scale set itself.
 
 pub mod act;
 pub mod adapters;

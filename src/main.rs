@@ -1,4 +1,4 @@
-//! Parse, run, exit code.
+//! Parses the arguments, runs the command, and returns its exit code.
 
 use std::process::ExitCode;
 

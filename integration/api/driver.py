@@ -82,6 +82,7 @@ def accepted(daemon):
         lines += page["items"]
         before = page["earlier"] if page["items"] else 0
     taken = {line["verb"] for line in lines if line["pool"] == WEB and line["came"] in TAKEN}
+    taken |= {"delete"} & {verb.removesuffix("-machine") for verb in taken}
     # The machine that the fuzzer names may be deleted, as it asked, before it asks for all else.
     of_machines = {path.rsplit("/", 1)[1] for path, methods in described.items() if "post" in methods and "{machine}" in path}
     for verb in sorted((verbs - taken) & of_machines):
@@ -112,7 +113,7 @@ def judge(daemon, token=None):
     """After all that was asked of it."""
     sound(daemon)
     text = ask(f"{daemon.url}/metrics", token=token, source="127.0.2.2").body.decode()
-    laws = metric(text, "poolkeeper_law_violations_total")
+    laws = metric(text, "poolkeeper_invariant_violations_total")
     if not laws or any(laws):
         raise Failed(f"{daemon.name} counts laws broken: {laws}")
     turns = [line for line in text.splitlines() if line.startswith("poolkeeper_turns_total")]
@@ -188,7 +189,7 @@ def tokens(house):
     """A file with a token for each role; the tokens themselves are in no file."""
     house.tokens, lines = {}, []
     for role in ("viewer", "operator", "admin"):
-        command = [house.program, "token", role, role]
+        command = [house.program, "create-token", role, role]
         told = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         house.tokens[role], line = told.stdout.splitlines()
         lines.append(line)

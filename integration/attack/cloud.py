@@ -90,7 +90,7 @@ class Day(Ruled):
         one.ask(f"{path}/retry", "POST", {"why": "a look"})
         trouble = wait("day: the refusal is seen", lambda: one.pool(pool).json()["trouble"], 20)
         status = one.pool(pool).json()
-        must(status["again"] == status["trouble"]["retry"], f"day: {status['again']} or {trouble['retry']}?")
+        must(status["nextCheckAt"] == status["trouble"]["retry"], f"day: {status['nextCheckAt']} or {trouble['retry']}?")
         at = time.strptime(trouble["retry"][:19], "%Y-%m-%dT%H:%M:%S")
         ahead = time.mktime(at) - time.mktime(time.gmtime())
         must(ahead < 17 * 60, f"day: it looks again in {ahead:.0f} s")

@@ -33,7 +33,7 @@ class Attacked(House):
     def make_token(self, role):
         """A token, and its line for a tokens file."""
         made = subprocess.run(
-            [self.program, "token", role, role], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+            [self.program, "create-token", role, role], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
         )
         token, line = made.stdout.splitlines()
         self.secrets[f"token-{len(self.secrets)}"] = token

@@ -95,7 +95,7 @@ class Target(Instance):
 
     def readiness(self, source="127.0.0.1", timeout=10.0):
         answer = self.ask("/ready", source=source, timeout=timeout)
-        return answer.status == 200, answer.json().get("say", "")
+        return answer.status == 200, answer.json().get("message", "")
 
     def is_ready(self):
         self.must_run()

@@ -98,9 +98,9 @@ class Sick(Instance):
             return False, "it does not listen yet"
         try:
             with urllib.request.urlopen(url + "/ready", timeout=10) as answer:
-                return True, json.load(answer)["say"]
+                return True, json.load(answer)["message"]
         except urllib.error.HTTPError as error:
-            return False, json.load(error)["say"]
+            return False, json.load(error)["message"]
 
     def post(self, path, body):
         head = {"Content-Type": "application/json"}

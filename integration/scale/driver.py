@@ -144,7 +144,7 @@ class Size:
         """Everything that was asked is done, and nothing else was touched."""
         self.wrong += [f"the daemon says: {json.dumps(line)}" for line in self.daemon.errors()[:3]]
         metrics = self.daemon.metrics()
-        for family in ("law_violations_total", "pool_frozen", "pool_gaps", "arm_throttled_total"):
+        for family in ("invariant_violations_total", "pool_frozen", "pool_gaps", "arm_throttled_total"):
             bad = {k: v for k, v in metrics.get("poolkeeper_" + family, {}).items() if v}
             if bad:
                 self.wrong.append(f"{family}: {bad}")

@@ -1,98 +1,98 @@
-//! The next step of one entry, from its phase and what the last look showed. Pure, and total over phases and verbs.
+//! The next step of one entry, from its phase and the last look. Pure, and total over phases and verbs.
 
-use super::Drain;
+use super::DrainRequest;
 use crate::memory::births;
-use crate::model::action::{Action, READ_IS_FRESH, Target, Verb};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH, Target};
 use crate::model::ids::Revision;
-use crate::model::inventory::SetSeen;
-use crate::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
-use crate::model::machine::{Condition, Listed, Machine};
+use crate::model::inventory::SetPresence;
+use crate::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
+use crate::model::machine::{Condition, ListingTrust, Machine};
 use crate::model::time::{Skew, Span, Time};
 
-/// An accepted operation that says nothing for this long is settled by what is listed.
-// 2 h: creations that hang were seen to end after 40 to 90 minutes.
+/// An accepted operation that reports nothing for this long is settled by the listing.
+// 2 h: hung creations have been observed to end after 40 to 90 minutes.
 const LONGEST_OPERATION: Span = Span::hours(2);
 
 /// The code under which a delete that passed its deadline is reported.
 pub const DELETE_DEADLINE: &str = "DeleteDeadline";
 
-/// A listing may show the set as it was so long ago.
+/// A listing may be stale by this much.
 const LISTS_LAG: Span = Span::minutes(15);
 
-/// What the look of this turn says to the executor.
+/// What the executor knows from this turn's look.
 #[derive(Debug, Clone, Copy)]
-pub struct Sight<'a> {
-    pub set: &'a SetSeen,
+pub struct SetSight<'a> {
+    pub set: &'a SetPresence,
     /// Records with this look folded in, in listing order.
     pub machines: &'a [Machine],
-    /// All open entries: what others of ours explain of a number. Needed to settle, not to send.
+    /// All open entries, because our other entries may explain part of a number. Needed to settle, not to send.
     pub open: &'a [Entry],
     /// How long an accepted delete may take.
     pub delete_deadline: Span,
-    /// The cloud's clock, beside ours.
+    /// How far the cloud's clock is ahead of ours.
     pub clock_ahead: Option<Skew>,
 }
 
-/// What is known of an operation beside the journal. Forgetting it costs one poll.
+/// What is known of an operation outside the journal. Losing it costs one poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pace {
-    /// Not polled before this time.
+pub struct PollState {
+    /// Earliest time of the next poll.
     pub not_before: Option<Time>,
-    /// When its address turned out to be unknown.
+    /// When the cloud no longer knew its address.
     pub lost_at: Option<Time>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// Ended: nothing is left to do.
+pub enum AdvanceStep {
+    /// The entry has ended: nothing is left to do.
     Rest,
     Send,
-    Poll(Operation),
-    /// Ask the cluster how far the drain is, or to lift what we put there.
+    Poll(OperationUrl),
+    /// Query the progress of the drain, or remove our marks from the nodes.
     AskCluster,
-    /// A call was cut off in the middle: write down that its answer is lost.
+    /// A call was interrupted: record that its answer is lost.
     Doubt,
-    /// The look shows the truth.
-    Settle(Outcome),
-    /// Never sent, and no more to be sent.
+    /// The look shows the outcome.
+    Settle(EntryOutcome),
+    /// Never sent, and too late to send.
     Withdraw,
     /// Wait for a later look, or for this time.
     Wait(Option<Time>),
 }
 
-/// The next step. An entry that is `Asking` is taken for cut off: whoever is in the middle of a call does not ask.
-pub fn advance(entry: &Entry, sight: &Sight<'_>, pace: Pace, now: Time) -> Step {
-    let drains = entry.verb() == Verb::Drain;
+/// The next step. An `Asking` entry counts as interrupted: while a call runs, nothing calls this function.
+pub fn advance(entry: &Entry, sight: &SetSight<'_>, pace: PollState, now: Time) -> AdvanceStep {
+    let drains = entry.verb() == ActionKind::Drain;
     match &entry.phase {
-        Phase::Ended { .. } => Step::Rest,
-        Phase::Intended if may_leave(entry, sight, now) => Step::Send,
-        Phase::Intended => Step::Withdraw,
+        Phase::Ended { .. } => AdvanceStep::Rest,
+        Phase::Intended if may_leave(entry, sight, now) => AdvanceStep::Send,
+        Phase::Intended => AdvanceStep::Withdraw,
         Phase::Asking { .. } | Phase::Accepted { .. } | Phase::Doubtful { .. } if drains => {
             if entry.action.targets().iter().any(|target| sight.find(target).is_some()) {
-                Step::AskCluster
+                AdvanceStep::AskCluster
             } else {
-                // Its record is closed: nothing is left that could be drained.
-                Step::Settle(Outcome::Done)
+                // Its record is closed: there is nothing left to drain.
+                AdvanceStep::Settle(EntryOutcome::Done)
             }
         }
         Phase::Asking { .. } | Phase::Doubtful { .. } | Phase::Accepted { operation: None, .. }
-            if entry.verb() == Verb::Restore =>
+            if entry.verb() == ActionKind::Restore =>
         {
-            Step::AskCluster
+            AdvanceStep::AskCluster
         }
-        Phase::Asking { .. } => Step::Doubt,
+        Phase::Asking { .. } => AdvanceStep::Doubt,
         Phase::Doubtful { .. } if entry.is_settled_by(sight.set) && !sight.misses(entry) => {
-            Step::Settle(sight.truth(entry))
+            AdvanceStep::Settle(sight.truth(entry))
         }
-        Phase::Doubtful { .. } => Step::Wait(None),
+        Phase::Doubtful { .. } => AdvanceStep::Wait(None),
         Phase::Accepted { at, operation } => {
             accepted(entry, *at, operation.as_ref(), sight, pace, now)
         }
     }
 }
 
-/// An intent leaves in the turn that wrote it, while its read is fresh, or never.
-fn may_leave(entry: &Entry, sight: &Sight<'_>, now: Time) -> bool {
+/// An intent is sent in the turn that wrote it, while its read is fresh, or never.
+fn may_leave(entry: &Entry, sight: &SetSight<'_>, now: Time) -> bool {
     entry.read_at == sight.set.read_at
         && now.since(entry.read_at) <= READ_IS_FRESH
         && now <= entry.action.before()
@@ -101,61 +101,61 @@ fn may_leave(entry: &Entry, sight: &Sight<'_>, now: Time) -> bool {
 fn accepted(
     entry: &Entry,
     at: Time,
-    operation: Option<&Operation>,
-    sight: &Sight<'_>,
-    pace: Pace,
+    operation: Option<&OperationUrl>,
+    sight: &SetSight<'_>,
+    pace: PollState,
     now: Time,
-) -> Step {
+) -> AdvanceStep {
     let seen = sight.tells_about(at);
     if seen && sight.shows_done(entry) {
-        return Step::Settle(Outcome::Done);
+        return AdvanceStep::Settle(EntryOutcome::Done);
     }
     if let Action::Delete { targets, .. } = &entry.action {
         if seen && now.since(at) >= sight.delete_deadline {
             let late =
                 Refused { code: Some(DELETE_DEADLINE.into()), ..Refused::plain(Refusal::Conflict) };
-            return Step::Settle(sight.what_left(targets, &late, false));
+            return AdvanceStep::Settle(sight.what_left(targets, &late, false));
         }
-        // The listing shows that it goes on: no call is needed to know it, for it ends with the last of them.
-        let stays = |target| matches!(sight.shown(target), Shown::There(_));
-        let leaves = |target| matches!(sight.shown(target), Shown::Leaving);
+        // The listing shows that the delete continues, so a poll adds nothing: it ends with the last of its machines.
+        let stays = |target| matches!(sight.shown(target), ListingState::There(_));
+        let leaves = |target| matches!(sight.shown(target), ListingState::Leaving);
         if seen && targets.iter().any(leaves) && !targets.iter().any(stays) {
-            return Step::Wait(Some(at.plus(sight.delete_deadline)));
+            return AdvanceStep::Wait(Some(at.plus(sight.delete_deadline)));
         }
     } else if seen && now.since(at) >= LONGEST_OPERATION {
-        return Step::Settle(sight.truth(entry));
+        return AdvanceStep::Settle(sight.truth(entry));
     }
     match (operation, pace.lost_at) {
         (Some(_), Some(lost)) if sight.tells_about(lost) && !sight.misses(entry) => {
-            Step::Settle(sight.truth(entry))
+            AdvanceStep::Settle(sight.truth(entry))
         }
-        (None, _) | (_, Some(_)) => Step::Wait(None),
+        (None, _) | (_, Some(_)) => AdvanceStep::Wait(None),
         (Some(operation), None) => match pace.not_before.filter(|at| *at > now) {
-            Some(later) => Step::Wait(Some(later)),
-            None => Step::Poll(operation.clone()),
+            Some(later) => AdvanceStep::Wait(Some(later)),
+            None => AdvanceStep::Poll(operation.clone()),
         },
     }
 }
 
 /// What a complete listing shows of a target.
 #[derive(Debug, Clone, Copy)]
-enum Shown<'a> {
-    /// For sure.
+enum ListingState<'a> {
+    /// Certainly deleted.
     Gone,
-    /// The listing lacks it, and so did too few before it to be sure.
+    /// Not in this listing, but missing from too few listings to be certain.
     Missing,
-    /// On its way out.
+    /// Being deleted.
     Leaving,
     There(&'a Machine),
 }
 
-impl<'a> Sight<'a> {
-    /// A complete listing that was begun after this time.
+impl<'a> SetSight<'a> {
+    /// True if the listing is complete and began after this time.
     fn tells_about(&self, at: Time) -> bool {
         self.set.complete && self.set.read_at > at
     }
 
-    /// The record of a target, whether or not it was listed.
+    /// The record of a target, listed or not.
     pub fn find(&self, target: &Target) -> Option<&'a Machine> {
         let from =
             self.machines.partition_point(|m| (m.created, &m.vm) < (target.created, &target.vm));
@@ -163,38 +163,41 @@ impl<'a> Sight<'a> {
         self.machines.iter().skip(from).take_while(born_then).find(|m| target.is(m))
     }
 
-    /// Shown as deleting before, lacking twice, and too old for the list to be a picture from before its birth.
+    /// An earlier listing showed it as deleting, at least two have lacked it since, and it is too old for a stale
+    /// listing from before its creation.
     fn was_seen_going(&self, machine: &Machine) -> bool {
         let old = self.set.read_at.since(machine.first_seen) >= LISTS_LAG;
         machine.condition == Condition::Deleting && machine.missed > 1 && old
     }
 
-    /// Some target of a delete is missing, and whether it is gone is not sure yet.
+    /// Some target of a delete is missing, but not certainly gone yet.
     fn misses(&self, entry: &Entry) -> bool {
         let mut targets = entry.action.targets().iter();
-        let missing = |target: &Target| matches!(self.shown(target), Shown::Missing);
-        entry.verb() == Verb::Delete && targets.any(missing)
+        let missing = |target: &Target| matches!(self.shown(target), ListingState::Missing);
+        entry.verb() == ActionKind::Delete && targets.any(missing)
     }
 
-    fn shown(&self, target: &Target) -> Shown<'a> {
+    fn shown(&self, target: &Target) -> ListingState<'a> {
         match self.find(target) {
-            None => Shown::Gone,
-            Some(machine) if machine.missed > 0 && self.was_seen_going(machine) => Shown::Gone,
-            Some(machine) if machine.missed > 0 => Shown::Missing,
-            Some(machine) if machine.condition == Condition::Deleting => Shown::Leaving,
-            Some(machine) => Shown::There(machine),
+            None => ListingState::Gone,
+            Some(machine) if machine.missed > 0 && self.was_seen_going(machine) => {
+                ListingState::Gone
+            }
+            Some(machine) if machine.missed > 0 => ListingState::Missing,
+            Some(machine) if machine.condition == Condition::Deleting => ListingState::Leaving,
+            Some(machine) => ListingState::There(machine),
         }
     }
 
-    /// All that was asked for is to be seen, so that no operation need be asked.
+    /// The look shows everything the entry wanted, so its operation needs no poll.
     fn shows_done(&self, entry: &Entry) -> bool {
         match &entry.action {
             Action::Delete { targets, .. } => {
-                let listed = Listed::of(self.machines);
+                let listed = ListingTrust::of(self.machines);
                 let took = |target: &Target| {
                     self.find(target).is_some_and(|m| entry.has_taken(m, self.set, listed))
                 };
-                targets.iter().all(|t| matches!(self.shown(t), Shown::Gone) || took(t))
+                targets.iter().all(|t| matches!(self.shown(t), ListingState::Gone) || took(t))
             }
             Action::Raise { to, .. } => {
                 let born = births(self.open, self.machines, self.clock_ahead);
@@ -208,22 +211,24 @@ impl<'a> Sight<'a> {
             }
             Action::TagOwner { write, .. } => write.is_done(self.set.owner()),
             Action::Reimage { targets, to, .. } => targets.iter().all(|target| {
-                matches!(self.shown(target), Shown::There(m)
+                matches!(self.shown(target), ListingState::There(m)
                     if m.condition == Condition::Ready && is_updated(m, to, entry.written))
             }),
             Action::Restore { targets, .. } => targets.iter().all(|target| {
-                matches!(self.shown(target), Shown::There(m) if m.condition == Condition::Ready)
+                matches!(self.shown(target), ListingState::There(m) if m.condition == Condition::Ready)
             }),
             Action::Drain { .. } => false,
         }
     }
 
-    /// What became of a call whose answer is lost, by a complete listing begun later. What left no trace is `Preempted`:
-    /// something newer stands in its place. That asks for a new plan, without blaming the cloud for a refusal it never
-    /// gave, and keeps a raise that may land late in the count for a while.
-    fn truth(&self, entry: &Entry) -> Outcome {
+    /// The outcome of a call whose answer is lost, from a complete listing that began later. A call that left no trace
+    /// is `Preempted`, as if something newer had replaced it. This leads to a new plan, does not blame the cloud for a
+    /// refusal that it never gave, and keeps counting a raise that may land late for a while.
+    fn truth(&self, entry: &Entry) -> EntryOutcome {
         let none = Refused::no_trace();
-        let whole = |done: bool| if done { Outcome::Done } else { Outcome::Refused(none.clone()) };
+        let whole = |done: bool| {
+            if done { EntryOutcome::Done } else { EntryOutcome::Refused(none.clone()) }
+        };
         match &entry.action {
             Action::Raise { to, .. } => whole(self.has_landed(entry, *to)),
             Action::UpdateModel { fields, expect, .. } => whole(match &self.set.model {
@@ -233,22 +238,22 @@ impl<'a> Sight<'a> {
             Action::TagOwner { write, .. } => whole(write.is_done(self.set.owner())),
             Action::Delete { targets, .. } => self.what_left(targets, &none, true),
             Action::Reimage { targets, to, .. } => self.of_each(targets, |shown| match shown {
-                Shown::There(m) if !is_updated(m, to, entry.written) => Some(none.clone()),
+                ListingState::There(m) if !is_updated(m, to, entry.written) => Some(none.clone()),
                 _ => None,
             }),
             Action::Restore { targets, .. } => self.of_each(targets, |shown| match shown {
-                Shown::There(m) if m.condition == Condition::Stopped => Some(none.clone()),
+                ListingState::There(m) if m.condition == Condition::Stopped => Some(none.clone()),
                 _ => None,
             }),
-            Action::Drain { .. } => Outcome::Withdrawn,
+            Action::Drain { .. } => EntryOutcome::Withdrawn,
         }
     }
 
-    /// A capacity that reached `to`, or would have without deletes of ours that may have lowered it since.
+    /// The capacity reached `to`, or would have without our own deletes, which may have lowered it since.
     fn has_landed(&self, entry: &Entry, to: u32) -> bool {
         let lowers = |other: &&Entry| {
             let ended_before = other.outcome().is_some_and(|(ended, _)| ended < entry.read_at);
-            other.verb() == Verb::Delete && !ended_before && other.phase != Phase::Intended
+            other.verb() == ActionKind::Delete && !ended_before && other.phase != Phase::Intended
         };
         let deleted: usize =
             self.open.iter().filter(lowers).map(|other| other.action.targets().len()).sum();
@@ -256,31 +261,35 @@ impl<'a> Sight<'a> {
         self.set.capacity.saturating_add(deleted) >= to
     }
 
-    /// How a delete ended for each target: what is still there was refused so.
+    /// Outcome of a delete for each target: a machine that is still there gets `refused`.
     pub(super) fn what_left(
         &self,
         targets: &[Target],
         refused: &Refused,
         leaving_is_done: bool,
-    ) -> Outcome {
+    ) -> EntryOutcome {
         self.of_each(targets, |shown| match shown {
-            Shown::Gone | Shown::Missing => None,
-            Shown::Leaving if leaving_is_done => None,
+            ListingState::Gone | ListingState::Missing => None,
+            ListingState::Leaving if leaving_is_done => None,
             _ => Some(refused.clone()),
         })
     }
 
-    fn of_each(&self, targets: &[Target], of: impl Fn(Shown<'_>) -> Option<Refused>) -> Outcome {
+    fn of_each(
+        &self,
+        targets: &[Target],
+        of: impl Fn(ListingState<'_>) -> Option<Refused>,
+    ) -> EntryOutcome {
         let each: Vec<_> =
             targets.iter().map(|target| (target.key(), of(self.shown(target)))).collect();
         let refused = each.iter().filter(|(_, refused)| refused.is_some()).count();
         if refused == 0 {
-            Outcome::Done
+            EntryOutcome::Done
         } else if refused < each.len() {
-            Outcome::Mixed(each)
+            EntryOutcome::Mixed(each)
         } else {
             let first = each.into_iter().find_map(|(_, refused)| refused);
-            first.map_or(Outcome::Done, Outcome::Refused)
+            first.map_or(EntryOutcome::Done, EntryOutcome::Refused)
         }
     }
 }
@@ -289,44 +298,50 @@ fn is_updated(machine: &Machine, to: &Revision, asked: Time) -> bool {
     machine.revision.as_ref() == Some(to) || machine.imaged >= asked
 }
 
-/// What becomes of a restore once nothing of ours is left on its nodes.
-pub(super) fn restored(entry: &Entry, sight: &Sight<'_>) -> Step {
+/// Next step of a restore once its nodes carry none of our marks.
+pub(super) fn restored(entry: &Entry, sight: &SetSight<'_>) -> AdvanceStep {
     let stopped = |target: &Target| {
         sight.find(target).is_some_and(|machine| machine.condition == Condition::Stopped)
     };
     match &entry.phase {
-        _ if !entry.action.targets().iter().any(stopped) => Step::Settle(Outcome::Done),
-        Phase::Asking { .. } => Step::Doubt,
+        _ if !entry.action.targets().iter().any(stopped) => AdvanceStep::Settle(EntryOutcome::Done),
+        Phase::Asking { .. } => AdvanceStep::Doubt,
         Phase::Doubtful { at } | Phase::Accepted { at, .. } if sight.tells_about(*at) => {
-            Step::Settle(sight.truth(entry))
+            AdvanceStep::Settle(sight.truth(entry))
         }
-        _ => Step::Wait(None),
+        _ => AdvanceStep::Wait(None),
     }
 }
 
-/// What a drain's state makes of its entry.
+/// What a drain's state means for its entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DrainStep {
     Wait,
-    /// It goes on; the entry did not know yet.
+    /// The drain runs, but the entry does not say so yet.
     Accepted,
-    End(Outcome),
-    /// Lift what we put on the node, then end.
-    Release(Outcome),
+    End(EntryOutcome),
+    /// Remove our marks from the node, then end.
+    Release(EntryOutcome),
 }
 
-pub(super) fn drain_step(entry: &Entry, drain: &Drain) -> DrainStep {
+pub(super) fn drain_step(entry: &Entry, drain: &DrainRequest) -> DrainStep {
     match drain {
-        Drain::Running { .. } if matches!(entry.phase, Phase::Asking { .. }) => DrainStep::Accepted,
-        Drain::Running { .. } | Drain::Unseen => DrainStep::Wait,
-        Drain::Done => DrainStep::End(Outcome::Done),
-        Drain::Blocked { code, retry_at } => DrainStep::Release(Outcome::Refused(Refused {
-            code: Some(code.clone()),
-            retry_at: *retry_at,
-            ..Refused::plain(Refusal::Conflict)
-        })),
-        // Accepted once and not under way any more: somebody lifted it. Either way it is planned again.
-        Drain::NotBegun => DrainStep::End(Outcome::Refused(Refused::plain(Refusal::Preempted))),
+        DrainRequest::Running { .. } if matches!(entry.phase, Phase::Asking { .. }) => {
+            DrainStep::Accepted
+        }
+        DrainRequest::Running { .. } | DrainRequest::Unseen => DrainStep::Wait,
+        DrainRequest::Done => DrainStep::End(EntryOutcome::Done),
+        DrainRequest::Blocked { code, retry_at } => {
+            DrainStep::Release(EntryOutcome::Refused(Refused {
+                code: Some(code.clone()),
+                retry_at: *retry_at,
+                ..Refused::plain(Refusal::Conflict)
+            }))
+        }
+        // Never begun, or accepted and then lifted by another actor. Either way the planner plans it again.
+        DrainRequest::NotBegun => {
+            DrainStep::End(EntryOutcome::Refused(Refused::plain(Refusal::Preempted)))
+        }
     }
 }
 

@@ -1,45 +1,47 @@
-//! What an answer makes of an entry. Pure.
+//! Turns an answer into an event of its entry. Pure.
 
-use super::advance::{Pace, Sight};
-use super::{Answer, Poll};
+use super::advance::{PollState, SetSight};
+use super::{CallOutcome, Poll};
 use crate::model::action::{Action, Target};
 use crate::model::ids::InstanceId;
-use crate::model::journal::{Entry, Event, Outcome, REFUSED_WITH_OTHERS, Refusal, Refused};
+use crate::model::journal::{
+    Entry, EntryEvent, EntryOutcome, REFUSED_WITH_OTHERS, Refusal, Refused,
+};
 use crate::model::time::{Span, Time};
 
-/// Pace of polling where the other side names none.
-// 30 s: what the cloud's own clients do.
+/// Poll interval if the cloud names none.
+// 30 s: the default of Azure's own clients.
 const POLL_EVERY: Span = Span::seconds(30);
 
-/// The event that an answer is.
-pub fn heard(action: &Action, answer: Answer) -> Event {
+/// The event that an answer causes.
+pub fn heard(action: &Action, answer: CallOutcome) -> EntryEvent {
     match answer {
-        Answer::Accepted(operation) => Event::Accepted(operation),
-        Answer::Done => Event::Ended(Outcome::Done),
-        Answer::Refused(refused) if refused.refusal == Refusal::Unclear => Event::Lost,
-        Answer::Refused(refused) => Event::Ended(refusal(action, refused)),
-        Answer::RefusedFor(refused, machines) => {
-            Event::Ended(refusal_for(action, refused, &machines))
+        CallOutcome::Accepted(operation) => EntryEvent::Accepted(operation),
+        CallOutcome::Done => EntryEvent::Ended(EntryOutcome::Done),
+        CallOutcome::Refused(refused) if refused.refusal == Refusal::Unclear => EntryEvent::Lost,
+        CallOutcome::Refused(refused) => EntryEvent::Ended(refusal(action, refused)),
+        CallOutcome::RefusedFor(refused, machines) => {
+            EntryEvent::Ended(refusal_for(action, refused, &machines))
         }
-        Answer::Lost => Event::Lost,
-        Answer::NotSent => Event::Ended(Outcome::Withdrawn),
+        CallOutcome::Lost => EntryEvent::Lost,
+        CallOutcome::NotSent => EntryEvent::Ended(EntryOutcome::Withdrawn),
     }
 }
 
-/// A delete of what is gone is a success. A batch is refused whole for one stale id, so "gone" says nothing about the
-/// others: that batch is planned again from a new listing.
-fn refusal(action: &Action, refused: Refused) -> Outcome {
+/// Deleting a machine that is gone is a success. One stale id makes the cloud refuse a whole batch, so "gone" says
+/// nothing about the other machines: the planner plans that batch again from a new listing.
+fn refusal(action: &Action, refused: Refused) -> EntryOutcome {
     match action {
         Action::Delete { targets, .. } if refused.refusal == Refusal::Gone => match targets.len() {
-            0 | 1 => Outcome::Done,
-            _ => Outcome::Refused(Refused { refusal: Refusal::Conflict, ..refused }),
+            0 | 1 => EntryOutcome::Done,
+            _ => EntryOutcome::Refused(Refused { refusal: Refusal::Conflict, ..refused }),
         },
-        _ => Outcome::Refused(refused),
+        _ => EntryOutcome::Refused(refused),
     }
 }
 
-/// The machines that the refusal names are refused; the others of the batch are planned again without them.
-fn refusal_for(action: &Action, refused: Refused, machines: &[InstanceId]) -> Outcome {
+/// The refusal applies to the machines that it names; the planner plans the rest of the batch again without them.
+fn refusal_for(action: &Action, refused: Refused, machines: &[InstanceId]) -> EntryOutcome {
     let targets = action.targets();
     let is_named = |target: &Target| {
         machines.iter().any(|id| id.as_str().eq_ignore_ascii_case(target.id.as_str()))
@@ -54,33 +56,33 @@ fn refusal_for(action: &Action, refused: Refused, machines: &[InstanceId]) -> Ou
         let refused = if is_named(target) { refused.clone() } else { others() };
         (target.key(), Some(refused))
     });
-    Outcome::Mixed(each.collect())
+    EntryOutcome::Mixed(each.collect())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Digest {
-    Ended(Outcome),
-    Later(Pace),
+    Ended(EntryOutcome),
+    Later(PollState),
 }
 
-/// What a poll tells about an accepted entry.
-pub fn digest(entry: &Entry, poll: Poll, sight: &Sight<'_>, now: Time) -> Digest {
-    let lost = Digest::Later(Pace { not_before: None, lost_at: Some(now) });
+/// What a poll result means for an accepted entry.
+pub fn digest(entry: &Entry, poll: Poll, sight: &SetSight<'_>, now: Time) -> Digest {
+    let lost = Digest::Later(PollState { not_before: None, lost_at: Some(now) });
     match poll {
         Poll::Running { retry_at } => {
             let not_before = retry_at.unwrap_or(now.plus(POLL_EVERY));
-            Digest::Later(Pace { not_before: Some(not_before), lost_at: None })
+            Digest::Later(PollState { not_before: Some(not_before), lost_at: None })
         }
-        Poll::Done => Digest::Ended(Outcome::Done),
+        Poll::Done => Digest::Ended(EntryOutcome::Done),
         Poll::Lost => lost,
         Poll::Failed(refused) if refused.refusal == Refusal::Unclear => lost,
         Poll::Failed(refused) => match &entry.action {
             Action::Delete { .. } if refused.refusal == Refusal::Gone => lost,
-            // The look is older than this answer: what it shows as leaving may have stopped leaving.
+            // The look is older than this answer: a machine that it shows as being deleted may no longer be.
             Action::Delete { targets, .. } if sight.set.complete => {
                 Digest::Ended(sight.what_left(targets, &refused, false))
             }
-            _ => Digest::Ended(Outcome::Refused(refused)),
+            _ => Digest::Ended(EntryOutcome::Refused(refused)),
         },
     }
 }

@@ -1,124 +1,128 @@
-//! DO. Carries out what was written into the journal, one step of an entry at a time, and never waits.
+//! DO. Carries out journal entries, one step of an entry at a time, and never waits.
 //!
-//! Never here: a choice (what to do to whom was decided when it was planned), a second look at the cloud, a repeat of a
-//! call. The doubt is written before a call and the truth after it; a lost answer is settled by a later listing alone.
-//! Begin with [`advance`], which is pure; [`Book`] performs one step and writes around it.
+//! Never here: a choice (the plan already decided what to do to which machine), a second look at the cloud, a repeated
+//! call. The journal records the doubt before a call and the truth after it; only a later listing settles a lost
+//! answer. Begin with [`advance`], which is pure; [`Executor`] performs one step and writes the journal around it.
 
 mod advance;
 mod answer;
-mod shell;
+mod executor;
 
-pub use advance::{DELETE_DEADLINE, Pace, Sight, Step, advance};
+pub use advance::{AdvanceStep, DELETE_DEADLINE, PollState, SetSight, advance};
 pub use answer::{Digest, digest, heard};
-pub use shell::{Book, Made, Ports, Seen, What};
+pub use executor::{CallKind, CallMade, Executor, Observed, Ports};
 
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
-use crate::model::journal::{Operation, Refused};
+use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
 use crate::model::time::Time;
 
-/// For whom a call is made, and until when it may leave.
+/// The pool, the set and the entry that a call belongs to, and the deadline for sending it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order<'a> {
+pub struct CallContext<'a> {
     pub pool: &'a PoolName,
     pub set: &'a ScaleSetId,
-    /// The journal entry that is carried out.
+    /// The journal entry that this call carries out.
     pub entry: &'a EntryId,
-    /// Checked again right before the bytes leave: the read it rests on is too old then, or the lease is over.
+    /// Checked again right before the bytes leave: after this the read behind it is too old, or the lease has expired.
     pub before: Time,
 }
 
-/// What became of a call.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It goes on in the cloud; the operation can be asked about at this address, if there is one.
-    Accepted(Option<Operation>),
-    /// Done at once.
+pub enum CallOutcome {
+    /// It continues in the cloud; the operation can be polled at this address, if there is one.
+    Accepted(Option<OperationUrl>),
+    /// Completed at once.
     Done,
-    /// Refused for certain: nothing happened. `Unclear` is taken for [`Answer::Lost`].
+    /// Refused for certain: nothing happened. `Unclear` counts as [`CallOutcome::Lost`].
     Refused(Refused),
-    /// As refused, because of these machines alone: a batch without them may be taken.
+    /// Refused because of these machines only: the cloud may accept a batch without them.
     RefusedFor(Refused, Vec<InstanceId>),
-    /// No answer came: it may have happened.
+    /// No answer came: the call may have taken effect.
     Lost,
-    /// It waited past `before` and never left.
+    /// It waited past `before` and was never sent.
     NotSent,
 }
 
-impl Answer {
-    /// It changed nothing, for certain.
+impl CallOutcome {
+    /// True if the call certainly changed nothing.
     pub const fn changed_nothing(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::RefusedFor(..) | Self::NotSent)
     }
 }
 
-/// What an operation's address tells.
+/// Result of polling an operation's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Poll {
-    /// Also where the poll itself was throttled or failed on its way: nothing is known, ask later.
+    /// Also if the poll itself was throttled or failed in transit: nothing is known, poll again later.
     Running {
         retry_at: Option<Time>,
     },
     Done,
     Failed(Refused),
-    /// The address is not known any more; the next complete listing tells.
+    /// The cloud no longer knows the address; the next complete listing settles the entry.
     Lost,
 }
 
-/// Changes a scale set. One request at a time for each set; a long operation goes on beside the next request.
+/// Changes a scale set. One request at a time for each set; a long operation may still run during the next request.
 pub trait ChangeCloud {
-    /// Write the capacity. Only the audited settling of drift has `to < from`.
+    /// Write the capacity. Only the audited reset of a drifted capacity has `to < from`.
     fn raise(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         from: u32,
         to: u32,
         expect: &Expect,
-    ) -> impl Future<Output = Answer> + Send;
+    ) -> impl Future<Output = CallOutcome> + Send;
 
-    /// One batch. Each target's id is checked against its identity by the read it rests on, not here.
+    /// One batch. The read behind it already matched each target's id to its identity; this does not check again.
     fn delete(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         targets: &[Target],
         force: bool,
-    ) -> impl Future<Output = Answer> + Send;
+    ) -> impl Future<Output = CallOutcome> + Send;
 
-    /// Bring these machines to the model in the set, in place.
+    /// Update these machines to the set's model, in place.
     fn reimage(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         targets: &[Target],
         to: &Revision,
-    ) -> impl Future<Output = Answer> + Send;
+    ) -> impl Future<Output = CallOutcome> + Send;
 
     fn update_model(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         fields: &ModelFields,
         scope: WriteScope,
         expect: &Expect,
-    ) -> impl Future<Output = Answer> + Send;
+    ) -> impl Future<Output = CallOutcome> + Send;
 
-    /// Start these machines again and take them back into service.
-    fn restore(&self, order: &Order<'_>, targets: &[Target])
-    -> impl Future<Output = Answer> + Send;
+    /// Start these machines again and return them to service.
+    fn restore(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+    ) -> impl Future<Output = CallOutcome> + Send;
 
-    /// Write the owner tag, or take it away, where the set's tag is still what the write may follow.
+    /// Write or remove the owner tag, if the set's current tag still permits this write.
     fn tag_owner(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         write: &OwnerWrite,
-    ) -> impl Future<Output = Answer> + Send;
+    ) -> impl Future<Output = CallOutcome> + Send;
 
-    fn poll(&self, set: &ScaleSetId, operation: &Operation) -> impl Future<Output = Poll> + Send;
+    fn poll(&self, set: &ScaleSetId, operation: &OperationUrl)
+    -> impl Future<Output = Poll> + Send;
 }
 
 /// A machine to be drained, and the node on it if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Draining<'a> {
+pub struct DrainProgress<'a> {
     pub pool: &'a PoolName,
     pub target: &'a Target,
     pub node: Option<&'a NodeName>,
@@ -126,35 +130,35 @@ pub struct Draining<'a> {
 
 /// How far a drain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Drain {
+pub enum DrainRequest {
     Running {
         step: Box<str>,
         blocker: Option<Box<str>>,
     },
     /// Nothing movable is left on it, or the node is gone.
     Done,
-    /// Its ladder ended: it is set aside, named by a code.
+    /// All escalation steps of the drain failed: the machine is set aside, with a code for the reason.
     Blocked {
         code: Box<str>,
         retry_at: Option<Time>,
     },
-    /// No drain of ours is under way there.
+    /// No drain of ours is running there.
     NotBegun,
-    /// The cluster could not be asked.
+    /// The cluster could not be reached.
     Unseen,
 }
 
-/// Changes the cluster: cordons and drains, and takes back only what it put there itself. All of it may be repeated.
+/// Changes the cluster: cordons and drains, and reverts only its own changes. All calls are idempotent.
 pub trait ChangeCluster {
-    /// Begin to drain. `Done` where there is nothing to drain.
+    /// Start a drain. `Done` if there is nothing to drain.
     fn drain(
         &self,
-        order: &Order<'_>,
-        machine: Draining<'_>,
-    ) -> impl Future<Output = Answer> + Send;
+        order: &CallContext<'_>,
+        machine: DrainProgress<'_>,
+    ) -> impl Future<Output = CallOutcome> + Send;
 
-    fn drain_state(&self, machine: Draining<'_>) -> impl Future<Output = Drain> + Send;
+    fn drain_state(&self, machine: DrainProgress<'_>) -> impl Future<Output = DrainRequest> + Send;
 
-    /// Lift our own cordon and marks. `Done` where there are none.
-    fn release(&self, machine: Draining<'_>) -> impl Future<Output = Answer> + Send;
+    /// Remove our own cordon and marks. `Done` if there are none.
+    fn release(&self, machine: DrainProgress<'_>) -> impl Future<Output = CallOutcome> + Send;
 }

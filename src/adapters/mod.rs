@@ -1,7 +1,7 @@
-//! OUTSIDE WORLDS. One folder for each thing that can be down; each implements ports that inner rooms declare.
+//! Adapters to external systems, one folder for each. Each implements ports that inner modules declare.
 //!
-//! Never here: a decision, a record, a second use of another adapter. Client crates are named only in their folder.
-//! Begin with the port that an adapter implements (`observe`, `act`, `memory`), then its own door.
+//! Never here: a decision, a record, a second use of another adapter. A client crate is named only in its own folder.
+//! Begin with the port that an adapter implements (`observe`, `act`, `memory`), then the adapter's own entry point.
 
 pub mod azure;
 pub mod issuer;

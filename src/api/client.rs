@@ -1,7 +1,7 @@
-//! The other side of the API: one request to a Poolkeeper elsewhere, repeated safely, and what it answered.
+//! The client side of the API: one request to a remote Poolkeeper, repeated safely, and its answer.
 //!
-//! Never here: what is printed, or which request is meant. A change carries a key that is made once, so that a repetition
-//! after a lost answer is known for what it is.
+//! Never here: what is printed, or which request is meant. A change carries a key that is generated once, so that the
+//! server recognizes a repetition after a lost answer.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,34 +15,34 @@ use url::{Host, Url};
 
 use super::http::text::hex;
 
-/// Where Poolkeeper listens, and is asked, where nobody says otherwise.
+/// Default address of the server and of the client.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7770";
 
-/// Waits before the second try and those after it. Each repeats the same request under the same key.
+/// Delays before the second and later attempts. Each repeats the same request under the same key.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
-/// A server that asks for more patience than this is told about instead.
+/// A server that asks for a longer wait is reported instead.
 const PATIENCE: u64 = 5;
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(40);
-/// A server ends streams after an hour, so that who may look is asked again.
+/// A server ends streams after an hour, so that it rechecks the caller.
 const STREAM: Duration = Duration::from_secs(2 * 3_600);
-/// A server says every quarter of a minute that it is still there.
+/// A server sends a heartbeat every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(40);
-/// An event is one line of a history; what is longer is none.
+/// Longest event: one line of a history.
 const LONGEST: usize = 1 << 20;
 
 /// A secret: it is printed nowhere.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct ClientToken(String);
 
-impl Token {
+impl ClientToken {
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for ClientToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
@@ -65,23 +65,23 @@ pub enum ClientError {
     #[error("{server} is no Poolkeeper: it answered {status}")]
     Strange { server: String, status: u16 },
     #[error("{}", .0.detail)]
-    Refused(Box<Refused>),
+    Refused(Box<RefusedAnswer>),
 }
 
-/// A problem, as the server told it.
+/// A problem, as the server reported it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Refused {
+pub struct RefusedAnswer {
     pub status: u16,
     pub code: String,
     pub detail: String,
     pub help: Option<String>,
     #[serde(default)]
-    pub errors: Vec<Fault>,
+    pub errors: Vec<ClientFault>,
 }
 
-/// A fault of a document that was handed in.
+/// A fault in a submitted document.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Fault {
+pub struct ClientFault {
     pub line: u32,
     pub column: u32,
     pub field: String,
@@ -89,7 +89,7 @@ pub struct Fault {
     pub help: Option<String>,
 }
 
-/// What is asked.
+/// A request to send.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     method: Method,
@@ -134,12 +134,16 @@ fn key() -> Result<String, ClientError> {
 pub struct Client {
     http: reqwest::Client,
     base: Url,
-    token: Option<Token>,
+    token: Option<ClientToken>,
 }
 
 impl Client {
-    /// `ca`: certificates in PEM to trust beside those of the system.
-    pub fn new(server: &str, token: Option<Token>, ca: Option<&[u8]>) -> Result<Self, ClientError> {
+    /// `ca`: PEM certificates to trust beside those of the system.
+    pub fn new(
+        server: &str,
+        token: Option<ClientToken>,
+        ca: Option<&[u8]>,
+    ) -> Result<Self, ClientError> {
         let bad = || ClientError::Address(server.to_owned());
         let base = Url::parse(server).map_err(|_| bad())?;
         let is_plain = match base.scheme() {
@@ -154,7 +158,7 @@ impl Client {
         if is_plain && !local && token.is_some() {
             return Err(ClientError::Unsealed(server.to_owned()));
         }
-        // The second time it says that one is there already.
+        // The second call fails because a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -172,7 +176,7 @@ impl Client {
         Ok(Self { http, base, token })
     }
 
-    /// What was answered, as text.
+    /// The body of the answer as text.
     pub async fn send(&self, request: &Request<'_>) -> Result<String, ClientError> {
         let mut pauses = PAUSES.into_iter();
         loop {
@@ -188,13 +192,13 @@ impl Client {
         }
     }
 
-    /// What was answered, whatever its status says; once.
+    /// The body of the answer, whatever its status; without repetition.
     pub async fn probe(&self, request: &Request<'_>) -> Result<String, ClientError> {
         let response = self.build(request)?.send().await.map_err(|error| self.lost(&error))?;
         response.text().await.map_err(|error| self.lost(&error))
     }
 
-    /// Events as they are written, those after `last` first; until it breaks.
+    /// Events as they are written, first those after `last`, until the connection breaks.
     pub async fn stream(
         &self,
         request: &Request<'_>,
@@ -216,14 +220,14 @@ impl Client {
         })
     }
 
-    /// With how long to wait at least, where it may be tried again.
+    /// On failure also returns the minimum wait before a retry; `None`: do not retry.
     async fn try_once(
         &self,
         request: &Request<'_>,
     ) -> Result<String, (ClientError, Option<Duration>)> {
         let response = self.build(request).map_err(|error| (error, None))?.send().await;
         let response = response.map_err(|error| {
-            // Where no connection was had nothing was sent, and waiting here helps nobody.
+            // Without a connection nothing was sent, so waiting here does not help.
             let again = (!error.is_connect()).then_some(Duration::ZERO);
             (self.lost(&error), again)
         })?;
@@ -233,7 +237,7 @@ impl Client {
         if status.is_success() {
             return Ok(text);
         }
-        let refused: Result<Refused, _> = serde_json::from_str(&text);
+        let refused: Result<RefusedAnswer, _> = serde_json::from_str(&text);
         let refused = refused.map_err(|_| {
             let (server, status) = (self.server(), status.as_u16());
             (ClientError::Strange { server, status }, None)
@@ -255,7 +259,7 @@ impl Client {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
         let mut built = self.http.request(request.method.clone(), url);
-        if let Some(Token(token)) = &self.token {
+        if let Some(ClientToken(token)) = &self.token {
             built = built.header(AUTHORIZATION, format!("Bearer {token}"));
         }
         if let Some(key) = &request.key {
@@ -272,7 +276,7 @@ impl Client {
         if error.is_timeout() {
             return ClientError::TimedOut { server };
         }
-        // The innermost reason says most; those around it repeat the address.
+        // The innermost cause says most; the outer ones repeat the address.
         let mut inner: &dyn std::error::Error = error;
         while let Some(source) = inner.source() {
             inner = source;
@@ -287,7 +291,7 @@ impl Client {
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct StreamEvent {
     pub id: Option<u64>,
     pub data: String,
 }
@@ -302,7 +306,7 @@ pub struct Events {
 
 impl Events {
     /// The next event; `None`: the server ended the stream.
-    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+    pub async fn next(&mut self) -> Result<Option<StreamEvent>, ClientError> {
         loop {
             while let Some(block) = take_block(&mut self.read) {
                 if let Some(event) = event(&block) {
@@ -326,15 +330,15 @@ impl Events {
     }
 }
 
-/// What stands before the first empty line.
+/// The text before the first empty line.
 fn take_block(read: &mut Vec<u8>) -> Option<String> {
     let end = read.windows(2).position(|two| two == b"\n\n")?;
     let block: Vec<u8> = read.drain(..end + 2).collect();
     Some(String::from_utf8_lossy(&block).into_owned())
 }
 
-/// `None`: a comment, or how soon to come back.
-fn event(block: &str) -> Option<Event> {
+/// `None`: a comment, or a reconnect delay.
+fn event(block: &str) -> Option<StreamEvent> {
     let field = |name: &str| {
         let lines =
             block.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -342,10 +346,10 @@ fn event(block: &str) -> Option<Event> {
     };
     let data = field("data");
     let id = field("id").last().and_then(|id| id.parse().ok());
-    (!data.is_empty()).then(|| Event { id, data: data.join("\n") })
+    (!data.is_empty()).then(|| StreamEvent { id, data: data.join("\n") })
 }
 
-/// What the server asks for; `None`: more than anybody waits for.
+/// The wait that the server asks for; `None`: longer than the client waits.
 fn patience(response: &Response) -> Option<Duration> {
     let asked = response.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
     let seconds = asked.and_then(|wait| wait.parse::<u64>().ok()).unwrap_or_default();
@@ -366,7 +370,7 @@ mod tests {
     use super::*;
 
     fn made(server: &str, token: bool) -> Result<Client, ClientError> {
-        Client::new(server, token.then(|| Token::new("pk_secret")), None)
+        Client::new(server, token.then(|| ClientToken::new("pk_secret")), None)
     }
 
     #[test]
@@ -397,10 +401,10 @@ mod tests {
                     found.extend(event(&block));
                 }
             }
-            let held = Event { id: Some(7), data: "{\"a\":1}".into() };
+            let held = StreamEvent { id: Some(7), data: "{\"a\":1}".into() };
             assert_eq!(
                 found,
-                [held, Event { id: None, data: "x\ny".into() }],
+                [held, StreamEvent { id: None, data: "x\ny".into() }],
                 "in pieces of {cut}"
             );
         }

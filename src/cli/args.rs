@@ -1,9 +1,9 @@
-//! The command line: its commands, and what they all know.
+//! The command line: its commands, and the options they share.
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
 use super::{
     client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
     token, validate,
@@ -13,38 +13,38 @@ const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
 
 const MORE: &str = "\
-Poolkeeper replaces machines that are failed, surplus or out of date, in that order, never lets fewer machines serve \
-than the pool allows and never runs more than it allows, and says for each machine and each pool what it does, or why \
-it waits.
+Poolkeeper replaces failed, surplus and outdated machines, in that order. It never lets fewer machines serve than \
+the pool allows, and never runs more than it allows. For each machine and each pool it says what it does, or why it \
+waits.
 
-serve is the daemon, and the only command that changes anything in the cloud. status, plan, explain and doctor ask a \
-Poolkeeper that serves about its pools, by their names; status, plan and doctor also look at a live scale set where you \
-name one. Those from get to take-over ask a Poolkeeper that serves, which writes down who asked and why; the others \
+serve is the daemon, and the only command that changes anything in the cloud. status, plan, explain and doctor query \
+a running daemon about its pools, by name; status, plan and doctor can also read a live scale set. The commands from \
+get to take-over query a running daemon or send it requests; it records who sent each request, and why. The others \
 need no network and no account. emulate serves this machine only.";
 
 const EXAMPLES: &str = "\
 Examples:
-  poolkeeper demo                               a rollout before your eyes, in two minutes
-  poolkeeper simulate pools/web.yaml            the same for a pool of yours, rehearsed at once
+  poolkeeper demo                               a live rollout, in two minutes
+  poolkeeper simulate pools/web.yaml            simulate a rollout of your pool
   poolkeeper serve --pools pools                the daemon
-  poolkeeper validate pools/                    check every pool file of a folder
-  poolkeeper status                             how the pools of one that serves are
-  poolkeeper explain web 17                     why its machine 17 is, or is not, replaced
+  poolkeeper validate pools/                    check all pool files in a folder
+  poolkeeper status                             the status of all pools
+  poolkeeper explain web 17                     why machine 17 is (not) replaced
   poolkeeper status $(az vmss show -g rg -n web --query id -o tsv)
-                                                how a live scale set is
-  poolkeeper doctor --pool-file pools/web.yaml  whether its care has all that it needs
+                                                the status of a live scale set
+  poolkeeper doctor --pool-file pools/web.yaml  check what managing it requires
   poolkeeper plan --pool-file pools/web.yaml    what would be done now, and why
-  poolkeeper plan --snapshot now.json           the same, for a picture in a file
+  poolkeeper plan --snapshot now.json           the same, for a snapshot file
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
-  poolkeeper explain --snapshot now.json 17     what becomes of machine 17
-  poolkeeper get                                how the pools of one that serves are
+  poolkeeper explain --snapshot now.json 17     what happens to machine 17
+  poolkeeper get                                the pools of a running daemon
   poolkeeper pause web --why 'errors since noon'
                                                 stop its rollout where it is
-  poolkeeper emulate --tls                      a made-up Azure for az and the SDKs
+  poolkeeper emulate --tls                      simulated Azure for az and SDKs
 
 Environment:
   NO_COLOR        no colour, even on a terminal
-  COLUMNS, LINES  how large a page is, where not as large as the terminal";
+  COLUMNS, LINES  page size, if it differs from the terminal's";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -58,10 +58,10 @@ Environment:
 )]
 pub struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 
-    /// How answers are printed
-    // Behind the options of a command, however many commands there are.
+    /// Output format
+    // Listed after the command's own options, however many there are.
     #[arg(
         short,
         long,
@@ -71,75 +71,76 @@ pub struct Cli {
         value_name = "FORMAT",
         display_order = 900
     )]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
-    /// A page for people; colour only on a terminal
+pub enum OutputFormat {
+    /// Text for people; colour only on a terminal
     #[default]
     Table,
-    /// One JSON document; errors too
+    /// One JSON document; errors are JSON too
     Json,
-    /// One JSON document a line, for commands that answer a stream
+    /// One JSON document per line, for commands that return a stream
     Ndjson,
 }
 
 macro_rules! commands {
-    ($($command:ident in $file:ident;)*) => {
+    ($($command:ident = $file:ident::$args:ident;)*) => {
         #[derive(Debug, Subcommand)]
-        pub enum Command {
-            $($command($file::$command),)*
+        pub enum CliCommand {
+            $($command($file::$args),)*
         }
 
-        impl Command {
-            pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+        impl CliCommand {
+            pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
                 match self {
-                    $(Command::$command(command) => command.run(shell),)*
+                    $(CliCommand::$command(command) => command.run(shell),)*
                 }
             }
         }
     };
 }
 
-// In the order of the help text.
+// In the order in which the help text lists them.
 commands! {
-    Demo in demo;
-    Serve in serve;
-    Status in status;
-    Plan in plan;
-    Explain in explain;
-    Doctor in doctor;
-    Get in client;
-    History in client;
-    Audit in client;
-    Apply in client;
-    Remove in client;
-    Pause in client;
-    Resume in client;
-    Abort in client;
-    Retry in client;
-    Approve in client;
-    Promote in client;
-    Rollback in client;
-    Refresh in client;
-    Hold in client;
-    Release in client;
-    DeleteMachine in client;
-    Keep in client;
-    WriteOff in client;
-    SettleCapacity in client;
-    TakeOver in client;
-    Token in token;
-    Store in store;
-    Simulate in simulate;
-    Validate in validate;
-    Emulate in emulate;
-    Completions in completions;
-    Names in completions;
+    Demo = demo::Demo;
+    Serve = serve::Serve;
+    Status = status::StatusCommand;
+    Plan = plan::PlanCommand;
+    Explain = explain::Explain;
+    Doctor = doctor::Doctor;
+    Get = client::Get;
+    History = client::HistoryCommand;
+    Audit = client::AuditCommand;
+    Apply = client::Apply;
+    Unmanage = client::Unmanage;
+    Pause = client::Pause;
+    Resume = client::Resume;
+    Abort = client::Abort;
+    Retry = client::Retry;
+    Approve = client::Approve;
+    Promote = client::Promote;
+    Rollback = client::RollbackCommand;
+    Refresh = client::Refresh;
+    Hold = client::Hold;
+    Release = client::Release;
+    DeleteMachine = client::DeleteMachine;
+    Undelete = client::Undelete;
+    Abandon = client::Abandon;
+    ResetCapacity = client::ResetCapacity;
+    ResetBreaker = client::ResetBreaker;
+    TakeOver = client::TakeOver;
+    CreateToken = token::CreateToken;
+    Store = store::StoreCommand;
+    Simulate = simulate::Simulate;
+    Validate = validate::Validate;
+    Emulate = emulate::Emulate;
+    Completions = completions::Completions;
+    Names = completions::CompletionNames;
 }
 
-/// The end of a help text: its examples, and the exit codes.
+/// The end of a help text: the examples, then the exit codes.
 pub(super) fn with_exit_codes(examples: &str) -> String {
     format!("{examples}\n\n{}", Exit::table())
 }

@@ -1,4 +1,4 @@
-//! Flags of the commands that talk to the cloud: which one, who we are to it, and how it is reached.
+//! Flags of the commands that talk to the cloud: which cloud, which credentials, and which addresses.
 
 use std::env;
 use std::io;
@@ -7,61 +7,61 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::exit::{Exit, Failure};
-use crate::daemon::{Access, BadAccess, Cause, Choice, House, Trouble, Way};
+use super::exit::{CommandFailure, Exit};
+use crate::daemon::{Access, BadAccess, Choice, CloudReader, Trouble, TroubleCause, Way};
 
-/// The end of what these commands say of themselves.
+/// The end of the help text of these commands.
 pub(super) const ENVIRONMENT: &str = "\
-Environment, where no flag says otherwise:
+Environment, unless a flag overrides it:
   AZURE_ENVIRONMENT           the cloud: public, usGovernment, china (or AzureCloud, …)
-  AZURE_AUTHORITY_HOST        where tokens are had
-  AZURE_RESOURCE_MANAGER_URL  where the resource manager is: a region's own, or an emulator
+  AZURE_AUTHORITY_HOST        the URL of the authority that issues tokens
+  AZURE_RESOURCE_MANAGER_URL  the URL of Azure Resource Manager, or of an emulator
   AZURE_TENANT_ID, AZURE_CLIENT_ID, and one of AZURE_FEDERATED_TOKEN_FILE,
   AZURE_CLIENT_SECRET_FILE, AZURE_CLIENT_SECRET, AZURE_CLIENT_CERTIFICATE_PATH
-                              who we are; a secret is read from here alone
-  HTTPS_PROXY, NO_PROXY       the proxy, and what needs none
+                              the identity; secrets come only from here
+  HTTPS_PROXY, NO_PROXY       the proxy, and hosts that bypass it
   SSL_CERT_FILE               certificates to trust, in PEM";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cloud")]
-pub(super) struct Cloud {
-    /// public, usGovernment or china
+pub(super) struct CloudArgs {
+    /// Azure cloud: public, usGovernment or china
     #[arg(long = "cloud", value_name = "NAME", hide_short_help = true)]
     named: Option<String>,
 
-    /// Where the resource manager is, where not where the cloud has it
+    /// URL of Azure Resource Manager, if it differs from the cloud's own
     #[arg(long, value_name = "URL", hide_short_help = true)]
     arm: Option<String>,
 
-    /// Where tokens are had
+    /// URL of the authority that issues tokens
     #[arg(long, value_name = "URL", hide_short_help = true)]
     authority: Option<String>,
 
-    /// For whom tokens are made out
+    /// Audience of the tokens
     #[arg(long, value_name = "URL", hide_short_help = true)]
     audience: Option<String>,
 
-    /// How we say who we are; without it each is tried in this order
+    /// How to authenticate; by default, each method is tried in this order
     #[arg(long, value_enum, value_name = "WAY", hide_short_help = true)]
     auth: Option<Auth>,
 
-    /// The tenant that gives the token
+    /// Tenant that issues the token
     #[arg(long, value_name = "ID", hide_short_help = true)]
     tenant: Option<String>,
 
-    /// The application, or the managed identity
+    /// Client id of the application or of the managed identity
     #[arg(long, value_name = "ID", hide_short_help = true)]
     client_id: Option<String>,
 
-    /// A managed identity, by its resource id
+    /// Resource id of a managed identity
     #[arg(long, value_name = "RESOURCE", hide_short_help = true, conflicts_with = "client_id")]
     identity: Option<String>,
 
-    /// Certificates to trust beside those of the system, in PEM
+    /// PEM file of certificates to trust in addition to the system's
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ca_file: Option<PathBuf>,
 
-    /// So long an answer may take
+    /// Timeout of a request
     #[arg(
         long,
         value_name = "SECONDS",
@@ -74,15 +74,15 @@ pub(super) struct Cloud {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Auth {
-    /// A token file that a cluster writes for its pod
+    /// A token file that Kubernetes writes for the pod
     WorkloadIdentity,
-    /// The identity of the machine or host
+    /// The managed identity of the machine or host
     ManagedIdentity,
-    /// A secret of an application, in AZURE_CLIENT_SECRET
+    /// The secret of an application, in AZURE_CLIENT_SECRET
     ClientSecret,
-    /// A certificate of an application, in AZURE_CLIENT_CERTIFICATE_PATH
+    /// The certificate of an application, in the file that AZURE_CLIENT_CERTIFICATE_PATH names
     ClientCertificate,
-    /// Whoever signed in with `az login`
+    /// The account that is signed in with `az login`
     AzureCli,
 }
 
@@ -98,11 +98,11 @@ impl Auth {
     }
 }
 
-impl Cloud {
-    /// Opens the cloud by these flags and the environment, and does this with it.
-    pub fn visit<T>(&self, work: impl AsyncFnOnce(&House) -> T) -> Result<T, Failure> {
+impl CloudArgs {
+    /// Connects to the cloud with these flags and the environment, and runs `work` with the connection.
+    pub fn visit<T>(&self, work: impl AsyncFnOnce(&CloudReader) -> T) -> Result<T, CommandFailure> {
         let access = Access::settle(&self.choice(), |name| env::var(name).ok());
-        let house = access.and_then(House::open).map_err(|bad| not_opened(&bad))?;
+        let house = access.and_then(CloudReader::open).map_err(|bad| not_opened(&bad))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| internal(&error))?;
         Ok(runtime.block_on(work(&house)))
@@ -124,29 +124,31 @@ impl Cloud {
     }
 }
 
-pub(super) fn not_opened(bad: &BadAccess) -> Failure {
+pub(super) fn not_opened(bad: &BadAccess) -> CommandFailure {
     match bad {
         BadAccess::CaUnread { source, .. } => {
             let say = format!("{bad}: {}", super::exit::reason(source));
-            Failure::new(Exit::Internal, "unreadable", say)
+            CommandFailure::new(Exit::Internal, "unreadable", say)
         }
-        _ => Failure::usage(bad.to_string()),
+        _ => CommandFailure::usage(bad.to_string()),
     }
     .help(bad.next())
 }
 
-fn internal(error: &io::Error) -> Failure {
-    Failure::new(Exit::Internal, "internal", format!("cannot begin: {error}"))
+fn internal(error: &io::Error) -> CommandFailure {
+    CommandFailure::new(Exit::Internal, "internal", format!("cannot start: {error}"))
 }
 
-impl From<Trouble> for Failure {
+impl From<Trouble> for CommandFailure {
     fn from(trouble: Trouble) -> Self {
         let (exit, code) = match trouble.cause {
-            Cause::NotBelieved | Cause::NotPermitted => (Exit::NotPermitted, "notPermitted"),
-            Cause::NotFound => (Exit::NotFound, "notFound"),
-            Cause::Unreachable => (Exit::Unreachable, "unreachable"),
-            Cause::Invalid => (Exit::Input, "badValue"),
+            TroubleCause::NotBelieved | TroubleCause::NotPermitted => {
+                (Exit::NotPermitted, "notPermitted")
+            }
+            TroubleCause::NotFound => (Exit::NotFound, "notFound"),
+            TroubleCause::Unreachable => (Exit::Unreachable, "unreachable"),
+            TroubleCause::Invalid => (Exit::Input, "badValue"),
         };
-        Failure::new(exit, code, trouble.say).help(trouble.next)
+        CommandFailure::new(exit, code, trouble.say).help(trouble.next)
     }
 }

@@ -1,7 +1,7 @@
-//! `completions`: what a shell needs to complete commands, options, and the names of pools and machines.
+//! `completions`: shell scripts that complete commands, options, and the names of pools and machines.
 //!
-//! Never here: what a server says, unlooked at, in a shell's hands. Begin with [`Completions::run`]: the script of a shell
-//! asks [`Names`] at each name; `asked` is which names are meant.
+//! Never here: unchecked text from a server passed to a shell. Begin with [`Completions::run`]: the shell's script runs
+//! [`CompletionNames`] to complete a name; `asked` determines which names fit.
 
 mod asked;
 mod scripts;
@@ -15,16 +15,16 @@ use serde_json::json;
 
 use super::args::{Cli, with_exit_codes};
 use super::client::Server;
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
 use crate::api::v1::API_VERSION;
-use asked::{Asked, Meant};
+use asked::{CompletionContext, CompletionTarget};
 
-const ABOUT: &str = "Prints the completions for a shell";
+const ABOUT: &str = "Prints the completion script for a shell";
 const MORE: &str = "\
-Prints a script that teaches a shell to complete the commands, options and values of poolkeeper, and in bash, zsh and \
-fish also the names of pools and machines, for which it asks the Poolkeeper that serves. Put it where the shell looks for \
-such scripts, and start a new shell.";
+Prints a script that lets a shell complete the commands, options and values of poolkeeper. In bash, zsh and fish it \
+also completes the names of pools and machines, which it requests from the running daemon. Put it where the shell \
+looks for such scripts, and start a new shell.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper completions bash > ~/.local/share/bash-completion/completions/poolkeeper
@@ -38,13 +38,13 @@ Examples:
     after_long_help = with_exit_codes(EXAMPLES)
 )]
 pub struct Completions {
-    /// The shell
+    /// The shell to print the script for
     #[arg(value_enum)]
     shell: Kind,
 }
 
 impl Completions {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("completions")?;
         let mut script = Vec::new();
         let mut command = Cli::command();
@@ -67,28 +67,28 @@ impl Completions {
     }
 }
 
-const NAMES: &str = "Prints the names that may come after these words; shells ask it";
+const NAMES: &str = "Prints the names that can follow these words; completion scripts call it";
 
-/// Somebody waits with a finger on a key: what takes longer than this helps nobody.
+/// Timeout of a lookup. A person is waiting at the prompt: a later answer is useless.
 const WITHIN: Duration = Duration::from_millis(800);
-/// Names of one answer.
+/// The most names in one answer.
 const MOST: u32 = 500;
 
 #[derive(Debug, Args)]
 #[command(
     hide = true,
     about = NAMES,
-    long_about = format!("{NAMES}.\n\nWhere nobody serves, or takes long, it prints nothing."),
+    long_about = format!("{NAMES}.\n\nIf no daemon answers in time, it prints nothing."),
     after_long_help = with_exit_codes("Examples:\n  poolkeeper names -- explain web")
 )]
-pub struct Names {
-    /// What is typed already, without the word that is completed
+pub struct CompletionNames {
+    /// The words typed so far, without the word to complete
     #[arg(last = true)]
     words: Vec<OsString>,
 }
 
-impl Names {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+impl CompletionNames {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let words: Vec<String> =
             self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let mut command = Cli::command();
@@ -100,11 +100,11 @@ impl Names {
     }
 }
 
-/// Whatever goes wrong, a person who types is not to be told of it now.
-fn found(asked: Asked) -> Vec<String> {
+/// The names from the server. Ignores every error: an error message would disturb the command line being typed.
+fn found(asked: CompletionContext) -> Vec<String> {
     let (path, key) = match &asked.meant {
-        Meant::Pools => (vec!["pools"], "name"),
-        Meant::MachinesOf(pool) => (vec!["pools", pool.as_str(), "machines"], "id"),
+        CompletionTarget::Pools => (vec!["pools"], "name"),
+        CompletionTarget::MachinesOf(pool) => (vec!["pools", pool.as_str(), "machines"], "id"),
     };
     let line = Server::of(asked.server, asked.ca).line();
     let Some(answer) = line.ok().and_then(|line| line.within(WITHIN, &path, MOST)) else {
@@ -115,7 +115,7 @@ fn found(asked: Asked) -> Vec<String> {
     names.filter(|name| is_plain(name)).map(str::to_owned).collect()
 }
 
-/// A shell may expand what it is given: nothing in a name may mean anything to it.
+/// Whether a name has no character that is special to a shell, because a shell may expand the names it receives.
 fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     !name.is_empty() && !name.starts_with('-') && name.chars().all(plain)

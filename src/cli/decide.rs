@@ -1,38 +1,37 @@
-//! One decision: planned, judged, and frozen if the judge refuses it.
+//! One decision: plans, judges the plan, and freezes the pool if the judge refuses the plan.
 
 use std::collections::BTreeMap;
 
-use super::exit::{Exit, Failure};
+use super::exit::{CommandFailure, Exit};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::judge::{self, Case, Note};
-use crate::model::budget::{Hold, HoldReason};
+use crate::model::hold::{Hold, HoldReason, INVARIANT};
 use crate::model::ids::Key;
-use crate::model::plan::{Planned, Why};
+use crate::model::plan::{Decision, MachineReason};
 use crate::model::time::Span;
 
-/// A frozen pool is looked at again after this, as any hold at the latest.
+/// Recheck interval of a frozen pool: the longest that any hold has.
 const RECHECK: Span = Span::minutes(15);
-/// Machines that a hold names; the notes of the judge may be about all of them.
+/// The most machines that a hold lists; the judge's notes may concern all machines.
 const BLOCKERS: usize = 10;
 
 #[derive(Debug)]
-pub(super) struct Decision {
-    pub planned: Planned,
-    /// The judge refused what the planner wanted.
+pub(super) struct SnapshotDecision {
+    pub planned: Decision,
+    /// The judge refused the plan.
     pub refused: bool,
 }
 
-impl Decision {
+impl SnapshotDecision {
     pub const fn exit(&self) -> Exit {
         if self.refused { Exit::Refused } else { Exit::Done }
     }
 }
 
-pub(super) fn decide(snapshot: &SnapshotInput) -> Result<Decision, Failure> {
+pub(super) fn decide(snapshot: &SnapshotInput) -> Result<SnapshotDecision, CommandFailure> {
     let planned = crate::plan::plan(&snapshot.input()).map_err(|bug| {
-        Failure::new(Exit::Internal, "internal", bug.to_string()).help(
-            "this is a fault of poolkeeper: keep the snapshot, and report it with the snapshot",
-        )
+        CommandFailure::new(Exit::Internal, "internal", bug.to_string())
+            .help("this is a bug in Poolkeeper: report it with the snapshot")
     })?;
     let notes = judge::before(&Case {
         now: snapshot.now,
@@ -48,11 +47,11 @@ pub(super) fn decide(snapshot: &SnapshotInput) -> Result<Decision, Failure> {
     });
     let refused = !notes.is_empty();
     let planned = if refused { freeze(planned, &notes, snapshot) } else { planned };
-    Ok(Decision { planned, refused })
+    Ok(SnapshotDecision { planned, refused })
 }
 
-/// Nothing is done, nothing is remembered, and the broken laws are the reason.
-fn freeze(mut planned: Planned, notes: &[Note], snapshot: &SnapshotInput) -> Planned {
+/// Drops all actions, keeps the previous state, and reports the broken invariants as holds.
+fn freeze(mut planned: Decision, notes: &[Note], snapshot: &SnapshotInput) -> Decision {
     planned.actions.clear();
     planned.state = snapshot.state.clone().unwrap_or_default();
     let report = &mut planned.report;
@@ -60,33 +59,35 @@ fn freeze(mut planned: Planned, notes: &[Note], snapshot: &SnapshotInput) -> Pla
         let Some(record) = snapshot.machines.get(machine.index as usize) else { continue };
         if machine.lifecycle != record.lifecycle || acted_on(machine.why) {
             machine.lifecycle = record.lifecycle;
-            machine.why = Why::Frozen;
+            machine.why = MachineReason::Frozen;
         }
     }
-    for answer in &mut report.asks {
+    for answer in &mut report.commands {
         answer.accepted = false;
-        answer.say = "the pool froze itself, because a law would be broken; ask again".into();
+        answer.message =
+            "the pool is frozen because the plan would violate an invariant; run the command again"
+                .into();
     }
     report.estimate.finishes = None;
     report.estimate.calls = 0;
     report.holds.extend(laws(notes, snapshot));
-    report.holds.sort_by(|a, b| (a.reason.code(), &a.say).cmp(&(b.reason.code(), &b.say)));
+    report.holds.sort_by(|a, b| (a.reason.code(), &a.message).cmp(&(b.reason.code(), &b.message)));
     planned
 }
 
-const fn acted_on(why: Why) -> bool {
+const fn acted_on(why: MachineReason) -> bool {
     matches!(
         why,
-        Why::RemovedFailed
-            | Why::RemovedNamed
-            | Why::RemovedOutdated
-            | Why::RemovedSurplus
-            | Why::UpdatedInPlace
-            | Why::Restored
+        MachineReason::RemovedFailed
+            | MachineReason::RemovedNamed
+            | MachineReason::RemovedOutdated
+            | MachineReason::RemovedSurplus
+            | MachineReason::UpdatedInPlace
+            | MachineReason::Restored
     )
 }
 
-/// One hold for each law that would be broken.
+/// One hold for each invariant that the plan would break.
 fn laws(notes: &[Note], snapshot: &SnapshotInput) -> Vec<Hold> {
     let mut broken: BTreeMap<u8, Vec<&Note>> = BTreeMap::new();
     for note in notes {
@@ -96,23 +97,22 @@ fn laws(notes: &[Note], snapshot: &SnapshotInput) -> Vec<Hold> {
         let said: Vec<&str> = notes.iter().map(|note| &*note.say).collect();
         let keys: Vec<&Key> = notes.iter().flat_map(|note| &note.machines).collect();
         let say = format!(
-            "law {law} would be broken: {}; nothing is done until that is no longer so",
+            "the plan would violate invariant {law}: {}; nothing is done until a plan does not",
             said.join("; ")
         );
         Hold {
-            reason: HoldReason::Law,
-            law: Some(law),
-            say: say.into(),
-            numbers: vec![("machines", keys.len() as i64)],
+            reason: HoldReason::InvariantViolated,
+            message: say.into(),
+            numbers: vec![(INVARIANT, i64::from(law)), ("machines", keys.len() as i64)],
             blockers: keys.into_iter().take(BLOCKERS).map(|key| name(key, snapshot)).collect(),
-            recheck: snapshot.now.plus(RECHECK),
-            verb: None,
+            next_check_at: snapshot.now.plus(RECHECK),
+            remedy: None,
         }
     };
     broken.into_iter().map(of).collect()
 }
 
-/// The id that people know a machine by.
+/// The machine id that people use.
 fn name(key: &Key, snapshot: &SnapshotInput) -> Box<str> {
     let machine = snapshot.machines.iter().find(|machine| machine.key() == *key);
     machine.map_or_else(|| key.as_str().into(), |machine| machine.id.as_str().into())
@@ -159,13 +159,19 @@ mod tests {
             assert_eq!(report.lifecycle, record.lifecycle, "{}", record.id);
             assert!(!acted_on(report.why));
         }
-        let of_laws = |hold: &&Hold| hold.reason == HoldReason::Law;
+        let of_laws = |hold: &&Hold| hold.reason == HoldReason::InvariantViolated;
         let laws: Vec<&Hold> = frozen.report.holds.iter().filter(of_laws).collect();
-        assert_eq!(laws.iter().map(|hold| hold.law).collect::<Vec<_>>(), [Some(1), Some(3)]);
+        assert_eq!(
+            laws.iter().map(|hold| hold.invariant()).collect::<Vec<_>>(),
+            [Some(1), Some(3)]
+        );
         assert_eq!(laws[0].blockers.len(), 2);
         assert_eq!(frozen.report.holds.len(), planned.report.holds.len() + 2);
         let text = v1::plan::encode(&snapshot.input(), &frozen);
-        assert!(text.contains("\"actions\":[]") && text.contains("\"reason\":\"law:1\""), "{text}");
-        assert_eq!(Decision { planned: frozen, refused: true }.exit(), Exit::Refused);
+        assert!(
+            text.contains("\"actions\":[]") && text.contains("\"reason\":\"invariantViolated\""),
+            "{text}"
+        );
+        assert_eq!(SnapshotDecision { planned: frozen, refused: true }.exit(), Exit::Refused);
     }
 }

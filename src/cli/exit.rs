@@ -1,11 +1,11 @@
-//! How a command ends: exit codes, and failures told to people and to programs.
+//! How a command ends: exit codes, and failures reported to people and to programs.
 
 use std::fmt::{self, Write};
 use std::io;
 
-use crate::api::v1::problem::{ErrorKeys, Problem};
+use crate::api::v1::problem::{DocumentProblem, ErrorKeys};
 
-/// Exit codes, the same for every command; public contract.
+/// Exit codes, the same for every command. Public contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     Done,
@@ -48,7 +48,7 @@ impl Exit {
             Exit::Done => "done; holds are not errors",
             Exit::Internal => "internal error, or a file that cannot be read or written",
             Exit::Input => "bad usage or bad input (ndjson: at the end, if any line was bad)",
-            Exit::Refused => "refused by a law",
+            Exit::Refused => "refused by an invariant",
             Exit::NotFound => "not found",
             Exit::Unreachable => "unreachable, or timed out",
             Exit::NotPermitted => "not permitted",
@@ -56,7 +56,7 @@ impl Exit {
         }
     }
 
-    /// The table of codes, as every help text ends with it.
+    /// The table of exit codes at the end of every help text.
     pub fn table() -> String {
         let mut table = String::from("Exit codes:\n");
         for exit in Exit::ALL {
@@ -73,42 +73,46 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Whoever read our output went away: nothing is left to say, and nothing went wrong.
+/// The reader of our output closed the pipe: there is nothing left to report, and this is not an error.
 const PIPE_CLOSED: &str = "pipeClosed";
 
-/// Why a command could not do its work, and what to do about it.
+/// Why a command failed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Failure {
+pub struct CommandFailure {
     pub exit: Exit,
-    /// What kind of failure it is; the names are public contract.
+    /// The kind of failure. The names are public contract.
     pub code: &'static str,
-    /// Apart, so that what succeeds carries little.
-    pub told: Box<Told>,
+    /// Boxed, so that a successful `Result` stays small.
+    pub told: Box<ErrorReport>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct ErrorReport {
     pub file: Option<String>,
-    /// Line and column, both from 1.
+    /// Line and column, both counted from 1.
     pub place: Option<(u32, u32)>,
-    /// Where in the document: `machines[3].since`.
+    /// The path in the document, such as `machines[3].since`.
     pub field: String,
     pub message: String,
     pub help: Option<String>,
 }
 
-impl Failure {
+impl CommandFailure {
     pub fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, code, told: Box::new(Told { message: message.into(), ..Told::default() }) }
+        Self {
+            exit,
+            code,
+            told: Box::new(ErrorReport { message: message.into(), ..ErrorReport::default() }),
+        }
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Input, "usage", message)
     }
 
-    /// A document that was not understood.
-    pub fn bad_input(problem: Problem, file: Option<&str>) -> Self {
-        let told = Told {
+    /// A document could not be parsed.
+    pub fn bad_input(problem: DocumentProblem, file: Option<&str>) -> Self {
+        let told = ErrorReport {
             file: file.map(str::to_owned),
             place: Some((problem.line, problem.column)),
             field: problem.field,
@@ -118,13 +122,13 @@ impl Failure {
         Self { exit: Exit::Input, code: problem.code.name(), told: Box::new(told) }
     }
 
-    /// Something could not be read.
+    /// A source could not be read.
     pub fn unreadable(what: &str, error: &io::Error) -> Self {
         let help = match error.kind() {
             io::ErrorKind::NotFound => "check the name, or give `-` to read standard input",
             io::ErrorKind::PermissionDenied => "make it readable for you, or read it as its owner",
             io::ErrorKind::IsADirectory => "name a file in that folder",
-            _ => "try again; if it stays so, copy it elsewhere and read the copy",
+            _ => "try again; if it persists, copy the file elsewhere and read the copy",
         };
         let say = format!("{what} cannot be read: {}", reason(error));
         Self::new(Exit::Internal, "unreadable", say).help(help)
@@ -173,7 +177,7 @@ impl Failure {
     }
 }
 
-/// What the system says, without its number.
+/// The system's error message, without its number.
 pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -182,7 +186,7 @@ pub(super) fn reason(error: &io::Error) -> String {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.told.file {
             write!(f, "{file}:")?;
@@ -212,11 +216,11 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_is_no_error() {
-        let closed = Failure::unwritable(&io::ErrorKind::BrokenPipe.into());
+        let closed = CommandFailure::unwritable(&io::ErrorKind::BrokenPipe.into());
         assert!(closed.is_silent() && closed.exit == Exit::Done);
-        let full = Failure::unwritable(&io::ErrorKind::StorageFull.into());
+        let full = CommandFailure::unwritable(&io::ErrorKind::StorageFull.into());
         assert!(!full.is_silent() && full.exit == Exit::Internal);
-        let file = Failure::unwritable_file("x.svg", &io::ErrorKind::BrokenPipe.into());
+        let file = CommandFailure::unwritable_file("x.svg", &io::ErrorKind::BrokenPipe.into());
         assert!(!file.is_silent() && file.exit == Exit::Internal);
     }
 }

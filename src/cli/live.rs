@@ -1,39 +1,43 @@
-//! Pools as they are in the cloud now: which ones are meant, and one look at each.
+//! Pools as they are in the cloud now: selects them, and reads each once.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::Format;
-use super::decide::{Decision, decide};
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
-use super::source::Source;
+use super::args::OutputFormat;
+use super::decide::{SnapshotDecision, decide};
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
+use super::source::SnapshotSource;
 use super::term::Style;
 use super::text::list;
 use crate::api::v1::node::MAX_BYTES;
-use crate::api::v1::pool::Pools;
-use crate::api::v1::problem::Problem;
-use crate::daemon::{BadSetId, House, Looked, set_id};
+use crate::api::v1::pool::PoolDocuments;
+use crate::api::v1::problem::DocumentProblem;
+use crate::daemon::{BadSetId, CloudReader, CloudReading, set_id};
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::{Draft, Owner, Policy};
 
-/// How a pool is named: by its name, to who keeps it, or by the id of its scale set, to the cloud.
+/// How an argument identifies a pool: by its name, on a Poolkeeper server, or by the id of its scale set, in the cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum TargetArg {
     Pool(String),
     Set(ScaleSetId),
 }
 
-impl Named {
+impl TargetArg {
     pub fn read(text: &str) -> Result<Self, BadName> {
         if text.contains('/') {
-            return set_id(text).map(Named::Set).map_err(BadName::Set);
+            return set_id(text).map(TargetArg::Set).map_err(BadName::Set);
         }
-        if text.trim().is_empty() { Err(BadName::Empty) } else { Ok(Named::Pool(text.to_owned())) }
+        if text.trim().is_empty() {
+            Err(BadName::Empty)
+        } else {
+            Ok(TargetArg::Pool(text.to_owned()))
+        }
     }
 }
 
-/// A pool of a Poolkeeper that serves.
+/// Parses the name of a pool on a Poolkeeper server.
 pub(super) fn pool_name(text: &str) -> Result<String, BadName> {
     match text {
         text if text.trim().is_empty() => Err(BadName::Empty),
@@ -52,13 +56,13 @@ pub(super) enum BadName {
     Set(BadSetId),
 }
 
-/// Names and ids apart; both at once would ask two who may not agree.
-pub(super) fn split(named: &[Named]) -> Result<(Vec<&str>, Vec<ScaleSetId>), Failure> {
+/// Separates names from ids. Rejects both at once: the server and the cloud may disagree.
+pub(super) fn split(named: &[TargetArg]) -> Result<(Vec<&str>, Vec<ScaleSetId>), CommandFailure> {
     let (mut names, mut sets) = (Vec::new(), Vec::new());
     for one in named {
         match one {
-            Named::Pool(name) => names.push(name.as_str()),
-            Named::Set(set) => sets.push(set.clone()),
+            TargetArg::Pool(name) => names.push(name.as_str()),
+            TargetArg::Set(set) => sets.push(set.clone()),
         }
     }
     if !sets.is_empty() {
@@ -67,96 +71,101 @@ pub(super) fn split(named: &[Named]) -> Result<(Vec<&str>, Vec<ScaleSetId>), Fai
     Ok((names, sets))
 }
 
-/// Pools that are looked at in the cloud are not named by their names.
-pub(super) fn no_names(names: &[&str]) -> Result<(), Failure> {
+/// Rejects pool names where pools are read from the cloud.
+pub(super) fn no_names(names: &[&str]) -> Result<(), CommandFailure> {
     let Some(name) = names.first() else { return Ok(()) };
-    let say = format!("{name} is the name of a pool, and the others are looked at in the cloud");
-    Err(Failure::usage(say)
+    let say = format!("{name} is the name of a pool, and the others are read from Azure");
+    Err(CommandFailure::usage(say)
         .help("name them all by name, or by pool file and /subscriptions/<id>/… alone"))
 }
 
-/// A pool to look at.
+/// A pool to read.
 #[derive(Debug, Clone)]
-pub(super) struct Meant {
+pub(super) struct Targets {
     pub policy: Arc<Policy>,
-    /// No file says how it is to be: it is judged by defaults, and keeps its size.
+    /// There is no pool file: the pool uses the default policy and keeps its size.
     pub by_default: bool,
 }
 
-/// The pools of these files; of them, or without files, those with these scale sets.
+/// The pools of these files. Scale set ids select among them; without files, each id is a pool with the default policy.
 pub(super) fn meant(
     files: &[PathBuf],
     sets: &[ScaleSetId],
     shell: &Shell,
-) -> Result<Vec<Meant>, Failure> {
+) -> Result<Vec<Targets>, CommandFailure> {
     if files.is_empty() {
         return sets.iter().map(by_default).collect();
     }
-    let (mut known, mut all) = (Pools::default(), Vec::new());
+    let (mut known, mut all) = (PoolDocuments::default(), Vec::new());
     for path in files {
         all.extend(read(path, &mut known, shell)?);
     }
-    let of_file = |policy: Policy| Meant { policy: Arc::new(policy), by_default: false };
-    let all: Vec<Meant> = all.into_iter().map(of_file).collect();
+    let of_file = |policy: Policy| Targets { policy: Arc::new(policy), by_default: false };
+    let all: Vec<Targets> = all.into_iter().map(of_file).collect();
     if sets.is_empty() {
         return Ok(all);
     }
     let find = |set: &ScaleSetId| {
-        let same = |meant: &&Meant| meant.policy.scale_set == *set;
+        let same = |meant: &&Targets| meant.policy.scale_set == *set;
         all.iter().find(same).cloned().ok_or_else(|| not_there(set, &all))
     };
     sets.iter().map(find).collect()
 }
 
-fn not_there(set: &ScaleSetId, all: &[Meant]) -> Failure {
+fn not_there(set: &ScaleSetId, all: &[Targets]) -> CommandFailure {
     let has: Vec<&str> = all.iter().map(|meant| meant.policy.scale_set.as_str()).collect();
     let help = format!(
         "they have {}; without --pool-file it is judged by defaults",
         list(has.into_iter(), 3)
     );
-    Failure::usage(format!("the pool files have no pool with the scale set {set}")).help(help)
+    CommandFailure::usage(format!("the pool files have no pool with the scale set {set}"))
+        .help(help)
 }
 
-fn read(path: &Path, known: &mut Pools, shell: &Shell) -> Result<Vec<Policy>, Failure> {
-    let source = Source::new(path);
+fn read(
+    path: &Path,
+    known: &mut PoolDocuments,
+    shell: &Shell,
+) -> Result<Vec<Policy>, CommandFailure> {
+    let source = SnapshotSource::new(path);
     let bytes = source.read(shell, MAX_BYTES)?;
     let file = source.file();
     let (policies, found) = known.read_bytes(&bytes, file.as_deref());
-    if let Some(problem) = Problem::of(&found) {
-        return Err(Failure::bad_input(problem, file.as_deref()));
+    if let Some(problem) = DocumentProblem::of(&found) {
+        return Err(CommandFailure::bad_input(problem, file.as_deref()));
     }
     if policies.is_empty() {
         let say = format!("{} holds no pool", source.name());
-        return Err(Failure::new(Exit::Input, "badValue", say)
+        return Err(CommandFailure::new(Exit::Input, "badValue", say)
             .help("`poolkeeper validate` checks pool files"));
     }
     Ok(policies)
 }
 
-fn by_default(set: &ScaleSetId) -> Result<Meant, Failure> {
+fn by_default(set: &ScaleSetId) -> Result<Targets, CommandFailure> {
     let name = PoolName::new(set.as_str().rsplit('/').next().unwrap_or_default());
     let draft = Draft { owner: Owner::ScaleSet, ..Draft::with_defaults(name, set.clone()) };
     let policy = Policy::build(draft).map_err(|faults| {
         let say: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        Failure::new(Exit::Internal, "internal", say.join("; "))
+        CommandFailure::new(Exit::Internal, "internal", say.join("; "))
     })?;
-    Ok(Meant { policy: Arc::new(policy), by_default: true })
+    Ok(Targets { policy: Arc::new(policy), by_default: true })
 }
 
-/// One look, and what it leads to.
-pub(super) struct Seen {
-    pub meant: Meant,
-    pub looked: Looked,
-    pub decision: Decision,
+/// One read of a pool, and the decision it leads to.
+pub(super) struct LiveSet {
+    pub meant: Targets,
+    pub looked: CloudReading,
+    pub decision: SnapshotDecision,
 }
 
-/// How several pools ended: the worst of it.
+/// The worst exit code of several pools.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Worst(Option<Exit>);
 
 impl Worst {
     pub fn note(&mut self, exit: Exit) {
-        // What was not looked at at all weighs more than what was, and refused.
+        // A pool that could not be read is worse than a pool whose plan the judge refused.
         const ORDER: [Exit; 8] = [
             Exit::Done,
             Exit::Findings,
@@ -177,19 +186,19 @@ impl Worst {
     }
 }
 
-/// Looks at each pool and shows it, one after the other. One that cannot be looked at keeps none of the others from it.
+/// Reads each pool and shows it, one after another. A pool that cannot be read does not stop the others.
 pub(super) async fn each(
-    house: &House,
-    pools: Vec<Meant>,
+    house: &CloudReader,
+    pools: Vec<Targets>,
     shell: &mut Shell,
-    mut show: impl AsyncFnMut(&House, &mut Shell, &Seen) -> Result<(), Failure>,
-) -> Result<Exit, Failure> {
+    mut show: impl AsyncFnMut(&CloudReader, &mut Shell, &LiveSet) -> Result<(), CommandFailure>,
+) -> Result<Exit, CommandFailure> {
     house.enter().await?;
     let (mut worst, alone) = (Worst::default(), pools.len() == 1);
     let mut shown = false;
     for meant in pools {
         let seen = look(house, meant, shell).await;
-        if shown && seen.is_ok() && shell.format == Format::Table {
+        if shown && seen.is_ok() && shell.format == OutputFormat::Table {
             shell.line("")?;
         }
         shown |= seen.is_ok();
@@ -210,23 +219,30 @@ pub(super) async fn each(
     Ok(worst.exit())
 }
 
-async fn look(house: &House, meant: Meant, shell: &Shell) -> Result<Seen, Failure> {
+async fn look(
+    house: &CloudReader,
+    meant: Targets,
+    shell: &Shell,
+) -> Result<LiveSet, CommandFailure> {
     let looked = house.look(&meant.policy).await?;
     for gap in &looked.gaps {
         let name = looked.snapshot.policy.name.as_str();
         shell.say(Style::Yellow, "not seen", &format!("{name}: {}: {}", gap.what, gap.why));
     }
     let decision = decide(&looked.snapshot)?;
-    Ok(Seen { meant, looked, decision })
+    Ok(LiveSet { meant, looked, decision })
 }
 
-/// One JSON document is of one pool.
-pub(super) fn check_format(shell: &Shell, pools: &[Meant], command: &str) -> Result<(), Failure> {
-    if shell.format == Format::Json && pools.len() != 1 {
+/// Rejects `--output json` for anything but one pool: a JSON document describes one pool.
+pub(super) fn check_format(
+    shell: &Shell,
+    pools: &[Targets],
+    command: &str,
+) -> Result<(), CommandFailure> {
+    if shell.format == OutputFormat::Json && pools.len() != 1 {
         let say = format!("{command} answers one document a pool, and there are {}", pools.len());
-        return Err(
-            Failure::usage(say).help("use --output ndjson, a line a pool, or name one scale set")
-        );
+        return Err(CommandFailure::usage(say)
+            .help("use --output ndjson, a line a pool, or name one scale set"));
     }
     Ok(())
 }

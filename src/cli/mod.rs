@@ -1,8 +1,8 @@
-//! TERMINAL IN. Commands for people at a terminal and for programs that run one.
+//! TERMINAL IN. Commands for people at a terminal and for programs that run them.
 //!
-//! Never here: a decision of its own, a call to the cloud, a clock. A command reads documents or has the house look at a
-//! pool, asks the rooms that decide, and prints what they answer.
-//! Begin with [`run`]; [`args`] lists the commands, one file each. A new one is a file and a line in that list.
+//! Never here: a decision of its own, a call to the cloud, a clock. A command reads documents, or reads a pool through
+//! the daemon's `CloudReader`, calls the modules that decide, and prints their results.
+//! Begin with [`run`]; [`args`] lists the commands, one file each. A new command is a file and a line in that list.
 
 pub mod args;
 mod client;
@@ -16,10 +16,10 @@ mod emulate;
 pub mod exit;
 mod explain;
 mod live;
+mod output;
 mod page;
 mod plan;
 mod serve;
-mod shell;
 mod simulate;
 mod source;
 mod status;
@@ -36,12 +36,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use args::{Cli, Format};
-use exit::{Exit, Failure};
-use shell::Shell;
+use args::{Cli, OutputFormat};
+use exit::{CommandFailure, Exit};
+use output::Shell;
 use term::Term;
 
-/// Runs the command that the arguments name, and answers the exit code.
+/// Runs the command that the arguments name, and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let exit = match Cli::try_parse_from(&args) {
@@ -61,27 +61,26 @@ fn command(cli: &Cli) -> Exit {
     }
 }
 
-/// Help and version are asked for; everything else is wrong usage.
+/// Help and version are requested output; any other parse error is wrong usage.
 fn not_parsed(error: &clap::Error, args: &[OsString]) -> Exit {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     match wanted_format(args).filter(|_| !asked) {
         Some(format) => Shell::new(format, Term::PLAIN).fail(&wrong_usage(error)),
         None => match error.print() {
             Ok(()) if asked => Exit::Done,
-            Err(error) if asked => {
-                Shell::new(Format::Table, Term::PLAIN).fail(&Failure::unwritable(&error))
-            }
-            // Whoever closed standard error does not want to hear what was wrong.
+            Err(error) if asked => Shell::new(OutputFormat::Table, Term::PLAIN)
+                .fail(&CommandFailure::unwritable(&error)),
+            // A closed standard error leaves nowhere to report the mistake.
             Ok(()) | Err(_) => Exit::Input,
         },
     }
 }
 
-/// What the parser says, without its page of usage.
-fn wrong_usage(error: &clap::Error) -> Failure {
+/// The parser's message, without its usage page.
+fn wrong_usage(error: &clap::Error) -> CommandFailure {
     const HELP: &str = "`poolkeeper help` lists commands and options";
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Failure::usage("a command is needed").help(HELP);
+        return CommandFailure::usage("a command is needed").help(HELP);
     }
     let text = error.render().to_string();
     let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -89,11 +88,11 @@ fn wrong_usage(error: &clap::Error) -> Failure {
     let say = parts.next().unwrap_or_default();
     let say = say.strip_prefix("error: ").unwrap_or(&say);
     let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
-    Failure::usage(say).help(tip.unwrap_or_else(|| HELP.to_owned()))
+    CommandFailure::usage(say).help(tip.unwrap_or_else(|| HELP.to_owned()))
 }
 
-/// Whether the arguments that were not understood ask for answers in JSON.
-fn wanted_format(args: &[OsString]) -> Option<Format> {
+/// The JSON format that unparsable arguments request, if they do.
+fn wanted_format(args: &[OsString]) -> Option<OutputFormat> {
     let mut words = args.iter().filter_map(|arg| arg.to_str()).peekable();
     while let Some(word) = words.next() {
         let value = match word {
@@ -103,8 +102,8 @@ fn wanted_format(args: &[OsString]) -> Option<Format> {
                 .or_else(|| word.strip_prefix("-o=").or_else(|| word.strip_prefix("-o"))),
         };
         match value {
-            Some("json") => return Some(Format::Json),
-            Some("ndjson") => return Some(Format::Ndjson),
+            Some("json") => return Some(OutputFormat::Json),
+            Some("ndjson") => return Some(OutputFormat::Ndjson),
             _ => {}
         }
     }

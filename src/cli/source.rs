@@ -1,72 +1,76 @@
-//! Where documents come from: a file, or standard input.
+//! Where documents are read from: a file, or standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use super::exit::Failure;
-use super::shell::Shell;
+use super::exit::CommandFailure;
+use super::output::Shell;
 use super::term::Style;
 
-/// What is read at once: few calls to the system, little memory.
+/// Read buffer: few system calls, little memory.
 const BUFFER: usize = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SnapshotSource {
     Stdin,
     File(PathBuf),
 }
 
-impl Source {
-    pub fn new(name: &Path) -> Source {
-        if name.as_os_str() == "-" { Source::Stdin } else { Source::File(name.to_owned()) }
+impl SnapshotSource {
+    pub fn new(name: &Path) -> SnapshotSource {
+        if name.as_os_str() == "-" {
+            SnapshotSource::Stdin
+        } else {
+            SnapshotSource::File(name.to_owned())
+        }
     }
 
-    /// For people.
+    /// The name for messages.
     pub fn name(&self) -> String {
         match self {
-            Source::Stdin => "standard input".to_owned(),
-            Source::File(path) => path.display().to_string(),
+            SnapshotSource::Stdin => "standard input".to_owned(),
+            SnapshotSource::File(path) => path.display().to_string(),
         }
     }
 
-    /// The file, where there is one.
+    /// The file name, unless the source is standard input.
     pub fn file(&self) -> Option<String> {
         match self {
-            Source::Stdin => None,
-            Source::File(path) => Some(path.display().to_string()),
+            SnapshotSource::Stdin => None,
+            SnapshotSource::File(path) => Some(path.display().to_string()),
         }
     }
 
-    pub fn open(&self, shell: &Shell) -> Result<Box<dyn BufRead>, Failure> {
+    pub fn open(&self, shell: &Shell) -> Result<Box<dyn BufRead>, CommandFailure> {
         match self {
-            Source::Stdin => {
+            SnapshotSource::Stdin => {
                 if io::stdin().is_terminal() {
                     shell.say(Style::Cyan, "reading", "standard input; end it with Ctrl-D");
                 }
                 Ok(Box::new(BufReader::with_capacity(BUFFER, io::stdin())))
             }
-            Source::File(path) => {
+            SnapshotSource::File(path) => {
                 let file = File::open(path).map_err(|error| self.unreadable(&error))?;
                 Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
             }
         }
     }
 
-    /// All of it, up to `most` bytes and one more, by which its reader sees that it is too long.
-    pub fn read(&self, shell: &Shell, most: usize) -> Result<Vec<u8>, Failure> {
+    /// Reads all of it, up to `most` bytes plus one; the extra byte tells the caller that it is too long.
+    pub fn read(&self, shell: &Shell, most: usize) -> Result<Vec<u8>, CommandFailure> {
         let mut bytes = Vec::new();
         let mut limited = self.open(shell)?.take(most as u64 + 1);
         limited.read_to_end(&mut bytes).map_err(|error| self.unreadable(&error))?;
         Ok(bytes)
     }
 
-    pub fn unreadable(&self, error: &io::Error) -> Failure {
-        Failure::unreadable(&self.name(), error)
+    pub fn unreadable(&self, error: &io::Error) -> CommandFailure {
+        CommandFailure::unreadable(&self.name(), error)
     }
 }
 
-/// Reads lines into one buffer. Of a line that is too long only as much is kept as shows that it is.
+/// Reads lines into one buffer. Keeps only one byte more than `most` of a longer line, enough to detect its length.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
@@ -79,7 +83,7 @@ impl<R: BufRead> Lines<R> {
         Self { reader, buffer: Vec::new(), most }
     }
 
-    /// The next line, without its end; `None` after the last.
+    /// The next line, without its line ending; `None` after the last.
     pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
         self.buffer.clear();
         let mut any = false;
@@ -112,7 +116,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &str, most: usize) -> Vec<String> {
-        // A small buffer, so that lines come in pieces.
+        // A small buffer, so that lines arrive in pieces.
         let mut lines = Lines::new(BufReader::with_capacity(3, text.as_bytes()), most);
         let mut found = Vec::new();
         while let Some(line) = lines.next().unwrap() {

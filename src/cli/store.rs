@@ -1,6 +1,6 @@
-//! `store`: copies of what the daemon remembers, made while it runs, checked, and put back.
+//! `store`: backs up the daemon's store while it runs, checks it, and restores it.
 //!
-//! Never here: a line of SQL, or a rule about files (both are the store's). Begin with [`Store::run`].
+//! Never here: SQL, or a rule about files (both belong to the store). Begin with [`StoreCommand::run`].
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::args::with_exit_codes;
-use super::exit::{Exit, Failure};
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
 use super::serve::settings_file;
-use super::shell::Shell;
 use super::text::count;
 use crate::api::v1::API_VERSION;
 use crate::daemon::settings::{Sources, StoreAt, keys};
@@ -19,9 +19,10 @@ use crate::daemon::store::{OpenError, Restoration, StoreSummary, backup, check, 
 
 const ABOUT: &str = "Backs up, checks and restores the store of the daemon";
 const MORE: &str = "\
-backup copies the store while the daemon runs, and gives the copy its name only when it is whole and on the disk. check \
-reads every record of a store or of a copy, and follows the chain of hashes through its audit. restore puts a copy in the place of the store: the daemon must be stopped, \
-and the store that was there is kept beside it. The next start writes into the audit and the log that the store was restored.";
+backup copies the store while the daemon runs; the copy gets its name only when it is complete and on disk. check \
+reads every record of a store or of a copy, and verifies the hash chain of its audit. restore replaces the store \
+with a copy: the daemon must be stopped, and the old store is kept next to it. The next start records in the audit \
+and the log that the store was restored.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper store backup backups/monday.db
@@ -31,45 +32,45 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(about = ABOUT, long_about = format!("{ABOUT}.\n\n{MORE}"), after_long_help = with_exit_codes(EXAMPLES))]
-pub struct Store {
+pub struct StoreCommand {
     #[command(subcommand)]
-    deed: Deed,
+    deed: StoreAction,
 
-    /// The store; as the settings name it where not given
+    /// Path of the store; by default, the path in the settings
     #[arg(long = "store", global = true, value_name = "PATH")]
     path: Option<PathBuf>,
 
-    /// The settings file that names it; POOLKEEPER_SETTINGS where not given
+    /// Settings file that names the store; by default, the file that POOLKEEPER_SETTINGS names
     #[arg(long, global = true, value_name = "FILE")]
     settings: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Deed {
-    /// Copies the store to a file, also while the daemon runs
+enum StoreAction {
+    /// Copy the store to a file; the daemon may be running
     Backup { to: PathBuf },
-    /// Reads every record of the store, or of a copy of it
+    /// Read every record of the store, or of a copy of it
     Check { file: Option<PathBuf> },
-    /// Puts a copy in the place of the store of a daemon that is stopped
+    /// Replace the store with a copy; the daemon must be stopped
     Restore { from: PathBuf },
 }
 
-impl Store {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+impl StoreCommand {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("store")?;
         let (verb, file, done) = match &self.deed {
-            Deed::Backup { to } => ("copied to", to.clone(), backup(&self.path()?, to)),
-            Deed::Check { file } => {
+            StoreAction::Backup { to } => ("copied to", to.clone(), backup(&self.path()?, to)),
+            StoreAction::Check { file } => {
                 let path = file.clone().map_or_else(|| self.path(), Ok)?;
                 ("whole:", path.clone(), check(&path))
             }
-            Deed::Restore { from } => return self.restore(from, json, shell),
+            StoreAction::Restore { from } => return self.restore(from, json, shell),
         };
         let summary = done.map_err(|error| refused(&error))?;
         told(verb, &file, &summary, None, json, shell)
     }
 
-    fn restore(&self, from: &Path, json: bool, shell: &mut Shell) -> Result<Exit, Failure> {
+    fn restore(&self, from: &Path, json: bool, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let path = self.path()?;
         let who = format!("poolkeeper store restore, process {}", std::process::id());
         let Restoration { summary, before } =
@@ -77,8 +78,8 @@ impl Store {
         told("restored:", &path, &summary, before.as_deref(), json, shell)
     }
 
-    /// The store as the daemon would find it.
-    fn path(&self) -> Result<PathBuf, Failure> {
+    /// The path of the store, resolved from the same settings as the daemon's.
+    fn path(&self) -> Result<PathBuf, CommandFailure> {
         if let Some(path) = &self.path {
             return Ok(path.clone());
         }
@@ -89,13 +90,13 @@ impl Store {
         let sources = Sources { file, variables: variables.collect(), flags: Vec::new() };
         let settled = sources.settle().map_err(|faults| {
             let said = faults.first().map(ToString::to_string).unwrap_or_default();
-            Failure::new(Exit::Input, "badValue", said)
+            CommandFailure::new(Exit::Input, "badValue", said)
         })?;
         match settled.settings().store {
             StoreAt::File { path, .. } => Ok(path),
             StoreAt::Memory => {
                 let say = format!("{} is memory, which has no file", keys::STORE.name);
-                Err(Failure::usage(say).help("name the store with --store"))
+                Err(CommandFailure::usage(say).help("name the store with --store"))
             }
         }
     }
@@ -108,7 +109,7 @@ fn told(
     before: Option<&Path>,
     json: bool,
     shell: &mut Shell,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     let broken = summary.audited.broken;
     let is_whole = summary.damaged.is_empty() && broken.is_none();
     if json {
@@ -164,8 +165,8 @@ fn document(file: &Path, summary: &StoreSummary, before: Option<&Path>) -> Value
     })
 }
 
-fn refused(error: &OpenError) -> Failure {
-    let failure = Failure::new(Exit::Internal, "store", error.to_string());
+fn refused(error: &OpenError) -> CommandFailure {
+    let failure = CommandFailure::new(Exit::Internal, "store", error.to_string());
     match error {
         OpenError::NoStore { .. } => failure.help("name the store with --store"),
         OpenError::InUse { .. } => failure.help("a store that is in use is not replaced"),

@@ -1,13 +1,13 @@
-//! Columns of text. The last one takes what is left of the line and wraps.
+//! Columns of text. The last column takes the rest of the line and wraps.
 
 use super::term::{Style, Term};
 use super::text::{cut, plain, width, wrap};
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// The last column needs this much to be worth reading.
-const LAST: usize = 28;
-/// No column is cut below this.
+/// Minimum width of the last column; a narrower one is unreadable.
+const LAST: usize = 20;
+/// No column is cut to fewer characters than this.
 const LEAST: usize = 6;
 
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ impl From<String> for Cell {
     }
 }
 
-/// Rows under a heading, or without one.
+/// Rows, with or without a heading.
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<Cell>>,
@@ -54,7 +54,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Draws it, each line ended.
+    /// Draws the table; every line ends with a newline.
     pub fn draw(&self, term: Term, page: &mut String) {
         let widths = self.widths(term);
         let before: usize = widths.iter().map(|wide| wide + GAP).sum();
@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// Of all columns but the last; the widest are cut where the last one would have no room.
+    /// Widths of all columns but the last. Cuts the widest columns if the last one would have too little room.
     fn widths(&self, term: Term) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
         let widest = |column: usize| {
@@ -117,7 +117,7 @@ impl Table {
     }
 }
 
-/// A line without spaces at its end.
+/// Appends a line without trailing spaces.
 pub fn push_line(page: &mut String, line: &str) {
     page.push_str(line.trim_end());
     page.push('\n');

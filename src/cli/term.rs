@@ -1,18 +1,18 @@
-//! What the terminal can do: how large it is, whether there is one, colour, and a line of progress.
+//! The terminal: whether there is one, its size, colour, and a progress line.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
 
 use terminal_size::terminal_size_of;
 
-/// Lines no longer than this are comfortable to read, however wide the window is.
+/// Longer lines are hard to read, however wide the window is.
 const WIDEST: usize = 160;
-/// Below this, columns would be all ellipses: the terminal may wrap instead.
+/// Below this, columns would consist of ellipses only; the terminal wraps instead.
 const NARROWEST: usize = 40;
-/// Every terminal has these, also one that does not say; a line that wraps spoils a picture.
+/// The width to use when a terminal reports none. Every terminal has it, and a line that wraps would spoil a picture.
 const CERTAIN: usize = 79;
 
-/// How something is shown, where there is colour.
+/// The style of a text on a terminal with colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     #[default]
@@ -39,20 +39,20 @@ impl Style {
     }
 }
 
-/// Where output goes to, and how it may look there.
+/// Properties of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    /// Columns; `None`: lines are not wrapped, so that each stays one line for the next program.
+    /// Columns. `None`: do not wrap lines, so that each stays one line for the next program.
     pub width: Option<usize>,
-    /// Lines, where they are known.
+    /// Lines, if known.
     pub height: Option<usize>,
     pub colour: bool,
-    /// Standard error is a terminal: somebody watches.
+    /// Standard error is a terminal: a person is watching.
     pub watched: bool,
 }
 
 impl Term {
-    /// Neither width nor colour: what a file or another program gets.
+    /// No width and no colour: for a file or another program.
     pub const PLAIN: Term = Term { width: None, height: None, colour: false, watched: false };
 
     pub fn of_this_process() -> Term {
@@ -78,7 +78,8 @@ impl Term {
     }
 }
 
-/// Columns and lines. What a person set wins over what the terminal told; of what is no terminal only that counts.
+/// Columns and lines. The environment overrides the size that the terminal reports, and is the only source if the
+/// output is not a terminal.
 fn size(
     set: impl Fn(&str) -> Option<String>,
     terminal: bool,
@@ -90,22 +91,22 @@ fn size(
     (wide.map(|wide| wide.clamp(NARROWEST, WIDEST)), tall)
 }
 
-/// A line of progress on standard error, rewritten in place; nothing where nobody watches.
+/// A progress line on standard error, rewritten in place; prints nothing if standard error is not a terminal.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressLine {
     watched: bool,
     shown: Option<u64>,
 }
 
-/// Cells of the bar.
+/// Width of the bar, in cells.
 const BAR: u64 = 24;
 
-impl Progress {
+impl ProgressLine {
     pub fn new(term: Term) -> Self {
         Self { watched: term.watched, shown: None }
     }
 
-    /// Shows `done` of `all`; redraws only when the picture changes, so it may be told of every step.
+    /// Shows `done` of `all`. Redraws only when the percentage changes, so it is cheap to call for every step.
     pub fn show(&mut self, done: u64, all: u64, what: &str) {
         let percent = done.min(all).saturating_mul(100).checked_div(all).unwrap_or(100);
         if !self.watched || self.shown == Some(percent) {
@@ -118,12 +119,12 @@ impl Progress {
 
     fn write(&mut self, text: &str) {
         let mut err = io::stderr().lock();
-        // Who cannot be shown progress does without it.
+        // After a failed write, stop showing progress.
         self.watched = err.write_all(text.as_bytes()).and_then(|()| err.flush()).is_ok();
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.watched && self.shown.is_some() {
             self.write("\r\u{1b}[K");

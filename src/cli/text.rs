@@ -1,4 +1,4 @@
-//! Texts for people: wrapped, free of control codes, with short times and lists.
+//! Text for people: wrapping, control codes removed, short times, short lists.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 pub use crate::model::quantity::counted as count;
 use crate::model::time::{Span, Time};
 
-/// Texts of documents come from strangers: nothing in them may steer the terminal.
+/// Removes control characters. Text in documents is untrusted and must not control the terminal.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_control) {
         Cow::Owned(text.chars().map(|c| if is_control(c) { '\u{fffd}' } else { c }).collect())
@@ -15,21 +15,21 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Control codes, and marks that turn the direction of writing.
+/// Control characters, and marks that change the writing direction.
 fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Columns that a text takes.
+/// The width of a text in columns.
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A space between words that belong on one line.
+/// A non-breaking space: keeps two words on one line.
 pub const TIE: char = '\u{a0}';
 
-/// Breaks a text between words into lines of at most `room`; a longer word is broken itself.
+/// Wraps a text at spaces into lines of at most `room` columns; splits a word that is longer.
 pub fn wrap(text: &str, room: Option<usize>) -> Vec<String> {
     let mut lines = broken(text, room);
     for line in lines.iter_mut().filter(|line| line.contains(TIE)) {
@@ -64,7 +64,7 @@ fn broken(text: &str, room: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Cuts a text that is too long, and shows that it did.
+/// Truncates a text that is too long, and marks the cut with an ellipsis.
 pub fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -74,7 +74,7 @@ pub fn cut(text: &str, room: usize) -> String {
     short
 }
 
-/// The two largest units of a length of time: `3d 4h`.
+/// A duration in its two largest units: `3d 4h`.
 pub fn short(span: Span) -> String {
     let ms = span.millis();
     let (seconds, minutes, hours, days) =
@@ -91,7 +91,7 @@ fn two(large: i64, unit: char, small: i64, part: char) -> String {
     if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit} {small}{part}") }
 }
 
-/// A time as seen from `now`: without its date where that is the same, and how far away it is.
+/// A time relative to `now`: without its date if that is today's, followed by the distance.
 pub fn when(at: Time, now: Time) -> String {
     let away = match at.cmp(&now) {
         Ordering::Equal => "now".to_owned(),
@@ -101,7 +101,7 @@ pub fn when(at: Time, now: Time) -> String {
     format!("{} ({away})", clock(at, now))
 }
 
-/// A time without its date, where the date is that of `now`.
+/// A time, without its date if `now` has the same date.
 pub fn clock(at: Time, now: Time) -> String {
     let (at, now) = (at.to_string(), now.to_string());
     match (at.split_once('T'), now.split_once('T')) {
@@ -110,7 +110,7 @@ pub fn clock(at: Time, now: Time) -> String {
     }
 }
 
-/// Leaves out the date of `now` where a text names it together with a time.
+/// Removes the date of `now` from the timestamps in a text.
 pub fn nearer(text: &str, now: Time) -> String {
     let now = now.to_string();
     match now.split_once('T') {
@@ -119,7 +119,7 @@ pub fn nearer(text: &str, now: Time) -> String {
     }
 }
 
-/// At most `most` of them, and how many more there are.
+/// At most `most` names, and the count of the rest.
 pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
     let more = names.len().saturating_sub(most);
     let shown: Vec<String> = names.take(most).map(|name| plain(name).into_owned()).collect();
@@ -129,7 +129,7 @@ pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> S
     }
 }
 
-/// Names that look like what was asked for.
+/// Names that are similar to the written one.
 pub fn alike<'a>(names: &[&'a str], written: &str) -> Vec<&'a str> {
     const MOST: usize = 3;
     let near = crate::api::v1::diagnostic::nearest(written, names);

@@ -1,4 +1,4 @@
-//! Who we are to the cloud and how it is reached: what was chosen, and else what the environment says.
+//! Our identity and the route to the cloud: explicit choices first, then the environment.
 
 use std::fmt;
 use std::io;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::adapters::azure::auth::{BadSettings, Identity, Settings, Way};
-use crate::adapters::azure::cloud::{BadCloud, Cloud};
+use crate::adapters::azure::auth::{AuthSettings, BadSettings, Identity, Way};
+use crate::adapters::azure::cloud::{AzureCloud, BadCloud};
 use crate::adapters::azure::{BadNet, Net, Proxy};
 
-/// What a person chose; what is `None` is taken from the environment, and else is as everywhere.
+/// What a person chose. `None`: use the environment, otherwise the default.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     pub cloud: Option<String>,
@@ -24,26 +24,26 @@ pub struct Choice {
     /// Resource id of a managed identity.
     pub identity: Option<String>,
     pub ca_file: Option<PathBuf>,
-    /// An answer takes no longer.
+    /// Timeout for an answer.
     pub patience: Option<Duration>,
 }
 
-/// Settled, and not yet tried.
+/// Resolved access settings, not yet tried.
 #[derive(Debug, Clone)]
 pub struct Access {
-    pub(super) settings: Settings,
+    pub(super) settings: AuthSettings,
     pub(super) net: Net,
-    pub(super) proxy: Option<Proxied>,
+    pub(super) proxy: Option<ProxyAddress>,
 }
 
-/// That requests go by a proxy: which variable says so, and where it is, without what it may be told in confidence.
+/// The proxy for requests: its variable and its address, without credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Proxied {
+pub struct ProxyAddress {
     pub variable: &'static str,
     pub at: Box<str>,
 }
 
-impl fmt::Display for Proxied {
+impl fmt::Display for ProxyAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.at, self.variable)
     }
@@ -79,11 +79,11 @@ impl From<BadNet> for BadAccess {
 }
 
 impl BadAccess {
-    /// What to do about it.
+    /// The remedy.
     pub fn next(&self) -> String {
         match self {
             BadAccess::UnknownCloud { .. } => {
-                let known = Cloud::NAMES.join(", ");
+                let known = AzureCloud::NAMES.join(", ");
                 format!(
                     "choose one of {known}, or name another's addresses with --arm and --authority"
                 )
@@ -103,7 +103,7 @@ impl BadAccess {
     }
 }
 
-/// Variables that name a proxy for https, the stronger first.
+/// Variables that name a proxy for https, in order of precedence.
 const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 impl Access {
@@ -114,7 +114,7 @@ impl Access {
     ) -> Result<Self, BadAccess> {
         let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
         let cloud = cloud(choice, &get)?;
-        let mut settings = Settings::from_env(cloud, get)?;
+        let mut settings = AuthSettings::from_env(cloud, get)?;
         if let Some(authority) = &choice.authority {
             settings.cloud = settings.cloud.with_authority(authority)?;
         }
@@ -134,10 +134,10 @@ impl Access {
     }
 }
 
-fn cloud(choice: &Choice, get: &impl Fn(&str) -> Option<String>) -> Result<Cloud, BadAccess> {
+fn cloud(choice: &Choice, get: &impl Fn(&str) -> Option<String>) -> Result<AzureCloud, BadAccess> {
     let named = choice.cloud.clone().or_else(|| get("AZURE_ENVIRONMENT"));
-    let name = named.as_deref().unwrap_or(Cloud::NAMES[0]);
-    let known = Cloud::named(name);
+    let name = named.as_deref().unwrap_or(AzureCloud::NAMES[0]);
+    let known = AzureCloud::named(name);
     let known = known.ok_or_else(|| BadAccess::UnknownCloud { name: name.into() })?;
     let manager = choice.resource_manager.clone().or_else(|| get("AZURE_RESOURCE_MANAGER_URL"));
     if manager.is_none() && choice.audience.is_none() {
@@ -145,14 +145,15 @@ fn cloud(choice: &Choice, get: &impl Fn(&str) -> Option<String>) -> Result<Cloud
     }
     let authority = known.authority().as_str();
     let scope = known.scope();
-    // Another address of a known cloud takes the tokens of that cloud; an emulator or a private cloud those of its own.
+    // Another address of a known cloud accepts that cloud's tokens; an emulator or a private cloud has its own
+    // audience.
     let here = manager.as_deref().unwrap_or(known.resource_manager().as_str());
     let of_known = is_within(here, known.resource_manager());
     let audience = choice.audience.as_deref().or(of_known.then_some(scope.as_str()));
-    Ok(Cloud::custom(authority, here, audience)?)
+    Ok(AzureCloud::custom(authority, here, audience)?)
 }
 
-/// The same host, or a region's own under it.
+/// True for the same host or a regional host under it.
 fn is_within(address: &str, known: &Url) -> bool {
     let host = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned));
     match (host, known.host_str()) {
@@ -174,7 +175,7 @@ fn ca(
     }
 }
 
-fn proxy(get: &impl Fn(&str) -> Option<String>) -> Option<Proxied> {
+fn proxy(get: &impl Fn(&str) -> Option<String>) -> Option<ProxyAddress> {
     let (variable, value) = PROXIES.into_iter().find_map(|name| Some((name, get(name)?)))?;
     let url = Url::parse(&value).or_else(|_| Url::parse(&format!("http://{value}"))).ok();
     let at = url.and_then(|url| {
@@ -184,7 +185,7 @@ fn proxy(get: &impl Fn(&str) -> Option<String>) -> Option<Proxied> {
             None => host,
         })
     });
-    Some(Proxied { variable, at: at.unwrap_or_else(|| "?".to_owned()).into() })
+    Some(ProxyAddress { variable, at: at.unwrap_or_else(|| "?".to_owned()).into() })
 }
 
 #[cfg(test)]
@@ -206,7 +207,7 @@ mod tests {
             ("AZURE_CLIENT_ID", "env-client"),
         ];
         let plain = settle(&Choice::default(), &env).unwrap().settings;
-        assert_eq!(plain.cloud, Cloud::named("usGovernment").unwrap());
+        assert_eq!(plain.cloud, AzureCloud::named("usGovernment").unwrap());
         assert_eq!(plain.tenant.as_deref(), Some("env-tenant"));
         let choice = Choice {
             cloud: Some("china".into()),

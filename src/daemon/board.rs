@@ -1,7 +1,6 @@
-//! What the daemon knows now, for whoever reads: each pool's last turn, and how the house itself stands.
+//! The daemon's current state for readers: each pool's last turn, and the state of the daemon itself.
 //!
-//! It is written by the loop and read by everybody else; a reader gets its own handle to what was true, and keeps nobody
-//! waiting.
+//! The loop writes it and everything else reads it. A reader gets its own handle to a snapshot and blocks no writer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,15 +23,15 @@ pub struct Board {
 
 #[derive(Debug, Default)]
 struct State {
-    house: HouseSeen,
-    pools: BTreeMap<PoolName, Arc<PoolSeen>>,
+    house: ProcessStatus,
+    pools: BTreeMap<PoolName, Arc<PoolBoard>>,
 }
 
-/// Who may change anything.
+/// The process that may change anything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Lead {
     #[default]
-    Nobody,
+    Vacant,
     /// Another process leads, at least until then.
     Waiting {
         by: Box<str>,
@@ -41,103 +40,104 @@ pub enum Lead {
     Ours(Lease),
 }
 
-/// The house itself.
+/// The state of the daemon itself.
 #[derive(Debug, Clone, Default)]
-pub struct HouseSeen {
+pub struct ProcessStatus {
     pub lead: Lead,
-    /// Turns are made: we lead, and every pool was recovered.
+    /// Turns run: this process leads and has recovered every pool.
     pub ready: bool,
-    /// Why the store does not keep what is written: until it does nothing is begun, and nothing sent once the lease is over.
+    /// Why the store does not accept writes. Until it does, nothing new starts, and nothing is sent after the lease
+    /// expires.
     pub store: Option<Box<str>>,
     pub stopping: bool,
-    /// When a copy was put in the place of the store, where this is the first start on it.
+    /// When the store was restored from a backup, if this is the first start on it.
     pub restored: Option<Time>,
-    /// What is wrong with pool files and documents now.
+    /// Current faults of pool files and documents.
     pub faults: Vec<Diagnostic>,
-    /// The folder of pool files, where there is one.
-    pub files: Option<FilesSeen>,
-    /// The keys of the identity provider cannot be had.
+    /// The folder of pool files, if there is one.
+    pub files: Option<FilesStatus>,
+    /// The identity provider's keys cannot be fetched.
     pub keys_fail: bool,
-    /// When the last token of a name ends, for names of which each does.
+    /// When the last token of a name expires, for names whose tokens all expire.
     pub tokens: BTreeMap<Box<str>, Time>,
-    /// The file of tokens is otherwise than it was, and cannot be used.
+    /// The token file has changed and is not valid.
     pub tokens_refused: bool,
-    /// Lines of the audit, as the last sweep left them.
+    /// Number of audit lines after the last sweep.
     pub audit: Option<u64>,
-    /// What the API shows to those who come with TLS.
-    pub certificate: Option<CertificateSeen>,
+    /// The certificate that the API presents over TLS.
+    pub certificate: Option<CertificateStatus>,
 }
 
-/// The pool files, as far as the disk shows them.
+/// State of the pool files on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FilesSeen {
-    /// The last look at all of them.
+pub struct FilesStatus {
+    /// Time of the last complete scan.
     pub looked: Option<Time>,
-    /// The disk does not answer for some of them.
+    /// The disk hangs for some of them.
     pub hangs: bool,
 }
 
 /// The certificate of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CertificateSeen {
-    /// When the one in use is over, where it says so.
+pub struct CertificateStatus {
+    /// When the one in use expires, if it says so.
     pub ends: Option<Time>,
-    /// Its files hold another now, which cannot be used.
+    /// Its files now hold another one that is not valid.
     pub refused: bool,
 }
 
-impl HouseSeen {
-    /// Turns are made, and what they do is remembered.
+impl ProcessStatus {
+    /// Turns run, and the store accepts their writes.
     pub const fn is_ready(&self) -> bool {
         self.ready && self.store.is_none()
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum DaemonStatus {
     Managed,
-    /// Nothing names it any more: nothing is begun, and what was is watched to its end.
+    /// No file or document declares it any more: nothing new starts, and started entries are watched until they end.
     Released,
 }
 
-impl Standing {
+impl DaemonStatus {
     pub const fn name(self) -> &'static str {
         match self {
-            Standing::Managed => "managed",
-            Standing::Released => "released",
+            DaemonStatus::Managed => "managed",
+            DaemonStatus::Released => "released",
         }
     }
 }
 
-/// Turns that failed, one after another.
+/// Consecutive failed turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failing {
     pub since: Time,
     pub turns: u32,
     pub say: Box<str>,
-    /// When it is tried again.
+    /// Time of the next try.
     pub retry: Option<Time>,
 }
 
 /// A pool as its last turn left it.
 #[derive(Debug, Clone)]
-pub struct PoolSeen {
+pub struct PoolBoard {
     pub policy: Arc<Policy>,
-    pub standing: Standing,
-    /// The last good turn.
+    pub standing: DaemonStatus,
+    /// Report of the last successful turn.
     pub report: Option<Arc<TurnReport>>,
-    /// Entries of the journal that have not ended, and when the oldest was written.
+    /// Number of open journal entries, and when the oldest was written.
     pub open: usize,
     pub oldest: Option<Time>,
     pub failing: Option<Failing>,
     pub running: bool,
 }
 
-impl PoolSeen {
+impl PoolBoard {
     pub fn new(policy: Arc<Policy>) -> Self {
         Self {
             policy,
-            standing: Standing::Managed,
+            standing: DaemonStatus::Managed,
             report: None,
             open: 0,
             oldest: None,
@@ -146,22 +146,22 @@ impl PoolSeen {
         }
     }
 
-    /// What there is to say of it, in one sentence.
+    /// Its state in one sentence.
     pub fn sentence(&self) -> String {
         if let Some(failing) = &self.failing {
-            return format!("cannot be looked after: {}", failing.say);
+            return format!("cannot be managed: {}", failing.say);
         }
-        if self.standing == Standing::Released {
+        if self.standing == DaemonStatus::Released {
             return format!("released; {} that were begun are watched", self.open);
         }
-        let Some(report) = &self.report else { return "not looked at yet".to_owned() };
+        let Some(report) = &self.report else { return "not read yet".to_owned() };
         if let Some(hold) = &report.frozen {
-            return format!("frozen: {}", hold.say);
+            return format!("frozen: {}", hold.message);
         }
         let Some(planned) = &report.planned else { return "frozen".to_owned() };
         let (numbers, rollout) = (&planned.report.numbers, &planned.report.rollout);
         let serve = format!("{} of {} serve", numbers.available, numbers.desired);
-        let first = planned.report.holds.first().map(|hold| format!("; {}", hold.say));
+        let first = planned.report.holds.first().map(|hold| format!("; {}", hold.message));
         let first = first.unwrap_or_default();
         match rollout.phase {
             RolloutPhase::None => format!("{serve}{first}"),
@@ -181,35 +181,35 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn house(&self) -> HouseSeen {
+    pub fn house(&self) -> ProcessStatus {
         self.state().house.clone()
     }
 
     /// Every pool, by name.
-    pub fn pools(&self) -> Vec<Arc<PoolSeen>> {
+    pub fn pools(&self) -> Vec<Arc<PoolBoard>> {
         self.state().pools.values().cloned().collect()
     }
 
-    pub fn pool(&self, name: &PoolName) -> Option<Arc<PoolSeen>> {
+    pub fn pool(&self, name: &PoolName) -> Option<Arc<PoolBoard>> {
         self.state().pools.get(name).cloned()
     }
 
-    /// Changes with every change here; the number only says that there was one.
+    /// Notifies of every change; the number has no other meaning.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    pub(super) fn set_house(&self, how: impl FnOnce(&mut HouseSeen)) {
+    pub(super) fn set_house(&self, how: impl FnOnce(&mut ProcessStatus)) {
         how(&mut self.state().house);
         self.changed();
     }
 
-    /// A pool that was not there is put there as `fresh` says.
+    /// Changes a pool; inserts `fresh()` first if the pool is new.
     pub(super) fn set_pool(
         &self,
         name: &PoolName,
-        fresh: impl FnOnce() -> PoolSeen,
-        how: impl FnOnce(&mut PoolSeen),
+        fresh: impl FnOnce() -> PoolBoard,
+        how: impl FnOnce(&mut PoolBoard),
     ) {
         let mut state = self.state();
         let seen = state.pools.entry(name.clone()).or_insert_with(|| Arc::new(fresh()));
@@ -218,7 +218,7 @@ impl Board {
         self.changed();
     }
 
-    pub(super) fn change_pool(&self, name: &PoolName, how: impl FnOnce(&mut PoolSeen)) {
+    pub(super) fn change_pool(&self, name: &PoolName, how: impl FnOnce(&mut PoolBoard)) {
         if let Some(seen) = self.state().pools.get_mut(name) {
             how(Arc::make_mut(seen));
         }

@@ -1,13 +1,13 @@
-//! How many files and connections the process may have open at once.
+//! The limit of open files and connections of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The soft limit is raised to the hard one, and no further than this.
-// 65,536: many times what the API, the calls to the cloud and the files need together; some systems allow a billion,
-// and each child process gets the limit too.
+/// The soft limit is raised to the hard limit, but at most to this.
+// 65,536: many times what the API, the calls to the cloud and the files need together. Some systems allow a billion,
+// and every child process inherits the limit.
 const MOST: u64 = 65_536;
 
-/// Raises the limit; the one that holds from now on.
+/// Raises the limit and returns the one now in force.
 pub fn raise() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let holds = limit.current.unwrap_or(u64::MAX);

@@ -1,8 +1,8 @@
-//! Core dumps. The memory of the daemon holds secrets and tokens, so no crash may write it to a disk.
+//! Core dumps. The daemon's memory holds secrets and tokens, so a crash must not write it to disk.
 
 use std::io;
 
-/// No core dump of this process is made from now on, and no other process of this user reads its memory or its environment.
+/// Disables core dumps of this process, and stops other processes of this user from reading its memory or environment.
 #[cfg(target_os = "linux")]
 pub(super) fn forbid() -> io::Result<()> {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
@@ -25,7 +25,7 @@ mod tests {
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
         let limit = getrlimit(Resource::Core);
         assert_eq!((limit.current, limit.maximum), (Some(0), Some(0)));
-        // A service manager may have set the limit before.
+        // A service manager may already have set the limit.
         super::forbid().unwrap();
     }
 }

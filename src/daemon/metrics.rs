@@ -1,16 +1,16 @@
-//! The families of metrics, filled from what the daemon knows.
+//! The metric families, filled from the daemon's state.
 
 use std::sync::Arc;
 
-use super::board::{Board, Lead, PoolSeen, Standing};
-use crate::model::budget::HoldReason;
+use super::board::{Board, DaemonStatus, Lead, PoolBoard};
+use crate::model::hold::HoldReason;
 use crate::model::plan::{Report, RolloutPhase};
 use crate::model::time::{Skew, Time};
-use crate::pace::{Counts, Tally};
+use crate::pace::{CallTally, Counts};
 use crate::telemetry::families::*;
-use crate::telemetry::{Counters, Family, Page};
+use crate::telemetry::{Counters, Exposition, Family};
 
-/// One page, of now.
+/// The current metrics page.
 pub(super) fn page(
     board: &Board,
     counters: &Counters,
@@ -18,7 +18,7 @@ pub(super) fn page(
     clock_ahead: Option<Skew>,
     now: Time,
 ) -> String {
-    let mut page = Page::default();
+    let mut page = Exposition::default();
     house(&mut page, board, now);
     counters.write(&mut page);
     let pools = board.pools();
@@ -30,7 +30,7 @@ pub(super) fn page(
     page.finish()
 }
 
-fn house(page: &mut Page, board: &Board, now: Time) {
+fn house(page: &mut Exposition, board: &Board, now: Time) {
     let (house, pools) = (board.house(), board.pools());
     page.family(&BUILD, [([env!("CARGO_PKG_VERSION")], 1.0)]);
     alone(page, &READY, f64::from(u8::from(house.is_ready())));
@@ -38,7 +38,7 @@ fn house(page: &mut Page, board: &Board, now: Time) {
     page.family(&AUDIT, house.audit.map(|lines| ([""; 0], lines as f64)));
     let left = match &house.lead {
         Lead::Ours(lease) => seconds(lease.not_after.since(now).millis()),
-        Lead::Nobody | Lead::Waiting { .. } => 0.0,
+        Lead::Vacant | Lead::Waiting { .. } => 0.0,
     };
     alone(page, &LEASE, left);
     let ends = house.certificate.and_then(|certificate| certificate.ends);
@@ -48,7 +48,7 @@ fn house(page: &mut Page, board: &Board, now: Time) {
     let ends = house.tokens.iter().map(|(name, at)| ([&**name], seconds(at.millis())));
     page.family(&TOKENS, ends);
     alone(page, &KEYS_FAIL, f64::from(u8::from(house.keys_fail)));
-    let standings = [Standing::Managed, Standing::Released].map(|standing| {
+    let standings = [DaemonStatus::Managed, DaemonStatus::Released].map(|standing| {
         let count = pools.iter().filter(|seen| seen.standing == standing).count();
         ([standing.name()], count as f64)
     });
@@ -58,8 +58,8 @@ fn house(page: &mut Page, board: &Board, now: Time) {
     page.family(&FILES_LOOKED, looked.map(|at| ([""; 0], seconds(at.millis()))));
 }
 
-fn records(page: &mut Page, pools: &[Arc<PoolSeen>], now: Time) {
-    let mut each = |family: &Family, number: &dyn Fn(&PoolSeen) -> Option<f64>| {
+fn records(page: &mut Exposition, pools: &[Arc<PoolBoard>], now: Time) {
+    let mut each = |family: &Family, number: &dyn Fn(&PoolBoard) -> Option<f64>| {
         let known = pools.iter().filter_map(|seen| Some((seen, number(seen)?)));
         page.family(family, known.map(|(seen, number)| ([seen.policy.name.as_str()], number)));
     };
@@ -71,17 +71,17 @@ fn records(page: &mut Page, pools: &[Arc<PoolSeen>], now: Time) {
     each(&LAST_TURN, &|seen| Some(seconds(seen.report.as_ref()?.at.millis())));
 }
 
-fn report(seen: &PoolSeen) -> Option<&Report> {
+fn report(seen: &PoolBoard) -> Option<&Report> {
     Some(&seen.report.as_ref()?.planned.as_ref()?.report)
 }
 
-fn plans(page: &mut Page, pools: &[Arc<PoolSeen>]) {
+fn plans(page: &mut Exposition, pools: &[Arc<PoolBoard>]) {
     let mut each = |family: &Family, number: &dyn Fn(&Report) -> u32| {
         let known = pools.iter().filter_map(|seen| Some((seen, number(report(seen)?))));
         page.family(family, known.map(|(s, n)| ([s.policy.name.as_str()], f64::from(n))));
     };
     each(&DESIRED, &|report| report.numbers.desired);
-    each(&LIVE, &|report| report.numbers.live);
+    each(&LIVE, &|report| report.numbers.total);
     each(&AVAILABLE, &|report| report.numbers.available);
     each(&OUTDATED, &|report| report.numbers.outdated);
     each(&FAILED, &|report| report.numbers.failed);
@@ -99,8 +99,8 @@ fn plans(page: &mut Page, pools: &[Arc<PoolSeen>]) {
     page.family(&HELD, held);
 }
 
-fn rollouts(page: &mut Page, pools: &[Arc<PoolSeen>]) {
-    let open = |seen: &&Arc<PoolSeen>| {
+fn rollouts(page: &mut Exposition, pools: &[Arc<PoolBoard>]) {
+    let open = |seen: &&Arc<PoolBoard>| {
         report(seen).is_some_and(|report| report.rollout.phase != RolloutPhase::None)
     };
     let known: Vec<(&str, &Report)> = pools
@@ -119,8 +119,8 @@ fn rollouts(page: &mut Page, pools: &[Arc<PoolSeen>]) {
     page.family(&FINISHES, ends.map(|(pool, at)| ([pool], seconds(at.millis()))));
 }
 
-fn cloud(page: &mut Page, calls: &Counts) {
-    let mut each = |family: &Family, number: &dyn Fn(&Tally) -> f64| {
+fn cloud(page: &mut Exposition, calls: &Counts) {
+    let mut each = |family: &Family, number: &dyn Fn(&CallTally) -> f64| {
         page.family(family, calls.iter().map(|(call, tally)| ([call.name()], number(&tally))));
     };
     each(&CALLS, &|tally| tally.made as f64);
@@ -131,7 +131,7 @@ fn cloud(page: &mut Page, calls: &Counts) {
     each(&WITHDRAWN, &|tally| tally.withdrawn as f64);
 }
 
-fn alone(page: &mut Page, family: &Family, number: f64) {
+fn alone(page: &mut Exposition, family: &Family, number: f64) {
     page.family(family, [([""; 0], number)]);
 }
 

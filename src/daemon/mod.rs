@@ -1,30 +1,29 @@
-//! THE HOUSE. The one place that knows all the others: what is outside is put together here, by settings, and looked at.
+//! THE DAEMON. The only module that depends on all others: it connects everything external, as the settings say.
 //!
-//! Never here: a decision about a pool, a word of what Azure answers, a secret in a text. Whoever only looks ([`House`],
-//! [`checkup`]) writes nothing, anywhere.
-//! Begin with [`Access`], who we are and where. [`run`] is the daemon at work, by its [`settings`]; what it knows is on its
-//! [`board`], and [`door`] tells it.
+//! Never here: a decision about a pool, knowledge of Azure's answers, a secret in a text. The read-only parts
+//! ([`CloudReader`], [`diagnose`]) write nothing. Begin with [`Access`], our identity and the endpoints. [`run`] is the
+//! running daemon, configured by [`settings`]; its state is on its [`board`], and [`door`] serves that state.
 
 mod access;
 pub mod board;
-pub mod checkup;
+mod cloud;
 pub mod descriptors;
+pub mod diagnose;
 pub mod door;
 mod dumps;
-mod folder;
-mod house;
 mod metrics;
 mod notify;
+mod pool_sources;
 pub mod run;
 pub mod settings;
 mod traces;
 mod trouble;
 
-pub use access::{Access, BadAccess, Choice, Proxied};
-pub use folder::files as pool_files;
-pub use house::{House, Looked};
+pub use access::{Access, BadAccess, Choice, ProxyAddress};
+pub use cloud::{CloudReader, CloudReading};
 pub use notify::Manager;
-pub use trouble::{Cause, Trouble};
+pub use pool_sources::files as pool_files;
+pub use trouble::{Trouble, TroubleCause};
 
 pub use crate::adapters::azure::path::BadSetId;
 pub use crate::adapters::azure::{Anatomy, HealthSource};
@@ -32,23 +31,23 @@ pub use crate::adapters::azure::{Anatomy, HealthSource};
 use crate::adapters::azure::path::SetPath;
 use crate::model::ids::ScaleSetId;
 
-/// What the daemon remembers in a file, for commands that copy and check it.
+/// The daemon's store file, for commands that copy and check it.
 pub mod store {
     use std::path::Path;
 
     pub use crate::adapters::sqlite::{OpenError, Restoration, StoreSummary, backup, check};
     use crate::ambient::{Clock, SystemClock};
 
-    /// Puts a copy in the place of a store that no process has open.
+    /// Replaces a store that no process has open with a copy.
     pub fn restore(from: &Path, path: &Path, who: &str) -> Result<Restoration, OpenError> {
         crate::adapters::sqlite::restore(from, path, who, SystemClock.now())
     }
 }
 
-/// Ways to say who we are, by the names that settings know them by.
+/// Credential sources, by their names in settings.
 pub use crate::adapters::azure::auth::Way;
 
-/// A text that names a scale set, or what is wrong with it.
+/// Parses the resource id of a scale set.
 pub fn set_id(text: &str) -> Result<ScaleSetId, BadSetId> {
     let id = ScaleSetId::new(text);
     SetPath::parse(&id).map(|_| id)

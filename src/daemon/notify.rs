@@ -1,19 +1,19 @@
-//! Telling the service manager how we are, by its own protocol: lines in one datagram to the socket that it named.
+//! Status notifications to the service manager (sd_notify): lines in one datagram to the socket that it names.
 
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The service manager, or nobody.
+/// The service manager, if there is one.
 #[derive(Debug, Default)]
 pub struct Manager {
     to: Option<(UnixDatagram, SocketAddr)>,
-    /// It wants to hear from us this often.
+    /// The watchdog interval that the manager expects.
     watchdog: Option<Duration>,
 }
 
 impl Manager {
-    /// By `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`. Without them nobody is told anything.
+    /// From `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`. Without them all notifications do nothing.
     pub fn from_env(get: impl Fn(&str) -> Option<String>, pid: u32) -> io::Result<Self> {
         let Some(path) = get("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else {
             return Ok(Self::default());
@@ -26,7 +26,7 @@ impl Manager {
         Ok(Self { to: Some(to), watchdog })
     }
 
-    /// Half of the time within which it wants to hear from us.
+    /// Half of the watchdog interval.
     pub fn beat(&self) -> Option<Duration> {
         self.watchdog.map(|every| every / 2)
     }
@@ -47,20 +47,20 @@ impl Manager {
         self.tell("WATCHDOG=1");
     }
 
-    /// Not ready yet, for a reason that may last longer than a start usually takes.
+    /// Not ready yet, for a reason that may outlast the manager's start timeout.
     pub fn waits(&self, say: &str, more: Duration) {
         self.tell(&format!("STATUS={say}\nEXTEND_TIMEOUT_USEC={}\nWATCHDOG=1", more.as_micros()));
     }
 
     fn tell(&self, what: &str) {
         if let Some((socket, address)) = &self.to {
-            // A manager that does not listen has no use for us either; nothing here depends on it.
+            // Ignore send errors: nothing here depends on the manager.
             let _unheard = socket.send_to_addr(what.as_bytes(), address);
         }
     }
 }
 
-/// `@name` is in the abstract namespace.
+/// `@name` is an address in the abstract namespace.
 #[cfg(target_os = "linux")]
 fn address(path: &str) -> io::Result<SocketAddr> {
     use std::os::linux::net::SocketAddrExt;
@@ -120,7 +120,7 @@ mod tests {
     fn without_one_nothing_is_told_and_nothing_fails() {
         manager(&[]).ready("unheard");
         let other = manager(&[
-            ("NOTIFY_SOCKET", "@nobody-is-there"),
+            ("NOTIFY_SOCKET", "@no-manager"),
             ("WATCHDOG_USEC", "1000"),
             ("WATCHDOG_PID", "8"),
         ]);

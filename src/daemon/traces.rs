@@ -1,4 +1,5 @@
-//! Traces carried to a collector, from time to time and at the end. That it is away is told once, and disturbs nobody.
+//! Exports traces to a collector, periodically and at the end. If the collector is down, the daemon logs it once and
+//! continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +9,17 @@ use tokio::task::JoinHandle;
 use crate::adapters::otlp::Collector;
 use crate::telemetry::Traces;
 
-/// How often they are carried away.
+/// Export interval.
 const EVERY: Duration = Duration::from_secs(2);
 /// Spans of one request.
 // 512: some hundred kilobytes, with the events of busy turns.
 const BATCH: usize = 512;
-/// What the last ones may take: the process is to end.
+/// Timeout of the last export: the process is about to end.
 const LAST: Duration = Duration::from_millis(500);
 
-/// At work until it is told to end.
+/// A running exporter, until it is stopped.
 #[derive(Debug)]
-pub(super) struct Carrying {
+pub(super) struct TraceExport {
     carrier: Arc<Carrier>,
     task: JoinHandle<()>,
 }
@@ -27,11 +28,11 @@ pub(super) struct Carrying {
 struct Carrier {
     traces: Traces,
     collector: Collector,
-    /// Why the last batch did not arrive.
+    /// Why the last batch failed.
     away: tokio::sync::Mutex<Option<String>>,
 }
 
-impl Carrying {
+impl TraceExport {
     pub fn begin(traces: Traces, collector: Collector) -> Self {
         let carrier = Arc::new(Carrier { traces, collector, away: tokio::sync::Mutex::default() });
         let carries = Arc::clone(&carrier);
@@ -46,13 +47,13 @@ impl Carrying {
 
     pub async fn end(self) {
         self.task.abort();
-        // Who does not take them in time does not get them.
+        // A collector that is too slow loses the last spans.
         let _either = tokio::time::timeout(LAST, self.carrier.carry()).await;
     }
 }
 
 impl Carrier {
-    /// Everything that waits, batch by batch.
+    /// Sends all buffered spans, batch by batch.
     async fn carry(&self) {
         let mut away = self.away.lock().await;
         loop {
@@ -66,7 +67,7 @@ impl Carrier {
             match self.collector.send(&spans).await {
                 Ok(()) => {
                     if away.take().is_some() {
-                        tracing::info!("the collector of traces takes them again");
+                        tracing::info!("the trace collector accepts spans again");
                     }
                 }
                 Err(not) => {

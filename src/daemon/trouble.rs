@@ -1,50 +1,50 @@
-//! Why a pool could not be looked at, told to people: what is wrong, and the next step.
+//! Why a pool could not be listed, for people: what is wrong, and the next step.
 
-use super::access::Proxied;
-use crate::adapters::azure::Unreached;
-use crate::adapters::azure::auth::AuthFailed;
-use crate::adapters::azure::cloud::Cloud;
+use super::access::ProxyAddress;
+use crate::adapters::azure::ProbeError;
+use crate::adapters::azure::auth::AuthError;
+use crate::adapters::azure::cloud::AzureCloud;
 use crate::model::ids::ScaleSetId;
 use crate::model::journal::Refusal;
 use crate::model::time::Time;
-use crate::observe::ReadFailed;
+use crate::observe::ReadError;
 
-/// What kind of trouble, for those who only want to know how it ends.
+/// Kind of trouble, for callers that need only the category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// Nobody believes who we are.
+pub enum TroubleCause {
+    /// Authentication failed.
     NotBelieved,
-    /// Who we are is not allowed that.
+    /// Our identity lacks a permission.
     NotPermitted,
     NotFound,
-    /// Nobody answers, or not now.
+    /// No answer, or not now.
     Unreachable,
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     Invalid,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{say}")]
 pub struct Trouble {
-    pub cause: Cause,
+    pub cause: TroubleCause,
     pub say: String,
     pub next: String,
 }
 
 impl Trouble {
-    fn new(cause: Cause, say: impl Into<String>, next: impl Into<String>) -> Self {
+    fn new(cause: TroubleCause, say: impl Into<String>, next: impl Into<String>) -> Self {
         Self { cause, say: say.into(), next: next.into() }
     }
 
     /// `what` did not answer.
-    pub(super) fn unreached(what: &str, why: Unreached, proxy: Option<&Proxied>) -> Self {
+    pub(super) fn unreached(what: &str, why: ProbeError, proxy: Option<&ProxyAddress>) -> Self {
         let by = proxy.map(|proxy| format!(" by the proxy {proxy}")).unwrap_or_default();
         let say = format!("{what} cannot be reached{by}: {why}");
-        Self::new(Cause::Unreachable, say, next_on_the_road(why, proxy))
+        Self::new(TroubleCause::Unreachable, say, next_on_the_road(why, proxy))
     }
 
-    /// No token.
-    pub(super) fn no_token(failed: &AuthFailed) -> Self {
+    /// No token could be acquired.
+    pub(super) fn no_token(failed: &AuthError) -> Self {
         let (cause, next) = if failed.is_final() {
             let next = match failed.tried.len() {
                 1 => {
@@ -54,51 +54,51 @@ impl Trouble {
                     "set up one of these ways; --auth chooses one and says more, `poolkeeper doctor` lists them"
                 }
             };
-            (Cause::NotBelieved, next)
+            (TroubleCause::NotBelieved, next)
         } else {
             (
-                Cause::Unreachable,
-                "try again; `poolkeeper doctor` shows what answers and what does not",
+                TroubleCause::Unreachable,
+                "try again; `poolkeeper doctor` shows what responds and what does not",
             )
         };
         Self::new(cause, failed.to_string(), next)
     }
 
-    /// ARM answered, and it was no picture of the set.
-    pub(super) fn unread(set: &ScaleSetId, failed: &ReadFailed, now: Time) -> Self {
+    /// ARM answered, but not with the set.
+    pub(super) fn unread(set: &ScaleSetId, failed: &ReadError, now: Time) -> Self {
         let code = failed.say.split(':').next().unwrap_or_default();
         let (cause, next) = match failed.refusal {
-            Refusal::Gone => (Cause::NotFound, not_found(code)),
+            Refusal::Gone => (TroubleCause::NotFound, not_found(code)),
             Refusal::Forbidden if code == "SubscriptionNotFound" => {
                 let next = "check the subscription in the id, and that the identity's tenant is the subscription's";
-                (Cause::NotFound, next.to_owned())
+                (TroubleCause::NotFound, next.to_owned())
             }
             Refusal::Forbidden if TOKENS.contains(&code) => {
                 let next = "the token is not taken: check that --tenant is the subscription's, and --cloud and --audience";
-                (Cause::NotBelieved, next.to_owned())
+                (TroubleCause::NotBelieved, next.to_owned())
             }
             Refusal::Forbidden => {
                 let next = format!(
                     "run `poolkeeper doctor {set}`: it names each permission that is missing"
                 );
-                (Cause::NotPermitted, next)
+                (TroubleCause::NotPermitted, next)
             }
-            Refusal::Invalid => (Cause::Invalid, "check the id of the scale set".to_owned()),
+            Refusal::Invalid => (TroubleCause::Invalid, "check the id of the scale set".to_owned()),
             Refusal::Throttled => {
                 let wait = failed.retry_at.map_or(60, |at| at.since(now).millis() / 1_000 + 1);
-                let next = format!("it is asked too often: try again in {} s", wait.max(1));
-                (Cause::Unreachable, next)
+                let next = format!("too many requests: try again in {} s", wait.max(1));
+                (TroubleCause::Unreachable, next)
             }
             _ => (
-                Cause::Unreachable,
-                "try again; if it stays so, run `poolkeeper doctor`".to_owned(),
+                TroubleCause::Unreachable,
+                "try again; if it persists, run `poolkeeper doctor`".to_owned(),
             ),
         };
         Self::new(cause, format!("{}: {}", name(set), failed.say), next)
     }
 }
 
-/// Codes of ARM for tokens that it does not take.
+/// ARM's codes for rejected tokens.
 const TOKENS: [&str; 4] = [
     "AuthenticationFailed",
     "InvalidAuthenticationToken",
@@ -114,7 +114,7 @@ fn not_found(code: &str) -> String {
     format!("check {look} in the id; `az vmss list -o table` lists the ids there are")
 }
 
-/// `web (group rg)` instead of an id that is a line long.
+/// `web (group rg)` instead of a long resource id.
 pub(super) fn name(set: &ScaleSetId) -> String {
     let parts: Vec<&str> = set.as_str().split('/').collect();
     match parts[..] {
@@ -123,30 +123,30 @@ pub(super) fn name(set: &ScaleSetId) -> String {
     }
 }
 
-/// Which cloud's parts there are to reach, for messages.
-pub(super) fn arm(cloud: &Cloud) -> String {
+/// The cloud's endpoints by name, for messages.
+pub(super) fn arm(cloud: &AzureCloud) -> String {
     format!("the resource manager {}", cloud.origin().as_str())
 }
 
-pub(super) fn authority(cloud: &Cloud) -> String {
+pub(super) fn authority(cloud: &AzureCloud) -> String {
     let origin = cloud.authority().origin().ascii_serialization();
     format!("{origin}, which gives out tokens,")
 }
 
-fn next_on_the_road(why: Unreached, proxy: Option<&Proxied>) -> String {
+fn next_on_the_road(why: ProbeError, proxy: Option<&ProxyAddress>) -> String {
     match (why, proxy) {
-        (Unreached::UnknownAuthority, _) => {
+        (ProbeError::UnknownAuthority, _) => {
             "give the certificate of that authority with --ca-file or SSL_CERT_FILE, if it is meant to be trusted".to_owned()
         }
-        (Unreached::OtherName, _) => "check the address; something else may stand between".to_owned(),
-        (Unreached::Expired, _) => "check this machine's clock, then the certificate".to_owned(),
-        (Unreached::Tls, _) => "check that the address speaks TLS, and that nothing stands between".to_owned(),
-        (Unreached::ProxyLogin, Some(proxy)) => format!("give the proxy's user in {}", proxy.variable),
+        (ProbeError::OtherName, _) => "check the address; something else may stand between".to_owned(),
+        (ProbeError::Expired, _) => "check this machine's clock, then the certificate".to_owned(),
+        (ProbeError::Tls, _) => "check that the address speaks TLS, and that nothing stands between".to_owned(),
+        (ProbeError::ProxyLogin, Some(proxy)) => format!("give the proxy's user in {}", proxy.variable),
         (_, Some(proxy)) => format!(
             "check the proxy in {}, or name the address in NO_PROXY if it needs none",
             proxy.variable
         ),
-        (Unreached::NoName, None) => "check the address, and that this machine can look up names".to_owned(),
+        (ProbeError::NoName, None) => "check the address, and that this machine can look up names".to_owned(),
         (_, None) => "check the address and the network; HTTPS_PROXY names a proxy, if one is needed".to_owned(),
     }
 }

@@ -1,23 +1,25 @@
-//! What is asked of a set by POST: batches of its VMs, and its native services.
+//! POST actions on a set: batches of its VMs, and its orchestration services.
 
 use serde_json::{Map, Value};
 
-use super::ask::Ask;
-use super::cloud::Cloud;
+use super::cloud::EmulatedCloud;
 use super::members;
 use super::operation;
-use super::reply::{Done, Turned};
+use super::reply::{HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::set::{REBALANCING, REPAIRS};
-use crate::world::{Accepted, Change, InstanceId, Native, Refusal, SetId, SetWrite};
+use crate::world::{
+    InstanceId, OperationHandle, PlatformSpec, SetId, SetWrite, WorldChange, WorldRefusal,
+};
 
-/// Which VMs a body means.
+/// The VMs that a body selects.
 #[derive(Debug, PartialEq, Eq)]
 enum Which {
     Every,
     These(Vec<InstanceId>),
 }
 
-fn which(body: &Map<String, Value>) -> Result<Option<Which>, Turned> {
+fn which(body: &Map<String, Value>) -> Result<Option<Which>, Rejection> {
     match body.get("instanceIds") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Array(ids)) => {
@@ -34,19 +36,24 @@ fn which(body: &Map<String, Value>) -> Result<Option<Which>, Turned> {
     }
 }
 
-fn not_ids() -> Turned {
+fn not_ids() -> Rejection {
     let text = "The request content was invalid and could not be deserialized: 'instanceIds' is a list of texts.";
-    Refusal::new(400, "InvalidRequestContent", text).into()
+    WorldRefusal::new(400, "InvalidRequestContent", text).into()
 }
 
-fn required() -> Turned {
+fn required() -> Rejection {
     let text = "Required parameter 'instanceIds' is missing (null).";
-    let mut refusal = Refusal::new(400, "InvalidParameter", text);
+    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
     refusal.target = Some("instanceIds".to_owned());
     refusal.into()
 }
 
-pub(super) fn act(cloud: &mut Cloud, ask: &Ask, set: SetId, action: &str) -> Done {
+pub(super) fn act(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+    action: &str,
+) -> HandledRequest {
     match action {
         "delete" => delete(cloud, ask, set),
         "setorchestrationservicestate" => service(cloud, ask, set),
@@ -57,16 +64,21 @@ pub(super) fn act(cloud: &mut Cloud, ask: &Ask, set: SetId, action: &str) -> Don
     }
 }
 
-fn done(cloud: &Cloud, ask: &Ask, set: SetId, accepted: &Accepted) -> Done {
+fn done(
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+    accepted: &OperationHandle,
+) -> HandledRequest {
     let place = cloud.place(set)?;
     let scope = operation::scope(&place.subscription, &place.location);
     Ok(operation::accepted(cloud, ask, accepted, &scope))
 }
 
-fn delete(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+fn delete(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) -> HandledRequest {
     let ids = match which(&ask.object_or_none()?)? {
         Some(Which::These(ids)) => ids,
-        // An asterisk is no id of any VM.
+        // `*` is never the id of a VM.
         Some(Which::Every) => vec![InstanceId::from("*")],
         None => return Err(required()),
     };
@@ -74,24 +86,29 @@ fn delete(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
     done(cloud, ask, set, &accepted)
 }
 
-fn batch(cloud: &mut Cloud, ask: &Ask, set: SetId, change: Change) -> Done {
+fn batch(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+    change: WorldChange,
+) -> HandledRequest {
     let accepted = match which(&ask.object_or_none()?)? {
-        None if change == Change::Upgrade => return Err(required()),
+        None if change == WorldChange::Upgrade => return Err(required()),
         None | Some(Which::Every) => cloud.world.change_every(set, change)?,
         Some(Which::These(ids)) => match change {
-            Change::Upgrade => cloud.world.manual_upgrade(set, &ids)?,
-            Change::Reimage => cloud.world.reimage(set, &ids)?,
-            Change::Start => cloud.world.start(set, &ids)?,
-            Change::Restart => cloud.world.restart(set, &ids)?,
-            Change::PowerOff => cloud.world.power_off(set, &ids)?,
-            Change::Deallocate => cloud.world.deallocate(set, &ids)?,
+            WorldChange::Upgrade => cloud.world.manual_upgrade(set, &ids)?,
+            WorldChange::Reimage => cloud.world.reimage(set, &ids)?,
+            WorldChange::Start => cloud.world.start(set, &ids)?,
+            WorldChange::Restart => cloud.world.restart(set, &ids)?,
+            WorldChange::PowerOff => cloud.world.power_off(set, &ids)?,
+            WorldChange::Deallocate => cloud.world.deallocate(set, &ids)?,
         },
     };
     done(cloud, ask, set, &accepted)
 }
 
-/// Suspends or resumes a native actor; what its policy says stays written.
-fn service(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+/// Suspends or resumes an orchestration service; its policy keeps what was written.
+fn service(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) -> HandledRequest {
     let body = ask.object()?;
     let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
     let (service, action) = (text("serviceName").to_ascii_lowercase(), text("action"));
@@ -101,7 +118,7 @@ fn service(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
         "resume" if known => false,
         _ => {
             let text = "The serviceName or the action of the orchestration service is not known.";
-            return Err(Refusal::new(400, "InvalidParameter", text).into());
+            return Err(WorldRefusal::new(400, "InvalidParameter", text).into());
         }
     };
     let view = cloud.peek(set)?;
@@ -112,11 +129,11 @@ fn service(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
         place.suspended.remove(&service);
     }
     let written = super::document::meaning(&super::document::whole(&view, &place.location))?.native;
-    let native = Native {
+    let native = PlatformSpec {
         autoscale: view.native.autoscale,
         repairs: written.repairs.filter(|_| !place.suspended.contains(REPAIRS)),
         rebalance: written.rebalance && !place.suspended.contains(REBALANCING),
-        ..Native::clone(&view.native)
+        ..PlatformSpec::clone(&view.native)
     };
     let write = SetWrite { native: Some(native), ..SetWrite::default() };
     let accepted = cloud.world.write_set(set, &write, None)?;

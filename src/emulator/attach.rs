@@ -1,54 +1,54 @@
-//! VMs with a configuration of their own: made for a Flexible set, attached to it and detached from it. A VM that is
-//! detached stands alone, until it is attached again or deleted.
+//! VMs with a configuration of their own: created for a Flexible set, attached to it and detached from it. A detached
+//! VM stands alone until a client attaches it again or deletes it.
 
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::cloud::{Cloud, Named};
+use super::cloud::{EmulatedCloud, NamedResource};
 use super::document;
 use super::flexible;
 use super::instance::{self, Shapes, VmPath};
 use super::members;
 use super::operation;
-use super::reply::{Done, Reply, Turned};
-use crate::world::{InstanceId, Orchestration, Refusal, SetId, SetView, VmSpec};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
+use crate::world::{InstanceId, SetId, SetOrchestration, SetView, VmSpec, WorldRefusal};
 
 const SET: &str = "/properties/virtualMachineScaleSet";
 const MORE: &str = "For more information, see https://aka.ms/vmo/attachdetach.";
 
-fn refused(code: &str, text: String) -> Turned {
-    Refusal::new(409, code, text).into()
+fn refused(code: &str, text: String) -> Rejection {
+    WorldRefusal::new(409, code, text).into()
 }
 
-fn not_changed() -> Turned {
+fn not_changed() -> Rejection {
     let text = "Changing property 'virtualMachineScaleSet.id' is not allowed.";
-    let mut refusal = Refusal::new(409, "PropertyChangeNotAllowed", text);
+    let mut refusal = WorldRefusal::new(409, "PropertyChangeNotAllowed", text);
     refusal.target = Some("virtualMachineScaleSet.id".to_owned());
     refusal.into()
 }
 
-/// The set that a body names, where it takes VMs of this group and zone.
+/// The set that a body names, if it accepts VMs of this group and zone.
 fn wanted(
-    cloud: &mut Cloud,
-    named: Named<'_>,
+    cloud: &mut EmulatedCloud,
+    named: NamedResource<'_>,
     id: &str,
     zone: Option<u8>,
-) -> Result<(SetId, SetView), Turned> {
+) -> Result<(SetId, SetView), Rejection> {
     let found = flexible::set_by_id(cloud, id);
     let Some(set) = found else {
         cloud.world.neighbour(true)?;
         let text = format!(
             "The Virtual Machine Scale Set '{id}' referenced by the Virtual Machine does not exist."
         );
-        return Err(Turned::refused(404, "NotFound", text));
+        return Err(Rejection::refused(404, "NotFound", text));
     };
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let invalid = |target: &str, text: String| -> Turned {
-        let mut refusal = Refusal::new(400, "InvalidParameter", text);
+    let invalid = |target: &str, text: String| -> Rejection {
+        let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
         refusal.target = Some(target.to_owned());
         refusal.into()
     };
-    if view.orchestration == Orchestration::Uniform {
+    if view.orchestration == SetOrchestration::Uniform {
         return Err(refused(
             "OperationNotAllowed",
             format!(
@@ -96,15 +96,19 @@ fn zone(body: &Value) -> Option<u8> {
     document::text(body, "/zones/0").and_then(|zone| zone.parse().ok())
 }
 
-/// A VM that is not there yet: it is made for a set, or it is not served.
-pub(super) fn put(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
+/// Creates a VM for a set; a VM without a set is not supported.
+pub(super) fn put(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    named: NamedResource<'_>,
+) -> HandledRequest {
     let body = Value::Object(ask.object()?);
     let Some(id) = document::text(&body, &format!("{SET}/id")).filter(|id| !id.is_empty()) else {
         return Err(members::not_served(ask));
     };
     if document::text(&body, "/location").is_none() {
         let text = "The location property is required for this definition.";
-        return Err(Refusal::new(400, "LocationRequired", text).into());
+        return Err(WorldRefusal::new(400, "LocationRequired", text).into());
     }
     let (set, _) = wanted(cloud, named, id, zone(&body))?;
     let mut profile = body["properties"].clone();
@@ -121,17 +125,17 @@ pub(super) fn put(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
     let name = InstanceId::from(named.name);
     let spec = VmSpec { name: name.clone(), model, zone: zone(&body), priority };
     let done = cloud.world.put_vm(set, &spec, !cloud.attach_leaves_capacity)?;
-    let (place, reply) = (cloud.place(set)?, Reply::json(201, &shown(cloud, set, &name)?));
+    let (place, reply) = (cloud.place(set)?, EmulatorReply::json(201, &shown(cloud, set, &name)?));
     let scope = operation::scope(&place.subscription, &place.location);
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
 }
 
-/// What is kept of such a VM as it was asked for; the rest is shown from elsewhere.
+/// Keys of such a VM that are stored as requested; the rest is computed.
 const OWN: [&str; 3] = ["storageProfile", "osProfile", "networkProfile"];
 
-fn shown(cloud: &Cloud, set: SetId, id: &InstanceId) -> Result<Value, Turned> {
+fn shown(cloud: &EmulatedCloud, set: SetId, id: &InstanceId) -> Result<Value, Rejection> {
     let gone =
-        || Turned::refused(404, "NotFound", "The entity was not found in this Azure location.");
+        || Rejection::refused(404, "NotFound", "The entity was not found in this Azure location.");
     let vm = cloud.world.peek_instance(set, id).ok_or_else(gone)?;
     let (place, view) = (cloud.place(set)?, cloud.peek(set)?);
     let frame = members::frame(place, &view, VmPath::OfGroup, false);
@@ -139,14 +143,14 @@ fn shown(cloud: &Cloud, set: SetId, id: &InstanceId) -> Result<Value, Turned> {
     Ok(json!(instance::vm(&frame, Shapes::default().of(&vm.installed), &vm, etag, false)))
 }
 
-/// A write of a VM that is there, of which the set it belongs to alone may change.
+/// A write of an existing VM. Only its set may change.
 pub(super) fn write(
-    cloud: &mut Cloud,
-    ask: &Ask,
-    named: Named<'_>,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    named: NamedResource<'_>,
     set: SetId,
     id: &InstanceId,
-) -> Done {
+) -> HandledRequest {
     let mut body = Value::Object(ask.object()?);
     let to = body["properties"].as_object_mut().and_then(|p| p.remove("virtualMachineScaleSet"));
     let before = shown(cloud, set, id)?;
@@ -199,10 +203,10 @@ pub(super) fn write(
     let mut body = shown(cloud, to, id)?;
     document::put(&mut body, &["properties", "provisioningState"], json!("Updating"));
     let scope = operation::scope(&from.subscription, &from.location);
-    Ok(operation::with_resource(cloud, ask, Reply::ok(&body), &done, &scope))
+    Ok(operation::with_resource(cloud, ask, EmulatorReply::ok(&body), &done, &scope))
 }
 
-fn same(cloud: &mut Cloud, shown: &Value) -> Done {
+fn same(cloud: &mut EmulatedCloud, shown: &Value) -> HandledRequest {
     cloud.world.neighbour(true)?;
-    Ok(Reply::ok(shown))
+    Ok(EmulatorReply::ok(shown))
 }

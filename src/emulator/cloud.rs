@@ -1,70 +1,70 @@
-//! Everything behind the face: the world, what ARM knows beside it, and the one clock both run by.
+//! The state behind the HTTP front end: the world, what ARM knows in addition, and the one clock of both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::ask::Ask;
 use super::document;
 use super::faults::Rule;
-use super::gallery::Image;
-use super::locks::{self, Lock};
-use super::operation::Chore;
+use super::gallery::GalleryImage;
+use super::locks::{self, ResourceLock};
+use super::operation::OperationKind;
 use super::record::Record;
-use super::reply::{Reply, Turned};
+use super::reply::{EmulatorReply, Rejection};
+use super::request::EmulatorRequest;
 use super::seed::{IdentitySeed, Seed, SetSeed};
 use super::text::hash;
 use crate::ambient::Dice;
-use crate::world::{Deed, Guid, Ms, OpId, SECOND, SetId, SetSpec, SetView, World};
+use crate::world::{ExternalEvent, Guid, Millis, OpId, SECOND, SetId, SetSpec, SetView, World};
 
-/// World time runs at a speed of its own, and can be sent ahead.
+/// World time runs at its own speed and can be advanced.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct OperationPace {
     pub speed: f64,
-    real: Ms,
-    world: Ms,
+    real: Millis,
+    world: Millis,
 }
 
-impl Pace {
-    pub fn new(real: Ms, speed: f64) -> Self {
+impl OperationPace {
+    pub fn new(real: Millis, speed: f64) -> Self {
         Self { speed, real, world: real }
     }
 
-    pub fn at(&self, real: Ms) -> Ms {
-        self.world + ((real - self.real).max(0) as f64 * self.speed) as Ms
+    pub fn at(&self, real: Millis) -> Millis {
+        self.world + ((real - self.real).max(0) as f64 * self.speed) as Millis
     }
 
-    pub fn turn(&mut self, real: Ms, speed: f64) {
+    pub fn turn(&mut self, real: Millis, speed: f64) {
         *self = Self { speed, real, world: self.at(real) };
     }
 
-    pub fn skip(&mut self, by: Ms) {
+    pub fn skip(&mut self, by: Millis) {
         self.world += by.max(0);
     }
 
-    /// Whole real seconds, at least one: a client takes zero for no advice at all.
+    /// Whole real seconds, at least one: clients treat zero as no Retry-After at all.
     pub fn seconds(&self, world_seconds: u32) -> u32 {
         let real = f64::from(world_seconds) / self.speed.max(0.001);
         (real.ceil() as u32).max(1)
     }
 }
 
-/// Where a set stands; its name is the world's.
+/// The location of a set; the world holds its name.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ResourcePlace {
     pub subscription: String,
     pub group: String,
     pub location: String,
-    /// The operation that makes it.
+    /// The operation that creates it.
     pub creation: Option<OpId>,
-    /// Native services that are suspended.
+    /// Suspended orchestration services.
     pub suspended: BTreeSet<String>,
-    /// No scale set at all: VMs of the group that belong to none stand here.
+    /// Not a scale set: holds the VMs of the group that belong to no set.
     pub alone: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Group {
+pub(super) struct ResourceGroup {
     pub name: String,
     pub subscription: String,
     pub location: String,
@@ -73,68 +73,68 @@ pub(super) struct Group {
     pub deleting: Option<OpId>,
 }
 
-impl Group {
+impl ResourceGroup {
     pub fn id(&self) -> String {
         format!("/subscriptions/{}/resourceGroups/{}", self.subscription, self.name)
     }
 
-    fn holds(&self, place: &Place) -> bool {
+    fn holds(&self, place: &ResourcePlace) -> bool {
         place.subscription.eq_ignore_ascii_case(&self.subscription)
             && place.group.eq_ignore_ascii_case(&self.name)
     }
 }
 
-/// What the delete of a resource group takes at least.
-const GROUP_TAKES: Ms = 15 * SECOND;
+/// Minimum duration of a resource group delete.
+const GROUP_TAKES: Millis = 15 * SECOND;
 
-/// What a path to a set names.
+/// The set that a path names.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named<'a> {
+pub(super) struct NamedResource<'a> {
     pub subscription: &'a str,
     pub group: &'a str,
     pub name: &'a str,
 }
 
 #[derive(Debug)]
-pub(super) struct Cloud {
+pub(super) struct EmulatedCloud {
     pub world: World,
-    pub pace: Pace,
-    /// Real time of the call under way: tokens live by it.
-    pub real: Ms,
+    pub pace: OperationPace,
+    /// Real time of the current call; token expiry uses it.
+    pub real: Millis,
     pub tenant: String,
     pub subscriptions: Vec<String>,
-    /// By subscription and name, both in small letters.
-    pub groups: BTreeMap<(String, String), Group>,
-    pub places: BTreeMap<SetId, Place>,
-    /// By id, in small letters.
+    /// By subscription and name, both in lower case.
+    pub groups: BTreeMap<(String, String), ResourceGroup>,
+    pub places: BTreeMap<SetId, ResourcePlace>,
+    /// By id, in lower case.
     pub autoscale: BTreeMap<String, Value>,
-    pub images: Vec<Image>,
-    /// Operations beside those of the world, and when each ends.
-    pub chores: BTreeMap<OpId, Chore>,
+    pub images: Vec<GalleryImage>,
+    /// Operations outside the world, and when each ends.
+    pub chores: BTreeMap<OpId, OperationKind>,
     pub identities: Vec<IdentitySeed>,
     pub strict_tokens: bool,
     pub token_seconds: u64,
-    /// Tokens of an older generation are refused.
+    /// Tokens of an older generation are rejected.
     pub generation: u64,
-    pub locks: Vec<Lock>,
-    /// A lock on the VM of a Flexible set stops a batch of the set that names it.
+    pub locks: Vec<ResourceLock>,
+    /// A lock on a VM of a Flexible set rejects a batch of the set that names the VM.
     pub locked_vm_stops_batch: bool,
-    /// A VM that is attached is not counted in the capacity of its set.
+    /// An attached VM does not count in the capacity of its set.
     pub attach_leaves_capacity: bool,
     pub image_patch_resets_disks: bool,
     pub image_patch_drops_data_disks: bool,
     pub rules: Vec<Rule>,
-    /// Requests by method and kind of thing, as they came in.
+    /// Number of requests by method and resource kind.
     pub requests: BTreeMap<String, u64>,
-    /// By VM: PUTs move it.
+    /// By VM: each PUT raises it.
     pub vm_etags: BTreeMap<Guid, u64>,
-    /// Where the seed asks for one.
+    /// Only if the seed requests a record.
     pub record: Option<Record>,
     dice: Dice,
     key: u64,
 }
 
-/// Why a seed is not taken.
+/// Why the emulator rejects a seed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeedError {
     #[error("scaleSets[{index}] (\"{name}\"): {why}")]
@@ -145,13 +145,13 @@ pub enum SeedError {
     Faults { name: String, known: String },
 }
 
-impl Cloud {
-    pub fn new(seed: &Seed, speed: f64, now: Ms) -> Result<Self, SeedError> {
+impl EmulatedCloud {
+    pub fn new(seed: &Seed, speed: f64, now: Millis) -> Result<Self, SeedError> {
         let settings = seed.settings.settings(&seed.location);
         let dice = Dice::from_seed(seed.seed).branch("emulator");
         let mut cloud = Self {
             world: World::new(seed.seed, now, settings),
-            pace: Pace::new(now, speed),
+            pace: OperationPace::new(now, speed),
             real: now,
             tenant: seed.tenant.clone(),
             subscriptions: seed.subscriptions.clone(),
@@ -195,18 +195,21 @@ impl Cloud {
         }
         let Some(faults) = seed.faults.faults() else {
             let name = seed.faults.named.clone().unwrap_or_default();
-            return Err(SeedError::Faults { name, known: crate::world::Faults::NAMES.join(", ") });
+            return Err(SeedError::Faults {
+                name,
+                known: crate::world::WorldFaults::NAMES.join(", "),
+            });
         };
         cloud.world.set_faults(faults);
         Ok(cloud)
     }
 
-    /// The one that is meant where none is named.
+    /// The default subscription.
     pub fn subscription(&self) -> &str {
         self.subscriptions.first().map_or(super::seed::SUBSCRIPTION, String::as_str)
     }
 
-    pub fn catch_up(&mut self, real: Ms) {
+    pub fn catch_up(&mut self, real: Millis) {
         let until = self.pace.at(real);
         while let Some(at) = self.next_image().filter(|at| *at <= until) {
             self.pass(at, real);
@@ -224,16 +227,16 @@ impl Cloud {
         self.groups = groups;
     }
 
-    /// All that is in the group begins to go, and the group goes with the last of it.
-    pub fn end_group(&mut self, group: &Group) -> OpId {
+    /// Starts deleting everything in the group; the group ends with the last resource.
+    pub fn end_group(&mut self, group: &ResourceGroup) -> OpId {
         let here = self.places.iter().filter(|(_, place)| group.holds(place));
         let sets: Vec<SetId> = here.map(|(set, _)| *set).collect();
         for set in sets {
-            self.world.happens(set, Deed::DeleteSet);
+            self.world.happens(set, ExternalEvent::DeleteSet);
         }
         let below = format!("{}/", group.id()).to_ascii_lowercase();
         self.autoscale.retain(|id, _| !id.starts_with(&below));
-        super::neighbours::apply_autoscale(self);
+        super::other_resources::apply_autoscale(self);
         if self.subscription().eq_ignore_ascii_case(&group.subscription) {
             self.images.retain(|image| !image.group.eq_ignore_ascii_case(&group.name));
         }
@@ -244,13 +247,13 @@ impl Cloud {
         op
     }
 
-    pub fn group_mut(&mut self, subscription: &str, name: &str) -> Option<&mut Group> {
+    pub fn group_mut(&mut self, subscription: &str, name: &str) -> Option<&mut ResourceGroup> {
         self.groups.get_mut(&(subscription.to_ascii_lowercase(), name.to_ascii_lowercase()))
     }
 
-    fn pass(&mut self, until: Ms, real: Ms) {
+    fn pass(&mut self, until: Millis, real: Millis) {
         if let Some(record) = &mut self.record {
-            // What the last call did, then one event after another, so that nothing passes unseen.
+            // First what the last call did, then one event at a time, so that the record misses nothing.
             record.look(&mut self.world, self.real);
             while let Some(next) = self.world.next_event().filter(|next| *next <= until) {
                 self.world.advance_to(next);
@@ -260,15 +263,16 @@ impl Cloud {
         self.world.advance_to(until);
     }
 
-    /// A set as it may be found: its VMs run already.
+    /// Adds a set that exists from the start: its VMs already run.
     fn found(&mut self, seed: &SetSeed, location: &str) -> Result<(), String> {
         let body = Value::Object(seed.body(location));
         let meaning = document::meaning(&body).map_err(|turned| match turned {
-            Turned::Refused(refusal) | Turned::AtTheDoor(refusal) => refusal.message,
-            Turned::Lost => "not understood".to_owned(),
+            Rejection::Refused(refusal) | Rejection::AtTheDoor(refusal) => refusal.message,
+            Rejection::Lost => "not understood".to_owned(),
         })?;
         let subscription = seed.subscription.as_deref().unwrap_or(self.subscription()).to_owned();
-        let named = Named { subscription: &subscription, group: seed.group(), name: &seed.name };
+        let named =
+            NamedResource { subscription: &subscription, group: seed.group(), name: &seed.name };
         if self.find(named).is_some() {
             return Err("another one of this name is in the same resource group".to_owned());
         }
@@ -285,14 +289,15 @@ impl Cloud {
         let location = document::text(&body, "/location").unwrap_or(location).to_owned();
         let group = seed.group().to_owned();
         let (creation, suspended) = (None, BTreeSet::new());
-        let place = Place { subscription, group, location, creation, suspended, alone: false };
+        let place =
+            ResourcePlace { subscription, group, location, creation, suspended, alone: false };
         self.places.insert(set, place);
         Ok(())
     }
 
     pub fn add_group(&mut self, subscription: &str, name: &str, location: &str, tags: Value) {
         let key = (subscription.to_ascii_lowercase(), name.to_ascii_lowercase());
-        let group = Group {
+        let group = ResourceGroup {
             name: name.to_owned(),
             subscription: subscription.to_owned(),
             location: location.to_owned(),
@@ -302,12 +307,12 @@ impl Cloud {
         self.groups.entry(key).or_insert(group);
     }
 
-    pub fn group(&self, subscription: &str, name: &str) -> Option<&Group> {
+    pub fn group(&self, subscription: &str, name: &str) -> Option<&ResourceGroup> {
         self.groups.get(&(subscription.to_ascii_lowercase(), name.to_ascii_lowercase()))
     }
 
-    pub fn find(&self, named: Named<'_>) -> Option<SetId> {
-        let here = |place: &Place| {
+    pub fn find(&self, named: NamedResource<'_>) -> Option<SetId> {
+        let here = |place: &ResourcePlace| {
             place.subscription.eq_ignore_ascii_case(named.subscription)
                 && place.group.eq_ignore_ascii_case(named.group)
         };
@@ -319,9 +324,9 @@ impl Cloud {
             .map(|(id, _)| id)
     }
 
-    /// Where VMs of this group stand that belong to no set.
-    pub fn alone(&mut self, near: &Place) -> SetId {
-        let here = |(_, place): &(&SetId, &Place)| {
+    /// The place for VMs of this group that belong to no set.
+    pub fn alone(&mut self, near: &ResourcePlace) -> SetId {
+        let here = |(_, place): &(&SetId, &ResourcePlace)| {
             place.alone
                 && place.subscription.eq_ignore_ascii_case(&near.subscription)
                 && place.group.eq_ignore_ascii_case(&near.group)
@@ -331,24 +336,25 @@ impl Cloud {
         }
         let spec = SetSpec { health_extension: false, ..SetSpec::new("", 0, "").flexible() };
         let set = self.world.create_set(&spec);
-        self.places.insert(set, Place { alone: true, creation: None, ..near.clone() });
+        self.places.insert(set, ResourcePlace { alone: true, creation: None, ..near.clone() });
         set
     }
 
-    pub fn place(&self, set: SetId) -> Result<&Place, Turned> {
-        let gone = || Turned::at_the_door(404, "ResourceNotFound", "The resource was not found.");
+    pub fn place(&self, set: SetId) -> Result<&ResourcePlace, Rejection> {
+        let gone =
+            || Rejection::at_the_door(404, "ResourceNotFound", "The resource was not found.");
         self.places.get(&set).ok_or_else(gone)
     }
 
-    /// A call that ends at ARM's door still takes a token there.
-    pub fn turn_away(&mut self, status: u16, code: &str, message: String) -> Turned {
+    /// A call that ARM's front door rejects still takes a token there.
+    pub fn turn_away(&mut self, status: u16, code: &str, message: String) -> Rejection {
         match self.world.neighbour(false) {
-            Ok(()) => Turned::at_the_door(status, code, message),
+            Ok(()) => Rejection::at_the_door(status, code, message),
             Err(failure) => failure.into(),
         }
     }
 
-    pub fn subscription_of(&mut self, given: &str) -> Result<(), Turned> {
+    pub fn subscription_of(&mut self, given: &str) -> Result<(), Rejection> {
         if self.subscriptions.iter().any(|s| s.eq_ignore_ascii_case(given)) {
             return Ok(());
         }
@@ -356,7 +362,11 @@ impl Cloud {
         Err(self.turn_away(404, "SubscriptionNotFound", text))
     }
 
-    pub fn group_of(&mut self, subscription: &str, group: &str) -> Result<Group, Turned> {
+    pub fn group_of(
+        &mut self,
+        subscription: &str,
+        group: &str,
+    ) -> Result<ResourceGroup, Rejection> {
         self.subscription_of(subscription)?;
         match self.group(subscription, group).cloned() {
             Some(group) => Ok(group),
@@ -367,7 +377,7 @@ impl Cloud {
         }
     }
 
-    pub fn set_of(&mut self, named: Named<'_>) -> Result<SetId, Turned> {
+    pub fn set_of(&mut self, named: NamedResource<'_>) -> Result<SetId, Rejection> {
         self.group_of(named.subscription, named.group)?;
         match self.find(named) {
             Some(set) => Ok(set),
@@ -378,7 +388,7 @@ impl Cloud {
         }
     }
 
-    pub fn not_found(&mut self, kind: &str, group: &str) -> Turned {
+    pub fn not_found(&mut self, kind: &str, group: &str) -> Rejection {
         let text = format!(
             "The Resource '{kind}' under resource group '{group}' was not found. For more details \
              please go to https://aka.ms/ARMResourceNotFoundFix"
@@ -386,8 +396,8 @@ impl Cloud {
         self.turn_away(404, "ResourceNotFound", text)
     }
 
-    /// With the group in capitals, as lists of Compute write it.
-    pub fn set_id(place: &Place, name: &str, listed: bool) -> String {
+    /// With the resource group in upper case if `listed`: Compute spells it so in lists.
+    pub fn set_id(place: &ResourcePlace, name: &str, listed: bool) -> String {
         let group = if listed { place.group.to_uppercase() } else { place.group.clone() };
         format!(
             "/subscriptions/{}/resourceGroups/{group}/providers/Microsoft.Compute/virtualMachineScaleSets/{name}",
@@ -395,9 +405,10 @@ impl Cloud {
         )
     }
 
-    /// The set as it is, for an answer that is paid for.
-    pub fn peek(&self, set: SetId) -> Result<SetView, Turned> {
-        let gone = || Turned::at_the_door(404, "ResourceNotFound", "The resource was not found.");
+    /// The current set, for an answer whose token is already taken.
+    pub fn peek(&self, set: SetId) -> Result<SetView, Rejection> {
+        let gone =
+            || Rejection::at_the_door(404, "ResourceNotFound", "The resource was not found.");
         self.world.peek(set).ok_or_else(gone)
     }
 
@@ -405,7 +416,7 @@ impl Cloud {
         Guid((u128::from(self.dice.next_u64()) << 64) | u128::from(self.dice.next_u64()))
     }
 
-    /// Nobody outside can make this of a text.
+    /// A signature that clients cannot forge.
     pub fn sign(&self, text: &str) -> String {
         let half = |n: u64| hash(&format!("{}/{n}/{text}", self.key));
         format!("{:016x}{:016x}", half(1), half(2))
@@ -415,20 +426,24 @@ impl Cloud {
         self.vm_etags.get(&vm).copied().unwrap_or(1)
     }
 
-    /// Its place in the record, if one is kept.
-    pub fn recorded(&mut self, ask: &Ask, reply: Option<&Reply>) -> Option<usize> {
+    /// Its index in the record, if the emulator keeps one.
+    pub fn recorded(
+        &mut self,
+        ask: &EmulatorRequest,
+        reply: Option<&EmulatorReply>,
+    ) -> Option<usize> {
         let real = self.real;
         self.record.as_mut()?.asked(ask, reply, real)
     }
 
-    pub fn count(&mut self, ask: &Ask) {
+    pub fn count(&mut self, ask: &EmulatorRequest) {
         let kind = kind_of(ask);
         *self.requests.entry(format!("{} {kind}", ask.method)).or_default() += 1;
     }
 }
 
-/// The last fixed word of a path: what the call is about.
-fn kind_of(ask: &Ask) -> String {
+/// The last fixed word of a path: the resource kind of the call.
+fn kind_of(ask: &EmulatorRequest) -> String {
     let words = ask.words();
     let named: &[&str] = &[
         "subscriptions",
@@ -463,13 +478,13 @@ mod tests {
 
     #[test]
     fn world_time_runs_at_its_speed_and_can_be_sent_ahead() {
-        let mut pace = Pace::new(1_000, 60.0);
+        let mut pace = OperationPace::new(1_000, 60.0);
         assert_eq!(pace.at(2_000), 61_000);
         pace.skip(5_000);
         assert_eq!(pace.at(2_000), 66_000);
         pace.turn(2_000, 1.0);
         assert_eq!(pace.at(3_000), 67_000);
-        assert_eq!(Pace::new(0, 60.0).seconds(10), 1);
-        assert_eq!(Pace::new(0, 1.0).seconds(10), 10);
+        assert_eq!(OperationPace::new(0, 60.0).seconds(10), 1);
+        assert_eq!(OperationPace::new(0, 1.0).seconds(10), 10);
     }
 }

@@ -1,23 +1,24 @@
-//! The door for whoever runs the emulator: what is true, faults on order, deeds of fate, and the clock. No token is
-//! needed, and nothing here is Azure's.
+//! The control API for the user of the emulator: the true state, ordered faults, external events, and the clock. It
+//! needs no token, and Azure has nothing like it.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::cloud::Cloud;
+use super::cloud::EmulatedCloud;
 use super::faults::{FaultSeed, shown};
 use super::locks;
 use super::record;
-use super::reply::Reply;
+use super::reply::EmulatorReply;
+use super::request::EmulatorRequest;
 use super::seed::{ImageSeed, image_reference};
 use super::text::{from_span, rfc3339};
 use crate::world::{
-    Bad, Call, Deed, InstanceId, Ms, Power, Protection, Provisioning, SetId, TrueInstance, Which,
+    Bad, ExternalEvent, InstanceId, InstanceProtection, Millis, Provisioning, SetId, TrueInstance,
+    Which,
 };
 
-pub(super) fn answer(cloud: &mut Cloud, ask: &Ask) -> Option<Reply> {
+pub(super) fn answer(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> Option<EmulatorReply> {
     let words = ask.words();
     let ["_control", what] = words.as_slice() else { return None };
     let done = match (ask.method.as_str(), *what) {
@@ -34,16 +35,18 @@ pub(super) fn answer(cloud: &mut Cloud, ask: &Ask) -> Option<Reply> {
             .to_owned()),
     };
     Some(match done {
-        Ok(body) => Reply::ok(&body),
-        Err(why) => Reply::json(400, &json!({ "error": { "code": "BadOrder", "message": why } })),
+        Ok(body) => EmulatorReply::ok(&body),
+        Err(why) => {
+            EmulatorReply::json(400, &json!({ "error": { "code": "BadOrder", "message": why } }))
+        }
     })
 }
 
-fn read<T: DeserializeOwned>(ask: &Ask) -> Result<T, String> {
+fn read<T: DeserializeOwned>(ask: &EmulatorRequest) -> Result<T, String> {
     serde_json::from_slice(&ask.body).map_err(|error| error.to_string())
 }
 
-/// A length of time: a number of seconds, or a text such as `5m`.
+/// A duration: a number of seconds, or a text such as `5m`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum Length {
@@ -52,9 +55,9 @@ enum Length {
 }
 
 impl Length {
-    fn ms(&self) -> Result<Ms, String> {
+    fn ms(&self) -> Result<Millis, String> {
         match self {
-            Self::Seconds(seconds) => Ok(Ms::from(*seconds) * 1_000),
+            Self::Seconds(seconds) => Ok(Millis::from(*seconds) * 1_000),
             Self::Text(text) => from_span(text)
                 .ok_or_else(|| format!("\"{text}\" is no length of time such as 90s, 5m or 2h")),
         }
@@ -64,20 +67,20 @@ impl Length {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Turn {
-    /// World time that passes at once.
+    /// World time to skip at once.
     #[serde(default)]
     advance: Option<Length>,
-    /// World seconds in a real one, from now on.
+    /// World seconds per real second from now on.
     #[serde(default)]
     speed: Option<f64>,
 }
 
-fn clock(cloud: &Cloud) -> Value {
+fn clock(cloud: &EmulatedCloud) -> Value {
     let next = cloud.world.next_event().map(rfc3339);
     json!({ "now": rfc3339(cloud.world.now()), "speed": cloud.pace.speed, "nextEvent": next })
 }
 
-fn turn(cloud: &mut Cloud, order: &Turn) -> Result<Value, String> {
+fn turn(cloud: &mut EmulatedCloud, order: &Turn) -> Result<Value, String> {
     if let Some(speed) = order.speed {
         if !(speed.is_finite() && speed >= 0.0) {
             return Err("speed is a number from 0 on".to_owned());
@@ -91,7 +94,7 @@ fn turn(cloud: &mut Cloud, order: &Turn) -> Result<Value, String> {
     Ok(clock(cloud))
 }
 
-fn faults(cloud: &Cloud) -> Value {
+fn faults(cloud: &EmulatedCloud) -> Value {
     let rules: Vec<Value> = cloud
         .rules
         .iter()
@@ -100,10 +103,10 @@ fn faults(cloud: &Cloud) -> Value {
     json!({ "chances": shown(cloud.world.faults()), "rules": rules })
 }
 
-/// Weather takes the place of weather; rules are added, and an order without any takes them all away.
-fn trouble(cloud: &mut Cloud, order: &FaultSeed) -> Result<Value, String> {
+/// A fault profile replaces the current one. Rules are added; an order without rules removes all of them.
+fn trouble(cloud: &mut EmulatedCloud, order: &FaultSeed) -> Result<Value, String> {
     let Some(weather) = order.faults() else {
-        let known = crate::world::Faults::NAMES.join(", ");
+        let known = crate::world::WorldFaults::NAMES.join(", ");
         return Err(format!("there is no such weather; there are: {known}"));
     };
     cloud.world.set_faults(weather);
@@ -114,11 +117,11 @@ fn trouble(cloud: &mut Cloud, order: &FaultSeed) -> Result<Value, String> {
     Ok(faults(cloud))
 }
 
-/// Something that befalls a set or one of its VMs.
+/// An external event for a set or one of its VMs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Order {
-    /// A name, or the id of a resource; the only set where absent.
+    /// A name, or a resource id. If absent: the only set.
     #[serde(default)]
     set: Option<String>,
     /// An instance id, or `oldest`, `newest`, `any`.
@@ -144,12 +147,12 @@ enum Doing {
         set_actions: bool,
     },
     SetCapacity(u32),
-    /// A version behind an image reference; sets that name the image get it with their next VM.
+    /// A new version of an image; sets that reference the image use it for their next VM.
     Publish {
         image: Value,
         version: String,
     },
-    /// An image whose VMs never serve, or fall ill after a while.
+    /// An image whose VMs never become ready, or become unhealthy after a while.
     BadImage {
         image: Value,
         sick_after: Option<Length>,
@@ -168,12 +171,12 @@ enum Doing {
     DeleteSet,
 }
 
-pub(super) fn befall(cloud: &mut Cloud, order: &Value) -> Result<(), String> {
+pub(super) fn befall(cloud: &mut EmulatedCloud, order: &Value) -> Result<(), String> {
     let order: Order = serde_json::from_value(order.clone()).map_err(|error| error.to_string())?;
     happen(cloud, &order).map(|_| ())
 }
 
-fn happen(cloud: &mut Cloud, order: &Order) -> Result<Value, String> {
+fn happen(cloud: &mut EmulatedCloud, order: &Order) -> Result<Value, String> {
     let set = set_named(cloud, order.set.as_deref())?;
     let which = match order.instance.as_deref() {
         None | Some("any") => Which::Any,
@@ -191,7 +194,7 @@ fn happen(cloud: &mut Cloud, order: &Order) -> Result<Value, String> {
         return Ok(json!({ "done": true }));
     }
     let deed = deed(cloud, &order.deed, which)?;
-    if let Deed::Publish { image, version } = &deed {
+    if let ExternalEvent::Publish { image, version } = &deed {
         let image: Value = serde_json::from_str(image).unwrap_or_default();
         cloud.new_version(&image, version);
     } else {
@@ -200,25 +203,25 @@ fn happen(cloud: &mut Cloud, order: &Order) -> Result<Value, String> {
     Ok(json!({ "done": true }))
 }
 
-fn deed(cloud: &Cloud, doing: &Doing, which: Which) -> Result<Deed, String> {
+fn deed(cloud: &EmulatedCloud, doing: &Doing, which: Which) -> Result<ExternalEvent, String> {
     let name = |image: &Value| image_reference(image).to_string();
     Ok(match doing {
         Doing::Sicken { lasting } => {
-            Deed::Sicken(which, lasting.as_ref().map(Length::ms).transpose()?)
+            ExternalEvent::Sicken(which, lasting.as_ref().map(Length::ms).transpose()?)
         }
-        Doing::Fail => Deed::FailInstance(which),
-        Doing::Stop => Deed::StopInstance(which),
-        Doing::Evict => Deed::Evict(which),
-        Doing::Vanish => Deed::Vanish(which),
-        Doing::Delete => Deed::DeleteInstance(which),
-        Doing::FlipLatestModelApplied => Deed::FlipLatestModelApplied(which),
+        Doing::Fail => ExternalEvent::FailInstance(which),
+        Doing::Stop => ExternalEvent::StopInstance(which),
+        Doing::Evict => ExternalEvent::Evict(which),
+        Doing::Vanish => ExternalEvent::Vanish(which),
+        Doing::Delete => ExternalEvent::DeleteInstance(which),
+        Doing::FlipLatestModelApplied => ExternalEvent::FlipLatestModelApplied(which),
         Doing::Protect { scale_in, set_actions } => {
-            let protection = Protection { scale_in: *scale_in, set_actions: *set_actions };
-            Deed::Protect(which, protection)
+            let protection = InstanceProtection { scale_in: *scale_in, set_actions: *set_actions };
+            ExternalEvent::Protect(which, protection)
         }
-        Doing::SetCapacity(to) => Deed::SetCapacity(*to),
+        Doing::SetCapacity(to) => ExternalEvent::SetCapacity(*to),
         Doing::Publish { image, version } => {
-            Deed::Publish { image: name(image), version: version.clone() }
+            ExternalEvent::Publish { image: name(image), version: version.clone() }
         }
         Doing::BadImage { image, sick_after, fails } => {
             let bad = match (sick_after, fails) {
@@ -226,26 +229,26 @@ fn deed(cloud: &Cloud, doing: &Doing, which: Which) -> Result<Deed, String> {
                 (None, Some(true)) => Bad::FailsProvisioning,
                 (None, _) => Bad::NeverReady,
             };
-            Deed::MarkModelBad { image: name(image), bad: Some(bad) }
+            ExternalEvent::MarkModelBad { image: name(image), bad: Some(bad) }
         }
-        Doing::GoodImage { image } => Deed::MarkModelBad { image: name(image), bad: None },
+        Doing::GoodImage { image } => ExternalEvent::MarkModelBad { image: name(image), bad: None },
         Doing::NoCapacity { zone, lasting } => {
-            Deed::NoCapacity { zone: *zone, until: cloud.world.now() + lasting.ms()? }
+            ExternalEvent::NoCapacity { zone: *zone, until: cloud.world.now() + lasting.ms()? }
         }
-        Doing::Quota(limit) => Deed::SetQuota(*limit),
-        Doing::Lock(locked) => Deed::Lock(*locked),
-        Doing::DeleteSet => Deed::DeleteSet,
+        Doing::Quota(limit) => ExternalEvent::SetQuota(*limit),
+        Doing::Lock(locked) => ExternalEvent::Lock(*locked),
+        Doing::DeleteSet => ExternalEvent::DeleteSet,
     })
 }
 
-fn set_named(cloud: &Cloud, name: Option<&str>) -> Result<SetId, String> {
+fn set_named(cloud: &EmulatedCloud, name: Option<&str>) -> Result<SetId, String> {
     let fits = |set: &SetId| {
         let (Some(view), Some(place)) = (cloud.world.peek(*set), cloud.places.get(set)) else {
             return false;
         };
         let Some(name) = name.filter(|_| !place.alone) else { return !place.alone };
         name.eq_ignore_ascii_case(&view.name)
-            || name.eq_ignore_ascii_case(&Cloud::set_id(place, &view.name, false))
+            || name.eq_ignore_ascii_case(&EmulatedCloud::set_id(place, &view.name, false))
     };
     let found: Vec<SetId> = cloud.places.keys().copied().filter(fits).collect();
     match (found.as_slice(), name) {
@@ -256,21 +259,21 @@ fn set_named(cloud: &Cloud, name: Option<&str>) -> Result<SetId, String> {
     }
 }
 
-fn publish(cloud: &mut Cloud, image: &ImageSeed) -> Result<Value, String> {
+fn publish(cloud: &mut EmulatedCloud, image: &ImageSeed) -> Result<Value, String> {
     if image.version.split('.').any(|part| part.parse::<u64>().is_err()) {
         return Err(format!("\"{}\" is no version such as 1.2.3", image.version));
     }
     Ok(json!({ "id": cloud.publish(image) }))
 }
 
-/// Every token given out so far is expired.
-fn revoke(cloud: &mut Cloud) -> Value {
+/// Expires every token issued so far.
+fn revoke(cloud: &mut EmulatedCloud) -> Value {
     cloud.generation += 1;
     json!({ "generation": cloud.generation })
 }
 
-/// What is really there, whatever lists show, and how often it was asked about.
-pub(super) fn state(cloud: &Cloud) -> Value {
+/// The true state, whatever lists show, and the number of requests.
+pub(super) fn state(cloud: &EmulatedCloud) -> Value {
     let sets = cloud.places.iter().filter(|(_, place)| !place.alone);
     let sets: Vec<Value> = sets.filter_map(|(set, _)| set_state(cloud, *set)).collect();
     let calls = cloud.world.calls().iter();
@@ -278,37 +281,26 @@ pub(super) fn state(cloud: &Cloud) -> Value {
         .map(|(call, count)| {
             let counts = json!({ "made": count.made, "refused": count.refused,
                 "throttled": count.throttled, "unclear": count.unclear });
-            (name_of(*call), counts)
+            (call.name().to_owned(), counts)
         })
         .collect();
     json!({ "clock": clock(cloud), "faults": faults(cloud), "scaleSets": sets,
         "calls": calls, "requests": cloud.requests })
 }
 
-/// `ListInstances` becomes `listInstances`.
-fn name_of(call: Call) -> String {
-    let name = format!("{call:?}");
-    let (head, tail) = name.split_at_checked(1).unwrap_or((&name, ""));
-    format!("{}{tail}", head.to_ascii_lowercase())
-}
-
-fn set_state(cloud: &Cloud, set: SetId) -> Option<Value> {
+fn set_state(cloud: &EmulatedCloud, set: SetId) -> Option<Value> {
     let (truth, view) = (cloud.world.truth(set)?, cloud.world.peek(set)?);
     let place = cloud.places.get(&set)?;
     let vm = |vm: &TrueInstance| {
         json!({ "id": vm.id.to_string(), "vmId": *vm.vm_text, "zone": vm.zone,
             "created": rfc3339(vm.created), "image": *vm.exact_image, "model": vm.model_no,
-            "provisioning": super::instance::provisioning(vm.provisioning), "power": power(vm.power),
-            "guest": format!("{:?}", vm.guest).to_ascii_lowercase(),
+            "provisioning": super::instance::provisioning(vm.provisioning), "power": vm.power.name(),
+            "guest": vm.guest.name(),
             "ready": vm.is_ready() && vm.provisioning != Provisioning::Deleting })
     };
-    Some(json!({ "id": Cloud::set_id(place, &view.name, false), "capacity": truth.capacity,
+    Some(json!({ "id": EmulatedCloud::set_id(place, &view.name, false), "capacity": truth.capacity,
         "active": truth.active(), "ready": truth.ready(), "outdated": truth.outdated(),
         "model": truth.model_no, "etag": *view.etag.0, "image": truth.model.image,
         "operations": truth.running.len(),
         "instances": truth.instances.iter().map(vm).collect::<Vec<_>>() }))
-}
-
-fn power(power: Power) -> String {
-    format!("{power:?}").to_ascii_lowercase()
 }

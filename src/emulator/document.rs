@@ -1,19 +1,19 @@
-//! The scale set as a document: what a client writes, what the world makes of it, and what is shown.
+//! The scale set as a document: what a client writes, what the world reads from it, and what answers show.
 //!
-//! The world understands size, model and native actors; the rest of a document it keeps as a text.
+//! The world understands size, model and platform features; the rest of a document is stored as text.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::reply::Turned;
+use super::reply::Rejection;
 use super::text::{from_iso_span, iso_span};
 use crate::world::{
-    EvictionPolicy, MINUTE, Model, Native, Orchestration, Priority, PriorityMix, Refusal,
-    RepairAction, Repairs, Rolling, ScaleIn, SetSpec, SetView, UpgradeMode, Zone,
+    EvictionPolicy, MINUTE, ModelSpec, PlatformSpec, RepairAction, Repairs, Rolling, ScaleIn,
+    SetOrchestration, SetSpec, SetView, SpotMix, UpgradeMode, VmPriority, WorldRefusal, ZoneSpec,
 };
 
-/// Objects merge, lists are replaced, `null` says nothing; tags are one value, not an object.
+/// Objects merge, lists are replaced, `null` is ignored; tags are one value and do not merge.
 pub(super) fn merge(to: &mut Value, from: &Value) {
     let (Value::Object(to), Value::Object(from)) = (to, from) else { return };
     for (key, value) in from.iter().filter(|(_, value)| !value.is_null()) {
@@ -38,7 +38,7 @@ pub(super) fn merge(to: &mut Value, from: &Value) {
 /// Every image has an OS disk of this size.
 pub(super) const IMAGE_DISK_GB: u32 = 30;
 
-/// An image that has an id has one of these, and a write of one takes the place of another.
+/// An image with an id has exactly one of these; writing one replaces another.
 pub(super) const IMAGE_IDS: &[&str] = &["id", "sharedGalleryImageId", "communityGalleryImageId"];
 
 fn without_nulls(value: &Value) -> Value {
@@ -53,7 +53,7 @@ fn without_nulls(value: &Value) -> Value {
 
 const EXTENSIONS: &str = "/properties/virtualMachineProfile/extensionProfile/extensions";
 
-/// Whoever writes back an extension that was read has not seen its protected settings: they stay.
+/// A client that writes back an extension it read has not seen the protected settings: keep them.
 pub(super) fn keep_protected(after: &mut Value, before: &Value) {
     let old = before.pointer(EXTENSIONS).and_then(Value::as_array);
     let new = after.pointer_mut(EXTENSIONS).and_then(Value::as_array_mut);
@@ -66,25 +66,25 @@ pub(super) fn keep_protected(after: &mut Value, before: &Value) {
     }
 }
 
-/// What a document says, in the world's words.
+/// The parts of a document that the world understands.
 #[derive(Debug, Clone)]
-pub(super) struct Meaning {
+pub(super) struct DocumentPart {
     pub capacity: u32,
-    pub model: Model,
-    pub native: Native,
+    pub model: ModelSpec,
+    pub native: PlatformSpec,
     pub scale_in: ScaleIn,
     pub single_placement: bool,
     pub health_extension: bool,
-    pub zones: Vec<Zone>,
+    pub zones: Vec<ZoneSpec>,
     pub rest: String,
-    pub orchestration: Orchestration,
-    pub priority: Priority,
-    pub mix: Option<PriorityMix>,
+    pub orchestration: SetOrchestration,
+    pub priority: VmPriority,
+    pub mix: Option<SpotMix>,
     pub strict_zone_balance: bool,
     pub windows: bool,
 }
 
-impl Meaning {
+impl DocumentPart {
     pub fn spec(&self, name: &str) -> SetSpec {
         SetSpec {
             name: name.to_owned(),
@@ -107,7 +107,7 @@ impl Meaning {
     }
 }
 
-/// Whatever stands in the way and is no object makes room.
+/// Replaces anything on the path that is not an object.
 pub(super) fn put(value: &mut Value, path: &[&str], new: Value) {
     match path {
         [] => *value = new,
@@ -138,8 +138,8 @@ fn word(value: &Value, pointer: &str) -> String {
     text(value, pointer).unwrap_or_default().to_ascii_lowercase()
 }
 
-pub(super) fn missing(parameter: &str) -> Turned {
-    let mut refusal = Refusal::new(
+pub(super) fn missing(parameter: &str) -> Rejection {
+    let mut refusal = WorldRefusal::new(
         400,
         "InvalidParameter",
         format!("Required parameter '{parameter}' is missing (null)."),
@@ -148,17 +148,17 @@ pub(super) fn missing(parameter: &str) -> Turned {
     refusal.into()
 }
 
-fn invalid(target: &str, value: &str) -> Turned {
+fn invalid(target: &str, value: &str) -> Rejection {
     let text = format!("The value '{value}' of parameter '{target}' is not allowed.");
-    let mut refusal = Refusal::new(400, "InvalidParameter", text);
+    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
     refusal.target = Some(target.to_owned());
     refusal.into()
 }
 
 const PROFILE: &str = "/properties/virtualMachineProfile";
 
-/// The whole document of a set, after any merge.
-pub(super) fn meaning(document: &Value) -> Result<Meaning, Turned> {
+/// Reads the complete document of a set, after any merge.
+pub(super) fn meaning(document: &Value) -> Result<DocumentPart, Rejection> {
     let uniform = match word(document, "/properties/orchestrationMode").as_str() {
         "" | "uniform" => true,
         "flexible" => false,
@@ -182,7 +182,7 @@ pub(super) fn meaning(document: &Value) -> Result<Meaning, Turned> {
     let native = native(document, &profile, uniform)?;
     let single_placement =
         flag(document, "/properties/singlePlacementGroup").unwrap_or(uniform && zones.is_empty());
-    Ok(Meaning {
+    Ok(DocumentPart {
         capacity,
         rest: rest(&filled(document, &native, uniform, single_placement)),
         native,
@@ -190,7 +190,7 @@ pub(super) fn meaning(document: &Value) -> Result<Meaning, Turned> {
         single_placement,
         health_extension: model.extensions.values().any(|e| is_health(e))
             || profile.pointer("/networkProfile/healthProbe/id").is_some(),
-        orchestration: if uniform { Orchestration::Uniform } else { Orchestration::Flexible },
+        orchestration: if uniform { SetOrchestration::Uniform } else { SetOrchestration::Flexible },
         priority: priority(&profile),
         mix: mix(document, &profile).filter(|_| !uniform),
         strict_zone_balance: flag(document, "/properties/zoneBalance").unwrap_or(false),
@@ -205,7 +205,7 @@ fn is_health(extension: &str) -> bool {
     extension.contains("Microsoft.ManagedServices") && extension.contains("ApplicationHealth")
 }
 
-fn zones(document: &Value) -> Result<Vec<Zone>, Turned> {
+fn zones(document: &Value) -> Result<Vec<ZoneSpec>, Rejection> {
     let listed = document.get("zones").and_then(Value::as_array);
     let zone = |value: &Value| {
         let zone = value.as_str().and_then(|z| z.parse().ok());
@@ -223,23 +223,23 @@ fn scale_in(document: &Value) -> ScaleIn {
     }
 }
 
-pub(super) fn priority(profile: &Value) -> Priority {
+pub(super) fn priority(profile: &Value) -> VmPriority {
     match word(profile, "/priority").as_str() {
-        "spot" | "low" => Priority::Spot(match word(profile, "/evictionPolicy").as_str() {
+        "spot" | "low" => VmPriority::Spot(match word(profile, "/evictionPolicy").as_str() {
             "delete" => EvictionPolicy::Delete,
             _ => EvictionPolicy::Deallocate,
         }),
-        _ => Priority::Regular,
+        _ => VmPriority::Regular,
     }
 }
 
-/// Of a set of Spot VMs: which of them are regular ones.
-fn mix(document: &Value, profile: &Value) -> Option<PriorityMix> {
+/// For a set of Spot VMs: which of them are regular.
+fn mix(document: &Value, profile: &Value) -> Option<SpotMix> {
     let policy = document.pointer("/properties/priorityMixPolicy").filter(|p| p.is_object())?;
     let count = |key: &str| policy.get(key).and_then(Value::as_u64).map_or(0, |n| n as u32);
     let (base, percent) =
         (count("baseRegularPriorityCount"), count("regularPriorityPercentageAboveBase"));
-    (priority(profile) != Priority::Regular).then_some(PriorityMix { base, percent })
+    (priority(profile) != VmPriority::Regular).then_some(SpotMix { base, percent })
 }
 
 pub(super) fn model(
@@ -247,11 +247,12 @@ pub(super) fn model(
     profile: &Value,
     size: &str,
     uniform: bool,
-) -> Result<Model, Turned> {
+) -> Result<ModelSpec, Rejection> {
     let tags = document.get("tags").and_then(Value::as_object);
     let tags = tags.into_iter().flatten();
     let tags = tags.map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().to_owned()));
-    let mut model = Model { vm_size: size.to_owned(), tags: tags.collect(), ..Model::default() };
+    let mut model =
+        ModelSpec { vm_size: size.to_owned(), tags: tags.collect(), ..ModelSpec::default() };
     let Value::Object(mut profile) = profile.clone() else {
         return if uniform { Err(missing("virtualMachineProfile")) } else { Ok(model) };
     };
@@ -264,7 +265,7 @@ pub(super) fn model(
         _ => return Err(missing("imageReference")),
     }
     if let Some(os) = profile.get_mut("osProfile").and_then(Value::as_object_mut) {
-        // Kept nowhere: nothing here ever needs it.
+        // Not stored: the emulator never needs it.
         os.remove("adminPassword");
         if let Some(Value::String(data)) = os.remove("customData") {
             model.custom_data = data;
@@ -276,8 +277,8 @@ pub(super) fn model(
     Ok(model)
 }
 
-/// Takes the list out of the profile; each extension is a text with all its parts.
-fn extensions(profile: Option<&mut Value>) -> Result<BTreeMap<String, String>, Turned> {
+/// Removes the list from the profile; each extension becomes a text with all its parts.
+fn extensions(profile: Option<&mut Value>) -> Result<BTreeMap<String, String>, Rejection> {
     let taken = profile.and_then(Value::as_object_mut).and_then(|p| p.remove("extensions"));
     let Some(Value::Array(list)) = taken else { return Ok(BTreeMap::new()) };
     let one = |extension: Value| match text(&extension, "/name") {
@@ -287,7 +288,7 @@ fn extensions(profile: Option<&mut Value>) -> Result<BTreeMap<String, String>, T
     list.into_iter().map(one).collect()
 }
 
-fn native(document: &Value, profile: &Value, uniform: bool) -> Result<Native, Turned> {
+fn native(document: &Value, profile: &Value, uniform: bool) -> Result<PlatformSpec, Rejection> {
     let upgrade = match word(document, "/properties/upgradePolicy/mode").as_str() {
         "" | "manual" => UpgradeMode::Manual,
         "automatic" => UpgradeMode::Automatic,
@@ -298,7 +299,7 @@ fn native(document: &Value, profile: &Value, uniform: bool) -> Result<Native, Tu
     let resilient = "/properties/resiliencyPolicy/resilientVMCreationPolicy/enabled";
     let rebalance = "/properties/resiliencyPolicy/automaticZoneRebalancingPolicy/enabled";
     let notice = "/scheduledEventsProfile/terminateNotificationProfile/enable";
-    Ok(Native {
+    Ok(PlatformSpec {
         upgrade,
         auto_os_upgrade: flag(document, os).unwrap_or(false),
         repairs: repairs(document)?,
@@ -322,7 +323,7 @@ fn rolling(document: &Value) -> Rolling {
     }
 }
 
-fn repairs(document: &Value) -> Result<Option<Repairs>, Turned> {
+fn repairs(document: &Value) -> Result<Option<Repairs>, Rejection> {
     const POLICY: &str = "/properties/automaticRepairsPolicy";
     if flag(document, "/properties/automaticRepairsPolicy/enabled") != Some(true) {
         return Ok(None);
@@ -341,8 +342,8 @@ fn repairs(document: &Value) -> Result<Option<Repairs>, Turned> {
     Ok(Some(Repairs { grace, action }))
 }
 
-/// With the values that Azure answers for what was not said, so that writing back what was read changes nothing.
-fn filled(document: &Value, native: &Native, uniform: bool, single_placement: bool) -> Value {
+/// Adds the values that Azure answers for omitted keys, so that writing back a read document changes nothing.
+fn filled(document: &Value, native: &PlatformSpec, uniform: bool, single_placement: bool) -> Value {
     let mut filled = json!({ "properties": { "upgradePolicy": {} } });
     let properties = &mut filled["properties"];
     properties["singlePlacementGroup"] = json!(single_placement);
@@ -355,7 +356,7 @@ fn filled(document: &Value, native: &Native, uniform: bool, single_placement: bo
     filled
 }
 
-/// Keys that are shown from elsewhere, or belong to the caller's copy only.
+/// Keys that are computed, or that belong to the caller's copy only.
 const NOT_KEPT: [&str; 8] =
     ["id", "name", "type", "location", "tags", "etag", "zones", "systemData"];
 const PROPERTIES_NOT_KEPT: [&str; 4] =
@@ -377,7 +378,7 @@ fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// The image as a reference; a plain name is an id.
+/// The image as a reference; plain text is an id.
 pub(super) fn image(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(image)) => Value::Object(image),
@@ -385,8 +386,8 @@ pub(super) fn image(text: &str) -> Value {
     }
 }
 
-/// The VM's part of a model. With its secrets only for a merge, never for an answer.
-pub(super) fn profile(model: &Model, secrets: bool, user_data: bool) -> Value {
+/// The VM part of a model. It includes secrets only for a merge, never for an answer.
+pub(super) fn profile(model: &ModelSpec, secrets: bool, user_data: bool) -> Value {
     let mut profile = parsed(&model.rest);
     if !profile.is_object() {
         return Value::Null;
@@ -413,7 +414,7 @@ pub(super) fn profile(model: &Model, secrets: bool, user_data: bool) -> Value {
     profile
 }
 
-/// Everything a client could have written to make this set: what a PUT or PATCH is merged into.
+/// Everything that a client could have written to create this set: the base for merging a PUT or PATCH.
 pub(super) fn whole(view: &SetView, location: &str) -> Value {
     let mut document = parsed(&view.rest);
     if !document.is_object() {
@@ -438,14 +439,14 @@ pub(super) fn whole(view: &SetView, location: &str) -> Value {
     document
 }
 
-/// Those the world governs win over those that were written.
+/// Values that the world controls override the written ones.
 fn properties(document: &mut Value, view: &SetView) {
     if !document["properties"].is_object() {
         document["properties"] = json!({});
     }
     let to = &mut document["properties"];
     to["singlePlacementGroup"] = json!(view.single_placement);
-    govern(to, &view.native, view.orchestration == Orchestration::Uniform);
+    govern(to, &view.native, view.orchestration == SetOrchestration::Uniform);
     match view.scale_in {
         ScaleIn::Default => {}
         ScaleIn::Oldest => put(to, &["scaleInPolicy", "rules"], json!(["OldestVM"])),
@@ -453,7 +454,7 @@ fn properties(document: &mut Value, view: &SetView) {
     }
 }
 
-fn govern(to: &mut Value, native: &Native, uniform: bool) {
+fn govern(to: &mut Value, native: &PlatformSpec, uniform: bool) {
     to["orchestrationMode"] = json!(if uniform { "Uniform" } else { "Flexible" });
     if uniform {
         to["overprovision"] = json!(native.overprovision);

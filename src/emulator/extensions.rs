@@ -1,27 +1,32 @@
-//! Single extensions of a set's model, as Azure Policy reads and writes them: a write of one is a write of the model.
+//! Single extensions of a set's model, as Azure Policy reads and writes them. A write of one is a write of the model.
 
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::cloud::Cloud;
+use super::cloud::EmulatedCloud;
 use super::document;
 use super::operation;
-use super::reply::{Done, Reply, Turned};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::schema;
 use super::set;
-use crate::world::{Accepted, SetId};
+use crate::world::{OperationHandle, SetId};
 
-/// Of the model, each by its name; with secrets only for a write.
-fn all(cloud: &Cloud, set: SetId, secrets: bool) -> Result<Vec<Value>, Turned> {
+/// The extensions of the model, each with its name; with secrets only for a write.
+fn all(cloud: &EmulatedCloud, set: SetId, secrets: bool) -> Result<Vec<Value>, Rejection> {
     let profile = document::profile(&cloud.peek(set)?.model, secrets, false);
     let all = profile.pointer("/extensionProfile/extensions").and_then(Value::as_array);
     Ok(all.cloned().unwrap_or_default())
 }
 
-fn shown(cloud: &Cloud, set: SetId, extension: &Value, state: &str) -> Result<Value, Turned> {
+fn shown(
+    cloud: &EmulatedCloud,
+    set: SetId,
+    extension: &Value,
+    state: &str,
+) -> Result<Value, Rejection> {
     let name = document::text(extension, "/name").unwrap_or_default();
     let mut shown = extension.clone();
-    let id = Cloud::set_id(cloud.place(set)?, &cloud.peek(set)?.name, false);
+    let id = EmulatedCloud::set_id(cloud.place(set)?, &cloud.peek(set)?.name, false);
     shown["id"] = json!(format!("{id}/extensions/{name}"));
     shown["type"] = json!("Microsoft.Compute/virtualMachineScaleSets/extensions");
     document::put(&mut shown, &["properties", "provisioningState"], json!(state));
@@ -32,13 +37,18 @@ fn shown(cloud: &Cloud, set: SetId, extension: &Value, state: &str) -> Result<Va
 }
 
 /// `{set}/extensions`.
-pub(super) fn list(cloud: &mut Cloud, set: SetId) -> Done {
+pub(super) fn list(cloud: &mut EmulatedCloud, set: SetId) -> HandledRequest {
     cloud.world.get_set(set)?;
-    Ok(Reply::ok(&json!({ "value": all(cloud, set, false)? })))
+    Ok(EmulatorReply::ok(&json!({ "value": all(cloud, set, false)? })))
 }
 
 /// `{set}/extensions/{name}`.
-pub(super) fn one(cloud: &mut Cloud, ask: &Ask, set: SetId, name: &str) -> Done {
+pub(super) fn one(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+    name: &str,
+) -> HandledRequest {
     let before = all(cloud, set, true)?;
     let is_it = |extension: &Value| {
         document::text(extension, "/name").is_some_and(|known| known.eq_ignore_ascii_case(name))
@@ -49,11 +59,11 @@ pub(super) fn one(cloud: &mut Cloud, ask: &Ask, set: SetId, name: &str) -> Done 
         ("GET", Some(old)) => {
             let view = cloud.world.get_set(set)?;
             let state = set::state(cloud, cloud.place(set)?, &view);
-            Ok(Reply::ok(&shown(cloud, set, &old, state)?))
+            Ok(EmulatorReply::ok(&shown(cloud, set, &old, state)?))
         }
         ("DELETE", None) => {
             cloud.world.neighbour(true)?;
-            Ok(Reply::empty(204))
+            Ok(EmulatorReply::empty(204))
         }
         ("DELETE", Some(_)) => {
             let rest: Vec<Value> = before.into_iter().filter(|one| !is_it(one)).collect();
@@ -65,21 +75,21 @@ pub(super) fn one(cloud: &mut Cloud, ask: &Ask, set: SetId, name: &str) -> Done 
         ("GET" | "PATCH", None) => {
             cloud.world.neighbour(ask.method != "GET")?;
             let text = "The entity was not found in this Azure location.";
-            Err(Turned::refused(404, "NotFound", text))
+            Err(Rejection::refused(404, "NotFound", text))
         }
         _ => Err(super::members::not_served(ask)),
     }
 }
 
-/// A PUT takes the place of what was there, a PATCH is laid over it.
+/// A PUT replaces the extension, a PATCH merges into it.
 fn put(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     set: SetId,
     name: &str,
     mut all: Vec<Value>,
     old: Option<&Value>,
-) -> Done {
+) -> HandledRequest {
     let body = Value::Object(ask.object()?);
     let mut new = match old {
         Some(old) if ask.method == "PATCH" => old.clone(),
@@ -89,7 +99,7 @@ fn put(
     let properties = body.get("properties").cloned().unwrap_or_default();
     document::merge(&mut new["properties"], &properties);
     if let Some(properties) = new["properties"].as_object_mut() {
-        // Azure writes it; a client that writes back what it read sends it.
+        // Azure sets it; a client that writes back what it read sends it.
         properties.remove("provisioningState");
     }
     for part in ["publisher", "type", "typeHandlerVersion"] {
@@ -103,19 +113,19 @@ fn put(
     }
     let (done, scope) = write(cloud, ask, set, &all)?;
     let (status, state) = if old.is_some() { (200, "Updating") } else { (201, "Creating") };
-    let reply = Reply::json(status, &shown(cloud, set, &new, state)?);
+    let reply = EmulatorReply::json(status, &shown(cloud, set, &new, state)?);
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
 }
 
 fn write(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     set: SetId,
     extensions: &[Value],
-) -> Result<(Accepted, String), Turned> {
+) -> Result<(OperationHandle, String), Rejection> {
     let body = json!({ "properties": { "virtualMachineProfile":
         { "extensionProfile": { "extensions": extensions } } } });
-    let done = set::written(cloud, set, &body, schema::Verb::Patch, ask.header("if-match"))?;
+    let done = set::written(cloud, set, &body, schema::SchemaVerb::Patch, ask.header("if-match"))?;
     let place = cloud.place(set)?;
     Ok((done, operation::scope(&place.subscription, &place.location)))
 }

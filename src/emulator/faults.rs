@@ -1,19 +1,19 @@
-//! Trouble on order: how badly the world behaves, and rules for single calls as a test or a person scripts them.
+//! Ordered faults: the chances of world faults, and rules for single calls, scripted by a test or a person.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::reply::Reply;
-use crate::world::Faults;
+use super::reply::EmulatorReply;
+use super::request::EmulatorRequest;
+use crate::world::WorldFaults;
 
-/// A named kind of weather, or chances one by one on top of it.
+/// A named fault profile, or single chances on top of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FaultSeed {
-    /// One of [`Faults::NAMES`].
+    /// One of [`WorldFaults::NAMES`].
     pub named: Option<String>,
     pub chances: Chances,
     pub rules: Vec<Rule>,
@@ -21,7 +21,7 @@ pub struct FaultSeed {
 
 macro_rules! chances {
     ($($name:ident)*) => {
-        /// Chances for each call, list or VM, and rates an hour, as the world knows them.
+        /// Chances per call, list or VM, and rates per hour, in the world's terms.
         #[derive(Debug, Clone, Copy, Default, Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
         pub struct Chances {
@@ -29,13 +29,13 @@ macro_rules! chances {
         }
 
         impl Chances {
-            fn lay_over(self, mut faults: Faults) -> Faults {
+            fn lay_over(self, mut faults: WorldFaults) -> WorldFaults {
                 $(faults.$name = self.$name.unwrap_or(faults.$name);)*
                 faults
             }
         }
 
-        pub(super) fn shown(faults: &Faults) -> Value {
+        pub(super) fn shown(faults: &WorldFaults) -> Value {
             let mut shown = json!({});
             $(if faults.$name != 0.0 {
                 shown[camel(stringify!($name))] = json!(faults.$name);
@@ -64,29 +64,29 @@ fn camel(name: &str) -> String {
 }
 
 impl FaultSeed {
-    /// Nothing where the name is none.
-    pub(super) fn faults(&self) -> Option<Faults> {
-        let named = Faults::named(self.named.as_deref().unwrap_or("calm"))?;
+    /// `None` if the name is unknown.
+    pub(super) fn faults(&self) -> Option<WorldFaults> {
+        let named = WorldFaults::named(self.named.as_deref().unwrap_or("calm"))?;
         Some(self.chances.lay_over(named))
     }
 }
 
-/// What happens to the next calls that fit.
+/// What happens to the next matching calls.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
-    /// Any method where absent.
+    /// Any method if absent.
     #[serde(default)]
     pub method: Option<String>,
-    /// A part of the path and query, in any case; any where empty.
+    /// A part of the path and query, in any case; empty matches all.
     #[serde(default)]
     pub path: String,
-    /// So many fitting calls pass first.
+    /// Number of matching calls to let pass first.
     #[serde(default)]
     pub skip: u32,
     #[serde(default = "once")]
     pub times: u32,
-    /// The call is answered with this, without effect.
+    /// Answers the call with this status, without effect.
     #[serde(default)]
     pub status: Option<u16>,
     #[serde(default)]
@@ -98,30 +98,30 @@ pub struct Rule {
     pub retry_after: Option<u32>,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// In place of the error document; a text goes as it is.
+    /// Replaces the error document; a text is sent as it is.
     #[serde(default)]
     pub body: Option<Value>,
     #[serde(default)]
     pub content_type: Option<String>,
     #[serde(default)]
-    pub cut: Option<Cut>,
-    /// Real milliseconds; the effect is not late, its answer is.
+    pub cut: Option<ConnectionCut>,
+    /// Real milliseconds; delays the answer, not the effect.
     #[serde(default)]
     pub delay_ms: u64,
-    /// The body comes in pieces, so far apart.
+    /// Sends the body in chunks, with this delay between them.
     #[serde(default)]
     pub slow_ms: u64,
 }
 
-/// Where the connection ends.
+/// When the connection closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Cut {
+pub enum ConnectionCut {
     /// No effect, no answer.
     Before,
-    /// The effect, and no answer.
+    /// After the effect, without an answer.
     After,
-    /// The effect, and half of the answer.
+    /// After the effect and half of the answer.
     Body,
 }
 
@@ -129,10 +129,10 @@ fn once() -> u32 {
     1
 }
 
-/// How an answer is carried out, beside what it says.
+/// How to deliver an answer, apart from its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Delivery {
-    pub cut: Option<Cut>,
+    pub cut: Option<ConnectionCut>,
     pub delay_ms: u64,
     pub slow_ms: u64,
     pub content_type: Option<String>,
@@ -140,7 +140,7 @@ pub(super) struct Delivery {
 }
 
 impl Rule {
-    fn fits(&self, ask: &Ask, target: &str) -> bool {
+    fn fits(&self, ask: &EmulatorRequest, target: &str) -> bool {
         let method = self.method.as_deref().is_none_or(|m| m.eq_ignore_ascii_case(&ask.method));
         method && target.contains(&self.path.to_ascii_lowercase())
     }
@@ -155,19 +155,26 @@ impl Rule {
         }
     }
 
-    /// The answer in place of the true one, where the rule has one.
-    pub(super) fn reply(&self) -> Option<Reply> {
+    /// The answer that replaces the real one, if the rule has one.
+    pub(super) fn reply(&self) -> Option<EmulatorReply> {
         let status = self.status?;
         let code = self.code.as_deref().unwrap_or("EmulatedFault");
         let message = self.message.as_deref().unwrap_or("A fault that was ordered.");
         let mut reply = match &self.body {
             Some(Value::String(text)) => {
                 let content_type = Some("text/plain; charset=utf-8");
-                Reply { body: text.clone().into_bytes(), content_type, ..Reply::empty(status) }
+                EmulatorReply {
+                    body: text.clone().into_bytes(),
+                    content_type,
+                    ..EmulatorReply::empty(status)
+                }
             }
-            Some(body) => Reply::json(status, body),
-            None if status < 400 => Reply::empty(status),
-            None => Reply::json(status, &json!({ "error": { "code": code, "message": message } })),
+            Some(body) => EmulatorReply::json(status, body),
+            None if status < 400 => EmulatorReply::empty(status),
+            None => EmulatorReply::json(
+                status,
+                &json!({ "error": { "code": code, "message": message } }),
+            ),
         };
         if let Some(seconds) = self.retry_after {
             reply = reply.with("retry-after", seconds.to_string());
@@ -176,8 +183,8 @@ impl Rule {
     }
 }
 
-/// The first rule that fits a call and is not used up; using it wears it.
-pub(super) fn take(rules: &mut Vec<Rule>, ask: &Ask, target: &str) -> Option<Rule> {
+/// The first matching rule that is not used up; a match uses the rule once.
+pub(super) fn take(rules: &mut Vec<Rule>, ask: &EmulatorRequest, target: &str) -> Option<Rule> {
     let target = target.to_ascii_lowercase();
     let rule = rules.iter_mut().find(|rule| rule.fits(ask, &target))?;
     if rule.skip > 0 {
@@ -212,7 +219,14 @@ mod tests {
         let mut rules: Vec<Rule> = vec![serde_json::from_str(rule).unwrap()];
         let ask = |method: &str| {
             let body = axum::body::Bytes::new();
-            Ask::new(method, "/x/delete?a=1", axum::http::HeaderMap::new(), body, false, "h")
+            EmulatorRequest::new(
+                method,
+                "/x/delete?a=1",
+                axum::http::HeaderMap::new(),
+                body,
+                false,
+                "h",
+            )
         };
         let mut used = |method: &str| take(&mut rules, &ask(method), "/x/delete?a=1").is_some();
         let seen: Vec<bool> =

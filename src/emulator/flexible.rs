@@ -1,24 +1,29 @@
-//! VMs of Flexible sets as the resources they are: listed with the filter by set, read, changed, deleted one by one.
+//! VMs of Flexible sets as resources: listed with the filter by set, read, changed, deleted one by one.
 
 use serde_json::{Value, json};
 
-use super::ask::Ask;
 use super::attach;
-use super::cloud::{Cloud, Named};
-use super::instance::{self, Frame, Shapes, VmPath};
+use super::cloud::{EmulatedCloud, NamedResource};
+use super::instance::{self, RenderContext, Shapes, VmPath};
 use super::members;
-use super::reply::{Done, Reply, Turned};
-use crate::world::{InstanceId, InstanceView, Orchestration, SetId};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
+use crate::world::{InstanceId, InstanceView, SetId, SetOrchestration};
 
-/// `'virtualMachineScaleSet/id' eq '…'`, with or without the first quotes.
+/// `'virtualMachineScaleSet/id' eq '…'`, with or without the first pair of quotes.
 fn set_in_filter(filter: &str) -> Option<&str> {
     let (left, right) = filter.split_once(" eq ")?;
     let is_set = left.trim().trim_matches('\'').eq_ignore_ascii_case("virtualMachineScaleSet/id");
     is_set.then(|| right.trim().trim_matches('\''))
 }
 
-/// VMs of one set; without the filter those of every Flexible set there.
-pub(super) fn list(cloud: &mut Cloud, ask: &Ask, subscription: &str, group: Option<&str>) -> Done {
+/// The VMs of one set; without the filter, the VMs of every Flexible set in scope.
+pub(super) fn list(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    subscription: &str,
+    group: Option<&str>,
+) -> HandledRequest {
     match group {
         Some(group) => drop(cloud.group_of(subscription, group)?),
         None => cloud.subscription_of(subscription)?,
@@ -27,7 +32,7 @@ pub(super) fn list(cloud: &mut Cloud, ask: &Ask, subscription: &str, group: Opti
     if let Some(filter) = filter {
         let Some(id) = set_in_filter(filter) else {
             let text = format!("The filter '{filter}' is not supported.");
-            return Err(Turned::refused(400, "BadRequest", text));
+            return Err(Rejection::refused(400, "BadRequest", text));
         };
         let Some(set) = set_by_id(cloud, id) else {
             return Err(cloud.turn_away(404, "NotFound", format!("'{id}' was not found.")));
@@ -36,7 +41,7 @@ pub(super) fn list(cloud: &mut Cloud, ask: &Ask, subscription: &str, group: Opti
     }
     if ask.expands("instanceView") {
         let text = "$expand=instanceView needs a $filter by virtualMachineScaleSet/id.";
-        return Err(Turned::refused(400, "BadRequest", text));
+        return Err(Rejection::refused(400, "BadRequest", text));
     }
     cloud.world.neighbour(false)?;
     let mut all = Vec::new();
@@ -51,15 +56,15 @@ pub(super) fn list(cloud: &mut Cloud, ask: &Ask, subscription: &str, group: Opti
             }
         }
     }
-    Ok(Reply::ok(&json!({ "value": all })))
+    Ok(EmulatorReply::ok(&json!({ "value": all })))
 }
 
-fn of_set(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+fn of_set(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) -> HandledRequest {
     let token = members::skip_token(ask)?;
-    if cloud.peek(set)?.orchestration == Orchestration::Uniform {
-        // Its machines are no resources of this kind.
+    if cloud.peek(set)?.orchestration == SetOrchestration::Uniform {
+        // VMs of a Uniform set are not resources of this kind.
         cloud.world.neighbour(false)?;
-        return Ok(Reply::ok(&json!({ "value": [] })));
+        return Ok(EmulatorReply::ok(&json!({ "value": [] })));
     }
     let leaf = cloud.world.list_members(set, token)?;
     let rows = leaf.picture.get(leaf.rows).unwrap_or_default().to_vec();
@@ -75,17 +80,17 @@ fn of_set(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
     Ok(members::paged(ask, &all, leaf.next))
 }
 
-pub(super) fn set_by_id(cloud: &Cloud, id: &str) -> Option<SetId> {
+pub(super) fn set_by_id(cloud: &EmulatedCloud, id: &str) -> Option<SetId> {
     let mut parts = id.split('/').filter(|part| !part.is_empty());
     let (_, subscription, _, group) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let name = parts.nth(3)?;
-    cloud.find(Named { subscription, group, name })
+    cloud.find(NamedResource { subscription, group, name })
 }
 
-fn flexible_sets(cloud: &Cloud, subscription: &str, group: Option<&str>) -> Vec<SetId> {
-    let here = |(set, place): (&SetId, &super::cloud::Place)| {
+fn flexible_sets(cloud: &EmulatedCloud, subscription: &str, group: Option<&str>) -> Vec<SetId> {
+    let here = |(set, place): (&SetId, &super::cloud::ResourcePlace)| {
         let flexible =
-            cloud.world.peek(*set).is_some_and(|v| v.orchestration == Orchestration::Flexible);
+            cloud.world.peek(*set).is_some_and(|v| v.orchestration == SetOrchestration::Flexible);
         let in_group = group.is_none_or(|group| place.group.eq_ignore_ascii_case(group));
         (flexible && in_group && place.subscription.eq_ignore_ascii_case(subscription))
             .then_some(*set)
@@ -93,9 +98,9 @@ fn flexible_sets(cloud: &Cloud, subscription: &str, group: Option<&str>) -> Vec<
     cloud.places.iter().filter_map(here).collect()
 }
 
-/// The set and the id, as it is spelled there.
+/// The set, and the VM id as the set spells it.
 pub(super) fn find(
-    cloud: &Cloud,
+    cloud: &EmulatedCloud,
     subscription: &str,
     group: &str,
     name: &str,
@@ -111,21 +116,21 @@ pub(super) fn find(
 
 /// `…/virtualMachines/{name}[/{action}]`.
 pub(super) fn one(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     subscription: &str,
     group: &str,
     name: &str,
     action: Option<&str>,
-) -> Done {
+) -> HandledRequest {
     cloud.group_of(subscription, group)?;
-    let named = Named { subscription, group, name };
+    let named = NamedResource { subscription, group, name };
     let found = find(cloud, subscription, group, name);
     let Some((set, id)) = found else {
         return match ask.method.as_str() {
             "DELETE" => {
                 cloud.world.neighbour(true)?;
-                Ok(Reply::empty(204))
+                Ok(EmulatorReply::empty(204))
             }
             "PUT" if action.is_none() => attach::put(cloud, ask, named),
             _ => Err(cloud.not_found(&format!("Microsoft.Compute/virtualMachines/{name}"), group)),
@@ -142,8 +147,8 @@ pub(super) fn one(
     }
 }
 
-/// Under the set's own path a Flexible set lists ids, and no more.
-pub(super) fn ids_only(rows: &[InstanceView], frame: &Frame<'_>) -> Vec<Value> {
+/// Under the path of the set, a Flexible set lists ids only.
+pub(super) fn ids_only(rows: &[InstanceView], frame: &RenderContext<'_>) -> Vec<Value> {
     let one = |vm: &InstanceView| {
         json!({ "name": vm.id.to_string(), "id": instance::id(frame, &vm.id.0),
             "type": "Microsoft.Compute/virtualMachines", "location": frame.location })

@@ -1,28 +1,28 @@
-//! Images in galleries: what was seeded or published can be read, and a client publishes, hides and deletes versions.
+//! Gallery images: clients read seeded and published images, and publish, hide and delete versions.
 //!
-//! A version stands behind its image from the moment its replication ends.
+//! A version becomes available behind its image when its replication ends.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::cloud::Cloud;
+use super::cloud::EmulatedCloud;
 use super::document;
 use super::operation;
-use super::reply::{Done, Reply, Turned};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::seed::{ImageSeed, image_reference};
 use super::text::rfc3339;
-use crate::world::{Deed, Ms, Refusal, SetId};
+use crate::world::{ExternalEvent, Millis, SetId, WorldRefusal};
 
-/// A definition; it outlives its versions.
+/// An image definition; it outlives its versions.
 #[derive(Debug, Clone)]
-pub(super) struct Image {
+pub(super) struct GalleryImage {
     pub group: String,
     gallery: String,
     name: String,
     versions: Vec<Version>,
-    /// What new VMs get.
+    /// The version for new VMs.
     stands: Option<String>,
 }
 
@@ -33,9 +33,9 @@ struct Version {
     tags: Value,
     publishing: Value,
     storage: Value,
-    published: Ms,
-    /// What goes on, and until when.
-    going: Option<(Going, Ms)>,
+    published: Millis,
+    /// The operation in progress, and when it ends.
+    going: Option<(Going, Millis)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ fn version_key(version: &str) -> Vec<u64> {
 }
 
 impl Version {
-    fn seeded(seed: &ImageSeed, location: &str, now: Ms) -> Self {
+    fn seeded(seed: &ImageSeed, location: &str, now: Millis) -> Self {
         let regions: Vec<Value> = seed.regions.iter().map(|name| json!({ "name": name })).collect();
         let mut asked = json!({ "excludeFromLatest": seed.exclude_from_latest });
         if !regions.is_empty() {
@@ -82,7 +82,7 @@ impl Version {
         self.going.is_some_and(|(going, _)| going == what)
     }
 
-    /// Whether a VM in this region may get it as the latest one.
+    /// Whether `latest` may resolve to this version in this region.
     fn may_stand(&self, location: &str) -> bool {
         let shown = |value: &Value| value["excludeFromLatest"] != Value::Bool(true);
         let here = |region: &&Value| {
@@ -96,7 +96,7 @@ impl Version {
     }
 }
 
-impl Image {
+impl GalleryImage {
     fn is(&self, group: &str, gallery: &str, name: &str) -> bool {
         self.group.eq_ignore_ascii_case(group)
             && self.gallery.eq_ignore_ascii_case(gallery)
@@ -116,7 +116,7 @@ impl Image {
     }
 }
 
-/// What was asked for, with the values that Azure answers for the rest.
+/// The requested values, and Azure's defaults for the rest.
 fn publishing(asked: &Value, location: &str) -> Value {
     let mut all = json!({ "targetRegions": [{ "name": location }], "replicaCount": 1,
         "excludeFromLatest": false, "storageAccountType": "Standard_LRS" });
@@ -137,17 +137,17 @@ fn storage(asked: &Value) -> Value {
     all
 }
 
-impl Cloud {
-    /// A version that a seed or an order puts there; the id of its image.
+impl EmulatedCloud {
+    /// Publishes a version for a seed or an order; returns the id of its image.
     pub fn publish(&mut self, seed: &ImageSeed) -> String {
         let (subscription, location) =
             (self.subscription().to_owned(), self.world.settings().location.clone());
         let group = seed.resource_group.as_deref().unwrap_or("rg");
         self.add_group(&subscription, group, &location, json!({}));
         let version = Version::seeded(seed, &location, self.world.now());
-        let is_it = |image: &Image| image.is(group, &seed.gallery, &seed.image);
+        let is_it = |image: &GalleryImage| image.is(group, &seed.gallery, &seed.image);
         let at = self.images.iter().position(is_it).unwrap_or_else(|| {
-            self.images.push(Image {
+            self.images.push(GalleryImage {
                 group: group.to_owned(),
                 gallery: seed.gallery.clone(),
                 name: seed.image.clone(),
@@ -162,7 +162,7 @@ impl Cloud {
         self.images[at].id(&subscription)
     }
 
-    /// The newest version of the image stands behind it from now on.
+    /// From now on, the image resolves to its newest version.
     fn stand(&mut self, at: usize) {
         let newest = self.images[at].newest(&self.world.settings().location);
         let Some(newest) = newest else { return };
@@ -173,7 +173,7 @@ impl Cloud {
         }
     }
 
-    /// Behind this image, in whatever case sets spell it.
+    /// Publishes to every spelling of this image that sets use: their case differs.
     pub fn new_version(&mut self, image: &Value, version: &str) {
         let reference = image_reference(image).to_string();
         let mut spelled = BTreeSet::from([reference.clone()]);
@@ -185,35 +185,35 @@ impl Cloud {
                 spelled.insert(view.model.image.clone());
             }
         }
-        // The world ties a deed to a set; this one concerns all of them.
+        // An event of the world needs a set; this one concerns all sets.
         let set = sets.first().copied().unwrap_or(SetId(0));
         for image in spelled {
-            self.world.happens(set, Deed::Publish { image, version: version.to_owned() });
+            self.world.happens(set, ExternalEvent::Publish { image, version: version.to_owned() });
         }
     }
 
-    /// A set that spells the id of a gallery image its own way gets its versions too.
+    /// A set that spells the id of a gallery image in another case gets its versions too.
     pub fn spell_image(&mut self, reference: &str) {
         let subscription = self.subscription();
-        let is_it = |image: &&Image| {
+        let is_it = |image: &&GalleryImage| {
             let id = json!({ "id": image.id(subscription) }).to_string();
             id.eq_ignore_ascii_case(reference)
         };
         let stands = self.images.iter().find(is_it).and_then(|image| image.stands.clone());
         if let Some(version) = stands {
             let image = reference.to_owned();
-            self.world.happens(SetId(0), Deed::Publish { image, version });
+            self.world.happens(SetId(0), ExternalEvent::Publish { image, version });
         }
     }
 
-    /// When the next version is replicated, changed or gone.
-    pub fn next_image(&self) -> Option<Ms> {
+    /// When the next version is replicated, changed or deleted.
+    pub fn next_image(&self) -> Option<Millis> {
         let versions = self.images.iter().flat_map(|image| &image.versions);
         versions.filter_map(|one| one.going).map(|(_, at)| at).min()
     }
 
-    /// What has gone on until now comes to its end.
-    pub fn settle_images(&mut self, now: Ms) {
+    /// Ends operations whose time has come.
+    pub fn settle_images(&mut self, now: Millis) {
         for at in 0..self.images.len() {
             let ends = |one: &Version| one.going.is_some_and(|(_, at)| at <= now);
             self.images[at].versions.retain(|one| !(ends(one) && one.is_going(Going::Deleting)));
@@ -227,12 +227,12 @@ impl Cloud {
 
 /// `galleries/{g}/images/{i}[/versions[/{v}]]`.
 pub(super) fn serve(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     subscription: &str,
     group: &str,
     rest: &[&str],
-) -> Done {
+) -> HandledRequest {
     cloud.group_of(subscription, group)?;
     let (gallery, image, version) = match (ask.method.as_str(), rest) {
         ("GET", [gallery, "images", image]) => (*gallery, *image, None),
@@ -261,7 +261,13 @@ pub(super) fn serve(
 }
 
 /// `None`: the definition; an empty name: all versions.
-fn read(cloud: &mut Cloud, ask: &Ask, group: &str, at: usize, version: Option<&str>) -> Done {
+fn read(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    group: &str,
+    at: usize,
+    version: Option<&str>,
+) -> HandledRequest {
     let image = cloud.images[at].clone();
     let find = |name: &str| image.versions.iter().find(|one| one.name == name);
     if let Some(name) = version.filter(|name| !name.is_empty() && find(name).is_none()) {
@@ -270,21 +276,21 @@ fn read(cloud: &mut Cloud, ask: &Ask, group: &str, at: usize, version: Option<&s
         return Err(cloud.not_found(&kind, group));
     }
     cloud.world.neighbour(false)?;
-    let Some(name) = version else { return Ok(Reply::ok(&definition(cloud, &image))) };
+    let Some(name) = version else { return Ok(EmulatorReply::ok(&definition(cloud, &image))) };
     let Some(one) = find(name) else {
         let mut all: Vec<&Version> = image.versions.iter().collect();
         all.sort_by_key(|one| version_key(&one.name));
         let all: Vec<Value> = all.into_iter().map(|one| shown(cloud, &image, one)).collect();
-        return Ok(Reply::ok(&json!({ "value": all })));
+        return Ok(EmulatorReply::ok(&json!({ "value": all })));
     };
     let mut body = shown(cloud, &image, one);
     if ask.expands("ReplicationStatus") {
         body["properties"]["replicationStatus"] = replication_status(one);
     }
-    Ok(Reply::ok(&body))
+    Ok(EmulatorReply::ok(&body))
 }
 
-fn definition(cloud: &Cloud, image: &Image) -> Value {
+fn definition(cloud: &EmulatedCloud, image: &GalleryImage) -> Value {
     json!({ "id": image.id(cloud.subscription()), "name": image.name,
         "type": "Microsoft.Compute/galleries/images", "location": cloud.world.settings().location,
         "properties": { "osType": "Linux", "osState": "Generalized", "hyperVGeneration": "V2",
@@ -292,7 +298,7 @@ fn definition(cloud: &Cloud, image: &Image) -> Value {
             "provisioningState": "Succeeded" } })
 }
 
-fn shown(cloud: &Cloud, image: &Image, version: &Version) -> Value {
+fn shown(cloud: &EmulatedCloud, image: &GalleryImage, version: &Version) -> Value {
     let id = format!("{}/versions/{}", image.id(cloud.subscription()), version.name);
     let mut publishing = version.publishing.clone();
     publishing["publishedDate"] = json!(rfc3339(version.published));
@@ -308,7 +314,7 @@ fn shown(cloud: &Cloud, image: &Image, version: &Version) -> Value {
     shown
 }
 
-/// Shown where it is asked for.
+/// Shown only if the request expands it.
 fn replication_status(version: &Version) -> Value {
     let (all, state, progress) = match version.is_going(Going::Creating) {
         true => ("InProgress", "Replicating", 50),
@@ -320,14 +326,14 @@ fn replication_status(version: &Version) -> Value {
     json!({ "aggregatedState": all, "summary": summary })
 }
 
-fn invalid(target: &str, text: String) -> Turned {
-    let mut refusal = Refusal::new(400, "InvalidParameter", text);
+fn invalid(target: &str, text: String) -> Rejection {
+    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
     refusal.target = Some(target.to_owned());
     refusal.into()
 }
 
-/// Three numbers of 32 bits.
-fn check_name(name: &str) -> Result<(), Turned> {
+/// Three 32-bit numbers.
+fn check_name(name: &str) -> Result<(), Rejection> {
     let parts: Vec<&str> = name.split('.').collect();
     if parts.len() == 3 && parts.iter().all(|part| part.parse::<i32>().is_ok_and(|n| n >= 0)) {
         return Ok(());
@@ -338,19 +344,25 @@ fn check_name(name: &str) -> Result<(), Turned> {
     Err(invalid("galleryImageVersionName", text))
 }
 
-fn put(cloud: &mut Cloud, ask: &Ask, subscription: &str, at: usize, name: &str) -> Done {
+fn put(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    subscription: &str,
+    at: usize,
+    name: &str,
+) -> HandledRequest {
     let body = Value::Object(ask.object()?);
     cloud.world.neighbour(true)?;
     check_name(name)?;
     let Some(location) = document::text(&body, "/location") else {
         let text = "The location property is required for this definition.";
-        return Err(Refusal::new(400, "LocationRequired", text).into());
+        return Err(WorldRefusal::new(400, "LocationRequired", text).into());
     };
     let part = |key: &str| body.pointer(&format!("/properties/{key}")).filter(|v| v.is_object());
     let known = cloud.images[at].versions.iter().position(|one| one.name == name);
     let old = known.and_then(|n| cloud.images[at].versions.get(n).cloned());
     let storage = match (part("storageProfile"), &old) {
-        // What the version was made of is decided when it is made.
+        // The source of a version is fixed at creation.
         (_, Some(old)) => old.storage.clone(),
         (Some(asked), None) => storage(asked),
         (None, None) => {
@@ -362,7 +374,7 @@ fn put(cloud: &mut Cloud, ask: &Ask, subscription: &str, at: usize, name: &str) 
     let going = match old.as_ref().map(|old| old.going) {
         Some(Some((Going::Deleting, _))) => {
             let text = "The request failed due to conflict with a concurrent request.";
-            return Err(Refusal::new(409, "Conflict", text).into());
+            return Err(WorldRefusal::new(409, "Conflict", text).into());
         }
         Some(Some((Going::Creating, until))) => (Going::Creating, until),
         Some(_) => (Going::Updating, now + seconds(times.upgrade_settings.median)),
@@ -378,7 +390,7 @@ fn put(cloud: &mut Cloud, ask: &Ask, subscription: &str, at: usize, name: &str) 
         going: Some(going),
     };
     let reply = shown(cloud, &cloud.images[at], &version);
-    let reply = Reply::json(if known.is_some() { 200 } else { 201 }, &reply);
+    let reply = EmulatorReply::json(if known.is_some() { 200 } else { 201 }, &reply);
     match known.and_then(|n| cloud.images[at].versions.get_mut(n)) {
         Some(old) => *old = version,
         None => cloud.images[at].versions.push(version),
@@ -389,18 +401,24 @@ fn put(cloud: &mut Cloud, ask: &Ask, subscription: &str, at: usize, name: &str) 
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
 }
 
-fn seconds(median: f64) -> Ms {
-    (median * 1_000.0) as Ms
+fn seconds(median: f64) -> Millis {
+    (median * 1_000.0) as Millis
 }
 
-fn delete(cloud: &mut Cloud, ask: &Ask, subscription: &str, at: Option<usize>, name: &str) -> Done {
+fn delete(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    subscription: &str,
+    at: Option<usize>,
+    name: &str,
+) -> HandledRequest {
     cloud.world.neighbour(true)?;
     let until = cloud.world.now() + seconds(cloud.world.settings().durations.delete.median);
     let found = at.and_then(|at| {
         let found = cloud.images[at].versions.iter_mut().find(|one| one.name == name);
         found.map(|version| (at, version))
     });
-    let Some((at, version)) = found else { return Ok(Reply::empty(204)) };
+    let Some((at, version)) = found else { return Ok(EmulatorReply::empty(204)) };
     if !version.is_going(Going::Deleting) {
         version.going = Some((Going::Deleting, until));
     }

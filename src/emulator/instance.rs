@@ -1,5 +1,5 @@
-//! A VM as ARM shows it: as a member of a Uniform set, as a resource of its own in a Flexible one, and its
-//! instance view. Keys stand in the order of the wire.
+//! A VM as ARM shows it: as a member of a Uniform set, as a resource in a Flexible set, and its instance view. Keys are
+//! in wire order.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::document;
 use super::text::{base36, guid_of, hash, rfc3339};
-use crate::world::{Health, InstanceView, Model, Power, Priority, Provisioning};
+use crate::world::{GuestHealth, InstanceView, ModelSpec, Power, Provisioning, VmPriority};
 
-/// The two addresses of a VM: under its set, and (Flexible alone) as a resource of the group.
+/// The two addresses of a VM: under its set, and (Flexible only) as a resource of the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VmPath {
     OfSet,
@@ -19,8 +19,8 @@ pub(super) enum VmPath {
 
 /// What all VMs of a page share.
 #[derive(Debug)]
-pub(super) struct Frame<'a> {
-    /// Of the set, as the answer spells it; a VM that stands alone has none.
+pub(super) struct RenderContext<'a> {
+    /// The id of the set, as the answer spells it; a standalone VM has none.
     pub set_id: Option<String>,
     pub set_name: &'a str,
     pub subscription: &'a str,
@@ -30,22 +30,22 @@ pub(super) struct Frame<'a> {
     pub path: VmPath,
 }
 
-/// What a VM has from its model; many VMs share one.
+/// What a VM takes from its model; many VMs share one.
 #[derive(Debug)]
 pub(super) struct Shape {
-    model: Arc<Model>,
+    model: Arc<ModelSpec>,
     profile: Value,
     image: Value,
     prefix: String,
     extensions: Vec<Value>,
 }
 
-/// The shapes of one answer.
+/// The shapes in one answer.
 #[derive(Debug, Default)]
 pub(super) struct Shapes(Vec<Shape>);
 
 impl Shapes {
-    pub fn of(&mut self, model: &Arc<Model>) -> &Shape {
+    pub fn of(&mut self, model: &Arc<ModelSpec>) -> &Shape {
         let known = self.0.iter().position(|shape| Arc::ptr_eq(&shape.model, model));
         let at = known.unwrap_or_else(|| {
             self.0.push(Shape::new(model));
@@ -57,7 +57,7 @@ impl Shapes {
 }
 
 impl Shape {
-    fn new(model: &Arc<Model>) -> Self {
+    fn new(model: &Arc<ModelSpec>) -> Self {
         let profile = document::profile(model, false, false);
         let extensions = profile.pointer("/extensionProfile/extensions").and_then(Value::as_array);
         Self {
@@ -78,7 +78,7 @@ impl Shape {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Vm {
+pub(super) struct VmTemplate {
     name: String,
     id: String,
     #[serde(rename = "type")]
@@ -123,12 +123,12 @@ struct Properties {
     #[serde(skip_serializing_if = "Option::is_none")]
     protection_policy: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    instance_view: Option<View>,
+    instance_view: Option<ViewKind>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Status {
+pub(super) struct StatusRow {
     code: String,
     level: &'static str,
     #[serde(rename = "displayStatus")]
@@ -141,7 +141,7 @@ pub(super) struct Status {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct View {
+pub(super) struct ViewKind {
     #[serde(skip_serializing_if = "Option::is_none")]
     placement_group_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,11 +163,11 @@ pub(super) struct View {
     hyper_v_generation: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     vm_health: Option<Value>,
-    pub statuses: Vec<Status>,
+    pub statuses: Vec<StatusRow>,
 }
 
-impl Status {
-    /// As summaries count: without the code of a failure.
+impl StatusRow {
+    /// The form for summaries: without the failure code.
     pub fn summary(&self) -> String {
         self.code.splitn(3, '/').take(2).collect::<Vec<_>>().join("/")
     }
@@ -183,8 +183,8 @@ pub(super) fn provisioning(state: Provisioning) -> &'static str {
     }
 }
 
-/// Six digits of the number in a Uniform set, six odd ones in a Flexible one.
-fn computer_name(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> String {
+/// Six characters: the number in a Uniform set, a hash in a Flexible set.
+fn computer_name(frame: &RenderContext<'_>, shape: &Shape, vm: &InstanceView) -> String {
     if let Some(given) = document::text(&shape.profile, "/osProfile/computerName") {
         return given.to_owned();
     }
@@ -195,7 +195,7 @@ fn computer_name(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> String 
 }
 
 /// The id of the VM under its set, or as a resource of its own.
-pub(super) fn id(frame: &Frame<'_>, vm: &str) -> String {
+pub(super) fn id(frame: &RenderContext<'_>, vm: &str) -> String {
     if frame.flexible {
         let (subscription, group) = (frame.subscription, frame.group);
         format!(
@@ -207,18 +207,18 @@ pub(super) fn id(frame: &Frame<'_>, vm: &str) -> String {
 }
 
 pub(super) fn vm(
-    frame: &Frame<'_>,
+    frame: &RenderContext<'_>,
     shape: &Shape,
     vm: &InstanceView,
     etag: u64,
     with_view: bool,
-) -> Vm {
+) -> VmTemplate {
     let id = id(frame, &vm.id.0);
     let name = match frame.flexible {
         true => vm.id.to_string(),
         false => format!("{}_{}", frame.set_name, vm.id),
     };
-    Vm {
+    VmTemplate {
         name,
         kind: match frame.flexible {
             true => "Microsoft.Compute/virtualMachines",
@@ -237,7 +237,7 @@ pub(super) fn vm(
 }
 
 fn properties(
-    frame: &Frame<'_>,
+    frame: &RenderContext<'_>,
     shape: &Shape,
     vm: &InstanceView,
     id: &str,
@@ -261,7 +261,7 @@ fn properties(
         },
         hardware_profile: json!({ "vmSize": vm.installed.vm_size }),
         resilient_vm_deletion_status: uniform.then_some("Disabled"),
-        // A VM resource names its set. Under the path of the set the schema has no such property.
+        // A VM resource names its set. The schema has no such property under the path of the set.
         virtual_machine_scale_set: frame
             .set_id
             .as_ref()
@@ -278,10 +278,10 @@ fn properties(
         vm_id: vm.vm_text.to_string(),
         time_created: rfc3339(vm.created),
         priority: match vm.priority {
-            Priority::Regular => None,
-            Priority::Spot(_) => Some("Spot"),
+            VmPriority::Regular => None,
+            VmPriority::Spot(_) => Some("Spot"),
         },
-        // A VM resource has no such property: Azure shows it under the path of the set alone.
+        // A VM resource has no such property: Azure shows it only under the path of the set.
         protection_policy: vm.protection.filter(|_| frame.path == VmPath::OfSet).map(|p| {
             json!({ "protectFromScaleIn": p.scale_in, "protectFromScaleSetActions": p.set_actions })
         }),
@@ -289,8 +289,8 @@ fn properties(
     }
 }
 
-/// As in the model, and the version that is really on the disk.
-fn storage(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> Value {
+/// As in the model, with the version that is really on the disk.
+fn storage(frame: &RenderContext<'_>, shape: &Shape, vm: &InstanceView) -> Value {
     let mut image = shape.image.clone();
     document::put(
         &mut image,
@@ -300,7 +300,7 @@ fn storage(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> Value {
     let disk = disk_name(frame, vm);
     let mut os_disk = shape.part("/storageProfile/osDisk");
     document::put(&mut os_disk, &["name"], json!(disk));
-    // A set may be made without a word about disks; each VM has one all the same.
+    // A set may omit disks; each VM still has one.
     if os_disk.get("createOption").is_none() {
         document::put(&mut os_disk, &["createOption"], json!("FromImage"));
     }
@@ -312,7 +312,7 @@ fn storage(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> Value {
     json!({ "imageReference": image, "osDisk": os_disk, "dataDisks": [] })
 }
 
-fn disk_name(frame: &Frame<'_>, vm: &InstanceView) -> String {
+fn disk_name(frame: &RenderContext<'_>, vm: &InstanceView) -> String {
     let hex = guid_of(&format!("{}/{}", vm.vm_text, vm.exact_image)).0;
     if vm.own_model {
         return format!("{}_OsDisk_1_{hex:032x}", vm.id);
@@ -320,7 +320,7 @@ fn disk_name(frame: &Frame<'_>, vm: &InstanceView) -> String {
     format!("{0}_{0}_{1}_OS__1_{hex:032x}", frame.set_name, vm.id)
 }
 
-/// `exact`: what is on the disk, as the world names it; where that is the image itself, the reference tells the version.
+/// `exact`: the version on the disk, as the world names it. If it is the image itself, the reference holds the version.
 pub(super) fn exact_version(image: &Value, installed: &str, exact: &str) -> String {
     if exact != installed {
         return exact.to_owned();
@@ -330,7 +330,7 @@ pub(super) fn exact_version(image: &Value, installed: &str, exact: &str) -> Stri
     version.or(of_id.map(|(_, version)| version)).unwrap_or("1.0.0").to_owned()
 }
 
-fn resources(frame: &Frame<'_>, shape: &Shape, id: &str) -> Option<Vec<Value>> {
+fn resources(frame: &RenderContext<'_>, shape: &Shape, id: &str) -> Option<Vec<Value>> {
     let one = |extension: &Value| {
         let name = document::text(extension, "/name").unwrap_or_default();
         let mut properties = extension.get("properties").cloned().unwrap_or_default();
@@ -342,12 +342,12 @@ fn resources(frame: &Frame<'_>, shape: &Shape, id: &str) -> Option<Vec<Value>> {
     (!all.is_empty()).then_some(all)
 }
 
-fn status(code: impl Into<String>, level: &'static str, shown: &'static str) -> Status {
-    Status { code: code.into(), level, shown, message: None, time: None }
+fn status(code: impl Into<String>, level: &'static str, shown: &'static str) -> StatusRow {
+    StatusRow { code: code.into(), level, shown, message: None, time: None }
 }
 
 /// Provisioning first, power second.
-pub(super) fn statuses(vm: &InstanceView) -> Vec<Status> {
+pub(super) fn statuses(vm: &InstanceView) -> Vec<StatusRow> {
     let since = vm.health_since.unwrap_or(vm.created);
     let first = match vm.provisioning {
         Provisioning::Creating => status("ProvisioningState/creating", "Info", "Creating"),
@@ -356,7 +356,7 @@ pub(super) fn statuses(vm: &InstanceView) -> Vec<Status> {
             status("ProvisioningState/succeeded", "Info", "Provisioning succeeded")
         }
         Provisioning::Deleting => status("ProvisioningState/deleting", "Info", "Deleting"),
-        Provisioning::Failed(code) => Status {
+        Provisioning::Failed(code) => StatusRow {
             message: Some(format!("{code} for VM '{}'.", vm.id)),
             ..status(format!("ProvisioningState/failed/{code}"), "Error", "Provisioning failed")
         },
@@ -371,13 +371,13 @@ pub(super) fn statuses(vm: &InstanceView) -> Vec<Status> {
         Power::Deallocated => Some(("deallocated", "VM deallocated")),
     };
     let power = power.map(|(code, shown)| status(format!("PowerState/{code}"), "Info", shown));
-    [Some(Status { time: Some(rfc3339(since)), ..first }), power].into_iter().flatten().collect()
+    [Some(StatusRow { time: Some(rfc3339(since)), ..first }), power].into_iter().flatten().collect()
 }
 
-/// What the agent reports is there only once it runs.
-pub(super) fn view(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> View {
+/// What the VM agent reports exists only once it runs.
+pub(super) fn view(frame: &RenderContext<'_>, shape: &Shape, vm: &InstanceView) -> ViewKind {
     let since = rfc3339(vm.health_since.unwrap_or(vm.created));
-    let agent_runs = vm.power == Power::Running && vm.health != Some(Health::Initializing);
+    let agent_runs = vm.power == Power::Running && vm.health != Some(GuestHealth::Initializing);
     let ready = json!({ "code": "ProvisioningState/succeeded", "level": "Info",
         "displayStatus": "Ready", "message": "Guest Agent is running", "time": since });
     let not_ready = json!({ "code": "ProvisioningState/Unavailable", "level": "Warning",
@@ -389,20 +389,20 @@ pub(super) fn view(frame: &Frame<'_>, shape: &Shape, vm: &InstanceView) -> View 
     });
     let health = vm.health.map(|health| {
         let (code, level, shown) = match health {
-            Health::Initializing => ("initializing", "Info", "The VM is initializing"),
-            Health::Healthy => ("healthy", "Info", "The VM is reporting itself as healthy"),
-            Health::Unhealthy => (
+            GuestHealth::Initializing => ("initializing", "Info", "The VM is initializing"),
+            GuestHealth::Healthy => ("healthy", "Info", "The VM is reporting itself as healthy"),
+            GuestHealth::Unhealthy => (
                 "unhealthy",
                 "Warning",
                 "The VM is reporting itself as unhealthy or is unreachable",
             ),
-            Health::Unknown => ("unknown", "Warning", "The VM health is not known"),
+            GuestHealth::Unknown => ("unknown", "Warning", "The VM health is not known"),
         };
         json!({ "status": { "code": format!("HealthState/{code}"), "level": level,
             "displayStatus": shown, "time": since } })
     });
     let number = hash(&vm.vm_text);
-    View {
+    ViewKind {
         placement_group_id: (!frame.flexible)
             .then(|| guid_of(frame.set_id.as_deref().unwrap_or_default()).to_string()),
         platform_update_domain: (!frame.flexible).then_some(number % 5),

@@ -9,30 +9,30 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::cloud::{Cloud, Named};
+use super::cloud::{EmulatedCloud, NamedResource};
+use super::entra::Caller;
 use super::flexible;
-use super::login::Caller;
-use super::reply::{Done, Reply, Turned};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::text::rfc3339;
-use crate::world::{Guid, InstanceId, Ms, Orchestration, Refusal, SetId};
+use crate::world::{Guid, InstanceId, Millis, SetId, SetOrchestration, WorldRefusal};
 
 const AUTHORIZATION: &str = "microsoft.authorization";
 const COMPUTE: &str = "microsoft.compute";
 
-/// From this version on an answer shows who made a lock.
+/// From this version on, answers show who created a lock.
 const MAKERS_SINCE: &str = "2020-05-01";
 
-/// So long is a note at most.
+/// Maximum length of a note.
 const LONGEST_NOTE: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub enum LockLevel {
+pub enum ResourceLockLevel {
     CanNotDelete,
     ReadOnly,
 }
 
-impl LockLevel {
+impl ResourceLockLevel {
     const fn name(self) -> &'static str {
         match self {
             Self::CanNotDelete => "CanNotDelete",
@@ -41,19 +41,19 @@ impl LockLevel {
     }
 }
 
-/// A lock that is there from the start.
+/// A lock that exists from the start.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LockSeed {
-    /// The id of what it is on.
+    /// The id of the locked resource.
     pub scope: String,
     pub name: String,
-    pub level: LockLevel,
+    pub level: ResourceLockLevel,
     #[serde(default)]
     pub notes: Option<String>,
 }
 
-/// What a lock is on. It ends with it.
+/// The locked resource. The lock ends with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     Subscription,
@@ -64,19 +64,19 @@ enum Target {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Lock {
+pub(super) struct ResourceLock {
     target: Target,
-    /// As ids write it.
+    /// As ids spell it.
     scope: String,
     name: String,
-    level: LockLevel,
+    level: ResourceLockLevel,
     notes: Option<String>,
     owners: Value,
     by: String,
-    made: Ms,
+    made: Millis,
 }
 
-impl Lock {
+impl ResourceLock {
     fn id(&self) -> String {
         format!("{}/providers/Microsoft.Authorization/locks/{}", self.scope, self.name)
     }
@@ -100,7 +100,7 @@ impl Lock {
         shown
     }
 
-    fn is_there(&self, cloud: &Cloud) -> bool {
+    fn is_there(&self, cloud: &EmulatedCloud) -> bool {
         match &self.target {
             Target::Subscription => true,
             Target::Group(subscription, name) => cloud.group(subscription, name).is_some(),
@@ -119,8 +119,8 @@ fn covers(scope: &str, id: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Splits a path at its locks: what they are on, and the name of one.
-fn address(ask: &Ask) -> Option<(usize, Option<&str>)> {
+/// Splits a path at the locks segment: the locked resource, and the name of one lock.
+fn address(ask: &EmulatorRequest) -> Option<(usize, Option<&str>)> {
     let words = ask.words();
     let (at, name) = match words.as_slice() {
         [scope @ .., "providers", AUTHORIZATION, "locks"] => (scope.len(), None),
@@ -132,20 +132,24 @@ fn address(ask: &Ask) -> Option<(usize, Option<&str>)> {
     Some((at, name))
 }
 
-/// A call about locks; `None`: it is about something else.
-pub(super) fn answer(cloud: &mut Cloud, ask: &Ask, caller: &Caller) -> Option<Done> {
+/// Answers a call about locks; `None`: the call is about something else.
+pub(super) fn answer(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    caller: &Caller,
+) -> Option<HandledRequest> {
     let (at, name) = address(ask)?;
     let parts: Vec<&str> = ask.parts.iter().take(at).map(String::as_str).collect();
     Some(served(cloud, ask, caller, &parts, name))
 }
 
 fn served(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     caller: &Caller,
     parts: &[&str],
     name: Option<&str>,
-) -> Done {
+) -> HandledRequest {
     let (target, scope) = target(cloud, ask, parts)?;
     cloud.world.neighbour(!matches!(ask.method.as_str(), "GET" | "HEAD"))?;
     sweep(cloud);
@@ -156,21 +160,21 @@ fn served(
             _ => Err(super::members::not_served(ask)),
         };
     };
-    let is_it = |lock: &Lock| {
+    let is_it = |lock: &ResourceLock| {
         lock.scope.eq_ignore_ascii_case(&scope) && lock.name.eq_ignore_ascii_case(name)
     };
     let known = cloud.locks.iter().position(is_it);
     match (ask.method.as_str(), known) {
-        ("GET", Some(at)) => Ok(Reply::ok(&cloud.locks[at].shown(version))),
+        ("GET", Some(at)) => Ok(EmulatorReply::ok(&cloud.locks[at].shown(version))),
         ("GET", None) => {
             let text = format!("The lock '{name}' could not be found.");
-            Err(Turned::refused(404, "LockNotFound", text))
+            Err(Rejection::refused(404, "LockNotFound", text))
         }
         ("DELETE", Some(at)) => {
             cloud.locks.remove(at);
-            Ok(Reply::empty(200))
+            Ok(EmulatorReply::empty(200))
         }
-        ("DELETE", None) => Ok(Reply::empty(204)),
+        ("DELETE", None) => Ok(EmulatorReply::empty(204)),
         ("PUT", known) => {
             let by = caller.client.clone().unwrap_or_else(|| "emulator".to_owned());
             let lock = read(ask, name, scope, target, by, cloud.world.now())?;
@@ -179,43 +183,52 @@ fn served(
                 Some(at) => cloud.locks[at] = lock,
                 None => cloud.locks.push(lock),
             }
-            Ok(Reply::json(if known.is_some() { 200 } else { 201 }, &shown))
+            Ok(EmulatorReply::json(if known.is_some() { 200 } else { 201 }, &shown))
         }
         _ => Err(super::members::not_served(ask)),
     }
 }
 
-/// The locks at a scope, above it and below it; with `atScope()` none below.
-fn list(cloud: &Cloud, ask: &Ask, scope: &str, version: &str) -> Done {
+/// The locks at a scope, above it and below it; with `atScope()`, none below.
+fn list(
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    scope: &str,
+    version: &str,
+) -> HandledRequest {
     let filter = ask.get("$filter").map(str::trim).filter(|filter| !filter.is_empty());
     let below = match filter {
         None => true,
         Some(filter) if filter.eq_ignore_ascii_case("atScope()") => false,
         Some(filter) => {
             let text = format!("The filter '{filter}' is not supported.");
-            return Err(Turned::refused(400, "UnsupportedFilter", text));
+            return Err(Rejection::refused(400, "UnsupportedFilter", text));
         }
     };
-    let here = |lock: &&Lock| covers(&lock.scope, scope) || (below && covers(scope, &lock.scope));
+    let here =
+        |lock: &&ResourceLock| covers(&lock.scope, scope) || (below && covers(scope, &lock.scope));
     let all: Vec<Value> = cloud.locks.iter().filter(here).map(|lock| lock.shown(version)).collect();
-    Ok(Reply::ok(&json!({ "value": all })))
+    Ok(EmulatorReply::ok(&json!({ "value": all })))
 }
 
 fn read(
-    ask: &Ask,
+    ask: &EmulatorRequest,
     name: &str,
     scope: String,
     target: Target,
     by: String,
-    made: Ms,
-) -> Result<Lock, Turned> {
+    made: Millis,
+) -> Result<ResourceLock, Rejection> {
     let body = Value::Object(ask.object()?);
-    let bad = |what: &str| -> Turned {
-        Refusal::new(400, "InvalidRequestContent", format!("The lock is not valid: {what}.")).into()
+    let bad = |what: &str| -> Rejection {
+        WorldRefusal::new(400, "InvalidRequestContent", format!("The lock is not valid: {what}."))
+            .into()
     };
     let level = match body.pointer("/properties/level").and_then(Value::as_str) {
-        Some(level) if level.eq_ignore_ascii_case("CanNotDelete") => LockLevel::CanNotDelete,
-        Some(level) if level.eq_ignore_ascii_case("ReadOnly") => LockLevel::ReadOnly,
+        Some(level) if level.eq_ignore_ascii_case("CanNotDelete") => {
+            ResourceLockLevel::CanNotDelete
+        }
+        Some(level) if level.eq_ignore_ascii_case("ReadOnly") => ResourceLockLevel::ReadOnly,
         _ => return Err(bad("properties.level is CanNotDelete or ReadOnly")),
     };
     let notes = match body.pointer("/properties/notes") {
@@ -227,11 +240,15 @@ fn read(
     if !owners.is_null() && !owners.is_array() {
         return Err(bad("properties.owners is a list"));
     }
-    Ok(Lock { target, scope, name: name.to_owned(), level, notes, owners, by, made })
+    Ok(ResourceLock { target, scope, name: name.to_owned(), level, notes, owners, by, made })
 }
 
-/// What a scope names, and its id as ids write it.
-fn target(cloud: &mut Cloud, ask: &Ask, parts: &[&str]) -> Result<(Target, String), Turned> {
+/// The resource that a scope names, and its id in the spelling of ids.
+fn target(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    parts: &[&str],
+) -> Result<(Target, String), Rejection> {
     let lower: Vec<String> = parts.iter().map(|part| part.to_ascii_lowercase()).collect();
     let words: Vec<&str> = lower.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -270,9 +287,9 @@ fn target(cloud: &mut Cloud, ask: &Ask, parts: &[&str]) -> Result<(Target, Strin
             rest @ ..,
         ] => {
             let (subscription, group, name) = (parts[1], parts[3], parts[7]);
-            let set = cloud.set_of(Named { subscription, group, name })?;
+            let set = cloud.set_of(NamedResource { subscription, group, name })?;
             let (place, view) = (cloud.place(set)?, cloud.peek(set)?);
-            let id = Cloud::set_id(place, &view.name, false);
+            let id = EmulatedCloud::set_id(place, &view.name, false);
             match rest {
                 [] => Ok((Target::Set(set), id)),
                 ["virtualmachines", _] => {
@@ -287,67 +304,83 @@ fn target(cloud: &mut Cloud, ask: &Ask, parts: &[&str]) -> Result<(Target, Strin
     }
 }
 
-fn vm(cloud: &mut Cloud, set: SetId, id: InstanceId, group: &str) -> Result<Target, Turned> {
+fn vm(
+    cloud: &mut EmulatedCloud,
+    set: SetId,
+    id: InstanceId,
+    group: &str,
+) -> Result<Target, Rejection> {
     match cloud.world.peek_instance(set, &id) {
         Some(now) => Ok(Target::Vm(set, id, now.vm)),
         None => Err(cloud.not_found(&format!("Microsoft.Compute/virtualMachines/{id}"), group)),
     }
 }
 
-/// A lock ends with what it is on.
-fn sweep(cloud: &mut Cloud) {
+/// Removes locks whose resource is gone.
+fn sweep(cloud: &mut EmulatedCloud) {
     let mut locks = std::mem::take(&mut cloud.locks);
     locks.retain(|lock| lock.is_there(cloud));
     cloud.locks = locks;
 }
 
-/// A lock that a seed or an order puts somewhere, whatever is locked already.
-pub(super) fn put(cloud: &mut Cloud, seed: &LockSeed) -> Result<(), String> {
+/// Adds a lock for a seed or an order, even if other locks forbid writes.
+pub(super) fn put(cloud: &mut EmulatedCloud, seed: &LockSeed) -> Result<(), String> {
     let path = format!("{}/providers/Microsoft.Authorization/locks/{}", seed.scope, seed.name);
-    let ask = Ask::new("PUT", &path, HeaderMap::new(), Bytes::new(), false, "localhost");
+    let ask =
+        EmulatorRequest::new("PUT", &path, HeaderMap::new(), Bytes::new(), false, "localhost");
     let parts: Vec<&str> = seed.scope.split('/').filter(|part| !part.is_empty()).collect();
     let found = target(cloud, &ask, &parts);
     let (target, scope) =
         found.map_err(|_| format!("nothing can be locked at \"{}\"", seed.scope))?;
-    let same = |lock: &Lock| lock.scope == scope && lock.name.eq_ignore_ascii_case(&seed.name);
+    let same =
+        |lock: &ResourceLock| lock.scope == scope && lock.name.eq_ignore_ascii_case(&seed.name);
     cloud.locks.retain(|lock| !same(lock));
     let (name, notes, made) = (seed.name.clone(), seed.notes.clone(), cloud.world.now());
     let (level, by) = (seed.level, "emulator".to_owned());
-    cloud.locks.push(Lock { target, scope, name, level, notes, owners: Value::Null, by, made });
+    cloud.locks.push(ResourceLock {
+        target,
+        scope,
+        name,
+        level,
+        notes,
+        owners: Value::Null,
+        by,
+        made,
+    });
     Ok(())
 }
 
-/// The lock of the set that an order of the control door puts on and takes off.
+/// The lock of a set that a control order adds and removes.
 const ORDERED: &str = "ordered";
 
-pub(super) fn order(cloud: &mut Cloud, set: SetId, locked: bool) -> Result<(), String> {
+pub(super) fn order(cloud: &mut EmulatedCloud, set: SetId, locked: bool) -> Result<(), String> {
     let (Some(view), Some(place)) = (cloud.world.peek(set), cloud.places.get(&set)) else {
         return Err("there is no such scale set".to_owned());
     };
-    let scope = Cloud::set_id(place, &view.name, false);
+    let scope = EmulatedCloud::set_id(place, &view.name, false);
     if locked {
-        let (name, level) = (ORDERED.to_owned(), LockLevel::ReadOnly);
+        let (name, level) = (ORDERED.to_owned(), ResourceLockLevel::ReadOnly);
         return put(cloud, &LockSeed { scope, name, level, notes: None });
     }
     cloud.locks.retain(|lock| !(lock.scope == scope && lock.name == ORDERED));
     Ok(())
 }
 
-/// Refuses a write that a lock forbids.
-pub(super) fn permit(cloud: &mut Cloud, ask: &Ask) -> Result<(), Turned> {
+/// Rejects a write that a lock forbids.
+pub(super) fn permit(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> Result<(), Rejection> {
     if cloud.locks.is_empty() || matches!(ask.method.as_str(), "GET" | "HEAD") {
         return Ok(());
     }
-    // A lock could never be removed if locks forbade it.
+    // Locks never forbid lock calls: otherwise no lock could be removed.
     if ask.lower.iter().any(|word| word == AUTHORIZATION) {
         return Ok(());
     }
     sweep(cloud);
     let resource = resource(ask);
     let deletes = ask.method == "DELETE";
-    let refuses = |lock: &&Lock| {
+    let refuses = |lock: &&ResourceLock| {
         let at_or_above = covers(&lock.scope, &resource);
-        let strict = lock.level == LockLevel::ReadOnly;
+        let strict = lock.level == ResourceLockLevel::ReadOnly;
         (at_or_above && (strict || deletes)) || (deletes && covers(&resource, &lock.scope))
     };
     let mut scopes: Vec<String> =
@@ -367,11 +400,11 @@ pub(super) fn permit(cloud: &mut Cloud, ask: &Ask) -> Result<(), Turned> {
          remove the lock and try again.",
         scopes.join("','")
     );
-    Err(Turned::at_the_door(409, "ScopeLocked", text))
+    Err(Rejection::at_the_door(409, "ScopeLocked", text))
 }
 
-/// The resource that a path is about: an action of it is one word more.
-fn resource(ask: &Ask) -> String {
+/// The resource of a path: without the action segment.
+fn resource(ask: &EmulatorRequest) -> String {
     let provider = ask.lower.iter().rposition(|word| word == "providers");
     let named = provider.map_or(ask.parts.len(), |at| {
         let rest = ask.parts.len().saturating_sub(at + 2);
@@ -380,24 +413,24 @@ fn resource(ask: &Ask) -> String {
     format!("/{}", ask.parts[..named.min(ask.parts.len())].join("/"))
 }
 
-/// Where the switch says so: locked VMs of a Flexible set that a batch of the set would delete.
-fn in_batch(cloud: &Cloud, ask: &Ask) -> Vec<String> {
+/// If the switch is on: locked VMs of a Flexible set that a batch of the set would delete.
+fn in_batch(cloud: &EmulatedCloud, ask: &EmulatorRequest) -> Vec<String> {
     let words = ask.words();
     let is_batch = ask.method == "POST"
         && matches!(words.as_slice(), [.., "virtualmachinescalesets", _, "delete"]);
     if !is_batch || !cloud.locked_vm_stops_batch {
         return Vec::new();
     }
-    let named = Named { subscription: ask.part(1), group: ask.part(3), name: ask.part(7) };
+    let named = NamedResource { subscription: ask.part(1), group: ask.part(3), name: ask.part(7) };
     let body = ask.object_or_none().unwrap_or_default();
     let ids = body.get("instanceIds").and_then(Value::as_array).cloned().unwrap_or_default();
     let is_named = |id: &InstanceId| {
         ids.iter().filter_map(Value::as_str).any(|one| one.eq_ignore_ascii_case(&id.0))
     };
     let found = cloud.find(named).filter(|set| {
-        cloud.world.peek(*set).is_some_and(|view| view.orchestration == Orchestration::Flexible)
+        cloud.world.peek(*set).is_some_and(|view| view.orchestration == SetOrchestration::Flexible)
     });
-    let locked = |lock: &&Lock| match &lock.target {
+    let locked = |lock: &&ResourceLock| match &lock.target {
         Target::Vm(set, id, _) => Some(*set) == found && is_named(id),
         _ => false,
     };

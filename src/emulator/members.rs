@@ -1,41 +1,41 @@
-//! VMs of a set: listed in pages, read, protected, deleted, and asked to do things one by one.
+//! VMs of a set: listed in pages, read, protected, deleted, and single-VM actions.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::cloud::{Cloud, Place};
+use super::cloud::{EmulatedCloud, ResourcePlace};
 use super::document;
 use super::flexible;
-use super::instance::{self, Frame, Shapes, VmPath};
+use super::instance::{self, RenderContext, Shapes, VmPath};
 use super::operation;
-use super::reply::{Done, Reply, Turned};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::schema;
 use super::text::percent_encoded;
 use crate::world::{
-    Accepted, Change, Deed, InstanceId, InstanceView, Orchestration, PageToken, Power, Refusal,
-    SetId, SetView, Which,
+    ExternalEvent, InstanceId, InstanceView, OperationHandle, PageToken, Power, SetId,
+    SetOrchestration, SetView, Which, WorldChange, WorldRefusal,
 };
 
 pub(super) fn frame<'a>(
-    place: &'a Place,
+    place: &'a ResourcePlace,
     view: &'a SetView,
     path: VmPath,
     listed: bool,
-) -> Frame<'a> {
-    Frame {
+) -> RenderContext<'a> {
+    RenderContext {
         path,
-        set_id: (!place.alone).then(|| Cloud::set_id(place, &view.name, listed)),
+        set_id: (!place.alone).then(|| EmulatedCloud::set_id(place, &view.name, listed)),
         set_name: &view.name,
         subscription: &place.subscription,
         group: &place.group,
         location: &place.location,
-        flexible: view.orchestration == Orchestration::Flexible,
+        flexible: view.orchestration == SetOrchestration::Flexible,
     }
 }
 
-/// `{list}-{from}` in sixteens; whoever changes it is refused.
-pub(super) fn skip_token(ask: &Ask) -> Result<Option<PageToken>, Turned> {
+/// `{list}-{from}` in hexadecimal; a modified token is rejected.
+pub(super) fn skip_token(ask: &EmulatorRequest) -> Result<Option<PageToken>, Rejection> {
     let Some(text) = ask.get("$skiptoken") else { return Ok(None) };
     let parsed = text.split_once('-').and_then(|(list, from)| {
         let list = u64::from_str_radix(list, 16).ok()?;
@@ -43,20 +43,24 @@ pub(super) fn skip_token(ask: &Ask) -> Result<Option<PageToken>, Turned> {
     });
     parsed.map(Some).ok_or_else(|| {
         let mut refusal =
-            Refusal::new(400, "InvalidParameter", "The provided $skiptoken is not valid.");
+            WorldRefusal::new(400, "InvalidParameter", "The provided $skiptoken is not valid.");
         refusal.target = Some("$skiptoken".to_owned());
         refusal.into()
     })
 }
 
-pub(super) fn paged(ask: &Ask, value: &impl Serialize, next: Option<PageToken>) -> Reply {
-    let Some(next) = next else { return Reply::ok(&json!({ "value": value })) };
+pub(super) fn paged(
+    ask: &EmulatorRequest,
+    value: &impl Serialize,
+    next: Option<PageToken>,
+) -> EmulatorReply {
+    let Some(next) = next else { return EmulatorReply::ok(&json!({ "value": value })) };
     let token = format!("{:x}-{:x}", next.list, next.from);
-    Reply::ok(&json!({ "value": value, "nextLink": next_link(ask, &token) }))
+    EmulatorReply::ok(&json!({ "value": value, "nextLink": next_link(ask, &token) }))
 }
 
-/// The address of this request, and where it goes on.
-pub(super) fn next_link(ask: &Ask, token: &str) -> String {
+/// The address of this request, with the token of the next page.
+pub(super) fn next_link(ask: &EmulatorRequest, token: &str) -> String {
     let mut query: Vec<String> = Vec::new();
     for (name, value) in ask.query.iter().filter(|(n, _)| !n.eq_ignore_ascii_case("$skiptoken")) {
         query.push(format!("{name}={}", percent_encoded(value)));
@@ -65,7 +69,7 @@ pub(super) fn next_link(ask: &Ask, token: &str) -> String {
     format!("{}{}?{}", ask.base, ask.path, query.join("&"))
 }
 
-/// The two filters that are documented.
+/// The two documented filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Filter {
     HasPower,
@@ -73,7 +77,7 @@ enum Filter {
 }
 
 impl Filter {
-    fn parse(ask: &Ask) -> Result<Option<Self>, Turned> {
+    fn parse(ask: &EmulatorRequest) -> Result<Option<Self>, Rejection> {
         let Some(text) = ask.get("$filter").filter(|f| !f.trim().is_empty()) else {
             return Ok(None);
         };
@@ -87,7 +91,7 @@ impl Filter {
             "properties/latestmodelapplied eq true" => Ok(Some(Self::Latest(true))),
             "properties/latestmodelapplied eq false" => Ok(Some(Self::Latest(false))),
             _ => {
-                let mut refusal = Refusal::new(
+                let mut refusal = WorldRefusal::new(
                     400,
                     "InvalidParameter",
                     format!("The filter '{text}' is not supported."),
@@ -107,7 +111,7 @@ impl Filter {
 }
 
 /// `{set}/virtualMachines`.
-pub(super) fn list(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+pub(super) fn list(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) -> HandledRequest {
     let filter = Filter::parse(ask)?;
     let token = skip_token(ask)?;
     let leaf = cloud.world.list_leaf(set, token)?;
@@ -144,13 +148,13 @@ fn selected(vm: &Value, select: &str) -> Value {
         "instanceId": vm["instanceId"], "properties": { "instanceView": view } })
 }
 
-/// A Uniform set counts its VMs.
-fn number(cloud: &mut Cloud, set: SetId, id: &str) -> Result<InstanceId, Turned> {
-    let uniform = cloud.peek(set)?.orchestration == Orchestration::Uniform;
+/// A Uniform set numbers its VMs.
+fn number(cloud: &mut EmulatedCloud, set: SetId, id: &str) -> Result<InstanceId, Rejection> {
+    let uniform = cloud.peek(set)?.orchestration == SetOrchestration::Uniform;
     if uniform && id.parse::<u64>().is_err() {
         cloud.world.neighbour(false)?;
         let text = "Virtual Machine Scale Set VM instanceId must be a number.";
-        let mut refusal = Refusal::new(400, "InvalidParameter", text);
+        let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
         refusal.target = Some("instanceId".to_owned());
         return Err(refusal.into());
     }
@@ -159,12 +163,12 @@ fn number(cloud: &mut Cloud, set: SetId, id: &str) -> Result<InstanceId, Turned>
 
 /// `{set}/virtualMachines/{id}[/{action}]`.
 pub(super) fn one(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     set: SetId,
     id: &str,
     action: Option<&str>,
-) -> Done {
+) -> HandledRequest {
     let id = number(cloud, set, id)?;
     match (ask.method.as_str(), action) {
         ("GET", None | Some("instanceview")) => {
@@ -178,33 +182,38 @@ pub(super) fn one(
 }
 
 pub(super) fn read(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     set: SetId,
     id: &InstanceId,
     path: VmPath,
     view_only: bool,
-) -> Done {
+) -> HandledRequest {
     let vm = cloud.world.get_instance(set, id)?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
     let frame = frame(&place, &view, path, false);
     let mut shapes = Shapes::default();
     let shape = shapes.of(&vm.installed);
     if view_only {
-        return Ok(Reply::ok(&instance::view(&frame, shape, &vm)));
+        return Ok(EmulatorReply::ok(&instance::view(&frame, shape, &vm)));
     }
     let etag = cloud.vm_etag(vm.vm);
     let shown = instance::vm(&frame, shape, &vm, etag, ask.expands("instanceView"));
-    Ok(Reply::ok(&shown).with("etag", format!("\"{etag}\"")))
+    Ok(EmulatorReply::ok(&shown).with("etag", format!("\"{etag}\"")))
 }
 
-fn scope(cloud: &Cloud, set: SetId) -> Result<String, Turned> {
+fn scope(cloud: &EmulatedCloud, set: SetId) -> Result<String, Rejection> {
     let place = cloud.place(set)?;
     Ok(operation::scope(&place.subscription, &place.location))
 }
 
-/// Of all that a PUT may carry only the protection changes anything here.
-fn put(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId) -> Done {
+/// A PUT may carry more, but only the protection has an effect here.
+fn put(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+    id: &InstanceId,
+) -> HandledRequest {
     let body = Value::Object(ask.object()?);
     let known = cloud.world.peek_instance(set, id);
     if let (Some(given), Some(vm)) = (ask.header("if-match"), &known) {
@@ -223,7 +232,7 @@ fn put(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId) -> Done {
         *cloud.vm_etags.entry(vm.vm).or_insert(1) += 1;
     }
     let Some(vm) = cloud.world.peek_instance(set, id) else {
-        return Err(Turned::refused(
+        return Err(Rejection::refused(
             404,
             "NotFound",
             "The entity was not found in this Azure location.",
@@ -235,54 +244,65 @@ fn put(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId) -> Done {
     let mut shapes = Shapes::default();
     let mut shown = json!(instance::vm(&frame, shapes.of(&vm.installed), &vm, etag, false));
     document::put(&mut shown, &["properties", "provisioningState"], json!("Updating"));
-    // Answered, and not kept: tags of an instance do not stick.
+    // Answered but not stored: tags of an instance do not persist.
     if let Some(tags) = body.get("tags").filter(|tags| tags.is_object()) {
         shown["tags"] = tags.clone();
     }
-    let reply = Reply::ok(&shown).with("etag", format!("\"{etag}\""));
+    let reply = EmulatorReply::ok(&shown).with("etag", format!("\"{etag}\""));
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope(cloud, set)?))
 }
 
-pub(super) fn delete(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId) -> Done {
+pub(super) fn delete(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+    id: &InstanceId,
+) -> HandledRequest {
     let scope = scope(cloud, set)?;
     match cloud.world.delete_instance(set, id, ask.is_true("forceDeletion"))? {
         Some(done) => Ok(operation::accepted(cloud, ask, &done, &scope)),
-        None => Ok(Reply::empty(204)),
+        None => Ok(EmulatorReply::empty(204)),
     }
 }
 
-/// What the words of a path ask of VMs.
-pub(super) fn change(action: &str) -> Option<Change> {
+/// The VM change that the action segment requests.
+pub(super) fn change(action: &str) -> Option<WorldChange> {
     Some(match action {
-        "start" => Change::Start,
-        "restart" | "redeploy" | "performmaintenance" => Change::Restart,
-        "poweroff" => Change::PowerOff,
-        "deallocate" => Change::Deallocate,
-        "reimage" | "reimageall" => Change::Reimage,
-        "manualupgrade" => Change::Upgrade,
+        "start" => WorldChange::Start,
+        "restart" | "redeploy" | "performmaintenance" => WorldChange::Restart,
+        "poweroff" => WorldChange::PowerOff,
+        "deallocate" => WorldChange::Deallocate,
+        "reimage" | "reimageall" => WorldChange::Reimage,
+        "manualupgrade" => WorldChange::Upgrade,
         _ => return None,
     })
 }
 
-pub(super) fn act(cloud: &mut Cloud, ask: &Ask, set: SetId, id: &InstanceId, action: &str) -> Done {
+pub(super) fn act(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+    id: &InstanceId,
+    action: &str,
+) -> HandledRequest {
     if action == "simulateeviction" {
         cloud.world.get_instance(set, id)?;
-        cloud.world.happens(set, Deed::Evict(Which::Id(id.clone())));
-        return Ok(Reply::empty(204));
+        cloud.world.happens(set, ExternalEvent::Evict(Which::Id(id.clone())));
+        return Ok(EmulatorReply::empty(204));
     }
-    let wanted = change(action).filter(|change| *change != Change::Upgrade);
+    let wanted = change(action).filter(|change| *change != WorldChange::Upgrade);
     let Some(wanted) = wanted else { return Err(not_served(ask)) };
     let scope = scope(cloud, set)?;
-    let done: Accepted = cloud.world.change_instance(set, id, wanted)?;
+    let done: OperationHandle = cloud.world.change_instance(set, id, wanted)?;
     Ok(operation::accepted(cloud, ask, &done, &scope))
 }
 
-/// Azure may know it; this emulator does not, and says so instead of pretending.
-pub(super) fn not_served(ask: &Ask) -> Turned {
+/// Azure may support it; this emulator does not, and says so.
+pub(super) fn not_served(ask: &EmulatorRequest) -> Rejection {
     let text = format!(
         "The emulator does not know {} {}. It serves resource groups, scale sets, their VMs, versions of gallery images, \
          locks, autoscale settings and what clients read around them.",
         ask.method, ask.path
     );
-    Turned::at_the_door(400, "NotEmulated", text)
+    Rejection::at_the_door(400, "NotEmulated", text)
 }

@@ -1,24 +1,26 @@
-//! Long-running operations on the wire: both header patterns, and the document a poll reads.
+//! Long-running operations on the wire: both header patterns, and the document that a poll reads.
 
 use serde_json::json;
 
-use super::ask::Ask;
-use super::cloud::Cloud;
-use super::reply::{Done, Reply, Turned};
+use super::cloud::EmulatedCloud;
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::text::{percent_encoded, rfc3339};
-use crate::world::{Accepted, Etag, Guid, Ms, OpFailure, OpId, OpStatus, OpView, Refusal};
+use crate::world::{
+    Etag, Guid, Millis, OpFailure, OpId, OpStatus, OpView, OperationHandle, WorldRefusal,
+};
 
-/// The address of a real operation is about 3.5 kB long; clients must bear it.
+/// The address of a real operation is about 3.5 kB long; clients must handle that.
 const STUFFING: usize = 2_600;
 
-/// PUT and PATCH: a resource is answered, and the status is polled beside it.
+/// PUT and PATCH: the answer holds a resource; a separate address shows the status.
 pub(super) fn with_resource(
-    cloud: &Cloud,
-    ask: &Ask,
-    reply: Reply,
-    done: &Accepted,
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    reply: EmulatorReply,
+    done: &OperationHandle,
     at: &str,
-) -> Reply {
+) -> EmulatorReply {
     let status = address(cloud, ask, done.op, at, false);
     let reply = reply
         .with("azure-asyncoperation", status)
@@ -27,13 +29,18 @@ pub(super) fn with_resource(
     paced(cloud, reply, done.retry_after)
 }
 
-/// DELETE and POST: nothing is answered yet.
-pub(super) fn accepted(cloud: &Cloud, ask: &Ask, done: &Accepted, at: &str) -> Reply {
+/// DELETE and POST: the answer has no body yet.
+pub(super) fn accepted(
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    done: &OperationHandle,
+    at: &str,
+) -> EmulatorReply {
     let location = address(cloud, ask, done.op, at, true);
-    with_resource(cloud, ask, Reply::empty(202), done, at).with("location", location)
+    with_resource(cloud, ask, EmulatorReply::empty(202), done, at).with("location", location)
 }
 
-fn paced(cloud: &Cloud, reply: Reply, world_seconds: Option<u32>) -> Reply {
+fn paced(cloud: &EmulatedCloud, reply: EmulatorReply, world_seconds: Option<u32>) -> EmulatorReply {
     match world_seconds {
         Some(seconds) => reply.with("retry-after", cloud.pace.seconds(seconds).to_string()),
         None => reply,
@@ -41,7 +48,13 @@ fn paced(cloud: &Cloud, reply: Reply, world_seconds: Option<u32>) -> Reply {
 }
 
 /// `at`: subscription and location, as in `…/locations/eastus2`.
-fn address(cloud: &Cloud, ask: &Ask, op: OpId, at: &str, monitor: bool) -> String {
+fn address(
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    op: OpId,
+    at: &str,
+    monitor: bool,
+) -> String {
     let version = ask.get("api-version").unwrap_or("2024-07-01");
     let signature = cloud.sign(&op.to_string());
     let stuffing = signature.repeat(STUFFING / signature.len());
@@ -54,32 +67,32 @@ fn address(cloud: &Cloud, ask: &Ask, op: OpId, at: &str, monitor: bool) -> Strin
     )
 }
 
-/// The stretch of an operation's address that names where.
+/// The scope segment of an operation's address.
 pub(super) fn scope(subscription: &str, location: &str) -> String {
     format!("/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}")
 }
 
-/// What goes on beside the world's own operations; it cannot fail.
+/// An operation outside the world; it cannot fail.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chore {
-    started: Ms,
-    ends: Ms,
+pub(super) struct OperationKind {
+    started: Millis,
+    ends: Millis,
 }
 
-impl Cloud {
-    /// A new one, which is polled like any other.
-    pub fn chore(&mut self, ends: Ms) -> Accepted {
+impl EmulatedCloud {
+    /// Starts one, which clients poll like any other.
+    pub fn chore(&mut self, ends: Millis) -> OperationHandle {
         let op = self.guid();
-        self.chores.insert(op, Chore { started: self.world.now(), ends });
+        self.chores.insert(op, OperationKind { started: self.world.now(), ends });
         let retry_after = self.world.settings().poll_retry_after;
-        Accepted { op, etag: Etag("\"0\"".into()), retry_after }
+        OperationHandle { op, etag: Etag("\"0\"".into()), retry_after }
     }
 
     pub fn has_ended(&self, op: OpId) -> bool {
         self.chores.get(&op).is_none_or(|chore| chore.ends <= self.world.now())
     }
 
-    fn operation(&mut self, op: OpId) -> Result<OpView, Turned> {
+    fn operation(&mut self, op: OpId) -> Result<OpView, Rejection> {
         let Some(chore) = self.chores.get(&op).copied() else {
             return Ok(self.world.operation(op)?);
         };
@@ -92,36 +105,51 @@ impl Cloud {
     }
 }
 
-/// The delete of a resource group is polled by its location alone.
-pub(super) fn group_goes(cloud: &Cloud, ask: &Ask, subscription: &str, op: OpId) -> Reply {
+/// The delete of a resource group, which clients poll only by its Location header.
+pub(super) fn group_goes(
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    subscription: &str,
+    op: OpId,
+) -> EmulatorReply {
     let version = percent_encoded(ask.get("api-version").unwrap_or_default());
     let signature = cloud.sign(&op.to_string());
     let location = format!(
         "{}/subscriptions/{subscription}/operationresults/{op}?api-version={version}&s={signature}",
         ask.base
     );
-    let reply = Reply::empty(202).with("location", location);
+    let reply = EmulatorReply::empty(202).with("location", location);
     paced(cloud, reply, cloud.world.settings().poll_retry_after)
 }
 
 /// `/subscriptions/{s}/operationresults/{op}`.
-pub(super) fn group_gone(cloud: &mut Cloud, ask: &Ask, subscription: &str, op: &str) -> Done {
+pub(super) fn group_gone(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    subscription: &str,
+    op: &str,
+) -> HandledRequest {
     let op = known(cloud, ask, op)?;
     cloud.world.neighbour(false)?;
     let goes = cloud.groups.values().any(|group| group.deleting == Some(op));
-    Ok(if goes { group_goes(cloud, ask, subscription, op) } else { Reply::empty(200) })
+    Ok(if goes { group_goes(cloud, ask, subscription, op) } else { EmulatorReply::empty(200) })
 }
 
-/// A caller can ask about an operation only by the address that an answer gave.
-fn known(cloud: &mut Cloud, ask: &Ask, op: &str) -> Result<OpId, Turned> {
+/// A caller can poll an operation only at the address from an answer.
+fn known(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, op: &str) -> Result<OpId, Rejection> {
     let known =
         op.parse::<Guid>().ok().filter(|op| ask.get("s") == Some(&*cloud.sign(&op.to_string())));
     known
         .ok_or_else(|| cloud.turn_away(404, "NotFound", format!("Operation '{op}' was not found.")))
 }
 
-/// A poll, of the status or of the location.
-pub(super) fn poll(cloud: &mut Cloud, ask: &Ask, subscription: &str, op: &str) -> Done {
+/// Answers a poll of the status or of the location.
+pub(super) fn poll(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    subscription: &str,
+    op: &str,
+) -> HandledRequest {
     cloud.subscription_of(subscription)?;
     let op = known(cloud, ask, op)?;
     let view = cloud.operation(op)?;
@@ -142,10 +170,16 @@ pub(super) fn poll(cloud: &mut Cloud, ask: &Ask, subscription: &str, op: &str) -
     if let Some(failure) = failure {
         document["error"] = super::reply::error(&refusal(failure));
     }
-    Ok(paced(cloud, Reply::ok(&document), view.retry_after))
+    Ok(paced(cloud, EmulatorReply::ok(&document), view.retry_after))
 }
 
-fn located(cloud: &Cloud, ask: &Ask, op: OpId, status: &OpStatus, wait: Option<u32>) -> Done {
+fn located(
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    op: OpId,
+    status: &OpStatus,
+    wait: Option<u32>,
+) -> HandledRequest {
     match status {
         OpStatus::InProgress => {
             let query: Vec<String> = ask
@@ -156,18 +190,18 @@ fn located(cloud: &Cloud, ask: &Ask, op: OpId, status: &OpStatus, wait: Option<u
                 })
                 .collect();
             let again = format!("{}{}?{}", ask.base, ask.path, query.join("&"));
-            let reply = Reply::empty(202).with("location", again);
+            let reply = EmulatorReply::empty(202).with("location", again);
             Ok(paced(cloud, reply.with("x-ms-request-id", op.to_string()), wait))
         }
-        OpStatus::Succeeded => Ok(Reply::empty(200)),
+        OpStatus::Succeeded => Ok(EmulatorReply::empty(200)),
         OpStatus::Failed(failure) | OpStatus::Canceled(failure) => {
-            Err(Turned::Refused(Box::new(refusal(failure))))
+            Err(Rejection::Refused(Box::new(refusal(failure))))
         }
     }
 }
 
-fn refusal(failure: &OpFailure) -> Refusal {
-    let mut refusal = Refusal::new(409, failure.code, failure.message.clone());
+fn refusal(failure: &OpFailure) -> WorldRefusal {
+    let mut refusal = WorldRefusal::new(409, failure.code, failure.message.clone());
     refusal.target = failure.target.as_ref().map(ToString::to_string);
     refusal
 }

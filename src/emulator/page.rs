@@ -1,10 +1,10 @@
-//! A page for people: what is there now, and how to talk to it. Plain HTML, no scripts.
+//! A page for people: the current state, and how to connect. Plain HTML, no scripts.
 
 use serde_json::Value;
 
-use super::ask::Ask;
-use super::cloud::Cloud;
+use super::cloud::EmulatedCloud;
 use super::control;
+use super::request::EmulatorRequest;
 use super::text::escaped;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;\
@@ -22,7 +22,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-pub(super) fn page(cloud: &Cloud, ask: &Ask) -> String {
+pub(super) fn page(cloud: &EmulatedCloud, ask: &EmulatorRequest) -> String {
     let state = control::state(cloud);
     let mut body = String::new();
     for set in state["scaleSets"].as_array().into_iter().flatten() {

@@ -1,42 +1,42 @@
-//! What was asked of this Azure and what became of its VMs, for whoever judges a client by that alone. Kept where the
-//! seed asks for it, from beginning to end: a proof is over before it grows large.
+//! Records every request and the changes of VMs, for judges that see nothing else of a client. Only on request of the
+//! seed, and never pruned: a proof ends before the record grows large.
 //!
-//! Never here: what was asked at the login (secrets are in it) or with which token.
+//! Never here: login requests (they contain secrets), or the token of a request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::Emulator;
-use super::ask::Ask;
-use super::cloud::Cloud;
-use super::login;
-use super::reply::Reply;
+use super::cloud::EmulatedCloud;
+use super::entra;
+use super::reply::EmulatorReply;
+use super::request::EmulatorRequest;
 use super::seed::SettingsSeed;
 use super::text::rfc3339;
-use crate::world::{Ms, Provisioning, SetId, World};
+use crate::world::{Millis, Provisioning, SetId, World};
 
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    /// The bodies of answers are kept too.
+    /// Record the bodies of answers too.
     answers: bool,
-    asked: Vec<Asked>,
+    asked: Vec<RecordEntry>,
     numbers: Vec<Numbers>,
-    /// The last of each set: only what changes is a line.
+    /// The last numbers of each set: only changes add a line.
     last: BTreeMap<SetId, Count>,
 }
 
 #[derive(Debug)]
-struct Asked {
-    /// When it was served, by the clock of the machine.
-    at: Ms,
-    /// Whom the token was made out to.
+struct RecordEntry {
+    /// When it was served, by the system clock.
+    at: Millis,
+    /// The client that the token names.
     client: Option<String>,
     method: String,
     path: String,
-    /// Of calls that change something.
+    /// For calls that change something.
     body: Option<Value>,
-    /// `None`: its answer was lost by a fault that was ordered.
+    /// `None`: an ordered fault lost the answer.
     status: Option<u16>,
     answer: Option<Value>,
     end: End,
@@ -46,14 +46,24 @@ struct Asked {
 enum End {
     Waiting,
     Answered,
-    /// The caller was gone before its answer.
+    /// The caller closed the connection before the answer.
     Gone,
+}
+
+impl End {
+    const fn name(self) -> &'static str {
+        match self {
+            End::Waiting => "waiting",
+            End::Answered => "answered",
+            End::Gone => "gone",
+        }
+    }
 }
 
 #[derive(Debug)]
 struct Numbers {
-    real: Ms,
-    world: Ms,
+    real: Millis,
+    world: Millis,
     set: SetId,
     count: Count,
 }
@@ -61,19 +71,19 @@ struct Numbers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     capacity: u32,
-    /// Every VM that is not gone, those on their way out too.
+    /// Every VM that exists, including those that are being deleted.
     there: usize,
     deleting: usize,
-    /// Serving, and not on their way out.
+    /// Serving, and not being deleted.
     ready: usize,
     outdated: usize,
 }
 
-/// How far a set went, to either side.
+/// The lowest and the highest numbers of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extremes {
     pub fewest_ready: usize,
-    /// Those on their way out too.
+    /// Including those that are being deleted.
     pub most_there: usize,
 }
 
@@ -83,7 +93,7 @@ impl Record {
         (*record || *answers).then(|| Self { answers: *answers, ..Self::default() })
     }
 
-    /// Nothing where no set is there, or several: their numbers say nothing together.
+    /// `None` unless exactly one set exists: the numbers of several sets mean nothing together.
     pub fn extremes(&self) -> Option<Extremes> {
         let only = self.last.len() == 1;
         let fewest_ready = self.numbers.iter().map(|one| one.count.ready).min();
@@ -92,15 +102,20 @@ impl Record {
         only.then_some(extremes)
     }
 
-    /// Its place in the record; `None` where nothing is kept of such calls.
-    pub fn asked(&mut self, ask: &Ask, reply: Option<&Reply>, at: Ms) -> Option<usize> {
+    /// Its index in the record; `None`: calls of this kind are not recorded.
+    pub fn asked(
+        &mut self,
+        ask: &EmulatorRequest,
+        reply: Option<&EmulatorReply>,
+        at: Millis,
+    ) -> Option<usize> {
         if ask.lower.first().is_none_or(|first| first != "subscriptions") {
             return None;
         }
         let changes = !matches!(ask.method.as_str(), "GET" | "HEAD");
-        self.asked.push(Asked {
+        self.asked.push(RecordEntry {
             at,
-            client: login::bearer(ask),
+            client: entra::bearer(ask),
             method: ask.method.clone(),
             path: ask.path.clone(),
             body: changes.then(|| serde_json::from_slice(&ask.body).unwrap_or_default()),
@@ -113,9 +128,9 @@ impl Record {
         Some(self.asked.len() - 1)
     }
 
-    /// The numbers of every set that are not as they were. After the first look only sets of which the world tells
-    /// something are looked at: a million VMs are not counted at each call.
-    pub fn look(&mut self, world: &mut World, real: Ms) {
+    /// Records the numbers of every set that changed. After the first call it counts only sets with events: it does not
+    /// count a million VMs at each call.
+    pub fn look(&mut self, world: &mut World, real: Millis) {
         let news = world.take_events();
         let sets: BTreeSet<SetId> = match self.last.is_empty() {
             true => world.sets().map(|(set, _)| set).collect(),
@@ -139,8 +154,8 @@ impl Record {
     }
 }
 
-/// For `GET /_control/record`; `?from=100`: the calls alone, without the first hundred.
-pub(super) fn shown(cloud: &Cloud, ask: &Ask) -> Result<Value, String> {
+/// For `GET /_control/record`. `?from=100`: the calls only, without the first hundred.
+pub(super) fn shown(cloud: &EmulatedCloud, ask: &EmulatorRequest) -> Result<Value, String> {
     let Some(record) = &cloud.record else {
         return Err(
             "nothing is recorded: the seed asks for it with settings: {record: true}".into()
@@ -150,7 +165,7 @@ pub(super) fn shown(cloud: &Cloud, ask: &Ask) -> Result<Value, String> {
     let asked = record.asked.iter().skip(from.unwrap_or(0)).map(|one| {
         let mut shown = json!({ "at": one.at, "client": one.client, "method": one.method,
             "path": one.path, "body": one.body, "status": one.status,
-            "end": format!("{:?}", one.end).to_ascii_lowercase() });
+            "end": one.end.name() });
         if let Some(answer) = &one.answer {
             shown["answer"] = answer.clone();
         }
@@ -170,7 +185,7 @@ pub(super) fn shown(cloud: &Cloud, ask: &Ask) -> Result<Value, String> {
     Ok(shown)
 }
 
-/// A call that waits for its answer. Dropped before that: the caller is gone.
+/// A call that waits for its answer. Dropped before the answer: the caller is gone.
 pub(super) struct Waiting {
     emulator: Emulator,
     place: Option<usize>,

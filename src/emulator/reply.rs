@@ -1,58 +1,58 @@
-//! Answers before they are bytes: a status, headers, a body, and the ways a call is turned away.
+//! Answers before they become bytes: a status, headers, a body, and the ways to reject a call.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::world::{Failure, Refusal};
+use crate::world::{WorldFailure, WorldRefusal};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reply {
+pub(super) struct EmulatorReply {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub content_type: Option<&'static str>,
     pub body: Vec<u8>,
 }
 
-/// A call that does not get what it asked for.
+/// Why a call is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Turned {
-    Refused(Box<Refusal>),
+pub(super) enum Rejection {
+    Refused(Box<WorldRefusal>),
     /// By ARM's front door: the resource provider never saw the call.
-    AtTheDoor(Box<Refusal>),
+    AtTheDoor(Box<WorldRefusal>),
     /// No answer at all.
     Lost,
 }
 
-pub(super) type Done = Result<Reply, Turned>;
+pub(super) type HandledRequest = Result<EmulatorReply, Rejection>;
 
-impl From<Refusal> for Turned {
-    fn from(refusal: Refusal) -> Self {
+impl From<WorldRefusal> for Rejection {
+    fn from(refusal: WorldRefusal) -> Self {
         Self::Refused(Box::new(refusal))
     }
 }
 
-impl From<Failure> for Turned {
-    fn from(failure: Failure) -> Self {
+impl From<WorldFailure> for Rejection {
+    fn from(failure: WorldFailure) -> Self {
         match failure {
-            Failure::Refused(refusal) => refusal.into(),
-            Failure::Lost => Self::Lost,
+            WorldFailure::Refused(refusal) => refusal.into(),
+            WorldFailure::Lost => Self::Lost,
         }
     }
 }
 
-impl Turned {
+impl Rejection {
     pub fn refused(status: u16, code: &str, message: impl Into<String>) -> Self {
-        Refusal::new(status, code, message).into()
+        WorldRefusal::new(status, code, message).into()
     }
 
     pub fn at_the_door(status: u16, code: &str, message: impl Into<String>) -> Self {
-        Self::AtTheDoor(Box::new(Refusal::new(status, code, message)))
+        Self::AtTheDoor(Box::new(WorldRefusal::new(status, code, message)))
     }
 }
 
 const JSON: &str = "application/json; charset=utf-8";
 
-impl Reply {
+impl EmulatorReply {
     pub fn empty(status: u16) -> Self {
         Self { status, headers: Vec::new(), content_type: None, body: Vec::new() }
     }
@@ -60,7 +60,7 @@ impl Reply {
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
             Ok(body) => Self { body, content_type: Some(JSON), ..Self::empty(status) },
-            // Our own values always have a text; keys of maps are texts.
+            // Cannot happen: our values always serialize, and map keys are strings.
             Err(_) => Self::empty(500),
         }
     }
@@ -80,13 +80,13 @@ impl Reply {
     }
 
     /// The error document, in ARM's envelope.
-    pub fn error(refusal: &Refusal) -> Self {
+    pub fn error(refusal: &WorldRefusal) -> Self {
         Self::json(refusal.status, &json!({ "error": error(refusal) }))
     }
 }
 
-/// What is inside the envelope; status documents carry the same.
-pub(super) fn error(refusal: &Refusal) -> Value {
+/// The content of the envelope; status documents contain the same.
+pub(super) fn error(refusal: &WorldRefusal) -> Value {
     let mut error = json!({ "code": refusal.code, "message": refusal.message });
     if let Some(target) = &refusal.target {
         error["target"] = json!(target);

@@ -1,16 +1,16 @@
-//! Rolling upgrades that the platform plays: the latest one, its cancel, and those that swapped disks before.
+//! Simulated rolling upgrades of the platform: the latest one, its cancel, and the history of OS upgrades.
 
 use serde_json::{Value, json};
 
-use super::ask::Ask;
-use super::cloud::Cloud;
+use super::cloud::EmulatedCloud;
 use super::document;
 use super::instance;
 use super::operation;
-use super::reply::{Done, Reply, Turned};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::set;
 use super::text::rfc3339;
-use crate::world::{By, OsUpgrade, RollingStands, RollingView, SetId};
+use crate::world::{Actor, OsUpgrade, RollingStands, RollingView, SetId};
 
 fn code(run: &RollingView) -> &'static str {
     match &run.stands {
@@ -21,7 +21,7 @@ fn code(run: &RollingView) -> &'static str {
     }
 }
 
-/// What both documents say of a run.
+/// The properties of a run that both documents share.
 fn properties(run: &RollingView) -> Value {
     let mut properties = json!({
         "runningStatus": { "code": code(run), "startTime": rfc3339(run.began) },
@@ -34,36 +34,44 @@ fn properties(run: &RollingView) -> Value {
     properties
 }
 
-fn shown(cloud: &Cloud, set: SetId, properties: &Value) -> Result<Value, Turned> {
+fn shown(cloud: &EmulatedCloud, set: SetId, properties: &Value) -> Result<Value, Rejection> {
     Ok(json!({ "type": "Microsoft.Compute/virtualMachineScaleSets/rollingUpgrades",
         "location": cloud.place(set)?.location, "properties": properties }))
 }
 
-/// `{set}/rollingUpgrades/latest`: the one under way, or the last one.
-pub(super) fn latest(cloud: &mut Cloud, set: SetId) -> Done {
+/// `{set}/rollingUpgrades/latest`: the current run, or the last one.
+pub(super) fn latest(cloud: &mut EmulatedCloud, set: SetId) -> HandledRequest {
     cloud.world.neighbour(false)?;
     let Some(run) = cloud.world.rolling(set) else {
         let text = "The entity was not found in this Azure location.";
-        return Err(Turned::refused(404, "NotFound", text));
+        return Err(Rejection::refused(404, "NotFound", text));
     };
     let mut properties = properties(&run);
     properties["policy"] = document::rolling_policy(&run.rolling);
     let (action, at) = run.cancelled.map_or(("Start", run.began), |at| ("Cancel", at));
     properties["runningStatus"]["lastAction"] = json!(action);
     properties["runningStatus"]["lastActionTime"] = json!(rfc3339(at));
-    Ok(Reply::ok(&shown(cloud, set, &properties)?))
+    Ok(EmulatorReply::ok(&shown(cloud, set, &properties)?))
 }
 
 /// `{set}/rollingUpgrades/cancel`.
-pub(super) fn cancel(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+pub(super) fn cancel(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+) -> HandledRequest {
     let done = cloud.world.cancel_rolling(set)?;
     let place = cloud.place(set)?;
     let scope = operation::scope(&place.subscription, &place.location);
     Ok(operation::accepted(cloud, ask, &done, &scope))
 }
 
-/// `{set}/osUpgradeHistory`: the newest first. A run that swapped no disk is no OS upgrade.
-pub(super) fn history(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+/// `{set}/osUpgradeHistory`: newest first. A run that swapped no disk is not an OS upgrade.
+pub(super) fn history(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+) -> HandledRequest {
     cloud.world.neighbour(false)?;
     let mut all = Vec::new();
     for run in cloud.world.rollings(set) {
@@ -72,9 +80,9 @@ pub(super) fn history(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
         if let Some(ended) = run.ended {
             properties["runningStatus"]["endTime"] = json!(rfc3339(ended));
         }
-        properties["startedBy"] = json!(if os.by == By::Native { "Platform" } else { "User" });
+        properties["startedBy"] = json!(if os.by == Actor::Native { "Platform" } else { "User" });
         properties["targetImageReference"] = target(os);
-        // Nothing is rolled back here.
+        // The emulator never rolls back.
         properties["rollbackInfo"] =
             json!({ "successfullyRolledbackInstanceCount": 0, "failedRolledbackInstanceCount": 0 });
         all.push(shown(cloud, set, &properties)?);

@@ -1,57 +1,60 @@
-//! Which handler a call belongs to. Fixed words of a path count in any case, names keep theirs.
+//! Finds the handler of a call. Fixed words of a path match in any case; names keep theirs.
 
 use super::actions;
-use super::ask::Ask;
-use super::cloud::{Cloud, Named};
+use super::cloud::{EmulatedCloud, NamedResource};
+use super::entra;
 use super::extensions;
 use super::flexible;
 use super::gallery;
 use super::locks;
-use super::login;
 use super::members;
-use super::neighbours;
 use super::operation;
-use super::reply::{Done, Reply, Turned};
+use super::other_resources;
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::rolling;
 use super::set;
 use super::tags;
-use crate::world::{Meter, Policy, Refusal};
+use crate::world::{ThrottlePolicy, TokenMeter, WorldRefusal};
 
 const COMPUTE: &str = "microsoft.compute";
 const INSIGHTS: &str = "microsoft.insights";
 const AUTHORIZATION: &str = "microsoft.authorization";
 const RESOURCES: &str = "microsoft.resources";
 
-/// A call to ARM, from the token to the headers of the answer.
-pub(super) fn arm(cloud: &mut Cloud, ask: &Ask) -> Result<Reply, Lost> {
+/// Handles a call to ARM, from the token to the headers of the answer.
+pub(super) fn arm(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+) -> Result<EmulatorReply, NoRoute> {
     cloud.count(ask);
     let mut passed = false;
     let done = admitted(cloud, ask, &mut passed);
     let reply = match done {
         Ok(reply) => reply,
-        Err(Turned::Lost) => return Err(Lost),
-        Err(Turned::Refused(refusal)) => refused(cloud, ask, &refusal),
-        Err(Turned::AtTheDoor(refusal)) => {
+        Err(Rejection::Lost) => return Err(NoRoute),
+        Err(Rejection::Refused(refusal)) => refused(cloud, ask, &refusal),
+        Err(Rejection::AtTheDoor(refusal)) => {
             refused(cloud, ask, &refusal).with("x-ms-failure-cause", "gateway")
         }
     };
     Ok(headed(cloud, ask, reply, passed))
 }
 
-/// The answer does not come.
+/// No answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lost;
+pub(super) struct NoRoute;
 
-fn admitted(cloud: &mut Cloud, ask: &Ask, passed: &mut bool) -> Done {
-    let caller = login::caller(cloud, ask)?;
+fn admitted(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, passed: &mut bool) -> HandledRequest {
+    let caller = entra::caller(cloud, ask)?;
     ask.version()?;
     *passed = true;
     let words = ask.words();
     if let [.., "providers", AUTHORIZATION, "permissions"] = words.as_slice() {
-        let denied = login::denied(cloud, ask, &caller);
-        return neighbours::permissions(cloud, &denied);
+        let denied = entra::denied(cloud, ask, &caller);
+        return other_resources::permissions(cloud, &denied);
     }
-    if let Err(turned) = login::permit(cloud, ask, &caller) {
+    if let Err(turned) = entra::permit(cloud, ask, &caller) {
         cloud.world.neighbour(false)?;
         return Err(turned);
     }
@@ -59,37 +62,39 @@ fn admitted(cloud: &mut Cloud, ask: &Ask, passed: &mut bool) -> Done {
         return done;
     }
     locks::permit(cloud, ask)?;
-    neighbours::permit(cloud, ask)?;
+    other_resources::permit(cloud, ask)?;
     served(cloud, ask, &words)
 }
 
-fn served(cloud: &mut Cloud, ask: &Ask, words: &[&str]) -> Done {
+fn served(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, words: &[&str]) -> HandledRequest {
     let get = ask.method == "GET";
     match words {
-        ["tenants"] if get => neighbours::tenants(cloud),
-        ["subscriptions"] if get => neighbours::subscriptions(cloud),
-        ["subscriptions", _] if get => neighbours::one_subscription(cloud, ask.part(1)),
-        ["subscriptions", _, "locations"] if get => neighbours::locations(cloud, ask.part(1)),
+        ["tenants"] if get => other_resources::tenants(cloud),
+        ["subscriptions"] if get => other_resources::subscriptions(cloud),
+        ["subscriptions", _] if get => other_resources::one_subscription(cloud, ask.part(1)),
+        ["subscriptions", _, "locations"] if get => other_resources::locations(cloud, ask.part(1)),
         ["subscriptions", _, "operationresults", op] if get => {
             operation::group_gone(cloud, ask, ask.part(1), op)
         }
-        ["subscriptions", _, "resourcegroups"] if get => neighbours::groups(cloud, ask.part(1)),
+        ["subscriptions", _, "resourcegroups"] if get => {
+            other_resources::groups(cloud, ask.part(1))
+        }
         ["subscriptions", _, "resourcegroups", _] => {
-            neighbours::group(cloud, ask, ask.part(1), ask.part(3))
+            other_resources::group(cloud, ask, ask.part(1), ask.part(3))
         }
         ["subscriptions", _, "providers", _] if get => {
-            neighbours::provider(cloud, ask.part(1), ask.part(3))
+            other_resources::provider(cloud, ask.part(1), ask.part(3))
         }
         ["subscriptions", _, "providers", COMPUTE, rest @ ..] if get => {
             of_subscription(cloud, ask, rest)
         }
         ["subscriptions", _, "providers", INSIGHTS, "autoscalesettings"] if get => {
-            neighbours::autoscale(cloud, ask, ask.part(1), None, None)
+            other_resources::autoscale(cloud, ask, ask.part(1), None, None)
         }
         ["subscriptions", _, "resourcegroups", _, "providers", INSIGHTS, "autoscalesettings"]
             if get =>
         {
-            neighbours::autoscale(cloud, ask, ask.part(1), Some(ask.part(3)), None)
+            other_resources::autoscale(cloud, ask, ask.part(1), Some(ask.part(3)), None)
         }
         [
             "subscriptions",
@@ -100,7 +105,13 @@ fn served(cloud: &mut Cloud, ask: &Ask, words: &[&str]) -> Done {
             INSIGHTS,
             "autoscalesettings",
             _,
-        ] => neighbours::autoscale(cloud, ask, ask.part(1), Some(ask.part(3)), Some(ask.part(7))),
+        ] => other_resources::autoscale(
+            cloud,
+            ask,
+            ask.part(1),
+            Some(ask.part(3)),
+            Some(ask.part(7)),
+        ),
         ["subscriptions", _, "resourcegroups", _, "providers", COMPUTE, rest @ ..] => {
             of_group(cloud, ask, rest)
         }
@@ -108,19 +119,23 @@ fn served(cloud: &mut Cloud, ask: &Ask, words: &[&str]) -> Done {
     }
 }
 
-fn unknown(cloud: &mut Cloud, ask: &Ask) -> Done {
+fn unknown(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
     cloud.world.neighbour(ask.method != "GET")?;
     Err(members::not_served(ask))
 }
 
 /// Under `/subscriptions/{s}/providers/Microsoft.Compute`, reads only.
-fn of_subscription(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
+fn of_subscription(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    rest: &[&str],
+) -> HandledRequest {
     let subscription = ask.part(1);
     match rest {
         ["virtualmachinescalesets"] => set::list(cloud, ask, subscription, None, None),
         ["virtualmachines"] => flexible::list(cloud, ask, subscription, None),
-        ["skus"] => neighbours::skus(cloud, ask, subscription),
-        ["locations", _, "usages"] => neighbours::usages(cloud, subscription),
+        ["skus"] => other_resources::skus(cloud, ask, subscription),
+        ["locations", _, "usages"] => other_resources::usages(cloud, subscription),
         ["locations", _, "virtualmachinescalesets"] => {
             set::list(cloud, ask, subscription, None, Some(ask.part(5)))
         }
@@ -130,14 +145,14 @@ fn of_subscription(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
 }
 
 /// Under `…/resourceGroups/{g}/providers/Microsoft.Compute`.
-fn of_group(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
+fn of_group(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, rest: &[&str]) -> HandledRequest {
     let (subscription, group) = (ask.part(1), ask.part(3));
     match rest {
         ["virtualmachinescalesets"] if ask.method == "GET" => {
             set::list(cloud, ask, subscription, Some(group), None)
         }
         ["virtualmachinescalesets", _, rest @ ..] => {
-            let named = Named { subscription, group, name: ask.part(7) };
+            let named = NamedResource { subscription, group, name: ask.part(7) };
             if let ["providers", RESOURCES, "tags", "default"] = rest {
                 return tags::serve(cloud, ask, named);
             }
@@ -156,7 +171,12 @@ fn of_group(cloud: &mut Cloud, ask: &Ask, rest: &[&str]) -> Done {
 }
 
 /// Under `…/virtualMachineScaleSets/{name}`.
-fn of_set(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, rest: &[&str]) -> Done {
+fn of_set(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    named: NamedResource<'_>,
+    rest: &[&str],
+) -> HandledRequest {
     match (ask.method.as_str(), rest) {
         ("PUT", []) => return set::put(cloud, ask, named),
         ("DELETE", []) => return set::delete(cloud, ask, named),
@@ -167,7 +187,7 @@ fn of_set(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, rest: &[&str]) -> Done
         ("GET", []) => set::get(cloud, ask, id),
         ("PATCH", []) => set::patch(cloud, ask, id),
         ("GET", ["instanceview"]) => set::survey(cloud, id),
-        ("GET", ["skus"]) => neighbours::set_skus(cloud, id),
+        ("GET", ["skus"]) => other_resources::set_skus(cloud, id),
         ("GET", ["extensions"]) => extensions::list(cloud, id),
         (_, ["extensions", _]) => extensions::one(cloud, ask, id, ask.part(9)),
         ("GET", ["rollingupgrades", "latest"]) => rolling::latest(cloud, id),
@@ -183,8 +203,8 @@ fn of_set(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, rest: &[&str]) -> Done
     }
 }
 
-/// The error document, and what a refusal says in headers.
-fn refused(cloud: &Cloud, ask: &Ask, refusal: &Refusal) -> Reply {
+/// The error document, and the headers of a refusal.
+fn refused(cloud: &EmulatedCloud, ask: &EmulatorRequest, refusal: &WorldRefusal) -> EmulatorReply {
     let mut refusal = refusal.clone();
     let wait = refusal.retry_after.map(|seconds| cloud.pace.seconds(seconds));
     if refusal.code == "SubscriptionRequestsThrottled" {
@@ -197,7 +217,7 @@ fn refused(cloud: &Cloud, ask: &Ask, refusal: &Refusal) -> Reply {
             wait.unwrap_or(1)
         );
     }
-    let mut reply = Reply::error(&refusal);
+    let mut reply = EmulatorReply::error(&refusal);
     if let Some(wait) = wait {
         reply = reply.with("retry-after", wait.to_string());
     }
@@ -218,9 +238,14 @@ fn refused(cloud: &Cloud, ask: &Ask, refusal: &Refusal) -> Reply {
     reply
 }
 
-/// Headers that every answer has.
-fn headed(cloud: &mut Cloud, ask: &Ask, mut reply: Reply, passed: bool) -> Reply {
-    let has = |reply: &Reply, name: &str| reply.headers.iter().any(|(n, _)| *n == name);
+/// Adds the headers that every answer has.
+fn headed(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    mut reply: EmulatorReply,
+    passed: bool,
+) -> EmulatorReply {
+    let has = |reply: &EmulatorReply, name: &str| reply.headers.iter().any(|(n, _)| *n == name);
     if !has(&reply, "x-ms-request-id") {
         reply = reply.with("x-ms-request-id", cloud.guid().to_string());
     }
@@ -247,14 +272,14 @@ fn headed(cloud: &mut Cloud, ask: &Ask, mut reply: Reply, passed: bool) -> Reply
     }
 }
 
-/// What is left of the limits, as the front door and the resource provider tell it.
-fn metered(mut reply: Reply, meter: &Meter) -> Reply {
+/// Adds the remaining limits of the front door and the resource provider.
+fn metered(mut reply: EmulatorReply, meter: &TokenMeter) -> EmulatorReply {
     let mut resource = Vec::new();
     for (policy, left) in &meter.remaining {
         let (word, all, fifteenfold) = match policy {
-            Policy::FrontReads => ("reads", 250, 3_750),
-            Policy::FrontWrites => ("writes", 200, 3_000),
-            Policy::FrontDeletes => ("deletes", 200, 3_000),
+            ThrottlePolicy::FrontReads => ("reads", 250, 3_750),
+            ThrottlePolicy::FrontWrites => ("writes", 200, 3_000),
+            ThrottlePolicy::FrontDeletes => ("deletes", 200, 3_000),
             other => {
                 resource.push(format!("Microsoft.Compute/{};{left}", other.name()));
                 continue;

@@ -1,16 +1,16 @@
-//! What a write of a scale set may carry: Compute refuses members it does not know, and changes of what is fixed.
+//! What a write of a scale set may contain. Compute rejects unknown members and changes of fixed values.
 
 use serde_json::{Map, Value};
 
-use super::ask::unreadable;
-use super::cloud::Place;
+use super::cloud::ResourcePlace;
 use super::document;
-use super::reply::Turned;
+use super::reply::Rejection;
+use super::request::unreadable;
 use super::types;
-use crate::world::{Protection, Refusal};
+use crate::world::{InstanceProtection, WorldRefusal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum SchemaVerb {
     Put,
     Patch,
 }
@@ -124,10 +124,12 @@ const PATCH_OS_DISK: &[&str] = &[
     "deleteOption",
 ];
 
-pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned> {
+pub(super) fn check(body: &Map<String, Value>, verb: SchemaVerb) -> Result<(), Rejection> {
     let (top, properties, profile, kind) = match verb {
-        Verb::Put => (TOP, PROPERTIES, PROFILE, "VirtualMachineScaleSet"),
-        Verb::Patch => (PATCH_TOP, PATCH_PROPERTIES, PATCH_PROFILE, "VirtualMachineScaleSetUpdate"),
+        SchemaVerb::Put => (TOP, PROPERTIES, PROFILE, "VirtualMachineScaleSet"),
+        SchemaVerb::Patch => {
+            (PATCH_TOP, PATCH_PROPERTIES, PATCH_PROFILE, "VirtualMachineScaleSetUpdate")
+        }
     };
     members(Some(body), top, "", kind)?;
     let inner = body.get("properties").and_then(Value::as_object);
@@ -136,7 +138,7 @@ pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned>
     members(vm, profile, "properties.virtualMachineProfile.", "VirtualMachineProfile")?;
     let storage = vm.and_then(|vm| vm.get("storageProfile")).and_then(Value::as_object);
     let os_disk = storage.and_then(|s| s.get("osDisk")).and_then(Value::as_object);
-    if verb == Verb::Patch {
+    if verb == SchemaVerb::Patch {
         let path = "properties.virtualMachineProfile.storageProfile.osDisk.";
         members(os_disk, PATCH_OS_DISK, path, "VirtualMachineScaleSetUpdateOSDisk")?;
     }
@@ -145,8 +147,8 @@ pub(super) fn check(body: &Map<String, Value>, verb: Verb) -> Result<(), Turned>
     check_zones(body.get("zones"))
 }
 
-/// A list of texts; which zones there are is looked at later.
-fn check_zones(zones: Option<&Value>) -> Result<(), Turned> {
+/// A list of strings; a later check tells which zones exist.
+fn check_zones(zones: Option<&Value>) -> Result<(), Rejection> {
     let strange = match zones {
         None | Some(Value::Null) => None,
         Some(Value::Array(zones)) => zones.iter().find(|zone| !zone.is_string()),
@@ -155,11 +157,11 @@ fn check_zones(zones: Option<&Value>) -> Result<(), Turned> {
     strange.map_or(Ok(()), |zone| Err(misread("string", zone, "zones")))
 }
 
-/// So many tags may a resource have.
+/// Maximum number of tags on a resource.
 const MOST_TAGS: usize = 50;
 
-/// A map of texts.
-pub(super) fn check_tags(tags: Option<&Value>) -> Result<(), Turned> {
+/// A map of strings.
+pub(super) fn check_tags(tags: Option<&Value>) -> Result<(), Rejection> {
     let tags = match tags {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(tags)) => tags,
@@ -175,13 +177,13 @@ pub(super) fn check_tags(tags: Option<&Value>) -> Result<(), Turned> {
             "The resource has {} tags. The maximum number of tags allowed is {MOST_TAGS}.",
             tags.len()
         );
-        return Err(Refusal::new(400, "InvalidTags", text).into());
+        return Err(WorldRefusal::new(400, "InvalidTags", text).into());
     }
     Ok(())
 }
 
-/// A member of another type than the model has.
-pub(super) fn misread(wanted: &str, given: &Value, path: &str) -> Turned {
+/// The error for a member of the wrong type.
+pub(super) fn misread(wanted: &str, given: &Value, path: &str) -> Rejection {
     let token = match given {
         Value::Null => "Null",
         Value::Bool(_) => "Boolean",
@@ -196,8 +198,11 @@ pub(super) fn misread(wanted: &str, given: &Value, path: &str) -> Turned {
     ))
 }
 
-/// The flags of an instance's protection; one that is not given stays as it is.
-pub(super) fn protection(body: &Value, old: Protection) -> Result<Protection, Turned> {
+/// The protection flags of an instance; an omitted flag keeps its value.
+pub(super) fn protection(
+    body: &Value,
+    old: InstanceProtection,
+) -> Result<InstanceProtection, Rejection> {
     const PATH: &str = "properties.protectionPolicy";
     let given = match body.pointer("/properties/protectionPolicy") {
         None | Some(Value::Null) => return Ok(old),
@@ -211,20 +216,20 @@ pub(super) fn protection(body: &Value, old: Protection) -> Result<Protection, Tu
         Some(Value::Bool(on)) => Ok(*on),
         Some(other) => Err(misread("boolean", other, &format!("{PATH}.{key}"))),
     };
-    Ok(Protection {
+    Ok(InstanceProtection {
         scale_in: flag("protectFromScaleIn", old.scale_in)?,
         set_actions: flag("protectFromScaleSetActions", old.set_actions)?,
     })
 }
 
-/// Of a new set.
-pub(super) fn check_name(name: &str) -> Result<(), Turned> {
+/// Checks the name of a new set.
+pub(super) fn check_name(name: &str) -> Result<(), Rejection> {
     if (1..=64).contains(&name.chars().count()) {
         return Ok(());
     }
     let text =
         format!("The entity name '{name}' is invalid: it is between 1 and 64 characters long.");
-    let mut refusal = Refusal::new(400, "InvalidParameter", text);
+    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
     refusal.target = Some("vmScaleSetName".into());
     Err(refusal.into())
 }
@@ -234,13 +239,13 @@ fn members(
     known: &[&str],
     path: &str,
     kind: &str,
-) -> Result<(), Turned> {
+) -> Result<(), Rejection> {
     let strange = given.into_iter().flatten().find(|(key, _)| !known.contains(&key.as_str()));
     let Some((key, _)) = strange else { return Ok(()) };
     let text = format!(
         "Could not find member '{key}' on object of type '{kind}'. Path '{path}{key}', line 1, position 1."
     );
-    let mut refusal = Refusal::new(400, "BadRequest", text);
+    let mut refusal = WorldRefusal::new(400, "BadRequest", text);
     refusal.target = Some(format!("{path}{key}"));
     Err(refusal.into())
 }
@@ -252,13 +257,13 @@ const FIXED: &[&str] = &[
     "/properties/virtualMachineProfile/evictionPolicy",
 ];
 
-/// What cannot change once the set is there.
+/// Rejects changes of what is fixed at creation.
 pub(super) fn check_fixed(
     before: &Value,
     body: &Value,
     name: &str,
-    place: &Place,
-) -> Result<(), Turned> {
+    place: &ResourcePlace,
+) -> Result<(), Rejection> {
     if let Some(location) = document::text(body, "/location")
         && !document::same_location(location, &place.location)
     {
@@ -267,7 +272,7 @@ pub(super) fn check_fixed(
              name cannot be created in location '{location}'. Please select a new resource name.",
             place.location, place.group
         );
-        return Err(Refusal::new(409, "InvalidResourceLocation", text).into());
+        return Err(WorldRefusal::new(409, "InvalidResourceLocation", text).into());
     }
     check_image(before.pointer(IMAGE), body.pointer(IMAGE))?;
     let changed = |pointer: &&&str| {
@@ -285,15 +290,15 @@ pub(super) fn check_fixed(
     let Some(pointer) = broken else { return Ok(()) };
     let path = pointer.trim_start_matches('/').replace('/', ".");
     let text = format!("Changing property '{path}' is not allowed.");
-    let mut refusal = Refusal::new(409, "PropertyChangeNotAllowed", text);
+    let mut refusal = WorldRefusal::new(409, "PropertyChangeNotAllowed", text);
     refusal.target = Some(path);
     Err(refusal.into())
 }
 
 const IMAGE: &str = "/properties/virtualMachineProfile/storageProfile/imageReference";
 
-/// Whether an image is of the marketplace, and of which publisher and offer, is decided when the set is made.
-fn check_image(before: Option<&Value>, body: Option<&Value>) -> Result<(), Turned> {
+/// Whether an image is from the marketplace, and its publisher and offer, are fixed at creation.
+fn check_image(before: Option<&Value>, body: Option<&Value>) -> Result<(), Rejection> {
     let (Some(before), Some(body)) = (before, body) else { return Ok(()) };
     let has = |image: &Value, keys: &[&str]| {
         keys.iter().any(|key| image.get(key).and_then(Value::as_str).is_some_and(|t| !t.is_empty()))
@@ -302,7 +307,7 @@ fn check_image(before: Option<&Value>, body: Option<&Value>) -> Result<(), Turne
     let other = if by_id { has(body, &CREATE_TIME) } else { has(body, document::IMAGE_IDS) };
     if other {
         let text = "The Image type for a Virtual Machine Scale Set may not be changed.";
-        return Err(Refusal::new(409, "OperationNotAllowed", text).into());
+        return Err(WorldRefusal::new(409, "OperationNotAllowed", text).into());
     }
     let moved = |key: &&&str| {
         let text = |image| document::text(image, &format!("/{key}")).map(str::to_ascii_lowercase);
@@ -311,10 +316,10 @@ fn check_image(before: Option<&Value>, body: Option<&Value>) -> Result<(), Turne
     let Some(key) = CREATE_TIME.iter().find(moved) else { return Ok(()) };
     let path = format!("imageReference.{key}");
     let text = format!("Changing property '{path}' is not allowed.");
-    let mut refusal = Refusal::new(409, "PropertyChangeNotAllowed", text);
+    let mut refusal = WorldRefusal::new(409, "PropertyChangeNotAllowed", text);
     refusal.target = Some(path);
     Err(refusal.into())
 }
 
-/// Of a marketplace image.
+/// Keys of a marketplace image.
 const CREATE_TIME: [&str; 2] = ["publisher", "offer"];

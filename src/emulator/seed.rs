@@ -1,4 +1,4 @@
-//! What an emulator starts with: subscriptions, scale sets, images, identities, and how badly it behaves.
+//! The initial state of an emulator: subscriptions, scale sets, images, identities, and faults.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::faults::FaultSeed;
 use super::locks::LockSeed;
 use crate::world::{
-    CapacityFalls, Durations, Found, InstanceId, InstanceSpec, Model, Ms, Protection, Settings,
-    Spread, Switches,
+    CapacityFalls, Durations, InitialSet, InstanceId, InstanceProtection, InstanceSpec, Millis,
+    ModelSpec, Spread, Switches, WorldSettings,
 };
 
 pub(super) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
@@ -20,19 +20,19 @@ const GROUP: &str = "rg";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Seed {
-    /// The dice of the world: same seed and same calls at the same times, same events.
+    /// Random seed of the world: the same seed and the same calls at the same times give the same events.
     pub seed: u64,
     pub location: String,
     pub subscriptions: Vec<String>,
     pub tenant: String,
-    /// Beside those that scale sets name.
+    /// In addition to the groups that scale sets name.
     pub resource_groups: Vec<String>,
     pub scale_sets: Vec<SetSeed>,
     pub galleries: Vec<ImageSeed>,
     pub locks: Vec<LockSeed>,
-    /// Empty: everybody may do everything, with any secret.
+    /// Empty: every client may do everything, with any secret.
     pub identities: Vec<IdentitySeed>,
-    /// Tokens that were not given out here are refused.
+    /// Reject tokens that this emulator did not issue.
     pub strict_tokens: bool,
     pub token_seconds: u64,
     pub settings: SettingsSeed,
@@ -64,21 +64,21 @@ impl Default for Seed {
 pub struct SettingsSeed {
     pub page_size: Option<usize>,
     pub quota_cores: Option<u32>,
-    /// Cores of Spot VMs; as many as of regular ones where absent.
+    /// Quota of Spot cores; the same as for regular cores if absent.
     pub quota_spot_cores: Option<u32>,
     pub throttling: Option<bool>,
-    /// World seconds that an answer asks to wait before the next poll; 0: the header is absent.
+    /// Retry-After of a poll, in world seconds; 0: no header.
     pub poll_retry_after: Option<u32>,
-    /// What is asked and what becomes of VMs is kept, for `GET /_control/record`.
+    /// Record requests and the changes of VMs, for `GET /_control/record`.
     pub record: bool,
-    /// The same, and the bodies of the answers are kept with it.
+    /// The same, with the bodies of answers.
     pub record_answers: bool,
-    /// Everything takes so many times less. Unlike a faster clock this keeps the world's time that of its clients.
+    /// Divides all durations by this. Unlike a faster clock, it keeps world time equal to the clients' time.
     pub quicker: Option<f64>,
     pub switches: SwitchesSeed,
 }
 
-/// Behaviours that nobody documents; the other answer to each is the default.
+/// Undocumented behaviours; each default is the other behaviour.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SwitchesSeed {
@@ -96,19 +96,19 @@ pub struct SwitchesSeed {
     pub gone_delete_fails: bool,
     pub locked_vm_stops_batch: bool,
     pub attach_leaves_capacity: bool,
-    /// A PATCH of the image without `osDisk` gives the OS disk the image's own kind and size.
+    /// A PATCH of the image without `osDisk` resets the OS disk to the image's kind and size.
     pub image_patch_resets_disks: bool,
-    /// A PATCH of the image without `dataDisks` takes them away, as it did until October 2020.
+    /// A PATCH of the image without `dataDisks` removes the data disks, as Azure did until October 2020.
     pub image_patch_drops_data_disks: bool,
 }
 
-/// When a delete of machines lowers `sku.capacity`.
+/// When a machine delete lowers `sku.capacity`.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CapacityFallsSeed {
     #[default]
     AtAccept,
-    /// It falls at once, and reads show the old number until the machine is gone.
+    /// It falls at once, but reads show the old number until the machine is gone.
     ShownLate,
     WhenDone,
 }
@@ -124,8 +124,8 @@ impl From<CapacityFallsSeed> for CapacityFalls {
 }
 
 impl SettingsSeed {
-    pub(super) fn settings(&self, location: &str) -> Settings {
-        let (mut settings, flip) = (Settings::default(), self.switches);
+    pub(super) fn settings(&self, location: &str) -> WorldSettings {
+        let (mut settings, flip) = (WorldSettings::default(), self.switches);
         location.clone_into(&mut settings.location);
         settings.page_size = self.page_size.unwrap_or(settings.page_size).max(1);
         settings.quota_cores = self.quota_cores;
@@ -157,7 +157,7 @@ impl SettingsSeed {
 }
 
 fn quicker(mut all: Durations, times: f64) -> Durations {
-    // Nothing sensible is less than once, or so quick that it takes no time at all.
+    // A factor below 1 makes no sense; one above 1,000 would leave operations no time at all.
     let times = if times.is_finite() { times.clamp(1.0, 1_000.0) } else { 1.0 };
     for one in [
         &mut all.visible,
@@ -177,12 +177,12 @@ fn quicker(mut all: Durations, times: f64) -> Durations {
         *one = Spread::new(one.median / times, one.sigma, one.min / times, one.max / times);
     }
     for one in [&mut all.create_timeout, &mut all.delete_timeout, &mut all.eviction_notice] {
-        *one = (*one as f64 / times) as Ms;
+        *one = (*one as f64 / times) as Millis;
     }
     all
 }
 
-/// A scale set that is there from the start, in short or as a resource.
+/// A scale set that exists from the start, in short form or as a resource.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetSeed {
@@ -204,10 +204,10 @@ pub struct SetSeed {
     pub image: Option<Value>,
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// VMs report their health.
+    /// VMs report application health.
     #[serde(default = "yes")]
     pub health: bool,
-    /// As ARM writes it; wins over the keys above.
+    /// As ARM writes it; overrides the keys above.
     #[serde(default)]
     pub resource: Map<String, Value>,
     #[serde(default)]
@@ -240,7 +240,7 @@ pub enum FoundSeed {
     Deleting,
 }
 
-/// A version of an image in a gallery.
+/// A version of a gallery image.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageSeed {
@@ -249,14 +249,14 @@ pub struct ImageSeed {
     pub gallery: String,
     pub image: String,
     pub version: String,
-    /// Empty: the emulator's own.
+    /// Empty: the emulator's own region.
     #[serde(default)]
     pub regions: Vec<String>,
     #[serde(default)]
     pub exclude_from_latest: bool,
 }
 
-/// Somebody who may ask for tokens.
+/// An identity that may request tokens.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IdentitySeed {
@@ -267,7 +267,7 @@ pub struct IdentitySeed {
     /// Parts of resource ids on which it may do nothing.
     #[serde(default)]
     pub denied: Vec<String>,
-    /// Endings of actions it may not do: `write`, `delete/action`.
+    /// Suffixes of actions that it may not do: `write`, `delete/action`.
     #[serde(default)]
     pub denied_actions: Vec<String>,
 }
@@ -291,7 +291,7 @@ impl SetSeed {
         self.resource_group.as_deref().unwrap_or(GROUP)
     }
 
-    /// The resource as ARM would have been asked for it.
+    /// The resource, as a client would have requested it from ARM.
     pub(super) fn body(&self, location: &str) -> Map<String, Value> {
         let image = self.image.as_ref().map_or_else(default_image, image_reference);
         let mut profile = json!({
@@ -336,22 +336,22 @@ impl SetSeed {
         }
     }
 
-    pub(super) fn instances(&self, model: &Model) -> Vec<InstanceSpec> {
+    pub(super) fn instances(&self, model: &ModelSpec) -> Vec<InstanceSpec> {
         self.instances.iter().map(|one| one.spec(model)).collect()
     }
 }
 
 impl InstanceSeed {
-    fn spec(&self, model: &Model) -> InstanceSpec {
+    fn spec(&self, model: &ModelSpec) -> InstanceSpec {
         let image = self.image.as_ref().map(|image| image_reference(image).to_string());
         InstanceSpec {
             id: self.id.as_deref().map(InstanceId::from),
             vm: None,
             zone: self.zone,
-            model: image.map(|image| Model { image, ..model.clone() }),
+            model: image.map(|image| ModelSpec { image, ..model.clone() }),
             created: None,
             found: self.found.into(),
-            protection: Protection {
+            protection: InstanceProtection {
                 scale_in: self.protect_from_scale_in || self.protect_from_scale_set_actions,
                 set_actions: self.protect_from_scale_set_actions,
             },
@@ -359,7 +359,7 @@ impl InstanceSeed {
     }
 }
 
-impl From<FoundSeed> for Found {
+impl From<FoundSeed> for InitialSet {
     fn from(seed: FoundSeed) -> Self {
         match seed {
             FoundSeed::Ready => Self::Ready,
@@ -380,7 +380,7 @@ fn default_image() -> Value {
         "version": "24.04.202408010" })
 }
 
-/// A text is the id of an image.
+/// A string is the id of an image.
 pub(super) fn image_reference(image: &Value) -> Value {
     match image {
         Value::String(id) => json!({ "id": id }),

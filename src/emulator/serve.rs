@@ -1,4 +1,4 @@
-//! Listening on the loopback, plain or with TLS: a certificate of one's own, or one made for the occasion.
+//! Listens on the loopback, plain or with TLS: with a given certificate, or one generated at the start.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -23,16 +23,16 @@ use tokio_rustls::server::TlsStream;
 
 use super::Emulator;
 
-/// A caller that says nothing for so long while it should shake hands is let go.
+/// Timeout of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Handshakes that are done and not yet served.
+/// Completed handshakes that wait to be served.
 const WAITING: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub enum EmulatorServeError {
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("{0} is no loopback address: the emulator gives a token to whoever asks")]
+    #[error("{0} is not a loopback address: the emulator gives a token to every client")]
     NotLoopback(SocketAddr),
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: rustls::pki_types::pem::Error },
@@ -44,11 +44,11 @@ pub enum ServeError {
     Ended(io::Error),
 }
 
-/// How calls are secured.
+/// The TLS configuration of the listener.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,
-    /// In PEM: whoever trusts it trusts this emulator, and nothing else.
+    /// In PEM. A client that trusts it trusts this emulator and nothing else.
     pub authority: Option<String>,
 }
 
@@ -59,8 +59,8 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// A certificate for localhost, signed by an authority made now and forgotten at the end.
-    pub fn made() -> Result<Self, ServeError> {
+    /// A certificate for localhost, signed by an authority that is generated now and never stored.
+    pub fn made() -> Result<Self, EmulatorServeError> {
         let authority_key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "Poolkeeper emulator");
@@ -81,11 +81,11 @@ impl Tls {
         Ok(Self { config: config(chain, key)?, authority: Some(authority.pem()) })
     }
 
-    /// From files in PEM.
-    pub fn given(certificate: &Path, key: &Path) -> Result<Self, ServeError> {
+    /// From PEM files.
+    pub fn given(certificate: &Path, key: &Path) -> Result<Self, EmulatorServeError> {
         let unread = |path: &Path| {
             let path = path.to_owned();
-            move |source| ServeError::Read { path, source }
+            move |source| EmulatorServeError::Read { path, source }
         };
         let chain = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -108,20 +108,20 @@ fn config(
     Ok(Arc::new(config))
 }
 
-/// A port that is taken, and not served yet.
+/// A bound port that is not served yet.
 #[derive(Debug)]
-pub struct Listening {
+pub struct EmulatorListener {
     listener: TcpListener,
     tls: Option<Tls>,
     address: SocketAddr,
 }
 
-impl Listening {
-    pub async fn at(address: SocketAddr, tls: Option<Tls>) -> Result<Self, ServeError> {
+impl EmulatorListener {
+    pub async fn at(address: SocketAddr, tls: Option<Tls>) -> Result<Self, EmulatorServeError> {
         if !address.ip().is_loopback() {
-            return Err(ServeError::NotLoopback(address));
+            return Err(EmulatorServeError::NotLoopback(address));
         }
-        let failed = |source| ServeError::Listen { address, source };
+        let failed = |source| EmulatorServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, tls, address })
@@ -131,13 +131,13 @@ impl Listening {
         self.address
     }
 
-    /// Until the future is dropped, or the listener fails.
-    pub async fn serve(self, emulator: Emulator) -> Result<(), ServeError> {
+    /// Serves until the future is dropped or the listener fails.
+    pub async fn serve(self, emulator: Emulator) -> Result<(), EmulatorServeError> {
         let router = router(emulator, self.tls.is_some());
         let served = match self.tls {
             None => {
                 let listener = self.listener.tap_io(|stream| {
-                    // Answers are small and whole; waiting for more of them helps nobody.
+                    // Answers are small and complete; delaying them to merge packets gains nothing.
                     let _kept_as_it_is = stream.set_nodelay(true);
                 });
                 axum::serve(listener, router).await
@@ -146,7 +146,7 @@ impl Listening {
                 axum::serve(Handshakes::begin(self.listener, tls, self.address), router).await
             }
         };
-        served.map_err(ServeError::Ended)
+        served.map_err(EmulatorServeError::Ended)
     }
 }
 
@@ -157,7 +157,7 @@ fn router(emulator: Emulator, is_tls: bool) -> Router {
     })
 }
 
-/// Connections that have shaken hands; a slow one keeps no other waiting.
+/// Connections after their handshake; a slow handshake does not block others.
 struct Handshakes {
     done: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
     address: SocketAddr,
@@ -168,7 +168,7 @@ impl Handshakes {
         let (send, done) = mpsc::channel(WAITING);
         let acceptor = TlsAcceptor::from(tls.config);
         tokio::spawn(async move {
-            // The trait's own accept waits out errors of the system.
+            // The trait's own accept retries after system errors.
             let mut listener = listener;
             while !send.is_closed() {
                 let (stream, peer) = Listener::accept(&mut listener).await;
@@ -177,7 +177,7 @@ impl Handshakes {
                     let _kept_as_it_is = stream.set_nodelay(true);
                     let shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
                     if let Ok(Ok(stream)) = shaken {
-                        // Nobody serves any more: the connection just ends.
+                        // The server has stopped: the connection just closes.
                         let _unserved = send.send((stream, peer)).await;
                     }
                 });

@@ -1,40 +1,47 @@
-//! Scale sets as resources: read, listed, written whole or in part, deleted, surveyed.
+//! Scale sets as resources: read, listed, written as a whole or in part, deleted, summarized.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::ask::Ask;
-use super::cloud::{Cloud, Named, Place};
-use super::document::{self, Meaning};
+use super::cloud::{EmulatedCloud, NamedResource, ResourcePlace};
+use super::document::{self, DocumentPart};
 use super::instance;
 use super::members;
 use super::operation;
-use super::reply::{Done, Reply, Turned};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::schema;
 use super::text::rfc3339;
 use crate::world::{
-    Accepted, InstanceView, Native, Orchestration, Refusal, SetId, SetState, SetView, SetWrite,
+    InstanceView, OperationHandle, PlatformSpec, SetId, SetOrchestration, SetState, SetView,
+    SetWrite, WorldRefusal,
 };
 
-/// Lists of sets were seen to come fifty a page.
+/// Azure was observed to list fifty sets per page.
 const PAGE: usize = 50;
 
 const ETAGS_SINCE: &str = "2023-09-01";
 const BIRTHDAYS_SINCE: &str = "2021-11-01";
 
-pub(super) fn wrong_etag(given: &str, is: &str) -> Turned {
+pub(super) fn wrong_etag(given: &str, is: &str) -> Rejection {
     let text =
         format!("Etag provided in if-match header {given} does not match etag {is} of resource.");
-    Refusal::new(412, "PreconditionFailed", text).into()
+    WorldRefusal::new(412, "PreconditionFailed", text).into()
 }
 
-/// The resource as it is answered.
-fn shown(cloud: &Cloud, ask: &Ask, place: &Place, view: &SetView, listed: bool) -> Value {
+/// The resource in answers.
+fn shown(
+    cloud: &EmulatedCloud,
+    ask: &EmulatorRequest,
+    place: &ResourcePlace,
+    view: &SetView,
+    listed: bool,
+) -> Value {
     let version = ask.get("api-version").unwrap_or_default();
     let mut shown = document::whole(view, &place.location);
     shown["name"] = json!(*view.name);
-    shown["id"] = json!(Cloud::set_id(place, &view.name, listed));
+    shown["id"] = json!(EmulatedCloud::set_id(place, &view.name, listed));
     shown["type"] = json!("Microsoft.Compute/virtualMachineScaleSets");
     if version >= ETAGS_SINCE {
         shown["etag"] = json!(*view.etag.0);
@@ -55,7 +62,7 @@ fn shown(cloud: &Cloud, ask: &Ask, place: &Place, view: &SetView, listed: bool) 
     shown
 }
 
-pub(super) fn state(cloud: &Cloud, place: &Place, view: &SetView) -> &'static str {
+pub(super) fn state(cloud: &EmulatedCloud, place: &ResourcePlace, view: &SetView) -> &'static str {
     match view.provisioning {
         SetState::Updating if place.creation.is_some_and(|op| cloud.world.is_running(op)) => {
             "Creating"
@@ -67,20 +74,20 @@ pub(super) fn state(cloud: &Cloud, place: &Place, view: &SetView) -> &'static st
     }
 }
 
-pub(super) fn get(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+pub(super) fn get(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) -> HandledRequest {
     let view = cloud.world.get_set(set)?;
     let place = cloud.place(set)?;
     let body = shown(cloud, ask, place, &view, false);
-    Ok(Reply::ok(&body).with("etag", &*view.etag.0))
+    Ok(EmulatorReply::ok(&body).with("etag", &*view.etag.0))
 }
 
 pub(super) fn list(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     subscription: &str,
     group: Option<&str>,
     location: Option<&str>,
-) -> Done {
+) -> HandledRequest {
     match group {
         Some(group) => drop(cloud.group_of(subscription, group)?),
         None => cloud.subscription_of(subscription)?,
@@ -100,8 +107,8 @@ pub(super) fn list(
     Ok(page(ask, &all))
 }
 
-/// Pages of a list that is made anew for each.
-pub(super) fn page(ask: &Ask, all: &[Value]) -> Reply {
+/// One page of a list; each page is cut from a newly computed list.
+pub(super) fn page(ask: &EmulatorRequest, all: &[Value]) -> EmulatorReply {
     let from: usize = ask.get("$skiptoken").and_then(|t| t.parse().ok()).unwrap_or(0);
     let rest = all.get(from..).unwrap_or_default();
     let rows = rest.get(..PAGE).unwrap_or(rest);
@@ -109,10 +116,14 @@ pub(super) fn page(ask: &Ask, all: &[Value]) -> Reply {
     if rest.len() > PAGE {
         body["nextLink"] = json!(members::next_link(ask, &(from + PAGE).to_string()));
     }
-    Reply::ok(&body)
+    EmulatorReply::ok(&body)
 }
 
-pub(super) fn put(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
+pub(super) fn put(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    named: NamedResource<'_>,
+) -> HandledRequest {
     let body = ask.object()?;
     cloud.group_of(named.subscription, named.group)?;
     let found = cloud.find(named);
@@ -120,9 +131,9 @@ pub(super) fn put(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
         Some(_) if ask.header("if-none-match") == Some("*") => {
             cloud.world.neighbour(true)?;
             let text = "Etag provided in if-none-match header * matches the existing resource.";
-            Err(Refusal::new(412, "PreconditionFailed", text).into())
+            Err(WorldRefusal::new(412, "PreconditionFailed", text).into())
         }
-        Some(set) => write(cloud, ask, set, &body, schema::Verb::Put),
+        Some(set) => write(cloud, ask, set, &body, schema::SchemaVerb::Put),
         None => match ask.header("if-match") {
             Some(given) => {
                 cloud.world.neighbour(true)?;
@@ -133,22 +144,27 @@ pub(super) fn put(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
     }
 }
 
-fn create(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, body: &Map<String, Value>) -> Done {
+fn create(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    named: NamedResource<'_>,
+    body: &Map<String, Value>,
+) -> HandledRequest {
     schema::check_name(named.name)?;
-    schema::check(body, schema::Verb::Put)?;
+    schema::check(body, schema::SchemaVerb::Put)?;
     let body = Value::Object(body.clone());
     let Some(location) = document::text(&body, "/location") else {
         let text = "The location property is required for this definition.";
-        return Err(Refusal::new(400, "LocationRequired", text).into());
+        return Err(WorldRefusal::new(400, "LocationRequired", text).into());
     };
     let meaning = document::meaning(&body)?;
     cloud.spell_image(&meaning.model.image);
     let made = cloud.world.put_new_set(&meaning.spec(named.name));
-    // The answer may be lost and the set there all the same.
+    // Even if the answer is lost, the set may exist.
     let new = cloud.world.sets().map(|(id, _)| id).find(|id| !cloud.places.contains_key(id));
     if let Some(new) = new {
         let group = cloud.group(named.subscription, named.group).map(|group| group.name.clone());
-        let place = Place {
+        let place = ResourcePlace {
             subscription: named.subscription.to_owned(),
             group: group.unwrap_or_else(|| named.group.to_owned()),
             location: location.to_owned(),
@@ -157,45 +173,49 @@ fn create(cloud: &mut Cloud, ask: &Ask, named: Named<'_>, body: &Map<String, Val
             alone: false,
         };
         cloud.places.insert(new, place);
-        super::neighbours::apply_autoscale(cloud);
+        super::other_resources::apply_autoscale(cloud);
     }
     let (set, done) = made?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let reply = Reply::json(201, &shown(cloud, ask, &place, &view, false));
+    let reply = EmulatorReply::json(201, &shown(cloud, ask, &place, &view, false));
     let reply = reply.with("etag", &*view.etag.0);
     let scope = operation::scope(&place.subscription, &place.location);
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
 }
 
-pub(super) fn patch(cloud: &mut Cloud, ask: &Ask, set: SetId) -> Done {
+pub(super) fn patch(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    set: SetId,
+) -> HandledRequest {
     let body = ask.object()?;
-    write(cloud, ask, set, &body, schema::Verb::Patch)
+    write(cloud, ask, set, &body, schema::SchemaVerb::Patch)
 }
 
 fn write(
-    cloud: &mut Cloud,
-    ask: &Ask,
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
     set: SetId,
     body: &Map<String, Value>,
-    verb: schema::Verb,
-) -> Done {
+    verb: schema::SchemaVerb,
+) -> HandledRequest {
     schema::check(body, verb)?;
     let done = written(cloud, set, &Value::Object(body.clone()), verb, ask.header("if-match"))?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
-    let reply = Reply::ok(&shown(cloud, ask, &place, &view, false));
+    let reply = EmulatorReply::ok(&shown(cloud, ask, &place, &view, false));
     let reply = reply.with("etag", &*view.etag.0);
     let scope = operation::scope(&place.subscription, &place.location);
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
 }
 
-/// What is there and is not spoken of stays.
+/// A write of an existing set: omitted parts stay.
 pub(super) fn written(
-    cloud: &mut Cloud,
+    cloud: &mut EmulatedCloud,
     set: SetId,
     body: &Value,
-    verb: schema::Verb,
+    verb: schema::SchemaVerb,
     if_match: Option<&str>,
-) -> Result<Accepted, Turned> {
+) -> Result<OperationHandle, Rejection> {
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
     let before = document::whole(&view, &place.location);
     if let Err(turned) = schema::check_fixed(&before, body, &view.name, &place) {
@@ -205,7 +225,7 @@ pub(super) fn written(
     let mut after = before.clone();
     document::merge(&mut after, body);
     document::keep_protected(&mut after, &before);
-    if verb == schema::Verb::Patch {
+    if verb == schema::SchemaVerb::Patch {
         reset_disks(cloud, &mut after, body);
     }
     let meaning = document::meaning(&after)?;
@@ -214,8 +234,8 @@ pub(super) fn written(
     Ok(cloud.world.write_set(set, &write, if_match)?)
 }
 
-/// What becomes of disks that a PATCH of the image does not name: sources disagree.
-fn reset_disks(cloud: &Cloud, after: &mut Value, body: &Value) {
+/// What happens to disks that a PATCH of the image omits: sources disagree.
+fn reset_disks(cloud: &EmulatedCloud, after: &mut Value, body: &Value) {
     const STORAGE: &str = "/properties/virtualMachineProfile/storageProfile";
     let sent = body.pointer(STORAGE).filter(|sent| sent["imageReference"].is_object());
     let (Some(sent), Some(storage)) = (sent, after.pointer_mut(STORAGE)) else { return };
@@ -228,8 +248,13 @@ fn reset_disks(cloud: &Cloud, after: &mut Value, body: &Value) {
     }
 }
 
-/// Only what the body speaks of is written: a capacity that was not sent must not be set.
-fn set_write(meaning: &Meaning, view: &SetView, place: &Place, body: &Value) -> SetWrite {
+/// Writes only what the body contains: an omitted capacity must not be set.
+fn set_write(
+    meaning: &DocumentPart,
+    view: &SetView,
+    place: &ResourcePlace,
+    body: &Value,
+) -> SetWrite {
     let sent = |pointer: &str| body.pointer(pointer).is_some_and(|value| !value.is_null());
     let speaks_of_model = sent("/properties/virtualMachineProfile") || sent("/tags");
     let native = suspended(&meaning.native, view, place);
@@ -246,10 +271,10 @@ fn set_write(meaning: &Meaning, view: &SetView, place: &Place, body: &Value) -> 
     }
 }
 
-/// As written, but for what is suspended; an autoscale setting is a resource of its own.
-fn suspended(native: &Native, view: &SetView, place: &Place) -> Native {
+/// The platform features as written, without suspended ones. An autoscale setting is a resource of its own.
+fn suspended(native: &PlatformSpec, view: &SetView, place: &ResourcePlace) -> PlatformSpec {
     let is = |service: &str| place.suspended.contains(service);
-    Native {
+    PlatformSpec {
         autoscale: view.native.autoscale,
         repairs: native.repairs.filter(|_| !is(REPAIRS)),
         rebalance: native.rebalance && !is(REBALANCING),
@@ -260,11 +285,15 @@ fn suspended(native: &Native, view: &SetView, place: &Place) -> Native {
 pub(super) const REPAIRS: &str = "automaticrepairs";
 pub(super) const REBALANCING: &str = "automaticzonerebalancing";
 
-pub(super) fn delete(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
+pub(super) fn delete(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    named: NamedResource<'_>,
+) -> HandledRequest {
     cloud.group_of(named.subscription, named.group)?;
     let Some(set) = cloud.find(named) else {
         cloud.world.neighbour(true)?;
-        return Ok(Reply::empty(204));
+        return Ok(EmulatorReply::empty(204));
     };
     let place = cloud.place(set)?.clone();
     let done = cloud.world.remove_set(set, ask.is_true("forceDeletion"))?;
@@ -272,14 +301,14 @@ pub(super) fn delete(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
     Ok(operation::accepted(cloud, ask, &done, &scope))
 }
 
-/// The instance view of the set counts and does not name.
-pub(super) fn survey(cloud: &mut Cloud, set: SetId) -> Done {
+/// The instance view of the set has counts, not names.
+pub(super) fn survey(cloud: &mut EmulatedCloud, set: SetId) -> HandledRequest {
     let view = cloud.peek(set)?;
-    if view.orchestration == Orchestration::Flexible {
+    if view.orchestration == SetOrchestration::Flexible {
         cloud.world.neighbour(false)?;
         let text = "The instance view of a Virtual Machine Scale Set is not supported for \
                     orchestration mode Flexible.";
-        return Err(Refusal::new(400, "OperationNotAllowed", text).into());
+        return Err(WorldRefusal::new(400, "OperationNotAllowed", text).into());
     }
     let seen = cloud.world.survey(set)?;
     let (place, now) = (cloud.place(set)?, cloud.world.now());
@@ -301,7 +330,7 @@ pub(super) fn survey(cloud: &mut Cloud, set: SetId) -> Done {
         }
     }
     let word = state(cloud, place, &view);
-    Ok(Reply::ok(&json!({
+    Ok(EmulatorReply::ok(&json!({
         "virtualMachine": { "statusesSummary": summary(&seen) },
         "extensions": extensions,
         "orchestrationServices": services,

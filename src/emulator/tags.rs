@@ -1,15 +1,19 @@
-//! The tags of a scale set as a resource of its own (`{set}/providers/Microsoft.Resources/tags/default`): who may write it
-//! needs no right on the set. Names count the same in any case, and keep the case in which they were first written.
+//! The tags of a scale set as a resource (`{set}/providers/Microsoft.Resources/tags/default`): writing it needs no
+//! permission on the set. Names match in any case, and keep the case in which they were first written.
 
 use serde_json::{Map, Value, json};
 
-use super::ask::Ask;
-use super::cloud::{Cloud, Named};
-use super::reply::{Done, Reply, Turned};
+use super::cloud::{EmulatedCloud, NamedResource};
+use super::reply::{EmulatorReply, HandledRequest, Rejection};
+use super::request::EmulatorRequest;
 use super::{members, schema, set};
-use crate::world::{Refusal, SetId};
+use crate::world::{SetId, WorldRefusal};
 
-pub(super) fn serve(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
+pub(super) fn serve(
+    cloud: &mut EmulatedCloud,
+    ask: &EmulatorRequest,
+    named: NamedResource<'_>,
+) -> HandledRequest {
     let id = cloud.set_of(named)?;
     let after = match ask.method.as_str() {
         "GET" => {
@@ -23,33 +27,34 @@ pub(super) fn serve(cloud: &mut Cloud, ask: &Ask, named: Named<'_>) -> Done {
     };
     let body = json!({ "tags": after });
     schema::check_tags(body.get("tags"))?;
-    set::written(cloud, id, &body, schema::Verb::Patch, None)?;
+    set::written(cloud, id, &body, schema::SchemaVerb::Patch, None)?;
     match ask.method.as_str() {
-        "DELETE" => Ok(Reply::empty(200)),
+        "DELETE" => Ok(EmulatorReply::empty(200)),
         _ => shown(cloud, id),
     }
 }
 
-fn tags(cloud: &Cloud, id: SetId) -> Result<Map<String, Value>, Turned> {
+fn tags(cloud: &EmulatedCloud, id: SetId) -> Result<Map<String, Value>, Rejection> {
     let tags = &cloud.peek(id)?.model.tags;
     Ok(tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect())
 }
 
-fn shown(cloud: &Cloud, id: SetId) -> Done {
-    let scope = Cloud::set_id(cloud.place(id)?, &cloud.peek(id)?.name, false);
-    Ok(Reply::ok(&json!({
+fn shown(cloud: &EmulatedCloud, id: SetId) -> HandledRequest {
+    let scope = EmulatedCloud::set_id(cloud.place(id)?, &cloud.peek(id)?.name, false);
+    Ok(EmulatorReply::ok(&json!({
         "id": format!("{scope}/providers/Microsoft.Resources/tags/default"),
         "name": "default", "type": "Microsoft.Resources/tags",
         "properties": { "tags": tags(cloud, id)? },
     })))
 }
 
-fn bad(what: &str) -> Turned {
-    Refusal::new(400, "InvalidRequestContent", format!("The tags are not valid: {what}.")).into()
+fn bad(what: &str) -> Rejection {
+    WorldRefusal::new(400, "InvalidRequestContent", format!("The tags are not valid: {what}."))
+        .into()
 }
 
-/// The tags that a body names.
-fn sent(body: &Map<String, Value>) -> Result<Map<String, Value>, Turned> {
+/// The tags in a body.
+fn sent(body: &Map<String, Value>) -> Result<Map<String, Value>, Rejection> {
     let tags = body.get("properties").and_then(|properties| properties.get("tags"));
     schema::check_tags(tags)?;
     tags.and_then(Value::as_object).cloned().ok_or_else(|| bad("properties.tags is a map of texts"))
@@ -58,7 +63,7 @@ fn sent(body: &Map<String, Value>) -> Result<Map<String, Value>, Turned> {
 fn patched(
     before: &Map<String, Value>,
     body: &Map<String, Value>,
-) -> Result<Map<String, Value>, Turned> {
+) -> Result<Map<String, Value>, Rejection> {
     let sent = sent(body)?;
     let operation = body.get("operation").and_then(Value::as_str).unwrap_or_default();
     let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
@@ -71,7 +76,7 @@ fn patched(
             after.insert(known.unwrap_or(name), value);
         }
     } else if same(operation, "Delete") {
-        // A name alone stands for whatever value it has.
+        // A name without a value matches any value.
         let goes = |name: &str, value: &Value| {
             sent.iter().any(|(named, with)| {
                 same(named, name) && (with == value || with.is_null() || with == "")

@@ -1,6 +1,6 @@
-//! Small spellings: percent signs, base64 for tokens, times and lengths of time as ARM writes them.
+//! Text encodings: percent signs, base64 for tokens, times and durations as ARM writes them.
 
-use crate::world::{Guid, HOUR, MINUTE, Ms, SECOND};
+use crate::world::{Guid, HOUR, MINUTE, Millis, SECOND};
 
 /// `+` stands for a space in forms and queries, not in paths.
 pub(super) fn percent_decoded(text: &str, plus: bool) -> String {
@@ -20,7 +20,7 @@ pub(super) fn percent_decoded(text: &str, plus: bool) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// All but what needs no escape anywhere.
+/// Escapes everything except characters that never need it.
 pub(super) fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -78,23 +78,23 @@ pub(super) fn from_base64url(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn civil(at: Ms, format: &str) -> String {
+fn civil(at: Millis, format: &str) -> String {
     let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
     at.to_zoned(jiff::tz::TimeZone::UTC).strftime(format).to_string()
 }
 
-/// `2026-03-01T12:00:00.5+00:00`, with as many digits of the second as there are.
-pub(super) fn rfc3339(at: Ms) -> String {
+/// `2026-03-01T12:00:00.5+00:00`, with as many fractional digits as needed.
+pub(super) fn rfc3339(at: Millis) -> String {
     civil(at, "%Y-%m-%dT%H:%M:%S%.f+00:00")
 }
 
-/// `03/01/2026 12:00:00 PM`, as refusals of tokens write it.
-pub(super) fn american(at: Ms) -> String {
+/// `03/01/2026 12:00:00 PM`, the format in token errors.
+pub(super) fn american(at: Millis) -> String {
     civil(at, "%-m/%-d/%Y %-I:%M:%S %p")
 }
 
-/// `PT10M`; only what Azure's own properties use.
-pub(super) fn from_iso_span(text: &str) -> Option<Ms> {
+/// `PT10M`; only the forms that Azure's own properties use.
+pub(super) fn from_iso_span(text: &str) -> Option<Millis> {
     let mut rest = text.strip_prefix('P')?;
     let (mut total, mut in_time) = (0, false);
     while !rest.is_empty() {
@@ -111,13 +111,13 @@ pub(super) fn from_iso_span(text: &str) -> Option<Ms> {
             ('S', true) => SECOND,
             _ => return None,
         };
-        total += number.parse::<Ms>().ok()?.checked_mul(unit)?;
+        total += number.parse::<Millis>().ok()?.checked_mul(unit)?;
         rest = after.get(1..)?;
     }
     (text.len() > 2).then_some(total)
 }
 
-pub(super) fn iso_span(span: Ms) -> String {
+pub(super) fn iso_span(span: Millis) -> String {
     let (minutes, seconds) = (span / MINUTE, span % MINUTE / SECOND);
     match (minutes, seconds) {
         (0, seconds) => format!("PT{seconds}S"),
@@ -127,7 +127,7 @@ pub(super) fn iso_span(span: Ms) -> String {
 }
 
 /// `90s`, `5m`, `2h`, `1d`, `500ms`; a bare number is seconds.
-pub(super) fn from_span(text: &str) -> Option<Ms> {
+pub(super) fn from_span(text: &str) -> Option<Millis> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -139,10 +139,10 @@ pub(super) fn from_span(text: &str) -> Option<Ms> {
         "d" => 24 * HOUR,
         _ => return None,
     };
-    number.parse::<Ms>().ok()?.checked_mul(unit)
+    number.parse::<Millis>().ok()?.checked_mul(unit)
 }
 
-/// A fixed number for a text, for ids that must look random and stay the same.
+/// A stable hash of a text, for ids that must look random and stay the same.
 pub(super) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -155,7 +155,7 @@ pub(super) fn guid_of(text: &str) -> Guid {
     Guid((u128::from(high) << 64) | u128::from(low))
 }
 
-/// Six digits, as computer names of a Uniform set count.
+/// Six characters, as computer names of a Uniform set count.
 pub(super) fn base36(mut number: u64) -> String {
     let mut digits = ['0'; 6];
     for place in digits.iter_mut().rev() {
@@ -165,7 +165,7 @@ pub(super) fn base36(mut number: u64) -> String {
     digits.iter().collect()
 }
 
-/// For a page of HTML.
+/// Escapes a text for HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,9 +1,9 @@
-//! Of which JSON type each field of a scale set is, by the schema of Compute. What its reader can convert passes: a number
-//! in quotes, a whole number written as 5.0, a text without quotes.
+//! The JSON type of each field of a scale set, by Compute's schema. Values that Compute's reader can convert pass: a
+//! quoted number, a whole number written as 5.0, an unquoted string.
 
 use serde_json::{Map, Value};
 
-use super::reply::Turned;
+use super::reply::Rejection;
 use super::schema::misread;
 
 #[derive(Debug, Clone, Copy)]
@@ -45,10 +45,10 @@ impl Kind {
     }
 }
 
-/// Names of members, by what each must be.
+/// Names of members, by required type.
 type Members = &'static [(Kind, &'static [&'static str])];
 
-/// Below the whole document, below `properties`, and below the profile of its VMs.
+/// Below the document, below `properties`, and below the profile of its VMs.
 const PLACES: [(&str, Members); 3] =
     [("", TOP), ("properties", PROPERTIES), ("properties.virtualMachineProfile", PROFILE)];
 
@@ -116,8 +116,8 @@ const PROFILE: Members = &[
     (Kind::Text, &["storageProfile.osDisk.managedDisk.storageAccountType"]),
 ];
 
-/// The first field of another type.
-pub(super) fn check(body: &Map<String, Value>) -> Result<(), Turned> {
+/// Checks types; the error names the first wrong field.
+pub(super) fn check(body: &Map<String, Value>) -> Result<(), Rejection> {
     let body = Value::Object(body.clone());
     for (place, kinds) in PLACES {
         let Some(place_of) = at(&body, place) else { continue };
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Every field that is named here is refused as something that no reader converts.
+    /// Every listed field rejects a value that no reader converts.
     #[test]
     fn no_field_takes_another_type() {
         for (place, kinds) in PLACES {

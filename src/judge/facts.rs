@@ -1,26 +1,26 @@
-//! The picture the laws are read against: where each machine stands, what the plan does to it, and the numbers of the
-//! pool. Counted here from the lists, not taken from the planner's report.
+//! The view that the laws are judged against: the state of each machine, what the plan does to it, and the numbers of
+//! the pool. Counted here from the lists, not taken from the planner's report.
 
 use super::Case;
+use super::machine_index::{DELETING, EXCEPTED, MachineMatch, OFF, TRIED};
 use super::marks;
-use super::names::{DELETING, EXCEPTED, Found, OFF, TRIED};
 use super::pending;
 use super::standing::{Dark, standing};
-use crate::model::action::{Because, Target, Verb};
+use crate::model::action::{ActionKind, RemovalReason, Target};
 use crate::model::ids::{Key, Revision};
 use crate::model::machine::{Condition, Evidence, Machine, Protection};
 use crate::model::policy::{Adopt, Method, Owner, Policy};
 use crate::model::quantity::Quantity;
 use crate::model::revision::differs;
-use crate::model::rollout::{Rollout, Stage};
+use crate::model::rollout::{Rollout, RolloutStage};
 use crate::model::time::{Span, Time};
 
-/// Where a machine stands. First that fits.
+/// State of a machine. The first that fits counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum MachineState {
     /// Its delete succeeded, and a complete listing lacked it.
     Gone,
-    /// Its delete succeeded, and rows still show it.
+    /// Its delete succeeded, but rows still show it.
     Ghost,
     Leaving,
     Gray,
@@ -30,21 +30,21 @@ pub(super) enum Standing {
     Failed,
     /// Never served yet.
     Young,
-    /// Served, and does not now.
+    /// Served before, but does not serve now.
     Unready,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    pub(super) standing: Standing,
-    pub(super) found: Found,
-    /// For certain off target, named, or over age.
+pub(super) struct MachineView {
+    pub(super) standing: MachineState,
+    pub(super) found: MachineMatch,
+    /// Certainly off target, named, or over age.
     pub(super) outdated: bool,
-    /// On target beyond doubt of the planner's leeway.
+    /// On target, even without the planner's tolerance.
     pub(super) current: bool,
-    /// Off target only as the cloud's own flag has it, and the flag does not count.
+    /// Off target only by the cloud's own flag, which does not count.
     pub(super) flag_only: bool,
-    /// Held by a person, protected, of unknown revision, or not named where only names count.
+    /// Held by an operator, protected, of unknown revision, or not named where only named machines count.
     pub(super) kept: bool,
     pub(super) hit: Hit,
 }
@@ -53,27 +53,27 @@ pub(super) struct Look {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hit {
     None,
-    /// Taken back into service.
+    /// Returned to service.
     Restored,
     Updated,
     /// Drained or deleted.
-    Removed(Because),
+    Removed(RemovalReason),
 }
 
-/// One target of the plan, and the machine it is.
+/// One target of the plan, and its machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aim<'a> {
-    pub(super) verb: Verb,
+    pub(super) verb: ActionKind,
     pub(super) target: &'a Target,
     pub(super) machine: Option<u32>,
 }
 
-/// Machines by where they stand. Signed: differences are taken.
+/// Numbers of machines by state. Signed, because they are subtracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Tally {
-    /// As billed: all that are listed, less what may be left out.
+pub(super) struct MachineCounts {
+    /// As billed: all listed machines, less those that do not count.
     pub(super) live: i64,
-    /// Left out of `live`: being deleted where that does not count, or written off.
+    /// Not counted in `live`: being deleted where that does not count, or written off.
     pub(super) excused: i64,
     pub(super) exist: i64,
     pub(super) failed: i64,
@@ -84,40 +84,40 @@ pub(super) struct Tally {
     pub(super) updating: i64,
     pub(super) unknown: i64,
     pub(super) gray: i64,
-    /// Exist, and are on target beyond doubt.
+    /// Exist, and are certainly on target.
     pub(super) current: i64,
-    /// Failed, and on target beyond doubt.
+    /// Failed, and certainly on target.
     pub(super) failed_current: i64,
-    /// Exist, and nothing says for certain that they are outdated.
+    /// Exist, and nothing proves them outdated.
     pub(super) on_target: i64,
-    /// Serve, and nothing says for certain that they are outdated.
+    /// Serve, and nothing proves them outdated.
     pub(super) fit: i64,
     pub(super) named: i64,
     pub(super) kept: i64,
-    /// Exist, outdated, may be touched, and are not named.
+    /// Exist, outdated, may be touched, and not named.
     pub(super) out: i64,
     /// Exist, outdated, and this plan leaves them.
     pub(super) outdated_left: i64,
-    /// Of those to be replaced, the ones that this plan does not replace: what it takes as surplus is not replaced.
+    /// Machines to be replaced that this plan does not replace: surplus that it takes is not replaced.
     pub(super) to_replace: i64,
 }
 
 #[derive(Debug)]
-pub(super) struct Scene<'a> {
+pub(super) struct View<'a> {
     pub(super) case: &'a Case<'a>,
-    /// When the plan was made: what the clock alone changed since then is forgiven.
+    /// Time of the plan: changes since then that the clock alone caused are forgiven.
     pub(super) at: Time,
     pub(super) desired: i64,
     pub(super) surge: i64,
     pub(super) unavailable: i64,
-    pub(super) looks: Vec<Look>,
+    pub(super) looks: Vec<MachineView>,
     pub(super) aims: Vec<Aim<'a>>,
-    pub(super) tally: Tally,
-    /// Machines raised for and not yet seen.
+    pub(super) tally: MachineCounts,
+    /// Machines raised for and not seen yet.
     pub(super) pending: i64,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> View<'a> {
     pub(super) fn of(case: &'a Case<'a>) -> Self {
         let at = case.planned.report.at.max(case.set.read_at).min(case.now);
         let desired = i64::from(case.planned.report.numbers.desired);
@@ -132,7 +132,7 @@ impl<'a> Scene<'a> {
             unavailable,
             looks: Vec::with_capacity(case.machines.len()),
             aims: Vec::new(),
-            tally: Tally::default(),
+            tally: MachineCounts::default(),
             pending: pending::count(case),
         };
         let mut age = Age::of(case, at);
@@ -160,19 +160,19 @@ impl<'a> Scene<'a> {
         self.desired + self.surge
     }
 
-    pub(super) fn machine(&self, aim: &Aim) -> Option<(&'a Machine, &Look)> {
+    pub(super) fn machine(&self, aim: &Aim) -> Option<(&'a Machine, &MachineView)> {
         let index = aim.machine? as usize;
         Some((self.case.machines.get(index)?, self.looks.get(index)?))
     }
 
-    /// Aims that take something from the pool, with the machines they are at.
-    pub(super) fn losses(&self) -> impl Iterator<Item = (&Aim<'a>, &'a Machine, &Look)> {
-        let taking = |aim: &&Aim| aim.verb != Verb::Restore;
+    /// Aims that take something from the pool, with their machines.
+    pub(super) fn losses(&self) -> impl Iterator<Item = (&Aim<'a>, &'a Machine, &MachineView)> {
+        let taking = |aim: &&Aim| aim.verb != ActionKind::Restore;
         let aims = self.aims.iter().filter(taking);
         aims.filter_map(|aim| self.machine(aim).map(|(machine, look)| (aim, machine, look)))
     }
 
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a Machine, &Look)> {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a Machine, &MachineView)> {
         self.case.machines.iter().zip(&self.looks)
     }
 
@@ -180,7 +180,7 @@ impl<'a> Scene<'a> {
         self.case.planned.state.rollout.as_ref()
     }
 
-    /// What the one raise adds; nothing where there is none.
+    /// What the one raise adds; 0 without a raise.
     pub(super) fn raised(&self) -> i64 {
         use crate::model::action::Action;
         let raises = self.case.planned.actions.iter().filter_map(|action| match action {
@@ -190,12 +190,15 @@ impl<'a> Scene<'a> {
         raises.map(|more| more.max(0)).sum()
     }
 
-    /// Anything is done beside taking machines back into service.
+    /// The plan does something besides returning machines to service.
     pub(super) fn has_effect(&self) -> bool {
-        self.case.planned.actions.iter().any(|action| action.verb() != Verb::Restore)
+        self.case.planned.actions.iter().any(|action| action.verb() != ActionKind::Restore)
     }
 
-    pub(super) fn keys(&self, which: impl Fn(&Aim, Option<(&Machine, &Look)>) -> bool) -> Vec<Key> {
+    pub(super) fn keys(
+        &self,
+        which: impl Fn(&Aim, Option<(&Machine, &MachineView)>) -> bool,
+    ) -> Vec<Key> {
         let bad = self.aims.iter().filter(|aim| which(aim, self.machine(aim)));
         bad.map(|aim| aim.target.key()).collect()
     }
@@ -211,37 +214,37 @@ impl<'a> Scene<'a> {
     }
 }
 
-impl Look {
+impl MachineView {
     pub(super) const fn exists(&self) -> bool {
-        use Standing::{Ready, Unknown, Unready, Updating, Young};
+        use MachineState::{Ready, Unknown, Unready, Updating, Young};
         matches!(self.standing, Young | Ready | Unready | Updating | Unknown)
     }
 
-    pub(super) const fn removed(&self) -> Option<Because> {
+    pub(super) const fn removed(&self) -> Option<RemovalReason> {
         match self.hit {
             Hit::Removed(because) => Some(because),
             _ => None,
         }
     }
 
-    /// Drained, deleted or updated by this plan.
+    /// This plan drains, deletes or updates it.
     pub(super) const fn taken(&self) -> bool {
         matches!(self.hit, Hit::Updated | Hit::Removed(_))
     }
 }
 
-/// S and U from their spellings: surge rounds up, unavailable down and never above D; where both come out as nothing,
-/// one may be unavailable, or nothing could ever be replaced.
+/// S and U from the policy: surge rounds up; unavailable rounds down and never exceeds D. If both are 0, one may be
+/// unavailable, or nothing could ever be replaced.
 fn budget(policy: &Policy, desired: i64) -> (i64, i64) {
     let surge = part(policy.rollout.max_surge, desired, 99);
     let unavailable = part(policy.rollout.max_unavailable, desired, 0).min(desired);
-    // Who owns the size of a set reads our surge as theirs.
+    // The owner of a set's size would take our surge for its own change.
     let surge = if policy.owner == Owner::ScaleSet { surge.min(1) } else { surge };
     if surge == 0 && unavailable == 0 && desired > 0 { (0, 1) } else { (surge, unavailable) }
 }
 
-/// A number of machines as people spelled it, or so many of each hundred of `whole`; `up` is 99 to round up, 0 to
-/// round down.
+/// A number of machines as written in the policy, or that percentage of `whole`; `up` is 99 to round up, 0 to round
+/// down.
 pub(super) fn part(spelled: Quantity, whole: i64, up: i64) -> i64 {
     let text = spelled.to_string();
     let number = |digits: &str| digits.parse::<i64>().unwrap_or(0);
@@ -260,32 +263,32 @@ fn aims<'a>(case: &Case<'a>) -> Vec<Aim<'a>> {
     .collect()
 }
 
-/// What makes a machine outdated, beside its name.
+/// What makes a machine outdated, besides being named.
 struct Age<'a> {
     target: Option<&'a Revision>,
-    /// Disks that started before this are over age.
+    /// Disks from before this are over age.
     before: Option<Time>,
-    /// Disks that started before this may be counted as over age: ages are bunched.
+    /// Disks from before this may count as over age: the planner batches ages.
     maybe_before: Option<Time>,
-    /// A revision that is off target, as found last: most machines share one.
+    /// The last revision found off target: most machines share one.
     known_off: Option<&'a Revision>,
-    /// The cloud's own flag counts for machines born before this, once it counts at all.
+    /// The cloud's own flag, if it counts at all, counts for machines created before this.
     flag_before: Option<Time>,
 }
 
 impl<'a> Age<'a> {
     fn of(case: &Case<'a>, at: Time) -> Self {
         let state = &case.planned.state;
-        // Who passes within a tenth of the age may be covered as well; which are, the memory says.
+        // A rollout may cover machines within a tenth of the age too; the memory says which.
         let soon = case.policy.rollout.max_age.map(|age| {
             let tenth = Span::from_millis(age.millis() / 10);
             at.minus(age).plus(tenth)
         });
-        // At first sight the flag counts beside better evidence only, or if the policy says so.
+        // At first sight the flag counts only beside better evidence, or if the policy says so.
         let target = target(case);
         let off = |m: &Machine| {
             let other = |to: &Revision| m.revision.as_ref().is_some_and(|has| differs(has, to));
-            target.is_some_and(other) && m.evidence != Evidence::Advisory
+            target.is_some_and(other) && m.evidence != Evidence::LatestModelApplied
         };
         let agreed = case.before.is_some()
             || case.policy.adopt == Adopt::Roll
@@ -311,11 +314,11 @@ impl<'a> Age<'a> {
     }
 }
 
-/// The revision that counts as "on target": where the rollout goes, or what it left once it is failing.
+/// The revision that counts as "on target": the target of the rollout, or what it left once it is failing.
 pub(super) fn target<'a>(case: &Case<'a>) -> Option<&'a Revision> {
     let planned = case.planned;
     match &planned.state.rollout {
-        Some(Rollout { stage: Stage::Failing { .. }, from, to, .. }) => {
+        Some(Rollout { stage: RolloutStage::Failing { .. }, from, to, .. }) => {
             from.as_ref().or(planned.report.rollout.reference.as_ref()).or(Some(to))
         }
         Some(rollout) => Some(&rollout.to),
@@ -325,19 +328,19 @@ pub(super) fn target<'a>(case: &Case<'a>) -> Option<&'a Revision> {
 
 fn look<'a>(
     machine: &'a Machine,
-    found: Found,
+    found: MachineMatch,
     aim: Option<&Aim>,
     policy: &Policy,
     age: &mut Age<'a>,
     dark: Option<Dark>,
     at: Time,
-) -> Look {
+) -> MachineView {
     let off_target = age.is_off(machine.revision.as_ref());
     let named = machine.delete_request().is_some();
     let older = |limit: Option<Time>| limit.is_some_and(|limit| machine.imaged < limit);
-    let believed = machine.evidence != Evidence::Advisory
+    let believed = machine.evidence != Evidence::LatestModelApplied
         || age.flag_before.is_some_and(|before| machine.created < before);
-    // Protection from scale-in is none from an update of what stays.
+    // Scale-in protection does not protect from an update of a machine that stays.
     let updated = policy.rollout.method == Method::Reimage;
     let protected = match machine.protection {
         Protection::None => false,
@@ -347,7 +350,7 @@ fn look<'a>(
     let held = protected || machine.hold().is_some();
     let unasked = policy.rollout.method == Method::OnDelete && !named;
     let outdated = (off_target && believed) || named || older(age.before);
-    Look {
+    MachineView {
         standing: standing(machine, found, policy, dark, at),
         found,
         outdated,
@@ -359,57 +362,57 @@ fn look<'a>(
             || found.has(TRIED)
             || found.has(EXCEPTED),
         hit: aim.map_or(Hit::None, |aim| match aim.verb {
-            Verb::Drain | Verb::Delete => Hit::Removed(aim.target.because),
-            Verb::Reimage => Hit::Updated,
+            ActionKind::Drain | ActionKind::Delete => Hit::Removed(aim.target.because),
+            ActionKind::Reimage => Hit::Updated,
             _ => Hit::Restored,
         }),
     }
 }
 
-impl Tally {
-    fn add(&mut self, machine: &Machine, look: &Look, policy: &Policy) {
-        let deleting = look.standing == Standing::Ghost
+impl MachineCounts {
+    fn add(&mut self, machine: &Machine, look: &MachineView, policy: &Policy) {
+        let deleting = look.standing == MachineState::Ghost
             || machine.condition == Condition::Deleting
             || look.found.has(DELETING);
-        let leaving = matches!(look.standing, Standing::Leaving | Standing::Ghost);
+        let leaving = matches!(look.standing, MachineState::Leaving | MachineState::Ghost);
         let off = look.found.has(OFF) && leaving;
         match look.standing {
-            Standing::Gone => return,
+            MachineState::Gone => return,
             _ if off || (deleting && !policy.rollout.count_deleting) => self.excused += 1,
             _ => self.live += 1,
         }
         match look.standing {
-            Standing::Gone | Standing::Ghost => return,
-            // Nobody waits for what was written off.
-            Standing::Leaving => self.leaving += i64::from(!off),
-            Standing::Gray => self.gray += 1,
-            Standing::Unknown => self.unknown += 1,
-            Standing::Updating => self.updating += 1,
-            Standing::Ready => self.ready += 1,
-            Standing::Failed => {
+            MachineState::Gone | MachineState::Ghost => return,
+            // No law waits for a written-off machine.
+            MachineState::Leaving => self.leaving += i64::from(!off),
+            MachineState::Gray => self.gray += 1,
+            MachineState::Unknown => self.unknown += 1,
+            MachineState::Updating => self.updating += 1,
+            MachineState::Ready => self.ready += 1,
+            MachineState::Failed => {
                 self.failed += 1;
                 self.failed_current += i64::from(look.current && !look.taken());
             }
-            Standing::Young => self.young += 1,
-            Standing::Unready => self.unready += 1,
+            MachineState::Young => self.young += 1,
+            MachineState::Unready => self.unready += 1,
         }
         if look.exists() {
             self.add_existing(machine, look);
         }
     }
 
-    fn add_existing(&mut self, machine: &Machine, look: &Look) {
+    fn add_existing(&mut self, machine: &Machine, look: &MachineView) {
         let named = machine.delete_request().is_some();
         let stays = !look.taken();
         self.exist += 1;
         self.current += i64::from(look.current);
         self.on_target += i64::from(!look.outdated);
-        self.fit += i64::from(!look.outdated && look.standing == Standing::Ready);
+        self.fit += i64::from(!look.outdated && look.standing == MachineState::Ready);
         self.named += i64::from(named);
         self.kept += i64::from(look.outdated && look.kept);
         self.out += i64::from(look.outdated && !look.kept && !named);
         self.outdated_left += i64::from(look.outdated && stays);
-        let replaced = !stays && look.removed() != Some(Because::Surplus);
+        let replaced = !stays && look.removed() != Some(RemovalReason::Surplus);
         self.to_replace += i64::from(look.outdated && !look.kept && !replaced);
     }
 }

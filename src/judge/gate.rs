@@ -1,32 +1,33 @@
-//! Law 11: what may be done while the gate is closed, that reasons are true, and how far a rollout may go before a
-//! checkpoint. What opens a gate is judged in `course`.
+//! Law 11: what a closed gate permits, that reasons are true, and how far a rollout may go before a checkpoint.
+//! `rollout_moves` judges what opens a gate.
 
 use super::Notes;
-use super::course::reopened;
-use super::facts::{Aim, Hit, Look, Scene, Standing, part};
+use super::facts::{Aim, Hit, MachineState, MachineView, View, part};
+use super::rollout_moves::reopened;
 use super::verbs::heard;
-use crate::model::action::{Because, Verb};
-use crate::model::inventory::{ModelRest, Native};
+use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::inventory::{ModelRest, PlatformFeature};
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
-use crate::model::plan::AskVerb;
-use crate::model::policy::{Checkpoint, Method, Natives};
-use crate::model::rollout::{Cause, Rollout, Stage};
+use crate::model::plan::CommandVerb;
+use crate::model::policy::{Checkpoint, Method, PlatformFeatures};
+use crate::model::rollout::{Rollout, RolloutCause, RolloutStage};
 
-/// Open, agreed, not paused, not failing, inside its window; nobody else replaces, and what is born is on target.
-fn open(scene: &Scene) -> bool {
+/// Rollout open, agreed, not paused, not failing, in its window; no one else replaces; new machines get the target.
+fn open(scene: &View) -> bool {
     let case = scene.case;
     let going = scene.rollout().is_some_and(|rollout| {
-        let goes = matches!(rollout.stage, Stage::Going | Stage::Baking { .. });
+        let goes = matches!(rollout.stage, RolloutStage::Going | RolloutStage::Baking { .. });
         goes && !reopened(scene, rollout) && case.set.revision == rollout.to
     });
-    let refused = !case.set.natives.is_empty() && case.policy.natives == Natives::Refuse;
+    let refused = !case.set.platform_features.is_empty()
+        && case.policy.platform_features == PlatformFeatures::Refuse;
     let window = case.policy.windows.at(scene.at);
     going && window.open && !window.denied && !refused && !moved(scene)
 }
 
-/// Our write of the model left other disks, or another part that it did not name, and no person said that it may stay so.
-fn moved(scene: &Scene) -> bool {
+/// Our model write changed the disks, or another part that it did not name, and no operator accepted that.
+fn moved(scene: &View) -> bool {
     let (set, Some(before)) = (scene.case.set, scene.case.before) else { return false };
     let model = &before.model;
     let landed = model.writing.as_ref().is_some_and(|writing| {
@@ -40,24 +41,30 @@ fn moved(scene: &Scene) -> bool {
         known && !(was.len() == now.len() && same)
     };
     let moved = other(&model.moved_from) || landed && other(&model.rest_before);
-    moved && !heard(scene, &[AskVerb::Approve])
+    moved && !heard(scene, &[CommandVerb::Approve])
 }
 
-/// While the gate is closed only failed, named and surplus machines leave, and only holes are filled.
-pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
+/// While the gate is closed, only failed, named and surplus machines leave, and raises only fill gaps.
+pub(super) fn closed(scene: &View, notes: &mut Notes) {
     if open(scene) {
         return;
     }
     let denied = scene.case.policy.windows.at(scene.at).denied;
-    let outside = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb != Verb::Restore
+    let outside = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb != ActionKind::Restore
             && seen.is_some_and(|(_, look)| {
-                let on_its_way = matches!(look.standing, Standing::Leaving | Standing::Ghost);
+                let on_its_way =
+                    matches!(look.standing, MachineState::Leaving | MachineState::Ghost);
                 let allowed = match (look.hit, aim.target.because) {
-                    (Hit::Updated, _) | (_, Because::Outdated) => false,
-                    // Whether it is so, and how many: see below, whatever the gate; no surplus while work is denied.
-                    (_, Because::Failed | Because::Named | Because::NamedNow) => true,
-                    (_, Because::Surplus) => !denied,
+                    (Hit::Updated, _) | (_, RemovalReason::Outdated) => false,
+                    // Cause and number are judged elsewhere, at every gate; no surplus leaves while work is denied.
+                    (
+                        _,
+                        RemovalReason::Failed
+                        | RemovalReason::DeleteRequested
+                        | RemovalReason::DeleteRequestedNow,
+                    ) => true,
+                    (_, RemovalReason::Surplus) => !denied,
                 };
                 !on_its_way && !allowed
             })
@@ -72,43 +79,46 @@ pub(super) fn closed(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Whatever the gate, what leaves as failed has failed, and what leaves as named was named by a person.
-pub(super) fn reasons(scene: &Scene, notes: &mut Notes) {
-    let new = |aim: &Aim, look: &Look| {
-        let on_its_way = matches!(look.standing, Standing::Leaving | Standing::Ghost);
-        matches!(aim.verb, Verb::Drain | Verb::Delete) && !on_its_way
+/// At every gate: a machine that leaves as failed has failed, and an operator named one that leaves as named.
+pub(super) fn reasons(scene: &View, notes: &mut Notes) {
+    let new = |aim: &Aim, look: &MachineView| {
+        let on_its_way = matches!(look.standing, MachineState::Leaving | MachineState::Ghost);
+        matches!(aim.verb, ActionKind::Drain | ActionKind::Delete) && !on_its_way
     };
-    let sound = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        let failed = |look: &Look| look.standing != Standing::Failed;
-        aim.target.because == Because::Failed
+    let sound = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        let failed = |look: &MachineView| look.standing != MachineState::Failed;
+        aim.target.because == RemovalReason::Failed
             && seen.is_some_and(|(_, look)| new(aim, look) && failed(look))
     };
     notes.about(11, "takes machines as failed that did not fail", scene.keys(sound));
-    let unasked = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        let nobody = |machine: &Machine| machine.delete_request().is_none();
-        matches!(aim.target.because, Because::Named | Because::NamedNow)
-            && seen.is_some_and(|(machine, look)| new(aim, look) && nobody(machine))
+    let unasked = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        let unnamed = |machine: &Machine| machine.delete_request().is_none();
+        matches!(
+            aim.target.because,
+            RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow
+        ) && seen.is_some_and(|(machine, look)| new(aim, look) && unnamed(machine))
     };
-    notes.about(11, "takes machines as named that nobody named", scene.keys(unasked));
+    notes.about(11, "removes machines as named without a delete request", scene.keys(unasked));
 }
 
-/// Whatever the gate, what is replaced or updated is outdated; the cloud's own flag does not make it so; and where only
-/// names count it was named.
-pub(super) fn outdated(scene: &Scene, notes: &mut Notes) {
-    let replaced = |aim: &Aim, look: &Look| {
-        let outdated = aim.verb == Verb::Reimage || aim.target.because == Because::Outdated;
-        aim.verb != Verb::Restore && outdated && look.standing != Standing::Leaving
+/// At every gate: only outdated machines are replaced or updated. The cloud's own flag does not make a machine
+/// outdated. With `OnDelete`, an operator must have named it.
+pub(super) fn outdated(scene: &View, notes: &mut Notes) {
+    let replaced = |aim: &Aim, look: &MachineView| {
+        let outdated =
+            aim.verb == ActionKind::Reimage || aim.target.because == RemovalReason::Outdated;
+        aim.verb != ActionKind::Restore && outdated && look.standing != MachineState::Leaving
     };
     let names_count = scene.case.policy.rollout.method == Method::OnDelete;
-    let unnamed = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+    let unnamed = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         let unnamed = |machine: &Machine| names_count && machine.delete_request().is_none();
         seen.is_some_and(|(machine, look)| replaced(aim, look) && unnamed(machine))
     };
     notes.about(11, "replaces machines that only a person may name", scene.keys(unnamed));
-    let only = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+    let only = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         seen.is_some_and(|(_, look)| replaced(aim, look) && look.flag_only)
     };
-    let fine = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+    let fine = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         seen.is_some_and(|(machine, look)| {
             replaced(aim, look) && look.current && machine.revision.is_some()
         })
@@ -121,16 +131,16 @@ pub(super) fn outdated(scene: &Scene, notes: &mut Notes) {
     );
 }
 
-/// Surplus is what stands above D. While a rollout is open and has something left to replace it is what stands above its
-/// surge, and of the machines off target what stands above D and those that replace them already.
-pub(super) fn surplus(scene: &Scene, notes: &mut Notes) {
+/// Surplus is what exceeds D. During a rollout with machines left to replace, it is what exceeds the surge; among
+/// machines off target, it is what exceeds D and the replacements that exist already.
+pub(super) fn surplus(scene: &View, notes: &mut Notes) {
     let (mut taken, mut on_target, mut others) = (Vec::new(), 0, 0);
     for (machine, look) in scene.pairs() {
-        if !(look.exists() || look.standing == Standing::Failed) {
+        if !(look.exists() || look.standing == MachineState::Failed) {
             continue;
         }
         match look.removed() {
-            Some(Because::Surplus) => {
+            Some(RemovalReason::Surplus) => {
                 taken.push(machine.key());
                 on_target += i64::from(!look.outdated);
             }
@@ -155,36 +165,38 @@ pub(super) fn surplus(scene: &Scene, notes: &mut Notes) {
         notes.add(11, say, taken.clone());
     }
     let case = scene.case;
-    let makes = |entry: &Entry| entry.verb() == Verb::Raise && !entry.is_ended();
-    if case.set.natives.contains(&Native::Overprovision) && case.journal.iter().any(makes) {
+    let makes = |entry: &Entry| entry.verb() == ActionKind::Raise && !entry.is_ended();
+    if case.set.platform_features.contains(&PlatformFeature::Overprovision)
+        && case.journal.iter().any(makes)
+    {
         notes.about(11, "takes surplus that the cloud takes away itself", taken);
     }
 }
 
-/// What stands above this is surplus.
-pub(super) fn surplus_above(scene: &Scene) -> i64 {
+/// What exceeds this number is surplus.
+pub(super) fn surplus_above(scene: &View) -> i64 {
     let tally = &scene.tally;
     let in_place = scene.case.policy.rollout.method == Method::Reimage;
     let left = scene.rollout().is_some() && tally.to_replace > 0 || in_place && awaited(scene);
     match (left, in_place) {
         (false, _) => scene.desired,
         (true, false) => scene.ceiling(),
-        // One buffer machine stands while there is something to update, or an updated one does not serve yet, and none may
-        // be missing.
+        // One buffer machine stays while something is left to update or an updated one does not serve yet, if no
+        // machine may be missing.
         (true, true) => scene.desired + i64::from(scene.unavailable == 0 && scene.surge > 0),
     }
 }
 
-/// A machine that the open rollout has updated in place is there, and does not serve yet.
-fn awaited(scene: &Scene) -> bool {
+/// A machine that the open rollout updated in place exists but does not serve yet.
+fn awaited(scene: &View) -> bool {
     let Some(rollout) = scene.rollout() else { return false };
     let came = |machine: &Machine| machine.revision.as_ref() == Some(&rollout.to);
-    let absent = |look: &Look| {
-        matches!(look.standing, Standing::Young | Standing::Unready | Standing::Unknown)
+    let absent = |look: &MachineView| {
+        matches!(look.standing, MachineState::Young | MachineState::Unready | MachineState::Unknown)
     };
     let updated = |machine: &Machine| {
         let ours =
-            |entry: &&Entry| entry.verb() == Verb::Reimage && entry.written >= rollout.opened;
+            |entry: &&Entry| entry.verb() == ActionKind::Reimage && entry.written >= rollout.opened;
         let mut targets =
             scene.case.journal.iter().filter(ours).flat_map(|entry| entry.action.targets());
         machine.updated.is_some_and(|at| at >= rollout.opened) || targets.any(|t| t.is(machine))
@@ -192,9 +204,9 @@ fn awaited(scene: &Scene) -> bool {
     scene.pairs().any(|(machine, look)| absent(look) && came(machine) && updated(machine))
 }
 
-/// No more are new, or on their way to be, than the checkpoint ahead allows; holes and wishes are filled whatever it
-/// says.
-pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
+/// No more machines are new, or becoming new, than the next checkpoint allows. Gaps and operators' requests are filled
+/// regardless.
+pub(super) fn checkpoint(scene: &View, notes: &mut Notes) {
     let Some(rollout) = scene.rollout() else { return };
     let ahead = scene.case.policy.rollout.checkpoints.get(rollout.passed as usize);
     let Some(ahead) = ahead.filter(|_| governed(rollout)) else { return };
@@ -211,22 +223,22 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
     let (mut under_way, mut wished, mut kept, mut taken) = (0, 0, tally.kept, Vec::new());
     for (machine, look) in scene.pairs() {
         let named = machine.delete_request().is_some();
-        // A machine that the plan gives back keeps its place. The tally counts those that exist.
+        // A machine that the plan returns to service keeps its place. The tally counts those that exist.
         let given_back = look.hit == Hit::Restored && !look.exists();
         kept += i64::from(look.outdated && !named && given_back);
-        wished += i64::from(named && look.standing == Standing::Leaving);
-        let replaced = matches!(look.hit, Hit::Updated | Hit::Removed(Because::Outdated));
+        wished += i64::from(named && look.standing == MachineState::Leaving);
+        let replaced = matches!(look.hit, Hit::Updated | Hit::Removed(RemovalReason::Outdated));
         if !look.outdated || look.kept || named {
             continue;
         }
         match look.standing {
-            Standing::Updating => under_way += 1,
-            Standing::Young if replaced => under_way += 1,
-            Standing::Ready | Standing::Unready if replaced => taken.push(machine.key()),
+            MachineState::Updating => under_way += 1,
+            MachineState::Young if replaced => under_way += 1,
+            MachineState::Ready | MachineState::Unready if replaced => taken.push(machine.key()),
             _ => {}
         }
     }
-    // Places that are new, or on their way to be: a machine is missed in each until its successor serves.
+    // Places that are new or becoming new: in each, a machine is missing until its successor serves.
     let begun = scene.desired - kept - (tally.out - under_way) - tally.named - wished;
     let most = (limit - begun).max(0);
     let count = i64::try_from(taken.len()).unwrap_or(i64::MAX);
@@ -236,9 +248,9 @@ pub(super) fn checkpoint(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// A way back is not held up.
+/// Checkpoints do not delay a rollback.
 fn governed(rollout: &Rollout) -> bool {
-    rollout.stage == Stage::Going && rollout.cause != Cause::Rollback
+    rollout.stage == RolloutStage::Going && rollout.cause != RolloutCause::Rollback
 }
 
 pub(super) fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {

@@ -1,20 +1,20 @@
-//! Law 9, of owners: under another owner's tag we begin nothing, and the tag that we write is our own.
+//! Law 9, of owners: we act on no set with another owner's tag, and we write only our own tag.
 
 use super::Notes;
-use super::facts::Scene;
+use super::facts::View;
 use super::verbs::heard;
-use crate::model::action::{Action, Verb};
+use crate::model::action::{Action, ActionKind};
 use crate::model::owner::{Keeper, OwnerWrite, Ownership};
-use crate::model::plan::AskVerb;
+use crate::model::plan::CommandVerb;
 
-pub(super) fn owner(scene: &Scene, notes: &mut Notes) {
+pub(super) fn owner(scene: &View, notes: &mut Notes) {
     let case = scene.case;
     let before = case.before.map(|before| &before.owner);
     let taken = &case.planned.state.owner.taken_over;
     let known = before.is_some_and(|before| before.taken_over == *taken);
     if taken.is_some() && !known {
         let shown = before.is_some_and(|before| before.shown == *taken);
-        if !shown || !heard(scene, &[AskVerb::TakeOver]) {
+        if !shown || !heard(scene, &[CommandVerb::TakeOver]) {
             notes.add(9, "takes a scale set over that no person gave it", Vec::new());
         }
     }
@@ -24,7 +24,7 @@ pub(super) fn owner(scene: &Scene, notes: &mut Notes) {
         _ => None,
     };
     let mut actions = case.planned.actions.iter();
-    if foreign.is_some() && actions.any(|action| action.verb() != Verb::Restore) {
+    if foreign.is_some() && actions.any(|action| action.verb() != ActionKind::Restore) {
         notes.add(9, "acts on a scale set that another store owns", Vec::new());
     }
     for action in &case.planned.actions {

@@ -1,19 +1,19 @@
-//! Machines we raised for and have not seen yet.
+//! Machines that we raised for and have not seen yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Case;
-use crate::model::action::{Action, Target, Verb};
+use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::Key;
-use crate::model::journal::{Entry, Outcome, Phase, Refusal};
+use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal};
 use crate::model::time::{Span, Time};
 
-/// A complete read begun this long after a raise ended shows all of its machines that will ever come.
+/// A complete read begun this long after a raise ended shows every machine that the raise will ever create.
 // 60 s: a listing lags its operation by less; what it lacks then is drift.
 const SETTLES_AFTER: Span = Span::seconds(60);
 
-/// The difference of the two clocks is known no better than this.
-// 5 s: answers tell the time in whole seconds and take some to arrive. What is born within it of a raise is its child.
+/// The difference between the two clocks is known only this precisely.
+// 5 s: answers tell the time in whole seconds and take some to arrive. A machine created this close to a raise is its.
 const CLOCKS_DIFFER: Span = Span::seconds(5);
 
 struct Raise {
@@ -21,8 +21,8 @@ struct Raise {
     left: i64,
 }
 
-/// The sum over raises not settled of what they asked for, less the machines first seen since: each is put down to the
-/// oldest raise that could have borne it. What was seen by the very read that a raise rests on is none of its own.
+/// The sum of what unsettled raises asked for, less the machines first seen since. Each machine counts for the oldest
+/// raise that could have created it, but never for a raise that rests on the very read that showed it.
 pub(super) fn count(case: &Case) -> i64 {
     let shown = case.journal.get(case.learnt..).unwrap_or_default();
     let mut raises: Vec<Raise> = shown.iter().filter_map(|entry| raise(entry, case)).collect();
@@ -54,25 +54,25 @@ pub(super) fn count(case: &Case) -> i64 {
     raises.iter().map(|raise| raise.left.max(0)).sum()
 }
 
-/// At most so many: whatever came since came of something else.
+/// The upper bound: every machine seen since counts for something else.
 pub(super) fn most(case: &Case) -> i64 {
     case.journal.iter().filter_map(|entry| raise(entry, case)).map(|raise| raise.left).sum()
 }
 
-/// The latest moment, by our clock, at which the cloud may have made a machine. One that it made before a raise and lists
-/// after it is only listed late.
+/// The latest time, by our clock, at which the cloud may have created a machine. A machine created before a raise and
+/// listed after it is only listed late.
 pub(super) fn born_by(case: &Case, created: Time) -> Time {
     created.told_by(case.facts.clock_ahead.unwrap_or_default()).plus(CLOCKS_DIFFER)
 }
 
-/// Births of machines that we deleted and that are gone: they came, or we could not have named them. Those up to `oldest`
-/// may be left out.
+/// When machines that we deleted and that are gone were created: we could not have named them had they not existed. May
+/// omit those up to `oldest`.
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
-    // The planner sees a machine later than the moment it was made.
+    // The planner sees a machine later than its creation.
     let seen = |target: &Target| born_by(case, target.created);
-    let deletes = case.journal.iter().filter(|entry| entry.verb() == Verb::Delete);
+    let deletes = case.journal.iter().filter(|entry| entry.verb() == ActionKind::Delete);
     let targets = deletes.flat_map(|entry| entry.action.targets());
-    // Mostly the old ones are deleted: few keys, or none, are looked for among all machines.
+    // Most deletes hit old machines: few keys, or none, remain to be searched for among all machines.
     let young = targets.clone().filter(|target| seen(target) > oldest);
     let mut young: BTreeSet<Key> = young.map(Target::key).collect();
     if young.is_empty() {
@@ -95,7 +95,7 @@ fn raise(entry: &Entry, case: &Case) -> Option<Raise> {
     let Action::Raise { from, to, drift, .. } = entry.action else {
         return None;
     };
-    // The same number once more may bring what lacked when it was sent.
+    // Writing the same capacity again may create what was missing when it was sent.
     let left = if to == from { i64::from(drift) } else { (i64::from(to) - i64::from(from)).max(0) };
     let settled = match &entry.phase {
         Phase::Ended { accepted: None, outcome, .. } if never_happened(outcome) => true,
@@ -105,11 +105,11 @@ fn raise(entry: &Entry, case: &Case) -> Option<Raise> {
     (!settled).then_some(Raise { written: entry.written, left })
 }
 
-/// Refused for certain, or never sent.
-fn never_happened(outcome: &Outcome) -> bool {
+/// Certainly refused, or never sent.
+fn never_happened(outcome: &EntryOutcome) -> bool {
     match outcome {
-        Outcome::Withdrawn => true,
-        Outcome::Refused(why) => !matches!(why.refusal, Refusal::Unclear | Refusal::Preempted),
-        Outcome::Done | Outcome::Mixed(_) => false,
+        EntryOutcome::Withdrawn => true,
+        EntryOutcome::Refused(why) => !matches!(why.refusal, Refusal::Unclear | Refusal::Preempted),
+        EntryOutcome::Done | EntryOutcome::Mixed(_) => false,
     }
 }

@@ -1,23 +1,23 @@
-//! Laws 3, 4, 5, 6 and 10: which machines leave, once, seen, and the right ones first.
+//! Laws 3, 4, 5, 6 and 10: which machines leave; each once, based on a read, and outdated ones first.
 
 use std::collections::BTreeMap;
 
 use super::Notes;
-use super::facts::{Aim, Hit, Look, Scene, Standing};
-use super::fates::{Fate, Fates};
+use super::facts::{Aim, Hit, MachineState, MachineView, View};
 use super::gate::surplus_above;
+use super::outcomes::{Fate, Fates};
 use super::pending;
 use super::standing::is_failed;
-use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
 use crate::model::ids::Key;
-use crate::model::journal::{Entry, Outcome, Phase};
+use crate::model::journal::{Entry, EntryOutcome, Phase};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
-use crate::model::policy::{Method, Rollback};
+use crate::model::policy::{Method, RollbackPolicy};
 use crate::model::time::{Span, Time};
 
-/// Law 3. What is deleted is the machine that is meant; nobody keeps it; and it was drained if it has a node.
-pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
-    let wrong = |aim: &Aim, seen: Option<(&Machine, &Look)>| match seen {
+/// Law 3. A delete hits the intended machine; no operator or protection keeps it; it was drained if it has a node.
+pub(super) fn by_name(scene: &View, notes: &mut Notes) {
+    let wrong = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| match seen {
         Some((machine, _)) => machine.id != aim.target.id || machine.vm != aim.target.vm,
         None => scene.case.machines.iter().any(|machine| machine.id == aim.target.id),
     };
@@ -27,21 +27,23 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
         let protected = matches!(machine.protection, Protection::All | Protection::Unknown);
         machine.hold().is_some() || protected
     };
-    let kept = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
+    let kept = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         seen.is_some_and(|(machine, _)| match aim.verb {
-            // The first half of an update in place takes nothing away.
-            Verb::Drain if in_place && aim.target.because == Because::Outdated => frozen(machine),
-            Verb::Drain | Verb::Delete => {
+            // The drain before an in-place update removes nothing.
+            ActionKind::Drain if in_place && aim.target.because == RemovalReason::Outdated => {
+                frozen(machine)
+            }
+            ActionKind::Drain | ActionKind::Delete => {
                 machine.hold().is_some() || machine.protection != Protection::None
             }
-            Verb::Reimage => frozen(machine),
+            ActionKind::Reimage => frozen(machine),
             _ => false,
         })
     };
     notes.about(3, "acts on machines that are held or protected", scene.keys(kept));
     let proofs = proofs(scene);
-    let undrained = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb == Verb::Delete
+    let undrained = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb == ActionKind::Delete
             && seen.is_some_and(|(machine, look)| may_serve(scene, machine, look))
             && !proofs.get(&aim.target.key()).is_some_and(|proof| {
                 proof.stands(scene, aim) || proof.waited_for_the_dead(scene, aim)
@@ -50,19 +52,19 @@ pub(super) fn by_name(scene: &Scene, notes: &mut Notes) {
     notes.about(3, "deletes machines that were not drained", scene.keys(undrained));
 }
 
-/// What the journal says of the drain of a machine.
+/// What the journal says about the drain of a machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct Proof {
-    /// When the oldest drain began that no return into service came after.
+    /// When the oldest drain began after which the machine did not return to service.
     begun: Option<Time>,
     drained: Option<Time>,
-    /// Taken back into service, or updated and with that back in service: a drain before that proves nothing.
+    /// The machine returned to service, with or without an update: an earlier drain proves nothing.
     restored: Option<Time>,
 }
 
 impl Proof {
-    /// Its drain ended well, and it is out of service since. What the record says alone proves nothing.
-    fn stands(&self, scene: &Scene, aim: &Aim) -> bool {
+    /// Its drain ended well, and it has been out of service since. The record alone proves nothing.
+    fn stands(&self, scene: &View, aim: &Aim) -> bool {
         let after =
             self.drained.is_some() && self.restored.is_none_or(|at| Some(at) < self.drained);
         let out = scene.machine(aim).is_some_and(|(machine, _)| {
@@ -72,8 +74,8 @@ impl Proof {
         after && out
     }
 
-    /// It failed, nothing on it can be asked any more, and its drain was given time.
-    fn waited_for_the_dead(&self, scene: &Scene, aim: &Aim) -> bool {
+    /// It failed, nothing on it answers any more, and its drain had its time.
+    fn waited_for_the_dead(&self, scene: &View, aim: &Aim) -> bool {
         let policy = scene.case.policy;
         let Some((machine, _)) = scene.machine(aim) else { return false };
         let long = |since: Time| scene.at.since(since) >= policy.drain.failed_after;
@@ -81,21 +83,21 @@ impl Proof {
         let silent = silent.is_some_and(|since| scene.at.since(since) >= SILENT_FOR);
         let dead = matches!(machine.condition, Condition::Failed | Condition::Stopped) || silent;
         let ill = is_failed(machine, policy, scene.at);
-        // A drain that was given up may have left the journal; the memory that the plan was given has it.
+        // An abandoned drain may have left the journal; the memory that the plan was given still has it.
         let given_up = scene.case.before.is_some_and(|before| {
             before.blocked.iter().any(|b| b.key == aim.target.key() && long(b.at))
         });
         let drained = self.begun.is_some_and(long) || given_up;
-        aim.target.because == Because::Failed && ill && dead && drained
+        aim.target.because == RemovalReason::Failed && ill && dead && drained
     }
 }
 
-/// A node that is silent for so long has lost its pods already.
+/// A node that is silent for this long has already lost its pods.
 const SILENT_FOR: Span = Span::minutes(5);
 
-fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
+fn proofs(scene: &View) -> BTreeMap<Key, Proof> {
     let asked = scene.aims.iter().filter(|aim| {
-        aim.verb == Verb::Delete && scene.machine(aim).is_some_and(|(m, _)| m.node.is_some())
+        aim.verb == ActionKind::Delete && scene.machine(aim).is_some_and(|(m, _)| m.node.is_some())
     });
     let mut proofs: BTreeMap<Key, Proof> =
         asked.map(|aim| (aim.target.key(), Proof::default())).collect();
@@ -103,20 +105,20 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
         return proofs;
     }
     for entry in scene.case.journal {
-        if !matches!(entry.verb(), Verb::Drain | Verb::Restore | Verb::Reimage) {
+        if !matches!(entry.verb(), ActionKind::Drain | ActionKind::Restore | ActionKind::Reimage) {
             continue;
         }
         let fates = Fates::of(entry);
         for target in entry.action.targets() {
             let Some(proof) = proofs.get_mut(&target.key()) else { continue };
-            if entry.verb() == Verb::Drain {
+            if entry.verb() == ActionKind::Drain {
                 proof.begun = Some(proof.begun.map_or(entry.written, |at| at.min(entry.written)));
             }
             match (entry.verb(), fates.of_target(target), entry.outcome()) {
-                (Verb::Drain, Fate::Done, Some((at, _))) => {
+                (ActionKind::Drain, Fate::Done, Some((at, _))) => {
                     proof.drained = proof.drained.max(Some(at));
                 }
-                (Verb::Restore | Verb::Reimage, Fate::Open | Fate::Done, _) => {
+                (ActionKind::Restore | ActionKind::Reimage, Fate::Open | Fate::Done, _) => {
                     proof.restored = proof.restored.max(Some(entry.written));
                 }
                 _ => {}
@@ -126,12 +128,12 @@ fn proofs(scene: &Scene) -> BTreeMap<Key, Proof> {
     proofs
 }
 
-/// There is a node, and something may still run on it that nobody agreed to lose.
-fn may_serve(scene: &Scene, machine: &Machine, look: &Look) -> bool {
+/// It has a node, and something may still run on it whose loss no operator accepted.
+fn may_serve(scene: &View, machine: &Machine, look: &MachineView) -> bool {
     let dead = machine.condition == Condition::Stopped;
-    let accepted = look.removed() == Some(Because::NamedNow)
+    let accepted = look.removed() == Some(RemovalReason::DeleteRequestedNow)
         && machine.delete_request().is_some_and(|request| request.now);
-    // Asked once more for what we asked for before, and the cloud does not end.
+    // We repeat our own delete that the cloud does not finish.
     let lasts = scene.at.since(machine.since) >= scene.case.policy.deletion.deadline;
     let stuck = machine.condition == Condition::Deleting
         && machine.lifecycle == Lifecycle::Deleting
@@ -139,22 +141,23 @@ fn may_serve(scene: &Scene, machine: &Machine, look: &Look) -> bool {
     machine.node.is_some() && !(dead || accepted || stuck)
 }
 
-/// Law 4. No machine is deleted twice, or named twice in one plan; a doubt is settled by a look before the next write.
-pub(super) fn once(scene: &Scene, notes: &mut Notes) {
-    let again = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb == Verb::Delete
+/// Law 4. No machine is deleted twice, or named twice in one plan; a read settles a doubt before the next write.
+pub(super) fn once(scene: &View, notes: &mut Notes) {
+    let again = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb == ActionKind::Delete
             && seen.is_some_and(|(_, look)| {
-                // One repeat of a delete that passed its deadline is how a stuck one is got out of the way.
+                // One repeat of a delete that passed its deadline is allowed, to clear a stuck one.
                 let found = look.found;
-                found.has(super::names::DELETING) || found.overdue > 1
+                found.has(super::machine_index::DELETING) || found.overdue > 1
             })
     };
     notes.about(4, "deletes machines that are being deleted already", scene.keys(again));
-    let ghost = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb != Verb::Restore && seen.is_some_and(|(_, look)| look.standing == Standing::Ghost)
+    let ghost = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb != ActionKind::Restore
+            && seen.is_some_and(|(_, look)| look.standing == MachineState::Ghost)
     };
     notes.about(4, "acts on machines whose delete succeeded", scene.keys(ghost));
-    let first = |look: &Look| look.found.aim;
+    let first = |look: &MachineView| look.found.aim;
     let mut twice = Vec::new();
     for (index, aim) in (0_u32..).zip(&scene.aims) {
         if scene.machine(aim).is_some_and(|(_, look)| first(look) != Some(index)) {
@@ -164,7 +167,8 @@ pub(super) fn once(scene: &Scene, notes: &mut Notes) {
     notes.about(4, "names machines twice in one plan", twice);
     let failed = |action: &Action| {
         let mut targets = action.targets().iter();
-        action.verb() == Verb::Delete && targets.all(|target| target.because == Because::Failed)
+        action.verb() == ActionKind::Delete
+            && targets.all(|target| target.because == RemovalReason::Failed)
     };
     let mut actions = scene.case.planned.actions.iter();
     let writes = actions.any(|action| writes_to_set(action.verb()) && !failed(action));
@@ -173,8 +177,8 @@ pub(super) fn once(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// What a lost request did is not known yet. A raise is told by its number; a number that does not show it may be old.
-fn is_open_question(scene: &Scene, entry: &Entry) -> bool {
+/// The effect of a lost request is unknown. Only the capacity shows a raise; one that does not may be old.
+fn is_open_question(scene: &View, entry: &Entry) -> bool {
     let Phase::Doubtful { at } = entry.phase else { return false };
     let set = scene.case.set;
     let looked = set.complete && set.read_at >= at;
@@ -185,27 +189,30 @@ fn is_open_question(scene: &Scene, entry: &Entry) -> bool {
     writes_to_set(entry.verb()) && !(looked && told)
 }
 
-/// A read may show a number as it was so long before.
+/// A read may show a capacity that is this old.
 const OLD_NUMBER: Span = Span::minutes(2);
 
-pub(super) const fn writes_to_set(verb: Verb) -> bool {
-    matches!(verb, Verb::Raise | Verb::Delete | Verb::Reimage | Verb::UpdateModel)
+pub(super) const fn writes_to_set(verb: ActionKind) -> bool {
+    matches!(
+        verb,
+        ActionKind::Raise | ActionKind::Delete | ActionKind::Reimage | ActionKind::UpdateModel
+    )
 }
 
-/// The last moment at which this entry may have changed the set; what was never sent changed nothing.
+/// The last time at which this entry may have changed the set. An entry that was never sent changed nothing.
 pub(super) fn last_change(entry: &Entry) -> Option<Time> {
-    let withdrawn = matches!(entry.outcome(), Some((_, Outcome::Withdrawn)));
+    let withdrawn = matches!(entry.outcome(), Some((_, EntryOutcome::Withdrawn)));
     if withdrawn || !writes_to_set(entry.verb()) { None } else { entry.last_answer() }
 }
 
-/// Law 5. Whatever has an effect rests on a look that was whole, is fresh, is later than our own answers, and showed
-/// each machine that is acted on.
-pub(super) fn seen(scene: &Scene, notes: &mut Notes) {
+/// Law 5. Every effect rests on a read that is complete, fresh, later than our own answers, and shows each machine that
+/// is acted on.
+pub(super) fn seen(scene: &View, notes: &mut Notes) {
     let (case, set) = (scene.case, scene.case.set);
     if !scene.has_effect() {
         return;
     }
-    let acts = |action: &&Action| action.verb() != Verb::Restore;
+    let acts = |action: &&Action| action.verb() != ActionKind::Restore;
     let effects = case.planned.actions.iter().filter(acts);
     let until = set.read_at.plus(READ_IS_FRESH);
     if !set.complete {
@@ -240,36 +247,36 @@ pub(super) fn seen(scene: &Scene, notes: &mut Notes) {
     targets_seen(scene, notes);
 }
 
-fn targets_seen(scene: &Scene, notes: &mut Notes) {
-    let unseen = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb != Verb::Restore && seen.is_none_or(|(machine, _)| machine.missed > 0)
+fn targets_seen(scene: &View, notes: &mut Notes) {
+    let unseen = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb != ActionKind::Restore && seen.is_none_or(|(machine, _)| machine.missed > 0)
     };
     notes.about(5, "acts on machines that were not in the listing", scene.keys(unseen));
-    let unknown = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb != Verb::Restore
+    let unknown = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb != ActionKind::Restore
             && seen.is_some_and(|(machine, _)| machine.condition == Condition::Unknown)
     };
     notes.about(5, "acts on machines whose condition is unknown", scene.keys(unknown));
-    let revision = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb != Verb::Restore
-            && aim.target.because == Because::Outdated
+    let revision = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb != ActionKind::Restore
+            && aim.target.because == RemovalReason::Outdated
             && seen.is_some_and(|(machine, _)| machine.revision.is_none())
     };
     notes.about(5, "takes machines of unknown revision as outdated", scene.keys(revision));
 }
 
-/// Law 6. None that serves on target goes while one off target that may be moved stays.
-pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
+/// Law 6. No machine that serves on target leaves while a movable one off target stays.
+pub(super) fn newest_last(scene: &View, notes: &mut Notes) {
     if scene.case.policy.rollout.method == Method::Reimage {
         return stand_ins_first(scene, notes);
     }
-    let newest = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        matches!(aim.verb, Verb::Drain | Verb::Delete)
-            && seen.is_some_and(|(_, look)| look.current && look.standing == Standing::Ready)
+    let newest = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        matches!(aim.verb, ActionKind::Drain | ActionKind::Delete)
+            && seen.is_some_and(|(_, look)| look.current && look.standing == MachineState::Ready)
     };
     let gone = scene.keys(newest);
     let older = scene.pairs().filter(|(_, look)| !gone.is_empty() && left_standing(look));
-    let older: Vec<(&Machine, &Look)> = older.collect();
+    let older: Vec<(&Machine, &MachineView)> = older.collect();
     let there = older.iter().filter(|(_, look)| look.exists()).count();
     if !older.is_empty() && !all_may_leave(scene, there) {
         let say = format!(
@@ -283,34 +290,38 @@ pub(super) fn newest_last(scene: &Scene, notes: &mut Notes) {
     own_replacements(scene, notes);
 }
 
-/// In place, what was made meanwhile only stands in for what is updated: as surplus it goes before those that were
-/// updated.
-fn stand_ins_first(scene: &Scene, notes: &mut Notes) {
+/// During in-place updates, a machine created meanwhile only stands in for one that is updated: as surplus it leaves
+/// before the updated ones.
+fn stand_ins_first(scene: &View, notes: &mut Notes) {
     let case = scene.case;
-    // A rollback is a rollout of its own: machines made before it opened are not its stand-ins.
+    // A rollback is a rollout of its own: machines created before it opened are not its stand-ins.
     let was = case.before.and_then(|before| before.rollout.as_ref());
     let rollout = scene.rollout().or(was);
     let Some(opened) = rollout.map(|rollout| rollout.opened) else { return };
-    let updates = case.journal.iter().filter(|entry| entry.verb() == Verb::Reimage);
+    let updates = case.journal.iter().filter(|entry| entry.verb() == ActionKind::Reimage);
     let targets: Vec<_> = updates.flat_map(|entry| entry.action.targets()).collect();
     let updated = |machine: &Machine| {
         machine.updated.is_some() || targets.iter().any(|target| target.is(machine))
     };
-    let goes = |machine: &Machine, look: &Look| {
-        // What failed goes first, whatever became of it.
-        let new = !matches!(look.standing, Standing::Leaving | Standing::Failed);
-        new && look.removed() == Some(Because::Surplus) && look.current && updated(machine)
+    let goes = |machine: &Machine, look: &MachineView| {
+        // Failed machines leave first, whatever happened to them.
+        let new = !matches!(look.standing, MachineState::Leaving | MachineState::Failed);
+        new && look.removed() == Some(RemovalReason::Surplus) && look.current && updated(machine)
     };
-    let stays = |machine: &Machine, look: &Look| {
-        let there = matches!(look.standing, Standing::Young | Standing::Ready | Standing::Unready);
+    let stays = |machine: &Machine, look: &MachineView| {
+        let there = matches!(
+            look.standing,
+            MachineState::Young | MachineState::Ready | MachineState::Unready
+        );
         let free = machine.hold().is_none() && machine.protection == Protection::None;
-        let busy = look.found.has(super::names::OPEN) || look.found.has(super::names::SAID_BLOCKED);
+        let busy = look.found.has(super::machine_index::OPEN)
+            || look.found.has(super::machine_index::SAID_BLOCKED);
         // A late listing of an older machine does not count.
         let young = pending::born_by(case, machine.created) > opened;
         let made = machine.first_seen > opened && young && !updated(machine);
         made && there && free && !busy && !look.taken() && machine.delete_request().is_none()
     };
-    let of = |which: &dyn Fn(&Machine, &Look) -> bool| -> Vec<Key> {
+    let of = |which: &dyn Fn(&Machine, &MachineView) -> bool| -> Vec<Key> {
         let found = scene.pairs().filter(|(machine, look)| which(machine, look));
         found.map(|(machine, _)| machine.key()).collect()
     };
@@ -321,25 +332,27 @@ fn stand_ins_first(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// So many of those that stay are surplus as well: none of them stays in the place of one that goes.
-fn all_may_leave(scene: &Scene, many: usize) -> bool {
+/// So many of the staying machines are surplus too that none takes the place of a leaving one.
+fn all_may_leave(scene: &View, many: usize) -> bool {
     let there = scene.looks.iter().filter(|look| look.exists() && !look.taken()).count();
     let above = i64::try_from(there).unwrap_or(i64::MAX) - surplus_above(scene);
     above >= i64::try_from(many).unwrap_or(i64::MAX)
 }
 
-/// What we made to replace a machine is no surplus while that machine still serves.
-fn own_replacements(scene: &Scene, notes: &mut Notes) {
-    let young = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb != Verb::Restore
-            && aim.target.because == Because::Surplus
-            && seen.is_some_and(|(_, look)| look.current && look.standing == Standing::Young)
+/// A replacement that we created is not surplus while the old machine still serves.
+fn own_replacements(scene: &View, notes: &mut Notes) {
+    let young = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb != ActionKind::Restore
+            && aim.target.because == RemovalReason::Surplus
+            && seen.is_some_and(|(_, look)| look.current && look.standing == MachineState::Young)
     };
     let taken = scene.keys(young);
-    let serves = |look: &Look| look.outdated && look.standing == Standing::Ready && !look.taken();
-    // One that never served may be failed or still young: in doubt it is there.
-    let there =
-        |look: &&Look| !look.outdated && (look.exists() || look.standing == Standing::Failed);
+    let serves =
+        |look: &MachineView| look.outdated && look.standing == MachineState::Ready && !look.taken();
+    // A machine that never served may be failed or still young: in doubt it exists.
+    let there = |look: &&MachineView| {
+        !look.outdated && (look.exists() || look.standing == MachineState::Failed)
+    };
     let on_target = scene.looks.iter().filter(there).count();
     let on_target = i64::try_from(on_target).unwrap_or(i64::MAX);
     let wanted = on_target.saturating_add(scene.pending) <= scene.desired;
@@ -348,20 +361,20 @@ fn own_replacements(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Off target, could have been taken instead, and is not.
-fn left_standing(look: &Look) -> bool {
-    use super::names::{BLOCKED, OPEN, OURS, SAID_BLOCKED};
-    // A request that was blocked is in the journal, or its wait was known before.
+/// Off target and movable, but the plan leaves it.
+fn left_standing(look: &MachineView) -> bool {
+    use super::machine_index::{BLOCKED, OPEN, OURS, SAID_BLOCKED};
+    // The journal has the blocked request, or the earlier memory has its wait.
     let tried = look.found.has(SAID_BLOCKED) && look.found.has(OURS);
     let waits = look.found.has(SAID_BLOCKED) && look.found.has(BLOCKED);
     let may_move = !(look.kept || look.found.has(OPEN) || tried || waits);
-    let seen = !matches!(look.standing, Standing::Unknown | Standing::Updating);
-    let there = look.exists() || look.standing == Standing::Failed;
+    let seen = !matches!(look.standing, MachineState::Unknown | MachineState::Updating);
+    let there = look.exists() || look.standing == MachineState::Failed;
     look.outdated && may_move && seen && there && !look.taken()
 }
 
-/// Its node was given back already: a cordon that is on it now is somebody else's.
-fn is_back(scene: &Scene, machine: &Machine) -> bool {
+/// Its node was already released: a cordon on it now belongs to another client.
+fn is_back(scene: &View, machine: &Machine) -> bool {
     if machine.node.is_none() {
         return false;
     }
@@ -370,8 +383,8 @@ fn is_back(scene: &Scene, machine: &Machine) -> bool {
         let fates = Fates::of(entry);
         for target in entry.action.targets().iter().filter(|target| target.is(machine)) {
             match (entry.verb(), fates.of_target(target)) {
-                (Verb::Restore, Fate::Done) => gave = gave.max(Some(entry.written)),
-                (Verb::Restore, _) => {}
+                (ActionKind::Restore, Fate::Done) => gave = gave.max(Some(entry.written)),
+                (ActionKind::Restore, _) => {}
                 _ => took = took.max(Some(entry.written)),
             }
         }
@@ -379,20 +392,20 @@ fn is_back(scene: &Scene, machine: &Machine) -> bool {
     gave > took
 }
 
-/// Law 10, its last clause: nothing is put back that we did not put.
-pub(super) fn put_back(scene: &Scene, notes: &mut Notes) {
-    let not_ours = |aim: &Aim, seen: Option<(&Machine, &Look)>| {
-        aim.verb == Verb::Restore
+/// Law 10, last clause: we put nothing back that we did not take out.
+pub(super) fn put_back(scene: &View, notes: &mut Notes) {
+    let not_ours = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        aim.verb == ActionKind::Restore
             && seen.is_some_and(|(machine, look)| {
                 look.hit == Hit::Restored
                     && machine.lifecycle == Lifecycle::InService
-                    && (!look.found.has(super::names::OURS) || is_back(scene, machine))
+                    && (!look.found.has(super::machine_index::OURS) || is_back(scene, machine))
             })
     };
     notes.about(10, "takes back machines that we did not take out", scene.keys(not_ours));
     let policy = scene.case.policy;
-    let model = |action: &Action| action.verb() == Verb::UpdateModel;
-    let ours = !policy.model.is_empty() || policy.rollout.rollback == Rollback::WriteModel;
+    let model = |action: &Action| action.verb() == ActionKind::UpdateModel;
+    let ours = !policy.model.is_empty() || policy.rollout.rollback == RollbackPolicy::WriteModel;
     if !ours && scene.case.planned.actions.iter().any(model) {
         notes.add(10, "writes a model that others own", Vec::new());
     }

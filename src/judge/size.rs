@@ -1,26 +1,26 @@
-//! Laws 1 and 2: what must go on serving, and how many may live.
+//! Laws 1 and 2: what must keep serving, and how many may live.
 
-use super::facts::{Look, Scene, Standing};
+use super::facts::{MachineState, MachineView, View};
 use super::{Notes, pending, supply};
-use crate::model::action::{Action, Because, Verb};
+use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::inventory::Orchestration;
 use crate::model::machine::Machine;
 use crate::model::policy::{Method, Owner};
 
-/// Law 1. Of those that serve, and of those that might again, no more are taken than the floor leaves; and the last one
-/// that serves waits for another while another can be had.
-pub(super) fn floor(scene: &Scene, notes: &mut Notes) {
-    // A loss that a person accepted is like a death: the floor does not stop it, and what stays is judged without it.
-    let accepted = |machine: &Machine, look: &Look| {
-        look.removed() == Some(Because::NamedNow)
+/// Law 1. The plan takes no more of the machines that serve, or may serve again, than the floor allows. The last
+/// serving machine waits for another one while another can be created.
+pub(super) fn floor(scene: &View, notes: &mut Notes) {
+    // A loss that an operator accepted is like a death: the floor does not stop it, and the rest is judged without it.
+    let accepted = |machine: &Machine, look: &MachineView| {
+        look.removed() == Some(RemovalReason::DeleteRequestedNow)
             && machine.delete_request().is_some_and(|request| request.now)
     };
     let (mut serving, mut served_left, mut promised, mut promised_left) = (0, 0, 0, 0);
     let mut lost = Vec::new();
     for (machine, look) in scene.pairs() {
-        let serves = look.standing == Standing::Ready;
-        if !(serves || look.standing == Standing::Unready) || accepted(machine, look) {
+        let serves = look.standing == MachineState::Ready;
+        if !(serves || look.standing == MachineState::Unready) || accepted(machine, look) {
             continue;
         }
         let stays = i64::from(!look.taken());
@@ -56,9 +56,9 @@ pub(super) fn floor(scene: &Scene, notes: &mut Notes) {
     replaceable(scene, accepted, notes);
 }
 
-/// Law 1, its last clause: while none can be asked for in its place, none goes of those that are wanted.
-fn replaceable(scene: &Scene, accepted: impl Fn(&Machine, &Look) -> bool, notes: &mut Notes) {
-    // In doubt whose machine came of a raise, it is on its way still.
+/// Law 1, last clause: while no replacement can be requested, no wanted machine leaves.
+fn replaceable(scene: &View, accepted: impl Fn(&Machine, &MachineView) -> bool, notes: &mut Notes) {
+    // If it is unclear which raise created a machine, the raised one is still to come.
     let (mut exist, mut lost) = (pending::most(scene.case), Vec::new());
     for (machine, look) in scene.pairs().filter(|(m, look)| look.exists() && !accepted(m, look)) {
         exist += 1;
@@ -73,8 +73,8 @@ fn replaceable(scene: &Scene, accepted: impl Fn(&Machine, &Look) -> bool, notes:
     }
 }
 
-/// Law 2, its first number: the size the plan goes by is the one people asked for, or a fall of it is held.
-pub(super) fn desired(scene: &Scene, notes: &mut Notes) {
+/// Law 2, first number: the plan goes by the requested size, or holds a fall of it.
+pub(super) fn desired(scene: &View, notes: &mut Notes) {
     let (case, desired) = (scene.case, scene.desired);
     if !scene.has_effect() {
         return;
@@ -87,7 +87,7 @@ pub(super) fn desired(scene: &Scene, notes: &mut Notes) {
     if desired == asked {
         return;
     }
-    // At first sight there is no size that was in force before: nothing above what is there can be.
+    // At first sight no size was in force before: nothing above the present capacity can be.
     let in_force = case.before.map_or(case.set.capacity, |before| before.desired.count);
     let held = case.policy.owner == Owner::Pool && memory.waiting.is_some();
     if held && desired > asked && desired <= i64::from(in_force) {
@@ -97,13 +97,13 @@ pub(super) fn desired(scene: &Scene, notes: &mut Notes) {
     notes.add(2, say, Vec::new());
 }
 
-/// Law 2. At most one capacity is written: as high as the one that was read, or higher, and within the ceiling.
-pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
+/// Law 2. The plan writes at most one capacity: no lower than the one it read, and within the ceiling.
+pub(super) fn ceiling(scene: &View, notes: &mut Notes) {
     let (case, tally) = (scene.case, &scene.tally);
     let (set, ceiling) = (case.set, scene.ceiling());
     let (mut raises, mut deleted) = (0, false);
     for action in &case.planned.actions {
-        deleted |= action.verb() == Verb::Delete;
+        deleted |= action.verb() == ActionKind::Delete;
         let Action::Raise { from, to, drift, .. } = action else {
             continue;
         };
@@ -117,7 +117,7 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
         }
         let (from, to) = (i64::from(set.capacity), i64::from(*to));
         let lives = tally.live + scene.pending;
-        // The same number once more may bring as many as it lacks.
+        // Writing the same capacity again may create as many as it lacks.
         let more = if to == from { i64::from(*drift) } else { to - from };
         if to < from {
             lowered(scene, to, notes);
@@ -130,7 +130,7 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
             repeated(scene, i64::from(*drift), notes);
         }
         let uniform = set.orchestration == Orchestration::Uniform;
-        // A delete can end before the raise is written. A version that stays does not refuse that raise.
+        // A delete can end before the raise is written, and an unchanged version does not refuse that raise.
         let beside = if super::supply::stays(scene) { 0 } else { tally.excused };
         if uniform && to >= from && to > ceiling + beside {
             let say = format!("writes a capacity of {to}, above the ceiling of {ceiling}");
@@ -142,33 +142,33 @@ pub(super) fn ceiling(scene: &Scene, notes: &mut Notes) {
     }
 }
 
-/// Listed and raised for, with those on their way out, and how many of them are.
-fn there(scene: &Scene) -> (i64, i64) {
+/// Listed and raised-for machines including leaving ones, and the number of leaving ones.
+fn there(scene: &View) -> (i64, i64) {
     let going = scene.pairs().filter(|(machine, look)| {
-        look.standing == Standing::Ghost
-            || look.found.has(super::names::DELETING)
+        look.standing == MachineState::Ghost
+            || look.found.has(super::machine_index::DELETING)
             || machine.condition == crate::model::machine::Condition::Deleting
     });
     let going = i64::try_from(going.count()).unwrap_or(0);
     (scene.tally.live + scene.tally.excused + scene.pending, going)
 }
 
-/// The same number once more is for what never came: something lacks, and the plan says how many.
-fn repeated(scene: &Scene, drift: i64, notes: &mut Notes) {
+/// The same capacity is written again for machines that never came: some are missing, and the plan says how many.
+fn repeated(scene: &View, drift: i64, notes: &mut Notes) {
     let capacity = i64::from(scene.case.set.capacity);
     let (lives, going) = there(scene);
     if lives - going >= capacity {
         notes.add(2, "writes the capacity again though nothing lacks", Vec::new());
     }
-    // Whom the oldest raise bore may have been listed late: at most all that was raised for is still to come.
+    // Machines of the oldest raise may have been listed late: at most every raised-for machine is still to come.
     let most = lives - scene.pending + pending::most(scene.case);
     if drift < capacity - most {
         let say = format!("says that {drift} lack where {} do", capacity - most);
         notes.add(2, say, Vec::new());
     }
-    // Fewer exist than are wanted, or some of them are to be replaced: else nothing is to come.
+    // Fewer machines exist than are wanted, or some are to be replaced; otherwise none should come.
     let tally = &scene.tally;
-    // In place, one may stand in for a machine until its update has brought it back.
+    // In place, a machine may stand in for one until its update has brought it back.
     let in_place = scene.case.policy.rollout.method == Method::Reimage;
     let updated = if in_place { tally.updating + tally.young + tally.unready } else { 0 };
     if tally.exist + scene.pending >= scene.desired && tally.out + tally.named + updated == 0 {
@@ -176,11 +176,11 @@ fn repeated(scene: &Scene, drift: i64, notes: &mut Notes) {
     }
 }
 
-/// Only a person's word lowers the capacity, and only to what lives.
-fn lowered(scene: &Scene, to: i64, notes: &mut Notes) {
+/// Only an operator's command lowers the capacity, and only to what lives.
+fn lowered(scene: &View, to: i64, notes: &mut Notes) {
     let capacity = i64::from(scene.case.set.capacity);
     let (lives, going) = there(scene);
-    let asked = scene.case.planned.report.asks.iter().any(|answer| answer.accepted);
+    let asked = scene.case.planned.report.commands.iter().any(|answer| answer.accepted);
     if !asked {
         let say = format!("lowers the capacity from {capacity} to {to}");
         notes.add(2, say, Vec::new());

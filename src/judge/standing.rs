@@ -1,19 +1,21 @@
-//! Where one machine stands, by its condition and its times.
+//! The state of one machine, by its condition and its times.
 
 use super::Case;
-use super::facts::Standing;
-use super::names::{DOUBTED, DRAINED, Found, GIVEN_BACK, LEAVING, OPEN, TOMB, UPDATING};
+use super::facts::MachineState;
+use super::machine_index::{
+    DOUBTED, DRAINED, GIVEN_BACK, LEAVING, MachineMatch, OPEN, TOMB, UPDATING,
+};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 
 pub(super) fn standing(
     machine: &Machine,
-    found: Found,
+    found: MachineMatch,
     policy: &Policy,
     dark: Option<Dark>,
     at: Time,
-) -> Standing {
+) -> MachineState {
     use Lifecycle::{CutOff, Deleting, Drained, Draining, Standby, Updating};
     let back = machine.lifecycle == Deleting && is_back(machine, found, at);
     let on_its_way = matches!(machine.lifecycle, Draining | Drained | Deleting) && !back;
@@ -23,54 +25,54 @@ pub(super) fn standing(
     let settled = settled && !found.has(DOUBTED);
     let went_dark = dark.is_some_and(|dark| dark.took(machine) && at < dark.over);
     if found.has(TOMB) && machine.missed == 0 {
-        Standing::Ghost
+        MachineState::Ghost
     } else if found.has(TOMB) {
-        Standing::Gone
+        MachineState::Gone
     } else if on_its_way || found.has(LEAVING) || machine.condition == Condition::Deleting {
-        Standing::Leaving
+        MachineState::Leaving
     } else if matches!(machine.lifecycle, CutOff | Standby) {
-        Standing::Gray
+        MachineState::Gray
     } else if machine.condition == Condition::Unknown || machine.missed > 0 || went_dark {
-        Standing::Unknown
+        MachineState::Unknown
     } else if machine.lifecycle == Updating || found.has(UPDATING) {
-        Standing::Updating
+        MachineState::Updating
     } else if settled {
-        Standing::Ready
+        MachineState::Ready
     } else if is_failed(machine, policy, at) {
-        Standing::Failed
+        MachineState::Failed
     } else if machine.ever_available {
-        Standing::Unready
+        MachineState::Unready
     } else {
-        Standing::Young
+        MachineState::Young
     }
 }
 
-/// It was to be deleted and was not: the cloud said no, or no request is left that could. What carried a node is out of
-/// service until that is given back.
-fn is_back(machine: &Machine, found: Found, at: Time) -> bool {
+/// Its delete failed: the cloud refused it, or no request is left that could. A machine with a node stays out of
+/// service until that node is released.
+fn is_back(machine: &Machine, found: MachineMatch, at: Time) -> bool {
     let unknown_for = at.since(machine.lifecycle_since);
     let quiet = !found.has(OPEN) && (found.has(GIVEN_BACK) || unknown_for >= TRACELESS);
     quiet && machine.node.is_none() && !found.has(DRAINED)
 }
 
-/// A delete of which nothing is on record may still be under way for so long.
-// 30 s: the cloud shows a machine as going within seconds of the request.
+/// An unrecorded delete may still be under way for this long.
+// 30 s: the cloud shows a machine as deleting within seconds of the request.
 const TRACELESS: Span = Span::seconds(30);
 
-/// So many machines went dark together that our own view of them is more likely broken than the machines are.
+/// So many machines went dark together that our own view is more likely broken than they are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dark {
     began: Time,
-    /// From then on they are what they are shown to be.
+    /// After this, the machines count as what they are shown to be.
     over: Time,
 }
 
-/// What goes dark within this time goes together.
+/// Machines that go dark within this time go together.
 const TOGETHER: Span = Span::minutes(1);
 
 impl Dark {
-    /// The first that is not over, if more than half of those that served went; of one or two all, and only if something
-    /// else was lost in that minute too.
+    /// The first outage that is not over, if more than half of the serving machines went dark. With one or two
+    /// machines, all must be dark, and something else must have been lost in that minute too.
     pub(super) fn of(case: &Case, at: Time) -> Option<Self> {
         let inside = |m: &&Machine| m.ever_available && m.lifecycle == Lifecycle::InService;
         let served = case.machines.iter().filter(inside).count();
@@ -99,7 +101,7 @@ impl Dark {
     }
 }
 
-/// Ill past its grace, or never up in time.
+/// Unhealthy past its grace period, or never up in time.
 pub(super) fn is_failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
     let lasted = at.since(counted_from(machine, at));
     let deadline = policy.rollout.readiness_deadline;
@@ -110,13 +112,13 @@ pub(super) fn is_failed(machine: &Machine, policy: &Policy, at: Time) -> bool {
         Condition::Provisioning => lasted >= deadline,
         _ => false,
     };
-    // What serves at last is given the time to show it.
+    // A machine that serves at last gets time to show it.
     let never = !machine.ever_available && machine.condition != Condition::Ready;
     ill || (never && at.since(watched_from(machine, at)) >= deadline)
 }
 
-/// No deadline of a machine counts time in which we had not seen it, nor any before its present disk or its last update:
-/// the clocks of others tell births and changes, and may be wrong.
+/// No deadline of a machine counts time before we first saw it, or before its present disk or its last update. Others'
+/// clocks report creations and changes, and may be wrong.
 fn watched_from(machine: &Machine, at: Time) -> Time {
     let steps = [Some(machine.first_seen), Some(machine.imaged), machine.updated];
     steps.into_iter().flatten().fold(machine.first_seen, Time::max).min(at)

@@ -1,22 +1,22 @@
-//! Whether a machine can be had in place of one that is given up, told from refusals, from the set, and from who writes it.
+//! Whether a replacement can be created for a machine, judged by refusals, by the set, and by who writes it.
 
-use super::facts::Scene;
+use super::facts::View;
 use crate::model::ids::Zone;
-use crate::model::inventory::Native;
-use crate::model::journal::{Entry, Outcome, Refusal};
-use crate::model::policy::{Natives, Owner, Unconfirmed};
+use crate::model::inventory::PlatformFeature;
+use crate::model::journal::{Entry, EntryOutcome, Refusal};
+use crate::model::policy::{Owner, PlatformFeatures, UnconfirmedFall};
 use crate::model::quantity::MOST_MACHINES;
 use crate::model::rollout::{BackOff, EtagVerdict};
 use crate::model::time::{Span, Time};
 
-/// A refused raise is not sent again sooner.
+/// A refused raise is not repeated sooner.
 const NO_SOONER: Span = Span::seconds(30);
 
-/// Others' writes count for so long.
+/// Others' writes count for this long.
 const AN_HOUR: Span = Span::hours(1);
 
-/// The cloud has no room for one more, and said so.
-pub(super) fn short(scene: &Scene) -> bool {
+/// The cloud said that it has no capacity for one more.
+pub(super) fn short(scene: &View) -> bool {
     let spent = scene.case.facts.quota.as_ref().is_some_and(|q| q.cores_left < q.cores_each);
     let full = scene.desired >= i64::from(MOST_MACHINES);
     let said: Vec<&BackOff> = waiting(scene).filter(|b| has_cause(scene, b)).collect();
@@ -29,56 +29,57 @@ pub(super) fn short(scene: &Scene) -> bool {
     full || spent || quota || nowhere || no_room().any(|b| b.zone.is_none())
 }
 
-/// No raise may be sent, for a reason that no leaving machine mends.
-pub(super) fn shut(scene: &Scene) -> bool {
+/// No raise may be sent, for a reason that no leaving machine removes.
+pub(super) fn shut(scene: &View) -> bool {
     let (case, set) = (scene.case, scene.case.set);
     let scarce = |refusal| matches!(refusal, Refusal::NoCapacity | Refusal::Quota);
     let refused = waiting(scene).any(|b| !scarce(b.refusal) && !is_answered(scene, b));
-    let native = case.policy.natives == Natives::Refuse && !set.natives.is_empty();
+    let native = case.policy.platform_features == PlatformFeatures::Refuse
+        && !set.platform_features.is_empty();
     refused || just_refused(scene) || native || is_overwritten(scene)
 }
 
-/// As either memory has it: what is dropped without cause still stands.
-fn waiting<'s>(scene: &'s Scene) -> impl Iterator<Item = &'s BackOff> {
+/// The waits of both memories: a wait that was dropped without cause still stands.
+fn waiting<'s>(scene: &'s View) -> impl Iterator<Item = &'s BackOff> {
     let (before, now) = (scene.case.before, &scene.case.planned.state);
-    // A person's word, carried out in this plan, may have lifted them.
+    // An operator's command, carried out in this plan, may have lifted them.
     let before = before.filter(|_| !is_asked(scene));
     let all = now.backoff.iter().chain(before.into_iter().flat_map(|before| &before.backoff));
     all.filter(|b| b.until > scene.at)
 }
 
-fn is_asked(scene: &Scene) -> bool {
-    scene.case.planned.report.asks.iter().any(|answer| answer.accepted)
+fn is_asked(scene: &View) -> bool {
+    scene.case.planned.report.commands.iter().any(|answer| answer.accepted)
 }
 
-fn raises<'s>(scene: &'s Scene) -> impl Iterator<Item = &'s Entry> {
-    use crate::model::action::Verb;
-    scene.case.journal.iter().filter(|entry| entry.verb() == Verb::Raise)
+fn raises<'s>(scene: &'s View) -> impl Iterator<Item = &'s Entry> {
+    use crate::model::action::ActionKind;
+    scene.case.journal.iter().filter(|entry| entry.verb() == ActionKind::Raise)
 }
 
-/// It was known before, or the journal has the refusal.
-fn has_cause(scene: &Scene, back_off: &BackOff) -> bool {
+/// The wait was known before, or the journal has the refusal.
+fn has_cause(scene: &View, back_off: &BackOff) -> bool {
     let before = scene.case.before.is_some_and(|p| p.backoff.iter().any(|b| b.at == back_off.at));
-    let refused = |entry: &Entry| matches!(entry.outcome(), Some((at, Outcome::Refused(_))) if at == back_off.at);
+    let refused = |entry: &Entry| matches!(entry.outcome(), Some((at, EntryOutcome::Refused(_))) if at == back_off.at);
     before || raises(scene).any(refused)
 }
 
-fn is_answered(scene: &Scene, back_off: &BackOff) -> bool {
+fn is_answered(scene: &View, back_off: &BackOff) -> bool {
     raises(scene).any(|raise| raise.written > back_off.at && went_well(raise))
 }
 
 fn went_well(raise: &Entry) -> bool {
-    raise.accepted().is_some() || matches!(raise.outcome(), Some((_, Outcome::Done)))
+    raise.accepted().is_some() || matches!(raise.outcome(), Some((_, EntryOutcome::Done)))
 }
 
-/// A raise was refused a moment ago, whatever the planner remembers of it.
-fn just_refused(scene: &Scene) -> bool {
+/// A raise was refused a moment ago, whatever the planner remembers.
+fn just_refused(scene: &View) -> bool {
     let shown = scene.case.journal.get(scene.case.learnt..).unwrap_or_default();
     let lately = |raise: &Entry| {
-        let Some((at, Outcome::Refused(why))) = raise.outcome() else { return false };
+        let Some((at, EntryOutcome::Refused(why))) = raise.outcome() else { return false };
         use Refusal::{Conflict, Forbidden, Gone, Invalid, Throttled};
         let no = matches!(why.refusal, Throttled | Conflict | Forbidden | Invalid | Gone);
-        // A conflict that our own look found was never sent.
+        // A raise in conflict with our own read was never sent.
         let sent = why.code.as_deref() != Some(crate::model::journal::CHANGED_SINCE_READ);
         let until: Time = why.retry_at.unwrap_or(at.plus(NO_SOONER)).min(at.plus(NO_SOONER));
         no && sent && raise.accepted().is_none() && until > scene.at
@@ -86,26 +87,27 @@ fn just_refused(scene: &Scene) -> bool {
     let later = |at: Time| raises(scene).any(|raise| raise.written > at && went_well(raise));
     !is_asked(scene)
         && shown.iter().any(|entry| {
-            entry.verb() == crate::model::action::Verb::Raise
+            entry.verb() == crate::model::action::ActionKind::Raise
                 && lately(entry)
                 && !entry.outcome().is_some_and(|(at, _)| later(at))
         })
 }
 
-/// Others write the number: a second writer that no operator allowed, or one that no version of the set protects from.
-fn is_overwritten(scene: &Scene) -> bool {
+/// Others write the capacity: no operator allowed this writer, or no version of the set protects from it.
+fn is_overwritten(scene: &View) -> bool {
     let (policy, set, state) = (scene.case.policy, scene.case.set, &scene.case.planned.state);
     let within = |at: &&Time| scene.at.since(**at) < AN_HOUR;
     let theirs = state.desired.others.iter().filter(within).count();
     let ours = policy.owner == Owner::Pool;
-    let agreed = policy.unconfirmed == Unconfirmed::Allow
+    let agreed = policy.unconfirmed == UnconfirmedFall::Allow
         || state.desired.confirmed.is_some_and(|at| scene.at.since(at) < AN_HOUR);
-    let company = !ours || theirs > 0 || set.natives.contains(&Native::Autoscale);
+    let company =
+        !ours || theirs > 0 || set.platform_features.contains(&PlatformFeature::Autoscale);
     (ours && theirs >= 2 && !agreed) || (company && stays(scene))
 }
 
-/// The version of the set does not move with its capacity, or there is none.
-pub(super) fn stays(scene: &Scene) -> bool {
+/// The version of the set does not change with its capacity, or there is none.
+pub(super) fn stays(scene: &View) -> bool {
     let set = scene.case.set;
     let Some(etag) = &set.etag else { return true };
     let before = scene.case.before.map(|before| &before.etag);

@@ -1,29 +1,29 @@
-//! What people said to this very plan, and what each word is about: a verb excuses the move that it names, and no other.
+//! Operators' commands in this very plan, and their scope: a verb excuses only the move that it names.
 
-use super::facts::Scene;
-use crate::model::plan::{Ask, AskVerb, WaitKind};
+use super::facts::View;
+use crate::model::plan::{Command, CommandVerb, WaitKind};
 use crate::model::rollout::Wait;
 
-/// Asks that this plan writes down as carried out.
-fn said<'a>(scene: &Scene<'a>) -> impl Iterator<Item = &'a Ask> {
+/// Commands that this plan records as carried out.
+fn said<'a>(scene: &View<'a>) -> impl Iterator<Item = &'a Command> {
     let before = scene.case.before.map_or(&[][..], |before| &before.honoured);
     let now = &scene.case.planned.state.honoured;
-    let new = |ask: &&Ask| now.contains(&ask.id) && !before.contains(&ask.id);
+    let new = |ask: &&Command| now.contains(&ask.id) && !before.contains(&ask.id);
     scene.case.asks.iter().filter(new)
 }
 
-/// One of these verbs was said.
-pub(super) fn heard(scene: &Scene, verbs: &[AskVerb]) -> bool {
+/// Operators used one of these verbs.
+pub(super) fn heard(scene: &View, verbs: &[CommandVerb]) -> bool {
     said(scene).any(|ask| verbs.contains(&ask.verb))
 }
 
-/// A wait of this kind that stood in the memory the plan was given, and that an operator who could see it approved.
-pub(super) fn approved<'a>(scene: &Scene<'a>, what: WaitKind) -> Option<&'a Wait> {
+/// A wait of this kind that the given memory had, and that an operator who could see it approved.
+pub(super) fn approved<'a>(scene: &View<'a>, what: WaitKind) -> Option<&'a Wait> {
     let shown = &scene.case.before?.waiting;
     let now = scene.case.planned.report.at;
-    said(scene).filter(|ask| ask.verb == AskVerb::Approve).find_map(|ask| {
+    said(scene).filter(|ask| ask.verb == CommandVerb::Approve).find_map(|ask| {
         let about = &ask.about;
-        // Without a name it is about the only thing there is.
+        // Without a name the command is about the only wait.
         let named = match about.what {
             Some(named) => named == what,
             None => shown.len() == 1,

@@ -1,26 +1,28 @@
-//! What every store must keep, as one suite that is run on each: atomic writes, fencing, replay, order.
+//! The contract of every store, as one suite that runs on each: atomic writes, fencing, replay, order.
 //!
-//! `fresh` gives an empty store each time it is called. What a desk must keep is in [`desk`], what both let go of in [`sweep`].
+//! Each call of `fresh` returns an empty store. [`api_store`] has the contract of a desk; [`sweep`] checks what both prune.
 
-pub mod desk;
+pub mod api_store;
 pub mod sweep;
 
 use std::fmt::Debug;
 
 use super::{
-    ANSWERED_KEPT, Commit, HISTORY_KEPT, JOURNAL_KEPT, Lease, Line, Loaded, Mark, Moved, Seq,
-    Store, StoreError, Told,
+    ANSWERED_KEPT, Commit, EntryMove, HISTORY_KEPT, HistoryEvent, HistoryRecord, JOURNAL_KEPT,
+    Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
 };
-use crate::model::action::{Action, Because, Expect, Target};
-use crate::model::budget::HoldReason;
-use crate::model::ids::{AskId, EntryId, Epoch, InstanceId, PoolName, Revision, ScaleSetId, VmId};
-use crate::model::journal::{Entry, Event, Operation, Outcome, Phase};
+use crate::model::action::{Action, Expect, RemovalReason, Target};
+use crate::model::hold::HoldReason;
+use crate::model::ids::{
+    CommandId, EntryId, Epoch, InstanceId, PoolName, Revision, ScaleSetId, VmId,
+};
+use crate::model::journal::{Entry, EntryEvent, EntryOutcome, OperationUrl, Phase};
 use crate::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, MachineHold};
-use crate::model::plan::{Ask, AskArgs, AskVerb};
+use crate::model::plan::{Command, CommandArgs, CommandVerb};
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-/// The first promise that a store did not keep.
+/// The first part of the contract that a store broke.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     #[error("{what}: {found}")]
@@ -29,7 +31,7 @@ pub enum Broken {
     Failed(#[from] StoreError),
 }
 
-/// Run the whole suite.
+/// Runs the whole suite.
 pub async fn check<S: Store>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     what_is_written_is_read(&fresh()).await?;
     a_write_is_whole_or_nothing(&fresh()).await?;
@@ -79,7 +81,7 @@ fn raise(id: &str, epoch: Epoch) -> Entry {
 }
 
 fn delete(id: &str, epoch: Epoch, of: &Machine) -> Entry {
-    let targets = vec![Target::of(of, Because::Outdated)];
+    let targets = vec![Target::of(of, RemovalReason::Outdated)];
     let action = Action::Delete { targets, reason: "old".into(), before: at(60), force: false };
     entry(id, epoch, action)
 }
@@ -89,8 +91,8 @@ fn entry(id: &str, epoch: Epoch, action: Action) -> Entry {
     Entry { id: EntryId::new(id), epoch, written: at(1), read_at: at(0), action, phase }
 }
 
-fn moved(id: &str, event: Event, seconds: i64) -> Moved {
-    Moved { id: EntryId::new(id), event, at: at(seconds) }
+fn moved(id: &str, event: EntryEvent, seconds: i64) -> EntryMove {
+    EntryMove { id: EntryId::new(id), event, at: at(seconds) }
 }
 
 fn ids(entries: &[Entry]) -> Vec<&str> {
@@ -102,7 +104,7 @@ async fn leader<S: Store>(store: &S) -> Result<Epoch, Broken> {
 }
 
 async fn what_is_written_is_read<S: Store>(store: &S) -> Result<(), Broken> {
-    same("an unknown pool is empty", &store.load(&pool()).await?, &Loaded::default())?;
+    same("an unknown pool is empty", &store.load(&pool()).await?, &PoolRecord::default())?;
     let epoch = leader(store).await?;
     let mut changed = machine(2);
     let state = PoolState { adopted: Some(at(5)), ..PoolState::default() };
@@ -123,14 +125,14 @@ async fn what_is_written_is_read<S: Store>(store: &S) -> Result<(), Broken> {
     };
     store.commit(&second).await?;
     let loaded = store.load(&pool()).await?;
-    // Two born at one time are ordered by vmId.
+    // Two machines created at the same time are ordered by vmId.
     let wanted = vec![machine(3), changed, machine(4)];
     same("records are replaced by key and listed in order", &loaded.machines, &wanted)?;
     same("a commit without a state keeps it", &loaded.state, &Some(state))?;
     same("a commit without a set keeps it", &loaded.set, &Some(ScaleSetId::new("/a/set")))?;
     same("entries are kept", &ids(loaded.journal.open()), &vec!["a", "b"])?;
     let other = store.load(&PoolName::new("other")).await?;
-    same("pools are apart", &other, &Loaded::default())
+    same("pools are apart", &other, &PoolRecord::default())
 }
 
 async fn a_write_is_whole_or_nothing<S: Store>(store: &S) -> Result<(), Broken> {
@@ -141,14 +143,14 @@ async fn a_write_is_whole_or_nothing<S: Store>(store: &S) -> Result<(), Broken> 
         (
             "a move of an unknown entry",
             Commit {
-                moved: vec![moved("a", Event::Asking, 2), moved("no", Event::Asking, 2)],
+                moved: vec![moved("a", EntryEvent::Asking, 2), moved("no", EntryEvent::Asking, 2)],
                 ..commit(epoch, 2)
             },
         ),
         (
             "an illegal move",
             Commit {
-                moved: vec![moved("a", Event::Asking, 2), moved("a", Event::Asking, 2)],
+                moved: vec![moved("a", EntryEvent::Asking, 2), moved("a", EntryEvent::Asking, 2)],
                 ..commit(epoch, 2)
             },
         ),
@@ -166,11 +168,11 @@ async fn a_write_is_whole_or_nothing<S: Store>(store: &S) -> Result<(), Broken> 
         ),
     ];
     for (what, bad) in bad {
-        let told = Told::Freed { reason: HoldReason::Floor };
+        let told = HistoryEvent::Freed { reason: HoldReason::Floor };
         let bad = Commit {
             machines: vec![machine(1)],
             state: Some(PoolState::default()),
-            history: vec![Line { at: at(2), told }],
+            history: vec![HistoryRecord { at: at(2), told }],
             ..bad
         };
         let refused = store.commit(&bad).await;
@@ -189,8 +191,8 @@ async fn an_older_epoch_is_refused<S: Store>(store: &S) -> Result<(), Broken> {
     let fenced = Err(StoreError::Fenced { current: new });
     same("an older epoch is refused", &store.commit(&write(old)).await, &fenced)?;
     let ahead = Epoch(new.0 + 1);
-    same("an epoch nobody was given is refused", &store.commit(&write(ahead)).await, &fenced)?;
-    same("nothing was written", &store.load(&pool()).await?, &Loaded::default())?;
+    same("an epoch no one was given is refused", &store.commit(&write(ahead)).await, &fenced)?;
+    same("nothing was written", &store.load(&pool()).await?, &PoolRecord::default())?;
     Ok(store.commit(&write(new)).await?)
 }
 
@@ -210,7 +212,7 @@ async fn the_lease_changes_hands_late<S: Store>(store: &S) -> Result<(), Broken>
 }
 
 async fn a_lease_that_is_given_up_is_free<S: Store>(store: &S) -> Result<(), Broken> {
-    same("nobody had it", &store.lease().await?, &None)?;
+    same("no one had it", &store.lease().await?, &None)?;
     let first = store.acquire("first", at(0), Span::seconds(60)).await?;
     same("who has it is told", &store.lease().await?.as_ref(), &Some(&first))?;
     let fenced = Err(StoreError::Fenced { current: first.epoch });
@@ -232,11 +234,11 @@ async fn a_lease_that_is_given_up_is_free<S: Store>(store: &S) -> Result<(), Bro
 
 async fn entries_move_as_their_events_say<S: Store>(store: &S) -> Result<(), Broken> {
     let epoch = leader(store).await?;
-    let operation = Operation::new("https://example.invalid/operations/1");
+    let operation = OperationUrl::new("https://example.invalid/operations/1");
     let events = [
-        (Event::Asking, 2),
-        (Event::Accepted(Some(operation)), 3),
-        (Event::Ended(Outcome::Done), 4),
+        (EntryEvent::Asking, 2),
+        (EntryEvent::Accepted(Some(operation)), 3),
+        (EntryEvent::Ended(EntryOutcome::Done), 4),
     ];
     let mut replayed = raise("a", epoch);
     store.commit(&Commit { written: vec![replayed.clone()], ..commit(epoch, 1) }).await?;
@@ -248,11 +250,11 @@ async fn entries_move_as_their_events_say<S: Store>(store: &S) -> Result<(), Bro
         let stored = loaded.journal.open().first();
         same("an entry is the fold of its events", &stored, &Some(&replayed))?;
     }
-    // Written and moved in one write.
+    // Written and moved in the same commit.
     store
         .commit(&Commit {
             written: vec![raise("b", epoch)],
-            moved: vec![moved("b", Event::Asking, 5), moved("b", Event::Lost, 6)],
+            moved: vec![moved("b", EntryEvent::Asking, 5), moved("b", EntryEvent::Lost, 6)],
             ..commit(epoch, 6)
         })
         .await?;
@@ -261,8 +263,13 @@ async fn entries_move_as_their_events_say<S: Store>(store: &S) -> Result<(), Bro
     same("several events in one write", &phase, &Some(Phase::Doubtful { at: at(6) }))
 }
 
-fn withdrawn(id: &str, seconds: i64) -> Moved {
-    moved(id, Event::Ended(Outcome::Withdrawn), seconds)
+/// A line of history.
+fn freed(seconds: i64) -> HistoryRecord {
+    HistoryRecord { at: at(seconds), told: HistoryEvent::Freed { reason: HoldReason::Floor } }
+}
+
+fn withdrawn(id: &str, seconds: i64) -> EntryMove {
+    moved(id, EntryEvent::Ended(EntryOutcome::Withdrawn), seconds)
 }
 
 async fn entries_keep_their_order<S: Store>(store: &S) -> Result<(), Broken> {
@@ -294,21 +301,21 @@ async fn old_entries_are_let_go<S: Store>(store: &S) -> Result<(), Broken> {
 
 async fn asks_wait_until_they_are_honoured<S: Store>(store: &S) -> Result<(), Broken> {
     let epoch = leader(store).await?;
-    let ask = |id: &str, verb| Ask {
-        id: AskId::new(id),
+    let ask = |id: &str, verb| Command {
+        id: CommandId::new(id),
         verb,
         by: "ann".into(),
         why: "because".into(),
         at: at(1),
-        about: AskArgs::default(),
+        about: CommandArgs::default(),
     };
-    let (pause, resume) = (ask("2", AskVerb::Pause), ask("1", AskVerb::Resume));
+    let (pause, resume) = (ask("2", CommandVerb::Pause), ask("1", CommandVerb::Resume));
     for ask in [&pause, &resume, &pause] {
         store.ask(&pool(), ask).await?;
     }
     let doors = store.doors(&pool()).await?;
     same("asks wait in their order, each once", &doors.asks, &vec![pause.clone(), resume.clone()])?;
-    let honoured = PoolState { honoured: vec![AskId::new("2")], ..PoolState::default() };
+    let honoured = PoolState { honoured: vec![CommandId::new("2")], ..PoolState::default() };
     store.commit(&Commit { state: Some(honoured), ..commit(epoch, 2) }).await?;
     store.ask(&pool(), &pause).await?;
     let doors = store.doors(&pool()).await?;
@@ -318,19 +325,19 @@ async fn asks_wait_until_they_are_honoured<S: Store>(store: &S) -> Result<(), Br
 
 async fn answered_asks_are_forgotten_in_their_order<S: Store>(store: &S) -> Result<(), Broken> {
     let epoch = leader(store).await?;
-    let ask = |n: usize| Ask {
-        id: AskId::new(n.to_string()),
-        verb: AskVerb::Pause,
+    let ask = |n: usize| Command {
+        id: CommandId::new(n.to_string()),
+        verb: CommandVerb::Pause,
         by: "ann".into(),
         why: "because".into(),
         at: at(1),
-        about: AskArgs::default(),
+        about: CommandArgs::default(),
     };
-    let all: Vec<Ask> = (0..=ANSWERED_KEPT).map(ask).collect();
+    let all: Vec<Command> = (0..=ANSWERED_KEPT).map(ask).collect();
     for ask in &all {
         store.ask(&pool(), ask).await?;
     }
-    // However the answers are listed, the asks keep the order in which they were asked.
+    // In whatever order the answers are listed, the asks keep the order in which they were made.
     let honoured = all.iter().rev().map(|ask| ask.id.clone()).collect();
     let state = Some(PoolState { honoured, ..PoolState::default() });
     store.commit(&Commit { state, ..commit(epoch, 2) }).await?;
@@ -346,12 +353,12 @@ async fn marks_belong_to_the_doors<S: Store>(store: &S) -> Result<(), Broken> {
     let mut one = machine(1);
     let hold = MachineHold { by: "ann".into(), why: "debugging".into() };
     let delete = DeleteRequest { by: "ann".into(), why: "odd".into(), now: false };
-    let mark = Mark::Hold(Some(hold.clone()));
+    let mark = OverrideWrite::Hold(Some(hold.clone()));
     let unknown = store.mark(&pool(), &one.key(), &mark).await?;
-    same("a machine nobody knows is not marked", &unknown, &false)?;
+    same("a machine no one knows is not marked", &unknown, &false)?;
     store.commit(&Commit { machines: vec![one.clone()], ..commit(epoch, 1) }).await?;
     same("a known one is", &store.mark(&pool(), &one.key(), &mark).await?, &true)?;
-    store.mark(&pool(), &one.key(), &Mark::Delete(Some(delete.clone()))).await?;
+    store.mark(&pool(), &one.key(), &OverrideWrite::Delete(Some(delete.clone()))).await?;
     one.condition = Condition::Unready;
     store.commit(&Commit { machines: vec![one.clone()], ..commit(epoch, 2) }).await?;
     let mut loaded = store.load(&pool()).await?;
@@ -359,8 +366,8 @@ async fn marks_belong_to_the_doors<S: Store>(store: &S) -> Result<(), Broken> {
     let shown = loaded.machines.first();
     same("a turn does not unmark", &shown.and_then(Machine::hold), &Some(&hold))?;
     same("each mark stands", &shown.and_then(Machine::delete_request), &Some(&delete))?;
-    store.mark(&pool(), &one.key(), &Mark::Delete(None)).await?;
-    store.mark(&pool(), &one.key(), &Mark::Hold(None)).await?;
+    store.mark(&pool(), &one.key(), &OverrideWrite::Delete(None)).await?;
+    store.mark(&pool(), &one.key(), &OverrideWrite::Hold(None)).await?;
     same("marks are taken away", &store.doors(&pool()).await?.marks, &Vec::new())?;
     store.mark(&pool(), &one.key(), &mark).await?;
     store.commit(&Commit { closed: vec![one.key()], ..commit(epoch, 3) }).await?;
@@ -369,14 +376,13 @@ async fn marks_belong_to_the_doors<S: Store>(store: &S) -> Result<(), Broken> {
 
 async fn history_is_kept_in_order_and_bounded<S: Store>(store: &S) -> Result<(), Broken> {
     let epoch = leader(store).await?;
-    let line = |n: i64| Line { at: at(n), told: Told::Freed { reason: HoldReason::Floor } };
     let all = i64::try_from(HISTORY_KEPT).unwrap_or(i64::MAX) + 10;
     for part in 0..2 {
-        let history = (0..all / 2).map(|n| line(part * (all / 2) + n)).collect();
+        let history = (0..all / 2).map(|n| freed(part * (all / 2) + n)).collect();
         store.commit(&Commit { history, ..commit(epoch, part) }).await?;
     }
     let last = store.history(&pool(), 3).await?;
-    same("the last lines, oldest first", &last, &(all - 3..all).map(line).collect())?;
+    same("the last lines, oldest first", &last, &(all - 3..all).map(freed).collect())?;
     let kept = store.history(&pool(), usize::MAX).await?;
     same("no more are kept than are meant to", &kept.len(), &HISTORY_KEPT)?;
     same("the oldest went first", &kept.first().map(|line| line.at), &Some(at(10)))
@@ -385,21 +391,20 @@ async fn history_is_kept_in_order_and_bounded<S: Store>(store: &S) -> Result<(),
 async fn history_goes_on_from_any_line<S: Store>(store: &S) -> Result<(), Broken> {
     let epoch = leader(store).await?;
     let (web, api) = (pool(), PoolName::new("api"));
-    let line = |n: i64| Line { at: at(n), told: Told::Freed { reason: HoldReason::Floor } };
     for (n, name) in [(1, &web), (2, &api), (3, &web), (4, &web), (5, &api)] {
-        let history = vec![line(n)];
+        let history = vec![freed(n)];
         let one = Commit { history, ..Commit::new(name.clone(), epoch, at(n)) };
         store.commit(&one).await?;
     }
     let all = store.told_after(Seq::FIRST, usize::MAX).await?;
-    let order: Vec<(PoolName, Line)> =
+    let order: Vec<(PoolName, HistoryRecord)> =
         all.iter().map(|(_, name, line)| (name.clone(), line.clone())).collect();
     let told = [(1, &web), (2, &api), (3, &web), (4, &web), (5, &api)];
-    let told: Vec<_> = told.into_iter().map(|(n, name)| (name.clone(), line(n))).collect();
+    let told: Vec<_> = told.into_iter().map(|(n, name)| (name.clone(), freed(n))).collect();
     same("all pools' lines, in the order of writing", &order, &told)?;
     same("numbers rise", &all.is_sorted_by(|a, b| a.0 < b.0), &true)?;
     let seq = |n: usize| all.get(n).map_or(Seq::LAST, |(seq, ..)| *seq);
-    let part = |picked: &[usize]| -> Vec<(Seq, Line)> {
+    let part = |picked: &[usize]| -> Vec<(Seq, HistoryRecord)> {
         let lines = picked.iter().filter_map(|n| all.get(*n));
         lines.map(|(seq, _, line)| (*seq, line.clone())).collect()
     };
@@ -410,8 +415,8 @@ async fn history_goes_on_from_any_line<S: Store>(store: &S) -> Result<(), Broken
     same("after a line of another", &store.history_after(&web, seq(1), 1).await?, &part(&[2]))?;
     same("the last", &store.history_before(&web, Seq::LAST, 2).await?, &part(&[2, 3]))?;
     same("and before", &store.history_before(&web, seq(2), 9).await?, &part(&[0]))?;
-    let nobody = PoolName::new("nobody");
-    same("no pool", &store.history_after(&nobody, Seq::FIRST, 9).await?, &Vec::new())
+    let unknown = PoolName::new("unknown");
+    same("no pool", &store.history_after(&unknown, Seq::FIRST, 9).await?, &Vec::new())
 }
 
 async fn a_forgotten_pool_is_as_new<S: Store>(store: &S) -> Result<(), Broken> {
@@ -423,17 +428,24 @@ async fn a_forgotten_pool_is_as_new<S: Store>(store: &S) -> Result<(), Broken> {
             machines: vec![old.clone()],
             state: Some(PoolState { adopted: Some(at(1)), ..PoolState::default() }),
             written: vec![raise("a", epoch)],
-            history: vec![Line { at: at(1), told: Told::Freed { reason: HoldReason::Floor } }],
+            history: vec![freed(1)],
             ..Commit::new(name.clone(), epoch, at(1))
         };
         store.commit(&full).await?;
         let hold = MachineHold { by: "ann".into(), why: "debugging".into() };
-        store.mark(&name, &old.key(), &Mark::Hold(Some(hold))).await?;
-        let (id, by, why) = (AskId::new("1"), "ann".into(), "because".into());
+        store.mark(&name, &old.key(), &OverrideWrite::Hold(Some(hold))).await?;
+        let (id, by, why) = (CommandId::new("1"), "ann".into(), "because".into());
         store
             .ask(
                 &name,
-                &Ask { id, verb: AskVerb::Pause, by, why, at: at(1), about: AskArgs::default() },
+                &Command {
+                    id,
+                    verb: CommandVerb::Pause,
+                    by,
+                    why,
+                    at: at(1),
+                    about: CommandArgs::default(),
+                },
             )
             .await?;
     }
@@ -441,15 +453,15 @@ async fn a_forgotten_pool_is_as_new<S: Store>(store: &S) -> Result<(), Broken> {
     let kept = store.load(&other).await?;
     let ahead = Epoch(epoch.0 + 1);
     let fenced = Err(StoreError::Fenced { current: epoch });
-    same("an epoch nobody has is refused", &store.forget(&pool(), ahead).await, &fenced)?;
+    same("an epoch no one has is refused", &store.forget(&pool(), ahead).await, &fenced)?;
     let numbers = store.told_after(Seq::FIRST, 9).await?;
     store.forget(&pool(), epoch).await?;
     store.forget(&pool(), epoch).await?;
     same("it is known no more", &store.pools().await?, &vec![other.clone()])?;
-    same("nothing of it is left", &store.load(&pool()).await?, &Loaded::default())?;
+    same("nothing of it is left", &store.load(&pool()).await?, &PoolRecord::default())?;
     same("nor of its history", &store.history(&pool(), 9).await?, &Vec::new())?;
     same("the other is untouched", &store.load(&other).await?, &kept)?;
-    let line = Line { at: at(2), told: Told::Freed { reason: HoldReason::Floor } };
+    let line = freed(2);
     store.commit(&Commit { history: vec![line], ..commit(epoch, 2) }).await?;
     let last = numbers.last().map_or(Seq::LAST, |(seq, ..)| *seq);
     let again = store.history_after(&pool(), last, 9).await?;
@@ -478,7 +490,7 @@ mod tests {
 
     #[test]
     fn the_desk_in_memory_keeps_its_own() {
-        at_once(desk::check(MemoryStore::new));
+        at_once(api_store::check(MemoryStore::new));
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! What was decided and done, for people who ask later. Lines are written only when something happened.
+//! What was decided and done, for operators who ask later. Lines are written only when something happened.
 
-use crate::model::action::Verb;
-use crate::model::budget::HoldReason;
-use crate::model::ids::{AskId, EntryId, InstanceId, Key, Revision};
+use crate::model::action::ActionKind;
+use crate::model::hold::HoldReason;
+use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
-/// Lines kept for each pool, as long as they are not too old: see [`super::Keep`].
-// 4,000: a rollout of a thousand machines, from beginning to end.
+/// Lines kept for each pool, unless they are older than [`super::Keep`] permits.
+// 4,000: a rollout of a thousand machines, from start to end.
 pub const HISTORY_KEPT: usize = 4_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct HistoryRecord {
     pub at: Time,
-    pub told: Told,
+    pub told: HistoryEvent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum HistoryEvent {
     Appeared {
         id: InstanceId,
         key: Key,
@@ -34,28 +34,28 @@ pub enum Told {
         id: InstanceId,
         key: Key,
     },
-    /// `deleted`: by us.
+    /// `deleted`: we deleted it.
     Closed {
         id: InstanceId,
         key: Key,
         deleted: bool,
     },
-    /// An action was decided and written into the journal.
+    /// An action was decided and written to the journal.
     Decided {
         entry: EntryId,
-        verb: Verb,
+        verb: ActionKind,
         machines: Vec<InstanceId>,
         reason: Box<str>,
     },
-    /// An entry moved: asked, accepted, in doubt, ended (and how).
+    /// An entry moved: asked, accepted, in doubt, or ended with an outcome.
     Moved {
         entry: EntryId,
-        verb: Verb,
-        say: Box<str>,
+        verb: ActionKind,
+        message: Box<str>,
     },
     Held {
         reason: HoldReason,
-        say: Box<str>,
+        message: Box<str>,
     },
     Freed {
         reason: HoldReason,
@@ -65,13 +65,13 @@ pub enum Told {
         to: Option<Revision>,
     },
     Answered {
-        ask: AskId,
+        command: CommandId,
         accepted: bool,
-        say: Box<str>,
+        message: Box<str>,
     },
-    /// A law was broken or the planner contradicted itself: nothing was carried out.
+    /// The plan broke an invariant or the planner contradicted itself: nothing was carried out.
     Frozen {
-        law: Option<u8>,
-        say: Box<str>,
+        invariant: Option<u8>,
+        message: Box<str>,
     },
 }

@@ -1,5 +1,5 @@
-//! The entries of one pool: first those that a plan has seen ended, then those still shown to plans, each part in the
-//! order of writing. An entry moves only through [`Entry::apply`], so a replay of the events gives the same journal.
+//! The entries of one pool: first those that a plan has seen ended, then those that plans still see, each part in the
+//! order of writing. An entry moves only through [`Entry::apply`], so replaying the events gives the same journal.
 
 use std::collections::BTreeSet;
 
@@ -9,47 +9,47 @@ use crate::model::journal::Entry;
 use crate::model::time::{Span, Time};
 
 /// How long an ended entry is kept.
-// A day: as long as a deleted machine's rows are taken for ghosts, and well beyond the hour over which brakes count.
+// 24 h: as long as a deleted machine's rows count as ghosts, and well beyond the hour that the brakes look back.
 pub const JOURNAL_KEPT: Span = Span::hours(24);
 
 #[derive(Debug, Clone, Default)]
-pub struct Journal {
+pub struct JournalStore {
     entries: Vec<Entry>,
-    /// How many of them are shown to plans no more.
+    /// The number of entries that plans no longer see.
     dropped: usize,
     ids: BTreeSet<EntryId>,
 }
 
-/// A commit's part of the journal, found to be legal and not yet taken in.
+/// The journal part of a commit, checked but not applied yet.
 #[derive(Debug)]
 #[must_use]
-pub struct Staged {
+pub struct StagedTurn {
     changed: Vec<(usize, Entry)>,
     written: Vec<Entry>,
     dropped: Vec<EntryId>,
     at: Time,
 }
 
-impl Staged {
-    /// Known entries as the commit leaves them.
+impl StagedTurn {
+    /// Known entries, as the commit leaves them.
     pub fn changed(&self) -> impl Iterator<Item = &Entry> {
         self.changed.iter().map(|(_, entry)| entry)
     }
 
-    /// New ones, likewise.
+    /// New entries, as the commit leaves them.
     pub fn written(&self) -> &[Entry] {
         &self.written
     }
 }
 
-impl PartialEq for Journal {
+impl PartialEq for JournalStore {
     fn eq(&self, other: &Self) -> bool {
         (&self.entries, self.dropped) == (&other.entries, other.dropped)
     }
 }
 
-impl Journal {
-    /// From entries as stored: those dropped in the order of dropping, those shown in the order of writing.
+impl JournalStore {
+    /// From stored entries: the dropped ones in the order of dropping, the shown ones in the order of writing.
     pub fn from_parts(dropped: Vec<Entry>, shown: Vec<Entry>) -> Self {
         let count = dropped.len();
         let entries: Vec<Entry> = dropped.into_iter().chain(shown).collect();
@@ -57,17 +57,17 @@ impl Journal {
         Self { entries, dropped: count, ids }
     }
 
-    /// Not ended, or ended and not yet seen by a plan: what a plan is given.
+    /// Open entries, and ended ones that no plan has seen: what a plan receives.
     pub fn open(&self) -> &[Entry] {
         self.entries.get(self.dropped..).unwrap_or(&[])
     }
 
-    /// Those and the ones that ended lately: what the laws are judged by.
+    /// These and the recently ended ones: what the judge receives.
     pub fn all(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// How many of all come first that were shown ended already, and are shown to plans no more.
+    /// The number of leading entries that an earlier plan saw ended and that plans no longer see.
     pub const fn learnt(&self) -> usize {
         self.dropped
     }
@@ -80,15 +80,15 @@ impl Journal {
         self.ids.contains(id)
     }
 
-    /// Check a commit's part of the journal; nothing is changed yet.
-    pub fn stage(&self, commit: &Commit) -> Result<Staged, StoreError> {
+    /// Checks the journal part of a commit; changes nothing yet.
+    pub fn stage(&self, commit: &Commit) -> Result<StagedTurn, StoreError> {
         let mut fresh = BTreeSet::new();
         for entry in &commit.written {
             if self.knows(&entry.id) || !fresh.insert(&entry.id) {
                 return Err(StoreError::DuplicateEntry(entry.id.clone()));
             }
         }
-        let mut staged = Staged {
+        let mut staged = StagedTurn {
             changed: Vec::new(),
             written: commit.written.clone(),
             dropped: commit.dropped.clone(),
@@ -108,7 +108,7 @@ impl Journal {
 
     fn staged_entry<'s>(
         &self,
-        staged: &'s mut Staged,
+        staged: &'s mut StagedTurn,
         id: &EntryId,
     ) -> Result<&'s mut Entry, StoreError> {
         let unknown = || StoreError::UnknownEntry(id.clone());
@@ -125,8 +125,8 @@ impl Journal {
         staged.changed.get_mut(i).map(|(_, entry)| entry).ok_or_else(unknown)
     }
 
-    /// Take in what was found to be legal, and let go what is older than anybody asks for.
-    pub fn accept(&mut self, staged: Staged) {
+    /// Applies a checked commit, and prunes entries past retention.
+    pub fn accept(&mut self, staged: StagedTurn) {
         for (i, entry) in staged.changed {
             if let Some(slot) = self.entries.get_mut(i) {
                 *slot = entry;
@@ -154,7 +154,7 @@ impl Journal {
         self.dropped -= old;
     }
 
-    /// Check and take in at once.
+    /// Checks and applies at once.
     pub fn apply(&mut self, commit: &Commit) -> Result<(), StoreError> {
         let staged = self.stage(commit)?;
         self.accept(staged);

@@ -1,43 +1,44 @@
-//! REMEMBER. The port [`Store`]: machine records, a pool's state, the journal, what doors asked, the lease, the history.
+//! REMEMBER. The port [`Store`]: machine records, a pool's state, the journal, what doors asked, the lease, the
+//! history.
 //!
-//! Beside it the port [`Desk`]: what doors keep for themselves.
+//! The second port is [`Desk`]: the doors' own records.
 //!
-//! Never here: a decision, a call, a clock. A write is one transaction, and every write of a turn carries the epoch of the
-//! lease it was made under: an older one is refused. What doors write (asks and marks) is theirs alone: no turn overwrites it.
-//! Begin with [`Store`] and [`Commit`]; [`Journal`] holds the entries and [`contract`] says what any store must keep; [`record`] is how a store that lasts
-//! writes it down.
+//! Never here: a decision, a call, a clock. A write is one transaction, and every write of a turn carries the epoch of
+//! its lease: the store refuses an older one. Asks and marks belong to the doors: no turn overwrites them. Begin with
+//! [`Store`] and [`Commit`]; [`JournalStore`] holds the entries, [`contract`] checks any store, and [`record`] defines
+//! how a durable store encodes them.
 
-mod births;
+mod api_store;
 pub mod contract;
-mod desk;
 mod history;
+mod in_memory;
 mod journal;
+mod raise_attribution;
 pub mod record;
-mod volatile;
 
-pub use births::{births, finished};
-pub use desk::{
-    ANSWER_KEPT, ANSWERS_OF_ONE, AUDIT_LARGE, Audit, Claim, Consent, Desk, Document, Found, Keep,
-    Put, SWEPT_AT_ONCE, Swept,
+pub use api_store::{
+    ANSWER_KEPT, ANSWERS_OF_ONE, AUDIT_LARGE, AuditEntry, Claim, Consent, Desk, Document, Expected,
+    Keep, PutOutcome, SWEPT_AT_ONCE, Swept,
 };
-pub use history::{HISTORY_KEPT, Line, Told};
-pub use journal::{JOURNAL_KEPT, Journal, Staged};
-pub use volatile::MemoryStore;
+pub use history::{HISTORY_KEPT, HistoryEvent, HistoryRecord};
+pub use in_memory::MemoryStore;
+pub use journal::{JOURNAL_KEPT, JournalStore, StagedTurn};
+pub use raise_attribution::{births, finished};
 
-use crate::model::ids::{AskId, EntryId, Epoch, Key, PoolName, ScaleSetId, StoreId};
-use crate::model::journal::{Entry, Event, IllegalMove};
-use crate::model::machine::{DeleteRequest, Machine, MachineHold, Marks};
-use crate::model::plan::Ask;
+use crate::model::ids::{CommandId, EntryId, Epoch, Key, PoolName, ScaleSetId, StoreId};
+use crate::model::journal::{Entry, EntryEvent, IllegalMove};
+use crate::model::machine::{DeleteRequest, Machine, MachineHold, Overrides};
+use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-/// Answered asks that are remembered, so that a door may repeat one without its being honoured twice.
+/// Answered asks that are remembered, so that a door may repeat one without a second effect.
 // 256: days of operators' verbs; a retry comes within minutes.
 pub const ANSWERED_KEPT: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody took over. Nothing was written.
+    /// Another process took over. Nothing was written.
     #[error("written under an old lease: epoch {} is current", current.0)]
     Fenced { current: Epoch },
     #[error("the lease is held by {by}")]
@@ -50,18 +51,18 @@ pub enum StoreError {
     NotEnded(EntryId),
     #[error("moving a journal entry")]
     Illegal(#[from] IllegalMove),
-    /// Nothing was sent: the right to do so ended.
+    /// Nothing was sent: the lease ended.
     #[error("the lease is over")]
     LeaseOver,
     #[error("the store did not do it: {0}")]
     Unavailable(Box<str>),
-    /// What was opened is not there any more, or is damaged. Another process may lead by what is there instead.
+    /// The opened store is gone or damaged. Another process may lead by a store in its place.
     #[error("the store is lost: {0}")]
     Lost(Box<str>),
 }
 
-/// The number of a line that is kept. Lines of one store get higher numbers as they are written, and no number is given
-/// twice: who remembers the last one it saw can go on from there.
+/// The number of a stored line. Numbers of one store increase with every line and are never reused: a reader that
+/// remembers the last one can continue from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Seq(pub u64);
 
@@ -72,7 +73,7 @@ impl Seq {
     pub const LAST: Seq = Seq(i64::MAX as u64);
 }
 
-/// The right to write and to call, until a time.
+/// The right to write and to call, until its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     pub epoch: Epoch,
@@ -82,7 +83,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lease that `holder` gets where `last` was given before it.
+    /// The lease that `holder` gets after `last`.
     pub fn after(
         last: Option<&Lease>,
         holder: &str,
@@ -99,14 +100,14 @@ impl Lease {
             }
             None => Epoch(current.0 + 1),
         };
-        // Keeping the lease never shortens it.
+        // Renewing the lease never shortens it.
         let not_after = held.map_or(now, |lease| lease.not_after).max(now.plus(ttl));
         Ok(Lease { epoch, holder: holder.into(), not_after })
     }
 }
 
 impl Lease {
-    /// Its holder said that it is done with it: nobody's name is on it any more.
+    /// Its holder resigned: it has no holder.
     pub fn is_given_up(&self) -> bool {
         self.holder.is_empty()
     }
@@ -114,33 +115,33 @@ impl Lease {
 
 /// One event of one journal entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moved {
+pub struct EntryMove {
     pub id: EntryId,
-    pub event: Event,
+    pub event: EntryEvent,
     pub at: Time,
 }
 
-/// One atomic write of a turn: all of it, or nothing.
+/// One atomic write of a turn: all of it or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     pub pool: PoolName,
     pub epoch: Epoch,
     pub at: Time,
-    /// Records that are new or differ. Their marks are not written: those belong to the doors.
+    /// New or changed records. Their marks are not written: those belong to the doors.
     pub machines: Vec<Machine>,
-    /// Records that are closed.
+    /// Keys of closed records.
     pub closed: Vec<Key>,
-    /// `None`: as it was. Asks that it names as honoured are removed by this very write.
+    /// `None`: unchanged. The same write removes asks that the state names as honoured.
     pub state: Option<PoolState>,
-    /// The scale set that the written entries are about. `None`: as it was.
+    /// The scale set of the written entries. `None`: unchanged.
     pub set: Option<ScaleSetId>,
     pub written: Vec<Entry>,
-    pub moved: Vec<Moved>,
-    /// Ended entries that a plan has seen: not shown to the next.
+    pub moved: Vec<EntryMove>,
+    /// Ended entries that a plan has seen: the next plan does not see them.
     pub dropped: Vec<EntryId>,
-    pub history: Vec<Line>,
-    /// What became of what people asked for.
-    pub audit: Vec<Audit>,
+    pub history: Vec<HistoryRecord>,
+    /// Outcomes of operators' requests.
+    pub audit: Vec<AuditEntry>,
 }
 
 impl Commit {
@@ -161,12 +162,12 @@ impl Commit {
         }
     }
 
-    /// Nothing to write: a quiet turn leaves the store alone.
+    /// Nothing to write: a quiet turn does not touch the store.
     pub fn is_empty(&self) -> bool {
         self.only_tells() && self.history.is_empty() && self.audit.is_empty()
     }
 
-    /// The history and the audit get their lines, and nothing else changes.
+    /// Only the history and the audit change.
     pub fn only_tells(&self) -> bool {
         self.machines.is_empty()
             && self.closed.is_empty()
@@ -178,46 +179,46 @@ impl Commit {
     }
 }
 
-/// What doors wrote and no turn has used up.
+/// What doors wrote and no turn has used yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Doors {
-    /// In the order in which they were asked; each stays until a state names it as honoured.
-    pub asks: Vec<Ask>,
+pub struct Inbox {
+    /// In the order in which they were made; each stays until a state names it as honoured.
+    pub asks: Vec<Command>,
     /// By key.
-    pub marks: Vec<(Key, Marks)>,
+    pub marks: Vec<(Key, Overrides)>,
 }
 
 /// Everything remembered of a pool.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Loaded {
-    /// In listing order, without marks: see [`Doors::put_on`].
+pub struct PoolRecord {
+    /// In listing order, without marks: see [`Inbox::put_on`].
     pub machines: Vec<Machine>,
     /// `None`: the pool is seen for the first time.
     pub state: Option<PoolState>,
-    /// The scale set that the journal is about, so that what is open is looked after though no file names the pool.
+    /// The scale set of the journal, so that open entries are settled even if no file names the pool.
     pub set: Option<ScaleSetId>,
-    pub journal: Journal,
-    pub doors: Doors,
+    pub journal: JournalStore,
+    pub doors: Inbox,
 }
 
-/// What a door sets on one machine. `None` takes it away.
+/// What a door sets on one machine. `None` removes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mark {
+pub enum OverrideWrite {
     Delete(Option<DeleteRequest>),
     Hold(Option<MachineHold>),
 }
 
-impl Mark {
-    pub fn put_on(&self, marks: &mut Marks) {
+impl OverrideWrite {
+    pub fn put_on(&self, marks: &mut Overrides) {
         match self {
-            Mark::Delete(request) => marks.delete.clone_from(request),
-            Mark::Hold(hold) => marks.hold.clone_from(hold),
+            OverrideWrite::Delete(request) => marks.delete.clone_from(request),
+            OverrideWrite::Hold(hold) => marks.hold.clone_from(hold),
         }
     }
 }
 
-impl Doors {
-    /// Put the marks on the machines, and take away those that are marked no more.
+impl Inbox {
+    /// Sets the marks on the machines, and clears those of machines without marks.
     pub fn put_on(&self, machines: &mut [Machine]) {
         for machine in machines.iter_mut().filter(|m| m.marks.is_some()) {
             machine.marks = None;
@@ -236,86 +237,86 @@ impl Doors {
     }
 }
 
-/// Where pools are remembered. Each method that writes is one write, so that a test may cut the power before or after any.
+/// Persistence of pools. Each method that writes is one write, so that a test may cut the power before or after any.
 pub trait Store {
-    /// The store's own name, the same as long as it lasts. `None`: it ends with its process.
+    /// The store's own name, constant for its lifetime. `None`: the store ends with its process.
     fn id(&self) -> Option<StoreId> {
         None
     }
 
-    /// All of a pool, for a start or after a failed write.
-    fn load(&self, pool: &PoolName) -> impl Future<Output = Result<Loaded, StoreError>> + Send;
+    /// Everything about a pool, for a start or after a failed write.
+    fn load(&self, pool: &PoolName) -> impl Future<Output = Result<PoolRecord, StoreError>> + Send;
 
-    /// What doors wrote: the only part that changes beside the turns.
-    fn doors(&self, pool: &PoolName) -> impl Future<Output = Result<Doors, StoreError>> + Send;
+    /// What doors wrote: the only part that changes outside turns.
+    fn doors(&self, pool: &PoolName) -> impl Future<Output = Result<Inbox, StoreError>> + Send;
 
     /// The last lines of a pool's history, oldest first.
     fn history(
         &self,
         pool: &PoolName,
         last: usize,
-    ) -> impl Future<Output = Result<Vec<Line>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<HistoryRecord>, StoreError>> + Send;
 
-    /// The first lines of a pool's history with a higher number than this, oldest first.
+    /// The first lines of a pool's history with a number higher than this, oldest first.
     fn history_after(
         &self,
         pool: &PoolName,
         after: Seq,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<(Seq, Line)>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<(Seq, HistoryRecord)>, StoreError>> + Send;
 
-    /// The last lines of a pool's history with a lower number than this, oldest first.
+    /// The last lines of a pool's history with a number lower than this, oldest first.
     fn history_before(
         &self,
         pool: &PoolName,
         before: Seq,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<(Seq, Line)>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<(Seq, HistoryRecord)>, StoreError>> + Send;
 
-    /// The first lines of all pools with a higher number than this, oldest first.
+    /// The first lines of all pools with a number higher than this, oldest first.
     fn told_after(
         &self,
         after: Seq,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<(Seq, PoolName, Line)>, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError>> + Send;
 
-    /// Pools for whose turns another process recorded an ask or a mark since this was asked last, and perhaps some more.
-    /// It is asked every other second, so it must cost next to nothing. A store that nobody shares knows of none.
+    /// Pools for which another process recorded an ask or a mark since the last call, and perhaps more. The daemon
+    /// calls it every other second, so it must cost almost nothing. A store that no other process shares returns none.
     fn asked_elsewhere(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send {
         async { Ok(Vec::new()) }
     }
 
-    /// Every pool that anything is remembered of, by name.
+    /// Every known pool, by name.
     fn pools(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send;
 
-    /// Forget a pool: its records, journal, history and what doors asked of it. Fenced as a commit is, for only who runs
-    /// the pool's turns knows that none of them writes after this.
+    /// Forgets a pool: its records, journal, history and asks. Fenced like a commit, because only the process that runs
+    /// the pool's turns knows that none of them writes later.
     fn forget(
         &self,
         pool: &PoolName,
         epoch: Epoch,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// One transaction; refused whole if its epoch is not the current one or any part of it makes no sense.
+    /// One transaction; refused whole if its epoch is not current or any part of it is invalid.
     fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Record what an operator asks. Asked again under the same id, nothing happens.
+    /// Records an operator's request. Repeating it under the same id has no effect.
     fn ask(
         &self,
         pool: &PoolName,
-        ask: &Ask,
+        ask: &Command,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Mark a machine. False: there is no such machine.
+    /// Marks a machine. Returns false if there is no such machine.
     fn mark(
         &self,
         pool: &PoolName,
         machine: &Key,
-        mark: &Mark,
+        mark: &OverrideWrite,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Take the lease, or keep it longer. Each start of a process is a holder of its own; a lease that ended is taken
-    /// under a higher epoch, and one that is held by another is refused until its last moment has passed.
+    /// Takes or extends the lease. Each process start is a new holder. A lease that ended is taken under a higher
+    /// epoch; one that another holder has is refused until it ends.
     fn acquire(
         &self,
         holder: &str,
@@ -323,29 +324,29 @@ pub trait Store {
         ttl: Span,
     ) -> impl Future<Output = Result<Lease, StoreError>> + Send;
 
-    /// End the lease of this epoch now, and take its holder's name off it, so that who comes next need not wait for its last moment. Nothing is sent under it
-    /// after this. Refused if it is not the current one.
+    /// Ends the lease of this epoch now and removes its holder's name, so that the next holder need not wait for its
+    /// end. Nothing is sent under it after this. Refused if the epoch is not current.
     fn resign(
         &self,
         epoch: Epoch,
         now: Time,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Whether it is still what was opened. It is asked every other second, so it must cost next to nothing.
+    /// Whether this is still the opened store. The daemon asks every other second, so it must cost almost nothing.
     fn intact(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
         async { Ok(()) }
     }
 
-    /// No other process has it open, and none had it since this one opened it: an earlier holder of the lease has ended.
+    /// No other process has opened the store since this one did, or still has it open: an earlier leader has ended.
     fn is_alone(&self) -> bool {
         false
     }
 
-    /// The last lease that was given, over or not.
+    /// The last lease that was granted, ended or not.
     fn lease(&self) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
 }
 
-/// Whether an ask is known: waiting, or answered lately.
-pub fn is_known(asks: &[Ask], answered: &[AskId], id: &AskId) -> bool {
+/// Whether an ask is known: waiting, or answered recently.
+pub fn is_known(asks: &[Command], answered: &[CommandId], id: &CommandId) -> bool {
     asks.iter().any(|ask| &ask.id == id) || answered.contains(id)
 }

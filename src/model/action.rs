@@ -1,4 +1,4 @@
-//! What a plan does, fully decided: who carries it out chooses nothing. Each action says what it rests on.
+//! What a plan does, fully decided: the executor chooses nothing. Each action carries its preconditions.
 
 use super::ids::{Etag, InstanceId, Key, Revision, VmId};
 use super::inventory::ModelFields;
@@ -6,93 +6,95 @@ use super::machine::{Machine, identity};
 use super::owner::OwnerWrite;
 use super::time::{Span, Time};
 
-/// An action rests on one read and is sent within this time of its start, or withdrawn and planned again.
-// 60 s: two listings of the largest set fit into it; what happened since is bounded by one boot or one eviction wave.
+/// An action is based on one read. It is sent within this time of the read's start, or withdrawn and planned again.
+// 60 s: two listings of the largest set fit into it; changes since then are bounded by one boot or one eviction wave.
 pub const READ_IS_FRESH: Span = Span::seconds(60);
 
-/// In which class a machine falls, as people are told. First that fits.
+/// The class of a machine, as people see it. The first that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    Leaving,
+pub enum MachineClass {
+    Deleting,
     Updating,
-    Gray,
+    ScalingDown,
     Unknown,
     Held,
     Failed,
     DeleteRequested,
     /// Young, still proving itself.
-    Replacement,
+    NotYetAvailable,
     Surplus,
     Outdated,
     Current,
 }
 
-impl Class {
-    pub const ALL: [Class; 11] = [
-        Class::Leaving,
-        Class::Updating,
-        Class::Gray,
-        Class::Unknown,
-        Class::Held,
-        Class::Failed,
-        Class::DeleteRequested,
-        Class::Replacement,
-        Class::Surplus,
-        Class::Outdated,
-        Class::Current,
+impl MachineClass {
+    pub const ALL: [MachineClass; 11] = [
+        MachineClass::Deleting,
+        MachineClass::Updating,
+        MachineClass::ScalingDown,
+        MachineClass::Unknown,
+        MachineClass::Held,
+        MachineClass::Failed,
+        MachineClass::DeleteRequested,
+        MachineClass::NotYetAvailable,
+        MachineClass::Surplus,
+        MachineClass::Outdated,
+        MachineClass::Current,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Class::Leaving => "leaving",
-            Class::Updating => "updating",
-            Class::Gray => "gray",
-            Class::Unknown => "unknown",
-            Class::Held => "held",
-            Class::Failed => "failed",
-            Class::DeleteRequested => "deleteRequested",
-            Class::Replacement => "replacement",
-            Class::Surplus => "surplus",
-            Class::Outdated => "outdated",
-            Class::Current => "current",
+            MachineClass::Deleting => "deleting",
+            MachineClass::Updating => "updating",
+            MachineClass::ScalingDown => "scalingDown",
+            MachineClass::Unknown => "unknown",
+            MachineClass::Held => "held",
+            MachineClass::Failed => "failed",
+            MachineClass::DeleteRequested => "deleteRequested",
+            MachineClass::NotYetAvailable => "notYetAvailable",
+            MachineClass::Surplus => "surplus",
+            MachineClass::Outdated => "outdated",
+            MachineClass::Current => "current",
         }
     }
 }
 
 /// Why a machine is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Because {
+pub enum RemovalReason {
     Failed,
-    Named,
-    /// Named with `now`: the loss is accepted.
-    NamedNow,
+    DeleteRequested,
+    /// Named with `now`: the operator accepts the loss.
+    DeleteRequestedNow,
     Outdated,
     Surplus,
 }
 
-impl Because {
-    /// The class a removal is reported under.
-    pub const fn class(self) -> Class {
+impl RemovalReason {
+    /// The class under which a removal is reported.
+    pub const fn class(self) -> MachineClass {
         match self {
-            Because::Failed => Class::Failed,
-            Because::Named | Because::NamedNow => Class::DeleteRequested,
-            Because::Outdated => Class::Outdated,
-            Because::Surplus => Class::Surplus,
+            RemovalReason::Failed => MachineClass::Failed,
+            RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => {
+                MachineClass::DeleteRequested
+            }
+            RemovalReason::Outdated => MachineClass::Outdated,
+            RemovalReason::Surplus => MachineClass::Surplus,
         }
     }
 }
 
-/// A machine as an action names it: an id may be used again, so its identity rides along.
+/// A machine as an action names it: ids are reused, so it carries its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub id: InstanceId,
     pub vm: Option<VmId>,
     pub created: Time,
-    pub because: Because,
+    pub because: RemovalReason,
 }
 
 impl Target {
-    pub fn of(machine: &Machine, because: Because) -> Self {
+    pub fn of(machine: &Machine, because: RemovalReason) -> Self {
         Self { id: machine.id.clone(), vm: machine.vm.clone(), created: machine.created, because }
     }
 
@@ -109,7 +111,7 @@ impl Target {
     }
 }
 
-/// What must still hold when a capacity or the model is written.
+/// Conditions that must still hold when a capacity or the model is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expect {
     pub etag: Option<Etag>,
@@ -120,12 +122,12 @@ pub struct Expect {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Write a capacity, or the same number once more for machines that never came. Only the audited write that a
-    /// person asks for has `to < from`.
+    /// Write a capacity, or repeat the same number for machines that never came. Only the audited write that a person
+    /// requests has `to < from`.
     Raise {
         from: u32,
         to: u32,
-        /// Machines that the capacity counted and the listing lacked when this was planned.
+        /// Machines that the capacity counted but the listing lacked at planning time.
         drift: u32,
         reason: Box<str>,
         expect: Expect,
@@ -135,14 +137,14 @@ pub enum Action {
         reason: Box<str>,
         before: Time,
     },
-    /// One batch. Sent after the answer of the raise of the same plan.
+    /// One batch. Sent after the answer to the same plan's raise.
     Delete {
         targets: Vec<Target>,
         reason: Box<str>,
         before: Time,
         force: bool,
     },
-    /// Take gray machines back into service.
+    /// Return gray machines to service.
     Restore {
         targets: Vec<Target>,
         reason: Box<str>,
@@ -162,7 +164,7 @@ pub enum Action {
         reason: Box<str>,
         expect: Expect,
     },
-    /// Write the owner tag of the set, or take it away.
+    /// Write the set's owner tag, or remove it.
     TagOwner {
         write: OwnerWrite,
         reason: Box<str>,
@@ -170,27 +172,27 @@ pub enum Action {
     },
 }
 
-/// Why the model is written: to go where people want, or to put the last good one back.
+/// Why the model is written: to reach the wanted model, or to put the last good one back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ModelWrite {
     Wanted,
     PutBack,
 }
 
-/// What a write of an image carries of the storage profile.
+/// Which part of the storage profile an image write contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum WriteScope {
-    /// The image reference alone.
+    /// Only the image reference.
     #[default]
     Image,
-    /// All of it as it was read a moment before, with the image exchanged: the cloud has no reason to reset the disks.
+    /// The whole profile as just read, with a new image: the cloud has no reason to reset the disks.
     StorageProfile,
 }
 
-/// The kinds of action, in the order in which the actions of one plan are sent.
+/// The kinds of action, in the order in which one plan sends them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verb {
-    /// First: a newer request may end one that the cloud is still at.
+pub enum ActionKind {
+    /// First: a newer request may end one that the cloud is still working on.
     TagOwner,
     UpdateModel,
     Restore,
@@ -200,40 +202,40 @@ pub enum Verb {
     Delete,
 }
 
-impl Verb {
-    pub const ALL: [Verb; 7] = [
-        Verb::TagOwner,
-        Verb::UpdateModel,
-        Verb::Restore,
-        Verb::Raise,
-        Verb::Drain,
-        Verb::Reimage,
-        Verb::Delete,
+impl ActionKind {
+    pub const ALL: [ActionKind; 7] = [
+        ActionKind::TagOwner,
+        ActionKind::UpdateModel,
+        ActionKind::Restore,
+        ActionKind::Raise,
+        ActionKind::Drain,
+        ActionKind::Reimage,
+        ActionKind::Delete,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Verb::UpdateModel => "updateModel",
-            Verb::Restore => "restore",
-            Verb::Raise => "raise",
-            Verb::Drain => "drain",
-            Verb::Reimage => "reimage",
-            Verb::Delete => "delete",
-            Verb::TagOwner => "tagOwner",
+            ActionKind::UpdateModel => "updateModel",
+            ActionKind::Restore => "restore",
+            ActionKind::Raise => "raise",
+            ActionKind::Drain => "drain",
+            ActionKind::Reimage => "reimage",
+            ActionKind::Delete => "delete",
+            ActionKind::TagOwner => "tagOwner",
         }
     }
 }
 
 impl Action {
-    pub const fn verb(&self) -> Verb {
+    pub const fn verb(&self) -> ActionKind {
         match self {
-            Action::Raise { .. } => Verb::Raise,
-            Action::Drain { .. } => Verb::Drain,
-            Action::Delete { .. } => Verb::Delete,
-            Action::Restore { .. } => Verb::Restore,
-            Action::Reimage { .. } => Verb::Reimage,
-            Action::UpdateModel { .. } => Verb::UpdateModel,
-            Action::TagOwner { .. } => Verb::TagOwner,
+            Action::Raise { .. } => ActionKind::Raise,
+            Action::Drain { .. } => ActionKind::Drain,
+            Action::Delete { .. } => ActionKind::Delete,
+            Action::Restore { .. } => ActionKind::Restore,
+            Action::Reimage { .. } => ActionKind::Reimage,
+            Action::UpdateModel { .. } => ActionKind::UpdateModel,
+            Action::TagOwner { .. } => ActionKind::TagOwner,
         }
     }
 
@@ -247,7 +249,7 @@ impl Action {
         }
     }
 
-    /// How many machines may come of it.
+    /// How many machines it may create.
     pub const fn births(&self) -> u32 {
         match self {
             Action::Raise { from, to, drift, .. } if *from == *to => *drift,
@@ -268,7 +270,7 @@ impl Action {
         }
     }
 
-    /// The last moment at which it may be sent.
+    /// The latest time at which it may be sent.
     pub const fn before(&self) -> Time {
         match self {
             Action::Raise { expect, .. } | Action::UpdateModel { expect, .. } => expect.before,

@@ -1,7 +1,7 @@
-//! Names of things. Each kind of name is its own type, so that none can be taken for another.
+//! Names. Each kind of name is its own type, so that one cannot be mistaken for another.
 //!
-//! A name is copied far more often than it is made (records, rows, entries and keys all carry the same few), so a copy
-//! shares its text.
+//! Names are copied far more often than created (records, rows, entries and keys all carry the same few), so copies
+//! share their text.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,7 +19,7 @@ macro_rules! names {
                 Self(text.as_ref().into())
             }
 
-            /// Of a text that somebody else keeps too.
+            /// From a text that another owner keeps too.
             pub fn shared(text: &Arc<str>) -> Self {
                 Self(Arc::clone(text))
             }
@@ -44,9 +44,9 @@ macro_rules! names {
 }
 
 names! {
-    /// A pool, as its file calls it.
+    /// A pool, as named in its file.
     PoolName;
-    /// What a delete names: the instance id (Uniform) or the VM name (Flexible). May be used again for another machine.
+    /// What a delete names: the instance id (Uniform) or the VM name (Flexible). May be reused for another machine.
     InstanceId;
     /// The cloud's identity of one machine. Never used again.
     VmId;
@@ -58,18 +58,19 @@ names! {
     NodeName;
     /// One entry of the journal.
     EntryId;
-    /// What an operator asked for, so that it is honoured once.
-    AskId;
-    /// A store that lasts; a copy of its file goes by the same name.
+    /// One command of an operator, so that it is honoured once.
+    CommandId;
+    /// A durable store; a copy of its file has the same id.
     StoreId;
-    /// The scale set's version, where the API gives one.
+    /// The scale set's etag, if the API gives one.
     Etag;
-    /// Identity of a machine that survives re-used instance ids: its vmId, else its id and birth. See [`super::machine::Machine::key`].
+    /// Identity of a machine that survives reused instance ids: its vmId, else its id and creation time. See
+    /// [`super::machine::Machine::key`].
     Key;
 }
 
-/// The cloud's resource id of a scale set, as it is written but for slashes at its end. Azure takes ids that differ in
-/// case alone for the same, so they are equal here.
+/// The resource id of a scale set, as written but without trailing slashes. Azure ignores the case of ids, so equality
+/// ignores it too.
 #[derive(Clone)]
 pub struct ScaleSetId(Arc<str>);
 
@@ -82,8 +83,8 @@ impl ScaleSetId {
         &self.0
     }
 
-    /// Subscription, resource group and name, where it names a scale set and nothing else: an id that climbs, carries a
-    /// query or goes on under the set would lead a call elsewhere.
+    /// Subscription, resource group and name, if the id names exactly a scale set: an id with `..`, a query or a path
+    /// below the set would send a call elsewhere.
     pub fn parts(&self) -> Option<[&str; 3]> {
         let parts: Vec<&str> = self.0.split('/').collect();
         let [before, subscriptions, id, groups, group, providers, provider, kind, name] = parts[..]
@@ -107,7 +108,7 @@ impl ScaleSetId {
     }
 }
 
-/// What Azure allows in names; above all no dots alone, which would climb.
+/// What Azure allows in names; above all not dots alone, which would climb the path.
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
     !name.is_empty() && name.chars().all(plain) && !name.chars().all(|c| c == '.')
@@ -153,7 +154,7 @@ impl fmt::Debug for ScaleSetId {
 }
 
 impl VmId {
-    /// A machine whose vmId is known is known by it alone.
+    /// A known vmId alone identifies the machine.
     pub fn key(&self) -> Key {
         Key(Arc::clone(&self.0))
     }
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(known.get(&ScaleSetId::new(id.as_str().to_uppercase())), Some(&1));
     }
 
-    /// What `validate` takes is what calls to Azure take, and nothing else.
+    /// `validate` accepts exactly the ids that calls to Azure accept.
     #[test]
     fn an_id_that_is_taken_apart_names_a_scale_set() {
         let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";

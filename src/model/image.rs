@@ -1,8 +1,8 @@
-//! The names that Azure knows images by.
+//! Azure's names for images.
 
 use super::ids::is_name;
 
-/// An image as pool files name it.
+/// An image as named in pool files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageName<'a> {
     Marketplace {
@@ -17,7 +17,7 @@ pub enum ImageName<'a> {
     CommunityGallery(&'a str),
 }
 
-/// What stands in ids of images; an empty word is a name.
+/// Fixed parts of image ids; an empty segment is a name.
 const GROUP: &str = "subscriptions//resourceGroups//providers/Microsoft.Compute/";
 const OF_A_GROUP: [&str; 3] = ["images/", "galleries//images/", "galleries//images//versions/"];
 const OF_A_GALLERY: [&str; 2] = ["/images/", "/images//versions/"];
@@ -44,7 +44,7 @@ impl<'a> ImageName<'a> {
         }
     }
 
-    /// Whether it is the image of a gallery, of which a newest version can be asked.
+    /// Whether it is a gallery image, whose newest version can be looked up.
     pub fn may_be_followed(self) -> bool {
         let Self::Resource(id) = self else { return false };
         id.strip_prefix('/').is_some_and(|id| fits(id, &format!("{GROUP}galleries//images/")))

@@ -1,4 +1,4 @@
-//! What one look at the cloud showed, and what it could not show.
+//! What one read of the cloud showed, and what it could not show.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use super::machine::{Condition, Evidence, Protection};
 use super::time::Time;
 
-/// A part of the picture that is missing, and why. Machines inside a gap are waited for, never disrupted.
+/// A missing part of the read, and why. The planner waits for machines inside a gap and never disrupts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     pub what: Box<str>,
@@ -29,9 +29,9 @@ pub enum Orchestration {
     Flexible,
 }
 
-/// Something of the cloud's own that changes the pool beside us.
+/// A feature of the cloud that changes the pool besides us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Native {
+pub enum PlatformFeature {
     RollingUpgrade,
     AutoOsUpgrade,
     AutomaticRepairs,
@@ -39,26 +39,26 @@ pub enum Native {
     Overprovision,
 }
 
-impl Native {
+impl PlatformFeature {
     pub const fn name(self) -> &'static str {
         match self {
-            Native::RollingUpgrade => "rollingUpgrade",
-            Native::AutoOsUpgrade => "autoOsUpgrade",
-            Native::AutomaticRepairs => "automaticRepairs",
-            Native::Autoscale => "autoscale",
-            Native::Overprovision => "overprovision",
+            PlatformFeature::RollingUpgrade => "rollingUpgrade",
+            PlatformFeature::AutoOsUpgrade => "autoOsUpgrade",
+            PlatformFeature::AutomaticRepairs => "automaticRepairs",
+            PlatformFeature::Autoscale => "autoscale",
+            PlatformFeature::Overprovision => "overprovision",
         }
     }
 }
 
-/// What the cloud does with a machine that it evicts.
+/// What the cloud does with an evicted machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Eviction {
     Deallocate,
     Delete,
 }
 
-/// What a lock forbids. The later is the stricter.
+/// What a lock forbids. The later variant is stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockLevel {
     CanNotDelete,
@@ -66,7 +66,7 @@ pub enum LockLevel {
 }
 
 impl LockLevel {
-    /// As the cloud names it.
+    /// The cloud's name for it.
     pub const fn name(self) -> &'static str {
         match self {
             LockLevel::CanNotDelete => "CanNotDelete",
@@ -74,7 +74,7 @@ impl LockLevel {
         }
     }
 
-    /// What a lock is to a machine that it covers.
+    /// The protection that a lock gives to a machine that it covers.
     pub const fn protects(self) -> Protection {
         match self {
             LockLevel::CanNotDelete => Protection::ScaleIn,
@@ -83,7 +83,7 @@ impl LockLevel {
     }
 }
 
-/// A lock that people put on the set, on what contains it, or on one of its machines.
+/// A lock that people put on the set, on a parent of it, or on one of its machines.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lock {
     pub level: LockLevel,
@@ -93,13 +93,13 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// The id of what it is on.
+    /// The id of the locked resource.
     pub fn scope(&self) -> &str {
         let parts: Vec<&str> = self.id.rsplitn(5, '/').collect();
         parts.get(4).copied().filter(|scope| !scope.is_empty()).unwrap_or(&self.id)
     }
 
-    /// The one machine that it is on; `None`: it covers all machines of the set.
+    /// The one locked machine; `None`: it covers all machines of the set.
     pub fn machine(&self) -> Option<&str> {
         let (above, name) = self.scope().rsplit_once('/')?;
         let (_, kind) = above.rsplit_once('/')?;
@@ -117,7 +117,7 @@ impl fmt::Display for Lock {
     }
 }
 
-/// What a Flexible set makes: so many Regular VMs first, then this share of those above them. The rest is Spot.
+/// What a Flexible set creates: first this many Regular VMs, then this share of those above them. The rest is Spot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriorityMix {
     pub base_regular: u32,
@@ -125,7 +125,7 @@ pub struct PriorityMix {
 }
 
 impl PriorityMix {
-    /// How many of so many VMs are Regular. Above the base Spot gets what cannot be shared evenly.
+    /// How many of `all` VMs are Regular. Above the base, Spot gets the remainder.
     pub fn regular_of(self, all: u32) -> u32 {
         let above = all.saturating_sub(self.base_regular);
         let share = u64::from(above) * u64::from(self.regular_percent.min(100)) / 100;
@@ -133,7 +133,7 @@ impl PriorityMix {
     }
 }
 
-/// An operation on the scale set begun by somebody else.
+/// An operation on the scale set that another client began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Busy {
     pub operation: Box<str>,
@@ -151,7 +151,7 @@ pub struct ModelFields {
 impl ModelFields {
     /// Whether this model has every field of `wanted`.
     pub fn carries(&self, wanted: &ModelFields) -> bool {
-        // The cloud gives names back in a case of its own.
+        // The cloud may return names in different case.
         let same = |has: &Option<Box<str>>, want: &Option<Box<str>>| match (has, want) {
             (_, None) => true,
             (Some(has), Some(want)) => has.eq_ignore_ascii_case(want),
@@ -162,7 +162,7 @@ impl ModelFields {
             && wanted.tags.iter().all(|(key, value)| self.tags.get(key) == Some(value))
     }
 
-    /// Whether machines of these fields are others than machines of those: tags make no difference.
+    /// Whether these fields make different machines than `before`: tags make no difference.
     pub fn moves(&self, before: &ModelFields) -> bool {
         let other = |now: &Option<Box<str>>, was: &Option<Box<str>>| match (now, was) {
             (None, _) => false,
@@ -172,7 +172,7 @@ impl ModelFields {
         other(&self.image, &before.image) || other(&self.vm_size, &before.vm_size)
     }
 
-    /// Whether writing these fields makes other machines at all.
+    /// Whether writing these fields makes different machines at all.
     pub const fn names_machine(&self) -> bool {
         self.image.is_some() || self.vm_size.is_some()
     }
@@ -188,7 +188,7 @@ impl ModelFields {
 
 /// The scale set as one read showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetSeen {
+pub struct SetPresence {
     /// Fingerprint of the model now.
     pub revision: Revision,
     pub capacity: u32,
@@ -197,34 +197,34 @@ pub struct SetSeen {
     pub orchestration: Orchestration,
     /// Empty: regional.
     pub zones: Vec<Zone>,
-    /// Attached by people: the set did not make them. They are neither counted nor ever acted on.
+    /// VMs that people attached; the set did not create them. The planner never counts or acts on them.
     pub attached: Vec<InstanceId>,
     /// When the successful read began.
     pub read_at: Time,
     /// False: the listing was cut short.
     pub complete: bool,
     pub busy: Option<Busy>,
-    pub natives: Vec<Native>,
-    /// Of these it could not be read whether they act.
-    pub natives_unknown: Vec<Native>,
-    /// Those that cover the set or machines of it.
+    pub platform_features: Vec<PlatformFeature>,
+    /// Features whose state could not be read.
+    pub platform_features_unknown: Vec<PlatformFeature>,
+    /// Locks on the set or on machines of it.
     pub locks: Vec<Lock>,
     /// `None`: its machines are not spot machines.
     pub spot: Option<Eviction>,
-    /// Only some of them are.
+    /// Only some of its machines are spot.
     pub priority_mix: Option<PriorityMix>,
     pub vm_size: Option<Box<str>>,
     pub model: Option<ModelFields>,
-    /// What the model says beside those fields, by name: each field of the disks, and of every other part a fingerprint.
-    /// Empty: the source does not show it.
+    /// The rest of the model, by name: each field of the disks, and a fingerprint of every other part. Empty: the
+    /// source does not show it.
     pub model_rest: ModelRest,
 }
 
-/// Names and values, as a person reads them.
+/// Names and values, for people.
 pub type ModelRest = BTreeMap<Box<str>, Box<str>>;
 
-impl SetSeen {
-    /// A plain set as a complete read showed it; the rest is set by who knows more.
+impl SetPresence {
+    /// A plain set as a complete read showed it; the caller sets the rest.
     pub fn new(revision: Revision, capacity: u32, read_at: Time) -> Self {
         Self {
             revision,
@@ -236,8 +236,8 @@ impl SetSeen {
             read_at,
             complete: true,
             busy: None,
-            natives: Vec::new(),
-            natives_unknown: Vec::new(),
+            platform_features: Vec::new(),
+            platform_features_unknown: Vec::new(),
             locks: Vec::new(),
             spot: None,
             priority_mix: None,
@@ -252,7 +252,7 @@ impl SetSeen {
         self.locks.iter().filter(|lock| lock.machine().is_none()).max()
     }
 
-    /// Nothing of the set may be written.
+    /// No part of the set may be written.
     pub fn is_read_only(&self) -> bool {
         self.lock().is_some_and(|lock| lock.level == LockLevel::ReadOnly)
     }
@@ -262,7 +262,7 @@ impl SetSeen {
         self.locks.iter().filter(|lock| lock.covers(id)).max()
     }
 
-    /// What protects a machine whose own policy is this: the stronger of it and the locks.
+    /// Protection of a machine: the stronger of its own policy and the locks.
     pub fn protection_of(&self, id: &InstanceId, own: Protection) -> Protection {
         self.lock_of(id).map_or(own, |lock| own.max(lock.level.protects()))
     }
@@ -275,28 +275,28 @@ pub struct Instance {
     pub vm: Option<VmId>,
     pub zone: Option<Zone>,
     pub created: Time,
-    /// Start of the present disk where the cloud tells it.
+    /// Start of the present disk, if the cloud reports it.
     pub imaged: Option<Time>,
     pub revision: Option<Revision>,
     pub evidence: Evidence,
     pub condition: Condition,
-    /// Since when, where the source tells it.
+    /// Since when, if the source reports it.
     pub since: Option<Time>,
     pub protection: Protection,
     pub workloads: u32,
     pub node: Option<NodeName>,
 }
 
-/// One look: the set, its instances, and the gaps.
+/// One read: the set, its instances, and the gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inventory {
-    pub set: SetSeen,
+    pub set: SetPresence,
     pub instances: Vec<Instance>,
     pub gaps: Vec<Gap>,
 }
 
 impl Inventory {
-    /// The cluster was asked for its nodes and answered, or there is none. Other gaps say nothing of them.
+    /// The cluster answered the node listing, or there is no cluster. Other gaps do not concern nodes.
     pub fn saw_nodes(&self) -> bool {
         self.gaps.iter().all(|gap| &*gap.what != NODES)
     }

@@ -1,15 +1,15 @@
-//! The journal: what we meant to do, what we asked, and what came of it. The doubt is written before a call and the
-//! truth after it; an entry's phase is the fold of its events through one table of legal moves, so recovery is replay.
+//! The journal: what we intended, what we sent, and what came of it. Write the doubt before a call and the truth after
+//! it; an entry's phase is the fold of its events through one table of legal moves, so recovery is replay.
 
 use std::fmt;
 
-use super::action::{Action, Verb};
+use super::action::{Action, ActionKind};
 use super::ids::{EntryId, Epoch, Key, Zone};
-use super::inventory::SetSeen;
-use super::machine::{CLOCK_SKEW, Listed, Machine};
+use super::inventory::SetPresence;
+use super::machine::{CLOCK_SKEW, ListingTrust, Machine};
 use super::time::{Skew, Span, Time};
 
-/// How the cloud (or the cluster) refused. Classified once, where it was heard.
+/// How the cloud (or the cluster) refused. Classified once, where the answer arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
     Throttled,
@@ -21,7 +21,7 @@ pub enum Refusal {
     Gone,
     Forbidden,
     Invalid,
-    /// It may have happened, or not. Settled by a fresh look, never by asking again.
+    /// It may or may not have happened. A fresh read settles it, never a second request.
     Unclear,
 }
 
@@ -53,23 +53,23 @@ impl Refusal {
     }
 }
 
-/// The code of a conflict that our own look right before a write found: nothing was sent.
+/// Code of a conflict that our own read found right before a write: nothing was sent.
 pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
 
-/// Azure's code where the version of the set is not the one that the write names.
+/// Azure's code when the set's etag differs from the one in the write.
 const VERSION_MOVED: &str = "PreconditionFailed";
 
-/// The code of a machine whose batch was refused for another machine of it.
+/// Code of a machine whose batch was refused because of another machine.
 pub const REFUSED_WITH_OTHERS: &str = "RefusedWithOthers";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub refusal: Refusal,
     pub code: Option<Box<str>>,
-    /// The other side's own sentence, cut short.
+    /// Azure's or the cluster's own message, truncated.
     pub message: Option<Box<str>>,
     pub zone: Option<Zone>,
-    /// Not before this time again, where the other side said so.
+    /// Not before this time again, if the answer gave one.
     pub retry_at: Option<Time>,
 }
 
@@ -80,12 +80,12 @@ impl Refused {
         Self { refusal, code: None, message: None, zone: None, retry_at: None }
     }
 
-    /// No answer came, and a later listing shows no trace of the request. That listing may be an old one.
+    /// No answer came, and a later listing shows no trace of the request. That listing may be old.
     pub fn no_trace() -> Self {
         Self { code: Some(NO_TRACE.into()), ..Self::plain(Refusal::Preempted) }
     }
 
-    /// The set is no more as it was read.
+    /// The set changed since it was read.
     pub fn met_a_change(&self) -> bool {
         self.code.as_deref().is_some_and(|code| [CHANGED_SINCE_READ, VERSION_MOVED].contains(&code))
     }
@@ -95,39 +95,39 @@ impl Refused {
     }
 }
 
-/// `Code: "sentence"`, as far as they are known.
+/// `Code: "sentence"`, as far as known.
 pub fn refusal_reason(refusal: Refusal, code: Option<&str>, message: Option<&str>) -> String {
     let code = code.unwrap_or(refusal.name());
     message.map_or_else(|| code.to_owned(), |message| format!("{code}: \"{message}\""))
 }
 
-/// The truth about an entry.
+/// The true result of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EntryOutcome {
     Done,
     Refused(Refused),
-    /// Some machines of a batch ended otherwise than the rest (`None`: done).
+    /// Some machines of a batch ended differently from the rest (`None`: done).
     Mixed(Vec<(Key, Option<Refused>)>),
-    /// Never sent: its read grew too old, or what it rested on changed.
+    /// Never sent: its read grew too old, or a condition of it changed.
     Withdrawn,
 }
 
-/// Where a long operation can be asked about. Signed, so it is never shown.
+/// URL for polling a long-running operation. Signed, so it is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Operation(Box<str>);
+pub struct OperationUrl(Box<str>);
 
-impl Operation {
+impl OperationUrl {
     pub fn new(address: impl AsRef<str>) -> Self {
         Self(address.as_ref().into())
     }
 
-    /// For the one who polls it, and for nobody else.
+    /// For the poller only.
     pub fn address(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Operation {
+impl fmt::Debug for OperationUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Operation(…)")
     }
@@ -137,14 +137,14 @@ impl fmt::Debug for Operation {
 pub enum Phase {
     /// Written, not sent.
     Intended,
-    /// About to be sent, or sent and not answered: after a crash, ask the world.
+    /// About to be sent, or sent and not answered: after a crash, read the world.
     Asking {
         at: Time,
     },
-    /// Accepted; goes on in the cloud.
+    /// Accepted; the cloud is still working on it.
     Accepted {
         at: Time,
-        operation: Option<Operation>,
+        operation: Option<OperationUrl>,
     },
     /// The answer was lost. Only a complete listing begun later settles it.
     Doubtful {
@@ -153,16 +153,16 @@ pub enum Phase {
     Ended {
         at: Time,
         accepted: Option<Time>,
-        outcome: Outcome,
+        outcome: EntryOutcome,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum EntryEvent {
     Asking,
-    Accepted(Option<Operation>),
+    Accepted(Option<OperationUrl>),
     Lost,
-    Ended(Outcome),
+    Ended(EntryOutcome),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -179,7 +179,7 @@ pub struct Entry {
     pub epoch: Epoch,
     /// When the intent was written.
     pub written: Time,
-    /// Start of the read it rests on.
+    /// Start of the read it is based on.
     pub read_at: Time,
     pub action: Action,
     pub phase: Phase,
@@ -197,32 +197,32 @@ impl Phase {
     }
 }
 
-impl Event {
+impl EntryEvent {
     pub const fn name(&self) -> &'static str {
         match self {
-            Event::Asking => "asking",
-            Event::Accepted(_) => "accepted",
-            Event::Lost => "lost",
-            Event::Ended(_) => "ended",
+            EntryEvent::Asking => "asking",
+            EntryEvent::Accepted(_) => "accepted",
+            EntryEvent::Lost => "lost",
+            EntryEvent::Ended(_) => "ended",
         }
     }
 }
 
-/// A model that the set has no room for is asked for again after this.
-// 2 h: room comes only as machines of old models leave, one by one; each try is a call that is refused.
+/// Retry delay for a model that the set has no room for.
+// 2 h: room comes only as machines of old models leave, one by one; each try is a refused call.
 pub const NO_ROOM_AGAIN: Span = Span::hours(2);
 
-/// A raise whose answer was lost, and that no number shows, did not happen if a read begun this much later says the same.
-// 2 min: one read alone may show the set as it was before.
+/// A raise whose answer was lost and that no number shows did not happen, if a read begun this much later agrees.
+// 2 min: a single read may show the set as it was before.
 const RAISE_SETTLES: Span = Span::minutes(2);
 
 impl Entry {
-    /// Whether this read tells what became of a request to the set whose answer was lost. Where none was lost there is
-    /// nothing to settle.
-    pub fn is_settled_by(&self, read: &SetSeen) -> bool {
+    /// Whether this read settles a request to the set whose answer was lost. Without a lost answer there is nothing to
+    /// settle.
+    pub fn is_settled_by(&self, read: &SetPresence) -> bool {
         let at = match &self.phase {
             Phase::Doubtful { at } => *at,
-            Phase::Ended { at, outcome: Outcome::Refused(refused), .. }
+            Phase::Ended { at, outcome: EntryOutcome::Refused(refused), .. }
                 if refused.refusal == Refusal::Unclear =>
             {
                 *at
@@ -235,32 +235,34 @@ impl Entry {
                 later && (read.capacity >= to || read.read_at >= at.plus(RAISE_SETTLES))
             }
             Action::Delete { .. } | Action::Reimage { .. } | Action::UpdateModel { .. } => later,
-            // No other request waits for what became of a tag.
+            // No other request waits for the result of a tag write.
             Action::Drain { .. } | Action::Restore { .. } | Action::TagOwner { .. } => true,
         }
     }
 
-    /// A write of the model that was refused because the set holds as many as it can, and that is not to be repeated yet.
+    /// A write of the model was refused because the set is full of models, and it must not be repeated yet.
     pub fn waits_for_room(&self, read_at: Time) -> bool {
-        let Some((at, Outcome::Refused(refused))) = self.outcome() else { return false };
-        let full = self.verb() == Verb::UpdateModel && refused.refusal == Refusal::Quota;
+        let Some((at, EntryOutcome::Refused(refused))) = self.outcome() else { return false };
+        let full = self.verb() == ActionKind::UpdateModel && refused.refusal == Refusal::Quota;
         full && read_at < at.plus(NO_ROOM_AGAIN)
     }
 
-    /// Fold one event; the only way an entry moves.
-    pub fn apply(&mut self, event: Event, at: Time) -> Result<(), IllegalMove> {
+    /// Apply one event; the only way to move an entry.
+    pub fn apply(&mut self, event: EntryEvent, at: Time) -> Result<(), IllegalMove> {
         let next = match (&self.phase, event) {
-            (Phase::Intended, Event::Asking) => Phase::Asking { at },
-            (Phase::Asking { .. }, Event::Accepted(operation)) => Phase::Accepted { at, operation },
-            (Phase::Asking { .. }, Event::Lost) => Phase::Doubtful { at },
-            // An intent may only be withdrawn; what was asked may end in any way; a doubt is ended by a fresh look.
-            (Phase::Intended, Event::Ended(Outcome::Withdrawn)) => {
-                Phase::Ended { at, accepted: None, outcome: Outcome::Withdrawn }
+            (Phase::Intended, EntryEvent::Asking) => Phase::Asking { at },
+            (Phase::Asking { .. }, EntryEvent::Accepted(operation)) => {
+                Phase::Accepted { at, operation }
             }
-            (Phase::Asking { .. } | Phase::Doubtful { .. }, Event::Ended(outcome)) => {
+            (Phase::Asking { .. }, EntryEvent::Lost) => Phase::Doubtful { at },
+            // An intent may only be withdrawn; a sent request may end in any way; a fresh read ends a doubt.
+            (Phase::Intended, EntryEvent::Ended(EntryOutcome::Withdrawn)) => {
+                Phase::Ended { at, accepted: None, outcome: EntryOutcome::Withdrawn }
+            }
+            (Phase::Asking { .. } | Phase::Doubtful { .. }, EntryEvent::Ended(outcome)) => {
                 Phase::Ended { at, accepted: None, outcome }
             }
-            (Phase::Accepted { at: accepted, .. }, Event::Ended(outcome)) => {
+            (Phase::Accepted { at: accepted, .. }, EntryEvent::Ended(outcome)) => {
                 Phase::Ended { at, accepted: Some(*accepted), outcome }
             }
             (phase, event) => {
@@ -272,7 +274,7 @@ impl Entry {
         Ok(())
     }
 
-    pub const fn verb(&self) -> Verb {
+    pub const fn verb(&self) -> ActionKind {
         self.action.verb()
     }
 
@@ -280,7 +282,7 @@ impl Entry {
         matches!(self.phase, Phase::Ended { .. })
     }
 
-    pub fn outcome(&self) -> Option<(Time, &Outcome)> {
+    pub fn outcome(&self) -> Option<(Time, &EntryOutcome)> {
         match &self.phase {
             Phase::Ended { at, outcome, .. } => Some((*at, outcome)),
             _ => None,
@@ -296,7 +298,7 @@ impl Entry {
         }
     }
 
-    /// The last moment that may have changed the world: what was read before it began does not show it.
+    /// The last moment that may have changed the world: a read that began earlier does not show it.
     pub const fn last_answer(&self) -> Option<Time> {
         match &self.phase {
             Phase::Intended => None,
@@ -308,33 +310,33 @@ impl Entry {
         }
     }
 
-    /// Whether this raise may have brought that machine. What the read showed on which the raise rests is none of its own,
-    /// and neither is one that was born before and listed late.
+    /// Whether this raise may have created that machine. A machine in the raise's own read is not its own, and neither
+    /// is one created before and listed late.
     pub fn bore(&self, machine: &Machine, ahead: Option<Skew>) -> bool {
         let seen = machine.first_seen;
         let younger = machine.born(ahead).plus(CLOCK_SKEW) >= self.written;
         younger && (seen > self.written || (seen == self.written && machine.created == seen))
     }
 
-    /// Whether this turn's listing, begun after the delete was accepted, shows that it has taken a machine.
-    pub fn has_taken(&self, machine: &Machine, set: &SetSeen, listed: Listed) -> bool {
+    /// Whether this turn's listing, begun after the delete was accepted, shows that the delete removed a machine.
+    pub fn has_taken(&self, machine: &Machine, set: &SetPresence, listed: ListingTrust) -> bool {
         let begun = matches!(self.phase, Phase::Accepted { at, .. } if set.read_at > at);
         let asked = || self.action.targets().iter().any(|target| target.is(machine));
         set.complete
             && begun
-            && self.verb() == Verb::Delete
+            && self.verb() == ActionKind::Delete
             && listed.proves_gone(machine)
             && asked()
     }
 
-    /// How it ended for one machine of the batch; `None` while it goes on.
+    /// Result for one machine of the batch; `None` while it is running.
     pub fn outcome_for(&self, key: &Key) -> Option<Result<(), Refused>> {
         let (_, outcome) = self.outcome()?;
         Some(match outcome {
-            Outcome::Done => Ok(()),
-            Outcome::Refused(refused) => Err(refused.clone()),
-            Outcome::Withdrawn => Err(Refused::plain(Refusal::Conflict)),
-            Outcome::Mixed(each) => match each.iter().find(|(k, _)| k == key) {
+            EntryOutcome::Done => Ok(()),
+            EntryOutcome::Refused(refused) => Err(refused.clone()),
+            EntryOutcome::Withdrawn => Err(Refused::plain(Refusal::Conflict)),
+            EntryOutcome::Mixed(each) => match each.iter().find(|(k, _)| k == key) {
                 Some((_, Some(refused))) => Err(refused.clone()),
                 _ => Ok(()),
             },

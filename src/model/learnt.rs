@@ -1,30 +1,30 @@
-//! What reads told about a set: whether its version moves, and when its number falls.
+//! What reads showed about a set: whether its etag moves, and when its capacity falls.
 
 use super::ids::{EntryId, Etag};
 use super::time::Time;
 
-/// Whether the set's version moves with its capacity.
+/// Whether the set's etag moves with its capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum EtagVerdict {
     #[default]
     Unknown,
     Moves,
-    /// The capacity changed under one version: it protects no raise, for good.
+    /// The capacity changed under one etag: the etag never protects a raise.
     Stays,
 }
 
-/// What reads told about the set's version.
+/// What reads showed about the set's etag.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EtagHistory {
     pub verdict: EtagVerdict,
-    /// The version last read, the capacity it came with, and when the first read that told them began.
+    /// The etag last read, its capacity, and when the first read that showed them began.
     pub last: Option<(Etag, u32)>,
     pub since: Option<Time>,
-    /// How often it moved at the end of deletes alone. The count stops where it is proof.
+    /// How often it moved only because deletes ended. The count stops once it is proof.
     pub ends: u32,
 }
 
-/// When the capacity falls for a delete of ours.
+/// When the capacity falls for our deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum DeleteEffect {
     #[default]
@@ -33,25 +33,26 @@ pub enum DeleteEffect {
     AtEnd,
 }
 
-/// What reads told about deletes of ours and the capacity.
+/// What reads showed about our deletes and the capacity.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeleteEffects {
     pub verdict: DeleteEffect,
-    /// Deletes in a row that the capacity still counted long after their answer.
+    /// Consecutive deletes that the capacity still counted long after their answer.
     pub late: Vec<EntryId>,
-    /// Two raises beside two deletes told the same: reads alone may show an old number to the end of a delete.
+    /// Two raises beside two deletes agreed. Reads alone may show an old number until a delete ends.
     pub proven: bool,
-    /// The delete beside which the first of them did.
+    /// The delete beside the first of those raises.
     pub agreed: Option<EntryId>,
-    /// The raise that is to tell.
+    /// The raise whose result will show it.
     pub probe: Option<Probe>,
 }
 
-/// A raise from a number that counted deletes, and how many machines come of it where that number was true.
+/// A raise from a number that counted deletes, and how many machines it creates if that number was true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     pub at: Time,
     pub births: u32,
-    /// A delete that a look begun after it showed going on: one that had ended by then is in no number, and tells nothing.
+    /// A delete that a later read showed still running. A delete that had ended by then is in no number and proves
+    /// nothing.
     pub beside: Option<EntryId>,
 }

@@ -3,14 +3,14 @@
 use super::ids::{InstanceId, Key, NodeName, Revision, VmId, Zone};
 use super::time::{Skew, Span, Time};
 
-/// What was seen of the machine. `Unknown` means that *we* could not see it, never that it is ill.
+/// The observed condition of a machine. `Unknown` means that *we* could not see it, never that it is unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     Provisioning,
     Ready,
     Unready,
     Failed,
-    /// The cloud is taking it away, whoever asked.
+    /// The cloud is deleting it, whichever client asked.
     Deleting,
     /// Evicted or deallocated, not by us.
     Stopped,
@@ -29,13 +29,13 @@ pub enum Lifecycle {
     Deleting,
 }
 
-/// What says which revision a machine is on.
+/// What shows which revision a machine is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evidence {
     Model,
     Stamp,
     /// The cloud's own flag: it decides nothing by itself.
-    Advisory,
+    LatestModelApplied,
 }
 
 /// Protection set on the instance in the cloud. Each kind stops every removal by us, `All` also in-place updates.
@@ -48,7 +48,7 @@ pub enum Protection {
     Unknown,
 }
 
-/// Somebody asked for this machine to go. It is replaced, not only removed.
+/// A person or client asked to delete this machine. The planner replaces it and does not only remove it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeleteRequest {
     pub by: Box<str>,
@@ -57,16 +57,16 @@ pub struct DeleteRequest {
     pub now: bool,
 }
 
-/// Somebody asked that this machine is never acted on.
+/// A person or client asked that we never act on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineHold {
     pub by: Box<str>,
     pub why: Box<str>,
 }
 
-/// Rare marks, kept apart so that a plain record stays small.
+/// Rare marks, stored apart so that a plain record stays small.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Marks {
+pub struct Overrides {
     pub delete: Option<DeleteRequest>,
     pub hold: Option<MachineHold>,
 }
@@ -77,47 +77,47 @@ pub struct Machine {
     pub vm: Option<VmId>,
     pub zone: Option<Zone>,
     pub created: Time,
-    /// Start of the present disk: birth or last re-image. Age and order count from it.
+    /// Start of the present disk: creation or last re-image. Age and order count from it.
     pub imaged: Time,
     /// When we first saw it listed, by our clock.
     pub first_seen: Time,
-    /// When our last update in place of it ended, by our clock.
+    /// When our last in-place update of it ended, by our clock.
     pub updated: Option<Time>,
-    /// `None`: not known, and then never outdated.
+    /// `None`: unknown, and then never outdated.
     pub revision: Option<Revision>,
     pub evidence: Evidence,
     pub condition: Condition,
     /// Since when it has this condition.
     pub since: Time,
-    /// Since when its source says so, by a clock of its own; `None` where it says nothing.
+    /// Since when its source reports it, by the source's own clock; `None` if it does not say.
     pub claimed_since: Option<Time>,
-    /// What it was, and since when, before we could not see it any more.
+    /// Its last condition, and since when, before we could no longer see it.
     pub before_gap: Option<(Condition, Time)>,
     pub ever_available: bool,
     pub lifecycle: Lifecycle,
     pub lifecycle_since: Time,
-    /// Since when its node does not answer.
+    /// Since when its node has not answered.
     pub unreachable_since: Option<Time>,
     pub protection: Protection,
-    /// Complete listings in a row that lacked it.
+    /// Consecutive complete listings that lacked it.
     pub missed: u8,
     /// What removing it disrupts: movable pods.
     pub workloads: u32,
     pub node: Option<NodeName>,
-    pub marks: Option<Box<Marks>>,
+    pub marks: Option<Box<Overrides>>,
 }
 
-/// Disciplined clocks may differ by this much.
-// 5 s: more than they drift.
+/// Synchronized clocks may differ by this much.
+// 5 s: more than such clocks drift.
 pub const CLOCK_SKEW: Span = Span::seconds(5);
 
 impl Machine {
-    /// When it was born, by our clock; `ahead`: the cloud's, beside ours.
+    /// When it was created, by our clock; `ahead`: how far the cloud's clock is ahead of ours.
     pub fn born(&self, ahead: Option<Skew>) -> Time {
         ahead.map_or(self.created, |ahead| self.created.told_by(ahead))
     }
 
-    /// A plain machine as first seen; the rest is set by who knows more.
+    /// A plain machine as first seen; the caller sets the rest.
     pub fn new(id: InstanceId, vm: Option<VmId>, created: Time, condition: Condition) -> Self {
         Self {
             id,
@@ -145,7 +145,7 @@ impl Machine {
         }
     }
 
-    /// Since when its source says that it is as it is.
+    /// Since when its source reports its present condition.
     pub fn claimed(&self) -> Time {
         self.claimed_since.unwrap_or(self.since)
     }
@@ -155,7 +155,7 @@ impl Machine {
         identity(&self.id, self.vm.as_ref(), self.created)
     }
 
-    /// The order in which machines are listed everywhere.
+    /// The order of machines in every list.
     pub fn listing_order(&self, other: &Machine) -> std::cmp::Ordering {
         (self.created, &self.vm, &self.id).cmp(&(other.created, &other.vm, &other.id))
     }
@@ -168,39 +168,39 @@ impl Machine {
         self.marks.as_ref().and_then(|marks| marks.hold.as_ref())
     }
 
-    /// Held by a person or protected in the cloud: never removed by us.
+    /// A person holds it or the cloud protects it: we never remove it.
     pub fn is_kept_by_people(&self) -> bool {
         self.protection != Protection::None || self.hold().is_some()
     }
 
-    /// Ready for at least `min_ready`, and nothing of ours in its way.
+    /// Ready for at least `min_ready`, and no operation of ours on it.
     pub fn is_available(&self, min_ready: Span, now: Time) -> bool {
         self.condition == Condition::Ready
             && self.lifecycle == Lifecycle::InService
             && now.since(self.since) >= min_ready
     }
 
-    /// On its way out, by our wish or the cloud's.
+    /// On its way out, by our request or the cloud's.
     pub fn goes(&self) -> bool {
         self.lifecycle == Lifecycle::Deleting || self.condition == Condition::Deleting
     }
 
-    /// Something must be drained before this machine may go.
+    /// This machine must be drained before it may go.
     pub fn needs_drain(&self) -> bool {
         self.node.is_some()
     }
 }
 
-/// What the last listing is worth, by what it lacks.
+/// How far the last listing can be trusted, by what it lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
-    /// It lacks nobody but such as were on their way out: no row was lost.
+pub struct ListingTrust {
+    /// Every machine missing from the listing was already leaving, so no row was lost.
     whole: bool,
-    /// The birth of the newest it has: it is no picture from before that.
+    /// Creation time of the newest machine listed: the listing is not older than that.
     newest: Option<Time>,
 }
 
-impl Listed {
+impl ListingTrust {
     pub fn of(machines: &[Machine]) -> Self {
         let there = machines.iter().filter(|machine| machine.missed == 0);
         Self {
@@ -209,13 +209,13 @@ impl Listed {
         }
     }
 
-    /// It lacks this machine, though it has a younger one and everybody who is to stay.
+    /// The listing lacks this machine, but has a younger one and every machine that is to stay.
     pub fn proves_gone(self, machine: &Machine) -> bool {
         machine.missed > 0 && self.whole && self.newest.is_some_and(|at| at > machine.created)
     }
 }
 
-/// The key of a machine known by these three.
+/// The key of a machine, from these three.
 pub fn identity(id: &InstanceId, vm: Option<&VmId>, created: Time) -> Key {
     match vm {
         Some(vm) => vm.key(),

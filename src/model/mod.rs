@@ -4,14 +4,15 @@
 //! Begin with [`machine`] and [`action`]; [`plan`] names what the planner reads and answers.
 
 pub mod action;
-pub mod budget;
 pub mod calendar;
+pub mod hold;
 pub mod ids;
 pub mod image;
 pub mod inventory;
 pub mod journal;
 pub mod learnt;
 pub mod machine;
+pub mod nearest;
 pub mod owner;
 pub mod plan;
 pub mod policy;
@@ -20,5 +21,4 @@ pub mod revision;
 pub mod revisions;
 pub mod rollout;
 pub mod setbacks;
-pub mod spelling;
 pub mod time;

@@ -1,18 +1,18 @@
-//! Which store has a scale set in its care: one tag on the set says so.
+//! Which store owns a scale set: one tag on the set records it.
 
 use std::fmt;
 
 use super::ids::StoreId;
-use super::inventory::SetSeen;
+use super::inventory::SetPresence;
 use super::time::Time;
 
-/// The name of the tag. Azure takes names that differ in case alone for the same.
+/// The name of the tag. Azure ignores the case of tag names.
 pub const OWNER_TAG: &str = "poolkeeper-owner";
 
-/// Who plans, as owner tags tell stores apart.
+/// The planner's identity in owner tags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Keeper {
-    /// A look without a store, such as a preview: owner tags mean nothing to it.
+    /// A read without a store, such as a preview: it ignores owner tags.
     #[default]
     Unknown,
     /// A store that ends with its process. It writes no tag, and every tag is another owner's.
@@ -20,16 +20,16 @@ pub enum Keeper {
     Store(StoreId),
 }
 
-/// What the tag of a store says.
+/// Content of a store's tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerTag {
     pub store: StoreId,
-    /// When the store took the set into its care.
+    /// When the store took ownership of the set.
     pub since: Time,
 }
 
 impl OwnerTag {
-    /// `None`: no store wrote this.
+    /// `None`: the value is not a store's tag.
     pub fn parse(value: &str) -> Option<Self> {
         let (store, since) = value.split_once(" since ")?;
         let named = !store.is_empty() && store.chars().all(|c| c.is_ascii_alphanumeric());
@@ -47,9 +47,9 @@ impl fmt::Display for OwnerTag {
 /// The two writes of the tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnerWrite {
-    /// Over nothing, or over another owner's value that a person took over.
+    /// Over no tag, or over another owner's value that a person took over.
     Put { tag: OwnerTag, over: Option<Box<str>> },
-    /// As long as it says just this.
+    /// Only while the tag has exactly this value.
     TakeAway(OwnerTag),
 }
 
@@ -60,7 +60,7 @@ impl OwnerWrite {
         }
     }
 
-    /// Whether a tag of this value, or none, may be written so.
+    /// Whether this write may replace a tag of this value, or none.
     pub fn may_follow(&self, value: Option<&str>) -> bool {
         match self {
             OwnerWrite::Put { over, .. } => value == over.as_deref(),
@@ -68,17 +68,17 @@ impl OwnerWrite {
         }
     }
 
-    /// Whether a tag of this value, or none, is what it makes.
+    /// Whether a tag of this value, or none, is the result of this write.
     pub fn is_done(&self, value: Option<&str>) -> bool {
         let ours = value.is_some_and(|value| self.tag().to_string() == value);
         ours == matches!(self, OwnerWrite::Put { .. })
     }
 }
 
-/// Whose tag a read shows.
+/// The owner that a read shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ownership<'a> {
-    /// The read shows no tags, or who plans is not known.
+    /// The read shows no tags, or the planner's identity is unknown.
     Unknown,
     Free,
     Ours(OwnerTag),
@@ -86,7 +86,7 @@ pub enum Ownership<'a> {
 }
 
 impl Keeper {
-    pub fn of<'s>(&self, set: &'s SetSeen) -> Ownership<'s> {
+    pub fn of<'s>(&self, set: &'s SetPresence) -> Ownership<'s> {
         if set.model.is_none() || *self == Keeper::Unknown {
             return Ownership::Unknown;
         }
@@ -100,7 +100,7 @@ impl Keeper {
     }
 }
 
-impl SetSeen {
+impl SetPresence {
     /// The value of the owner tag.
     pub fn owner(&self) -> Option<&str> {
         let mut tags = self.model.iter().flat_map(|model| &model.tags);

@@ -1,9 +1,9 @@
 //! What the planner reads and what it answers.
 
-use super::action::{Action, Class};
-use super::budget::Hold;
-use super::ids::{AskId, InstanceId, Key, Revision};
-use super::inventory::SetSeen;
+use super::action::{Action, MachineClass};
+use super::hold::Hold;
+use super::ids::{CommandId, InstanceId, Key, Revision};
+use super::inventory::SetPresence;
 use super::journal::Entry;
 use super::machine::{Lifecycle, Machine};
 use super::owner::Keeper;
@@ -12,43 +12,43 @@ use super::quantity::Resolved;
 use super::rollout::PoolState;
 use super::time::{Skew, Time};
 
-/// Everything a decision rests on. Nothing else is read: no clock, no dice.
+/// Everything a decision is based on. The planner reads nothing else: no clock, no dice.
 #[derive(Debug, Clone)]
 pub struct Input<'a> {
     pub now: Time,
     pub seed: u64,
     pub policy: &'a Policy,
-    pub set: &'a SetSeen,
+    pub set: &'a SetPresence,
     pub machines: &'a [Machine],
-    /// Entries not ended, and those that ended since the last turn.
+    /// Open entries, and entries that ended since the last turn.
     pub open: &'a [Entry],
-    pub asks: &'a [Ask],
+    pub commands: &'a [Command],
     pub facts: &'a Facts,
-    /// `None`: the pool is seen for the first time.
+    /// `None`: the planner sees the pool for the first time.
     pub state: Option<&'a PoolState>,
 }
 
 impl Input<'_> {
-    /// A moment of ours, as the clock of the cloud shows it: births are told by that one.
+    /// One of our times on the cloud's clock: creation times come from that clock.
     pub fn cloud_time(&self, at: Time) -> Time {
         self.facts.clock_ahead.map_or(at, |ahead| at.shown_by(ahead))
     }
 }
 
-/// What an operator asks for. Each is honoured once.
+/// A request of an operator. The planner honours each once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    pub id: AskId,
-    pub verb: AskVerb,
+pub struct Command {
+    pub id: CommandId,
+    pub verb: CommandVerb,
     pub by: Box<str>,
     pub why: Box<str>,
     pub at: Time,
-    pub about: AskArgs,
+    pub about: CommandArgs,
 }
 
-/// Which waiting thing an `approve` is about; empty: the only one.
+/// The waiting item that an `approve` refers to; empty: the only one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AskArgs {
+pub struct CommandArgs {
     pub what: Option<WaitKind>,
     pub number: Option<u32>,
     pub revision: Option<Revision>,
@@ -86,7 +86,7 @@ impl WaitKind {
         }
     }
 
-    /// Every kind with its word, as a format's table wants them.
+    /// Every kind with its word, for a format's table.
     pub const WORDS: [(&'static str, WaitKind); Self::ALL.len()] = {
         let mut words = [("", WaitKind::Checkpoint); Self::ALL.len()];
         let mut at = 0;
@@ -99,7 +99,7 @@ impl WaitKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AskVerb {
+pub enum CommandVerb {
     Pause,
     Resume,
     Abort,
@@ -109,29 +109,29 @@ pub enum AskVerb {
     Rollback,
     Refresh,
     /// Close the repair breaker.
-    Release,
-    /// A machine stuck in deletion counts no more.
-    WriteOff(InstanceId),
-    /// Set the capacity to what lives: the one write that lowers it.
-    SettleCapacity,
-    /// Own a scale set that another store's tag is on.
+    ResetBreaker,
+    /// Stop counting a machine that is stuck in deletion.
+    Abandon(InstanceId),
+    /// Set the capacity to the number of living machines: the only write that lowers it.
+    ResetCapacity,
+    /// Take ownership of a scale set that carries another store's tag.
     TakeOver,
 }
 
-impl AskVerb {
-    /// Those that are said in one word: all but the write-off, which names its machine.
-    pub const PLAIN: [AskVerb; 11] = [
-        AskVerb::Pause,
-        AskVerb::Resume,
-        AskVerb::Abort,
-        AskVerb::Retry,
-        AskVerb::Approve,
-        AskVerb::Promote,
-        AskVerb::Rollback,
-        AskVerb::Refresh,
-        AskVerb::Release,
-        AskVerb::SettleCapacity,
-        AskVerb::TakeOver,
+impl CommandVerb {
+    /// The one-word verbs: all but the write-off, which names its machine.
+    pub const PLAIN: [CommandVerb; 11] = [
+        CommandVerb::Pause,
+        CommandVerb::Resume,
+        CommandVerb::Abort,
+        CommandVerb::Retry,
+        CommandVerb::Approve,
+        CommandVerb::Promote,
+        CommandVerb::Rollback,
+        CommandVerb::Refresh,
+        CommandVerb::ResetBreaker,
+        CommandVerb::ResetCapacity,
+        CommandVerb::TakeOver,
     ];
 
     pub const NAMES: [&'static str; 12] = [
@@ -143,43 +143,43 @@ impl AskVerb {
         "promote",
         "rollback",
         "refresh",
-        "release",
-        "writeOff",
-        "settleCapacity",
-        "takeOver",
+        "reset-breaker",
+        "abandon",
+        "reset-capacity",
+        "take-over",
     ];
 
     pub const fn name(&self) -> &'static str {
         match self {
-            AskVerb::Pause => "pause",
-            AskVerb::Resume => "resume",
-            AskVerb::Abort => "abort",
-            AskVerb::Retry => "retry",
-            AskVerb::Approve => "approve",
-            AskVerb::Promote => "promote",
-            AskVerb::Rollback => "rollback",
-            AskVerb::Refresh => "refresh",
-            AskVerb::Release => "release",
-            AskVerb::WriteOff(_) => "writeOff",
-            AskVerb::SettleCapacity => "settleCapacity",
-            AskVerb::TakeOver => "takeOver",
+            CommandVerb::Pause => "pause",
+            CommandVerb::Resume => "resume",
+            CommandVerb::Abort => "abort",
+            CommandVerb::Retry => "retry",
+            CommandVerb::Approve => "approve",
+            CommandVerb::Promote => "promote",
+            CommandVerb::Rollback => "rollback",
+            CommandVerb::Refresh => "refresh",
+            CommandVerb::ResetBreaker => "reset-breaker",
+            CommandVerb::Abandon(_) => "abandon",
+            CommandVerb::ResetCapacity => "reset-capacity",
+            CommandVerb::TakeOver => "take-over",
         }
     }
 }
 
-/// What others measured for us.
+/// Facts that other components measured for the planner.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
     pub gates: Vec<Gate>,
     pub quota: Option<Quota>,
     pub drains: Vec<DrainFact>,
-    /// Losses elsewhere, for pools that are too small to tell by themselves whether we are blind.
+    /// Losses elsewhere, for pools too small to tell by themselves whether our observation failed.
     pub witnesses: Vec<Witness>,
-    /// The version a followed gallery image stands at.
+    /// The present version of a followed gallery image.
     pub follow: Option<Follow>,
-    /// How far the cloud's clock is ahead of ours; behind it below zero.
+    /// How far the cloud's clock is ahead of ours; negative when behind.
     pub clock_ahead: Option<Skew>,
-    /// Who plans.
+    /// The identity of this planner.
     pub keeper: Keeper,
 }
 
@@ -214,7 +214,7 @@ pub struct Quota {
     pub cores_each: u32,
 }
 
-/// Something beside the pool that was lost at this time.
+/// A loss outside the pool at this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Witness {
     pub what: WitnessKind,
@@ -223,7 +223,7 @@ pub struct Witness {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WitnessKind {
-    /// The API server was not reached.
+    /// The API server was unreachable.
     ApiServer,
     /// Another pool lost more than half of its machines within a minute.
     Pool,
@@ -235,12 +235,12 @@ pub struct DrainFact {
     pub step: Box<str>,
     pub since: Time,
     pub blocker: Option<Box<str>>,
-    /// What blocked the drain is gone.
+    /// The blocker of the drain is gone.
     pub clear: bool,
 }
 
 impl DrainFact {
-    /// It takes pods away already, and does not only get ready to.
+    /// The drain is already evicting pods, not only preparing to.
     pub fn is_evicting(&self) -> bool {
         const EVICTING: [&str; 6] =
             ["evict", "evicting", "grace", "shorterGrace", "delete", "volumes"];
@@ -254,11 +254,11 @@ pub struct Follow {
     pub at: Time,
 }
 
-/// The decision, and the reasons for all that was not decided. Neither may be dropped.
+/// The decision, and the reasons for everything not decided. Neither may be dropped.
 #[must_use]
 #[derive(Debug, Clone, PartialEq)]
-pub struct Planned {
-    /// In the order in which they are sent.
+pub struct Decision {
+    /// In order of sending.
     pub actions: Vec<Action>,
     pub report: Report,
     pub state: PoolState,
@@ -269,64 +269,64 @@ pub struct Report {
     pub at: Time,
     pub resolved: Resolved,
     pub numbers: Numbers,
-    /// Something the person should know about how the policy was read.
+    /// Notes for the person on how the planner read the policy.
     pub notices: Vec<Box<str>>,
     /// Each machine exactly once, in listing order.
     pub machines: Vec<MachineReport>,
     pub holds: Vec<Hold>,
-    pub asks: Vec<AskAnswer>,
+    pub commands: Vec<CommandAnswer>,
     pub rollout: RolloutReport,
     pub estimate: Estimate,
-    /// Look again no later than this.
-    pub again: Time,
+    /// Check again no later than this.
+    pub next_check_at: Time,
 }
 
-/// The counts the decision was made from.
+/// The counts behind the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Numbers {
     pub desired: u32,
-    pub live: u32,
+    pub total: u32,
     pub exist: u32,
     pub available: u32,
-    pub promise: u32,
+    pub committed: u32,
     pub current: u32,
     pub outdated: u32,
-    pub pending: u32,
-    pub kept: u32,
-    pub named: u32,
-    pub leaving: u32,
+    pub requested: u32,
+    pub protected: u32,
+    pub delete_requested: u32,
+    pub deleting: u32,
     pub failed: u32,
-    pub young: u32,
+    pub not_yet_available: u32,
     pub proven: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineReport {
-    /// Which of the input's machines.
+    /// Index into the input's machines.
     pub index: u32,
-    pub class: Class,
-    /// The value for the next snapshot, if the actions are carried out.
+    pub class: MachineClass,
+    /// The value for the next snapshot if the actions are executed.
     pub lifecycle: Lifecycle,
-    pub why: Why,
-    /// When it is looked at again, where a time is known.
-    pub next: Option<Time>,
+    pub why: MachineReason,
+    /// Next check, if a time is known.
+    pub next_check_at: Option<Time>,
 }
 
-/// Why a machine is, or is not, acted on. Turned into a sentence where it is shown.
+/// Why a machine is, or is not, acted on. The display turns it into a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum MachineReason {
     /// Serves, on target.
     Fine,
-    /// The cloud takes it away, not asked by us.
+    /// The cloud is deleting it; we did not ask.
     CloudDeletes,
     Deleting,
     Draining,
-    /// Its delete succeeded, and rows still show it.
+    /// Its delete succeeded, but listings still show it.
     Ghost,
     StuckDelete,
-    /// The request did not hold: back in service.
+    /// The request had no effect: back in service.
     RequestLost,
-    /// The reason for which it was to leave ended: back in service.
+    /// The reason for its removal ended: back in service.
     ReasonEnded,
     Updating,
     CutOff,
@@ -335,9 +335,9 @@ pub enum Why {
     HeldByPerson,
     ProtectedInCloud,
     RevisionUnknown,
-    /// Ill, within its grace.
+    /// Unhealthy, within its grace period.
     Grace,
-    /// Failed, and will be repaired in its turn.
+    /// Failed; waits for its turn to be repaired.
     FailedInTurn,
     FailedBreaker,
     /// Booting or proving itself, until the readiness deadline.
@@ -350,15 +350,15 @@ pub enum Why {
     RemovedSurplus,
     UpdatedInPlace,
     Restored,
-    /// Named, and waits for the floor.
+    /// Named; waits for the floor.
     NamedWaits,
     /// Outdated and its drain was blocked.
     DrainBlocked,
-    /// Its drains were blocked, and the rollout ended without it.
+    /// Its drains were blocked; the rollout ended without it.
     Exception,
-    /// Outdated and waits for its turn under the floor.
+    /// Outdated; waits for its turn under the floor.
     WaitsFloor,
-    /// Outdated and waits for surge.
+    /// Outdated; waits for surge.
     WaitsSurge,
     WaitsRamp,
     WaitsCheckpoint,
@@ -368,29 +368,29 @@ pub enum Why {
     WaitsAdoption,
     WaitsOnDelete,
     WaitsLast,
-    /// Outdated, and no rollout is open.
+    /// Outdated, but no rollout is open.
     WaitsRollout,
     /// Everything waits: another store owns the set.
     WaitsOwner,
-    /// Everything waits: the picture is incomplete or too old.
+    /// Everything waits: the read is incomplete or too old.
     WaitsPicture,
     /// Everything waits: a delete was refused as a whole.
     WaitsRefused,
-    /// Outdated, and more exist than any surge explains: none leaves before somebody says so.
+    /// Outdated, and more machines exist than surge explains: none leaves without a confirmation.
     WaitsConfirmation,
-    /// Surplus and waits: the brake, a confirmation, the floor.
+    /// Surplus; waits for the brake, a confirmation or the floor.
     SurplusWaits,
-    /// An update in place came back off target.
+    /// An in-place update came back off target.
     UpdateFailed,
-    /// A law was broken; the pool is frozen.
+    /// An invariant was violated; the pool is frozen.
     Frozen,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AskAnswer {
-    pub id: AskId,
+pub struct CommandAnswer {
+    pub id: CommandId,
     pub accepted: bool,
-    pub say: Box<str>,
+    pub message: Box<str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -409,7 +409,7 @@ pub enum RolloutPhase {
 }
 
 impl RolloutPhase {
-    /// Nothing is rolled out in these.
+    /// No rollout is open in these phases.
     const AT_REST: [RolloutPhase; 5] = [
         RolloutPhase::None,
         RolloutPhase::Succeeded,
@@ -418,7 +418,7 @@ impl RolloutPhase {
         RolloutPhase::RolledBack,
     ];
 
-    /// Whether a rollout is open in the phase of this name.
+    /// Whether a rollout is open in the phase with this name.
     pub fn is_open(name: &str) -> bool {
         !Self::AT_REST.iter().any(|phase| phase.name() == name)
     }
@@ -450,7 +450,7 @@ pub struct RolloutReport {
     pub done: u32,
     pub total: u32,
     pub failed: u32,
-    /// Machines that were left as they are, where it ended with exceptions.
+    /// Machines left unchanged when it ended with exceptions.
     pub exceptions: Vec<Key>,
 }
 
@@ -462,7 +462,7 @@ pub struct Estimate {
     pub calls: u32,
 }
 
-/// The planner contradicted itself: the pool freezes, and others go on.
+/// The planner contradicted itself: this pool freezes, other pools continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the planner's numbers contradict each other: {what} ({left} against {right})")]
 pub struct PlanBug {

@@ -1,4 +1,4 @@
-//! What people want of a pool. A [`Policy`] exists only if it makes sense: [`Policy::build`] names every fault at once.
+//! What people want of a pool. A [`Policy`] exists only if it is valid: [`Policy::build`] names all faults at once.
 
 use std::ops::Deref;
 
@@ -12,9 +12,9 @@ use super::time::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The pool file says how many.
+    /// The pool file sets the size.
     Pool,
-    /// Somebody else writes the scale set's capacity.
+    /// Another system writes the scale set's capacity.
     ScaleSet,
 }
 
@@ -23,18 +23,19 @@ pub enum Method {
     Replace,
     /// In place.
     Reimage,
-    /// Only what an operator marks.
+    /// Only machines that an operator marks.
     OnDelete,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum RemovalOrder {
     Oldest,
     Newest,
     Random,
 }
 
-/// How many may be on their way to an unproven revision: `first`, then `factor` times as many after each proven stage.
+/// How many machines may be on their way to an unproven revision: `first`, then `factor` times as many after each
+/// proven stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ramp {
     pub first: u32,
@@ -56,23 +57,23 @@ pub struct Checkpoint {
     pub gates: Vec<Box<str>>,
 }
 
-/// What a roll back may do where others own the model.
+/// What a rollback may do where others own the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rollback {
+pub enum RollbackPolicy {
     Pause,
     WriteModel,
 }
 
-/// Where the health of a machine comes from.
+/// The source of a machine's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
+pub enum HealthPolicy {
     Auto,
     Node,
     ApplicationHealth,
     Provisioning,
 }
 
-/// What to do when advisory evidence says "outdated" at first sight.
+/// What to do when only advisory evidence says "outdated" at first sight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Adopt {
     Hold,
@@ -81,27 +82,27 @@ pub enum Adopt {
 
 /// What to do when the cloud's own upgrade, repair or scale features are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Natives {
+pub enum PlatformFeatures {
     Refuse,
     Warn,
 }
 
-/// What to do with a big fall of the size that no verb named.
+/// What to do with a large fall of the size that no command confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unconfirmed {
+pub enum UnconfirmedFall {
     Hold,
     Allow,
 }
 
-/// The image a pool wants in the model.
+/// The image that the pool wants in the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {
     Exact(Box<str>),
-    /// The newest version of a gallery image; which one it is comes in as a fact.
+    /// The newest version of a gallery image; a fact supplies which one.
     Follow(Box<str>),
 }
 
-/// The model fields that the pool owns and writes. Empty: somebody else owns the model.
+/// The model fields that the pool owns and writes. Empty: another system owns the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OwnedModel {
     pub image: Option<Image>,
@@ -120,8 +121,8 @@ pub struct RolloutPolicy {
     pub method: Method,
     pub max_surge: Quantity,
     pub max_unavailable: Quantity,
-    /// `None`: oldest first, after fewest workloads. Written in the file it comes before workloads.
-    pub order: Option<Order>,
+    /// `None`: fewest workloads, then oldest. An order in the file ranks before workloads.
+    pub order: Option<RemovalOrder>,
     pub min_ready: Span,
     pub ramp: Option<Ramp>,
     pub readiness_deadline: Span,
@@ -132,7 +133,7 @@ pub struct RolloutPolicy {
     pub bake: Span,
     pub max_age: Option<Span>,
     pub coalesce: Span,
-    pub rollback: Rollback,
+    pub rollback: RollbackPolicy,
     pub schedule: Vec<Schedule>,
     pub count_deleting: bool,
 }
@@ -157,34 +158,34 @@ pub struct Deletion {
 pub struct DrainPolicy {
     /// A rollout may end with this many machines that could not be drained.
     pub max_blocked: u32,
-    /// The drain of a failed machine lasts this long at most.
+    /// Maximum duration of a failed machine's drain.
     pub failed_after: Span,
 }
 
-/// A policy as written, not yet checked.
+/// A policy as written, unchecked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     pub name: PoolName,
     pub scale_set: ScaleSetId,
     pub owner: Owner,
-    /// How many machines, where the pool owns it.
+    /// The size, if the pool owns it.
     pub count: u32,
     pub model: OwnedModel,
     pub rollout: RolloutPolicy,
     pub windows: Windows,
-    pub health: Health,
+    pub health: HealthPolicy,
     pub adopt: Adopt,
-    pub natives: Natives,
+    pub platform_features: PlatformFeatures,
     pub repair: Repair,
     pub deletion: Deletion,
     pub drain: DrainPolicy,
-    pub unconfirmed: Unconfirmed,
-    /// The owner tag is written where the set has none.
+    pub unconfirmed: UnconfirmedFall,
+    /// Write the owner tag if the set has none.
     pub tags_owner: bool,
 }
 
 impl Draft {
-    /// Everything the file may leave out.
+    /// Default values for everything the file may omit.
     pub fn with_defaults(name: PoolName, scale_set: ScaleSetId) -> Self {
         Self {
             name,
@@ -207,14 +208,14 @@ impl Draft {
                 bake: Span::ZERO,
                 max_age: None,
                 coalesce: Span::seconds(5),
-                rollback: Rollback::Pause,
+                rollback: RollbackPolicy::Pause,
                 schedule: Vec::new(),
                 count_deleting: true,
             },
             windows: Windows::default(),
-            health: Health::Auto,
+            health: HealthPolicy::Auto,
             adopt: Adopt::Hold,
-            natives: Natives::Refuse,
+            platform_features: PlatformFeatures::Refuse,
             repair: Repair {
                 after: Span::minutes(10),
                 window: Span::hours(1),
@@ -223,16 +224,16 @@ impl Draft {
             },
             deletion: Deletion { force: false, deadline: Span::minutes(30) },
             drain: DrainPolicy { max_blocked: 1, failed_after: Span::minutes(5) },
-            unconfirmed: Unconfirmed::Hold,
+            unconfirmed: UnconfirmedFall::Hold,
             tags_owner: true,
         }
     }
 }
 
-/// Why a draft is refused, and under which key of the pool file.
+/// Why a draft is refused, and the key of the pool file at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {say}")]
-pub struct Fault {
+pub struct PolicyError {
     pub key: &'static str,
     pub say: Box<str>,
 }
@@ -250,17 +251,17 @@ impl Deref for Policy {
 }
 
 impl Policy {
-    pub fn build(draft: Draft) -> Result<Policy, Vec<Fault>> {
-        let faults: Vec<Fault> = CHECKS.iter().filter_map(|check| check(&draft)).collect();
+    pub fn build(draft: Draft) -> Result<Policy, Vec<PolicyError>> {
+        let faults: Vec<PolicyError> = CHECKS.iter().filter_map(|check| check(&draft)).collect();
         if faults.is_empty() { Ok(Policy(draft)) } else { Err(faults) }
     }
 }
 
-fn fault(key: &'static str, say: impl Into<Box<str>>) -> Option<Fault> {
-    Some(Fault { key, say: say.into() })
+fn fault(key: &'static str, say: impl Into<Box<str>>) -> Option<PolicyError> {
+    Some(PolicyError { key, say: say.into() })
 }
 
-const CHECKS: &[fn(&Draft) -> Option<Fault>] = &[
+const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
     |d| {
         let zero = |q: &Quantity| q.is_zero_literal();
         if zero(&d.rollout.max_surge) && zero(&d.rollout.max_unavailable) {

@@ -1,14 +1,14 @@
-//! Numbers of machines as people write them, an integer or a percentage of D, and what they come to for a given D.
+//! Numbers of machines as people write them, an integer or a percentage of D, and their values for a given D.
 
 use std::fmt;
 
-/// The most machines a number may mean, and the most that are ever asked of a scale set.
-// 1000: a set holds no more, whether its orchestration is Uniform or Flexible. Ones that hold fewer say so themselves.
+/// The highest number of machines, and the most ever requested of a scale set.
+// 1000: a set holds no more, Uniform or Flexible. Sets that hold fewer report that themselves.
 pub const MOST_MACHINES: u16 = 1000;
 const WHOLE: u8 = 100;
 const ALLOWED: &str = "allowed are whole numbers from 0 to 1000 and percentages from 0% to 100%";
 
-/// So many machines, or so many of each hundred. It prints as it was spelled.
+/// A count of machines, or a percentage. It prints as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantity(Kind);
 
@@ -20,7 +20,7 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    #[error("an empty text is no number: {ALLOWED}")]
+    #[error("it is empty: {ALLOWED}")]
     Empty,
     #[error("there must be no spaces in it: {ALLOWED}")]
     Spaces,
@@ -28,7 +28,7 @@ pub enum QuantityError {
     Negative,
     #[error("it is written without a plus sign: {ALLOWED}")]
     Plus,
-    #[error("fractions are not possible: {ALLOWED}")]
+    #[error("it must be a whole number: {ALLOWED}")]
     Fraction,
     #[error("it has no number before the %: {ALLOWED}")]
     NoNumber,
@@ -36,34 +36,34 @@ pub enum QuantityError {
     LeadingZero,
     #[error("it is written with the digits 0 to 9 only: {ALLOWED}")]
     ForeignDigits,
-    #[error("more than 1000 machines are not possible: {ALLOWED}")]
+    #[error("it must be at most 1000: {ALLOWED}")]
     CountTooLarge,
-    #[error("more than 100% is not possible: {ALLOWED}")]
+    #[error("it must be at most 100%: {ALLOWED}")]
     PercentTooLarge,
     #[error("it is neither a number nor a percentage: {ALLOWED}")]
     NotANumber,
 }
 
-/// What surge and unavailable come to for D machines.
+/// Surge and unavailable for D machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resolved {
     pub surge: u32,
     pub unavailable: u32,
-    /// Never fewer available than this by our doing.
+    /// We never reduce available machines below this.
     pub floor: u32,
-    /// Never more in all than this by our doing.
+    /// We never raise the total above this.
     pub ceiling: u32,
-    /// Both came to nothing, with which no machine could be replaced: one may be unavailable.
+    /// Both were zero, so no machine could be replaced: one may be unavailable.
     pub forced: bool,
 }
 
 impl Quantity {
-    /// A number of machines, for values the program itself chooses.
+    /// A number of machines, for the program's own values.
     pub const fn of(machines: u8) -> Quantity {
         Quantity(Kind::Count(machines as u16))
     }
 
-    /// So many of each hundred, for values the program itself chooses; more than all of them are all.
+    /// A percentage, for the program's own values; above 100 counts as 100.
     pub const fn percent(percent: u8) -> Quantity {
         Quantity(Kind::Percent(if percent > WHOLE { WHOLE } else { percent }))
     }
@@ -76,7 +76,7 @@ impl Quantity {
         machines.map(|machines| Quantity(Kind::Count(machines))).ok_or(QuantityError::CountTooLarge)
     }
 
-    /// Reads `3` or `25%`, and nothing that merely looks like it.
+    /// Parses `3` or `25%`, and nothing that only resembles them.
     pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
         let (digits, is_percent) = match text.strip_suffix('%') {
             Some(digits) => (digits, true),
@@ -92,17 +92,17 @@ impl Quantity {
         number.map_or(Err(QuantityError::CountTooLarge), |number| Quantity::count(number.into()))
     }
 
-    /// Whether it is nothing, whatever D is.
+    /// Whether it is zero for every D.
     pub const fn is_zero_literal(self) -> bool {
         matches!(self.0, Kind::Count(0) | Kind::Percent(0))
     }
 
-    /// The number for `of` machines; a part of a machine is one.
+    /// The number for `of` machines; a fraction counts as one machine.
     pub fn round_up(self, of: u32) -> u32 {
         self.rounded(of, u64::from(WHOLE) - 1)
     }
 
-    /// The number for `of` machines; a part of a machine is none.
+    /// The number for `of` machines; a fraction counts as none.
     pub fn round_down(self, of: u32) -> u32 {
         self.rounded(of, 0)
     }
@@ -110,7 +110,7 @@ impl Quantity {
     fn rounded(self, of: u32, add: u64) -> u32 {
         match self.0 {
             Kind::Count(machines) => machines.into(),
-            // At most 100 % of a u32, so it fits again.
+            // At most 100 % of a u32, so it fits into a u32.
             Kind::Percent(percent) => {
                 ((u64::from(percent) * u64::from(of) + add) / u64::from(WHOLE)) as u32
             }
@@ -118,7 +118,7 @@ impl Quantity {
     }
 }
 
-/// Refuses what is not a row of plain digits, each mistake with its own reason.
+/// Rejects text that is not a row of plain digits, with a separate error for each mistake.
 fn check_spelling(text: &str, digits: &str) -> Result<(), QuantityError> {
     let numeric = |text: &str| !text.is_empty() && text.chars().all(char::is_numeric);
     let decimal = |text: &str| {
@@ -140,7 +140,7 @@ fn check_spelling(text: &str, digits: &str) -> Result<(), QuantityError> {
     })
 }
 
-/// Surge is rounded up, unavailable down, and never more than all are unavailable.
+/// Surge rounds up and unavailable rounds down; unavailable is at most all machines.
 pub fn resolve(surge: Quantity, unavailable: Quantity, desired: u32) -> Resolved {
     let surge = surge.round_up(desired);
     let unavailable = unavailable.round_down(desired).min(desired);

@@ -1,9 +1,9 @@
-//! Fingerprints of models. The scheme's number is part of the fingerprint: when the way of computing changes, old stamps
-//! are computed again, and never read as "outdated".
+//! Fingerprints of models. The scheme number is part of the fingerprint: when the computation changes, old stamps are
+//! computed again and never count as "outdated".
 
 use super::ids::Revision;
 
-/// How a fingerprint was computed. A plain text (as in a snapshot of another program) has none.
+/// How a fingerprint was computed. A plain text (as in another program's snapshot) has no scheme.
 pub fn scheme(revision: &Revision) -> Option<u32> {
     let rest = revision.as_str().strip_prefix('v')?;
     let colon = rest.bytes().position(|byte| byte == b':')?;
@@ -12,29 +12,29 @@ pub fn scheme(revision: &Revision) -> Option<u32> {
 
 /// Whether two fingerprints can be compared at all.
 pub fn comparable(a: &Revision, b: &Revision) -> bool {
-    // Mostly both begin alike, and a planner compares each machine many times.
+    // Mostly both begin alike, and the planner compares each machine many times.
     let (first, second) = (a.as_str().as_bytes(), b.as_str().as_bytes());
     let alike = matches!((first, second), ([b'v', n, b':', ..], [b'v', m, b':', ..]) if n == m);
     alike || scheme(a) == scheme(b)
 }
 
-/// Whether a machine on `has` is off `target`. Fingerprints of different schemes say nothing about each other.
+/// Whether a machine on `has` is off `target`. Fingerprints of different schemes cannot be compared.
 pub fn differs(has: &Revision, target: &Revision) -> bool {
     has != target && comparable(has, target)
 }
 
-/// What a machine shows itself of its model comes first in a fingerprint, and what only the set shows after a point.
+/// A fingerprint starts with what a machine itself shows of its model; what only the set shows follows after a point.
 fn head(revision: &Revision) -> &str {
     let text = revision.as_str();
     text.rsplit_once('.').map_or(text, |(head, _)| head)
 }
 
-/// Whether two fingerprints agree in what machines show themselves.
+/// Whether two fingerprints agree in what machines themselves show.
 pub fn same_head(a: &Revision, b: &Revision) -> bool {
     head(a) == head(b)
 }
 
-/// Of a model whose rest is not known.
+/// A model whose rest is unknown.
 pub fn is_partial(revision: &Revision) -> bool {
     revision.as_str().ends_with(".?")
 }

@@ -1,4 +1,4 @@
-//! Revisions under the names that people know: the version of their image, the size of their machines, else a number.
+//! Revisions under the names that people know: image version, machine size, else a number.
 
 use std::fmt::Write;
 
@@ -6,20 +6,20 @@ use super::ids::Revision;
 use super::revision::{is_partial, same_head, scheme};
 use super::time::Time;
 
-/// Revisions remembered.
-// 32: a set holds ten models and a pool eight good revisions; the rest is for who looks back.
+/// How many revisions to remember.
+// 32: a set holds ten models and a pool eight good revisions; the rest is for people who look back.
 const KEPT: usize = 32;
 
-/// A revision that the pool met.
+/// A revision that the pool has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRevision {
-    /// In the order in which the pool met them, from 1.
+    /// In the order in which the pool saw them, from 1.
     pub number: u32,
     pub revision: Revision,
     /// `None`: no read showed it in the set.
     pub image: Option<Box<str>>,
     pub vm_size: Option<Box<str>>,
-    /// When it was met.
+    /// When the pool first saw it.
     pub seen: Time,
 }
 
@@ -29,7 +29,7 @@ impl KnownRevision {
     }
 }
 
-/// Those a pool met, by their numbers.
+/// Revisions that a pool has seen, by number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Revisions {
     pub known: Vec<KnownRevision>,
@@ -40,7 +40,7 @@ impl Revisions {
         self.known.iter().find(|known| known.revision == *revision)
     }
 
-    /// Notes one that a read shows, `stays` telling which of the older ones are in use still.
+    /// Record a revision that a read shows; `stays` tells which older ones are still in use.
     pub fn meet(&mut self, revision: &Revision, at: Time, stays: impl Fn(&Revision) -> bool) {
         if is_partial(revision) || self.known(revision).is_some() {
             return;
@@ -48,7 +48,7 @@ impl Revisions {
         let full = self.known.len() >= KEPT;
         match self.known.iter().position(|known| !stays(&known.revision)) {
             Some(oldest) if full => drop(self.known.remove(oldest)),
-            // Every one is in use: this one keeps its fingerprint for a name.
+            // All are in use: this one keeps its fingerprint as its name.
             None if full => return,
             _ => {}
         }
@@ -57,7 +57,7 @@ impl Revisions {
         self.known.push(KnownRevision { number, revision, image: None, vm_size: None, seen: at });
     }
 
-    /// What makes it, once a read shows that.
+    /// Its image and size, once a read shows them.
     pub fn describe(&mut self, revision: &Revision, image: Option<&str>, vm_size: Option<&str>) {
         let known = self.known.iter_mut().find(|known| known.revision == *revision);
         if let Some(known) = known.filter(|known| known.image.is_none() && known.vm_size.is_none())
@@ -66,7 +66,7 @@ impl Revisions {
         }
     }
 
-    /// As people call it.
+    /// The name that people use.
     pub fn name(&self, revision: &Revision) -> String {
         match self.known(revision) {
             Some(known) => self.called(known),
@@ -82,7 +82,7 @@ impl Revisions {
         }
     }
 
-    /// The one that is meant by its name, its number or its fingerprint; `None` also where several bear the name.
+    /// The revision with this name, number or fingerprint; also `None` if several share the name.
     pub fn find(&self, text: &str) -> Option<&KnownRevision> {
         let mut called = self.known.iter().filter(|known| {
             known.revision.as_str() == text
@@ -92,7 +92,7 @@ impl Revisions {
         called.next().filter(|_| called.next().is_none())
     }
 
-    /// The shortest of its names that no other one bears.
+    /// The shortest of its names that no other revision has.
     fn called(&self, known: &KnownRevision) -> String {
         let label = known.image.as_deref().map(version);
         let size = known.vm_size.as_deref();
@@ -106,13 +106,13 @@ impl Revisions {
             }
             (Some(version), _) => format!("{version} #{}", known.number),
             (None, Some(size)) if !twin() => size.to_owned(),
-            // A plain text is a name already.
+            // A plain text is already a name.
             _ if scheme(&known.revision).is_none() => known.revision.to_string(),
             _ => format!("#{}", known.number),
         }
     }
 
-    /// What makes it, as it is written into a model: `image …, size …`.
+    /// Its fields, as written into a model: `image …, size …`.
     pub fn fields(&self, revision: &Revision) -> Option<String> {
         let known = self.known(revision)?;
         let mut text = String::new();
@@ -130,7 +130,7 @@ impl Revisions {
 /// The version of an image, else its name: the last part of an id or of `publisher:offer:sku:version`.
 fn version(image: &str) -> &str {
     let last = image.rsplit(['/', ':']).next().unwrap_or(image);
-    // Of a marketplace image that is always the newest the sku says more.
+    // For a marketplace image that is always the newest, the sku says more.
     match (last, image.rsplit(':').nth(1)) {
         ("latest", Some(sku)) => sku,
         _ => last,

@@ -1,10 +1,10 @@
-//! The memory of a pool: what the planner carries from one turn to the next, and nothing else does.
+//! The memory of a pool: what the planner carries from one turn to the next, and its only carrier.
 //!
-//! Losing it, or handing in an old one, makes a plan slower, never less safe. Times in it are recorded events, never
-//! "now", so it stays equal to the byte while nothing outside changes.
+//! Losing it, or passing in an old one, makes a plan slower, never less safe. Times in it are recorded events, never
+//! "now", so it stays byte-equal while nothing outside changes.
 
-use super::action::Because;
-use super::ids::{AskId, EntryId, Key, Revision};
+use super::action::RemovalReason;
+use super::ids::{CommandId, EntryId, Key, Revision};
 use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
 use super::owner::OwnerTag;
@@ -17,20 +17,20 @@ pub use super::setbacks::{BackOff, Exception, KeyBackOff, RequestBackOff, Undeli
 
 /// Why a rollout was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+pub enum RolloutCause {
     /// The wanted revision changed.
     Revision,
     /// An operator or a schedule asked.
     Refresh,
     MaxAge,
     Rollback,
-    /// Machines that were left as exceptions may be tried again.
+    /// Machines left as exceptions may be tried again.
     Exception,
 }
 
-/// Where a rollout stands. The table of legal moves is [`Stage::after`].
+/// State of a rollout. The table of legal moves is [`RolloutStage::after`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stage {
+pub enum RolloutStage {
     Going,
     /// A person stopped it; nothing is wrong with the revision.
     Paused {
@@ -38,12 +38,12 @@ pub enum Stage {
         why: Box<str>,
         at: Time,
     },
-    /// Replacements failed: selection looks at the revision being left.
+    /// Replacements failed: selection turns to the revision being left.
     Failing {
         why: Box<str>,
         at: Time,
     },
-    /// Everything is done; gates are watched for a while, still able to go back.
+    /// Everything is done; gates are watched for a while, and a rollback is still possible.
     Baking {
         since: Time,
     },
@@ -66,60 +66,65 @@ pub enum Move {
     Bake {
         since: Time,
     },
-    /// Something is outdated again.
+    /// A machine is outdated again.
     Unbake,
-    /// The target changed in the middle.
+    /// The target changed during the rollout.
     Retarget,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a rollout that is {stage} cannot {verb}")]
-pub struct IllegalMove {
+pub struct IllegalStageMove {
     pub stage: &'static str,
     pub verb: &'static str,
 }
 
-impl Stage {
+impl RolloutStage {
     pub const fn name(&self) -> &'static str {
         match self {
-            Stage::Going => "progressing",
-            Stage::Paused { .. } => "paused",
-            Stage::Failing { .. } => "failing",
-            Stage::Baking { .. } => "baking",
+            RolloutStage::Going => "progressing",
+            RolloutStage::Paused { .. } => "paused",
+            RolloutStage::Failing { .. } => "failing",
+            RolloutStage::Baking { .. } => "baking",
         }
     }
 
     pub const fn is_paused(&self) -> bool {
-        matches!(self, Stage::Paused { .. })
+        matches!(self, RolloutStage::Paused { .. })
     }
 
-    /// The one table of moves.
-    pub fn after(self, asked: Move) -> Result<Stage, IllegalMove> {
-        let refuse = |stage: &Stage, verb| Err(IllegalMove { stage: stage.name(), verb });
+    /// The only table of moves.
+    pub fn after(self, asked: Move) -> Result<RolloutStage, IllegalStageMove> {
+        let refuse =
+            |stage: &RolloutStage, verb| Err(IllegalStageMove { stage: stage.name(), verb });
         match (self, asked) {
-            (Stage::Going | Stage::Baking { .. }, Move::Pause { by, why, at }) => {
-                Ok(Stage::Paused { by, why, at })
+            (RolloutStage::Going | RolloutStage::Baking { .. }, Move::Pause { by, why, at }) => {
+                Ok(RolloutStage::Paused { by, why, at })
             }
-            // Asking twice changes nothing: the first reason stands.
-            (stage @ Stage::Paused { .. }, Move::Pause { .. }) => Ok(stage),
-            (stage @ Stage::Failing { .. }, Move::Pause { .. } | Move::Fail { .. }) => Ok(stage),
-            (Stage::Paused { .. }, Move::Resume) => Ok(Stage::Going),
-            (stage @ (Stage::Going | Stage::Baking { .. }), Move::Resume) => Ok(stage),
-            (stage @ Stage::Failing { .. }, Move::Resume) => {
+            // A repeated move changes nothing: the first reason stands.
+            (stage @ RolloutStage::Paused { .. }, Move::Pause { .. }) => Ok(stage),
+            (stage @ RolloutStage::Failing { .. }, Move::Pause { .. } | Move::Fail { .. }) => {
+                Ok(stage)
+            }
+            (RolloutStage::Paused { .. }, Move::Resume) => Ok(RolloutStage::Going),
+            (stage @ (RolloutStage::Going | RolloutStage::Baking { .. }), Move::Resume) => {
+                Ok(stage)
+            }
+            (stage @ RolloutStage::Failing { .. }, Move::Resume) => {
                 refuse(&stage, "resume; ask for retry")
             }
-            (Stage::Failing { .. }, Move::Retry) => Ok(Stage::Going),
-            // Only resume lifts what a person stopped: no retry does, and no failure takes its place.
-            (stage @ Stage::Paused { .. }, Move::Retry | Move::Fail { .. }) => Ok(stage),
-            (stage @ (Stage::Going | Stage::Baking { .. }), Move::Retry) => Ok(stage),
-            (_, Move::Fail { why, at }) => Ok(Stage::Failing { why, at }),
-            (Stage::Going, Move::Bake { since }) => Ok(Stage::Baking { since }),
-            (stage @ Stage::Baking { .. }, Move::Bake { .. }) => Ok(stage),
+            (RolloutStage::Failing { .. }, Move::Retry) => Ok(RolloutStage::Going),
+            // Only resume ends a person's pause: no retry ends it, and no failure replaces it.
+            (stage @ RolloutStage::Paused { .. }, Move::Retry | Move::Fail { .. }) => Ok(stage),
+            (stage @ (RolloutStage::Going | RolloutStage::Baking { .. }), Move::Retry) => Ok(stage),
+            (_, Move::Fail { why, at }) => Ok(RolloutStage::Failing { why, at }),
+            (RolloutStage::Going, Move::Bake { since }) => Ok(RolloutStage::Baking { since }),
+            (stage @ RolloutStage::Baking { .. }, Move::Bake { .. }) => Ok(stage),
             (stage, Move::Bake { .. }) => refuse(&stage, "bake"),
-            (Stage::Baking { .. }, Move::Unbake) => Ok(Stage::Going),
+            (RolloutStage::Baking { .. }, Move::Unbake) => Ok(RolloutStage::Going),
             (stage, Move::Unbake) => Ok(stage),
-            (stage @ Stage::Paused { .. }, Move::Retarget) => Ok(stage),
-            (_, Move::Retarget) => Ok(Stage::Going),
+            (stage @ RolloutStage::Paused { .. }, Move::Retarget) => Ok(stage),
+            (_, Move::Retarget) => Ok(RolloutStage::Going),
         }
     }
 }
@@ -127,42 +132,42 @@ impl Stage {
 /// One durable record of moving a pool to a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollout {
-    pub cause: Cause,
+    pub cause: RolloutCause,
     pub from: Option<Revision>,
     pub to: Revision,
     pub opened: Time,
     /// Machines that were outdated when it opened or was last retargeted.
     pub covered: u32,
-    pub stage: Stage,
-    /// Replacements that failed, each once.
+    pub stage: RolloutStage,
+    /// Failed replacements, each once.
     pub failed: Vec<Key>,
-    /// How many failed since a replacement last became available for the first time.
+    /// Failures since a replacement last became available for the first time.
     pub failed_in_a_row: u32,
-    /// While some failed in a row: replacements that had been available when the last of them failed.
+    /// After failures in a row: replacements that had been available when the last one failed.
     pub served: Vec<Key>,
-    /// How many of the failures were answered by a wait: only a policy that carries on gives such an answer.
+    /// Failures answered by a wait: only a policy that continues answers so.
     pub answered_failures: u32,
-    /// When the last failure was noted.
+    /// When the planner recorded the last failure.
     pub failed_at: Option<Time>,
-    /// How often the rollout was resumed after failures since it last made progress.
+    /// Resumes after failures since the rollout last made progress.
     pub resumed: u32,
     /// Checkpoints passed.
     pub passed: u32,
-    /// Since when the checkpoint ahead has been reached.
+    /// Since when the next checkpoint has been reached.
     pub soaking: Option<Time>,
-    /// The checkpoint ahead was approved.
+    /// The next checkpoint was approved.
     pub approved: bool,
     pub progress: Progress,
-    /// What failed before this was answered, by a retry or a new target.
+    /// A retry or a new target answered all failures before this.
     pub answered: Option<Time>,
-    /// Updated in place by this rollout and came back off target: not tried again.
+    /// Updated in place by this rollout but came back off target: not tried again.
     pub tried: Vec<Key>,
 }
 
 impl Rollout {
-    /// A rollout as it begins: nothing is done, and nothing failed.
+    /// A new rollout: nothing done, nothing failed.
     pub fn open(
-        cause: Cause,
+        cause: RolloutCause,
         from: Option<Revision>,
         to: Revision,
         opened: Time,
@@ -174,7 +179,7 @@ impl Rollout {
             to,
             opened,
             covered,
-            stage: Stage::Going,
+            stage: RolloutStage::Going,
             failed: Vec::new(),
             failed_in_a_row: 0,
             served: Vec::new(),
@@ -196,16 +201,16 @@ impl Rollout {
     }
 }
 
-/// When the rollout last moved, and its best numbers so far: what flaps moves it once.
+/// When the rollout last moved, and its best numbers so far: a flapping machine moves it once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Moved on by the length of each wait on purpose.
+    /// Shifted by the length of each deliberate wait.
     pub at: Time,
-    /// The most that were available on target.
+    /// Most machines ever available on target.
     pub current_available: u32,
-    /// The fewest outdated ones that were listed.
+    /// Fewest outdated machines ever listed.
     pub outdated_left: u32,
-    /// Since when the rollout waits on purpose: the clock of progress stands.
+    /// Since when the rollout waits deliberately: the progress clock stops.
     pub waiting: Option<Time>,
 }
 
@@ -214,13 +219,13 @@ impl Progress {
         Progress { at, current_available: 0, outdated_left, waiting: None }
     }
 
-    /// For how long nothing moved, waits on purpose left out.
+    /// How long nothing moved, without deliberate waits.
     pub fn still(&self, now: Time) -> Span {
         self.waiting.unwrap_or(now).since(self.at)
     }
 }
 
-/// A person's word that nothing is to be replaced.
+/// A person's request to replace nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PauseRequest {
     pub by: Box<str>,
@@ -230,7 +235,7 @@ pub struct PauseRequest {
 
 /// How a rollout ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ending {
+pub enum RolloutEnding {
     Succeeded,
     SucceededWithExceptions,
     Aborted,
@@ -238,19 +243,19 @@ pub enum Ending {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    pub cause: Cause,
+pub struct RolloutRecord {
+    pub cause: RolloutCause,
     pub to: Revision,
     pub opened: Option<Time>,
     pub at: Time,
-    pub how: Ending,
-    /// Replaced of covered, and failed on the way.
+    pub how: RolloutEnding,
+    /// Machines replaced of those covered, and failures on the way.
     pub done: u32,
     pub covered: u32,
     pub failed: u32,
 }
 
-/// A fall of the size that nobody confirmed.
+/// A fall of the size that no person confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fall {
     pub from: u32,
@@ -258,105 +263,105 @@ pub struct Fall {
     pub at: Time,
 }
 
-/// One thing that waits for a person's approval, as the last plan showed it.
+/// One item that waits for a person's approval, as the last plan showed it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wait {
     pub what: WaitKind,
-    /// Machines of the checkpoint, the size that is fallen to, the surplus, the capacity that others wrote.
+    /// The checkpoint's machines, the size after the fall, the surplus, or the capacity that others wrote.
     pub number: Option<u32>,
-    /// The revision that is moved to, or that machines would come up on.
+    /// The revision that is the target, or that machines would come up on.
     pub revision: Option<Revision>,
-    /// Since when this very thing waits.
+    /// Since when this exact item waits.
     pub since: Time,
 }
 
-/// Who says how many, and what we go by until big falls are confirmed.
+/// Who owns the size, and the size in force until large falls are confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Desired {
-    /// What the plan goes by.
+    /// The size the plan uses.
     pub count: u32,
-    /// A big fall that waits for a confirmation.
+    /// A large fall that waits for confirmation.
     pub waiting: Option<Fall>,
-    /// Falls in force within the last hour: (when, from, to), so that many small ones add up.
+    /// Falls in force within the last hour, so that many small ones add up.
     pub falls: Vec<Fall>,
     /// The capacity that our finished writes explain.
     pub explained: u32,
-    /// What our writes in flight may still add to or take from it.
+    /// What our open writes may still add to or remove from it.
     pub ledger: Vec<LedgerLine>,
     /// When others changed the capacity.
     pub others: Vec<Time>,
-    /// When machines were lost and the capacity fell with them, until a raise of ours makes up for it.
+    /// When machines were lost and the capacity fell with them, until one of our raises makes up for it.
     pub lost: Option<Time>,
     /// When that raise was written.
     pub refilled: Option<Time>,
-    /// Losses soon after we had made up for one: a second one within the hour is another writer's.
+    /// Losses soon after a refill: a second one within the hour counts as another writer's.
     pub lost_again: Vec<Time>,
-    /// Since when every read has shown more, or less, than our writes explain: one alone may be an old picture.
+    /// Since when every read has shown more, or less, than our writes explain: a single read may be old.
     pub above: Option<Time>,
     pub below: Option<Time>,
-    /// The capacity last read, and since when it has been that.
+    /// The capacity last read, and since when it has that value.
     pub shown: u32,
     pub shown_since: Option<Time>,
-    /// A person confirmed a fall, or ended a rollout: for an hour some surplus may leave beside the brake.
+    /// A person confirmed a fall, or ended a rollout: for an hour some surplus may leave beyond the brake.
     pub confirmed: Option<Time>,
-    /// So many beside those that the brake allows: what stood above the size when the person spoke.
+    /// How many beyond the brake: the surplus when the person confirmed.
     pub agreed: u32,
 }
 
-/// One write of ours and the capacity it may explain, at least and at most.
+/// One of our writes and the capacity it may explain, least and most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerLine {
     pub entry: EntryId,
     pub least: i32,
     pub most: i32,
-    /// When it ended; folded into `explained` some time later, since reads lag behind.
+    /// When it ended; folded into `explained` some time later, because reads lag behind.
     pub ended: Option<Time>,
     pub folded: bool,
 }
 
-/// The model as we know it.
+/// What we know of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelMemory {
-    /// The fingerprint last seen in the set.
+    /// The fingerprint last read from the set.
     pub seen: Option<Revision>,
-    /// An earlier fingerprint that reads show again, and since when each of them has: one alone may be an old picture.
+    /// An earlier fingerprint that reads show again, and since when each did: a single read may be old.
     pub again: Option<Revision>,
     pub again_since: Option<Time>,
-    /// The fields people want, as last written: asked again only when they change.
+    /// The wanted fields, as last written: the planner writes again only when they change.
     pub wanted_fields: Option<ModelFields>,
-    /// The last write of ours, until a read shows what became of it.
+    /// Our last write, until a read shows its result.
     pub writing: Option<Writing>,
     /// We put the last good model back over this revision.
     pub put_back_over: Option<Revision>,
-    /// The wish of the file was left by going back: it is not written again before it changes.
+    /// A rollback left the file's wish: the planner does not write it again until it changes.
     pub declined: bool,
-    /// The write that was refused last.
+    /// The last refused write.
     pub back_off: Option<ModelBackOff>,
-    /// The rest of the model before the last write of ours, until a read shows what that write left of it.
+    /// The rest of the model before our last write, until a read shows what the write left of it.
     pub rest_before: ModelRest,
-    /// The rest of the model before a write of ours moved it, until it is that again or a person accepts what it is.
+    /// The rest of the model before one of our writes moved it, until it returns or a person accepts the change.
     pub moved_from: ModelRest,
 }
 
-/// A write of the model that was refused: the same fields are not written again before `until`.
+/// A refused write of the model: the same fields are not written again before `until`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelBackOff {
     pub fields: ModelFields,
     pub refusal: Refusal,
     pub code: Option<Box<str>>,
-    /// The cloud's own sentence, cut short.
+    /// The cloud's own message, truncated.
     pub message: Option<Box<str>>,
     pub times: u32,
     pub at: Time,
     pub until: Time,
-    /// The cloud itself said when the next try is answered.
+    /// The time that the cloud gave for the next try.
     pub retry_at: Option<Time>,
-    /// The set carried the fields since: another refusal within the hour counts on from it.
+    /// The set has carried the fields since: another refusal within the hour continues the count.
     pub answered: bool,
 }
 
 impl ModelBackOff {
-    /// How often the fields were written without any word of the cloud against them, and no read showed them.
+    /// How often we wrote the fields without a refusal from the cloud while no read showed them.
     pub fn in_vain(&self) -> Option<u32> {
         (self.refusal == Refusal::Unclear && self.code.is_none()).then_some(self.times)
     }
@@ -370,12 +375,12 @@ pub struct Writing {
     pub at: Time,
 }
 
-/// The owner tag as we know it.
+/// What we know of the owner tag.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OwnerMemory {
-    /// Ours, as it was last written or read; `None` before that, and once it was taken away.
+    /// Our tag as last written or read; `None` before that, and after its removal.
     pub tag: Option<OwnerTag>,
-    /// Writes of it that no read has shown, and the first moment of the next.
+    /// Writes of it that no read has shown, and the earliest time of the next.
     pub tries: u32,
     pub next: Option<Time>,
     /// Another owner's value that the last plan showed.
@@ -384,7 +389,7 @@ pub struct OwnerMemory {
     pub taken_over: Option<Box<str>>,
 }
 
-/// A revision on which machines of the pool served, and the fields that make it.
+/// A revision on which machines of the pool served, and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoodRevision {
     pub revision: Revision,
@@ -393,7 +398,7 @@ pub struct GoodRevision {
 }
 
 impl GoodRevision {
-    /// One of which the fields are not known.
+    /// A revision whose fields are unknown.
     pub const fn plain(revision: Revision) -> Self {
         Self { revision, fields: None }
     }
@@ -402,73 +407,75 @@ impl GoodRevision {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoolState {
     pub adopted: Option<Time>,
-    /// Surplus at first sight was confirmed, or there was none.
+    /// A person confirmed the surplus at first sight, or there was none.
     pub surplus_confirmed: bool,
-    /// Nothing but advisory evidence said "outdated" at first sight, and nobody asked to roll.
+    /// Only advisory evidence said "outdated" at first sight, and no person asked to roll.
     pub advisory_held: bool,
-    /// Machines were on several revisions at first sight, and no operator said to which of them all shall go.
+    /// Machines were on several revisions at first sight, and no operator chose the target.
     pub adoption_held: bool,
-    /// The cloud's flag counts for machines born before this: set when the target really changed, or a person said so.
+    /// The cloud's flag counts for machines created before this: set when the target really changed, or a person
+    /// accepted it.
     pub advisory_before: Option<Time>,
-    /// A rollout was aborted and left machines on two revisions: only a verb, or a new target, moves them.
+    /// An aborted rollout left machines on two revisions: only a command, or a new target, moves them.
     pub mixed: bool,
     pub desired: Desired,
-    /// The revision people want. Never set by reading back what we wrote.
+    /// The wanted revision. Never set by reading back what we wrote.
     pub wanted: Option<Revision>,
-    /// Revisions that served, the newest last.
+    /// Revisions that served, newest last.
     pub good_revisions: Vec<GoodRevision>,
-    /// Those that the pool met, good or not, under the names that people know.
+    /// Revisions of the pool, good or not, under the names that people know.
     pub revisions: Revisions,
     pub model: ModelMemory,
     pub owner: OwnerMemory,
     pub rollout: Option<Rollout>,
-    /// A pause given while no rollout was going: it holds the next one, or the one that failed once it is tried again.
+    /// A pause given while no rollout was running: it holds the next one, or the failed one once it is retried.
     pub pause: Option<PauseRequest>,
-    pub last: Option<Ended>,
-    /// Machines whose disk is older than this were asked to be refreshed.
+    pub last: Option<RolloutRecord>,
+    /// A person or schedule asked to refresh machines whose disk is older than this.
     pub refresh_before: Option<Time>,
-    /// A refresh asked for while a rollout was open: it begins when that ends, and spares what that rollout made.
+    /// A refresh requested during a rollout: it begins when that ends, and spares the machines that rollout created.
     pub refresh_next: Option<Time>,
-    /// The last firing of a schedule that was honoured.
+    /// The last schedule firing that was honoured.
     pub scheduled: Option<Time>,
     pub blocked: Vec<KeyBackOff>,
     pub key_backoff: Vec<KeyBackOff>,
     /// Machines that could not be put back into service.
     pub restore_backoff: Vec<KeyBackOff>,
     pub request_backoff: Vec<RequestBackOff>,
-    /// Machines that a delete may have taken though it did not end well: an old listing may show them as they were.
+    /// Machines that an unsuccessful delete may have removed: an old listing may show them as they were.
     pub doubted: Vec<(Key, Time)>,
     pub exceptions: Vec<Exception>,
-    /// Why each machine that is on its way out leaves.
-    pub removals: Vec<(Key, Because)>,
+    /// Why each leaving machine leaves.
+    pub removals: Vec<(Key, RemovalReason)>,
     pub backoff: Vec<BackOff>,
     pub undelivered: Option<UndeliveredRaise>,
     pub etag: EtagHistory,
     pub deletes: DeleteEffects,
-    /// Machines that are gone, by their delete or by being missed on their way out: rows that show them are ghosts.
+    /// Machines that are gone, by their delete or by missing from listings on their way out: rows that show them are
+    /// ghosts.
     pub tombs: Vec<(Key, Time)>,
-    /// Machines that we took out of service and that no list shows, and since when: our marks are on their nodes.
+    /// Machines that we took out of service and that no listing shows, and since when: our marks are on their nodes.
     pub vanished: Vec<(Key, Time)>,
-    /// How soon after a delete was answered its machines are expected to be gone.
+    /// How soon after a delete's answer its machines should be gone.
     pub delete_takes: Option<Span>,
-    /// Machines that had served and failed, by their latest failure: those failed still, or within the repair window.
+    /// Machines that had served and failed, by latest failure: still failed, or failed within the repair window.
     pub casualties: Vec<(Key, Time)>,
-    /// Since when the repair breaker is open.
+    /// Since when the repair breaker has been open.
     pub breaker_opened: Option<Time>,
-    /// When a person, or a new machine that serves, closed the repair breaker: what failed before does not count.
+    /// When a person, or a new serving machine, closed the repair breaker: earlier failures do not count.
     pub breaker_released: Option<Time>,
     /// Removals for surplus within the last hour.
     pub surplus_removed: Vec<(Time, u32)>,
     /// Machines stuck in deletion that a person wrote off.
     pub written_off: Vec<Key>,
-    /// Machines that an update in place to this revision did not change.
+    /// Machines that an in-place update to this revision did not change.
     pub in_vain: Vec<(Key, Revision)>,
     /// Growth on an unproven model was accepted for this revision.
     pub model_accepted: Option<Revision>,
-    /// The hot-loop breaker stopped this revision; a verb starts it.
+    /// The hot-loop breaker stopped this revision; a command released it.
     pub hot_loop_released: Option<Revision>,
-    pub honoured: Vec<AskId>,
-    /// What waits for an approval now. An approval covers what stood here when it was given.
+    pub honoured: Vec<CommandId>,
+    /// What waits for an approval now. An approval covers what was here when a person gave it.
     pub waiting: Vec<Wait>,
 }
 
@@ -477,7 +484,7 @@ impl PoolState {
         self.good_revision(revision).is_some()
     }
 
-    /// A revision as people call it.
+    /// A revision by the name that people use.
     pub fn name(&self, revision: &Revision) -> String {
         self.revisions.name(revision)
     }

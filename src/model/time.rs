@@ -27,7 +27,7 @@ impl Time {
         self.0
     }
 
-    /// Time passed since `earlier`; zero where `earlier` is later.
+    /// Time passed since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Span {
         let ms = self.0.saturating_sub(earlier.0);
         Span(if ms < 0 { 0 } else { ms })
@@ -38,13 +38,13 @@ impl Time {
         Time(self.0.saturating_add(span.0))
     }
 
-    /// A moment of ours, as a clock shows it that is so far ahead.
+    /// One of our times, on a clock that is this far ahead.
     #[must_use]
     pub const fn shown_by(self, skew: Skew) -> Time {
         Time(self.0.saturating_add(skew.0))
     }
 
-    /// A moment as that clock told it, by ours.
+    /// A time on that clock, on ours.
     #[must_use]
     pub const fn told_by(self, skew: Skew) -> Time {
         Time(self.0.saturating_sub(skew.0))
@@ -60,7 +60,7 @@ impl Time {
         Ok(Time(at.as_millisecond()))
     }
 
-    /// The point as the calendar crate sees it; times no calendar reaches are clamped.
+    /// The time for the calendar crate; times beyond its range are clamped.
     pub fn timestamp(self) -> jiff::Timestamp {
         jiff::Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
             jiff::Timestamp::MIN
@@ -76,7 +76,7 @@ impl From<jiff::Timestamp> for Time {
     }
 }
 
-/// How far another clock is ahead of ours; below zero where it is behind. A [`Span`] has no sign.
+/// How far another clock is ahead of ours; negative if behind. A [`Span`] has no sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Skew(i64);
 
@@ -91,7 +91,7 @@ impl Skew {
         Self(n.saturating_mul(1_000))
     }
 
-    /// What that clock shows, and what ours shows at the same moment.
+    /// From what that clock and ours show at the same moment.
     pub const fn between(theirs: Time, ours: Time) -> Self {
         Self(theirs.0.saturating_sub(ours.0))
     }
@@ -150,7 +150,8 @@ impl Span {
         Span(self.0.saturating_add(other.0))
     }
 
-    /// Reads `90s`, `1h30m`, `30d` or `0s`: whole numbers with the units d, h, m, s, ms, each at most once, largest first.
+    /// Parses `90s`, `1h30m`, `30d` or `0s`: whole numbers with the units d, h, m, s, ms, each at most once, largest
+    /// first.
     pub fn parse(text: &str) -> Result<Span, TimeError> {
         const UNITS: [(&str, i64); 5] =
             [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];

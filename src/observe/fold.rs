@@ -1,85 +1,86 @@
-//! Fold one look into the machine records. Pure.
+//! Folds one read into the machine records. Pure.
 //!
-//! A record is opened when a row appears, and closed only when the machine is gone for sure: absent from every complete
-//! listing for a while, or from one begun after a plan learnt that it went. Everything else that is not seen is unknown.
+//! A row without a record opens one. A record is closed only when the machine is certainly gone: absent from every
+//! complete listing for a while, or from one begun after a plan learnt that it went. Any other unseen machine is
+//! unknown.
 
-use super::join::{Joined, Met, SEED, hash, join};
+use super::join::{Match, Matches, SEED, hash, join};
 use crate::model::ids::{InstanceId, Key, Revision};
 use crate::model::inventory::{Instance, Inventory};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, identity};
 use crate::model::revision::{comparable, is_partial, same_head};
 use crate::model::time::{Span, Time};
 
-/// Complete listings that must lack a machine that nobody was seen to take away, and for how long, before its record is
-/// closed. Lists lag and lose rows.
-// 4 within 2 min: a list that lags shows the set as it was minutes ago, but not time after time.
+/// Before a record is closed, this many complete listings over this time must lack a machine that was not seen leaving.
+/// Listings lag and lose rows.
+// 4 within 2 min: a lagging listing shows the set as it was minutes ago, but not repeatedly.
 const LOST_IS_GONE: u8 = 4;
 const LOST_FOR: Span = Span::minutes(2);
 
-/// Complete listings that must lack a machine that was seen to go.
-// 2: the capacity that was read just before the first may count it still, and a plan has to know that.
+/// Complete listings that must lack a machine that was seen leaving.
+// 2: the capacity read just before the first may still count it, and a plan has to know that.
 const SEEN_GONE: u8 = 2;
 
-/// A machine of this age that serves has served before.
+/// A serving machine of this age has served before.
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
 const OLDER_THAN_BOOTS: Span = Span::hours(2);
 
-/// One look, and what is needed to read it.
+/// One read, and what is needed to interpret it.
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
+pub struct Observation<'a> {
     pub inventory: &'a Inventory,
-    /// Machines that are gone, and since when we know: rows that show them are ghosts.
+    /// Machines that are gone, and since when we know it: rows that show them are ghosts.
     pub tombs: &'a [(Key, Time)],
-    /// Machines that we took out of service and whose records may be closed: our marks are on their nodes.
+    /// Machines that we took out of service and whose records may be closed: their nodes carry our marks.
     pub vanished: &'a [(Key, Time)],
     pub min_ready: Span,
     pub now: Time,
-    /// When the listing before this one began; `None`: this process folded none yet.
+    /// When the previous listing began; `None`: this process has folded none yet.
     pub before: Option<Time>,
-    /// False: this very listing was folded before, so its absences count no second time.
+    /// False: this listing was already folded, so its absences do not count again.
     pub fresh: bool,
 }
 
-/// How a record was closed.
+/// Why a record was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing {
-    /// We asked it to go, know that it went, and a later complete listing lacks it.
+pub enum CloseReason {
+    /// We deleted it, know that it went, and a later complete listing lacks it.
     Deleted,
-    /// Gone without our doing.
+    /// Gone without our action.
     Vanished,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum RecordChange {
     Appeared(Condition),
     Became { from: Condition, to: Condition },
     FirstAvailable,
-    Closed(Closing),
+    Closed(CloseReason),
 }
 
-/// What the look changed, for people who ask later.
+/// What the read changed, for operators who ask later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct Differences {
     pub id: InstanceId,
     pub key: Key,
-    pub what: Change,
+    pub what: RecordChange,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Folded {
+pub struct FoldResult {
     /// In listing order.
     pub machines: Vec<Machine>,
-    /// Which of them differ from what was remembered; as long as `machines`.
+    /// Which machines differ from their stored records; as long as `machines`.
     pub touched: Vec<bool>,
     /// Keys of records that were closed.
     pub closed: Vec<Key>,
-    pub changes: Vec<Changed>,
+    pub changes: Vec<Differences>,
 }
 
-/// Fold a look into the records, which are in listing order.
-pub fn fold(mut records: Vec<Machine>, look: &Look<'_>) -> Folded {
+/// Folds a read into the records, which are in listing order.
+pub fn fold(mut records: Vec<Machine>, look: &Observation<'_>) -> FoldResult {
     let rows = &look.inventory.instances;
-    let Joined { rows: met, records: row_of } = join(&records, rows);
+    let Matches { rows: met, records: row_of } = join(&records, rows);
     let mut work = Work::new(look, records.is_empty());
     let mut touched = vec![false; records.len()];
     let mut gone = Vec::new();
@@ -96,10 +97,10 @@ pub fn fold(mut records: Vec<Machine>, look: &Look<'_>) -> Folded {
     let new: Vec<Machine> = met
         .iter()
         .zip(rows)
-        .filter(|(met, _)| **met == Met::New)
+        .filter(|(met, _)| **met == Match::New)
         .map(|(_, row)| work.open(row))
         .collect();
-    let mut folded = Folded {
+    let mut folded = FoldResult {
         closed: gone.iter().filter_map(|&i| records.get(i)).map(Machine::key).collect(),
         changes: work.changes,
         machines: records,
@@ -111,15 +112,15 @@ pub fn fold(mut records: Vec<Machine>, look: &Look<'_>) -> Folded {
     folded
 }
 
-impl Folded {
-    /// Take out the closed records and put the new ones in their place of the order.
+impl FoldResult {
+    /// Removes the closed records and inserts the new ones in order.
     fn replace(&mut self, gone: &[usize], mut new: Vec<Machine>) {
         new.sort_by(Machine::listing_order);
         keep_others(&mut self.machines, gone);
         keep_others(&mut self.touched, gone);
         self.machines.extend(new);
         self.touched.resize(self.machines.len(), true);
-        // Mostly what is new is youngest, and in its place already.
+        // New machines are usually the youngest, and so already in order.
         if self.machines.is_sorted_by(|a, b| a.listing_order(b).is_le()) {
             return;
         }
@@ -130,34 +131,34 @@ impl Folded {
     }
 }
 
-/// All but those at these places, which are in order.
+/// All but those at these indices, which are sorted.
 fn keep_others<T>(all: &mut Vec<T>, gone: &[usize]) {
     let mut gone = gone.iter().copied().peekable();
     let mut place = 0..;
     all.retain(|_| place.next().is_none_or(|place| gone.next_if_eq(&place).is_none()));
 }
 
-/// What becomes of a record that no row shows.
+/// The outcome for a record that no row shows.
 enum Fate {
     Stays { changed: bool },
     Gone,
 }
 
 struct Work<'a> {
-    look: &'a Look<'a>,
+    look: &'a Observation<'a>,
     tombs: Tombs<'a>,
-    /// The pool has no records yet: nobody watched, so births are the best since-times there are.
+    /// The pool has no records yet: we have not watched it, so creation times are the best since-times available.
     first_sight: bool,
-    changes: Vec<Changed>,
+    changes: Vec<Differences>,
 }
 
 impl<'a> Work<'a> {
-    fn new(look: &'a Look<'a>, first_sight: bool) -> Self {
+    fn new(look: &'a Observation<'a>, first_sight: bool) -> Self {
         Self { look, tombs: Tombs::of(look.tombs), first_sight, changes: Vec::new() }
     }
 
-    fn tell(&mut self, machine: &Machine, what: Change) {
-        self.changes.push(Changed { id: machine.id.clone(), key: machine.key(), what });
+    fn tell(&mut self, machine: &Machine, what: RecordChange) {
+        self.changes.push(Differences { id: machine.id.clone(), key: machine.key(), what });
     }
 
     fn turn_to(&mut self, machine: &mut Machine, to: Condition, since: Time) {
@@ -166,13 +167,13 @@ impl<'a> Work<'a> {
             machine.before_gap = Some((from, machine.since));
         }
         machine.since = since;
-        self.tell(machine, Change::Became { from, to });
+        self.tell(machine, RecordChange::Became { from, to });
     }
 
-    /// True: the record changed.
+    /// Returns true if the record changed.
     fn seen(&mut self, machine: &mut Machine, row: &Instance) -> bool {
         let mut touched = std::mem::take(&mut machine.missed) > 0;
-        // What is in service and was never seen to go can have no tomb.
+        // A machine in service that was never seen leaving cannot have a tomb.
         if machine.goes()
             && let Some(died) = self.tombs.find(machine)
         {
@@ -186,7 +187,7 @@ impl<'a> Work<'a> {
         touched |= copy_facts(machine, row, self.look.inventory.saw_nodes());
         if !machine.ever_available && machine.is_available(self.look.min_ready, self.look.now) {
             machine.ever_available = true;
-            self.tell(machine, Change::FirstAvailable);
+            self.tell(machine, RecordChange::FirstAvailable);
             touched = true;
         }
         touched
@@ -196,12 +197,12 @@ impl<'a> Work<'a> {
         let claims_later = |known: Time| row.since.filter(|told| *told > known);
         if machine.condition == row.condition {
             let Some(told) = claims_later(machine.claimed()) else { return false };
-            // It went and came back between two looks.
+            // It changed away and back between two reads.
             machine.since = self.by_our_clock(machine, told);
             machine.claimed_since = Some(told);
             return true;
         }
-        // Our blindness is no news of the machine: what it was before, it has been all the while.
+        // A gap in our view does not change the machine: it kept its earlier condition throughout.
         let before = machine.before_gap.take().filter(|(was, _)| *was == row.condition);
         let before = before.map(|(_, since)| since);
         if let Some(since) = before
@@ -220,8 +221,8 @@ impl<'a> Work<'a> {
         true
     }
 
-    /// The clock of a source may be wrong by hours: a change lies between the look that still saw what was before, and
-    /// this one. What the source claims is kept beside it, so that the same claim is no news again.
+    /// The clock of a source may be wrong by hours: a change lies between the last read that showed the earlier
+    /// condition and this one. The record keeps the source's claim too, so that repeating it is not news.
     fn by_our_clock(&self, machine: &Machine, told: Time) -> Time {
         let seen = self.look.before.filter(|_| machine.condition != Condition::Unknown);
         let earliest = seen.map_or(machine.since, |seen| seen.max(machine.since));
@@ -240,12 +241,12 @@ impl<'a> Work<'a> {
             let lost = machine.condition == Condition::Unknown && machine.missed >= LOST_IS_GONE;
             let ours = machine.lifecycle == Lifecycle::Deleting;
             if buried || (lost && long && !ours) {
-                let how = if ours { Closing::Deleted } else { Closing::Vanished };
-                self.tell(machine, Change::Closed(how));
+                let how = if ours { CloseReason::Deleted } else { CloseReason::Vanished };
+                self.tell(machine, RecordChange::Closed(how));
                 return Fate::Gone;
             }
         }
-        // What is being taken away and is not listed is most likely gone; it must not count as existing again.
+        // An unlisted machine that was being deleted is most likely gone; it must not count as existing again.
         if !matches!(machine.condition, Condition::Unknown | Condition::Deleting) {
             self.turn_to(machine, Condition::Unknown, self.look.now);
             touched = true;
@@ -257,7 +258,7 @@ impl<'a> Work<'a> {
         let mut machine = Machine::new(row.id.clone(), row.vm.clone(), row.created, row.condition);
         let now = self.look.now;
         machine.first_seen = now;
-        // Nobody can tell since when a machine that we had not seen before is as it is; the later time is the safer.
+        // How long a newly seen machine has had its condition is unknown; the later time is safer.
         let watched = !self.first_sight && row.condition != Condition::Provisioning;
         let told = row.since.unwrap_or(if watched { now } else { row.created });
         let earliest = self.look.before.filter(|_| !self.first_sight).unwrap_or(told);
@@ -269,7 +270,7 @@ impl<'a> Work<'a> {
         machine.imaged = row.imaged.unwrap_or(row.created);
         copy_facts(&mut machine, row, true);
         if let Some(died) = self.tombs.find(&machine) {
-            // A row of a machine whose record was closed after its delete: still there, and still leaving.
+            // Its record was closed after its delete, but a row still shows it: it exists and is leaving.
             machine.condition = Condition::Deleting;
             machine.since = died;
             machine.lifecycle = Lifecycle::Deleting;
@@ -280,7 +281,7 @@ impl<'a> Work<'a> {
         }
         machine.ever_available |= machine.is_available(self.look.min_ready, now)
             || self.served_before_we_looked(&machine);
-        self.tell(&machine, Change::Appeared(machine.condition));
+        self.tell(&machine, RecordChange::Appeared(machine.condition));
         machine
     }
 
@@ -290,8 +291,8 @@ impl<'a> Work<'a> {
         self.look.vanished.iter().any(|(known, _)| *known == key)
     }
 
-    /// At the first sight of a pool, whatever is not booting is taken as having served: that protects it. The first
-    /// look may have been cut short, so what serves and is older than any boot takes is taken so at any time.
+    /// On first sight of a pool, every machine that is not booting counts as having served, which protects it. The
+    /// first read may have been truncated, so a serving machine older than any boot counts as such at any time.
     fn served_before_we_looked(&self, machine: &Machine) -> bool {
         let old = self.look.now.since(machine.created) >= OLDER_THAN_BOOTS;
         let serves = machine.condition == Condition::Ready && old;
@@ -299,9 +300,9 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Copy what the row tells besides its condition. True: something changed.
+/// Copies what the row says besides its condition. Returns true if something changed.
 fn copy_facts(machine: &mut Machine, row: &Instance, cluster_seen: bool) -> bool {
-    // With vmIds the row's instance id is the one to name; without, it is part of the identity.
+    // With vmIds, use the row's instance id; without, it is part of the identity.
     let renamed = machine.vm.is_some()
         && row.vm.is_some()
         && !machine.id.as_str().eq_ignore_ascii_case(row.id.as_str());
@@ -317,7 +318,7 @@ fn copy_facts(machine: &mut Machine, row: &Instance, cluster_seen: bool) -> bool
         machine.zone.clone_from(&row.zone);
         touched = true;
     }
-    // A node that is not shown while something could not be seen is still there.
+    // If part of the cluster could not be read, a node that is not shown still exists.
     if machine.node != row.node && (row.node.is_some() || cluster_seen) {
         machine.node.clone_from(&row.node);
         touched = true;
@@ -327,14 +328,14 @@ fn copy_facts(machine: &mut Machine, row: &Instance, cluster_seen: bool) -> bool
     touched
 }
 
-/// A stamp of ours stands against the cloud's own flag until the disk is another one.
+/// Our stamp overrides the cloud's own flag until the disk changes.
 fn copy_revision(machine: &mut Machine, row: &Instance, new_disk: bool) -> bool {
     let stands = match (&machine.revision, &row.revision) {
         _ if new_disk => false,
         (None, _) => false,
         (Some(_), None) => true,
         (Some(has), Some(shown)) => {
-            row.evidence == Evidence::Advisory || adds_nothing(has, shown, row.evidence)
+            row.evidence == Evidence::LatestModelApplied || adds_nothing(has, shown, row.evidence)
         }
     };
     if stands {
@@ -348,7 +349,7 @@ fn copy_revision(machine: &mut Machine, row: &Instance, new_disk: bool) -> bool 
     touched
 }
 
-/// The row shows the same as far as machines show it, and does not know the rest, or took it from the set of today.
+/// The row matches as far as machines show a revision, and the rest is unknown or comes from the set's current model.
 fn adds_nothing(has: &Revision, shown: &Revision, evidence: Evidence) -> bool {
     comparable(has, shown)
         && same_head(has, shown)

@@ -1,45 +1,45 @@
-//! Which row of a listing is which of our records.
+//! Matches the rows of a listing with our records.
 //!
-//! By vmId; where one side has none, by instance id and birth. Never by instance id alone: the cloud uses ids again.
-//! Both sides are ordered by a hash of the identity and merged, so the work grows with n log n on plain numbers; equal
-//! hashes are always compared in full. Text is compared without case, as the cloud does.
+//! By vmId; if either side lacks it, by instance id and creation time. Never by instance id alone: the cloud reuses
+//! ids. Both sides are sorted by a hash of the identity and merged, so the work is n log n on plain numbers; equal
+//! hashes are always compared in full. Text is compared case-insensitively, as the cloud does.
 
 use crate::model::ids::VmId;
 use crate::model::inventory::Instance;
 use crate::model::machine::Machine;
 
-/// What a row of the listing turned out to be.
+/// What a row of the listing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Met {
+pub(super) enum Match {
     Record(usize),
     New,
     /// The same machine was listed twice; the first row counts.
     Repeat,
 }
 
-/// For each row what it is, and for each record its row.
-pub(super) struct Joined {
-    pub rows: Vec<Met>,
+/// The match of each row, and the row of each record.
+pub(super) struct Matches {
+    pub rows: Vec<Match>,
     pub records: Vec<Option<usize>>,
 }
 
-/// How far a record may be from where its row is expected, while both lists are walked side by side.
-// 64: a wave of deletes wide; a list in another order is noticed soon and goes through the merge instead.
+/// How far a record may be from its row's expected place while the walk compares both lists.
+// 64: the width of a wave of deletes; the walk soon notices a list in another order and leaves it to the merge.
 const NEAR: usize = 64;
 
-/// Rows that were not found near before the walk is given up.
+/// Rows not found nearby before the walk gives up.
 const LOST: usize = 16;
 
-pub(super) fn join(records: &[Machine], rows: &[Instance]) -> Joined {
+pub(super) fn join(records: &[Machine], rows: &[Instance]) -> Matches {
     let mut joined =
-        Joined { rows: vec![Met::New; rows.len()], records: vec![None; records.len()] };
+        Matches { rows: vec![Match::New; rows.len()], records: vec![None; records.len()] };
     if joined.walk(records, rows) {
         return joined;
     }
     let by_vm = |vm: Option<&VmId>| vm.map(|vm| hash(SEED, vm.as_str().as_bytes()));
     let right = joined.rows.iter().zip(rows);
-    let right = hashes(right.map(|(met, r)| by_vm(r.vm.as_ref()).filter(|_| *met == Met::New)));
-    // Mostly few rows are left: only records that may be theirs need be put in order.
+    let right = hashes(right.map(|(met, r)| by_vm(r.vm.as_ref()).filter(|_| *met == Match::New)));
+    // Usually few rows are left: sort only records that may match them.
     let wanted = |h: &u64| right.binary_search_by_key(h, |(wanted, _)| *wanted).is_ok();
     let left = hashes(records.iter().map(|m| by_vm(m.vm.as_ref()).filter(wanted)));
     joined.merge(&left, &right, |pair| match pair {
@@ -62,8 +62,8 @@ enum Pair {
     Rows(usize, usize),
 }
 
-impl Joined {
-    /// Clouds list in a steady order: mostly each row is where the last one's record was, plus one. True: all are found.
+impl Matches {
+    /// Clouds list in a stable order: usually each row has the next record. Returns true if all are found.
     fn walk(&mut self, records: &[Machine], rows: &[Instance]) -> bool {
         let (mut next, mut lost, mut all) = (0, 0, true);
         for (r, row) in rows.iter().enumerate() {
@@ -74,10 +74,10 @@ impl Joined {
                 .next();
             if let Some(m) = found {
                 self.set_record(m, r);
-                self.set_row(r, Met::Record(m));
+                self.set_row(r, Match::Record(m));
                 next = m + 1;
             } else {
-                // New machines come last, and to look for them behind the last record is no work.
+                // New machines come last, and searching for them behind the last record costs nothing.
                 all = false;
                 lost += usize::from(next < records.len());
                 if lost > LOST {
@@ -88,7 +88,7 @@ impl Joined {
         all
     }
 
-    /// Merge two ordered lists of (hash, index); `same` says whether an equal hash is an equal identity.
+    /// Merges two sorted lists of (hash, index); `same` says whether an equal hash is an equal identity.
     fn merge(
         &mut self,
         left: &[(u64, u32)],
@@ -107,7 +107,7 @@ impl Joined {
         }
     }
 
-    /// One run of equal hashes; nearly always one record and one row.
+    /// Settles one run of equal hashes; nearly always one record and one row.
     fn settle(
         &mut self,
         owners: &[(u64, u32)],
@@ -121,13 +121,13 @@ impl Joined {
             let met = match owner {
                 Some(m) if self.records.get(m).copied().flatten().is_none() => {
                     self.set_record(m, row);
-                    Met::Record(m)
+                    Match::Record(m)
                 }
-                Some(_) => Met::Repeat,
+                Some(_) => Match::Repeat,
                 None => {
                     let mut before = run.iter().take(n).map(|&(_, r)| r as usize);
                     let repeat = before.any(|r| same(Pair::Rows(r, row)).is_some());
-                    if repeat { Met::Repeat } else { Met::New }
+                    if repeat { Match::Repeat } else { Match::New }
                 }
             };
             self.set_row(row, met);
@@ -140,25 +140,25 @@ impl Joined {
         }
     }
 
-    fn set_row(&mut self, row: usize, met: Met) {
+    fn set_row(&mut self, row: usize, met: Match) {
         if let Some(slot) = self.rows.get_mut(row) {
             *slot = met;
         }
     }
 
     fn has_leftovers(&self, records: &[Machine], rows: &[Instance]) -> bool {
-        let new = self.rows.iter().zip(rows).any(|(met, row)| *met == Met::New && row.vm.is_none());
+        let new =
+            self.rows.iter().zip(rows).any(|(met, row)| *met == Match::New && row.vm.is_none());
         let old = self.records.iter().zip(records).any(|(row, m)| row.is_none() && m.vm.is_none());
         new || old
     }
 
-    /// Rows left over, where at least one side shows no vmId.
+    /// Matches the remaining rows where at least one side has no vmId.
     fn merge_by_birth(&mut self, records: &[Machine], rows: &[Instance]) {
         let left = hashes(records.iter().map(|m| Some(birth(m.id.as_str(), m.created.millis()))));
-        let right =
-            hashes(rows.iter().zip(&self.rows).map(|(r, met)| {
-                (*met == Met::New).then(|| birth(r.id.as_str(), r.created.millis()))
-            }));
+        let right = hashes(rows.iter().zip(&self.rows).map(|(r, met)| {
+            (*met == Match::New).then(|| birth(r.id.as_str(), r.created.millis()))
+        }));
         self.merge(&left, &right, |pair| match pair {
             Pair::Both(m, r) => same_birth(of_record(records.get(m)?), of_row(rows.get(r)?)),
             Pair::Rows(a, b) => same_birth(of_row(rows.get(a)?), of_row(rows.get(b)?)),
@@ -166,7 +166,7 @@ impl Joined {
     }
 }
 
-/// Instance id, birth, and whether a vmId is shown too.
+/// Instance id, creation time, and whether a vmId is shown too.
 type Birth<'a> = (&'a str, i64, bool);
 
 fn of_record(m: &Machine) -> Birth<'_> {
@@ -177,7 +177,7 @@ fn of_row(r: &Instance) -> Birth<'_> {
     (r.id.as_str(), r.created.millis(), r.vm.is_some())
 }
 
-/// Two different vmIds are never the same machine, whatever the rest says.
+/// Two different vmIds are never the same machine, whatever else matches.
 fn same_birth(a: Birth<'_>, b: Birth<'_>) -> Option<()> {
     let both_show_a_vm = a.2 && b.2;
     (!both_show_a_vm && a.1 == b.1 && a.0.eq_ignore_ascii_case(b.0)).then_some(())
@@ -192,7 +192,7 @@ fn hashes(of: impl Iterator<Item = Option<u64>>) -> Vec<(u64, u32)> {
 
 pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The same for texts that differ only by ASCII case. A few other texts share a hash too: equal hashes are compared.
+/// Equal for texts that differ only by ASCII case. A few other texts share a hash too: equal hashes are compared.
 pub(super) fn hash(seed: u64, text: &[u8]) -> u64 {
     text.chunks(8).fold(seed, |h, chunk| {
         let mut eight = [0x20_u8; 8];

@@ -1,12 +1,12 @@
-//! Whether a pool lost so much at once that others may take it for a sign of their own blindness.
+//! Whether a pool lost so much at once that others may suspect their own view instead.
 
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::time::{Span, Time};
 
-/// What is lost within this time is lost together.
+/// Machines lost within this time are lost together.
 const TOGETHER: Span = Span::minutes(1);
 
-/// When more than half of the machines that served turned unready within a minute, if they did: the last of them.
+/// If more than half of the machines that served turned unready within a minute: when the last of them did.
 pub fn lost_together(machines: &[Machine]) -> Option<Time> {
     let served = |m: &&Machine| m.ever_available && m.lifecycle == Lifecycle::InService;
     let many = machines.iter().filter(served).count() / 2 + 1;

@@ -1,28 +1,28 @@
-//! One bucket of tokens: filled evenly, told by answers how full it really is, shut by a refusal.
+//! One bucket of tokens: refilled evenly, corrected by the levels that answers report, shut by a refusal.
 
 use super::operation::Limit;
 use crate::model::time::{Span, Time};
 
-/// Parts of a token: with as many as a minute has milliseconds, what comes back in one is a whole number.
+/// Parts of a token: one per millisecond of a minute, so that the refill of each millisecond is a whole number.
 const TOKEN: i64 = 60_000;
 
-/// The longest that a refusal shuts a bucket.
-// 30 min: 20 are the longest that were seen, and more would be a wrong number or a clock that jumped.
+/// The longest time for which a refusal shuts a bucket.
+// 30 min: the longest ever seen is 20; more would be a wrong number or a clock that jumped.
 const LONGEST_SHUT: Span = Span::minutes(30);
 
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     limit: Limit,
-    /// In parts of a token; below zero after a call that cost more than was there.
+    /// In parts of a token; below zero after a call that cost more than the bucket had.
     level: i64,
     at: Time,
     shut_until: Option<Time>,
     /// Tokens of calls that were sent and not answered.
     in_flight: i64,
-    /// Tokens of calls that ended and that no number told yet is sure to count, and the number of the last of them.
+    /// Tokens of calls that ended and that no reported level surely counts yet, and the number of the last of them.
     untold: i64,
     last_untold: u64,
-    /// The number of the last call whose answer was believed: answers may come in another order.
+    /// The number of the last call whose answer was used: answers may arrive out of order.
     heard: u64,
 }
 
@@ -41,13 +41,14 @@ impl Bucket {
         }
     }
 
-    /// Ours holds less than theirs by what they may give back in one step: whichever way theirs is filled, a call that ours
+    /// Our bucket holds less than Azure's by what Azure may refill in one step: however Azure refills, a call that ours
     /// pays for finds a token there.
     pub fn most(&self) -> i64 {
         most(self.limit) / TOKEN
     }
 
-    /// When so many tokens are there, after `ahead` others went first. More than it ever holds is asked for as all it holds.
+    /// When this many tokens are available, after `ahead` others went first. A need above the bucket's size counts as
+    /// its size.
     pub fn ready_at(&mut self, need: i64, ahead: i64, now: Time) -> Time {
         self.refill(now);
         let need = need.min(self.most().max(1)).saturating_add(ahead).saturating_mul(TOKEN);
@@ -64,7 +65,7 @@ impl Bucket {
         self.in_flight = self.in_flight.saturating_add(cost);
     }
 
-    /// It was never sent.
+    /// The call was never sent.
     pub fn give_back(&mut self, cost: i64) {
         let level = self.level.saturating_add(cost.saturating_mul(TOKEN));
         self.level = level.min(most(self.limit));
@@ -78,8 +79,8 @@ impl Bucket {
         self.last_untold = self.last_untold.max(call);
     }
 
-    /// The answer of the call with this number says what is left. Calls that were sent beside it or after it may not be
-    /// counted in that yet.
+    /// The answer of the call with this number reports what is left. It may not yet count calls that were sent beside
+    /// or after it.
     pub fn told(&mut self, remaining: u32, call: u64, now: Time) {
         self.refill(now);
         if call < self.heard {
@@ -96,7 +97,7 @@ impl Bucket {
         self.level = level.min(most(self.limit));
     }
 
-    /// A limit that is known by its answers only is as large as the largest number they told.
+    /// A limit known only from answers is as large as the largest level they reported.
     pub fn told_of_unknown(&mut self, limit: Limit, remaining: u32, call: u64, now: Time) {
         if limit.size > self.limit.size {
             self.limit = limit;
@@ -104,7 +105,7 @@ impl Bucket {
         self.told(remaining, call, now);
     }
 
-    /// Refused: nothing for anybody until then. At least one call is let through then.
+    /// Refused: no call may leave until then. At least one call may leave then.
     pub fn shut(&mut self, until: Time, now: Time) {
         self.refill(now);
         let until = until.min(now.plus(LONGEST_SHUT));
@@ -113,7 +114,7 @@ impl Bucket {
         self.shut_until = Some(self.shut_until.map_or(until, |shut| shut.max(until)));
     }
 
-    /// A call was answered all the same: the refusal is over. It counts as half full until answers tell more.
+    /// A call was answered all the same: the refusal is over. The bucket counts as half full until answers report more.
     pub fn reopen(&mut self) {
         if self.shut_until.take().is_some() {
             self.level = self.level.max(most(self.limit) / 2);
@@ -124,13 +125,13 @@ impl Bucket {
         self.shut_until.filter(|shut| *shut > now)
     }
 
-    /// Whole tokens that are there.
+    /// Whole tokens available.
     pub fn level(&mut self, now: Time) -> i64 {
         self.refill(now);
         self.level.div_euclid(TOKEN)
     }
 
-    /// A clock that was set back gives nothing and takes nothing.
+    /// A clock that was set back adds and removes nothing.
     fn refill(&mut self, now: Time) {
         let passed = now.since(self.at).millis();
         if now != self.at {
@@ -145,14 +146,14 @@ impl Bucket {
     }
 }
 
-/// What may be given back at once, in parts.
+/// What Azure may refill at once, in parts.
 const fn margin(limit: Limit) -> i64 {
     limit.a_minute.saturating_mul(limit.step.millis())
 }
 
 const fn most(limit: Limit) -> i64 {
     let most = limit.size.saturating_mul(TOKEN).saturating_sub(margin(limit));
-    // A limit too small for that still lets one call through at a time.
+    // A limit smaller than one step still lets one call through at a time.
     if most < TOKEN { TOKEN } else { most }
 }
 
@@ -194,7 +195,7 @@ mod tests {
         list.take(1, at(0));
         list.ended(1, 1);
         list.told(12, 1, at(0));
-        assert_eq!(taken_at_once(&mut list, at(0)), 2, "somebody else listed it too");
+        assert_eq!(taken_at_once(&mut list, at(0)), 2, "another client listed it too");
         let mut front = Bucket::full(FRONT, at(0));
         front.take(3, at(0));
         front.ended(1, 1);
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(taken_at_once(&mut list, at(20_000)), 3);
         list.shut(at(i64::MAX), at(30_000));
         assert_eq!(list.shut_until(at(30_000)), Some(at(30_000).plus(LONGEST_SHUT)));
-        // The clock is set back by a day.
+        // The clock was set back by a day.
         let back = at(-86_400_000);
         assert_eq!(list.ready_at(1, 0, back), back.plus(LONGEST_SHUT));
     }

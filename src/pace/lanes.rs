@@ -1,11 +1,12 @@
-//! One request at a time for each scale set: what gives machines before what takes them, and in order of asking.
+//! One request at a time for each scale set: requests that add machines go before those that remove them, then in order
+//! of arrival.
 
 use std::collections::BTreeMap;
 
 use crate::model::ids::ScaleSetId;
 use crate::model::time::Time;
 
-/// What a request does to a set. The order of the variants is the order of service.
+/// How a request changes a set. The order of the variants is the order of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     Gives,
@@ -14,25 +15,25 @@ pub enum Lane {
 
 /// A place in the lane of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(u64);
+pub struct LanePlace(u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It is the one; until [`Lanes::leave`].
+pub enum LaneState {
+    /// Its turn, until [`Lanes::leave`].
     Go,
     Wait,
-    /// It waited too long and stands in line no more.
+    /// It waited too long and left the line.
     TooLate,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Line {
-    going: Option<Place>,
-    /// Who waits, and until when it may leave.
-    waiting: Vec<(Lane, Place, Time)>,
+    going: Option<LanePlace>,
+    /// Waiting requests, each with its deadline.
+    waiting: Vec<(Lane, LanePlace, Time)>,
 }
 
-/// Pure: time is an argument, and whoever waits asks again.
+/// Pure: time is an argument, and a waiting caller asks again.
 #[derive(Debug, Clone, Default)]
 pub struct Lanes {
     lines: BTreeMap<ScaleSetId, Line>,
@@ -40,39 +41,39 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Stand in line.
-    pub fn enter(&mut self, set: &ScaleSetId, lane: Lane, before: Time) -> Place {
+    /// Join the line.
+    pub fn enter(&mut self, set: &ScaleSetId, lane: Lane, before: Time) -> LanePlace {
         self.last += 1;
-        let place = Place(self.last);
+        let place = LanePlace(self.last);
         let line = self.lines.entry(set.clone()).or_default();
         line.waiting.push((lane, place, before));
         line.waiting.sort_unstable();
         place
     }
 
-    /// How a place stands. Those who came too late stand in nobody's way.
-    pub fn look(&mut self, set: &ScaleSetId, place: Place, now: Time) -> Standing {
+    /// State of a place. Places past their deadline block no other place.
+    pub fn look(&mut self, set: &ScaleSetId, place: LanePlace, now: Time) -> LaneState {
         let Some(line) = self.lines.get_mut(set) else {
-            return Standing::TooLate;
+            return LaneState::TooLate;
         };
         if line.going == Some(place) {
-            return Standing::Go;
+            return LaneState::Go;
         }
         line.waiting.retain(|(_, _, before)| now <= *before);
         if !line.waiting.iter().any(|(_, waiting, _)| *waiting == place) {
             self.drop_empty(set);
-            return Standing::TooLate;
+            return LaneState::TooLate;
         }
         if line.going.is_some() || line.waiting[0].1 != place {
-            return Standing::Wait;
+            return LaneState::Wait;
         }
         line.waiting.remove(0);
         line.going = Some(place);
-        Standing::Go
+        LaneState::Go
     }
 
-    /// Its answer came, or it gives up.
-    pub fn leave(&mut self, set: &ScaleSetId, place: Place) {
+    /// Its answer came, or its caller gave up.
+    pub fn leave(&mut self, set: &ScaleSetId, place: LanePlace) {
         let Some(line) = self.lines.get_mut(set) else { return };
         if line.going == Some(place) {
             line.going = None;
@@ -81,7 +82,7 @@ impl Lanes {
         self.drop_empty(set);
     }
 
-    /// Sets with somebody in line.
+    /// Sets with a waiting request.
     pub fn len(&self) -> usize {
         self.lines.len()
     }

@@ -1,68 +1,68 @@
-//! All buckets: of which limits a call needs tokens, what answers told about them, and how many are kept.
+//! All buckets: which limits a call pays, what answers reported about them, and how many are kept.
 
 use super::bucket::Bucket;
-use super::operation::{Cost, FrontDoor, Limit, Operation, Policy, Scope, policies};
-use super::told::Told;
+use super::operation::{Cost, FrontDoor, Limit, OperationPolicy, PacedOperation, Scope, policies};
+use super::response_hints::ResponseHints;
 use crate::model::time::{Span, Time};
 
-/// Names of limits that are kept; those of the documented ones among them. So no holder has more buckets than this, and
-/// sets have four each where nothing is learnt.
+/// Limit names to keep, documented ones included. So no holder has more buckets than this; a set has four if nothing is
+/// learnt.
 const MOST_NAMES: usize = 64;
 
-/// Limits beyond the documented ones that one operation can be known to meet.
+/// Undocumented limits that one operation can be known to meet.
 const MOST_LEARNT: usize = 8;
 
-/// A refusal that names no time.
+/// Duration of a refusal that names no time.
 // 1 min: the window of all documented limits.
 const SHUT_FOR: Span = Span::minutes(1);
 
-/// Counts beside the limits that are none: nothing is short where this one says 0.
+/// Counts reported beside the limits that are not limits: a 0 here means no shortage.
 const NO_LIMITS: &[&str] = &["VmssQueuedVMOperations"];
 
-/// Longest name that is believed to be one.
+/// Longest text accepted as a limit name.
 const LONGEST_NAME: usize = 96;
 
-/// A set, a subscription or its part in a region, by the place of what is known of it. A place is used again, with a higher age.
+/// A set, a subscription or its share in a region, as an index into the tables. An index is reused with a higher age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Holder {
     pub place: u32,
     pub age: u32,
 }
 
-/// One bucket: of whom, for which limit.
-pub(super) type Key = (Holder, u16);
+/// One bucket: its holder and its limit.
+pub(super) type LimitKey = (Holder, u16);
 
-/// What is asked of the buckets.
+/// What a call charges to the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bill {
     pub set: Holder,
     pub region: Holder,
     pub subscription: Holder,
-    pub operation: Operation,
-    /// Machines in it.
+    pub operation: PacedOperation,
+    /// Machines in the call.
     pub machines: u32,
     /// Number of the call, in order of leaving.
     pub call: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Named {
+struct NamedLimit {
     name: Box<str>,
     scope: Scope,
     limit: Limit,
     documented: bool,
 }
 
-/// What one operation is charged: a limit, and how.
+/// One charge of an operation: a limit, and how it counts.
 type Charge = (u16, Cost);
 
 #[derive(Debug, Clone)]
-pub(super) struct Limits {
-    names: Vec<Named>,
+pub(super) struct LimitTable {
+    names: Vec<NamedLimit>,
     charges: Vec<Vec<Charge>>,
     shelves: Vec<Shelf>,
-    /// For whom we forgot, and who still has a call under way.
-    nobodys: Bucket,
+    /// For holders that were forgotten while a call of theirs is under way.
+    unnamed: Bucket,
 }
 
 /// The buckets of one holder.
@@ -72,39 +72,39 @@ struct Shelf {
     buckets: Vec<(u16, Bucket)>,
 }
 
-/// A limit as it stands, for people.
+/// The state of a limit, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimitSeen {
+pub struct LimitReading {
     pub name: Box<str>,
-    /// The scale set it is counted for; `None`: the subscription, or its part in a region.
+    /// The scale set it counts for; `None`: the subscription, or its share in a region.
     pub set: Option<Box<str>>,
-    /// Calls that could be made now.
+    /// Calls possible now.
     pub left: i64,
     pub most: i64,
     pub shut_until: Option<Time>,
 }
 
-impl Limits {
+impl LimitTable {
     pub fn new(door: FrontDoor) -> Self {
-        let named = |policy: Policy| Named {
+        let named = |policy: OperationPolicy| NamedLimit {
             name: policy.name.into(),
             scope: policy.scope,
             limit: policy.limit,
             documented: true,
         };
-        let names: Vec<Named> = policies(door).map(named).collect();
+        let names: Vec<NamedLimit> = policies(door).map(named).collect();
         let number = |name: &str| names.iter().position(|n| &*n.name == name);
-        let charges = Operation::ALL.iter().map(|operation| {
+        let charges = PacedOperation::ALL.iter().map(|operation| {
             let known = operation.charges().iter();
             known.filter_map(|(name, cost)| Some((number(name)? as u16, *cost))).collect()
         });
         let charges = charges.collect();
-        let nobodys = Bucket::full(names[0].limit, Time::default());
-        Self { names, charges, shelves: Vec::new(), nobodys }
+        let unnamed = Bucket::full(names[0].limit, Time::default());
+        Self { names, charges, shelves: Vec::new(), unnamed }
     }
 
     /// The buckets that must pay, and what each pays.
-    pub fn bill(&self, bill: Bill) -> impl Iterator<Item = (Key, i64)> + '_ {
+    pub fn bill(&self, bill: Bill) -> impl Iterator<Item = (LimitKey, i64)> + '_ {
         self.charges[bill.operation as usize].iter().map(move |(number, cost)| {
             let (holder, _) = self.key(bill, *number);
             let cost = match cost {
@@ -115,17 +115,17 @@ impl Limits {
         })
     }
 
-    /// How many buckets an operation is charged in.
-    pub fn charged(&self, operation: Operation) -> usize {
+    /// How many buckets an operation pays into.
+    pub fn charged(&self, operation: PacedOperation) -> usize {
         self.charges[operation as usize].len()
     }
 
-    pub fn nth(&self, bill: Bill, n: usize) -> Option<(Key, i64)> {
+    pub fn nth(&self, bill: Bill, n: usize) -> Option<(LimitKey, i64)> {
         self.bill(bill).nth(n)
     }
 
-    /// The bucket under this key; a full one, where none was needed before.
-    pub fn bucket(&mut self, (holder, number): Key, now: Time) -> &mut Bucket {
+    /// The bucket under this key; a full one, if none was needed before.
+    pub fn bucket(&mut self, (holder, number): LimitKey, now: Time) -> &mut Bucket {
         let place = holder.place as usize;
         while self.shelves.len() <= place {
             let place = self.shelves.len() as u32;
@@ -135,7 +135,7 @@ impl Limits {
         if shelf.holder.age < holder.age {
             *shelf = Shelf { holder, buckets: Vec::new() };
         } else if shelf.holder.age > holder.age {
-            return &mut self.nobodys;
+            return &mut self.unnamed;
         }
         let at = match shelf.buckets.iter().position(|(known, _)| *known == number) {
             Some(at) => at,
@@ -148,7 +148,7 @@ impl Limits {
         &mut shelf.buckets[at].1
     }
 
-    fn known(&mut self, (holder, number): Key) -> Option<&mut Bucket> {
+    fn known(&mut self, (holder, number): LimitKey) -> Option<&mut Bucket> {
         let shelf = self.shelves.get_mut(holder.place as usize)?;
         let of = shelf.buckets.iter_mut().filter(|_| shelf.holder == holder);
         of.map(|(known, bucket)| (*known, bucket))
@@ -164,7 +164,7 @@ impl Limits {
         }
     }
 
-    /// It was never sent.
+    /// The call was never sent.
     pub fn give_back(&mut self, bill: Bill) {
         for n in 0..self.charged(bill.operation) {
             if let Some((key, cost)) = self.nth(bill, n)
@@ -175,7 +175,7 @@ impl Limits {
         }
     }
 
-    /// Its answer came, or will not come.
+    /// The call was answered, or never will be.
     pub fn ended(&mut self, bill: Bill) {
         for n in 0..self.charged(bill.operation) {
             if let Some((key, cost)) = self.nth(bill, n)
@@ -186,8 +186,8 @@ impl Limits {
         }
     }
 
-    /// Learn from an answer. True where it shut something.
-    pub fn told(&mut self, bill: Bill, told: &Told<'_>, now: Time) -> bool {
+    /// Learn from an answer. Returns true if it shut a limit.
+    pub fn told(&mut self, bill: Bill, told: &ResponseHints<'_>, now: Time) -> bool {
         self.ended(bill);
         for (name, left) in &told.remaining {
             let Some(number) = self.number(bill.operation, name, *left, told.throttled) else {
@@ -209,9 +209,9 @@ impl Limits {
         told.throttled
     }
 
-    /// A refusal closes the limit that it names. Where it names none, that is the region's for this kind of work, and
-    /// where there is none of those, the front door's.
-    fn shut(&mut self, bill: Bill, told: &Told<'_>, now: Time) {
+    /// A refusal closes the limit that it names; if it names none, the region's limit of that class; if there is none,
+    /// the front door's limit.
+    fn shut(&mut self, bill: Bill, told: &ResponseHints<'_>, now: Time) {
         let until = now.plus(told.retry_after.unwrap_or(SHUT_FOR).max(Span::seconds(1)));
         let used_up = told.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| *name);
         let named: Vec<&str> = told.met.iter().copied().chain(used_up).collect();
@@ -226,14 +226,14 @@ impl Limits {
         if shut {
             return;
         }
-        // The front door's stands first, then the one of this kind of work.
+        // The front door's limit is first, then the one of the operation's class.
         let nth = usize::from(!told.empties_front_door(bill.operation.class()));
         if let Some((key, _)) = self.nth(bill, nth).or_else(|| self.nth(bill, 0)) {
             self.bucket(key, now).shut(until, now);
         }
     }
 
-    /// A call that left though a limit was shut was not refused.
+    /// A call that left although a limit was shut was not refused.
     pub fn reopen(&mut self, bill: Bill) {
         for n in 0..self.charged(bill.operation) {
             if let Some((key, _)) = self.nth(bill, n)
@@ -244,7 +244,7 @@ impl Limits {
         }
     }
 
-    fn key(&self, bill: Bill, number: u16) -> Key {
+    fn key(&self, bill: Bill, number: u16) -> LimitKey {
         match self.names[usize::from(number)].scope {
             Scope::Set => (bill.set, number),
             Scope::Region => (bill.region, number),
@@ -252,9 +252,9 @@ impl Limits {
         }
     }
 
-    /// The number of a limit that an answer named. One that was not known is learnt, and charged to this operation from now
-    /// on; `None`: it is none, or there are too many.
-    fn number(&mut self, by: Operation, name: &str, left: u32, refused: bool) -> Option<u16> {
+    /// The number of a limit that an answer named. An unknown name is learnt and from now on charged to this operation;
+    /// `None`: it is not a limit, or there are too many.
+    fn number(&mut self, by: PacedOperation, name: &str, left: u32, refused: bool) -> Option<u16> {
         if NO_LIMITS.contains(&name) || name.len() > LONGEST_NAME {
             return None;
         }
@@ -265,7 +265,7 @@ impl Limits {
         let known = self.names.iter().position(|named| &*named.name == name);
         let number = match known {
             Some(number) => number,
-            // No limit lets a call through that finds nothing in it: what says so may count something else.
+            // A limit at zero lets no call through: a name that reports 0 on success may count something else.
             None if left == 0 && !refused => return None,
             None if self.names.len() >= MOST_NAMES => return None,
             None => {
@@ -275,7 +275,7 @@ impl Limits {
                     false => Scope::Region,
                 };
                 let limit = guessed(name, left);
-                self.names.push(Named { name: name.into(), scope, limit, documented: false });
+                self.names.push(NamedLimit { name: name.into(), scope, limit, documented: false });
                 self.names.len() - 1
             }
         };
@@ -291,7 +291,7 @@ impl Limits {
         if !documented && i64::from(left) > named.limit.size {
             named.limit = guessed(name, left);
         }
-        // A count of nothing on a call that went through is no sign where we do not know what is counted.
+        // A zero on a successful call proves nothing when we do not know what is counted.
         (documented || refused || left > 0).then_some(number)
     }
 
@@ -303,14 +303,14 @@ impl Limits {
         }
     }
 
-    pub fn seen(&mut self, now: Time) -> Vec<(Holder, LimitSeen)> {
+    pub fn seen(&mut self, now: Time) -> Vec<(Holder, LimitReading)> {
         let (names, shelves) = (&self.names, &mut self.shelves);
         let each = shelves.iter_mut().flat_map(|shelf| {
             let holder = shelf.holder;
             shelf.buckets.iter_mut().map(move |(number, bucket)| (holder, *number, bucket))
         });
         let seen = each.map(|(holder, number, bucket)| {
-            let seen = LimitSeen {
+            let seen = LimitReading {
                 name: names[usize::from(number)].name.clone(),
                 set: None,
                 left: bucket.level(now),
@@ -323,8 +323,8 @@ impl Limits {
     }
 }
 
-/// A limit of which only a name and a number are known. All that are documented hold three minutes' worth; the older ones
-/// say their window at the end of their name.
+/// A limit known only by name and level. All documented ones hold three minutes' worth; older ones give their window at
+/// the end of the name.
 fn guessed(name: &str, left: u32) -> Limit {
     let window = name.strip_suffix("Min").unwrap_or_default();
     let minutes = match window.rsplit(|c: char| !c.is_ascii_digit()).next() {

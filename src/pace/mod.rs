@@ -1,38 +1,40 @@
-//! HOW FAST. How often the cloud is asked, and in which order: reads that are the same share one call, each scale set is
-//! sent one request at a time, and no request leaves that its limits do not let through.
+//! HOW FAST. How often the cloud is called, and in which order: identical reads share one call, each scale set gets one
+//! request at a time, and no request leaves before its limits let it through.
 //!
-//! Never here: what is asked or why, a retry, a merge of two requests into one, a clock or a timer of its own. All of it
-//! decides by the time it is given, so it runs in made-up time as it does in production; the few files that wait
-//! ([`Pacer`], [`Paced`], [`SharedReads`]) are told how by [`crate::ambient::Sleep`].
+//! Never here: what to ask or why, a retry, a merge of two requests into one, a clock or a timer of its own. All of it
+//! decides by the time it is given, so it runs in simulated time as in production; the few files that wait ([`Pacer`],
+//! [`SerializedCloud`], [`SharedReads`]) wait through [`crate::ambient::Sleep`].
 //!
-//! Begin with [`Gate`], which is pure: a call asks, leaves or waits, and tells what its answer said about limits. Then
-//! [`Paced`], which stands before the ports of `observe` and `act`; the adapter behind it asks [`Pacer::pass`] before each
-//! request, for only it knows how many requests a listing is.
+//! Begin with [`Admission`], which is pure: a call asks, leaves or waits, and reports what its answer said of limits.
+//! Then [`SerializedCloud`], which wraps the ports of `observe` and `act`; the adapter behind it asks [`Pacer::pass`]
+//! before each request, because only the adapter knows how many requests a listing takes.
 //!
-//! The buckets are our own and not governor's cells: a cell there is made for one quota and cannot be told how full it is,
-//! be shut until a time, hold a place for somebody, or give a token back, and answers tell us all the time. The memory of
-//! reads is not moka's: it keeps its own clock, and a rehearsal could not repeat what it forgot.
+//! The buckets are our own, not governor's cells: a cell has one fixed quota, cannot take a level from outside, close
+//! until a time, reserve a place or return a token, and answers report levels all the time. The read cache is not
+//! moka's: moka keeps its own clock, so a rehearsal could not repeat its evictions.
 
+mod admission;
 mod bucket;
 mod counts;
-mod flights;
-mod gate;
 mod lanes;
 mod limits;
 mod operation;
-mod paced;
 mod pacer;
+mod response_hints;
+mod serialized;
 mod sets;
 mod shared;
-mod told;
+mod single_flight;
 
-pub use counts::{Counts, Tally};
-pub use flights::{Boarding, Flight, Flights, Landing};
-pub use gate::{AGES_IN, Asked, Call, Gate, Grant, NotNow, READ_PATIENCE, Ticket};
-pub use lanes::{Lane, Lanes, Place, Standing};
-pub use limits::LimitSeen;
-pub use operation::{Class, FrontDoor, Operation, Priority};
-pub use paced::{LISTING_IS_GOOD, Paced};
+pub use admission::{
+    AGES_IN, Admission, AdmissionGrant, AdmissionRequest, CallCost, NotNow, READ_PATIENCE, Ticket,
+};
+pub use counts::{CallTally, Counts};
+pub use lanes::{Lane, LanePlace, LaneState, Lanes};
+pub use limits::LimitReading;
+pub use operation::{CallPriority, FrontDoor, OperationClass, PacedOperation};
 pub use pacer::{Pacer, Pass};
+pub use response_hints::ResponseHints;
+pub use serialized::{LISTING_IS_GOOD, SerializedCloud};
 pub use shared::SharedReads;
-pub use told::Told;
+pub use single_flight::{Boarding, Flight, Flights, Landing};

@@ -1,15 +1,15 @@
-//! What is asked of the cloud, which limits each question is counted against, and how urgent it is.
+//! What the caller asks of the cloud, which limits count each request, and how urgent it is.
 
 use crate::model::time::Span;
 
-/// One request on the wire, by what it is for. The names are those of the metrics.
+/// One request on the wire, by purpose. The names are those of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum PacedOperation {
     /// The scale set itself.
     ReadSet,
     /// The first page of its machines.
     List,
-    /// Any further page of them, or of another listing that was begun.
+    /// Any further page of it, or of another listing in progress.
     NextPage,
     /// The instance view of the set.
     ReadView,
@@ -17,7 +17,7 @@ pub enum Operation {
     ReadMachine,
     /// Machines of a set that are VMs of their own.
     ListVms,
-    /// A long operation.
+    /// A long-running operation.
     Poll,
     /// Quotas, sizes, images, autoscale settings.
     ReadOther,
@@ -37,32 +37,32 @@ pub enum Operation {
 
 /// Kinds of call, as the front door counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum OperationClass {
     Reads,
     Writes,
     Deletes,
 }
 
-/// Who goes first where not all can. The order of the variants is the order of service.
+/// Which call goes first when not all can. The order of the variants is the order of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Priority {
-    /// Finish removals: until then a machine is paid for, counted, and of no use.
+pub enum CallPriority {
+    /// Finish removals: until then a machine costs money, counts, and serves nothing.
     Remove,
-    /// Raise capacity, and whatever else changes a set.
+    /// Raise capacity, and all other changes of a set.
     Raise,
-    /// Reads that somebody waits for: what was begun there is not over.
+    /// Reads that a caller waits for: an operation on that set is still open.
     Unblock,
-    /// Reads of pools at rest.
+    /// Reads of idle pools.
     Background,
 }
 
-/// A limit of the cloud: `remaining` headers call it by its name.
+/// A limit of the cloud, named as in the `remaining` headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limit {
-    /// Tokens that come back in a minute.
+    /// Tokens refilled in a minute.
     pub a_minute: i64,
     pub size: i64,
-    /// They may come back at once at the end of such a step instead of evenly.
+    /// They may return at once at the end of such a step instead of evenly.
     pub step: Span,
 }
 
@@ -70,13 +70,13 @@ pub(super) struct Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Set,
-    /// A subscription's part in one region. Azure counts there what it calls the subscription's.
+    /// A subscription's share in one region. Azure counts there what it calls the subscription's limit.
     Region,
     Subscription,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Policy {
+pub(super) struct OperationPolicy {
     pub name: &'static str,
     pub scope: Scope,
     pub limit: Limit,
@@ -86,14 +86,14 @@ pub(super) struct Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cost {
     One,
-    /// As many as it has machines in it.
+    /// One for each machine in it.
     Machines,
 }
 
-/// Compute's limits hold three minutes' worth, and one minute is the window that is documented for all of them.
-const fn compute(name: &'static str, scope: Scope, a_minute: i64) -> Policy {
+/// Compute's limits hold three minutes' worth, and one minute is the documented window of all of them.
+const fn compute(name: &'static str, scope: Scope, a_minute: i64) -> OperationPolicy {
     let limit = Limit { a_minute, size: 3 * a_minute, step: Span::minutes(1) };
-    Policy { name, scope, limit }
+    OperationPolicy { name, scope, limit }
 }
 
 /// How a cloud's front door counts the calls of a subscription in a region.
@@ -102,12 +102,12 @@ pub enum FrontDoor {
     /// A bucket that fills every second.
     #[default]
     BySecond,
-    /// So many in an hour: what Azure's clouds for governments and China had before, and may have still.
+    /// A quota for each hour: Azure Government and Azure China used it, and may still.
     ByHour,
 }
 
 impl FrontDoor {
-    fn policies(self) -> [Policy; 3] {
+    fn policies(self) -> [OperationPolicy; 3] {
         let bucket = |name, a_minute, size| front(name, Scope::Region, a_minute, size);
         match self {
             FrontDoor::BySecond => [
@@ -124,25 +124,25 @@ impl FrontDoor {
     }
 }
 
-/// The front door's limits come back every second. It counts each region by itself, and all of them together.
-const fn front(name: &'static str, scope: Scope, a_minute: i64, size: i64) -> Policy {
+/// The front door refills every second. It counts each region separately, and all of them together.
+const fn front(name: &'static str, scope: Scope, a_minute: i64, size: i64) -> OperationPolicy {
     let limit = Limit { a_minute, size, step: Span::seconds(1) };
-    Policy { name, scope, limit }
+    OperationPolicy { name, scope, limit }
 }
 
-/// Half at once and half by and by: whenever their hour begins, no hour sees more.
-const fn hourly(name: &'static str, an_hour: i64) -> Policy {
+/// Half at once and half gradually: whenever Azure's hour begins, no hour exceeds it.
+const fn hourly(name: &'static str, an_hour: i64) -> OperationPolicy {
     let limit = Limit { a_minute: an_hour / 120, size: an_hour / 2, step: Span::minutes(1) };
-    Policy { name, scope: Scope::Region, limit }
+    OperationPolicy { name, scope: Scope::Region, limit }
 }
 
-/// All limits that are documented or were seen.
-pub(super) fn policies(door: FrontDoor) -> impl Iterator<Item = Policy> {
+/// All limits that are documented or were observed.
+pub(super) fn policies(door: FrontDoor) -> impl Iterator<Item = OperationPolicy> {
     door.policies().into_iter().chain(POLICIES.iter().copied())
 }
 
-/// Beside those of a region's front door. What is not named is learnt from answers.
-const POLICIES: &[Policy] = &[
+/// In addition to the front door's regional limits. Other limits are learnt from answers.
+const POLICIES: &[OperationPolicy] = &[
     front("subscription-global-reads", Scope::Subscription, 22_500, 3_750),
     front("subscription-global-writes", Scope::Subscription, 9_000, 3_000),
     front("subscription-global-deletes", Scope::Subscription, 9_000, 3_000),
@@ -163,89 +163,91 @@ const POLICIES: &[Policy] = &[
     compute("GetOperationSubscriptionMaximum", Scope::Region, 5_000),
 ];
 
-impl Operation {
-    pub const ALL: [Operation; 18] = [
-        Operation::ReadSet,
-        Operation::List,
-        Operation::NextPage,
-        Operation::ReadView,
-        Operation::ReadMachine,
-        Operation::ListVms,
-        Operation::Poll,
-        Operation::ReadOther,
-        Operation::Raise,
-        Operation::UpdateModel,
-        Operation::Delete,
-        Operation::DeleteMachine,
-        Operation::Reimage,
-        Operation::Upgrade,
-        Operation::Start,
-        Operation::Deallocate,
-        Operation::UpdateMachine,
-        Operation::WriteOther,
+impl PacedOperation {
+    pub const ALL: [PacedOperation; 18] = [
+        PacedOperation::ReadSet,
+        PacedOperation::List,
+        PacedOperation::NextPage,
+        PacedOperation::ReadView,
+        PacedOperation::ReadMachine,
+        PacedOperation::ListVms,
+        PacedOperation::Poll,
+        PacedOperation::ReadOther,
+        PacedOperation::Raise,
+        PacedOperation::UpdateModel,
+        PacedOperation::Delete,
+        PacedOperation::DeleteMachine,
+        PacedOperation::Reimage,
+        PacedOperation::Upgrade,
+        PacedOperation::Start,
+        PacedOperation::Deallocate,
+        PacedOperation::UpdateMachine,
+        PacedOperation::WriteOther,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Operation::ReadSet => "readSet",
-            Operation::List => "list",
-            Operation::NextPage => "nextPage",
-            Operation::ReadView => "readView",
-            Operation::ReadMachine => "readMachine",
-            Operation::ListVms => "listVms",
-            Operation::Poll => "poll",
-            Operation::ReadOther => "readOther",
-            Operation::Raise => "raise",
-            Operation::UpdateModel => "updateModel",
-            Operation::Delete => "delete",
-            Operation::DeleteMachine => "deleteMachine",
-            Operation::Reimage => "reimage",
-            Operation::Upgrade => "upgrade",
-            Operation::Start => "start",
-            Operation::Deallocate => "deallocate",
-            Operation::UpdateMachine => "updateMachine",
-            Operation::WriteOther => "writeOther",
+            PacedOperation::ReadSet => "readSet",
+            PacedOperation::List => "list",
+            PacedOperation::NextPage => "nextPage",
+            PacedOperation::ReadView => "readView",
+            PacedOperation::ReadMachine => "readMachine",
+            PacedOperation::ListVms => "listVms",
+            PacedOperation::Poll => "poll",
+            PacedOperation::ReadOther => "readOther",
+            PacedOperation::Raise => "raise",
+            PacedOperation::UpdateModel => "updateModel",
+            PacedOperation::Delete => "delete",
+            PacedOperation::DeleteMachine => "deleteMachine",
+            PacedOperation::Reimage => "reimage",
+            PacedOperation::Upgrade => "upgrade",
+            PacedOperation::Start => "start",
+            PacedOperation::Deallocate => "deallocate",
+            PacedOperation::UpdateMachine => "updateMachine",
+            PacedOperation::WriteOther => "writeOther",
         }
     }
 
-    /// Actions are posted, and the front door counts them as writes.
-    pub const fn class(self) -> Class {
+    /// Actions are POST requests, and the front door counts them as writes.
+    pub const fn class(self) -> OperationClass {
         match self {
-            Operation::ReadSet
-            | Operation::List
-            | Operation::NextPage
-            | Operation::ReadView
-            | Operation::ReadMachine
-            | Operation::ListVms
-            | Operation::Poll
-            | Operation::ReadOther => Class::Reads,
-            Operation::Raise
-            | Operation::UpdateModel
-            | Operation::Delete
-            | Operation::Reimage
-            | Operation::Upgrade
-            | Operation::Start
-            | Operation::Deallocate
-            | Operation::UpdateMachine
-            | Operation::WriteOther => Class::Writes,
-            Operation::DeleteMachine => Class::Deletes,
+            PacedOperation::ReadSet
+            | PacedOperation::List
+            | PacedOperation::NextPage
+            | PacedOperation::ReadView
+            | PacedOperation::ReadMachine
+            | PacedOperation::ListVms
+            | PacedOperation::Poll
+            | PacedOperation::ReadOther => OperationClass::Reads,
+            PacedOperation::Raise
+            | PacedOperation::UpdateModel
+            | PacedOperation::Delete
+            | PacedOperation::Reimage
+            | PacedOperation::Upgrade
+            | PacedOperation::Start
+            | PacedOperation::Deallocate
+            | PacedOperation::UpdateMachine
+            | PacedOperation::WriteOther => OperationClass::Writes,
+            PacedOperation::DeleteMachine => OperationClass::Deletes,
         }
     }
 
-    /// `open`: something was begun in this set not long ago.
-    pub(super) const fn priority(self, open: bool) -> Priority {
+    /// `open`: the set had a write not long ago.
+    pub(super) const fn priority(self, open: bool) -> CallPriority {
         match self {
-            // Half a listing is worth nothing, and it grows old while it waits.
-            Operation::Delete | Operation::DeleteMachine | Operation::NextPage => Priority::Remove,
-            Operation::Poll => Priority::Unblock,
-            _ if !matches!(self.class(), Class::Reads) => Priority::Raise,
-            _ if open => Priority::Unblock,
-            _ => Priority::Background,
+            // Half a listing is useless, and it ages while it waits.
+            PacedOperation::Delete | PacedOperation::DeleteMachine | PacedOperation::NextPage => {
+                CallPriority::Remove
+            }
+            PacedOperation::Poll => CallPriority::Unblock,
+            _ if !matches!(self.class(), OperationClass::Reads) => CallPriority::Raise,
+            _ if open => CallPriority::Unblock,
+            _ => CallPriority::Background,
         }
     }
 
-    /// The limits it is counted against, by name: the front door's first, then from the whole subscription down to the set,
-    /// so that whoever shares the last shares all before it.
+    /// The limits it counts against, by name: the front door's first, then from the subscription down to the set, so
+    /// that calls that share the last limit share all before it.
     pub(super) const fn charges(self) -> &'static [(&'static str, Cost)] {
         const READS: (&str, Cost) = ("subscription-reads", Cost::One);
         const WRITES: (&str, Cost) = ("subscription-writes", Cost::One);
@@ -255,71 +257,74 @@ impl Operation {
         const COSTLY: (&str, Cost) = ("HighCostGetVMScaleSetSubscriptionMaximum", Cost::One);
         const COSTLY_OF_SET: (&str, Cost) = ("HighCostGetVMScaleSetResource", Cost::One);
         match self {
-            Operation::ReadSet => &[
+            PacedOperation::ReadSet => &[
                 READS,
                 ("LowCostGetVMScaleSetSubscriptionMaximum", Cost::One),
                 ("LowCostGetVMScaleSetResource", Cost::One),
             ],
-            Operation::List | Operation::NextPage => &[
+            PacedOperation::List | PacedOperation::NextPage => &[
                 READS,
                 COSTLY,
                 ("VMScaleSetVMViewsSubscriptionMaximum", Cost::Machines),
                 COSTLY_OF_SET,
             ],
-            Operation::ReadView => &[READS, COSTLY, COSTLY_OF_SET],
-            Operation::ReadMachine => &[READS, ("GetVMScaleSetVMSubscriptionMaximum", Cost::One)],
-            Operation::ListVms => &[READS, ("HighCostGetVMSubscriptionMaximum", Cost::One)],
-            Operation::Poll => &[READS, ("GetOperationSubscriptionMaximum", Cost::One)],
-            Operation::ReadOther => &[READS],
-            Operation::Raise | Operation::UpdateModel => &[
+            PacedOperation::ReadView => &[READS, COSTLY, COSTLY_OF_SET],
+            PacedOperation::ReadMachine => {
+                &[READS, ("GetVMScaleSetVMSubscriptionMaximum", Cost::One)]
+            }
+            PacedOperation::ListVms => &[READS, ("HighCostGetVMSubscriptionMaximum", Cost::One)],
+            PacedOperation::Poll => &[READS, ("GetOperationSubscriptionMaximum", Cost::One)],
+            PacedOperation::ReadOther => &[READS],
+            PacedOperation::Raise | PacedOperation::UpdateModel => &[
                 WRITES,
                 ("UpdateVMScaleSetSubscriptionMaximum", Cost::One),
                 ("UpdateVMScaleSetResource", Cost::One),
             ],
-            Operation::Delete | Operation::Reimage | Operation::Upgrade | Operation::Start => {
-                &[WRITES, ACTIONS, BATCHED]
-            }
-            Operation::Deallocate => {
+            PacedOperation::Delete
+            | PacedOperation::Reimage
+            | PacedOperation::Upgrade
+            | PacedOperation::Start => &[WRITES, ACTIONS, BATCHED],
+            PacedOperation::Deallocate => {
                 &[WRITES, ("DeleteVMScaleSetSubscriptionMaximum", Cost::One), BATCHED]
             }
-            Operation::UpdateMachine => {
+            PacedOperation::UpdateMachine => {
                 &[WRITES, ("UpdateVMScaleSetVMSubscriptionMaximum", Cost::One)]
             }
-            Operation::DeleteMachine => &[
+            PacedOperation::DeleteMachine => &[
                 ("subscription-deletes", Cost::One),
                 ("DeleteVMScaleSetVMSubscriptionMaximum", Cost::One),
             ],
-            Operation::WriteOther => &[WRITES],
+            PacedOperation::WriteOther => &[WRITES],
         }
     }
 
-    /// Whether limits of a resource are those of the set. Those of one machine or one operation are never met: nobody
-    /// asks about one of them more often than it says itself.
+    /// Whether a resource's limits are those of the set. Limits of one machine or one operation are never reached: we
+    /// ask about one no more often than it tells us to.
     pub(super) const fn is_about_the_set(self) -> bool {
         matches!(
             self,
-            Operation::ReadSet
-                | Operation::List
-                | Operation::NextPage
-                | Operation::ReadView
-                | Operation::Raise
-                | Operation::UpdateModel
-                | Operation::Delete
-                | Operation::Reimage
-                | Operation::Upgrade
-                | Operation::Start
-                | Operation::Deallocate
+            PacedOperation::ReadSet
+                | PacedOperation::List
+                | PacedOperation::NextPage
+                | PacedOperation::ReadView
+                | PacedOperation::Raise
+                | PacedOperation::UpdateModel
+                | PacedOperation::Delete
+                | PacedOperation::Reimage
+                | PacedOperation::Upgrade
+                | PacedOperation::Start
+                | PacedOperation::Deallocate
         )
     }
 }
 
-impl Class {
-    /// The limit of the front door that all calls of this kind share.
+impl OperationClass {
+    /// The front door's limit that all calls of this class share.
     pub const fn limit(self) -> &'static str {
         match self {
-            Class::Reads => "subscription-reads",
-            Class::Writes => "subscription-writes",
-            Class::Deletes => "subscription-deletes",
+            OperationClass::Reads => "subscription-reads",
+            OperationClass::Writes => "subscription-writes",
+            OperationClass::Deletes => "subscription-deletes",
         }
     }
 }

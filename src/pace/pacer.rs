@@ -1,4 +1,4 @@
-//! The gate with somebody waiting before it.
+//! Waits at the gate for a caller.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -6,16 +6,17 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use super::admission::{Admission, AdmissionGrant, AdmissionRequest, CallCost, NotNow, Ticket};
 use super::counts::Counts;
-use super::gate::{Asked, Call, Gate, Grant, NotNow, Ticket};
-use super::limits::LimitSeen;
-use super::operation::{FrontDoor, Operation};
-use super::told::Told;
+use super::limits::LimitReading;
+use super::operation::{FrontDoor, PacedOperation};
+use super::response_hints::ResponseHints;
 use crate::ambient::{Clock, Sleep};
 use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 
-/// One for all pools of a process: whoever makes a request asks it for a [`Pass`] first, and tells it the answer's headers.
+/// One for all pools of a process: each caller asks it for a [`Pass`] before a request, and reports the answer's
+/// headers to it.
 #[derive(Debug)]
 pub struct Pacer<C> {
     clock: C,
@@ -24,19 +25,19 @@ pub struct Pacer<C> {
 
 #[derive(Debug)]
 struct State {
-    gate: Gate,
+    gate: Admission,
     wakers: BTreeMap<Ticket, Waker>,
 }
 
-/// One request may leave now. Dropped without a word it counts as sent and not answered.
+/// One request may leave now. A pass that is dropped unreported counts as sent and not answered.
 #[must_use]
 #[derive(Debug)]
 pub struct Pass<'a, C: Clock> {
     pacer: &'a Pacer<C>,
-    grant: Option<Grant>,
+    grant: Option<AdmissionGrant>,
 }
 
-/// Somebody who waits, and stops waiting when he is dropped.
+/// A waiting caller; dropping it stops the wait.
 struct Waiting<'a, C: Clock> {
     pacer: &'a Pacer<C>,
     ticket: Option<Ticket>,
@@ -47,9 +48,9 @@ impl<C: Clock> Pacer<C> {
         Self::before(FrontDoor::default(), clock)
     }
 
-    /// For the front door of a certain cloud.
+    /// For the front door of one cloud.
     pub fn before(door: FrontDoor, clock: C) -> Self {
-        let state = State { gate: Gate::new(door), wakers: BTreeMap::new() };
+        let state = State { gate: Admission::new(door), wakers: BTreeMap::new() };
         Self { clock, state: Mutex::new(state) }
     }
 
@@ -61,37 +62,37 @@ impl<C: Clock> Pacer<C> {
         self.state().gate.counts().clone()
     }
 
-    /// All limits that are known, as they stand.
-    pub fn limits(&self) -> Vec<LimitSeen> {
+    /// All known limits in their current state.
+    pub fn limits(&self) -> Vec<LimitReading> {
         let now = self.clock.now();
         self.state().gate.limits(now)
     }
 
-    /// Calls that wait.
+    /// Number of waiting calls.
     pub fn waiting(&self) -> usize {
         self.state().gate.waiting()
     }
 
-    /// A read showed where this set is.
+    /// A read showed the region of this set.
     pub fn locate(&self, set: &ScaleSetId, location: &str) {
         self.at_gate(|gate, now| gate.locate(set, location, now));
     }
 
-    /// A person asks for a look at this set: it is tried once though a limit is shut.
+    /// A person asked for a read of this set: the gate tries it once although a limit is shut.
     pub fn try_now(&self, set: &ScaleSetId) {
         self.at_gate(|gate, now| gate.try_now(set, now));
     }
 
-    /// It was answered without a call.
-    pub fn saved(&self, operation: Operation) {
+    /// A read was answered without a call.
+    pub fn saved(&self, operation: PacedOperation) {
         self.state().gate.counts_mut().saved(operation);
     }
 
-    pub(super) fn queued(&self, operation: Operation, span: Span) {
+    pub(super) fn queued(&self, operation: PacedOperation, span: Span) {
         self.state().gate.counts_mut().waited(operation, span);
     }
 
-    pub(super) fn withdrawn(&self, operation: Operation) {
+    pub(super) fn withdrawn(&self, operation: PacedOperation) {
         self.state().gate.counts_mut().refused(operation);
     }
 
@@ -99,8 +100,8 @@ impl<C: Clock> Pacer<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Do it at the gate, and wake whoever it lets through.
-    fn at_gate<T>(&self, deed: impl FnOnce(&mut Gate, Time) -> T) -> T {
+    /// Run `deed` at the gate, and wake every caller that may leave now.
+    fn at_gate<T>(&self, deed: impl FnOnce(&mut Admission, Time) -> T) -> T {
         let now = self.clock.now();
         let mut state = self.state();
         let State { gate, wakers } = &mut *state;
@@ -116,21 +117,21 @@ impl<C: Clock> Pacer<C> {
 }
 
 impl<C: Sleep> Pacer<C> {
-    /// Wait for this request's turn, not longer than it may.
-    pub async fn pass(&self, call: Call<'_>) -> Result<Pass<'_, C>, NotNow> {
+    /// Wait for this request's turn, at most until its deadline.
+    pub async fn pass(&self, call: CallCost<'_>) -> Result<Pass<'_, C>, NotNow> {
         let mut asked = self.at_gate(|gate, now| gate.ask(&call, now));
         let mut waiting = Waiting { pacer: self, ticket: None };
         loop {
             let (ticket, until) = match asked {
-                Asked::Go(grant) => {
+                AdmissionRequest::Go(grant) => {
                     waiting.ticket = None;
                     return Ok(Pass { pacer: self, grant: Some(grant) });
                 }
-                Asked::NotNow(why) => {
+                AdmissionRequest::NotNow(why) => {
                     waiting.ticket = None;
                     return Err(why);
                 }
-                Asked::Wait(ticket, until) => (ticket, until),
+                AdmissionRequest::Wait(ticket, until) => (ticket, until),
             };
             waiting.ticket = Some(ticket);
             until_or(self.clock.sleep_until(until), |waker| {
@@ -148,14 +149,14 @@ impl<C: Sleep> Pacer<C> {
 }
 
 impl<C: Clock> Pass<'_, C> {
-    /// Its answer came, with these headers.
-    pub fn heard(mut self, told: &Told<'_>) {
+    /// The request was answered with these headers.
+    pub fn heard(mut self, told: &ResponseHints<'_>) {
         if let Some(grant) = self.grant.take() {
             self.pacer.at_gate(|gate, now| gate.told(grant, told, now));
         }
     }
 
-    /// It was not sent after all: what was paid for it is given back.
+    /// The request was not sent after all: refund its cost.
     pub fn unsent(mut self) {
         if let Some(grant) = self.grant.take() {
             self.pacer.at_gate(|gate, now| gate.unsent(grant, now));
@@ -180,7 +181,7 @@ impl<C: Clock> Drop for Waiting<'_, C> {
     }
 }
 
-/// Until that time, or until `is_moved`, which keeps the waker it is given where it says no.
+/// Wait until that time, or until `is_moved`, which keeps the waker when it returns false.
 pub(super) async fn until_or(
     time: impl Future<Output = ()>,
     mut is_moved: impl FnMut(&Waker) -> bool,

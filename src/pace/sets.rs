@@ -1,4 +1,4 @@
-//! The scale sets and subscriptions that calls are made for, found by their ids without a copy of them.
+//! The scale sets and subscriptions of the calls, found by id without copying it.
 
 use std::collections::BTreeMap;
 
@@ -6,67 +6,67 @@ use super::limits::Holder;
 use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 
-/// Sets that are kept.
-// 4,096: several times the pools of one house. Beyond it what was not used for an hour is forgotten.
+/// Sets to keep.
+// 4,096: several times the pools of one organization. Above it, sets unused for an hour are dropped.
 const MOST_SETS: usize = 4_096;
 
-/// Of a set that was not used for so long nothing is worth keeping: its limits are full again.
-// 1 h: twice the longest that a limit is shut.
+/// A set unused for this long has no state worth keeping: its limits are full again.
+// 1 h: twice the longest time for which a limit is shut.
 const KEPT_FOR: Span = Span::hours(1);
 
-/// After a write something is open in a set for so long: reads of it are waited for.
-// 15 min: operations end within it, or are polled, which is waited for anyway.
+/// A write keeps its set open for this long: callers wait for its reads.
+// 15 min: operations end within it, or are polled, and callers wait for polls anyway.
 const OPEN_FOR: Span = Span::minutes(15);
 
-/// How often a person may have a set read though a limit is shut, and how long the reads of such a try may take to leave.
-// 1 min: as long as a refusal that names no time shuts a limit. 20 s: as long as a read waits for its turn.
+/// How often a person may force reads of a set while a limit is shut, and how long those reads may take to leave.
+// 1 min: as long as a refusal without a time shuts a limit. 20 s: as long as a read waits for its turn.
 const TRIED_EVERY: Span = Span::minutes(1);
 const TRIED_FOR: Span = Span::seconds(20);
 
-/// Pages of one listing that are believed.
-// 20: more tokens than a set's own limit holds need not be waited for.
+/// Most pages to expect of one listing.
+// 20: never wait for more tokens than a set's own limit holds.
 const MOST_PAGES: u32 = 20;
 
 #[derive(Debug, Clone)]
-pub(super) struct Set {
+pub(super) struct SetLane {
     pub id: ScaleSetId,
     pub subscription: Holder,
-    /// Its subscription's part in its region; the subscription itself until the region is known.
+    /// Its subscription's share in its region; the subscription itself until the region is known.
     pub region: Holder,
-    /// The turn of its next call, behind those of its own that asked before.
+    /// The turn of its next call, behind its own earlier calls.
     pub next_turn: u64,
     used: Time,
     wrote: Option<Time>,
-    /// Pages of the last whole listing, and of the present one.
+    /// Pages of the last complete listing, and of the present one.
     pages: u32,
     paging: u32,
-    /// Machines that one page was charged for.
+    /// Machines charged for one page.
     pub on_a_page: u32,
-    tried: Option<Tried>,
+    tried: Option<ForcedRead>,
 }
 
-/// A person had it read at once.
+/// A person forced a read.
 #[derive(Debug, Clone, Copy)]
-struct Tried {
+struct ForcedRead {
     at: Time,
-    /// A read left though a limit was shut.
+    /// A read left although a limit was shut.
     used: bool,
     refused: bool,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sets {
-    /// By place. Subscriptions have places too, with nothing in them here.
-    known: Vec<Option<(Holder, Set)>>,
-    /// Places that are empty, with the age of who comes there next.
+    /// By place. Subscriptions have places too, but no entry here.
+    known: Vec<Option<(Holder, SetLane)>>,
+    /// Empty places, each with the age of its next holder.
     free: Vec<Holder>,
     count: usize,
-    /// By a hash of the id that does not look at the case; the few that share one are told apart by their text.
+    /// By a case-insensitive hash of the id; the text tells apart the few ids that share a hash.
     by_hash: BTreeMap<u64, Vec<Holder>>,
     subscriptions: BTreeMap<Box<str>, Holder>,
 }
 
-impl Set {
+impl SetLane {
     pub fn is_open(&self, now: Time) -> bool {
         self.wrote.is_some_and(|wrote| now.since(wrote) <= OPEN_FOR)
     }
@@ -75,10 +75,10 @@ impl Set {
         self.wrote = Some(now);
     }
 
-    /// Its next reads leave though a limit is shut, until one of them is refused.
+    /// Its next reads leave although a limit is shut, until one of them is refused.
     pub fn try_now(&mut self, now: Time) {
         if self.tried.is_none_or(|tried| !tried.used || now.since(tried.at) >= TRIED_EVERY) {
-            self.tried = Some(Tried { at: now, used: false, refused: false });
+            self.tried = Some(ForcedRead { at: now, used: false, refused: false });
         }
     }
 
@@ -86,7 +86,7 @@ impl Set {
         self.tried.is_some_and(|tried| !tried.refused && now.since(tried.at) <= TRIED_FOR)
     }
 
-    /// One of its reads left though a limit was shut.
+    /// One of its reads left although a limit was shut.
     pub fn used_try(&mut self) {
         if let Some(tried) = &mut self.tried {
             tried.used = true;
@@ -99,7 +99,7 @@ impl Set {
         }
     }
 
-    /// A listing begins: the one before it was as long as it was.
+    /// A listing begins: the page count of the one before is final.
     pub fn begin_listing(&mut self) {
         if self.paging > 0 {
             self.pages = self.paging;
@@ -111,14 +111,14 @@ impl Set {
         self.paging = self.paging.saturating_add(1);
     }
 
-    /// Pages that a listing begun now will have.
+    /// Expected pages of a listing that begins now.
     pub fn pages(&self) -> u32 {
         self.pages.max(self.paging).clamp(1, MOST_PAGES)
     }
 }
 
 impl Sets {
-    /// The set with this id. Where it is new and there is no room, `forgets` is called for each that is dropped.
+    /// The set with this id. If it is new and there is no room, `forgets` is called for each dropped holder.
     pub fn find(&mut self, id: &ScaleSetId, now: Time, forgets: impl FnMut(Holder)) -> Holder {
         let hash = hash(id.as_str());
         if let Some(same) = self.by_hash.get(&hash) {
@@ -134,17 +134,17 @@ impl Sets {
         self.add(id, hash, now, forgets)
     }
 
-    pub fn get(&self, holder: Holder) -> Option<&Set> {
+    pub fn get(&self, holder: Holder) -> Option<&SetLane> {
         let (found, set) = self.known.get(holder.place as usize)?.as_ref()?;
         (*found == holder).then_some(set)
     }
 
-    pub fn get_mut(&mut self, holder: Holder) -> Option<&mut Set> {
+    pub fn get_mut(&mut self, holder: Holder) -> Option<&mut SetLane> {
         let (found, set) = self.known.get_mut(holder.place as usize)?.as_mut()?;
         (*found == holder).then_some(set)
     }
 
-    /// A read showed where this set is.
+    /// A read showed the region of this set.
     pub fn locate(&mut self, set: Holder, location: &str) {
         let Some(id) = self.get(set).map(|set| set.id.clone()) else { return };
         let region = self.subscription(&format!("{}/{location}", subscription_of(id.as_str())));
@@ -165,7 +165,7 @@ impl Sets {
         }
         let subscription = self.subscription(subscription_of(id.as_str()));
         let holder = self.new_holder();
-        let set = Set {
+        let set = SetLane {
             id: id.clone(),
             subscription,
             region: subscription,
@@ -200,8 +200,8 @@ impl Sets {
         })
     }
 
-    /// Drop what was not used for long, and if that is not enough, a quarter of all, those used longest ago; and the
-    /// subscriptions in which nothing is left.
+    /// Drop what was unused for long; if that is not enough, the least recently used quarter of all; and the
+    /// subscriptions that have no set left.
     fn make_room(&mut self, now: Time, mut forgets: impl FnMut(Holder)) {
         let known = self.known.iter().flatten();
         let mut by_age: Vec<(Time, Holder)> = known.map(|(h, set)| (set.used, *h)).collect();
@@ -219,7 +219,7 @@ impl Sets {
             !same.is_empty()
         });
         self.subscriptions.retain(|_, holder| {
-            let of = |set: &Set| set.subscription == *holder || set.region == *holder;
+            let of = |set: &SetLane| set.subscription == *holder || set.region == *holder;
             let used = sets.iter().flatten().any(|(_, set)| of(set));
             if !used {
                 gone.push(*holder);
@@ -233,7 +233,7 @@ impl Sets {
     }
 }
 
-/// The subscription in a resource id; an id of another shape is one of its own.
+/// The subscription in a resource id; an id of another shape counts as its own subscription.
 fn subscription_of(id: &str) -> &str {
     let mut parts = id.trim_start_matches('/').split('/');
     match (parts.next(), parts.next()) {
@@ -244,7 +244,7 @@ fn subscription_of(id: &str) -> &str {
     }
 }
 
-/// Letters of either case give the same; eight bytes at a time, since an id is asked for with each call.
+/// Case-insensitive; eight bytes at a time, because each call looks up an id.
 fn hash(id: &str) -> u64 {
     const LOWER: u64 = 0x2020_2020_2020_2020;
     let fold = |hash: u64, part: u64| {

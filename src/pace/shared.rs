@@ -1,13 +1,13 @@
-//! Reads of one kind that share calls, with somebody waiting for them.
+//! Reads of one kind that share calls, and the callers that wait for them.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use super::flights::{Boarding, Flight, Flights, Landing};
+use super::single_flight::{Boarding, Flight, Flights, Landing};
 use crate::model::time::{Span, Time};
 
-/// Reads by the name of what is read.
+/// Reads by the name of their target.
 #[derive(Debug)]
 pub struct SharedReads<T>(Mutex<State<T>>);
 
@@ -17,7 +17,7 @@ struct State<T> {
     wakers: Vec<(Flight, Waker)>,
 }
 
-/// Whoever leads or joined a flight, and leaves it when he is dropped.
+/// A caller that leads or joined a flight; dropping it leaves the flight.
 struct Seat<'a, T: Clone> {
     reads: &'a SharedReads<T>,
     flight: Flight,
@@ -26,13 +26,13 @@ struct Seat<'a, T: Clone> {
 }
 
 impl<T: Clone> SharedReads<T> {
-    /// An answer is good for others for so long, counted from the start of its call.
+    /// Other callers may share an answer for this long, counted from the start of its call.
     pub fn new(good_for: Span) -> Self {
         Self(Mutex::new(State { flights: Flights::new(good_for), wakers: Vec::new() }))
     }
 
-    /// The answer, and whether a call was saved. `call` is made only where nobody else's answer serves; an answer that is
-    /// not `good` serves those who wait for it now, and nobody later.
+    /// The answer, and whether a call was saved. Makes `call` only if no other caller's answer serves; an answer that
+    /// is not `good` serves the callers that wait now, and no later ones.
     pub async fn read(
         &self,
         what: &str,
@@ -65,7 +65,7 @@ impl<T: Clone> SharedReads<T> {
         }
     }
 
-    /// What was read of this may have changed.
+    /// The target of these reads may have changed.
     pub fn forget(&self, what: &str) {
         self.state().flights.forget(what);
     }

@@ -1,17 +1,17 @@
-//! What waits for a person's approval, and what an approval covers: one thing that the last plan showed, and nothing that
-//! began since.
+//! What waits for a person's approval, and what an approval covers: one item that the last plan showed, and nothing
+//! that began since.
 
-use crate::model::budget::{Hold, HoldReason};
-use crate::model::plan::{Ask, Input, WaitKind};
-use crate::model::rollout::{PoolState, Stage, Wait};
+use crate::model::hold::{Hold, HoldReason, RemedyVerb};
+use crate::model::plan::{Command, Input, WaitKind};
+use crate::model::rollout::{PoolState, RolloutStage, Wait};
 use crate::model::time::Time;
 
-use super::Desk;
-use super::course;
+use super::Planner;
 use super::desired;
-use super::moved;
+use super::model_drift;
+use super::rollout;
 
-/// As a person names it.
+/// The name that a person uses.
 fn shown(memory: &PoolState, wait: &Wait) -> String {
     match (wait.number, &wait.revision) {
         (Some(number), _) => format!("{} {number}", wait.what.name()),
@@ -24,28 +24,37 @@ fn list<'w>(memory: &PoolState, waits: impl Iterator<Item = &'w Wait>) -> String
     waits.map(|wait| shown(memory, wait)).collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn approve(input: &Input, memory: &mut PoolState, ask: &Ask) -> Result<String, String> {
+pub(super) fn approve(
+    input: &Input,
+    memory: &mut PoolState,
+    ask: &Command,
+) -> Result<String, String> {
     let Some(before) = input.state else {
-        return Err("the pool is seen for the first time; read what waits, and ask again".into());
+        return Err(
+            "this is the first read of the pool; check what waits, then run the command again"
+                .into(),
+        );
     };
-    // The person saw all that the last plan showed. An earlier answer of this turn does not make it one thing.
+    // The person saw all items of the last plan. An earlier answer of this turn does not reduce them to one.
     if ask.about.what.is_none() && before.waiting.len() > 1 {
         let all = list(memory, before.waiting.iter());
-        return Err(format!("several things wait: {all}; say which by `what`"));
+        return Err(format!("several approvals are pending: {all}; name one with `what`"));
     }
     let at = named(memory, ask)?;
     let wait = memory.waiting[at].clone();
     if wait.since > ask.at.min(input.now) {
         let (what, since) = (shown(memory, &wait), wait.since);
-        return Err(format!("{what} began to wait at {since}, after this was asked; ask again"));
+        return Err(format!(
+            "{what} started to wait at {since}, after this command was sent; run the command again"
+        ));
     }
     let said = cover(input, memory, &wait)?;
     memory.waiting.remove(at);
     Ok(said)
 }
 
-/// The one entry that the ask is about.
-fn named(memory: &PoolState, ask: &Ask) -> Result<usize, String> {
+/// The one entry that the command refers to.
+fn named(memory: &PoolState, ask: &Command) -> Result<usize, String> {
     let (waiting, about) = (&memory.waiting, &ask.about);
     let meant = about.revision.as_ref().map(|text| {
         let known = memory.revisions.find(text.as_str());
@@ -57,22 +66,24 @@ fn named(memory: &PoolState, ask: &Ask) -> Result<usize, String> {
             && meant.is_none_or(|revision| wait.revision.as_ref() == Some(revision))
     };
     if waiting.is_empty() {
-        return Err("nothing waits for an approval".into());
+        return Err("no approval is pending".into());
     }
     let mut fitting = waiting.iter().enumerate().filter(|(_, wait)| fits(wait));
     match (fitting.next(), fitting.next()) {
         (Some((at, _)), None) => Ok(at),
         (Some(_), Some(_)) => {
             let all = list(memory, waiting.iter().filter(|wait| fits(wait)));
-            Err(format!("several things wait: {all}; say which by `number` or `revision`"))
+            Err(format!(
+                "several approvals are pending: {all}; name one with `number` or `revision`"
+            ))
         }
-        (None, _) => Err(format!("what waits is another: {}", list(memory, waiting.iter()))),
+        (None, _) => Err(format!("another approval is pending: {}", list(memory, waiting.iter()))),
     }
 }
 
-/// What it says yes to, if that stands there still.
+/// What the approval covers, if it is still waiting.
 fn cover(input: &Input, memory: &mut PoolState, wait: &Wait) -> Result<String, String> {
-    let gone = format!("{} waits no more", shown(memory, wait));
+    let gone = format!("{} no longer waits", shown(memory, wait));
     let other = || Err(gone);
     let here = wait.revision.as_ref() == Some(&input.set.revision);
     match wait.what {
@@ -82,7 +93,7 @@ fn cover(input: &Input, memory: &mut PoolState, wait: &Wait) -> Result<String, S
                 return other();
             };
             rollout.approved = true;
-            Ok("the checkpoint is approved".into())
+            Ok("checkpoint approved".into())
         }
         WaitKind::ScaleDown => {
             scale_down(input, memory, wait.number.unwrap_or(0)).map_or_else(other, Ok)
@@ -90,33 +101,34 @@ fn cover(input: &Input, memory: &mut PoolState, wait: &Wait) -> Result<String, S
         WaitKind::FirstSurplus => {
             memory.surplus_confirmed = true;
             agree(memory, wait.number.unwrap_or(0), input.now);
-            Ok("surplus may leave".into())
+            Ok("surplus machines may be removed".into())
         }
         WaitKind::OtherWriter if wait.number == Some(input.set.capacity) => {
             memory.desired.others.clear();
-            Ok("what others wrote to the capacity stands".into())
+            Ok("the capacity that another client wrote is accepted".into())
         }
         WaitKind::Adoption if here => {
             (memory.advisory_held, memory.adoption_held) = (false, false);
             memory.advisory_before = Some(input.cloud_time(input.now));
             Ok(format!(
-                "machines that are not on {} are replaced",
+                "machines that are not on {} will be replaced",
                 memory.name(&input.set.revision)
             ))
         }
-        WaitKind::Model if here && moved::is_moved(memory) => {
-            moved::accept(input, memory);
-            Ok("the model in the set is accepted with all that our write moved".into())
+        WaitKind::Model if here && model_drift::is_moved(memory) => {
+            model_drift::accept(input, memory);
+            Ok("the model in the scale set is accepted, with everything that our write changed"
+                .into())
         }
         WaitKind::Model if here => {
             memory.model_accepted = Some(input.set.revision.clone());
-            Ok("the model in the set is accepted".into())
+            Ok("the model in the scale set is accepted".into())
         }
         WaitKind::OtherWriter | WaitKind::Adoption | WaitKind::Model => other(),
     }
 }
 
-/// So many may leave as surplus beside those that the brake allows.
+/// How many may leave as surplus beyond the brake.
 pub(super) const fn agree(memory: &mut PoolState, many: u32, now: Time) {
     (memory.desired.confirmed, memory.desired.agreed) = (Some(now), many);
 }
@@ -127,34 +139,36 @@ fn scale_down(input: &Input, memory: &mut PoolState, to: u32) -> Option<String> 
         Some(fall) if fall.to == to => {
             agree(memory, from.saturating_sub(to), input.now);
             desired::fall_to(input, memory, to);
-            // Falls are measured from what a person agreed to.
+            // Later falls are measured from the size that the person agreed to.
             memory.desired.falls.clear();
-            Some(format!("the size falls from {from} to {to}"))
+            Some(format!("the size drops from {from} to {to}"))
         }
-        // It fell already, and the brake holds what stands above it.
+        // It has fallen already, and the brake holds the machines above it.
         None if from == to => {
             let there = input.machines.len() as u32;
             agree(memory, there.saturating_sub(to), input.now);
-            Some("what stands above the size may leave".into())
+            Some("machines above the size may be removed".into())
         }
         _ => None,
     }
 }
 
-/// Machines of the checkpoint that is reached and that no operator approved yet.
+/// Machines of the checkpoint that was reached and that no operator has approved yet.
 fn checkpoint(input: &Input, memory: &PoolState) -> Option<u32> {
     let rollout = memory.rollout.as_ref()?;
     let ahead = input.policy.rollout.checkpoints.get(rollout.passed as usize)?;
     let waits = rollout.soaking.is_some() && ahead.approval && !rollout.approved;
-    let stopped = matches!(rollout.stage, Stage::Failing { .. });
-    (waits && !stopped).then(|| course::reached_at(ahead, rollout))
+    let stopped = matches!(rollout.stage, RolloutStage::Failing { .. });
+    (waits && !stopped).then(|| rollout::reached_at(ahead, rollout))
 }
 
-/// Write down what waits now: every hold that asks for an approval, and a checkpoint from when it was reached.
-pub(super) fn note(desk: &mut Desk) {
+/// Record what waits now: every hold that asks for an approval, and a checkpoint once it is reached.
+pub(super) fn note(desk: &mut Planner) {
     let (input, now) = (desk.input, desk.input.now);
     let known = std::mem::take(&mut desk.memory.waiting);
-    let asks = |hold: &&Hold| hold.verb == Some("approve") || hold.reason == HoldReason::Adoption;
+    let asks = |hold: &&Hold| {
+        hold.remedy == Some(RemedyVerb::Approve.into()) || hold.reason == HoldReason::Adoption
+    };
     let asking = desk.holds.list().iter().filter(asks);
     let mut waits: Vec<Wait> = asking.filter_map(|hold| of_hold(desk, hold)).collect();
     let wait = |number| Wait { what: WaitKind::Checkpoint, number, revision: None, since: now };
@@ -170,7 +184,7 @@ pub(super) fn note(desk: &mut Desk) {
     desk.memory.waiting = waits;
 }
 
-fn of_hold(desk: &Desk, hold: &Hold) -> Option<Wait> {
+fn of_hold(desk: &Planner, hold: &Hold) -> Option<Wait> {
     let here = || Some(desk.input.set.revision.clone());
     let number = |name: &str| {
         let found = hold.numbers.iter().find(|(key, _)| *key == name);
@@ -182,7 +196,7 @@ fn of_hold(desk: &Desk, hold: &Hold) -> Option<Wait> {
             None => (WaitKind::FirstSurplus, number("surplus"), None),
         },
         HoldReason::Brake => (WaitKind::ScaleDown, Some(desk.memory.desired.count), None),
-        HoldReason::TwoWriters | HoldReason::UnsafeRaise => {
+        HoldReason::ConflictingWriters | HoldReason::UnsafeRaise => {
             (WaitKind::OtherWriter, Some(desk.input.set.capacity), None)
         }
         HoldReason::Adoption => (WaitKind::Adoption, None, here()),

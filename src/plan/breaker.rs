@@ -1,22 +1,23 @@
-//! The repair breaker: where too many machines that served look failed, it is most likely our sight or something beside
-//! them that is ill, and repair stops itself.
+//! The repair breaker: when too many machines that served look failed, the likely cause is our observation or something
+//! outside them, and repair stops itself.
 
-use crate::model::action::Because;
+use crate::model::action::RemovalReason;
 use crate::model::ids::Key;
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 
+use super::classify::{CandidateGroup, MachineCandidate, is};
 use super::health::{Burst, failed_from};
-use super::rows::{Group, Row, is};
 
-/// Failures remembered at most.
-// 4,000: four times the largest set, so that the list does not grow for ever.
+/// Most failures to remember.
+// 4,000: four times the largest set, so that the list stays bounded.
 const REMEMBERED: usize = 4_000;
 
-/// Whether repair is stopped. It opens above the share of D, and closes when no more than the share are failed, by a
-/// verb, or when a machine made since it opened serves: the cloud makes good ones, so those that failed are ill.
-pub(super) fn is_open(input: &Input, memory: &mut PoolState, rows: &[Row]) -> bool {
+/// Whether repair is stopped. It opens above the share of D. It closes when at most the share are failed, by a command,
+/// or when a machine created since it opened serves: the cloud creates good machines, so the failed ones are really
+/// unhealthy.
+pub(super) fn is_open(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) -> bool {
     note_failures(input, memory, rows);
     if let Some(opened) = memory.breaker_opened
         && rows.iter().any(|row| serves_since(input, row, opened))
@@ -31,10 +32,10 @@ pub(super) fn is_open(input: &Input, memory: &mut PoolState, rows: &[Row]) -> bo
     open
 }
 
-/// Each machine's latest failure; those that are failed still are kept, whatever their age.
-fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+/// Each machine's latest failure; still failed machines are kept, whatever their age.
+fn note_failures(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
     let (window, burst) = (input.policy.repair.window, Burst::of(input));
-    for row in rows.iter().filter(|row| row.group == Group::Failed) {
+    for row in rows.iter().filter(|row| row.group == CandidateGroup::Failed) {
         let machine = row.machine(input);
         if !machine.ever_available {
             continue;
@@ -48,22 +49,22 @@ fn note_failures(input: &Input, memory: &mut PoolState, rows: &[Row]) {
         }
     }
     let still = |key: &Key| {
-        let mut failed = rows.iter().filter(|row| row.group == Group::Failed);
+        let mut failed = rows.iter().filter(|row| row.group == CandidateGroup::Failed);
         failed.any(|row| is(key, row.machine(input)))
     };
-    // One that leaves for another reason is no sign of anything, not after it is gone either.
+    // A machine that leaves for another reason proves nothing, not even after it is gone.
     let elsewise = |key: &Key| {
-        let mut leaving = rows.iter().filter(|row| row.group == Group::Leaving);
-        leaving.any(|row| row.because != Some(Because::Failed) && is(key, row.machine(input)))
+        let mut leaving = rows.iter().filter(|row| row.group == CandidateGroup::Leaving);
+        leaving.any(|row| row.because != Some(RemovalReason::Failed) && is(key, row.machine(input)))
     };
     memory
         .casualties
         .retain(|(key, at)| (input.now.since(*at) < window || still(key)) && !elsewise(key));
 }
 
-/// Failed machines that count: those that are failed now, and those that were removed for it within the window. One that
-/// is back is no sign of anything.
-pub(super) fn failed(input: &Input, memory: &PoolState, rows: &[Row]) -> usize {
+/// Failed machines that count: those failed now, and those removed as failed within the window. A machine that
+/// recovered does not count.
+pub(super) fn failed(input: &Input, memory: &PoolState, rows: &[MachineCandidate]) -> usize {
     let counts = |(key, at): &&(Key, Time)| {
         let row = rows.iter().find(|row| is(key, row.machine(input)));
         let exists = row.is_some_and(|row| row.group.exists());
@@ -72,21 +73,25 @@ pub(super) fn failed(input: &Input, memory: &PoolState, rows: &[Row]) -> usize {
     memory.casualties.iter().filter(counts).count()
 }
 
-fn serves_since(input: &Input, row: &Row, opened: Time) -> bool {
-    row.group == Group::Ready && row.machine(input).first_seen > opened
+fn serves_since(input: &Input, row: &MachineCandidate, opened: Time) -> bool {
+    row.group == CandidateGroup::Ready && row.machine(input).first_seen > opened
 }
 
-/// The failed machine that leaves to make room: one that was made since the breaker opened and failed as well, else the
-/// first.
-pub(super) fn let_one_go(input: &Input, memory: &PoolState, rows: &[Row]) -> Option<usize> {
+/// The failed machine that leaves to make room: one created since the breaker opened that failed too, else the first.
+pub(super) fn let_one_go(
+    input: &Input,
+    memory: &PoolState,
+    rows: &[MachineCandidate],
+) -> Option<usize> {
     let opened = memory.breaker_opened?;
     if input.now.since(opened) < input.policy.repair.window {
         return None;
     }
-    let free = |row: &Row| {
-        row.group == Group::Failed && !(row.is_untouchable() || row.waiting || row.returning)
+    let free = |row: &MachineCandidate| {
+        row.group == CandidateGroup::Failed
+            && !(row.is_untouchable() || row.waiting || row.returning)
     };
-    let made = |row: &Row| row.machine(input).first_seen > opened;
+    let made = |row: &MachineCandidate| row.machine(input).first_seen > opened;
     let of = |young: bool| rows.iter().position(|row| free(row) && made(row) == young);
     of(true).or_else(|| of(false))
 }

@@ -1,17 +1,16 @@
-//! What a rollout waits for on its way: checkpoints with their soak, their gates and their approval, and the watch after
-//! the last machine.
+//! What a rollout waits for: checkpoints with their soak, gates and approval, and the watch after the last machine.
 
 use crate::model::plan::{Gate, Input, Verdict};
-use crate::model::rollout::{Cause, Ending, Move, PoolState, Rollout, Stage};
+use crate::model::rollout::{Move, PoolState, Rollout, RolloutCause, RolloutEnding, RolloutStage};
 use crate::model::time::Time;
 
-use super::course::{end, fail, reached_at};
+use super::rollout::{end, fail, reached_at};
 
-/// How a checkpoint stands.
+/// State of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Barrier {
     None,
-    /// Not more than this many may be new; waits for machines.
+    /// At most this many may be new; waits for machines.
     Filling(u32),
     /// Reached; soaks until then.
     Soaking(u32, Time),
@@ -33,7 +32,7 @@ impl Barrier {
     }
 }
 
-/// Pass the checkpoints that are done, and say what the next one waits for. A failing gate fails the rollout.
+/// Pass the completed checkpoints, and return what the next one waits for. A failing gate fails the rollout.
 pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Barrier {
     loop {
         let Some(rollout) = &mut memory.rollout else { return Barrier::None };
@@ -41,7 +40,7 @@ pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Bar
         let Some(ahead) = checkpoints.get(rollout.passed as usize) else { return Barrier::None };
         let limit = reached_at(ahead, rollout);
         if proven < limit {
-            // Reached once more it waits once more: a yes was to what served then.
+            // Reached again, it waits again: an approval covered the machines that served then.
             (rollout.soaking, rollout.approved) = (None, false);
             return Barrier::Filling(limit);
         }
@@ -72,8 +71,8 @@ pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Bar
     }
 }
 
-/// What a gate says of a question that was asked at `asked` and is answered at `until` at the soonest. An older verdict
-/// says nothing of it.
+/// A gate's verdict on a question asked at `asked` and answered at `until` at the earliest. An older verdict does not
+/// count.
 fn verdict(input: &Input, gate: &Gate, asked: Time, until: Time) -> Verdict {
     let at = gate.at.min(input.now);
     match gate.verdict {
@@ -89,22 +88,22 @@ pub(super) fn pass(rollout: &mut Rollout) {
     rollout.approved = false;
 }
 
-/// Everything that may be touched is done: watch the gates for a while, then end. `skip`: a person waits no longer.
+/// All machines that may be touched are done: watch the gates for a while, then end. `skip`: a person ended the wait.
 pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept: u32, skip: bool) {
     let moving = memory.model.writing.as_ref().is_some_and(|ours| ours.fields.names_machine());
     let Some(rollout) = &mut memory.rollout else { return };
-    // With another model in the set, whatever is lost later comes up on that one: it has not ended.
+    // With another model in the set, later replacements would come up on that one: the rollout has not ended.
     if at_goal && (moving || input.set.revision != rollout.to) {
         return;
     }
     let done = if at_goal { Move::Bake { since: input.now } } else { Move::Unbake };
-    // What is paused or stopped after failures does not begin its watch.
+    // A rollout that is paused or stopped after failures does not begin its watch.
     if let Ok(stage) = rollout.stage.clone().after(done) {
         rollout.stage = stage;
     }
-    let Stage::Baking { since } = rollout.stage else { return };
-    // A way back that had nothing to replace has nothing to be watched for.
-    let unmoved = rollout.cause == Cause::Rollback && rollout.covered == 0;
+    let RolloutStage::Baking { since } = rollout.stage else { return };
+    // A rollback that replaced nothing has nothing to watch.
+    let unmoved = rollout.cause == RolloutCause::Rollback && rollout.covered == 0;
     let bake = if skip || unmoved { Bake::Over } else { watched(input, since) };
     match bake {
         Bake::Failed(gate) => fail(input, memory, &format!("gate {gate} failed while baking")),
@@ -115,30 +114,34 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
         Bake::Blind(..) => {}
         Bake::Over => {
             let whole = kept == 0;
-            // What is kept was covered and is left.
+            // Kept machines were covered and are left.
             rollout.progress.outdated_left = kept;
             end(
                 input,
                 memory,
-                if whole { Ending::Succeeded } else { Ending::SucceededWithExceptions },
+                if whole {
+                    RolloutEnding::Succeeded
+                } else {
+                    RolloutEnding::SucceededWithExceptions
+                },
             );
         }
     }
 }
 
-/// How the watch after the last machine stands.
+/// State of the watch after the last machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bake<'a> {
-    /// Goes on until then.
+    /// Continues until then.
     On(Time),
     Failed(&'a str),
-    /// The time is over and this gate has no verdict: waited for until then.
+    /// The time is over and this gate has no verdict: wait for it until then.
     Blind(&'a str, Time),
     Over,
 }
 
-/// The gates that are measured, and those that a checkpoint names: a rollout that had to pass them ends on a word of
-/// theirs. Where nothing is to be watched, none is asked.
+/// The measured gates, and the gates that a checkpoint names: a rollout that had to pass them ends on their verdict. If
+/// nothing is to be watched, no gate is checked.
 pub(super) fn watched<'a>(input: &Input<'a>, since: Time) -> Bake<'a> {
     let (bake, facts) = (input.policy.rollout.bake, input.facts);
     if bake.is_zero() {

@@ -1,30 +1,30 @@
 //! How many to create, and on which model.
 
-use crate::model::budget::HoldReason;
+use crate::model::hold::{HoldReason, RemedyVerb};
 use crate::model::plan::Input;
 use crate::model::policy::OnFailure;
 use crate::model::quantity::counted;
-use crate::model::rollout::{PoolState, Stage};
+use crate::model::rollout::{PoolState, RolloutStage};
 
-use super::course::{self, FAILED_IN_A_ROW};
+use super::counts::PoolCounts;
 use super::holds::{Holds, machines};
-use super::moved;
-use super::numbers::Count;
+use super::model_drift;
+use super::rollout::{self, FAILED_IN_A_ROW};
 
-/// What a rollout, a repair or growth would like, before anything stands against it.
+/// How many machines a rollout, a repair or growth wants, before any obstacle.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct Growth {
     /// Lost machines and growth.
     pub fill: i64,
-    /// What the rollout may have on its way.
+    /// How many the rollout may have in progress.
     pub replace: i64,
     pub ceiling_left: i64,
-    /// The gate is open: what is made goes on with the rollout, and is not only made up for.
+    /// The gate is open: new machines advance the rollout, and do not only make up for losses.
     pub open: bool,
 }
 
-impl Wish {
-    /// Machines are wanted, whether there is room for them or not.
+impl Growth {
+    /// Machines are wanted, whether or not there is room for them.
     pub fn is_for_some(&self) -> bool {
         self.fill.max(self.replace) > 0
     }
@@ -42,10 +42,7 @@ pub(super) fn within_quota(input: &Input, create: i64, holds: &mut Holds) -> i64
         holds
             .add(
                 HoldReason::Quota,
-                format!(
-                    "the quota of {family} leaves room for {}",
-                    counted(fits as usize, "machine")
-                ),
+                format!("the {family} quota has room for {}", counted(fits as usize, "machine")),
             )
             .number("coresLeft", i64::from(quota.cores_left))
             .number("coresEach", i64::from(quota.cores_each));
@@ -53,23 +50,23 @@ pub(super) fn within_quota(input: &Input, create: i64, holds: &mut Holds) -> i64
     create.min(fits)
 }
 
-/// A scale set has one model: while it is not proven, what is lost comes up on it only where the floor needs it.
+/// A scale set has one model: while it is unproven, lost machines come up on it only as far as the floor needs.
 pub(super) fn pinned(
     input: &Input,
     memory: &PoolState,
-    count: &Count,
-    wish: Wish,
+    count: &PoolCounts,
+    wish: Growth,
     holds: &mut Holds,
 ) -> i64 {
-    // Nothing is replaced on a revision that was given up, so what is lost is all that is wished for.
+    // Replace nothing on an abandoned revision: only lost machines are wanted.
     let carried_on = wish.fill > 0 && has_open_failure(input, memory);
     let replace = if is_abandoned(input, memory) || carried_on {
         0
     } else {
         replace_on_model(input, memory, wish, holds)
     };
-    let unproven = carried_on || is_unproven(input, memory) || moved::is_moved(memory);
-    // Behind a closed gate only what was named is replaced: all else is growth, or makes up for a loss.
+    let unproven = carried_on || is_unproven(input, memory) || model_drift::is_moved(memory);
+    // Behind a closed gate only named machines are replaced: all else is growth, or makes up for a loss.
     let closed = unproven && !wish.open;
     let replace = if closed { (replace - wish.fill.max(0)).max(0) } else { replace };
     if wish.fill <= replace || !unproven {
@@ -78,10 +75,10 @@ pub(super) fn pinned(
             holds
                 .add(
                     HoldReason::ModelUnproven,
-                    format!("replacements would come up on {here}, which was given up"),
+                    format!("replacements would come up on {here}, which the rollout abandoned"),
                 )
                 .number("wanted", wish.replace)
-                .ask("approve");
+                .ask(RemedyVerb::Approve);
         }
         return wish.fill.max(replace);
     }
@@ -91,26 +88,29 @@ pub(super) fn pinned(
         HoldReason::ModelUnproven,
         if below {
             format!(
-                "{} below the floor and made on {revision}, which is not proven",
+                "{} below the floor: created on {revision}, which is not proven yet",
                 machines(wish.fill, "missing")
             )
         } else {
-            format!("{}, and {revision} in the model is not proven", machines(wish.fill, "missing"))
+            format!(
+                "{}, and revision {revision} in the model is not proven yet",
+                machines(wish.fill, "missing")
+            )
         },
     );
     hold.number("missing", wish.fill)
         .number("available", count.ready)
         .number("floor", count.floor)
-        .ask("approve");
+        .ask(RemedyVerb::Approve);
     if below { wish.fill } else { replace }
 }
 
 /// Two failures in a row stop new replacements before any threshold does.
-fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut Holds) -> i64 {
+fn replace_on_model(input: &Input, memory: &PoolState, wish: Growth, holds: &mut Holds) -> i64 {
     let Some(rollout) = &memory.rollout else { return wish.replace };
     let stops = input.policy.rollout.on_failure != OnFailure::Continue
         && rollout.failed_in_a_row >= FAILED_IN_A_ROW
-        && matches!(rollout.stage, Stage::Going);
+        && matches!(rollout.stage, RolloutStage::Going);
     if !stops || wish.replace <= wish.fill {
         return wish.replace;
     }
@@ -118,12 +118,12 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Wish, holds: &mut H
         .add(
             HoldReason::Failing,
             format!(
-                "{} replacements failed in a row; no more are created",
+                "{} replacements failed in a row; no more will be created",
                 rollout.failed_in_a_row
             ),
         )
         .number("failedInARow", i64::from(rollout.failed_in_a_row))
-        .ask("retry");
+        .ask(RemedyVerb::Retry);
     0
 }
 
@@ -136,25 +136,25 @@ pub(super) fn is_unproven(input: &Input, memory: &PoolState) -> bool {
     is_abandoned(input, memory) || begins
 }
 
-/// The revision in the model failed and nobody answered, or was left for a better one.
+/// The revision in the model failed without an answer, or was left for a better one.
 fn is_abandoned(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let failing = memory.rollout.as_ref().is_some_and(|r| {
         r.to == *here
             && r.from.as_ref().is_some_and(|from| from != here)
-            && matches!(r.stage, Stage::Failing { .. })
+            && matches!(r.stage, RolloutStage::Failing { .. })
     });
     let left = !memory.is_good(here) && memory.wanted.as_ref() != Some(here);
     (failing || left) && knows_better(input, memory)
 }
 
-/// A policy that carries on has a failure on the model in the set that nothing answered. A refresh makes machines of the
-/// revision that serves already: no older one is better.
+/// With a policy that continues, the model in the set has an unanswered failure. A refresh creates machines of the
+/// revision that already serves: no older one is better.
 pub(super) fn has_open_failure(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let fails = memory.rollout.as_ref().is_some_and(|rollout| {
         let renews = rollout.from.as_ref() == Some(here);
-        rollout.to == *here && !renews && course::resumes_at(input, rollout).is_some()
+        rollout.to == *here && !renews && rollout::resumes_at(input, rollout).is_some()
     });
     fails && knows_better(input, memory)
 }

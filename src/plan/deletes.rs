@@ -1,37 +1,38 @@
-//! Learn when the capacity falls for a delete of ours: at its acceptance or at its end. Azure does not document it.
+//! Learns when the capacity falls for our deletes: at acceptance or at the end. Azure does not document it.
 
-use crate::model::action::Verb;
-use crate::model::inventory::{Native, Orchestration};
-use crate::model::journal::{Entry, Outcome};
+use crate::model::action::ActionKind;
+use crate::model::inventory::{Orchestration, PlatformFeature};
+use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::{DeleteEffect, PoolState};
 use crate::model::time::Span;
 
+use super::classify::{CandidateGroup, MachineCandidate};
+use super::counts::PoolCounts;
 use super::journal::{Journal, born};
-use super::numbers::Count;
-use super::rows::{Group, Row};
 use crate::model::machine::CLOCK_SKEW;
 
-/// A read begun so long after the answer to a delete is no old picture.
+/// A read begun this long after a delete's answer is not old.
 const NO_OLD_PICTURE: Span = Span::seconds(60);
 
-/// Mostly, a machine that is gone is listed no longer than this.
-// 10 s: lists lag by seconds; for the few that lag longer, a second delete has to tell the same.
+/// Most gone machines stay listed no longer than this.
+// 10 s: listings lag by seconds; for the few that lag longer, a second delete must show the same.
 const LISTED_GONE: Span = Span::seconds(10);
 
-/// So many deletes in a row that are counted to their end are no chance.
+/// This many deletes in a row that are counted to their end are not a coincidence.
 const IN_A_ROW: usize = 2;
 
-/// A raise from a number that counts deletes brings what was asked for, where they are in it until they end. Where the
-/// number only shows them, those deletes are made up for as well: more machines come, or the number lacks some of them.
-fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row]) {
-    // What a raise asked for and did not bring looks like a delete that is counted still.
+/// If the capacity really counts deletes until they end, a raise from that number brings as many machines as it asked
+/// for. If reads only show it so, Azure replaces those deletes as well: more machines come, or the number lacks some of
+/// them.
+fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[MachineCandidate]) {
+    // Machines that a raise requested but did not bring look like a delete that is still counted.
     let lacks = memory.undelivered.is_some();
     let effects = &mut memory.deletes;
     let Some(probe) = &mut effects.probe else { return };
     if input.set.complete && input.set.read_at >= probe.at.plus(LISTED_GONE) {
-        // Another than the one that told it before: one alone may be in no number for a reason of its own.
+        // A delete other than the earlier proof: a single one may be missing from the number for a reason of its own.
         let other = |entry: &&Entry| {
             entry.written < probe.at
                 && effects.agreed.as_ref() != Some(&entry.id)
@@ -44,8 +45,8 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     let probe = probe.clone();
     let refused = |entry: &Entry| {
         let outcome = entry.outcome().map(|(_, outcome)| outcome);
-        let not_sent = matches!(outcome, Some(Outcome::Refused(_) | Outcome::Withdrawn));
-        entry.verb() == Verb::Raise
+        let not_sent = matches!(outcome, Some(EntryOutcome::Refused(_) | EntryOutcome::Withdrawn));
+        entry.verb() == ActionKind::Raise
             && entry.written == probe.at
             && not_sent
             && entry.accepted().is_none()
@@ -58,7 +59,7 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
         |m: &&Machine| m.first_seen > probe.at && born(input, m).plus(CLOCK_SKEW) >= probe.at;
     let born: Vec<&Machine> = input.machines.iter().filter(since).collect();
     let many = born.len();
-    // Where one came up failed for want of room, another may not have come at all.
+    // If one machine failed for lack of room, another may not have come at all.
     let lacks = lacks || born.iter().any(|machine| machine.condition == Condition::Failed);
     let asked = probe.births as usize;
     if many > asked {
@@ -76,12 +77,12 @@ fn hear_probe(input: &Input, memory: &mut PoolState, counted: i64, rows: &[Row])
     }
 }
 
-/// The listing shows a machine of this delete going.
-fn goes_on(entry: &Entry, input: &Input, rows: &[Row]) -> bool {
+/// The listing shows a machine of this delete leaving.
+fn goes_on(entry: &Entry, input: &Input, rows: &[MachineCandidate]) -> bool {
     rows.iter().any(|row| is_going(row) && names(entry, input, row))
 }
 
-const fn is_going(row: &Row) -> bool {
+const fn is_going(row: &MachineCandidate) -> bool {
     row.shown_deleting && !row.unlisted
 }
 
@@ -89,13 +90,13 @@ pub(super) fn learn(
     input: &Input,
     memory: &mut PoolState,
     journal: &Journal,
-    count: &Count,
-    rows: &[Row],
+    count: &PoolCounts,
+    rows: &[MachineCandidate],
 ) {
     let counted = i64::from(input.set.capacity) - count.staying();
     hear_probe(input, memory, counted, rows);
     let plain = input.set.orchestration == Orchestration::Uniform
-        && !input.set.natives.contains(&Native::Overprovision);
+        && !input.set.platform_features.contains(&PlatformFeature::Overprovision);
     let lacks = memory.undelivered.is_some();
     let makes = journal.raise_not_landed || journal.making;
     if !plain || !input.set.complete || makes || lacks {
@@ -103,16 +104,17 @@ pub(super) fn learn(
     }
     let mut deletes: Vec<&Entry> = input.open.iter().filter(|entry| is_taken(entry)).collect();
     deletes.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
-    let named = |row: &Row| deletes.iter().any(|entry| names(entry, input, row));
-    // What others delete, and what just went, may be counted or not: then no read tells anything.
+    let named = |row: &MachineCandidate| deletes.iter().any(|entry| names(entry, input, row));
+    // Others' deletes and machines that have just gone may be counted or not: then no read proves anything.
     let ours = rows.iter().filter(|row| is_going(row)).filter(|row| named(row)).count() as i64;
     let others = rows.iter().filter(|row| is_going(row)).any(|row| !named(row));
-    let ghosts = rows.iter().any(|row| row.group == Group::Ghost);
+    let ghosts = rows.iter().any(|row| row.group == CandidateGroup::Ghost);
     if ours == 0 || others || ghosts {
         return;
     }
     let effects = &mut memory.deletes;
-    // Raises have proven it. Reads prove nothing against it: a list shows for a while who is in no number any more.
+    // Raises have proven it. Reads cannot disprove it: a listing shows machines for a while after the number drops
+    // them.
     if effects.proven {
         return;
     }
@@ -137,11 +139,11 @@ pub(super) fn learn(
 
 /// Accepted, and not refused since.
 fn is_taken(entry: &Entry) -> bool {
-    let well = entry.outcome().is_none_or(|(_, outcome)| *outcome == Outcome::Done);
-    entry.verb() == Verb::Delete && entry.accepted().is_some() && well
+    let well = entry.outcome().is_none_or(|(_, outcome)| *outcome == EntryOutcome::Done);
+    entry.verb() == ActionKind::Delete && entry.accepted().is_some() && well
 }
 
-fn names(entry: &Entry, input: &Input, row: &Row) -> bool {
+fn names(entry: &Entry, input: &Input, row: &MachineCandidate) -> bool {
     let machine = row.machine(input);
     machine.condition == Condition::Deleting
         && entry.action.targets().iter().any(|target| target.is(machine))

@@ -1,34 +1,36 @@
-//! How many: what the owner says, with a brake on falls that nobody confirmed, and the capacity that our own writes explain.
+//! Desired count: the owner's number, a brake on falls that no person confirmed, and the capacity that our own writes
+//! explain.
 
-use crate::model::action::{Action, Target, Verb};
+use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::EntryId;
-use crate::model::inventory::{Eviction, Native};
-use crate::model::journal::{Entry, Outcome, Phase, Refusal};
+use crate::model::inventory::{Eviction, PlatformFeature};
+use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
-use crate::model::policy::{Owner, Unconfirmed};
+use crate::model::policy::{Owner, UnconfirmedFall};
 use crate::model::rollout::{DeleteEffect, Desired, Fall, LedgerLine, PoolState};
 use crate::model::time::{Span, Time};
 
-/// A fall is measured over this time, so that many small ones add up.
+/// Falls add up over this time, so that many small ones count as one.
 pub(super) const FALL_WINDOW: Span = Span::hours(1);
 
-/// A read may show the old capacity for this long after a write of ours ended.
+/// A read may show the old capacity for this long after one of our writes ended.
 // 60 s: the same time after which a complete listing settles a raise.
 const CAPACITY_LAGS: Span = Span::seconds(60);
 
-/// What is shown by every read for so long is no old picture: then others are believed to have moved the capacity.
-// 2 min: eight looks at the usual pace; the cloud shows an old set or an old number for moments after a write.
+/// After every read showed a capacity for this long, it is no longer an old read: the planner believes that others
+/// moved it.
+// 2 min: eight reads at the usual pace; Azure shows an old set or an old number for moments after a write.
 pub(super) const BELIEVED_AFTER: Span = Span::minutes(2);
 
-/// How often others may change the capacity within the hour before a person is asked who owns it.
+/// How often others may change the capacity within the hour before the planner asks a person which writer owns it.
 const TWO_WRITERS: usize = 2;
 
-/// A loss so soon after we made up for one is no chance.
-// 10 min: longer than a machine takes to come up, and to be lost again by the same cause.
+/// A loss this soon after a refill is not a coincidence.
+// 10 min: longer than a machine takes to come up and be lost again by the same cause.
 const SOON_AFTER_REFILL: Span = Span::minutes(10);
 
-/// A capacity change by others is forgotten after this.
+/// The planner forgets a capacity change by others after this.
 const OTHERS_REMEMBERED: Span = Span::hours(1);
 
 /// The largest fall within an hour that needs no confirmation: a fifth, and never less than one.
@@ -36,7 +38,7 @@ pub(super) const fn harmless_fall(of: u32) -> u32 {
     if of / 5 > 1 { of / 5 } else { 1 }
 }
 
-/// Settle D for this turn.
+/// Settle D, the desired count, for this turn.
 pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     if memory.adopted.is_none() {
         memory.desired.explained = input.set.capacity;
@@ -54,7 +56,7 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     let moved = foreign_change(input, memory, pending);
     let told = match input.policy.owner {
         Owner::Pool => input.policy.count,
-        // Who writes a number wants some machines, whatever of it was ours.
+        // A writer of the number wants at least one machine, however much of it was ours.
         Owner::ScaleSet => {
             let least = input.set.capacity.min(1);
             memory.desired.count.saturating_add_signed(moved).max(least)
@@ -62,13 +64,13 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     };
     match input.policy.owner {
         Owner::Pool => follow(input, memory, told),
-        // The owner has lowered the capacity already: there is nothing left to hold back.
+        // The owner has already lowered the capacity: nothing is left to hold back.
         Owner::ScaleSet if evictions_take_size(input) => {}
         Owner::ScaleSet => memory.desired.count = told,
     }
 }
 
-/// Each eviction deletes its machine and lowers the number by which others say the size: it would fall for ever.
+/// Each eviction deletes its machine and lowers the number that others set: the size would fall for ever.
 pub(super) fn evictions_take_size(input: &Input) -> bool {
     input.policy.owner == Owner::ScaleSet && input.set.spot == Some(Eviction::Delete)
 }
@@ -83,7 +85,7 @@ fn follow(input: &Input, memory: &mut PoolState, told: u32) {
     let recent = desired.falls.iter().filter(|fall| input.now.since(fall.at) < FALL_WINDOW);
     let highest = recent.map(|fall| fall.from).max().unwrap_or(0).max(desired.count);
     let harmless = highest - told <= harmless_fall(highest);
-    if harmless || input.policy.unconfirmed == Unconfirmed::Allow {
+    if harmless || input.policy.unconfirmed == UnconfirmedFall::Allow {
         fall_to(input, memory, told);
     } else if memory.desired.waiting.as_ref().is_none_or(|fall| fall.to != told) {
         memory.desired.waiting = Some(Fall { from: memory.desired.count, to: told, at: input.now });
@@ -98,7 +100,7 @@ pub(super) fn fall_to(input: &Input, memory: &mut PoolState, to: u32) {
     desired.waiting = None;
 }
 
-/// What an entry may explain of the capacity, at least and at most, and when that became final.
+/// How much of the capacity an entry may explain, least and most.
 fn explains(entry: &Entry) -> Option<(i32, i32)> {
     let whole = match &entry.action {
         Action::Raise { from, to, .. } => *to as i32 - *from as i32,
@@ -108,18 +110,18 @@ fn explains(entry: &Entry) -> Option<(i32, i32)> {
     let range = |a: i32, b: i32| (a.min(b), a.max(b));
     Some(match &entry.phase {
         Phase::Ended { outcome, accepted, .. } => match outcome {
-            Outcome::Done => (whole, whole),
-            Outcome::Withdrawn => (0, 0),
-            Outcome::Mixed(each) => {
+            EntryOutcome::Done => (whole, whole),
+            EntryOutcome::Withdrawn => (0, 0),
+            EntryOutcome::Mixed(each) => {
                 let refused = each.iter().filter(|(_, refused)| refused.is_some()).count() as i32;
-                // What was accepted first may have lowered the capacity for those that stay as well.
+                // An accepted delete may have lowered the capacity for the machines that stay as well.
                 let most = whole + refused;
                 (if accepted.is_some() { whole } else { most }, most)
             }
-            Outcome::Refused(refused) => match refused.refusal {
-                // A raise that was accepted and then failed keeps its number; a doubt may be either.
+            EntryOutcome::Refused(refused) => match refused.refusal {
+                // A raise that was accepted and then failed keeps its number; in doubt it may be either.
                 Refusal::Unclear | Refusal::Preempted => range(0, whole),
-                Refusal::Gone if entry.verb() == Verb::Delete => range(0, whole),
+                Refusal::Gone if entry.verb() == ActionKind::Delete => range(0, whole),
                 _ if accepted.is_some() => range(0, whole),
                 _ => (0, 0),
             },
@@ -128,13 +130,13 @@ fn explains(entry: &Entry) -> Option<(i32, i32)> {
     })
 }
 
-/// A raise was written while this delete went on.
+/// A raise was written while this delete was running.
 fn is_written_over(input: &Input, delete: &Entry) -> bool {
-    let Some((ended, _)) = delete.outcome().filter(|_| delete.verb() == Verb::Delete) else {
+    let Some((ended, _)) = delete.outcome().filter(|_| delete.verb() == ActionKind::Delete) else {
         return false;
     };
     let over = |raise: &Entry| {
-        raise.verb() == Verb::Raise && raise.written > delete.written && raise.written < ended
+        raise.verb() == ActionKind::Raise && raise.written > delete.written && raise.written < ended
     };
     input.open.iter().any(over)
 }
@@ -174,7 +176,7 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
         let quiet =
             line.ended.is_some_and(|at| input.set.read_at >= at.plus(CAPACITY_LAGS)) || !listed;
         let quiet = quiet && !still_takes(input, &line.entry);
-        // What is not known for certain is read off the capacity, once that stands still.
+        // Wait until the capacity stands still, then read an uncertain effect from it.
         if !quiet || (line.least != line.most && !still) {
             continue;
         }
@@ -189,9 +191,10 @@ fn take_ledger(input: &Input, memory: &mut PoolState) {
         .retain(|line| !line.folded || input.open.iter().any(|entry| entry.id == line.entry));
 }
 
-/// Its delete ended for us, and the cloud is at it still: the capacity may fall whenever that ends.
+/// Our entry of the delete ended, but the cloud is still deleting: the capacity may fall when that ends.
 fn still_takes(input: &Input, id: &EntryId) -> bool {
-    let entry = input.open.iter().find(|entry| entry.id == *id && entry.verb() == Verb::Delete);
+    let entry =
+        input.open.iter().find(|entry| entry.id == *id && entry.verb() == ActionKind::Delete);
     let going = |target: &Target| {
         let mut machines = input.machines.iter();
         machines.any(|m| m.condition == Condition::Deleting && m.missed == 0 && target.is(m))
@@ -206,7 +209,7 @@ fn watch_capacity(input: &Input, memory: &mut PoolState) {
     }
 }
 
-/// The capacity that nobody else's write is needed to explain.
+/// The range of capacity that our writes alone explain.
 pub(super) fn explained(memory: &PoolState) -> (u32, u32) {
     let unfolded = || memory.desired.ledger.iter().filter(|line| !line.folded);
     let least: i32 = unfolded()
@@ -219,7 +222,7 @@ pub(super) fn explained(memory: &PoolState) -> (u32, u32) {
     (base.saturating_add_signed(least), base.saturating_add_signed(most))
 }
 
-/// How far the capacity is from what we explain: somebody else moved it by that.
+/// How far the capacity is from what we explain: other writers moved it by this much.
 fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     let (least, most) = explained(memory);
     let seen = input.set.capacity;
@@ -229,8 +232,8 @@ fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     desired.above = since(desired.above, seen > most);
     desired.below = since(desired.below, seen < least);
     let Some(since) = desired.above.or(desired.below) else { return 0 };
-    // Where fewer are wanted then, that is believed at once only of those that are seen going: an old set beside a list
-    // that happens to have as many rows would take machines that serve.
+    // When others lower the number, believe it at once only for machines that the listing shows leaving: an old set
+    // whose number happens to match the rows listed would remove serving machines.
     let fewer = least.saturating_sub(seen) as usize;
     let shown = input.policy.owner == Owner::Pool || fewer <= others_take(input);
     if read_at.since(since) < BELIEVED_AFTER && !(shown && agrees_with_list(input, pending)) {
@@ -247,19 +250,19 @@ fn foreign_change(input: &Input, memory: &mut PoolState, pending: u32) -> i32 {
     moved
 }
 
-/// Machines went that neither the planner nor an operator named, and the capacity fell with them: a loss, which the
-/// planner makes up for. Where others own the number, or the cloud itself scales, every such fall is theirs.
+/// Machines left that neither the planner nor an operator named, and the capacity fell with them: a loss, which the
+/// planner makes up for. Where others own the number, or the cloud itself scales, each such fall is theirs.
 fn is_loss(input: &Input, fewer: usize, pending: u32) -> bool {
     let ours = input.policy.owner == Owner::Pool;
-    let scaled = input.set.natives.contains(&Native::Autoscale);
+    let scaled = input.set.platform_features.contains(&PlatformFeature::Autoscale);
     let gone = |m: &&Machine| m.missed > 0 && m.lifecycle == Lifecycle::InService;
     let vanished = input.machines.iter().filter(gone).count();
     let seen = others_take(input) + vanished >= fewer || agrees_with_list(input, pending);
     ours && !scaled && seen
 }
 
-/// What is lost again soon after we made up for it, twice within the hour, is taken away by another writer; but a spot set
-/// that deletes what it evicts does so by itself.
+/// Two losses soon after a refill within the hour mean another writer removes machines; a spot set that deletes what it
+/// evicts does so by itself.
 fn note_loss(input: &Input, memory: &mut PoolState) {
     let (desired, at) = (&mut memory.desired, input.set.read_at);
     desired.lost = Some(at);
@@ -286,34 +289,34 @@ fn note_writes(input: &Input, memory: &mut PoolState, times: usize) {
 fn watch_refill(input: &Input, memory: &mut PoolState) {
     let Some(lost) = memory.desired.lost else { return };
     let later = |entry: &&Entry| {
-        entry.verb() == Verb::Raise && entry.written >= lost && entry.accepted().is_some()
+        entry.verb() == ActionKind::Raise && entry.written >= lost && entry.accepted().is_some()
     };
     if let Some(written) = input.open.iter().filter(later).map(|entry| entry.written).min() {
         (memory.desired.lost, memory.desired.refilled) = (None, Some(written));
     }
 }
 
-/// Others write the number of a pool that owns it, and no person said that they may.
+/// Others write the number of a pool that owns its size, and no person allowed that.
 pub(super) fn has_second_writer(input: &Input, memory: &PoolState) -> bool {
     input.policy.owner == Owner::Pool
         && foreign_writes(input, memory) >= TWO_WRITERS
-        && input.policy.unconfirmed == Unconfirmed::Hold
+        && input.policy.unconfirmed == UnconfirmedFall::Hold
 }
 
-/// As many are listed as the capacity says: two reads that agree are no old picture. Where the list lacks somebody whom
-/// nobody was seen taking, both may be old.
+/// The listing has as many machines as the capacity says: two reads that agree are not old. If the listing lacks a
+/// machine that no read showed leaving, both may be old.
 fn agrees_with_list(input: &Input, pending: u32) -> bool {
     let leaves = |machine: &Machine| {
         machine.condition == Condition::Deleting || is_being_deleted(input, machine)
     };
     let staying = || input.machines.iter().filter(|machine| !leaves(machine));
     let listed = staying().filter(|machine| machine.missed == 0).count() + pending as usize;
-    // No document says whether the capacity counts attached VMs.
+    // No Azure document says whether the capacity counts attached VMs.
     let counts = [listed, listed + input.set.attached.len()];
     counts.contains(&(input.set.capacity as usize)) && staying().all(|machine| machine.missed == 0)
 }
 
-/// Machines that the last listing showed on their way out, and that nobody of us asked to go.
+/// Machines that the last listing showed leaving and that we did not ask to go.
 fn others_take(input: &Input) -> usize {
     let theirs = |machine: &&Machine| {
         let going = machine.condition == Condition::Deleting && machine.missed == 0;
@@ -322,17 +325,17 @@ fn others_take(input: &Input) -> usize {
     input.machines.iter().filter(theirs).count()
 }
 
-/// By our records; a delete that was refused takes nobody.
+/// By our records; a refused delete removes no machine.
 fn is_being_deleted(input: &Input, machine: &Machine) -> bool {
     let touches = |entry: &&Entry| {
-        entry.verb() == Verb::Delete && entry.action.targets().iter().any(|t| t.is(machine))
+        entry.verb() == ActionKind::Delete && entry.action.targets().iter().any(|t| t.is(machine))
     };
     let last = || input.open.iter().filter(touches).max_by_key(|entry| (entry.written, &entry.id));
     let refused = |entry: &Entry| entry.outcome_for(&machine.key()).is_some_and(|how| how.is_err());
     machine.lifecycle == Lifecycle::Deleting && !last().is_some_and(refused)
 }
 
-/// The capacity is what our writes make it, those that ended in full, or what is listed.
+/// The capacity matches our writes, the completed ones, or the listing.
 pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> bool {
     let (mut least, mut most) = (i64::from(memory.desired.explained), 0);
     most += least;
@@ -341,8 +344,8 @@ pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> boo
         most += i64::from(line.most);
     }
     let seen = i64::from(input.set.capacity);
-    // Where the number of others is ours too, or it is not known what a request of ours did to it, one that only just came
-    // back may be the old one.
+    // If others own the number, or the effect of one of our requests is unknown, a number that has just returned
+    // may be the old one.
     let shown = memory.desired.shown_since.map_or(Span::ZERO, |at| input.set.read_at.since(at));
     let sure = memory.desired.ledger.iter().all(|line| line.folded || line.least == line.most);
     let stands = (input.policy.owner == Owner::Pool && sure) || shown >= BELIEVED_AFTER;
@@ -351,7 +354,8 @@ pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> boo
     explained || (memory.desired.below.is_none() && agrees())
 }
 
-/// As many are listed as the capacity says, with those that we delete, where it is known to count them to their end.
+/// The listing matches the capacity together with our running deletes, if the capacity is known to count them until
+/// they end.
 fn agrees_with_deletes(input: &Input, memory: &PoolState, pending: u32) -> bool {
     let going = |m: &&Machine| m.condition == Condition::Deleting;
     let staying = || input.machines.iter().filter(|machine| !going(machine));
@@ -363,12 +367,12 @@ fn agrees_with_deletes(input: &Input, memory: &PoolState, pending: u32) -> bool 
         && counted == ours
 }
 
-/// The capacity is not what our writes can explain, and that is not believed yet.
+/// Our writes do not explain the capacity, and the planner does not believe it yet.
 const fn is_doubted(memory: &PoolState) -> bool {
     memory.desired.above.is_some() || memory.desired.below.is_some()
 }
 
-/// When a number that our writes do not explain has been read for long enough to be believed.
+/// When the planner believes a number that our writes do not explain.
 pub(super) fn believed_at(memory: &PoolState) -> Option<Time> {
     let Desired { above, below, shown_since, .. } = &memory.desired;
     (*above).max(*below).max(*shown_since).map(|since| since.plus(BELIEVED_AFTER))

@@ -1,17 +1,17 @@
-//! Machines that cannot be moved and that a rollout ends without.
+//! Machines that cannot be moved, so that a rollout ends without them.
 
 use crate::model::ids::Revision;
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
-use crate::model::rollout::{Exception, PoolState, Stage};
+use crate::model::rollout::{Exception, PoolState, RolloutStage};
 
-use super::Desk;
-use super::rows::{Group, Kept, Row, is};
+use super::Planner;
+use super::classify::{CandidateGroup, MachineCandidate, Protector, is};
 
-/// A machine is given up after so many tries.
+/// A machine is given up after this many tries.
 const TRIES: u32 = 2;
 
-/// Left as it is for this target.
+/// Left unchanged for this target.
 pub(super) fn stands(memory: &PoolState, target: &Revision, machine: &Machine) -> bool {
     let stands = |exception: &Exception| {
         !exception.cleared && exception.to == *target && is(&exception.key, machine)
@@ -19,12 +19,12 @@ pub(super) fn stands(memory: &PoolState, target: &Revision, machine: &Machine) -
     memory.exceptions.iter().any(stands)
 }
 
-/// It was left, and may be tried again.
+/// It was left behind, and may be tried again.
 pub(super) fn is_cleared(memory: &PoolState, machine: &Machine) -> bool {
     memory.exceptions.iter().any(|known| known.cleared && is(&known.key, machine))
 }
 
-/// Forget those of an earlier target or of machines that are gone, and hear what is clear again.
+/// Forget exceptions of an earlier target or of gone machines, and note which are clear again.
 pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     if memory.exceptions.is_empty() {
         return;
@@ -51,39 +51,40 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     memory.exceptions = exceptions;
 }
 
-/// Its tries are counted from nothing.
+/// Its tries count from zero again.
 fn begin_anew(memory: &mut PoolState, machine: &Machine) {
     for blocked in memory.blocked.iter_mut().filter(|blocked| is(&blocked.key, machine)) {
         (blocked.times, blocked.until) = (0, blocked.at);
     }
 }
 
-/// A person asks to try all of them again; how many were left.
+/// A person asks to retry all of them; returns how many had been left.
 pub(super) fn clear(memory: &mut PoolState) -> usize {
     let left = memory.exceptions.iter_mut().filter(|known| !known.cleared);
     left.map(|known| known.cleared = true).count()
 }
 
-/// All that is left of the rollout are a few machines that were tried in vain: it ends without them.
-pub(super) fn conclude(desk: &mut Desk) {
+/// Only a few machines that were tried in vain are left of the rollout: it ends without them.
+pub(super) fn conclude(desk: &mut Planner) {
     let Some(rollout) = &desk.memory.rollout else { return };
     let c = &desk.count;
-    let left =
-        |row: &&Row| row.group.exists() && row.outdated && !row.named && row.kept == Kept::No;
-    let left: Vec<&Row> = desk.rows.iter().filter(left).collect();
+    let left = |row: &&MachineCandidate| {
+        row.group.exists() && row.outdated && !row.named && row.kept == Protector::No
+    };
+    let left: Vec<&MachineCandidate> = desk.rows.iter().filter(left).collect();
     let few = !left.is_empty() && left.len() <= desk.input.policy.drain.max_blocked as usize;
     let others = c.leaving + c.failed + c.young + c.unready + c.updating + c.unknown + c.pending;
     let rest_is_done =
         c.named + others == 0 && c.proven >= (c.desired - c.kept - left.len() as i64).max(0);
-    if rollout.stage != Stage::Going || !few || !rest_is_done {
+    if rollout.stage != RolloutStage::Going || !few || !rest_is_done {
         return;
     }
-    let made = |row: &Row| {
-        let new = row.group == Group::Ready && row.is_on_target();
+    let made = |row: &MachineCandidate| {
+        let new = row.group == CandidateGroup::Ready && row.is_on_target();
         new && row.machine(desk.input).imaged >= rollout.opened
     };
     let to = rollout.to.clone();
-    let tried = |row: &&Row| {
+    let tried = |row: &&MachineCandidate| {
         let machine = row.machine(desk.input);
         let blocked = desk.memory.blocked.iter().find(|blocked| is(&blocked.key, machine))?;
         let last = Exception { key: machine.key(), to: to.clone(), at: blocked.at, cleared: false };

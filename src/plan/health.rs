@@ -1,14 +1,15 @@
-//! What a machine's condition and its times make of it: serving, young, ill for a while, failed, or not to be believed.
+//! Derives a machine's group from its condition and times: serving, young, unhealthy for a while, failed, or not to be
+//! believed.
 
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::time::{Span, Time};
 
-use super::rows::Group;
+use super::classify::CandidateGroup;
 
-/// Nodes that turn unready together within this time look like our own blindness.
+/// Nodes that turn unready together within this time look like a fault of our own observation.
 const BLIND_WINDOW: Span = Span::minutes(1);
-/// In smaller pools "more than half" is no evidence: all must be gone, and something else must say so.
+/// In smaller pools "more than half" proves nothing: all must be gone, and a second source must confirm it.
 const BLIND_AT_LEAST: usize = 3;
 
 /// More than half of a pool that served turned unready within a minute.
@@ -19,7 +20,7 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// The one that is not believed yet, if there is one; else the last.
+    /// The first burst not believed yet; else the last one.
     pub fn of(input: &Input) -> Option<Self> {
         let mut turned: Vec<Time> = Vec::new();
         let mut served = 0_usize;
@@ -69,36 +70,37 @@ impl Burst {
     }
 }
 
-/// When a machine that had served became failed: what was taken for our blindness, once that was over.
+/// When a machine that had served became failed. A machine in a burst fails only once the burst is believed.
 pub(super) fn failed_from(input: &Input, machine: &Machine, burst: Option<Burst>) -> Time {
     let ill = lasts_since(machine, input.now).plus(input.policy.repair.after);
     let believed = burst.filter(|burst| burst.has(machine)).map(|burst| burst.believed_at(input));
     believed.map_or(ill, |at| at.max(ill))
 }
 
-/// When its present life began, by our clock: births are told by the cloud's, which may be wrong by hours.
+/// When its present life began, by our clock: creation times come from the cloud's clock, which may be wrong by hours.
 pub(super) fn began(machine: &Machine, now: Time) -> Time {
     let seen = machine.imaged.max(machine.first_seen);
     machine.updated.map_or(seen, |updated| updated.max(seen)).min(now)
 }
 
-/// Since when it is as it is, as deadlines count it: what it was in an earlier life, or unseen, is no lateness of this one.
+/// Since when it has its condition, as deadlines count it: an earlier life, or time out of our sight, does not make
+/// this one late.
 pub(super) fn lasts_since(machine: &Machine, now: Time) -> Time {
     machine.since.max(began(machine, now))
 }
 
-pub(super) fn group(input: &Input, machine: &Machine, burst: Option<Burst>) -> Group {
+pub(super) fn group(input: &Input, machine: &Machine, burst: Option<Burst>) -> CandidateGroup {
     let (policy, now) = (input.policy, input.now);
     match machine.lifecycle {
-        Lifecycle::CutOff | Lifecycle::Standby => return Group::Gray,
-        Lifecycle::Updating => return Group::Updating,
+        Lifecycle::CutOff | Lifecycle::Standby => return CandidateGroup::Gray,
+        Lifecycle::Updating => return CandidateGroup::Updating,
         _ => {}
     }
     if machine.condition == Condition::Unknown {
-        return Group::Unknown;
+        return CandidateGroup::Unknown;
     }
     if burst.is_some_and(|burst| burst.hides(input, machine)) {
-        return Group::Unknown;
+        return CandidateGroup::Unknown;
     }
     let available = machine.is_available(policy.rollout.min_ready, now);
     let ill =
@@ -106,19 +108,19 @@ pub(super) fn group(input: &Input, machine: &Machine, burst: Option<Burst>) -> G
     let lasting = ill && now.since(lasts_since(machine, now)) >= policy.repair.after;
     let ever = machine.ever_available || available;
     let deadline = policy.rollout.readiness_deadline;
-    // What serves at last, or is seen to after a time of blindness, is given the time to show it.
+    // A machine that is ready at last, or visible again after a blind time, gets time to prove itself.
     let never = !ever && machine.condition != Condition::Ready;
     let late = never && now.since(began(machine, now)) >= deadline;
-    // It served, went down and comes up no more.
+    // It served, went down and does not come up again.
     let stuck = machine.condition == Condition::Provisioning
         && now.since(lasts_since(machine, now)) >= deadline;
     if lasting || late || stuck {
-        Group::Failed
+        CandidateGroup::Failed
     } else if !ever {
-        Group::Young
+        CandidateGroup::Young
     } else if available {
-        Group::Ready
+        CandidateGroup::Ready
     } else {
-        Group::Unready
+        CandidateGroup::Unready
     }
 }

@@ -1,13 +1,13 @@
-//! Collects the reasons not to act. Every hold names its numbers, what blocks, and when it is looked at again.
+//! Collects the reasons not to act. Each hold names its numbers, its blockers, and the time of the next check.
 
-use crate::model::budget::{Hold, HoldReason};
+use crate::model::hold::{Hold, HoldReason, RemedyVerb};
 use crate::model::time::{Span, Time};
 
-/// The longest any hold goes without another look.
-// 15 min: an operator who reads "looked at again at …" should not have to wait longer than a coffee.
+/// Longest time until the next check of any hold.
+// 15 min: an operator who reads "looked at again at …" should wait no longer than a coffee.
 pub(super) const RECHECK: Span = Span::minutes(15);
 
-/// Blockers named in one hold.
+/// Most blockers to name in one hold.
 // 10: enough to act on; the machines' own sentences name the rest.
 pub(super) const BLOCKERS: usize = 10;
 
@@ -34,12 +34,11 @@ impl Holds {
         let recheck = self.now.plus(RECHECK);
         self.list.push(Hold {
             reason,
-            law: None,
-            say: say.into(),
+            message: say.into(),
             numbers: Vec::new(),
             blockers: Vec::new(),
-            recheck,
-            verb: None,
+            next_check_at: recheck,
+            remedy: None,
         });
         let last = self.list.len() - 1;
         &mut self.list[last]
@@ -49,10 +48,10 @@ impl Holds {
         &self.list
     }
 
-    /// In the order of the table of reasons' codes, so that the same snapshot gives the same bytes.
+    /// Ordered by reason code, so that the same snapshot gives the same bytes.
     pub fn finish(mut self) -> Vec<Hold> {
-        self.list.sort_by(|a, b| (a.reason.code(), &a.say).cmp(&(b.reason.code(), &b.say)));
-        self.list.dedup_by(|a, b| (a.reason, &a.say) == (b.reason, &b.say));
+        self.list.sort_by(|a, b| (a.reason.code(), &a.message).cmp(&(b.reason.code(), &b.message)));
+        self.list.dedup_by(|a, b| (a.reason, &a.message) == (b.reason, &b.message));
         self.list
     }
 }
@@ -63,14 +62,14 @@ impl Hold {
         self
     }
 
-    /// Look again at this time, where it is sooner.
+    /// Check again at this time, if it is sooner.
     pub(super) fn again(&mut self, at: Time) -> &mut Self {
-        self.recheck = self.recheck.min(at);
+        self.next_check_at = self.next_check_at.min(at);
         self
     }
 
-    pub(super) fn ask(&mut self, verb: &'static str) -> &mut Self {
-        self.verb = Some(verb);
+    pub(super) fn ask(&mut self, verb: RemedyVerb) -> &mut Self {
+        self.remedy = Some(verb.into());
         self
     }
 }

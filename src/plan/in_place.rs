@@ -1,4 +1,4 @@
-//! Updates in place: which machines they did not change, which ones stand in meanwhile, and for how long.
+//! In-place updates: which machines they did not change, which ones stand in meanwhile, and for how long.
 
 use crate::model::ids::Revision;
 use crate::model::machine::Machine;
@@ -7,28 +7,31 @@ use crate::model::policy::Method;
 use crate::model::revision::differs;
 use crate::model::rollout::PoolState;
 
+use super::classify::{CandidateGroup, MachineCandidate, Protector, is};
 use super::journal::born;
 use super::lookup::Lookup;
-use super::rows::{Group, Kept, Row, is};
 use crate::model::machine::CLOCK_SKEW;
 
-/// Remembered at most.
-// 4,000: four times the largest set, so that the list does not grow for ever.
+/// Most entries to remember.
+// 4,000: four times the largest set, so that the list stays bounded.
 const REMEMBERED: usize = 4_000;
 
-/// An update in place to this revision did not change it.
+/// An in-place update to this revision did not change it.
 pub(super) fn is_in_vain(memory: &PoolState, machine: &Machine, to: &Revision) -> bool {
     memory.in_vain.iter().any(|(key, tried)| tried == to && is(key, machine))
 }
 
-/// Remember whom the rollout updated in vain, and forget those of another target.
-pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[Row]) {
+/// Remember machines that the rollout updated in vain, and forget those of another target.
+pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
     if input.policy.rollout.method == Method::Reimage
         && let Some(rollout) = &memory.rollout
     {
         let aged = memory.refresh_before;
         let tried = Lookup::of(rollout.tried.iter());
-        for row in rows.iter().filter(|row| matches!(row.group, Group::Ready | Group::Failed)) {
+        for row in rows
+            .iter()
+            .filter(|row| matches!(row.group, CandidateGroup::Ready | CandidateGroup::Failed))
+        {
             let machine = row.machine(input);
             let off = machine.revision.as_ref().is_some_and(|has| differs(has, &rollout.to))
                 || aged.is_some_and(|before| machine.imaged < before);
@@ -58,8 +61,8 @@ pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[Row]) 
     });
 }
 
-/// The cloud made it while this rollout, or the last one, was open, and no update changed it. A late listing of an older
-/// machine does not count.
+/// The cloud created it while this rollout, or the last one, was open, and no update changed it. A late listing of an
+/// older machine does not count.
 pub(super) fn was_made_beside(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let (opened, ended) = match (&memory.rollout, &memory.last) {
         (Some(rollout), _) => (Some(rollout.opened), None),
@@ -73,17 +76,20 @@ pub(super) fn was_made_beside(input: &Input, memory: &PoolState, machine: &Machi
         && ended.is_none_or(|ended| seen <= ended)
 }
 
-/// Updated since the rollout was opened, whether that is tried once more or not.
+/// Updated since the rollout opened, whether or not it is retried.
 pub(super) fn was_updated(memory: &PoolState, machine: &Machine) -> bool {
     let opened = memory.rollout.as_ref().map(|rollout| rollout.opened);
     opened.zip(machine.updated).is_some_and(|(opened, at)| at >= opened)
 }
 
-/// It was updated in place, and does not serve yet. One that came back as it was is waited for no more; one that came to
-/// the rollout's target is, though another model is wanted since.
-pub(super) fn is_awaited(input: &Input, memory: &PoolState, row: &Row) -> bool {
-    let absent = matches!(row.group, Group::Unknown | Group::Young | Group::Unready);
+/// It was updated in place and does not serve yet. Do not wait for one that came back unchanged; do wait for one on the
+/// rollout's target, even if another model is wanted since.
+pub(super) fn is_awaited(input: &Input, memory: &PoolState, row: &MachineCandidate) -> bool {
+    let absent = matches!(
+        row.group,
+        CandidateGroup::Unknown | CandidateGroup::Young | CandidateGroup::Unready
+    );
     let to = memory.rollout.as_ref().map(|rollout| &rollout.to);
     let came = || to.is_some() && row.machine(input).revision.as_ref() == to;
-    row.updated && absent && (!matches!(row.kept, Kept::UpdateFailed) || came())
+    row.updated && absent && (!matches!(row.kept, Protector::UpdateFailed) || came())
 }

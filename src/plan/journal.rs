@@ -1,27 +1,27 @@
-//! What our own open requests mean for the count: raised and not yet seen, leaving, in doubt.
+//! What our open requests mean for the count: raised and not yet seen, leaving, in doubt.
 
-use crate::model::action::{Action, Target, Verb};
-use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use crate::model::action::{Action, ActionKind, Target};
+use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::time::{Span, Time};
 
-/// A raise is settled by a complete read begun this long after its end: what then lacks will not come.
+/// A complete read begun this long after a raise ended settles it: machines still lacking then will not come.
 // 60 s: new rows appear in listings within seconds, and at most a minute, after their operation ended.
 const RAISE_SETTLES: Span = Span::seconds(60);
 
 #[derive(Debug)]
 pub(super) struct Journal<'a> {
     input: &'a Input<'a>,
-    /// Machines raised for and not yet seen.
+    /// Machines that a raise requested and no read shows yet.
     pub pending: u32,
-    /// A raise whose effect on the capacity was not read yet: no other may start.
+    /// No read shows a raise's effect on the capacity yet: no other raise may start.
     pub raise_not_landed: bool,
-    /// The cloud may still be at a raise of ours.
+    /// The cloud may still be executing one of our raises.
     pub making: bool,
     /// A write whose answer was lost and that no later read has settled.
     pub in_doubt: bool,
-    /// When a write of ours to the set was last answered: what was read before does not show it.
+    /// Last answer to one of our writes to the set: earlier reads do not show that write.
     pub last_answer: Option<Time>,
     by_vm: Vec<(&'a str, &'a Entry, &'a Target)>,
     by_id: Vec<(&'a str, &'a Entry, &'a Target)>,
@@ -30,10 +30,10 @@ pub(super) struct Journal<'a> {
 /// What one entry says about one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Touch<'a> {
-    pub verb: Verb,
+    pub verb: ActionKind,
     pub entry: &'a Entry,
     pub target: &'a Target,
-    /// `None` while it goes on.
+    /// `None` while it is running.
     pub ended: Option<(Time, Result<(), Refused>)>,
 }
 
@@ -41,18 +41,18 @@ impl Touch<'_> {
     /// A delete that was withdrawn before it was sent.
     pub const fn is_unsent(&self) -> bool {
         let withdrawn =
-            matches!(self.entry.phase, Phase::Ended { outcome: Outcome::Withdrawn, .. });
-        withdrawn && matches!(self.verb, Verb::Delete)
+            matches!(self.entry.phase, Phase::Ended { outcome: EntryOutcome::Withdrawn, .. });
+        withdrawn && matches!(self.verb, ActionKind::Delete)
     }
 
-    /// The cloud never took it: what goes on with its machine is of another client.
+    /// The cloud never accepted it: an operation on its machine belongs to another client.
     pub const fn was_refused(&self) -> bool {
         matches!(self.entry.phase, Phase::Ended { accepted: None, .. })
     }
 
     /// A delete that ended with its machine gone.
     pub fn took_it(&self) -> bool {
-        self.verb == Verb::Delete
+        self.verb == ActionKind::Delete
             && self.ended.as_ref().is_some_and(|(_, how)| {
                 how.as_ref().err().is_none_or(|refused| refused.refusal == Refusal::Gone)
             })
@@ -93,7 +93,8 @@ impl<'a> Journal<'a> {
         journal
     }
 
-    /// Entries that touch this machine, oldest first. An id alone may mean an earlier machine, so its birth is compared.
+    /// Entries that touch this machine, oldest first. An id alone may mean an earlier machine, so creation times are
+    /// compared.
     pub fn touches(&self, machine: &Machine) -> Vec<Touch<'a>> {
         if self.by_vm.is_empty() && self.by_id.is_empty() {
             return Vec::new();
@@ -133,7 +134,7 @@ impl<'a> Journal<'a> {
             return;
         }
         raises.sort_by(|a, b| (a.0.written, &a.0.id).cmp(&(b.0.written, &b.0.id)));
-        // Each newly listed machine is explained by the oldest raise that still lacks one.
+        // The oldest raise that still lacks a machine explains each newly listed one.
         let first = raises[0].0.written;
         let mut listed: Vec<&Machine> =
             input.machines.iter().filter(|machine| machine.first_seen >= first).collect();
@@ -157,7 +158,7 @@ fn touch<'a>(entry: &'a Entry, target: &'a Target, machine: &Machine) -> Touch<'
     Touch { verb: entry.verb(), entry, target, ended }
 }
 
-/// When it was born, by our clock.
+/// When it was created, by our clock.
 pub(super) fn born(input: &Input, machine: &Machine) -> Time {
     machine.born(input.facts.clock_ahead)
 }
@@ -166,17 +167,20 @@ pub(super) fn bore(input: &Input, raise: &Entry, machine: &Machine) -> bool {
     raise.bore(machine, input.facts.clock_ahead)
 }
 
-/// Changes the scale set itself.
-pub(super) const fn is_write(verb: Verb) -> bool {
-    matches!(verb, Verb::Raise | Verb::Delete | Verb::Reimage | Verb::UpdateModel)
+/// Whether it changes the scale set itself.
+pub(super) const fn is_write(verb: ActionKind) -> bool {
+    matches!(
+        verb,
+        ActionKind::Raise | ActionKind::Delete | ActionKind::Reimage | ActionKind::UpdateModel
+    )
 }
 
-/// Nothing more can come of it.
+/// It can bring no more machines.
 fn is_raise_settled(input: &Input, entry: &Entry) -> bool {
     let Phase::Ended { at, accepted, outcome } = &entry.phase else { return false };
     match outcome {
-        Outcome::Withdrawn => true,
-        Outcome::Refused(refused)
+        EntryOutcome::Withdrawn => true,
+        EntryOutcome::Refused(refused)
             if accepted.is_none()
                 && !matches!(refused.refusal, Refusal::Unclear | Refusal::Preempted) =>
         {
@@ -190,20 +194,20 @@ fn shows_births(input: &Input, ended: Time) -> bool {
     input.set.complete && input.set.read_at >= ended.plus(RAISE_SETTLES)
 }
 
-/// When this raise ended, if the cloud took it and this look shows all that will ever come of it.
+/// When this raise ended, if the cloud accepted it and this read shows its whole result.
 pub(super) fn settles_at(input: &Input, entry: &Entry) -> Option<Time> {
     let (at, outcome) = entry.outcome()?;
-    let took = *outcome == Outcome::Done || entry.accepted().is_some();
-    (took && *outcome != Outcome::Withdrawn && shows_births(input, at)).then_some(at)
+    let took = *outcome == EntryOutcome::Done || entry.accepted().is_some();
+    (took && *outcome != EntryOutcome::Withdrawn && shows_births(input, at)).then_some(at)
 }
 
-/// Its number, or a later one, was read. Deletes of ours may have lowered the capacity again meanwhile.
+/// A read showed its number, or a later one. Our deletes may have lowered the capacity again meanwhile.
 fn has_landed(input: &Input, entry: &Entry, to: u32) -> bool {
     let shown = || {
         let deleted: usize = input
             .open
             .iter()
-            .filter(|e| e.verb() == Verb::Delete && e.written >= entry.written)
+            .filter(|e| e.verb() == ActionKind::Delete && e.written >= entry.written)
             .map(|e| e.action.targets().len())
             .sum();
         let capacity = input.set.capacity.saturating_add(deleted as u32);

@@ -1,4 +1,4 @@
-//! The revisions that the pool met, so that people read their names and can go back to one of them.
+//! Revisions that the pool has seen, so that people can read their names and roll back to one.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 
-/// Notes those that this read shows: of machines the oldest first, then the one in the set with what makes it.
+/// Record the revisions of this read: of machines the oldest first, then the one in the set with its fields.
 pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     let PoolState { revisions, good_revisions, wanted, .. } = memory;
     let here = &input.set.revision;
@@ -20,9 +20,9 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     for good in good_revisions.iter() {
         revisions.meet(&good.revision, input.now, stays);
     }
-    // The order of the list says nothing.
+    // The order of the listing has no meaning.
     let mut new: BTreeMap<&Revision, Time> = BTreeMap::new();
-    // Most machines share one.
+    // Most machines share one revision.
     let mut last: Option<&Revision> = None;
     for machine in input.machines {
         let Some(has) = machine.revision.as_ref().filter(|has| last != Some(has)) else { continue };

@@ -1,36 +1,36 @@
-//! Locks that people put on the set in the cloud: what they keep the planner from, and the one hold that says so.
+//! Locks that people put on the set in the cloud: what they forbid, and the one hold that reports them.
 
-use crate::model::budget::HoldReason;
+use crate::model::hold::HoldReason;
 use crate::model::inventory::{Lock, LockLevel};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::Method;
-use crate::model::rollout::{Rollout, Stage};
+use crate::model::rollout::{Rollout, RolloutStage};
 
-use super::Desk;
-use super::course::Closed;
+use super::Planner;
+use super::classify::{CandidateGroup, MachineCandidate, Protector};
 use super::holds::Holds;
 use super::model;
-use super::rows::{Group, Kept, Row};
-use super::send::restores;
+use super::requests::restores;
+use super::rollout::RolloutClose;
 
 /// No machine of the set may be removed.
 pub(super) fn stop_removals(input: &Input) -> bool {
     input.set.lock().is_some()
 }
 
-/// No machine may be replaced, or updated where the pool updates in place.
+/// No machine may be replaced, or updated if the pool updates in place.
 pub(super) fn stop_rollouts(input: &Input) -> bool {
     let in_place = input.policy.rollout.method == Method::Reimage;
     input.set.lock().is_some_and(|lock| lock.level == LockLevel::ReadOnly || !in_place)
 }
 
-/// A lock on all machines keeps it, and no person: the one hold on the lock is said of it.
-pub(super) fn keep(input: &Input, row: &Row) -> bool {
+/// A lock on all machines keeps it, not a person: the one hold on the lock covers it.
+pub(super) fn keep(input: &Input, row: &MachineCandidate) -> bool {
     stop_removals(input) && row.machine(input).hold().is_none()
 }
 
-/// A raise that is wanted may not be sent.
+/// A wanted raise may not be sent.
 pub(super) fn forbid_raise(input: &Input, wanted: bool, holds: &mut Holds) -> bool {
     let forbidden = input.set.is_read_only();
     if forbidden && wanted {
@@ -39,26 +39,26 @@ pub(super) fn forbid_raise(input: &Input, wanted: bool, holds: &mut Holds) -> bo
     forbidden
 }
 
-/// It stands still, and may not be started.
+/// It is stopped, and may not be started.
 pub(super) fn forbid_start(input: &Input, machine: &Machine) -> bool {
     let lock = input.set.lock_of(&machine.id);
     machine.condition == Condition::Stopped
         && lock.is_some_and(|lock| lock.level == LockLevel::ReadOnly)
 }
 
-/// What is wanted and a lock on all machines forbids, but for raises and surplus: those say it themselves.
-pub(super) fn about(desk: &mut Desk) {
+/// Wanted work that a lock on all machines forbids, except raises and surplus, which have their own holds.
+pub(super) fn about(desk: &mut Planner) {
     let input = desk.input;
-    let leaves = |row: &Row| {
+    let leaves = |row: &MachineCandidate| {
         let named = row.machine(input).delete_request().is_some();
-        let waits = row.outdated && row.kept == Kept::Cloud;
-        let wanted = waits || named || row.group == Group::Failed;
+        let waits = row.outdated && row.kept == Protector::Cloud;
+        let wanted = waits || named || row.group == CandidateGroup::Failed;
         row.is_untouchable() && wanted && keep(input, row)
     };
-    let starts = |row: &Row| restores(row) && forbid_start(input, row.machine(input));
-    let going = |rollout: &Rollout| rollout.stage == Stage::Going;
-    let waits =
-        desk.closed == Some(Closed::Locked) && desk.memory.rollout.as_ref().is_some_and(going);
+    let starts = |row: &MachineCandidate| restores(row) && forbid_start(input, row.machine(input));
+    let going = |rollout: &Rollout| rollout.stage == RolloutStage::Going;
+    let waits = desk.closed == Some(RolloutClose::Locked)
+        && desk.memory.rollout.as_ref().is_some_and(going);
     let stops = waits
         || model::is_locked(input, &desk.memory)
         || desk.rows.iter().any(|row| leaves(row) || starts(row));
@@ -78,11 +78,11 @@ pub(super) fn hold(input: &Input, holds: &mut Holds) {
     let what = match strictest.level {
         LockLevel::CanNotDelete => "no machine is removed",
         LockLevel::ReadOnly => {
-            "no machine is removed, updated, started or made, and no model is written"
+            "no machine is removed, updated, started or created, and the model is not written"
         }
     };
     let say = format!(
-        "{locks} {protects} every machine of the set: {what}; lift with `az lock delete --ids {ids}`"
+        "{locks} {protects} every machine of the scale set: {what}; remove the lock with `az lock delete --ids {ids}`"
     );
     let hold = holds.add(HoldReason::Locked, say);
     hold.number("locks", all().count() as i64);

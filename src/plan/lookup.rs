@@ -1,13 +1,13 @@
-//! Where in a list of keys a machine is. Lists that may be as long as the pool are looked up in order, not one by one.
+//! Position of a machine in a list of keys. Lists that may be as long as the pool use a sorted index, not a scan.
 
 use crate::model::ids::Key;
 use crate::model::machine::Machine;
 
-/// Digests of the keys in order, and which place in the list each is of.
+/// Digests of the keys in order, each with its position in the list.
 #[derive(Debug)]
 pub(super) struct Lookup {
     by_digest: Vec<(u64, u32)>,
-    /// One bit for the first six of each digest: most machines are in no short list, and this alone says so.
+    /// One bit for the first six of each digest: most machines are in no short list, and this alone shows it.
     bits: u64,
 }
 
@@ -20,7 +20,7 @@ impl Lookup {
         Self { by_digest, bits }
     }
 
-    /// The first place of this machine; `key` tells the key of a place.
+    /// The first position of this machine; `key` gives the key at a position.
     pub fn find<'k>(&self, machine: &Machine, key: impl Fn(usize) -> &'k Key) -> Option<usize> {
         if self.by_digest.is_empty() {
             return None;
@@ -50,7 +50,7 @@ const fn bit(digest: u64) -> u64 {
     1 << (digest >> 58)
 }
 
-/// Both ends of a key, mixed. Only for speed: keys that collide are told apart by comparing them whole.
+/// Both ends of a key, mixed. Only for speed: colliding keys are compared whole.
 fn digest(key: &str) -> u64 {
     // 2⁶⁴ over the golden ratio: spreads bits of short texts well.
     const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -75,7 +75,7 @@ mod tests {
         Machine::new(InstanceId::new(id), vm.map(VmId::new), born, Condition::Ready)
     }
 
-    /// Short keys, keys that differ in the middle alone and so have one digest, and one that stands twice.
+    /// Short keys, keys that differ only in the middle and so share a digest, and a duplicate key.
     #[test]
     fn a_machine_is_found_where_its_key_stands_first() {
         let texts = ["", "b", "aaaaaaaa-1-zzzzzzzz", "aaaaaaaa-2-zzzzzzzz", "b", "aaaaaaaa"];

@@ -1,98 +1,98 @@
-//! DECIDE. One pure function from everything that is known to what is done about it, and to the reason for all that is not.
+//! DECIDE. One pure function from everything known to what to do about it, and to the reason for everything not done.
 //!
-//! Never here: a clock, dice, logging, async, hash maps, the judge. Every number is worked out anew each turn; the only
-//! memory is what the caller hands in and gets back as [`PoolState`].
+//! Never here: a clock, dice, logging, async, hash maps, the judge. The planner computes every number anew each turn;
+//! its only memory is what the caller passes in and gets back as [`PoolState`].
 //!
-//! Begin with [`plan`], which is the order of steps; `numbers` is the arithmetic, `remove` the order of removal.
+//! Begin with [`plan`], which is the order of steps; `counts` is the arithmetic, `remove` the order of removal.
 
+mod activity;
 mod approve;
-mod asks;
+mod backoff;
 mod breaker;
+mod breakers;
 mod checkpoint;
-mod course;
+mod classify;
+mod commands;
+mod completed;
+mod counts;
 mod create;
 mod deletes;
 mod desired;
-mod doing;
 mod exceptions;
-mod explain;
-mod good;
 mod health;
 mod holds;
-mod ills;
 mod in_place;
 mod journal;
 mod known;
-mod limit;
 mod locks;
-mod looks;
 mod lookup;
+mod machine_holds;
 mod model;
-mod moved;
+mod model_drift;
+mod next_check;
 mod notices;
-mod numbers;
-mod opening;
+mod open_rollout;
 mod owner;
 mod pause;
-mod pick;
+mod pool_holds;
 mod progress;
 mod raise;
-mod reasons;
-mod refusals;
+mod removal_order;
 mod remove;
 mod report;
-mod rows;
-mod send;
+mod requests;
+mod rollout;
+mod set_size_limit;
 mod setbacks;
 mod surplus;
-mod tombs;
+mod tombstones;
 mod vanished;
 mod version;
 
-use crate::model::action::{Action, Because, READ_IS_FRESH, Verb};
-use crate::model::plan::{AskAnswer, Input, PlanBug, Planned, Why};
-use crate::model::policy::{Method, Owner, Unconfirmed};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
+use crate::model::plan::{CommandAnswer, Decision, Input, MachineReason, PlanBug};
+use crate::model::policy::{Method, Owner, UnconfirmedFall};
 use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
-use crate::model::rollout::{Cause, PoolState, Probe, Stage};
+use crate::model::rollout::{PoolState, Probe, RolloutCause, RolloutStage};
 use crate::model::time::Time;
 
-use asks::Asked;
 use checkpoint::Barrier;
-use course::Closed;
-use create::Wish;
+use classify::{CandidateGroup, MachineCandidate, Protector, RevisionReference};
+use commands::CommandEffects;
+use counts::PoolCounts;
+use create::Growth;
 use holds::Holds;
 use journal::Journal;
-use numbers::Count;
-use remove::{Limits, Removals};
-use rows::{Group, Kept, Reference, Row};
+use remove::{RemovalLimits, Removals};
+use rollout::RolloutClose;
 
 /// What one turn knows when it decides; the steps fill it in order.
-struct Desk<'a, 'i> {
+struct Planner<'a, 'i> {
     input: &'a Input<'i>,
     memory: PoolState,
-    rows: Vec<Row>,
+    rows: Vec<MachineCandidate>,
     zone_order: Vec<u16>,
-    reference: Reference,
+    reference: RevisionReference,
     resolved: Resolved,
-    count: Count,
-    closed: Option<Closed>,
+    count: PoolCounts,
+    closed: Option<RolloutClose>,
     barrier: Barrier,
-    /// How many may be new, or on their way to it.
+    /// How many machines may be new, or becoming new.
     far: i64,
     wave: i64,
     /// The repair breaker is open.
     repair_stopped: bool,
-    /// What was read is whole and fresh enough to act on.
+    /// The read is complete and fresh enough to act on.
     picture: bool,
     holds: Holds,
 }
 
 /// Decide one turn of one pool.
-pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
+pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let mut memory = input.state.cloned().unwrap_or_default();
     let first_sight = memory.adopted.is_none();
     let journal = Journal::read(input);
-    good::follow_model(input, &mut memory);
+    completed::follow_model(input, &mut memory);
     known::learn(input, &mut memory);
     model::follow_wish(input, &mut memory);
     version::learn(input, &mut memory);
@@ -100,30 +100,31 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
     setbacks::learn(input, &mut memory);
     exceptions::learn(input, &mut memory);
     owner::learn(input, &mut memory);
-    if !input.asks.is_empty() {
-        // What a person says now is said to the rollout that opens or turns in this very turn.
-        course::begin(input, &mut memory);
+    if !input.commands.is_empty() {
+        // A command of this turn applies to the rollout that opens or turns in the same turn.
+        rollout::begin(input, &mut memory);
     }
-    let Asked { mut answers, settle_capacity, skip_watch } = asks::honour(input, &mut memory);
-    let (mut rows, zones) = rows::classify(input, &journal, &mut memory);
-    course::steer(input, &mut memory, &rows);
+    let CommandEffects { mut answers, settle_capacity, skip_watch } =
+        commands::honour(input, &mut memory);
+    let (mut rows, zones) = classify::classify(input, &journal, &mut memory);
+    rollout::steer(input, &mut memory, &rows);
     let mut desk = sit_down(input, memory, std::mem::take(&mut rows), &journal, &zones);
     if first_sight {
         desk.memory.surplus_confirmed = desk.count.exist + desk.count.failed <= desk.count.desired;
     }
     desk.advance(skip_watch);
     if skip_watch && desk.memory.rollout.is_some() {
-        asks::skipped_nothing(input, &mut answers);
+        commands::skipped_nothing(input, &mut answers);
     }
-    refusals::learn(input, &mut desk.memory, &desk.count);
+    backoff::learn(input, &mut desk.memory, &desk.count);
     deletes::learn(input, &mut desk.memory, &journal, &desk.count, &desk.rows);
     let picture = desk.picture_is_good(&journal);
     desk.picture = picture;
     let removals = desk.choose_removals(&journal, first_sight);
-    let sent = send::requests(&desk, &removals, picture, journal.in_doubt);
+    let sent = requests::requests(&desk, &removals, picture, journal.in_doubt);
     let then = desk.count.with_back(sent.back().map(|at| &desk.rows[at]));
     let wish = desk.wish(&then);
-    numbers::check(&then, desk.rows.len(), desk.gate(), wish.total())?;
+    counts::check(&then, desk.rows.len(), desk.gate(), wish.total())?;
     let mut actions = Vec::new();
     let owned = owner::foreign(input, &desk.memory).is_none();
     if picture && owned {
@@ -133,33 +134,34 @@ pub fn plan(input: &Input<'_>) -> Result<Planned, PlanBug> {
             model::write(input, &mut desk.memory, wish.fill > 0)
         };
         let raise = desk.raise(&journal, wish, settle_capacity);
-        // A raise comes up on the model that is read: with the model written in the same turn it waits for the next look.
-        // The tag may move the version of the set, which a write of the model rests on.
+        // A raise uses the model that was read: if this turn writes the model, the raise waits for the next read. A tag
+        // write may move the set's etag, which a model write depends on.
         if model.is_none() {
             actions.extend(owner::write(input, &mut desk.memory));
         }
         actions.extend(if model.is_some() { model } else { raise });
     }
-    if settle_capacity && !actions.iter().any(|action| action.verb() == Verb::Raise) {
-        asks::settled_nothing(input, &mut answers);
+    if settle_capacity && !actions.iter().any(|action| action.verb() == ActionKind::Raise) {
+        commands::settled_nothing(input, &mut answers);
     }
     actions.extend(sent.actions.iter().cloned());
     actions.sort_by_key(Action::verb);
     desk.settle_up(&removals, &sent);
-    looks::learn_deletes(input, &mut desk.memory);
-    reasons::collect(&mut desk, &removals, &sent, &journal);
+    next_check::learn_deletes(input, &mut desk.memory);
+    pool_holds::collect(&mut desk, &removals, &sent, &journal);
     approve::note(&mut desk);
     let planned = report::report(desk, &removals, &sent, actions, answers);
     Ok(if picture { planned } else { untouched(planned, input) })
 }
 
-/// On a cut or old read nothing but restoring is done, and the memory comes back as it was.
-fn untouched(mut planned: Planned, input: &Input) -> Planned {
+/// On an incomplete or old read the planner only restores machines, and returns the memory unchanged.
+fn untouched(mut planned: Decision, input: &Input) -> Decision {
     planned.state = input.state.cloned().unwrap_or_default();
-    let new = |answer: &&mut AskAnswer| !planned.state.honoured.contains(&answer.id);
-    for answer in planned.report.asks.iter_mut().filter(new) {
+    let new = |answer: &&mut CommandAnswer| !planned.state.honoured.contains(&answer.id);
+    for answer in planned.report.commands.iter_mut().filter(new) {
         answer.accepted = false;
-        answer.say = "waits for a complete and fresh listing; ask again".into();
+        answer.message =
+            "the pool has no complete and fresh listing yet; run the command again".into();
     }
     planned
 }
@@ -167,22 +169,24 @@ fn untouched(mut planned: Planned, input: &Input) -> Planned {
 fn sit_down<'a, 'i>(
     input: &'a Input<'i>,
     memory: PoolState,
-    mut rows: Vec<Row>,
+    mut rows: Vec<MachineCandidate>,
     journal: &Journal,
     zones: &[crate::model::ids::Zone],
-) -> Desk<'a, 'i> {
-    let reference = course::reference(input, &memory);
-    rows::mark(input, &memory, &reference, &mut rows);
+) -> Planner<'a, 'i> {
+    let reference = rollout::reference(input, &memory);
+    classify::mark(input, &memory, &reference, &mut rows);
     let resolved = resolve_limits(input, memory.desired.count);
     let counts_deleting = input.policy.rollout.count_deleting;
-    let count = Count::of(&rows, &resolved, memory.desired.count, journal.pending, counts_deleting);
+    let count =
+        PoolCounts::of(&rows, &resolved, memory.desired.count, journal.pending, counts_deleting);
     for row in rows.iter_mut().filter(|row| row.waiting) {
-        let goes =
-            (row.outdated && row.kept == Kept::No) || row.named || row.group == Group::Failed;
+        let goes = (row.outdated && row.kept == Protector::No)
+            || row.named
+            || row.group == CandidateGroup::Failed;
         row.tried_later = goes || count.exist > count.desired;
     }
-    Desk {
-        closed: course::closed(input, &memory, &reference),
+    Planner {
+        closed: rollout::closed(input, &memory, &reference),
         input,
         rows,
         zone_order: zone_order(zones),
@@ -199,8 +203,8 @@ fn sit_down<'a, 'i>(
     }
 }
 
-/// The two limits as numbers. Where somebody else owns the size, they read our surge as theirs: one at a time. Where the
-/// set has no room for surge there is none.
+/// The two limits as numbers. If another system owns the size, it sees our surge as its own change: one machine at a
+/// time. If the set has no room, surge is zero.
 fn resolve_limits(input: &Input, desired: u32) -> Resolved {
     let policy = &input.policy.rollout;
     let mut resolved = resolve(policy.max_surge, policy.max_unavailable, desired);
@@ -216,7 +220,7 @@ fn resolve_limits(input: &Input, desired: u32) -> Resolved {
     resolved
 }
 
-/// Names decide between zones with as many machines each, not the order of the listing.
+/// Zones with equal counts are ordered by name, not by the listing.
 fn zone_order(zones: &[crate::model::ids::Zone]) -> Vec<u16> {
     let mut sorted: Vec<usize> = (0..zones.len()).collect();
     sorted.sort_by(|a, b| zones[*a].cmp(&zones[*b]));
@@ -227,7 +231,7 @@ fn zone_order(zones: &[crate::model::ids::Zone]) -> Vec<u16> {
     order
 }
 
-impl Desk<'_, '_> {
+impl Planner<'_, '_> {
     const fn gate(&self) -> bool {
         self.closed.is_none() && self.count.out > 0
     }
@@ -236,7 +240,7 @@ impl Desk<'_, '_> {
         self.count.named > 0 || (self.memory.rollout.is_some() && self.count.out > 0)
     }
 
-    /// Complete, fresh, and begun after the last answer to a write of ours.
+    /// Complete, fresh, and begun after the last answer to one of our writes.
     fn picture_is_good(&self, journal: &Journal) -> bool {
         let set = self.input.set;
         let fresh =
@@ -244,20 +248,20 @@ impl Desk<'_, '_> {
         set.complete && fresh && journal.last_answer <= Some(set.read_at)
     }
 
-    /// Checkpoints, ramp, progress and the end of the rollout. May change which way is up.
+    /// Checkpoints, ramp, progress and the end of the rollout. May change the target revision.
     fn advance(&mut self, skip_watch: bool) {
         let input = self.input;
         let marked_by = self.marked_by();
         let proven = self.count.proven.max(0) as u32;
         self.barrier = match self.memory.rollout.as_ref().map(|rollout| &rollout.stage) {
-            Some(Stage::Going | Stage::Baking { .. }) => {
+            Some(RolloutStage::Going | RolloutStage::Baking { .. }) => {
                 checkpoint::barrier(input, &mut self.memory, proven)
             }
             _ => Barrier::None,
         };
         exceptions::conclude(self);
         let c = &self.count;
-        let off = |row: &&Row| row.group == Group::Leaving && row.written_off;
+        let off = |row: &&MachineCandidate| row.group == CandidateGroup::Leaving && row.written_off;
         let leaving = c.leaving - self.rows.iter().filter(off).count() as i64;
         let at_goal = c.out == 0
             && c.named == 0
@@ -267,54 +271,55 @@ impl Desk<'_, '_> {
             && c.proven >= (c.desired - c.kept).max(0);
         let kept = c.kept.max(0) as u32;
         progress::note(self);
-        course::resume_after_failure(input, &mut self.memory, &self.count);
+        rollout::resume_after_failure(input, &mut self.memory, &self.count);
         checkpoint::finish(input, &mut self.memory, at_goal, kept, skip_watch);
-        good::remember_serving(input, &mut self.memory, &self.rows, &self.count);
-        // A failed gate, a roll back or an end turns the pool the other way up within the turn.
+        completed::remember_serving(input, &mut self.memory, &self.rows, &self.count);
+        // A failed gate, a rollback or an end changes the target within the turn.
         if self.marked_by() != marked_by {
             self.mark_again();
         }
-        debug_assert!(self.is_marked(), "marks that the rollout changed were not made again");
-        self.closed = course::closed(input, &self.memory, &self.reference);
+        debug_assert!(self.is_marked(), "the marks that the rollout changed were not restored");
+        self.closed = rollout::closed(input, &self.memory, &self.reference);
         let slots = self.count.surge + self.count.unavailable;
-        self.wave = numbers::wave(self.ramp(), self.count.proven, slots);
+        self.wave = counts::wave(self.ramp(), self.count.proven, slots);
         let far = self.count.proven + self.wave + self.count.overdue;
         self.far = self.barrier.limit().map_or(far, |limit| far.min(i64::from(limit)));
     }
 
-    /// What the rollout gives to the marks of rows: where it goes, since when, and how many it tried.
-    fn marked_by(&self) -> (Reference, Option<Time>, usize) {
+    /// What the rollout contributes to the marks of rows: its target, its start, and how many revisions it tried.
+    fn marked_by(&self) -> (RevisionReference, Option<Time>, usize) {
         let rollout = self.memory.rollout.as_ref();
         let tried = rollout.map_or(0, |rollout| rollout.tried.len());
-        (course::reference(self.input, &self.memory), rollout.map(|rollout| rollout.opened), tried)
+        (rollout::reference(self.input, &self.memory), rollout.map(|rollout| rollout.opened), tried)
     }
 
-    /// Marked anew, each row would be as it is.
+    /// Marking the rows again would change none.
     fn is_marked(&self) -> bool {
         let mut rows = self.rows.clone();
-        rows::mark(self.input, &self.memory, &self.reference, &mut rows);
-        rows == self.rows && course::reference(self.input, &self.memory) == self.reference
+        classify::mark(self.input, &self.memory, &self.reference, &mut rows);
+        rows == self.rows && rollout::reference(self.input, &self.memory) == self.reference
     }
 
     fn mark_again(&mut self) {
-        let reference = course::reference(self.input, &self.memory);
+        let reference = rollout::reference(self.input, &self.memory);
         let pending = self.count.pending.max(0) as u32;
-        rows::mark(self.input, &self.memory, &reference, &mut self.rows);
+        classify::mark(self.input, &self.memory, &reference, &mut self.rows);
         let counts_deleting = self.input.policy.rollout.count_deleting;
         let desired = self.memory.desired.count;
-        self.count = Count::of(&self.rows, &self.resolved, desired, pending, counts_deleting);
+        self.count = PoolCounts::of(&self.rows, &self.resolved, desired, pending, counts_deleting);
         self.reference = reference;
     }
 
-    /// The ramp is for revisions that are not proven.
+    /// The ramp applies to unproven revisions.
     fn ramp(&self) -> Option<crate::model::policy::Ramp> {
         let rollout = self.memory.rollout.as_ref()?;
-        let unproven = rollout.cause == Cause::Revision;
+        let unproven = rollout.cause == RolloutCause::Revision;
         self.input.policy.rollout.ramp.filter(|_| unproven)
     }
 
-    /// With `c` as it will be when those that come back are there. Whoever of them was named waits for its turn to go.
-    fn wish(&self, c: &Count) -> Wish {
+    /// `c` assumes the restored machines are back in service. Restored machines that are marked for deletion still wait
+    /// their turn.
+    fn wish(&self, c: &PoolCounts) -> Growth {
         let named = self.count.named;
         if self.input.policy.rollout.method == Method::Reimage {
             let begins = self.gate() || c.named > 0;
@@ -323,7 +328,7 @@ impl Desk<'_, '_> {
             let room = c.desired - c.kept - c.current;
             let far = self.far + named - c.current;
             let replace = (base - c.exist).min(room.min(far).max(fill));
-            return Wish {
+            return Growth {
                 fill,
                 replace,
                 ceiling_left: c.ceiling - c.live,
@@ -331,7 +336,7 @@ impl Desk<'_, '_> {
             };
         }
         let replace = c.want(self.gate()).min(self.far + named - c.current);
-        Wish {
+        Growth {
             fill: c.fill(),
             replace,
             ceiling_left: c.ceiling - c.live,
@@ -339,10 +344,11 @@ impl Desk<'_, '_> {
         }
     }
 
-    /// In place, one machine more than D stands in where none may be missing, until all that were updated serve.
+    /// For in-place updates that allow no unavailable machine, one machine above D stands in until all updated machines
+    /// serve.
     fn buffer(&self) -> i64 {
         let c = &self.count;
-        // What stays outdated after a rollout ended is left to nobody.
+        // Machines that stay outdated after the rollout ended need no stand-in.
         let left = self.rolling()
             || c.updating > 0
             || self.rows.iter().any(|row| in_place::is_awaited(self.input, &self.memory, row));
@@ -351,38 +357,38 @@ impl Desk<'_, '_> {
 
     fn choose_removals(&mut self, journal: &Journal, first: bool) -> Removals {
         let repair = self.repair_limit();
-        let told = setbacks::told_to_wait(self.input, &self.memory, Verb::Delete);
-        if told || self.stands().is_some_and(|why| why != Why::WaitsRefused) {
+        let told = setbacks::told_to_wait(self.input, &self.memory, ActionKind::Delete);
+        if told || self.stands().is_some_and(|why| why != MachineReason::WaitsRefused) {
             return Removals::default();
         }
         let waits = |verb| setbacks::of_request(self.input, &self.memory, verb).is_some();
         let alone = setbacks::goes_alone(self.input, &self.memory).is_some();
-        let limits = Limits {
+        let limits = RemovalLimits {
             gate: self.gate() && !self.surplus_in_doubt(),
             rolling: self.rolling(),
             repair,
             breaker: self.repair_stopped,
             far: self.far,
-            surplus: explain::surplus_limit(self.input, &self.memory, &self.count, journal, first),
-            supply: refusals::supply(self.input, &self.memory),
+            surplus: breakers::surplus_limit(self.input, &self.memory, &self.count, journal, first),
+            supply: backoff::supply(self.input, &self.memory),
             in_place: self.input.policy.rollout.method == Method::Reimage,
             buffer: self.buffer(),
-            removals_wait: waits(Verb::Delete) || alone,
-            updates_wait: waits(Verb::Reimage) || alone,
+            removals_wait: waits(ActionKind::Delete) || alone,
+            updates_wait: waits(ActionKind::Reimage) || alone,
             elsewhere: self.input.set.revision != self.reference.revision,
             for_room: self.failed_for_room(),
         };
         let order = self.zone_order.clone();
         let mut removals = remove::remove(self.input, &self.rows, &self.count, limits, order);
         if journal.in_doubt {
-            // Until it is known what a lost request did, only what failed leaves.
-            removals.picked.retain(|(_, because)| *because == Because::Failed);
+            // Until the effect of a lost request is known, remove only failed machines.
+            removals.picked.retain(|(_, because)| *because == RemovalReason::Failed);
             removals.updated.clear();
         }
         removals
     }
 
-    fn raise(&mut self, journal: &Journal, wish: Wish, settle: bool) -> Option<Action> {
+    fn raise(&mut self, journal: &Journal, wish: Growth, settle: bool) -> Option<Action> {
         let (input, memory, rows) = (self.input, &self.memory, &self.rows[..]);
         let context = raise::RaiseContext { input, memory, journal, count: &self.count, rows };
         let probes = raise::is_probe(context) && !settle;
@@ -394,29 +400,31 @@ impl Desk<'_, '_> {
         Some(action)
     }
 
-    /// What stands against every removal of this turn.
-    fn stands(&self) -> Option<Why> {
+    /// What blocks every removal of this turn.
+    fn stands(&self) -> Option<MachineReason> {
         match () {
-            () if owner::foreign(self.input, &self.memory).is_some() => Some(Why::WaitsOwner),
-            () if !self.picture || self.is_blind() => Some(Why::WaitsPicture),
-            () if desired::evictions_take_size(self.input) => Some(Why::WaitsPicture),
-            () if setbacks::of_request(self.input, &self.memory, Verb::Delete).is_some() => {
-                Some(Why::WaitsRefused)
+            () if owner::foreign(self.input, &self.memory).is_some() => {
+                Some(MachineReason::WaitsOwner)
+            }
+            () if !self.picture || self.is_blind() => Some(MachineReason::WaitsPicture),
+            () if desired::evictions_take_size(self.input) => Some(MachineReason::WaitsPicture),
+            () if setbacks::of_request(self.input, &self.memory, ActionKind::Delete).is_some() => {
+                Some(MachineReason::WaitsRefused)
             }
             () => None,
         }
     }
 
-    /// Too much of the pool cannot be seen: that is our blindness, not their illness.
+    /// Too many machines are invisible: we cannot see them, so do not treat them as unhealthy.
     fn is_blind(&self) -> bool {
         let percent = i64::from(self.input.policy.repair.breaker_percent);
         self.count.unknown > (self.count.desired * percent / 100).max(1)
     }
 
-    /// More than any surge explains, and nobody said that so many may leave: none of them leaves as outdated either.
+    /// More machines than surge explains, and no person confirmed the excess: do not remove outdated ones either.
     fn surplus_in_doubt(&self) -> bool {
         let c = &self.count;
-        let allowed = self.input.policy.unconfirmed == Unconfirmed::Allow;
+        let allowed = self.input.policy.unconfirmed == UnconfirmedFall::Allow;
         let agreed = self.memory.surplus_confirmed || allowed;
         !agreed && c.exist + c.failed > c.ceiling
     }
@@ -427,18 +435,24 @@ impl Desk<'_, '_> {
             return 0;
         }
         let leaving = self.rows.iter().filter(|row| {
-            row.group == Group::Leaving && !row.written_off && row.because == Some(Because::Failed)
+            row.group == CandidateGroup::Leaving
+                && !row.written_off
+                && row.because == Some(RemovalReason::Failed)
         });
         let missing = (self.count.desired - self.count.exist).max(0);
         let unreplaced = (leaving.count() as i64).min(missing);
         i64::from(self.input.policy.repair.max_at_once) - unreplaced
     }
 
-    /// The breaker is open for long, and the pool is full of what it holds: one goes, that a new machine may tell.
+    /// The breaker has been open for long, and failed machines fill the pool: remove one, so that a new machine can
+    /// show whether the cause is over.
     fn failed_for_room(&self) -> Option<usize> {
-        // One that is gone and listed still makes room as soon as it is not: its replacement tells first.
-        let gone =
-            self.rows.iter().filter(|row| row.group == Group::Ghost && !row.unlisted).count();
+        // A machine that is gone but still listed makes room once the listing drops it: wait for its replacement first.
+        let gone = self
+            .rows
+            .iter()
+            .filter(|row| row.group == CandidateGroup::Ghost && !row.unlisted)
+            .count();
         let full = self.count.live - gone as i64 >= self.count.ceiling;
         let moving = self.count.leaving + self.count.updating + self.count.young;
         let still = moving + self.count.pending == 0;
@@ -446,9 +460,9 @@ impl Desk<'_, '_> {
         tells.then(|| breaker::let_one_go(self.input, &self.memory, &self.rows)).flatten()
     }
 
-    /// What is remembered of what was decided.
-    fn settle_up(&mut self, removals: &Removals, sent: &send::Sent) {
-        explain::remember(self.input, &mut self.memory, &self.rows, removals, sent);
+    /// Remember what this turn decided.
+    fn settle_up(&mut self, removals: &Removals, sent: &requests::ActionRequests) {
+        breakers::remember(self.input, &mut self.memory, &self.rows, removals, sent);
         vanished::note(self.input, &mut self.memory);
     }
 }

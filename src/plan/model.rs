@@ -1,36 +1,39 @@
-//! The model in the set: written only where the pool owns fields of it, put back when a revision turned out bad.
+//! The model in the set: written only if the pool owns fields of it, and put back when a revision turned out bad.
 
 use std::collections::BTreeMap;
 
-use crate::model::action::{Action, Expect, ModelWrite, READ_IS_FRESH, Verb};
+use crate::model::action::{Action, ActionKind, Expect, ModelWrite, READ_IS_FRESH};
 use crate::model::ids::Revision;
 use crate::model::inventory::{ModelFields, Orchestration};
-use crate::model::journal::{Entry, NO_ROOM_AGAIN, Outcome, Phase, Refusal, Refused};
+use crate::model::journal::{Entry, EntryOutcome, NO_ROOM_AGAIN, Phase, Refusal, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
-use crate::model::policy::{Image, Rollback};
-use crate::model::rollout::{Cause, GoodRevision, ModelBackOff, PoolState, Stage, Writing};
+use crate::model::policy::{Image, RollbackPolicy};
+use crate::model::rollout::{
+    GoodRevision, ModelBackOff, PoolState, RolloutCause, RolloutStage, Writing,
+};
 use crate::model::time::{Span, Time};
 
-use super::course;
+use super::backoff::COUNTED;
+use super::completed;
 use super::create;
-use super::good;
-use super::refusals::COUNTED;
+use super::rollout;
 
-/// A write of the model that no read shows within this time after its end came to nothing.
-// A minute: every read until then may still lag behind it.
+/// A model write that no read shows within this time after its end had no effect.
+// 60 s: every read until then may still lag behind it.
 const SHOWS_WITHIN: Span = Span::seconds(60);
 
-/// The first and the longest back-off of a refused write.
-// Conflicts pass within a minute; rights and wrong values change when a person acts, who asks for the next try.
+/// First and longest back-off of a refused write.
+// Conflicts pass within a minute; permissions and wrong values change when a person acts, and that person requests the
+// next try.
 const FIRST: Span = Span::minutes(1);
 const LONGEST: Span = Span::minutes(30);
 
-/// A set may hold this many models; with one fewer, a new one waits.
+/// A set may hold this many models; at one fewer, a new one waits.
 // Azure refuses even to scale out when machines refer to eleven models.
 pub(super) const MODELS: usize = 10;
 
-/// The fields people want in the model now; `None` where they own nothing, or what they follow is not known yet.
+/// The wanted model fields now; `None` if the pool owns no fields, or the followed version is not known yet.
 pub(super) fn wanted_fields(input: &Input) -> Option<ModelFields> {
     let owned = &input.policy.model;
     if owned.is_empty() {
@@ -45,7 +48,7 @@ pub(super) fn wanted_fields(input: &Input) -> Option<ModelFields> {
     Some(fields)
 }
 
-/// The models that the machines refer to, and how many refer to each: a handful, since a set holds ten.
+/// The models that machines refer to, and how many refer to each: few, because a set holds ten.
 pub(super) fn referenced(machines: &[Machine]) -> BTreeMap<&Revision, usize> {
     let mut known = BTreeMap::new();
     for has in machines.iter().filter_map(|machine| machine.revision.as_ref()) {
@@ -54,16 +57,16 @@ pub(super) fn referenced(machines: &[Machine]) -> BTreeMap<&Revision, usize> {
     known
 }
 
-/// The entry of this write, and of no earlier one.
+/// The entry of this write, not of an earlier one.
 fn is_of(entry: &Entry, writing: &Writing) -> bool {
     let lasted = entry
         .outcome()
-        .is_none_or(|(at, outcome)| at > writing.at && !matches!(outcome, Outcome::Withdrawn));
-    entry.verb() == Verb::UpdateModel && (entry.written >= writing.at || lasted)
+        .is_none_or(|(at, outcome)| at > writing.at && !matches!(outcome, EntryOutcome::Withdrawn));
+    entry.verb() == ActionKind::UpdateModel && (entry.written >= writing.at || lasted)
 }
 
-/// What became of a write that no read shows: one that never left is made again at once; one that was refused, or of which
-/// nothing is known any more, after its back-off.
+/// Settle a write that no read shows: repeat an unsent one at once; repeat one that was refused, or has no record left,
+/// after its back-off.
 pub(super) fn settle_write(input: &Input, memory: &mut PoolState) {
     let Some(writing) = &memory.model.writing else { return };
     let entries = || input.open.iter().filter(|entry| is_of(entry, writing));
@@ -72,21 +75,21 @@ pub(super) fn settle_write(input: &Input, memory: &mut PoolState) {
     }
     let last = entries().max_by_key(|entry| (entry.outcome().map(|(at, _)| at), &entry.id));
     let came = match last.map(|entry| &entry.phase) {
-        // The daemon that meant to send it was killed or deposed before: no read will ever show it.
-        Some(Phase::Ended { outcome: Outcome::Withdrawn, .. }) => {
+        // The daemon that meant to send it was killed or deposed first: no read will ever show it.
+        Some(Phase::Ended { outcome: EntryOutcome::Withdrawn, .. }) => {
             memory.model.writing = None;
             memory.model.rest_before.clear();
             return;
         }
-        Some(Phase::Ended { at, accepted: None, outcome: Outcome::Refused(refused) })
+        Some(Phase::Ended { at, accepted: None, outcome: EntryOutcome::Refused(refused) })
             if !matches!(refused.refusal, Refusal::Unclear | Refusal::Preempted) =>
         {
-            // It moved nothing, for certain: what the model becomes is others' doing.
+            // It certainly changed nothing: any change of the model comes from others.
             memory.model.rest_before.clear();
             Some((*at, refused.clone()))
         }
         _ if given_up_at(input, memory).is_some_and(|at| input.set.read_at < at) => None,
-        Some(Phase::Ended { at, outcome: Outcome::Refused(refused), .. }) => {
+        Some(Phase::Ended { at, outcome: EntryOutcome::Refused(refused), .. }) => {
             Some((*at, refused.clone()))
         }
         _ => Some((input.now, Refused::plain(Refusal::Unclear))),
@@ -107,7 +110,7 @@ fn stands_against(known: &ModelBackOff, fields: &ModelFields) -> bool {
     known.fields == *fields || (is_of_the_set(known.refusal) && !known.answered)
 }
 
-/// The set carries what was refused, or took another write. The next read may be an old picture that shows neither, so the
+/// The set carries the refused fields, or accepted another write. The next read may be old and show neither, so the
 /// planner keeps the refusal for a while.
 pub(super) fn was_carried(input: &Input, memory: &mut PoolState) {
     memory.model.back_off = memory.model.back_off.take().and_then(|known| {
@@ -142,7 +145,7 @@ fn back_off(memory: &mut PoolState, fields: ModelFields, at: Time, refused: Refu
     });
 }
 
-/// A person asks for the next try now; what the cloud itself said of it stands. How many writes are tried at once.
+/// A person asks for the next try now; a time that the cloud gave stands. Returns how many writes are tried at once.
 pub(super) fn try_at_once(input: &Input, memory: &mut PoolState) -> usize {
     let told = memory.model.back_off.as_ref().and_then(|known| known.retry_at);
     match (told.filter(|told| *told > input.now), &mut memory.model.back_off) {
@@ -157,7 +160,7 @@ pub(super) fn try_at_once(input: &Input, memory: &mut PoolState) -> usize {
     }
 }
 
-/// When a write that came to nothing is given up, or a refused one is tried again.
+/// When a write without effect is given up, or a refused one is retried.
 pub(super) fn given_up_at(input: &Input, memory: &PoolState) -> Option<Time> {
     let Some(writing) = memory.model.writing.as_ref() else {
         return refused(input, memory).map(|known| known.until);
@@ -167,7 +170,7 @@ pub(super) fn given_up_at(input: &Input, memory: &PoolState) -> Option<Time> {
     Some(ended.unwrap_or(writing.at).max(writing.at).plus(SHOWS_WITHIN))
 }
 
-/// The refusal that stands against writing the model now.
+/// The refusal that blocks a model write now.
 pub(super) fn refused<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m ModelBackOff> {
     let waits = memory.model.back_off.as_ref().filter(|known| input.now < known.until);
     let known = waits.filter(|_| memory.model.writing.is_none())?;
@@ -184,7 +187,7 @@ pub(super) fn is_crowded(input: &Input) -> bool {
         && referenced(input.machines).len() >= MODELS - 1
 }
 
-/// The fields people want are not in the model, and only the number of models stands against writing them.
+/// The model lacks the wanted fields, and only the number of models blocks the write.
 pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
     let lacks = || {
         let (model, wanted) = (input.set.model.as_ref()?, wanted_fields(input)?);
@@ -193,8 +196,7 @@ pub(super) fn waits_for_room(input: &Input, memory: &PoolState) -> bool {
     memory.rollout.is_none() && lacks().unwrap_or(false) && is_crowded(input)
 }
 
-/// The file asks for what the model carries already: where that is another wish than before, people want the revision in
-/// the set.
+/// The file asks for what the model already carries: if that is a new wish, people want the revision in the set.
 pub(super) fn follow_wish(input: &Input, memory: &mut PoolState) {
     let (Some(model), Some(wish)) = (&input.set.model, wanted_fields(input)) else { return };
     let there = memory.model.seen.as_ref() == Some(&input.set.revision);
@@ -206,11 +208,11 @@ pub(super) fn follow_wish(input: &Input, memory: &mut PoolState) {
         memory.model.wanted_fields = Some(wish);
     }
     if turned {
-        good::want(input, memory);
+        completed::want(input, memory);
     }
 }
 
-/// The write this turn needs, if any. At most one is under way.
+/// The write that this turn needs, if any. At most one is in progress.
 pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Option<Action> {
     if memory.model.writing.is_some() || input.set.is_read_only() {
         return None;
@@ -223,8 +225,8 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
         memory.model.wanted_fields = wanted_fields(input);
         memory.model.declined &= !fields.names_machine();
         if let Some(wanted) = memory.wanted.clone().filter(|wanted| *wanted == input.set.revision) {
-            // This read shows the fields of what is left.
-            good::remember_left(input, memory, &wanted);
+            // This read shows the fields of the revision being left.
+            completed::remember_left(input, memory, &wanted);
         }
     }
     memory.model.writing = Some(Writing {
@@ -254,7 +256,7 @@ fn what(
 ) -> Option<(ModelFields, ModelWrite, &'static str)> {
     let model = input.set.model.as_ref()?;
     if let Some(back) = put_back(input, memory, grows).filter(|fields| !model.carries(fields)) {
-        return Some((back, ModelWrite::PutBack, "the last good model is put back"));
+        return Some((back, ModelWrite::PutBack, "the last good model is restored"));
     }
     let wanted = wanted_fields(input)?;
     if model.carries(&wanted) {
@@ -265,45 +267,44 @@ fn what(
         && !(is_same_wish(memory, &wanted)
             && (waits_for_person(memory) || waits_to_resume(input, memory)))
     {
-        return Some((wanted, ModelWrite::Wanted, "the pool file wants these fields in the model"));
+        return Some((wanted, ModelWrite::Wanted, "the pool file sets these fields of the model"));
     }
     let tags = wanted.only_tags();
-    let reason = "the pool file wants these tags on the set";
+    let reason = "the pool file sets these tags on the scale set";
     (!model.carries(&tags)).then_some((tags, ModelWrite::Wanted, reason))
 }
 
-/// No new wish since the last one was written.
+/// The wish has not changed since it was last written.
 fn is_same_wish(memory: &PoolState, wanted: &ModelFields) -> bool {
     memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
 }
 
-/// The wish was left for being bad, and is not written again before it changes or a person asks for it.
+/// A rollback left this wish as bad: the planner does not write it again until it changes or a person asks.
 fn waits_for_person(memory: &PoolState) -> bool {
     memory.mixed
-        || memory
-            .rollout
-            .as_ref()
-            .is_some_and(|r| matches!(r.stage, Stage::Failing { .. }) || r.cause == Cause::Rollback)
+        || memory.rollout.as_ref().is_some_and(|r| {
+            matches!(r.stage, RolloutStage::Failing { .. }) || r.cause == RolloutCause::Rollback
+        })
         || memory.model.put_back_over.is_some()
         || memory.model.declined
 }
 
-/// A rollout that carries on after failures has one that nothing answered yet: it goes on once the pool is whole.
+/// A rollout that continues after failures has an unanswered one: it resumes once the pool is complete.
 fn waits_to_resume(input: &Input, memory: &PoolState) -> bool {
     memory.rollout.as_ref().is_some_and(|rollout| {
         rollout.from.as_ref() == Some(&input.set.revision)
             && rollout.to != input.set.revision
-            && course::resumes_at(input, rollout).is_some()
+            && rollout::resumes_at(input, rollout).is_some()
     })
 }
 
-/// A write of the model is wanted, and nothing of the set may be written.
+/// A model write is wanted, but no part of the set may be written.
 pub(super) fn is_locked(input: &Input, memory: &PoolState) -> bool {
     let writing = memory.model.writing.is_some();
     !writing && input.set.is_read_only() && what(input, memory, false).is_some()
 }
 
-/// Another model is on its way into the set, or about to be: nothing is replaced by what it is now.
+/// Another model is on its way into the set, or about to be: replace nothing with the present one.
 pub(super) fn is_moving(input: &Input, memory: &PoolState) -> bool {
     if let Some(writing) = &memory.model.writing {
         return writing.fields.names_machine();
@@ -313,25 +314,26 @@ pub(super) fn is_moving(input: &Input, memory: &PoolState) -> bool {
     wish.is_some_and(|(fields, ..)| fields.names_machine())
 }
 
-/// The fields of the good revision, when the model must go back to it; `grows`: machines are missing.
+/// The fields of the good revision, if the model must return to it; `grows`: machines are missing.
 fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelFields> {
     let rollout = memory.rollout.as_ref();
     let rollout_is_bad = rollout.is_some_and(|rollout| {
-        matches!(rollout.stage, Stage::Failing { .. }) && input.set.revision == rollout.to
-            || rollout.cause == Cause::Rollback && input.set.revision != rollout.to
+        matches!(rollout.stage, RolloutStage::Failing { .. }) && input.set.revision == rollout.to
+            || rollout.cause == RolloutCause::Rollback && input.set.revision != rollout.to
     });
-    // A rollout that fails has put back what it left, whatever an abort before it wanted.
+    // A failing rollout puts back the revision it left, whatever an earlier abort wanted.
     let left = rollout.is_some_and(|rollout| {
-        let stops = matches!(rollout.stage, Stage::Failing { .. });
-        let fails = stops || course::resumes_at(input, rollout).is_some();
+        let stops = matches!(rollout.stage, RolloutStage::Failing { .. });
+        let fails = stops || rollout::resumes_at(input, rollout).is_some();
         let put_back = input.set.revision != rollout.to
             && memory.model.put_back_over.as_ref() == Some(&rollout.to);
         fails && (put_back || rollout.from.as_ref() == Some(&input.set.revision))
     });
     let abandoned = memory.mixed && !left && memory.wanted.as_ref() != Some(&input.set.revision);
-    // While a person holds a rollout of which nothing ever served, what is missing comes up on the last good one.
+    // While a person holds a rollout of which no machine ever served, missing machines come up on the last good
+    // revision.
     let paused = rollout.is_some_and(|rollout| {
-        matches!(rollout.stage, Stage::Paused { .. }) && input.set.revision == rollout.to
+        matches!(rollout.stage, RolloutStage::Paused { .. }) && input.set.revision == rollout.to
     });
     let pinned = grows && paused && create::is_unproven(input, memory);
     let owns = !input.policy.model.is_empty();
@@ -339,27 +341,27 @@ fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelField
     if !rollout_is_bad && !abandoned && !pinned && !carried_on {
         return None;
     }
-    if !owns && input.policy.rollout.rollback != Rollback::WriteModel {
+    if !owns && input.policy.rollout.rollback != RollbackPolicy::WriteModel {
         return None;
     }
     Some(way_back(input, memory)?.fields.as_ref()?.without_tags())
 }
 
-/// Whether the set has `to` already, or we may write it there and know its fields.
+/// Whether the set already has `to`, or we may write it there and know its fields.
 pub(super) fn can_put_back(input: &Input, memory: &PoolState, to: &Revision) -> bool {
-    let may =
-        !input.policy.model.is_empty() || input.policy.rollout.rollback == Rollback::WriteModel;
+    let may = !input.policy.model.is_empty()
+        || input.policy.rollout.rollback == RollbackPolicy::WriteModel;
     let known = memory.good_revision(to).is_some_and(|good| good.fields.is_some());
     input.set.revision == *to || (may && known)
 }
 
-/// The good revision that the model goes back to.
+/// The good revision that the model returns to.
 fn way_back<'m>(input: &Input, memory: &'m PoolState) -> Option<&'m GoodRevision> {
     let here = &input.set.revision;
     let Some(rollout) = &memory.rollout else {
         return memory.good_revision(memory.wanted.as_ref()?);
     };
-    if rollout.cause == Cause::Rollback {
+    if rollout.cause == RolloutCause::Rollback {
         return memory.good_revision(&rollout.to);
     }
     let from = rollout.from.as_ref().filter(|from| *from != here);

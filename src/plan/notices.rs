@@ -1,35 +1,38 @@
-//! What a person should know whatever is done.
+//! What a person should know, whatever the planner does.
 
 use crate::model::ids::InstanceId;
 use crate::model::quantity::counted;
-use crate::model::rollout::Stage;
+use crate::model::rollout::RolloutStage;
 use crate::model::time::Span;
 
-use super::Desk;
-use super::limit::{self, LIMIT};
+use super::Planner;
 use super::owner;
 use super::report::work_left;
+use super::set_size_limit::{self, LIMIT};
 
-/// So many changes of the windows are looked at to find the next one that is open.
-// 16: a window that is denied more often before it opens has no length worth telling.
+/// How many window changes to follow to find the next open one.
+// 16: a window denied more often before it opens has no length worth reporting.
 const LOOKS_AHEAD: usize = 16;
 
-/// Clocks that are further apart are told of.
-// 30 s: as long as the last moments of a token are taken for.
+/// Report clocks that are further apart.
+// 30 s: as long as the safety margin before a token expires.
 const CLOCKS_AGREE: Span = Span::seconds(30);
 
-/// Attached VMs that are named.
+/// How many attached VMs to name.
 const NAMES: usize = 5;
 
-pub(super) fn notices(desk: &Desk, raised: i64) -> Vec<Box<str>> {
+pub(super) fn notices(desk: &Planner, raised: i64) -> Vec<Box<str>> {
     let mut notices: Vec<Box<str>> = Vec::new();
     if desk.resolved.forced {
-        notices.push("maxSurge and maxUnavailable both round to 0; one may be unavailable".into());
+        notices.push(
+            "maxSurge and maxUnavailable both round to 0; one machine may be unavailable".into(),
+        );
     }
-    let without = limit::surge_without_room(desk.input, &desk.count);
+    let without = set_size_limit::surge_without_room(desk.input, &desk.count);
     if without > 0 {
-        let say =
-            format!("a scale set holds {LIMIT} machines: {without} of maxSurge cannot be had");
+        let say = format!(
+            "a scale set holds at most {LIMIT} machines: {without} of maxSurge cannot be used"
+        );
         notices.push(say.into());
     }
     notices.extend(exceeds_window(desk).map(Into::into));
@@ -38,13 +41,15 @@ pub(super) fn notices(desk: &Desk, raised: i64) -> Vec<Box<str>> {
     notices.extend(attached(desk).map(Into::into));
     notices.extend(owner::notice(desk).map(Into::into));
     if let Some(busy) = &desk.input.set.busy {
-        notices
-            .push(format!("another client's {} runs since {}", busy.operation, busy.since).into());
+        notices.push(
+            format!("another client's {} has been running since {}", busy.operation, busy.since)
+                .into(),
+        );
     }
     notices
 }
 
-fn attached(desk: &Desk) -> Option<String> {
+fn attached(desk: &Planner) -> Option<String> {
     let all = &desk.input.set.attached;
     let names: Vec<&str> = all.iter().take(NAMES).map(InstanceId::as_str).collect();
     let more = if all.len() > names.len() { ", …" } else { "" };
@@ -57,33 +62,31 @@ fn attached(desk: &Desk) -> Option<String> {
     (!all.is_empty()).then_some(say)
 }
 
-/// Lost machines and growth are made up for whatever a checkpoint says.
-fn past_checkpoint(desk: &Desk, raised: i64) -> Option<String> {
+/// Lost machines and growth are made up for, whatever a checkpoint says.
+fn past_checkpoint(desk: &Planner, raised: i64) -> Option<String> {
     let limit = i64::from(desk.barrier.limit()?);
     let new = desk.count.current + raised;
     let say = format!(
-        "{new} of at most {limit} machines are new or on their way: what is missing is made up for past the checkpoint"
+        "{new} machines are new or being created, {limit} allowed by the checkpoint: replacing lost machines goes past it"
     );
     (new > limit).then_some(say)
 }
 
-fn clocks_apart(desk: &Desk) -> Option<String> {
+fn clocks_apart(desk: &Planner) -> Option<String> {
     let ahead = desk.input.facts.clock_ahead?;
     let apart = ahead.size();
     let way = if ahead.is_behind() { "ahead of" } else { "behind" };
     let seconds = apart.millis() / 1_000;
-    let say = format!(
-        "the clock here is {seconds} s {way} the cloud's; let this machine keep its time by NTP"
-    );
+    let say = format!("this machine's clock is {seconds} s {way} Azure's; synchronise it with NTP");
     (apart > CLOCKS_AGREE).then_some(say)
 }
 
-/// What is left to replace takes longer than the window that is open, or the next that opens.
-fn exceeds_window(desk: &Desk) -> Option<String> {
+/// Replacing the rest takes longer than the open window, or the next one.
+fn exceeds_window(desk: &Planner) -> Option<String> {
     let (now, windows) = (desk.input.now, &desk.input.policy.windows);
     let rollout = desk.memory.rollout.as_ref()?;
     let work = work_left(desk);
-    if work.is_zero() || !matches!(rollout.stage, Stage::Going) {
+    if work.is_zero() || !matches!(rollout.stage, RolloutStage::Going) {
         return None;
     }
     let (mut opens, mut state) = (now, windows.at(now));
@@ -99,7 +102,7 @@ fn exceeds_window(desk: &Desk) -> Option<String> {
     let (work_is, lasts_is) = (short(work), short(lasts));
     let window = if opens == now { "the window closes in" } else { "the next window is open for" };
     let say = format!(
-        "about {work_is} of work is left, and {window} {lasts_is}: the rest waits for another"
+        "about {work_is} of work is left, and {window} {lasts_is}: the rest waits for the next window"
     );
     (work > lasts).then_some(say)
 }

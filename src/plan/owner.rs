@@ -1,8 +1,8 @@
-//! Who owns the set: our tag is written once, and under another owner's tag nothing is begun before a person takes the
-//! set over. What we took out of service is put back all the same.
+//! Who owns the set: we write our tag once, and under another owner's tag the planner begins nothing before a person
+//! takes the set over. It still puts back what we took out of service.
 
-use crate::model::action::{Action, READ_IS_FRESH, Verb};
-use crate::model::budget::HoldReason;
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH};
+use crate::model::hold::{HoldReason, RemedyVerb};
 use crate::model::journal::Entry;
 use crate::model::owner::{Keeper, OWNER_TAG, OwnerTag, OwnerWrite, Ownership};
 use crate::model::plan::Input;
@@ -10,11 +10,11 @@ use crate::model::quantity::counted;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-use super::Desk;
+use super::Planner;
 use super::journal::is_write;
 
-/// The first and the longest wait for a read that shows our tag, before it is written again.
-// A minute: every read until then may still lag behind it. A day: an identity without the right costs one call a day.
+/// First and longest wait for a read that shows our tag, before it is written again.
+// 1 min: every read until then may still lag behind it. 1 day: an identity without permission costs one call a day.
 const FIRST: Span = Span::minutes(1);
 const LONGEST: Span = Span::days(1);
 
@@ -26,7 +26,7 @@ fn is_taken_over(memory: &PoolState, value: &str) -> bool {
     memory.owner.taken_over.as_deref() == Some(value)
 }
 
-/// Another owner's value, unless a person took the set over from just that.
+/// Another owner's value, unless a person took the set over from exactly that value.
 pub(super) fn foreign<'i>(input: &Input<'i>, memory: &PoolState) -> Option<&'i str> {
     match whose(input) {
         Ownership::Foreign(value) if !is_taken_over(memory, value) => Some(value),
@@ -42,7 +42,7 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     }
 }
 
-/// Our tag is to be written, over nothing or over the value that a person took over.
+/// Our tag must be written, over nothing or over the value that a person took over.
 fn is_wanted(input: &Input, memory: &PoolState) -> bool {
     let may = input.policy.tags_owner && !input.set.is_read_only();
     may && match whose(input) {
@@ -52,17 +52,17 @@ fn is_wanted(input: &Input, memory: &PoolState) -> bool {
     }
 }
 
-/// The write of our tag that this turn needs, if any. It goes beside no other write to the set that is under way.
+/// The tag write that this turn needs, if any. It never runs beside another open write to the set.
 pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     let Keeper::Store(store) = &input.facts.keeper else { return None };
-    let writes = |entry: &Entry| entry.verb() == Verb::TagOwner || is_write(entry.verb());
+    let writes = |entry: &Entry| entry.verb() == ActionKind::TagOwner || is_write(entry.verb());
     let busy = input.open.iter().any(|entry| writes(entry) && !entry.is_ended());
     let wanted = is_wanted(input, memory);
     let owner = &mut memory.owner;
     if busy || !wanted || owner.next.is_some_and(|at| input.now < at) {
         return None;
     }
-    // A write that may have landed is made again as it was: the tag is never renewed.
+    // Repeat a write that may have landed unchanged: the tag is never renewed.
     let again = owner.tag.take().filter(|tag| owner.tries > 0 && tag.store == *store);
     let tag = again.unwrap_or_else(|| OwnerTag { store: store.clone(), since: input.now });
     let wait = FIRST.times(1 << owner.tries.min(11)).min(LONGEST);
@@ -70,7 +70,7 @@ pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     owner.tag = Some(tag.clone());
     let over = input.set.owner().map(Box::from);
     let reason = match over {
-        Some(_) => "a person took the scale set over; the tag names this store from now on",
+        Some(_) => "a person took over the scale set; the tag now names this store",
         None => "the tag says which store owns the scale set",
     };
     Some(Action::TagOwner {
@@ -80,52 +80,57 @@ pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     })
 }
 
-/// The next write is tried now.
+/// Try the next write now.
 pub(super) fn lift(now: Time, memory: &mut PoolState) -> usize {
     let waits = memory.owner.next.take_if(|at| *at > now);
     usize::from(waits.is_some())
 }
 
-/// A person says that this store owns the set from now on: of just the value that the last plan showed.
+/// A person gives this store ownership of the set: only over the value that the last plan showed.
 pub(super) fn take_over(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     let Some(before) = input.state else {
-        return Err("the pool is seen for the first time; read what holds it, and ask again".into());
+        return Err(
+            "this is the first read of the pool; check its holds, then run the command again"
+                .into(),
+        );
     };
     let Some(value) = foreign(input, memory).map(Box::<str>::from) else {
         return Err("no other store owns the scale set".into());
     };
     if before.owner.shown.as_ref() != Some(&value) {
-        return Err(format!("the owner tag is `{value}` now, and no plan showed that; ask again"));
+        return Err(format!(
+            "the owner tag is now `{value}`, which no plan has shown yet; run the command again"
+        ));
     }
     if !input.open.iter().all(|entry| entry.is_settled_by(input.set)) {
-        return Err("the answer to a request of this pool was lost; ask again once a listing has settled it".into());
+        return Err("the response to a request of this pool was lost; run the command again once a listing has settled it".into());
     }
-    let said = format!("this store owns the scale set now; the owner tag was `{value}`");
+    let said = format!("this store now owns the scale set; the owner tag was `{value}`");
     memory.owner.taken_over = Some(value);
     (memory.owner.tries, memory.owner.next) = (0, None);
     Ok(said)
 }
 
-pub(super) fn tell(desk: &mut Desk) {
+pub(super) fn tell(desk: &mut Planner) {
     let value = foreign(desk.input, &desk.memory);
     desk.memory.owner.shown = value.map(Into::into);
     let Some(value) = value else { return };
     let who = match OwnerTag::parse(value) {
         Some(OwnerTag { store, since }) => {
-            format!("store {store} owns the scale set since {since}")
+            format!("store {store} has owned the scale set since {since}")
         }
-        None => format!("another owner than this store has the scale set: `{value}`"),
+        None => format!("another owner has the scale set: `{value}`"),
     };
     let say = format!(
-        "{who}, as the tag `{OWNER_TAG}` says; nothing is begun here. Stop the pool there, or own the set with `take-over`"
+        "{who}, according to the tag `{OWNER_TAG}`; nothing is started here. Stop managing the pool there, or take the scale set over with `take-over`"
     );
     let hold = desk.holds.add(HoldReason::ForeignOwner, say);
     hold.blockers.push(value.into());
-    hold.ask("takeOver");
+    hold.ask(RemedyVerb::TakeOver);
 }
 
-/// Our tag was written more than once, and no read shows it.
-pub(super) fn notice(desk: &Desk) -> Option<String> {
+/// Our tag was written more than once, but no read shows it.
+pub(super) fn notice(desk: &Planner) -> Option<String> {
     let tries = desk.memory.owner.tries;
     let lacks = tries > 1 && is_wanted(desk.input, &desk.memory);
     let say = format!(

@@ -1,39 +1,41 @@
-//! Whether a rollout moves: its best numbers so far, and the clock that stands while it waits on purpose.
+//! Whether a rollout makes progress: its best numbers so far, and the clock that stops while it waits deliberately.
 
-use crate::model::rollout::Stage;
+use crate::model::rollout::RolloutStage;
 
-use super::Desk;
+use super::Planner;
 use super::checkpoint::Barrier;
-use super::course::Closed;
-use super::rows::{Group, Row};
+use super::classify::{CandidateGroup, MachineCandidate};
+use super::rollout::RolloutClose;
 
-/// The rollout waits for what people laid down: a window, a pause, a soak, an approval, a gate that has no verdict, the watch
-/// at its end.
-pub(super) fn waits_on_purpose(desk: &Desk) -> bool {
-    use Closed::{ForeignOwner, Locked, ModelMoved, Paused, Window};
+/// The rollout waits for something people configured: a window, a pause, a soak, an approval, a gate without a verdict,
+/// the watch at its end.
+pub(super) fn waits_on_purpose(desk: &Planner) -> bool {
+    use RolloutClose::{ForeignOwner, Locked, ModelMoved, Paused, Window};
     let closed = matches!(desk.closed, Some(ForeignOwner | Locked | ModelMoved | Window | Paused));
     let barrier = matches!(
         desk.barrier,
         Barrier::Soaking(..) | Barrier::Approval(_) | Barrier::GateUnknown(..)
     );
     let rollout = desk.memory.rollout.as_ref();
-    closed || barrier || rollout.is_some_and(|r| matches!(r.stage, Stage::Baking { .. }))
+    closed || barrier || rollout.is_some_and(|r| matches!(r.stage, RolloutStage::Baking { .. }))
 }
 
-/// No progress for longer than people allow, and not on purpose.
-pub(super) fn is_stalled(desk: &Desk) -> bool {
+/// No progress for longer than the policy allows, and not deliberately.
+pub(super) fn is_stalled(desk: &Planner) -> bool {
     let Some(rollout) = &desk.memory.rollout else { return false };
     let still = rollout.progress.still(desk.input.now);
-    matches!(rollout.stage, Stage::Going)
+    matches!(rollout.stage, RolloutStage::Going)
         && !waits_on_purpose(desk)
         && still >= desk.input.policy.rollout.progress_deadline
 }
 
-pub(super) fn note(desk: &mut Desk) {
+pub(super) fn note(desk: &mut Planner) {
     let (now, waits) = (desk.input.now, waits_on_purpose(desk));
     let available = desk.count.proven.max(0) as u32;
-    // Who is gone for sure is listed no more.
-    let listed = |row: &&Row| row.outdated && !(row.group == Group::Ghost && row.unlisted);
+    // A machine that is certainly gone is no longer listed.
+    let listed = |row: &&MachineCandidate| {
+        row.outdated && !(row.group == CandidateGroup::Ghost && row.unlisted)
+    };
     let left = desk.rows.iter().filter(listed).count() as u32;
     let Some(rollout) = &mut desk.memory.rollout else { return };
     let progress = &mut rollout.progress;

@@ -1,64 +1,64 @@
-//! The capacity that is written: from which number, how high, and what about the set stands against it now.
+//! The capacity to write: from which number, how high, and what about the set blocks it now.
 //!
-//! On a Uniform set the cloud may bring as many as the number counts above what lives, so the number written stays under
-//! the ceiling less what lives already, whichever of its readings is true.
+//! On a Uniform set the cloud may create as many machines as the number counts above the living ones. So the written
+//! number stays under the ceiling less the living machines, whichever reading of it is true.
 
-use crate::model::action::{Action, Verb};
-use crate::model::budget::HoldReason;
-use crate::model::inventory::{Native, Orchestration};
+use crate::model::action::{Action, ActionKind};
+use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::inventory::{Orchestration, PlatformFeature};
 use crate::model::journal::Refusal;
 use crate::model::machine::Lifecycle;
 use crate::model::plan::Input;
-use crate::model::policy::Natives;
+use crate::model::policy::PlatformFeatures;
 use crate::model::quantity::counted;
 use crate::model::rollout::{BackOff, DeleteEffect, EtagVerdict, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
 
-use super::create::{self, Wish};
+use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
+use super::counts::PoolCounts;
+use super::create::{self, Growth};
 use super::desired;
 use super::holds::{Holds, machines};
 use super::journal::{Journal, Touch};
-use super::limit::{self, LIMIT};
 use super::locks;
-use super::looks::SOON;
 use super::model;
-use super::numbers::Count;
-use super::rows::{Doing, Group, Row};
+use super::next_check::SOON;
+use super::set_size_limit::{self, LIMIT};
 use super::setbacks;
 use super::version;
 
-/// A number that counts deletes of ours is waited for at most so long.
-// 2 min: reads lag a write by less; what is counted longer is counted until the delete ends, or lacks.
+/// Longest wait for a number that counts our deletes.
+// 2 min: reads lag behind a write by less; a delete counted longer counts until it ends, or machines are lacking.
 const DELETES_SHOW: Span = Span::minutes(2);
 
-/// After so many tries that brought no machine, where more may not be asked for, an operator may settle the capacity; the
-/// tries go on.
+/// After this many tries without a machine, if no more may be requested, an operator may settle the capacity; the tries
+/// continue.
 const TRIES: u32 = 3;
 
-/// What a raise is decided from.
+/// Inputs to the decision on a raise.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RaiseContext<'p, 'i> {
     pub input: &'p Input<'i>,
     pub memory: &'p PoolState,
     pub journal: &'p Journal<'p>,
-    pub count: &'p Count,
-    pub rows: &'p [Row],
+    pub count: &'p PoolCounts,
+    pub rows: &'p [MachineCandidate],
 }
 
-/// Machines that the number asks for, that are not listed, and of which none is on its way.
-pub(super) fn drift(input: &Input, count: &Count) -> i64 {
+/// Machines that the number counts, that are not listed, and none of which is on its way.
+pub(super) fn drift(input: &Input, count: &PoolCounts) -> i64 {
     if input.set.orchestration == Orchestration::Flexible {
         return 0;
     }
-    // What is pending exists already.
+    // Pending machines exist already.
     let listed = count.exist + count.failed + count.leaving + count.gray;
     (i64::from(input.set.capacity) - listed).max(0)
 }
 
-/// The capacity to write, if any. `settle`: a person asked to set it to what lives.
+/// The capacity to write, if any. `settle`: a person asked to set it to the number of living machines.
 pub(super) fn raise(
     context: RaiseContext,
-    wish: Wish,
+    wish: Growth,
     settle: bool,
     holds: &mut Holds,
 ) -> Option<Action> {
@@ -81,7 +81,7 @@ pub(super) fn raise(
     if lacking > 0 {
         hold_drift(context, lacking, &number, holds);
     }
-    // The same number once more asks for all that lack: what is to come of the last raise is waited for.
+    // Repeating the number requests all lacking machines: wait for the result of the last raise first.
     let repeats = lacking > 0 && to == Some(number.from) && count.pending > 0;
     let lacks = lacking > 0 || number.lacking() > 0;
     if repeats || (lacks && waits_for_births(context)) {
@@ -93,13 +93,13 @@ pub(super) fn raise(
     }
     let from = input.set.capacity;
     let blocked = create > 0 && to.is_none() && lacking == 0;
-    if limit::lacks_room(input, count, wish) || (blocked && i64::from(from) >= LIMIT) {
-        limit::hold(count, holds);
+    if set_size_limit::lacks_room(input, count, wish) || (blocked && i64::from(from) >= LIMIT) {
+        set_size_limit::hold(count, holds);
     } else if blocked {
         holds
             .add(
                 HoldReason::Ceiling,
-                format!("the capacity is {from} already and the ceiling is {}", count.ceiling),
+                format!("the capacity is already {from} and the ceiling is {}", count.ceiling),
             )
             .number("capacity", i64::from(from))
             .number("ceiling", count.ceiling);
@@ -109,18 +109,18 @@ pub(super) fn raise(
         format!("{}: {} of {} exist", machines(create, "missing"), count.exist, count.desired)
     } else {
         let more = counted(create as usize, "machine");
-        format!("{more} to replace others: {} of at most {} there", count.live, count.ceiling)
+        format!("{more} to replace others: {} of at most {} exist", count.live, count.ceiling)
     };
     let expect = model::expect(input);
     let drift = number.lacking() as u32;
     Some(Action::Raise { from, to: to as u32, drift, reason: reason.into(), expect })
 }
 
-/// The number as it was read, and what it takes to be there.
+/// The number as read, and the machines it must include.
 #[derive(Debug, Clone, Copy)]
 struct Number {
     from: i64,
-    /// Machines that it counts for certain.
+    /// Machines that the number certainly counts.
     base: i64,
     flexible: bool,
 }
@@ -133,13 +133,13 @@ impl Number {
         Self { from, base, flexible: input.set.orchestration == Orchestration::Flexible }
     }
 
-    /// Machines that it counts and that are not there.
+    /// Machines that the number counts but that do not exist.
     fn lacking(&self) -> i64 {
         if self.flexible { 0 } else { (self.from - self.base).max(0) }
     }
 
-    /// A number above this could bring more than the ceiling allows. A delete can end between the read and the write: a
-    /// number above the ceiling then replaces its machine, unless the set's version refuses the write.
+    /// A higher number could bring more than the ceiling allows. A delete can end between the read and the write: a
+    /// number above the ceiling then replaces its machine, unless the set's etag refuses the write.
     fn most(&self, context: RaiseContext) -> i64 {
         let count = context.count;
         let beside =
@@ -148,7 +148,7 @@ impl Number {
         ceiling.min(count.ceiling - count.live + self.base)
     }
 
-    /// What to write so that `create` more come. The same number once more asks for those that never came.
+    /// The number to write so that `create` more come. Repeating the number requests the machines that never came.
     fn to(&self, context: RaiseContext, create: i64) -> Option<i64> {
         let memory = context.memory;
         if self.flexible {
@@ -160,9 +160,9 @@ impl Number {
         }
         let lacks = self.lacking() > 0;
         let to = match &memory.undelivered {
-            // One more than lack may be what the quota has no room for: then those that lack are asked for alone.
+            // The quota may lack room for one more than the lacking machines: then request only those.
             Some(known) if lacks && !is_over_quota(memory, known.at) => self.from + 1,
-            // Where more live than it counts, no more are added than are wanted.
+            // If more live than the number counts, add no more than are wanted.
             _ => self.base.min(self.from) + create,
         };
         let to = to.min(most).max(self.from);
@@ -171,11 +171,11 @@ impl Number {
     }
 }
 
-/// Listed machines whose delete left no trace: the number counts them, unless they are gone all the same.
-fn perhaps_there(rows: &[Row]) -> i64 {
-    let there = |row: &&Row| {
+/// Listed machines whose delete left no trace: the number counts them, unless they are gone after all.
+fn perhaps_there(rows: &[MachineCandidate]) -> i64 {
+    let there = |row: &&MachineCandidate| {
         let deleting = row.is_being_deleted() || row.shown_deleting || row.unlisted;
-        row.group == Group::Leaving && row.perhaps_deleted && !deleting
+        row.group == CandidateGroup::Leaving && row.perhaps_deleted && !deleting
     };
     rows.iter().filter(there).count() as i64
 }
@@ -186,15 +186,15 @@ fn is_over_quota(memory: &PoolState, since: Time) -> bool {
     memory.backoff.iter().any(|known| refused(known) && known.at > since)
 }
 
-/// Deletes of ours that the number is taken to count, and how many may come beside them.
+/// Our deletes that the number probably counts, and how many machines may come in addition.
 #[derive(Debug, Clone, Copy)]
 struct CountedDeletes {
     many: i64,
     room: i64,
 }
 
-/// Where the number falls when a delete ends, those still listed as going are in it. Until a raise told the same as the
-/// reads, there must be room for them once more.
+/// If the number falls when a delete ends, it includes machines still listed as leaving. Until a raise confirms the
+/// reads, there must be room for them a second time.
 fn counted_deletes(context: RaiseContext) -> CountedDeletes {
     let RaiseContext { input, memory, count, rows, .. } = context;
     let effects = &memory.deletes;
@@ -204,7 +204,7 @@ fn counted_deletes(context: RaiseContext) -> CountedDeletes {
     }
     let many = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
     let room = count.ceiling - count.live - many;
-    // A number that counts some of them, or none, tells nothing.
+    // A number that counts only some of them, or none, proves nothing.
     let all = i64::from(input.set.capacity) - count.staying() == many;
     match () {
         () if effects.proven => CountedDeletes { many, room: i64::MAX },
@@ -213,21 +213,21 @@ fn counted_deletes(context: RaiseContext) -> CountedDeletes {
     }
 }
 
-/// Deletes that are not waited for, of machines still listed, may long be gone from the goal though the number that is
-/// read counts them: what is written above it may bring as many more.
+/// Deletes of listed machines that the planner does not wait for may already be out of the goal although the number
+/// read counts them: a write above it may bring as many more.
 fn unseen_room(context: RaiseContext) -> i64 {
     let RaiseContext { input, memory, journal, count, rows } = context;
     let known = memory.deletes.verdict == DeleteEffect::AtEnd && memory.deletes.proven;
-    // A Uniform set's number is held under the ceiling itself.
+    // A Uniform set's number itself stays under the ceiling.
     if known || input.set.orchestration == Orchestration::Uniform {
         return i64::MAX;
     }
-    // It counts those whom others delete no less.
-    let going = |row: &&Row| {
-        let leaves = matches!(row.group, Group::Leaving | Group::Ghost);
-        // An old picture may show it as it was, or lack it while its delete goes on.
+    // It counts machines that others delete as well.
+    let going = |row: &&MachineCandidate| {
+        let leaves = matches!(row.group, CandidateGroup::Leaving | CandidateGroup::Ghost);
+        // An old read may show it as it was, or lack it while its delete runs.
         let touches = journal.touches(row.machine(input));
-        let ours = |last: &Touch| last.verb == Verb::Delete && last.ended.is_none();
+        let ours = |last: &Touch| last.verb == ActionKind::Delete && last.ended.is_none();
         let goes = touches.last().is_some_and(ours) && !row.overdue;
         leaves && (goes || (row.shown_deleting && !row.unlisted)) && !row.written_off
     };
@@ -237,21 +237,22 @@ fn unseen_room(context: RaiseContext) -> i64 {
     if counted > 0 { count.ceiling - count.live - counted } else { i64::MAX }
 }
 
-/// The raise of this turn tells how the set counts deletes.
+/// This turn's raise shows how the set counts deletes.
 pub(super) fn is_probe(context: RaiseContext) -> bool {
     let RaiseContext { memory, .. } = context;
     !memory.deletes.proven && memory.undelivered.is_none() && counted_deletes(context).many > 0
 }
 
-/// A delete of ours that the cloud carries out still.
-fn goes_for_us(input: &Input, row: &Row) -> bool {
-    let ours = row.doing == Doing::Deleting || row.machine(input).lifecycle == Lifecycle::Deleting;
-    let going = row.group == Group::Leaving && row.shown_deleting && !row.unlisted;
+/// One of our deletes that the cloud is still executing.
+fn goes_for_us(input: &Input, row: &MachineCandidate) -> bool {
+    let ours = row.doing == MachineActivity::Deleting
+        || row.machine(input).lifecycle == Lifecycle::Deleting;
+    let going = row.group == CandidateGroup::Leaving && row.shown_deleting && !row.unlisted;
     ours && going && !row.written_off
 }
 
-/// The same number brought no machine before, and those that it lacks may be ours that are being deleted: it is written
-/// again when they are gone.
+/// The same number brought no machine before, and the lacking machines may be ones that we are deleting: write it again
+/// when they are gone.
 fn counts_leaving(context: RaiseContext, number: &Number) -> bool {
     let RaiseContext { input, memory, rows, .. } = context;
     let going = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
@@ -267,7 +268,9 @@ fn waits_for_births(context: RaiseContext) -> bool {
 fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut Holds) {
     let RaiseContext { input, memory, count, .. } = context;
     let from = number.from;
-    let say = format!("capacity is {from}, {lacking} more than live; nothing is on its way");
+    let say = format!(
+        "the capacity is {from}, {lacking} more than there are machines, and none is being created"
+    );
     let hold = holds.add(HoldReason::Drift, say);
     hold.number("capacity", from).number("drift", lacking);
     let most = number.most(context);
@@ -275,7 +278,7 @@ fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut 
     let no_room = |known: &UndeliveredRaise| is_over_quota(memory, known.at);
     let no_more = from >= most || memory.undelivered.as_ref().is_some_and(no_room);
     if from > most.max(count.ceiling) || (no_more && tries >= TRIES) {
-        hold.number("ceiling", count.ceiling).ask("settleCapacity");
+        hold.number("ceiling", count.ceiling).ask(RemedyVerb::ResetCapacity);
     }
     if let Some(undelivered) = memory.undelivered.as_ref().filter(|u| u.until > input.now) {
         hold.number("tries", i64::from(tries)).again(undelivered.until);
@@ -285,28 +288,29 @@ fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut 
 fn settle_capacity(context: RaiseContext, lacking: i64, holds: &mut Holds) -> Option<Action> {
     let RaiseContext { input, journal, count, .. } = context;
     let from = input.set.capacity;
-    // From a list that lacks a machine, the settled number would take away one that lives.
+    // With a machine missing from the listing, the settled number would remove a living one.
     let moves = count.leaving + count.pending + count.unknown > 0;
     if lacking == 0 || moves || journal.in_doubt {
         holds
             .add(
                 HoldReason::Drift,
-                "the capacity is settled once nothing comes or leaves and all are seen",
+                "the capacity is reset once no machine is being created or deleted and all are visible",
             )
-            .number("pending", count.pending)
-            .number("leaving", count.leaving)
+            .number("requested", count.pending)
+            .number("deleting", count.leaving)
             .number("unknown", count.unknown);
         return None;
     }
     let to = (i64::from(from) - lacking).max(0) as u32;
     let lives = counted(to as usize, "machine");
-    let reason = format!("a person asked to set the capacity to what lives: {lives}").into();
+    let reason =
+        format!("a person asked to set the capacity to the number of machines: {lives}").into();
     let expect = model::expect(input);
     Some(Action::Raise { from, to, drift: lacking as u32, reason, expect })
 }
 
-/// What may be created of what is wished, with a hold for each thing that stands against it.
-fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
+/// How many of the wanted machines may be created, with a hold for each obstacle.
+fn allowed(context: RaiseContext, wish: Growth, holds: &mut Holds) -> i64 {
     let RaiseContext { input, memory, journal, count, .. } = context;
     let wanted = wish.fill.max(wish.replace);
     if wanted <= 0 {
@@ -316,15 +320,15 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
         holds
             .add(
                 HoldReason::Ceiling,
-                format!("{} of at most {} machines are there", count.live, count.ceiling),
+                format!("{} of at most {} machines exist", count.live, count.ceiling),
             )
-            .number("live", count.live)
+            .number("total", count.live)
             .number("ceiling", count.ceiling)
             .number("missing", wanted);
         return 0;
     }
-    // The hold that says so is there whether anything is wished for or not.
-    let reach = i64::from(super::refusals::may_reach(input, memory));
+    // The hold for this exists whether or not anything is wanted.
+    let reach = i64::from(super::backoff::may_reach(input, memory));
     let room = reach - i64::from(input.set.capacity);
     if journal.in_doubt || room <= 0 || setbacks::goes_alone(input, memory).is_some() {
         return 0;
@@ -334,21 +338,21 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
     }
     if journal.raise_not_landed {
         holds
-            .add(HoldReason::RaiseNotLanded, "the last raise was not read back yet")
+            .add(HoldReason::ScaleOutUnconfirmed, "no read shows the last capacity change yet")
             .number("capacity", i64::from(input.set.capacity));
         return 0;
     }
     if memory.deletes.probe.is_some() {
         holds
             .add(
-                HoldReason::RaiseNotLanded,
-                "what came of the last raise tells how the set counts deletes; the next looks show it",
+                HoldReason::ScaleOutUnconfirmed,
+                "the result of the last raise shows how the scale set counts deletes; the next reads show it",
             )
             .number("capacity", i64::from(input.set.capacity))
             .again(input.now.plus(SOON));
         return 0;
     }
-    // Who is made now would still come up on the model that is being left; the hold says what is waited for.
+    // A machine created now would still come up on the model being left; the hold says what the raise waits for.
     let mut writing = memory.model.writing.iter();
     if writing.any(|writing| writing.put_back || create::has_open_failure(input, memory)) {
         return 0;
@@ -361,14 +365,14 @@ fn allowed(context: RaiseContext, wish: Wish, holds: &mut Holds) -> i64 {
     create::within_quota(input, create, holds)
 }
 
-/// The planner knows the number it would raise, and knows of every leaving machine whether that number counts it.
+/// The planner knows the number it would raise, and for every leaving machine whether the number counts it.
 fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
     let RaiseContext { input, memory, journal, .. } = context;
     if lags(context) > 0 {
         hold_lag(context, holds);
         return false;
     }
-    // The hold that says so is there whether anything is wished for or not.
+    // The hold for this exists whether or not anything is wanted.
     if !desired::is_trusted(input, memory, journal.pending) {
         return false;
     }
@@ -380,15 +384,15 @@ fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
 }
 
 fn hold_lag(context: RaiseContext, holds: &mut Holds) {
-    let say = "the capacity still counts machines that are being deleted; a raise now would bring them back";
+    let say = "the capacity still counts machines that are being deleted; raising it now would recreate them";
     holds
         .add(HoldReason::CapacityLags, say)
         .number("capacity", i64::from(context.input.set.capacity))
-        .number("leaving", context.count.leaving);
+        .number("deleting", context.count.leaving);
 }
 
-/// Machines being deleted that the number may still count, and for which it is waited: a raise from such a number brings
-/// back as many.
+/// Machines being deleted that the number may still count, and that the planner waits for: a raise from such a number
+/// brings back as many.
 fn lags(context: RaiseContext) -> i64 {
     let RaiseContext { input, memory, count, rows, .. } = context;
     let over = i64::from(input.set.capacity) - count.staying();
@@ -398,28 +402,28 @@ fn lags(context: RaiseContext) -> i64 {
     let waited = rows.iter().filter(|row| {
         let deleted = row.is_being_deleted() || row.shown_deleting || row.perhaps_deleted;
         let lasts = row.unlisted && !row.overdue;
-        let ghost = row.group == Group::Ghost && (!row.unlisted || lasts);
-        let going = ghost || (row.group == Group::Leaving && deleted && !row.overdue);
+        let ghost = row.group == CandidateGroup::Ghost && (!row.unlisted || lasts);
+        let going = ghost || (row.group == CandidateGroup::Leaving && deleted && !row.overdue);
         let fresh = stays || input.now.since(began(input, row)) < DELETES_SHOW;
         going && fresh && !row.written_off && !(known && goes_for_us(input, row))
     });
     (over - counted).clamp(0, waited.count() as i64)
 }
 
-fn began(input: &Input, row: &Row) -> Time {
-    if row.doing == Doing::CloudDeletes { row.machine(input).since } else { row.asked }
+fn began(input: &Input, row: &MachineCandidate) -> Time {
+    if row.doing == MachineActivity::CloudDeletes { row.machine(input).since } else { row.asked }
 }
 
-/// Beside another writer the planner makes up only for what is lost below the floor, and one machine at a time where it
-/// does not know yet whether the version protects a raise.
+/// Beside another writer the planner replaces only losses below the floor, and one machine at a time while it does not
+/// know whether the etag protects a raise.
 fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
     let RaiseContext { input, memory, journal, count, .. } = context;
     let below = (count.floor - count.exist).max(0);
-    let native =
-        input.policy.natives == Natives::Refuse && input.set.natives.contains(&Native::Autoscale);
+    let native = input.policy.platform_features == PlatformFeatures::Refuse
+        && input.set.platform_features.contains(&PlatformFeature::Autoscale);
     let mut create = create;
     if native && create > below {
-        hold_natives(input, holds).number("missing", create);
+        hold_platform_features(input, holds).number("missing", create);
         create = below;
     }
     if desired::has_second_writer(input, memory) && create > below {
@@ -434,7 +438,7 @@ fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
         holds
             .add(
                 HoldReason::UnsafeRaise,
-                "others write the capacity, and the set's version was not seen to move with it yet: one machine at a time",
+                "another client writes the capacity, and the etag is not known to change with it: one machine at a time",
             )
             .number("missing", create);
         return 0;
@@ -442,13 +446,13 @@ fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
     1
 }
 
-pub(super) fn hold_natives<'h>(
+pub(super) fn hold_platform_features<'h>(
     input: &Input,
     holds: &'h mut Holds,
-) -> &'h mut crate::model::budget::Hold {
-    let say = "the cloud's own features act on the set: what they would undo waits; switch them off, or set `natives: warn`";
-    let hold = holds.add(HoldReason::Natives, say);
-    hold.blockers = input.set.natives.iter().map(|native| native.name().into()).collect();
+) -> &'h mut crate::model::hold::Hold {
+    let say = "Azure's own features act on the scale set, and changes that they would undo wait; switch them off, or set `platformFeatures: warn`";
+    let hold = holds.add(HoldReason::PlatformConflict, say);
+    hold.blockers = input.set.platform_features.iter().map(|native| native.name().into()).collect();
     hold
 }
 
@@ -456,11 +460,14 @@ pub(super) fn hold_writers<'h>(
     input: &Input,
     memory: &PoolState,
     holds: &'h mut Holds,
-) -> &'h mut crate::model::budget::Hold {
+) -> &'h mut crate::model::hold::Hold {
     let writers = desired::foreign_writes(input, memory);
     let times = counted(writers, "time");
     let say = format!(
-        "another client changed the capacity {times} within the hour; decide who owns the size"
+        "another client changed the capacity {times} within the hour; decide which of the two owns the size"
     );
-    holds.add(HoldReason::TwoWriters, say).number("changes", writers as i64).ask("approve")
+    holds
+        .add(HoldReason::ConflictingWriters, say)
+        .number("changes", writers as i64)
+        .ask(RemedyVerb::Approve)
 }

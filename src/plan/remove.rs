@@ -1,78 +1,78 @@
-//! Which machines leave, in the order that matters: failed, named, outdated within the budget, surplus. Each class takes
+//! Which machines leave, in order of importance: failed, named, outdated within the budget, surplus. Each class takes
 //! what its own limits allow and passes the rest on; a blocked class never blocks the next one.
 
-use crate::model::action::Because;
+use crate::model::action::RemovalReason;
 use crate::model::plan::Input;
 
-use super::numbers::Count;
-use super::pick::Picker;
-use super::refusals::Supply;
-use super::rows::{Doing, Group, Kept, Row};
+use super::backoff::Supply;
+use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
+use super::counts::PoolCounts;
+use super::removal_order::Picker;
 
 mod stand_ins;
 mod waiting;
 
-/// What a class is allowed beside its number.
+/// What a class may spend, besides its number.
 #[derive(Debug, Clone, Copy)]
 struct Rule {
-    /// Takes from the promise: it serves, or did.
+    /// Spends the promise: the machine serves, or did.
     served: bool,
-    /// Takes from what is available.
+    /// Spends an available machine.
     available: bool,
-    /// One that is missing then, unless another comes.
+    /// Leaves one machine missing until a replacement comes.
     exists: bool,
-    because: Because,
+    because: RemovalReason,
 }
 
-/// The limits of this turn, worked out before anything is picked.
+/// The limits of this turn, computed before the first pick.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct RemovalLimits {
     pub gate: bool,
     pub rolling: bool,
     /// Repair: failed machines that may leave now.
     pub repair: i64,
-    /// Too many that had served only look failed: none of those leaves, replaced or not.
+    /// Too many machines that had served look failed: none of those leaves, replaced or not.
     pub breaker: bool,
-    /// How many may be new, or on their way to it.
+    /// How many machines may be new, or becoming new.
     pub far: i64,
     /// Surplus that may leave now.
     pub surplus: i64,
     pub supply: Supply,
-    /// In place: nothing leaves for being outdated.
+    /// In place: no machine leaves because it is outdated.
     pub in_place: bool,
-    /// One machine more than D, while something is updated in place.
+    /// One machine above D while an in-place update runs.
     pub buffer: i64,
     /// A refused request waits for its next try: only what an operator wants now leaves.
     pub removals_wait: bool,
     pub updates_wait: bool,
-    /// What is born now is off target: no machine that leaves is replaced by one that stays.
+    /// New machines come up off target: a replacement would not stay.
     pub elsewhere: bool,
-    /// The breaker is open for long and nothing can be made: this one is let go, that another may come.
+    /// The breaker has been open for long and nothing can be created: remove this one to make room for another.
     pub for_room: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Blocked {
-    /// Something wanted to leave and the floor, or the promise, said no.
+pub(super) struct RemovalBlocker {
+    /// The floor or the promise blocked a removal.
     pub floor: bool,
     /// The last available machine waits for another.
     pub last: bool,
-    /// No replacement can be asked for.
+    /// No replacement can be requested.
     pub shut: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Removals {
-    /// Row and reason, in the order picked.
-    pub picked: Vec<(usize, Because)>,
+    /// Row and reason, in the order of picking.
+    pub picked: Vec<(usize, RemovalReason)>,
     /// Rows to update in place.
     pub updated: Vec<usize>,
-    pub blocked: Blocked,
-    /// What was surplus before any limit.
+    pub blocked: RemovalBlocker,
+    /// Surplus before any limit.
     pub over: i64,
-    /// What would be surplus as well if the capacity counted it.
+    /// Further surplus if the capacity counted it.
     pub uncounted: i64,
-    /// What may stand.
+    /// How many machines may exist.
     pub bound: i64,
 }
 
@@ -83,12 +83,12 @@ enum Side {
     OffTarget,
     Named,
     OnTarget,
-    /// Perhaps on target: goes last of all.
+    /// Perhaps on target: leaves last.
     RevisionUnknown,
 }
 
 impl Side {
-    fn has(self, input: &Input, row: &Row) -> bool {
+    fn has(self, input: &Input, row: &MachineCandidate) -> bool {
         let unknown = row.machine(input).revision.is_none();
         let side = match () {
             () if row.named => Side::Named,
@@ -96,42 +96,41 @@ impl Side {
             () if row.outdated => Side::OffTarget,
             () => Side::OnTarget,
         };
-        let left = row.kept == Kept::Exception && row.group != Group::Failed;
+        let left = row.kept == Protector::Exception && row.group != CandidateGroup::Failed;
         movable(row) && !left && (self == Side::Any || self == side)
     }
 }
 
-/// Who leaves when there are too many: what failed, what is off target, what was named, only then what is current, and last
-/// what has no known revision.
-const SURPLUS_ORDER: [(Group, Side); 13] = [
-    (Group::Failed, Side::Any),
-    (Group::Young, Side::OffTarget),
-    (Group::Unready, Side::OffTarget),
-    (Group::Young, Side::Named),
-    (Group::Unready, Side::Named),
-    (Group::Ready, Side::Named),
-    (Group::Ready, Side::OffTarget),
-    (Group::Unready, Side::OnTarget),
-    (Group::Young, Side::OnTarget),
-    (Group::Ready, Side::OnTarget),
-    (Group::Unready, Side::RevisionUnknown),
-    (Group::Young, Side::RevisionUnknown),
-    (Group::Ready, Side::RevisionUnknown),
+/// Order of surplus removal: failed, off target, named, only then current, and last those of unknown revision.
+const SURPLUS_ORDER: [(CandidateGroup, Side); 13] = [
+    (CandidateGroup::Failed, Side::Any),
+    (CandidateGroup::Young, Side::OffTarget),
+    (CandidateGroup::Unready, Side::OffTarget),
+    (CandidateGroup::Young, Side::Named),
+    (CandidateGroup::Unready, Side::Named),
+    (CandidateGroup::Ready, Side::Named),
+    (CandidateGroup::Ready, Side::OffTarget),
+    (CandidateGroup::Unready, Side::OnTarget),
+    (CandidateGroup::Young, Side::OnTarget),
+    (CandidateGroup::Ready, Side::OnTarget),
+    (CandidateGroup::Unready, Side::RevisionUnknown),
+    (CandidateGroup::Young, Side::RevisionUnknown),
+    (CandidateGroup::Ready, Side::RevisionUnknown),
 ];
 
 struct Taker<'a, 'r> {
     input: &'r Input<'a>,
-    rows: &'r [Row],
-    count: &'r Count,
-    limits: Limits,
+    rows: &'r [MachineCandidate],
+    count: &'r PoolCounts,
+    limits: RemovalLimits,
     spare: i64,
     pot: i64,
     exist: Vec<i64>,
     zone_order: Vec<u16>,
     taken: Vec<bool>,
-    /// Rows that are drained to be updated in place. As the next number, it stays the same within a turn.
+    /// Rows drained for an in-place update. Like the next number, it is fixed within a turn.
     drained: i64,
-    /// Rows that come back into service.
+    /// Rows that return to service.
     coming: i64,
     over_low: i64,
     out: Removals,
@@ -139,9 +138,9 @@ struct Taker<'a, 'r> {
 
 pub(super) fn remove(
     input: &Input,
-    rows: &[Row],
-    count: &Count,
-    limits: Limits,
+    rows: &[MachineCandidate],
+    count: &PoolCounts,
+    limits: RemovalLimits,
     zone_order: Vec<u16>,
 ) -> Removals {
     let mut exist = vec![0_i64; zone_order.len()];
@@ -177,7 +176,7 @@ pub(super) fn remove(
         taker.replace();
     }
     if !limits.removals_wait {
-        // Those that leave as surplus do not end the rollout within the turn: its surge stays until the next.
+        // Surplus removals do not end the rollout within the turn: its surge stays until the next.
         let bound = taker.bound();
         taker.surge_left_over(bound);
         taker.surplus(bound);
@@ -185,48 +184,48 @@ pub(super) fn remove(
     taker.out
 }
 
-const fn movable(row: &Row) -> bool {
+const fn movable(row: &MachineCandidate) -> bool {
     !(row.is_untouchable() || row.waiting || row.returning)
 }
 
-/// Taken back by an earlier plan, and its node not given back yet: none goes in its place before it serves.
-fn is_coming_back(row: &Row) -> bool {
-    row.group.exists() && row.doing == Doing::TakeBack
+/// An earlier plan takes it back and its node is not yet back: no machine leaves in its place before it serves.
+fn is_coming_back(row: &MachineCandidate) -> bool {
+    row.group.exists() && row.doing == MachineActivity::TakeBack
 }
 
-/// What is drained to be updated may yet go another way: it is not counted on before its update.
-fn is_drained_to_update(row: &Row) -> bool {
-    row.group == Group::Updating && row.doing != Doing::Nothing
+/// A machine drained for an update may still be removed instead: do not count on it before its update.
+fn is_drained_to_update(row: &MachineCandidate) -> bool {
+    row.group == CandidateGroup::Updating && row.doing != MachineActivity::Nothing
 }
 
-const fn updatable(row: &Row) -> bool {
+const fn updatable(row: &MachineCandidate) -> bool {
     !(row.is_frozen() || row.waiting || row.returning)
 }
 
 /// Failed, and either free to go or dead and drained for long enough.
-const fn repairable(row: &Row) -> bool {
-    matches!(row.group, Group::Failed)
+const fn repairable(row: &MachineCandidate) -> bool {
+    matches!(row.group, CandidateGroup::Failed)
         && (movable(row) || (row.waits_no_more && !row.is_untouchable() && !row.returning))
 }
 
-/// It had served: should too many look so at once, it is not believed.
-fn looks_failed(input: &Input, row: &Row) -> bool {
-    row.group == Group::Failed && row.machine(input).ever_available
+/// It had served: when too many look failed at once, the planner does not believe it.
+fn looks_failed(input: &Input, row: &MachineCandidate) -> bool {
+    row.group == CandidateGroup::Failed && row.machine(input).ever_available
 }
 
-const fn replaceable(row: &Row) -> bool {
-    row.outdated && !row.named && matches!(row.kept, Kept::No)
+const fn replaceable(row: &MachineCandidate) -> bool {
+    row.outdated && !row.named && matches!(row.kept, Protector::No)
 }
 
 impl Taker<'_, '_> {
-    /// Take up to `n` of a class one by one, as long as the limits allow; how many were taken.
-    fn take(&mut self, n: i64, of: impl Fn(&Row) -> bool, rule: Rule) -> i64 {
+    /// Take up to `n` of a class one by one while the limits allow; returns how many.
+    fn take(&mut self, n: i64, of: impl Fn(&MachineCandidate) -> bool, rule: Rule) -> i64 {
         if n <= 0 {
             return 0;
         }
-        let spends = rule.because == Because::NamedNow || self.may_spend_doubted();
+        let spends = rule.because == RemovalReason::DeleteRequestedNow || self.may_spend_doubted();
         let taken = &self.taken;
-        let free = |row: &Row| of(row) && (spends || !row.doubted);
+        let free = |row: &MachineCandidate| of(row) && (spends || !row.doubted);
         let mut picker = Picker::new(self.input, self.rows, |at, row| !taken[at] && free(row));
         let mut left = n;
         while left > 0 {
@@ -252,14 +251,15 @@ impl Taker<'_, '_> {
             && !self.is_irreplaceable(rule)
     }
 
-    /// A machine that may serve still goes only where the others are enough without it.
+    /// A machine that may still serve leaves only if the others are enough without it.
     fn may_spend_doubted(&self) -> bool {
         let others = self.spare + self.count.floor;
         let last = self.count.desired > 0 && self.count.surge > 0 && !self.limits.supply.short;
         self.spare >= 0 && (others >= 1 || !last)
     }
 
-    /// While no raise may be sent none goes of those that are wanted, and while one is owed for want of capacity, no second.
+    /// While no raise may be sent, no wanted machine leaves; while a machine is owed for lack of capacity, no second
+    /// one leaves.
     fn is_irreplaceable(&self, rule: Rule) -> bool {
         let supply = &self.limits.supply;
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
@@ -269,7 +269,7 @@ impl Taker<'_, '_> {
         rule.exists && (shut || owed)
     }
 
-    /// The last available one waits for another while surge can be had.
+    /// The last available machine waits for another while surge is possible.
     fn is_last(&self, rule: Rule) -> bool {
         rule.available
             && self.count.desired > 0
@@ -290,7 +290,7 @@ impl Taker<'_, '_> {
 
     fn repair(&mut self) {
         let rule =
-            Rule { served: false, available: false, exists: false, because: Because::Failed };
+            Rule { served: false, available: false, exists: false, because: RemovalReason::Failed };
         if let Some(row) = self.limits.for_room {
             self.pick(row, rule);
             return;
@@ -298,62 +298,69 @@ impl Taker<'_, '_> {
         self.take(self.limits.repair, repairable, rule);
     }
 
-    /// An operator accepts the loss: neither floor nor breaker nor an earlier refusal keeps it.
+    /// The operator accepts the loss: no floor, breaker or earlier refusal keeps the machine.
     fn accepted(&mut self) {
         let all = self.count.named + self.count.failed;
-        let there = |row: &Row| row.group.exists() || row.group == Group::Failed;
-        let accepted = |row: &Row| row.now && there(row) && movable(row) && seen(row);
+        let there =
+            |row: &MachineCandidate| row.group.exists() || row.group == CandidateGroup::Failed;
+        let accepted = |row: &MachineCandidate| row.now && there(row) && movable(row) && seen(row);
         let before = self.out.picked.len();
-        let rule =
-            Rule { served: false, available: false, exists: false, because: Because::NamedNow };
+        let rule = Rule {
+            served: false,
+            available: false,
+            exists: false,
+            because: RemovalReason::DeleteRequestedNow,
+        };
         self.take(all, accepted, rule);
         for at in before..self.out.picked.len() {
             let group = self.rows[self.out.picked[at].0].group;
-            self.spare -= i64::from(group == Group::Ready);
-            self.pot -= i64::from(matches!(group, Group::Ready | Group::Unready));
+            self.spare -= i64::from(group == CandidateGroup::Ready);
+            self.pot -= i64::from(matches!(group, CandidateGroup::Ready | CandidateGroup::Unready));
         }
     }
 
-    /// Whatever the gate.
+    /// Regardless of the gate.
     fn named(&mut self) {
         self.accepted();
         let all = self.count.named + self.count.failed;
         for (group, served, available) in [
-            (Group::Failed, false, false),
-            (Group::Young, false, false),
-            (Group::Unready, true, false),
-            (Group::Ready, true, true),
+            (CandidateGroup::Failed, false, false),
+            (CandidateGroup::Young, false, false),
+            (CandidateGroup::Unready, true, false),
+            (CandidateGroup::Ready, true, true),
         ] {
             let exists = group.exists();
-            let rule = Rule { served, available, exists, because: Because::Named };
+            let rule = Rule { served, available, exists, because: RemovalReason::DeleteRequested };
             self.take(all, |row| row.named && !row.now && row.group == group && movable(row), rule);
         }
     }
 
     fn replace(&mut self) {
-        let because = Because::Outdated;
+        let because = RemovalReason::Outdated;
         let rule = |served, available| Rule { served, available, exists: true, because };
         let free = if self.limits.in_place { updatable } else { movable };
-        let of =
-            |group: Group| move |row: &Row| row.group == group && replaceable(row) && free(row);
-        // One that never served is deleted in place as well, so what stops a removal keeps it.
-        let young = |row: &Row| of(Group::Young)(row) && movable(row);
+        let of = |group: CandidateGroup| {
+            move |row: &MachineCandidate| row.group == group && replaceable(row) && free(row)
+        };
+        // In-place mode also deletes a machine that never served, so whatever blocks a removal keeps it.
+        let young = |row: &MachineCandidate| of(CandidateGroup::Young)(row) && movable(row);
         let young = self.take(i64::MAX, young, rule(false, false));
         let c = self.count;
-        let updating = |row: &&Row| row.group == Group::Updating && replaceable(row);
+        let updating =
+            |row: &&MachineCandidate| row.group == CandidateGroup::Updating && replaceable(row);
         let under_way = young + self.rows.iter().filter(updating).count() as i64;
         let begun = c.desired - c.kept - (c.out - under_way) - c.named;
         let mut allow = self.limits.far - begun;
         let from = self.out.picked.len();
-        allow -= self.take(allow, of(Group::Unready), rule(true, false));
-        self.take(allow, of(Group::Ready), rule(true, true));
+        allow -= self.take(allow, of(CandidateGroup::Unready), rule(true, false));
+        self.take(allow, of(CandidateGroup::Ready), rule(true, true));
         if self.limits.in_place {
             let updated = self.out.picked.split_off(from);
             self.out.updated = updated.into_iter().map(|(row, _)| row).collect();
         }
     }
 
-    /// Surge that the rollout needs no more: off-target machines leave down to what their replacements stand in for.
+    /// Surge that the rollout no longer needs: off-target machines leave down to D plus their replacements.
     fn surge_left_over(&mut self, bound: i64) {
         let Some(low) = self.low(bound) else { return };
         let there = self.too_many(low);
@@ -368,32 +375,36 @@ impl Taker<'_, '_> {
         self.over_low = there;
     }
 
-    /// What may stand while something is left to replace: D, and what replaces it already.
+    /// How many machines may exist while some are left to replace: D, plus the replacements that exist already.
     fn low(&self, bound: i64) -> Option<i64> {
         let c = self.count;
         if self.limits.in_place || self.limits.elsewhere || bound == c.desired {
             return None;
         }
-        let failed = |(row, taken): (&Row, &bool)| {
-            row.group == Group::Failed && row.is_on_target() && !*taken
+        let failed = |(row, taken): (&MachineCandidate, &bool)| {
+            row.group == CandidateGroup::Failed && row.is_on_target() && !*taken
         };
         let failed = self.rows.iter().zip(&self.taken).filter(|pair| failed(*pair)).count();
         Some(c.ceiling.min(c.desired + c.current + failed as i64))
     }
 
     fn rows_taken_as_surplus(&self) -> i64 {
-        let surplus = |(_, because): &&(usize, Because)| *because == Because::Surplus;
+        let surplus = |(_, because): &&(usize, RemovalReason)| *because == RemovalReason::Surplus;
         self.out.picked.iter().filter(surplus).count() as i64
     }
 
-    fn take_surplus(&mut self, group: Group, side: Side, most: i64) -> i64 {
+    fn take_surplus(&mut self, group: CandidateGroup, side: Side, most: i64) -> i64 {
         let (input, breaker) = (self.input, self.limits.breaker);
-        let of = |row: &Row| {
+        let of = |row: &MachineCandidate| {
             row.group == group && side.has(input, row) && !(breaker && looks_failed(input, row))
         };
-        let because = if side == Side::Named { Because::Named } else { Because::Surplus };
-        let served = matches!(group, Group::Ready | Group::Unready);
-        let (available, exists) = (group == Group::Ready, group.exists());
+        let because = if side == Side::Named {
+            RemovalReason::DeleteRequested
+        } else {
+            RemovalReason::Surplus
+        };
+        let served = matches!(group, CandidateGroup::Ready | CandidateGroup::Unready);
+        let (available, exists) = (group == CandidateGroup::Ready, group.exists());
         let rule = Rule { served, available, exists, because };
         self.take(most, of, rule)
     }
@@ -408,14 +419,14 @@ impl Taker<'_, '_> {
         }
         let (waiting, breaker_holds) = (self.wait_briefly(), self.breaker_holds());
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
-            // What failed goes first, and then what stood in.
+            // Failed machines go first, then stand-ins.
             if at == 1 && self.limits.in_place {
                 over -= self.stand_ins(over.min(self.existing_too_many(bound) - waiting));
             }
             let current = matches!(side, Side::OnTarget | Side::RevisionUnknown);
-            let young_replacement = *group == Group::Young && current;
-            // A failed one that may not leave is no reason for one that exists to go in its place.
-            let most = if *group == Group::Failed {
+            let young_replacement = *group == CandidateGroup::Young && current;
+            // If a failed machine may not leave, do not remove an existing one in its place.
+            let most = if *group == CandidateGroup::Failed {
                 over
             } else {
                 over.min(self.existing_too_many(bound))
@@ -427,8 +438,8 @@ impl Taker<'_, '_> {
             } else {
                 most
             };
-            // Failed and named machines leave even while others wait.
-            if *group == Group::Failed || *side == Side::Named {
+            // Failed and named machines leave even while other classes wait.
+            if *group == CandidateGroup::Failed || *side == Side::Named {
                 over -= self.take_surplus(*group, *side, most);
                 continue;
             }
@@ -440,7 +451,7 @@ impl Taker<'_, '_> {
         }
     }
 
-    /// How many exist above what the pool may have, as things stand after each pick.
+    /// How many machines exist above the allowed number, after each pick.
     fn existing_too_many(&self, bound: i64) -> i64 {
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
         self.count.exist - gone - self.coming - bound
@@ -450,7 +461,7 @@ impl Taker<'_, '_> {
         self.drained + self.out.updated.len() as i64
     }
 
-    /// Surge is no surplus while something is left to replace.
+    /// Surge does not count as surplus while some machines are left to replace.
     fn bound(&self) -> i64 {
         let c = self.count;
         if self.limits.in_place {
@@ -461,26 +472,26 @@ impl Taker<'_, '_> {
         if self.limits.rolling && left > 0 { c.ceiling } else { c.desired }
     }
 
-    /// How many there are above what the pool may have, before any limit.
+    /// How many machines are above the allowed number, before any limit.
     fn too_many(&mut self, bound: i64) -> i64 {
         let c = self.count;
         let staying_out = self.drained_to_update() + self.coming;
         let removed = self.out.picked.len() as i64 + staying_out;
         let capacity = i64::from(self.input.set.capacity);
         let there = (c.exist + c.failed - removed - bound).max(0);
-        // What is being deleted and counted still is no machine too many.
+        // A machine that is being deleted but still counted is not surplus.
         let counted = (capacity - c.staying()).clamp(0, c.ending);
         self.out.over = there.min(capacity - counted - removed - bound).max(0);
         self.out.uncounted = there - self.out.over;
         self.out.over
     }
 
-    fn rows_taken(&self, of: impl Fn(&Row) -> bool) -> i64 {
+    fn rows_taken(&self, of: impl Fn(&MachineCandidate) -> bool) -> i64 {
         let picked = self.out.picked.iter().map(|(row, _)| *row);
         picked.filter(|row| of(&self.rows[*row])).count() as i64
     }
 }
 
-const fn seen(row: &Row) -> bool {
-    !matches!(row.group, Group::Unknown | Group::Updating)
+const fn seen(row: &MachineCandidate) -> bool {
+    !matches!(row.group, CandidateGroup::Unknown | CandidateGroup::Updating)
 }

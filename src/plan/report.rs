@@ -1,28 +1,30 @@
-//! What people are told: each machine's class and reason, where the rollout stands, an estimate, when to look again.
+//! The report to people: each machine's class and reason, the rollout's state, an estimate, and the time of the next
+//! check.
 
-use crate::model::action::{Action, Class};
+use crate::model::action::{Action, MachineClass};
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use crate::model::plan::{
-    AskAnswer, Estimate, MachineReport, Planned, Report, RolloutPhase, RolloutReport, Why,
+    CommandAnswer, Decision, Estimate, MachineReason, MachineReport, Report, RolloutPhase,
+    RolloutReport,
 };
 use crate::model::policy::Method;
 use crate::model::revision::differs;
-use crate::model::rollout::{Cause, Ended, Ending, Rollout, Stage};
+use crate::model::rollout::{Rollout, RolloutCause, RolloutEnding, RolloutRecord, RolloutStage};
 use crate::model::time::{Span, Time};
 
-use super::Desk;
+use super::Planner;
 use super::checkpoint::Barrier;
-use super::course::Closed;
-use super::looks;
+use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
+use super::next_check;
 use super::notices;
 use super::progress;
 use super::remove::Removals;
-use super::rows::{Doing, Group, Kept, Row};
-use super::send::Sent;
+use super::requests::ActionRequests;
+use super::rollout::RolloutClose;
 
-/// A boot and a delete, for the estimate only.
-// Medians seen for Linux machines: about 100 s from the request to a ready guest, 35 s to delete.
+/// Time to boot and to delete, for the estimate only.
+// Medians observed for Linux machines: about 100 s from the request to a ready guest, 35 s to delete.
 const BOOT: Span = Span::seconds(100);
 const DELETE: Span = Span::seconds(35);
 
@@ -30,23 +32,23 @@ const DELETE: Span = Span::seconds(35);
 const ENDED_SHOWN: Span = Span::hours(24);
 
 pub(super) fn report(
-    desk: Desk,
+    desk: Planner,
     removals: &Removals,
-    sent: &Sent,
+    sent: &ActionRequests,
     actions: Vec<Action>,
-    asks: Vec<AskAnswer>,
-) -> Planned {
-    // The same for all that are outdated.
+    asks: Vec<CommandAnswer>,
+) -> Decision {
+    // The same for all outdated machines.
     let wait = why_outdated(&desk);
     let report_of = |at| machine(&desk, removals, sent, at, wait);
     let machines: Vec<MachineReport> = (0..desk.rows.len()).map(report_of).collect();
     let rollout = rollout(&desk);
     let estimate = estimate(&desk, &actions);
-    let moments = machines.iter().filter_map(|machine| machine.next);
-    let again = looks::again(&desk, &actions, moments);
+    let moments = machines.iter().filter_map(|machine| machine.next_check_at);
+    let again = next_check::again(&desk, &actions, moments);
     let notices = notices::notices(&desk, raised(&actions));
     let holds = desk.holds.finish();
-    let again = holds.iter().map(|hold| hold.recheck).fold(again, Time::min);
+    let again = holds.iter().map(|hold| hold.next_check_at).fold(again, Time::min);
     let report = Report {
         at: desk.input.now,
         resolved: desk.resolved,
@@ -54,24 +56,34 @@ pub(super) fn report(
         notices,
         machines,
         holds,
-        asks,
+        commands: asks,
         rollout,
         estimate,
-        again,
+        next_check_at: again,
     };
-    Planned { actions, report, state: desk.memory }
+    Decision { actions, report, state: desk.memory }
 }
 
-fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize, wait: Why) -> MachineReport {
+fn machine(
+    desk: &Planner,
+    removals: &Removals,
+    sent: &ActionRequests,
+    at: usize,
+    wait: MachineReason,
+) -> MachineReport {
     let row = &desk.rows[at];
     let record = row.machine(desk.input);
     let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
         let lifecycle = match row.doing {
-            Doing::Lost => Lifecycle::InService,
-            Doing::Nothing | Doing::CloudDeletes if row.given_back => Lifecycle::InService,
-            Doing::Drained => Lifecycle::Drained,
-            // Should its delete come to nothing, its node is given back then.
-            Doing::CloudDeletes if row.marked && record.lifecycle == Lifecycle::InService => {
+            MachineActivity::Lost => Lifecycle::InService,
+            MachineActivity::Nothing | MachineActivity::CloudDeletes if row.given_back => {
+                Lifecycle::InService
+            }
+            MachineActivity::Drained => Lifecycle::Drained,
+            // If its delete fails, its node is given back then.
+            MachineActivity::CloudDeletes
+                if row.marked && record.lifecycle == Lifecycle::InService =>
+            {
                 Lifecycle::Draining
             }
             _ => record.lifecycle,
@@ -79,7 +91,11 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize, wait: Why) 
         (lifecycle, why(desk, row, wait))
     });
     let why = match why {
-        Why::WaitsFloor if removals.blocked.last && row.group == Group::Ready => Why::WaitsLast,
+        MachineReason::WaitsFloor
+            if removals.blocked.last && row.group == CandidateGroup::Ready =>
+        {
+            MachineReason::WaitsLast
+        }
         other => other,
     };
     MachineReport {
@@ -87,132 +103,144 @@ fn machine(desk: &Desk, removals: &Removals, sent: &Sent, at: usize, wait: Why) 
         class: class(row, why),
         lifecycle,
         why,
-        next: looks::next(desk, row),
+        next_check_at: next_check::next(desk, row),
     }
 }
 
-fn class(row: &Row, why: Why) -> Class {
+fn class(row: &MachineCandidate, why: MachineReason) -> MachineClass {
     let on_its_way = matches!(
         why,
-        Why::RemovedFailed | Why::RemovedNamed | Why::RemovedOutdated | Why::RemovedSurplus
+        MachineReason::RemovedFailed
+            | MachineReason::RemovedNamed
+            | MachineReason::RemovedOutdated
+            | MachineReason::RemovedSurplus
     );
     match row.group {
-        Group::Ghost | Group::Leaving => Class::Leaving,
-        Group::Updating => Class::Updating,
-        Group::Gray => Class::Gray,
-        Group::Unknown => Class::Unknown,
-        _ if row.is_untouchable() => Class::Held,
-        Group::Failed => Class::Failed,
-        _ if row.named => Class::DeleteRequested,
-        _ if matches!(why, Why::RemovedSurplus | Why::SurplusWaits) => Class::Surplus,
-        Group::Young if !on_its_way && !row.outdated => Class::Replacement,
-        _ if row.outdated => Class::Outdated,
-        _ => Class::Current,
+        CandidateGroup::Ghost | CandidateGroup::Leaving => MachineClass::Deleting,
+        CandidateGroup::Updating => MachineClass::Updating,
+        CandidateGroup::Gray => MachineClass::ScalingDown,
+        CandidateGroup::Unknown => MachineClass::Unknown,
+        _ if row.is_untouchable() => MachineClass::Held,
+        CandidateGroup::Failed => MachineClass::Failed,
+        _ if row.named => MachineClass::DeleteRequested,
+        _ if matches!(why, MachineReason::RemovedSurplus | MachineReason::SurplusWaits) => {
+            MachineClass::Surplus
+        }
+        CandidateGroup::Young if !on_its_way && !row.outdated => MachineClass::NotYetAvailable,
+        _ if row.outdated => MachineClass::Outdated,
+        _ => MachineClass::Current,
     }
 }
 
-fn why(desk: &Desk, row: &Row, wait: Why) -> Why {
+fn why(desk: &Planner, row: &MachineCandidate, wait: MachineReason) -> MachineReason {
     let record = row.machine(desk.input);
     match row.group {
-        Group::Ghost => Why::Ghost,
-        Group::Leaving => why_leaving(row),
-        Group::Updating => Why::Updating,
-        Group::Gray if record.lifecycle == Lifecycle::Standby => Why::Standby,
-        Group::Gray => Why::CutOff,
-        Group::Unknown => Why::NotSeen,
-        Group::Failed | Group::Young | Group::Ready | Group::Unready => why_there(desk, row, wait),
+        CandidateGroup::Ghost => MachineReason::Ghost,
+        CandidateGroup::Leaving => why_leaving(row),
+        CandidateGroup::Updating => MachineReason::Updating,
+        CandidateGroup::Gray if record.lifecycle == Lifecycle::Standby => MachineReason::Standby,
+        CandidateGroup::Gray => MachineReason::CutOff,
+        CandidateGroup::Unknown => MachineReason::NotSeen,
+        CandidateGroup::Failed
+        | CandidateGroup::Young
+        | CandidateGroup::Ready
+        | CandidateGroup::Unready => why_there(desk, row, wait),
     }
 }
 
-fn why_leaving(row: &Row) -> Why {
+fn why_leaving(row: &MachineCandidate) -> MachineReason {
     match row.doing {
-        _ if row.is_stuck() => Why::StuckDelete,
-        Doing::CloudDeletes => Why::CloudDeletes,
-        Doing::Draining | Doing::Drained | Doing::DrainAgain => Why::Draining,
-        Doing::Lost | Doing::TakeBack => Why::RequestLost,
-        Doing::Deleting | Doing::Nothing => Why::Deleting,
+        _ if row.is_stuck() => MachineReason::StuckDelete,
+        MachineActivity::CloudDeletes => MachineReason::CloudDeletes,
+        MachineActivity::Draining | MachineActivity::Drained | MachineActivity::DrainAgain => {
+            MachineReason::Draining
+        }
+        MachineActivity::Lost | MachineActivity::TakeBack => MachineReason::RequestLost,
+        MachineActivity::Deleting | MachineActivity::Nothing => MachineReason::Deleting,
     }
 }
 
-fn why_there(desk: &Desk, row: &Row, wait: Why) -> Why {
+fn why_there(desk: &Planner, row: &MachineCandidate, wait: MachineReason) -> MachineReason {
     let kept = match row.kept {
-        Kept::Person => Some(Why::HeldByPerson),
-        Kept::Cloud => Some(Why::ProtectedInCloud),
-        _ if row.stays && (row.group == Group::Failed || !row.outdated) => {
-            Some(Why::ProtectedInCloud)
+        Protector::Person => Some(MachineReason::HeldByPerson),
+        Protector::Cloud => Some(MachineReason::ProtectedInCloud),
+        _ if row.stays && (row.group == CandidateGroup::Failed || !row.outdated) => {
+            Some(MachineReason::ProtectedInCloud)
         }
-        // What failed is repaired whatever else is true of it.
-        _ if row.group == Group::Failed => None,
-        Kept::RevisionUnknown => Some(Why::RevisionUnknown),
-        Kept::OnDelete => Some(Why::WaitsOnDelete),
-        Kept::UpdateFailed => Some(Why::UpdateFailed),
-        Kept::Exception => Some(Why::Exception),
-        Kept::No => None,
+        // Repair takes a failed machine whatever else is true of it.
+        _ if row.group == CandidateGroup::Failed => None,
+        Protector::RevisionUnknown => Some(MachineReason::RevisionUnknown),
+        Protector::OnDelete => Some(MachineReason::WaitsOnDelete),
+        Protector::UpdateFailed => Some(MachineReason::UpdateFailed),
+        Protector::Exception => Some(MachineReason::Exception),
+        Protector::No => None,
     };
     if let Some(kept) = kept {
         return kept;
     }
     if row.tried_later {
-        return Why::DrainBlocked;
+        return MachineReason::DrainBlocked;
     }
     if row.returning {
-        return Why::Restored;
+        return MachineReason::Restored;
     }
     let record = row.machine(desk.input);
     match row.group {
-        Group::Failed if desk.repair_stopped => Why::FailedBreaker,
-        Group::Failed => desk.stands().unwrap_or(Why::FailedInTurn),
-        _ if row.named => desk.stands().unwrap_or(Why::NamedWaits),
-        Group::Young if !row.outdated && record.condition == Condition::Ready => Why::Settling,
-        Group::Young if !row.outdated => Why::Proving,
+        CandidateGroup::Failed if desk.repair_stopped => MachineReason::FailedBreaker,
+        CandidateGroup::Failed => desk.stands().unwrap_or(MachineReason::FailedInTurn),
+        _ if row.named => desk.stands().unwrap_or(MachineReason::NamedWaits),
+        CandidateGroup::Young if !row.outdated && record.condition == Condition::Ready => {
+            MachineReason::Settling
+        }
+        CandidateGroup::Young if !row.outdated => MachineReason::Proving,
         _ if row.outdated => wait,
-        Group::Unready => Why::Grace,
-        _ if record.revision.is_none() => Why::RevisionUnknown,
-        _ if is_flagged(desk, record) => Why::WaitsAdoption,
-        _ => Why::Fine,
+        CandidateGroup::Unready => MachineReason::Grace,
+        _ if record.revision.is_none() => MachineReason::RevisionUnknown,
+        _ if is_flagged(desk, record) => MachineReason::WaitsAdoption,
+        _ => MachineReason::Fine,
     }
 }
 
-/// Nothing but the cloud's own flag says that it is outdated, and nobody said that the flag counts.
-fn is_flagged(desk: &Desk, machine: &Machine) -> bool {
+/// Only the cloud's own flag says that it is outdated, and no person accepted the flag.
+fn is_flagged(desk: &Planner, machine: &Machine) -> bool {
     let off = |has: &Revision| differs(has, &desk.reference.revision);
     desk.memory.advisory_held
-        && machine.evidence == Evidence::Advisory
+        && machine.evidence == Evidence::LatestModelApplied
         && machine.revision.as_ref().is_some_and(off)
 }
 
-fn why_outdated(desk: &Desk) -> Why {
+fn why_outdated(desk: &Planner) -> MachineReason {
     let stands = desk.stands();
     match desk.closed {
-        Some(Closed::NoRollout) if desk.memory.advisory_held || desk.memory.adoption_held => {
-            Why::WaitsAdoption
+        Some(RolloutClose::NoRollout) if desk.memory.advisory_held || desk.memory.adoption_held => {
+            MachineReason::WaitsAdoption
         }
         Some(
-            Closed::NoRollout
-            | Closed::ModelElsewhere
-            | Closed::ModelMoved
-            | Closed::Locked
-            | Closed::Natives,
-        ) => Why::WaitsRollout,
-        Some(Closed::ForeignOwner) => Why::WaitsOwner,
-        Some(Closed::Paused) => Why::WaitsPaused,
-        Some(Closed::Failing) => Why::WaitsFailing,
-        Some(Closed::Window) => Why::WaitsWindow,
-        None if stands.is_some() => stands.unwrap_or(Why::WaitsPicture),
-        None if desk.surplus_in_doubt() => Why::WaitsConfirmation,
+            RolloutClose::NoRollout
+            | RolloutClose::ModelElsewhere
+            | RolloutClose::ModelMoved
+            | RolloutClose::Locked
+            | RolloutClose::PlatformFeatures,
+        ) => MachineReason::WaitsRollout,
+        Some(RolloutClose::ForeignOwner) => MachineReason::WaitsOwner,
+        Some(RolloutClose::Paused) => MachineReason::WaitsPaused,
+        Some(RolloutClose::Failing) => MachineReason::WaitsFailing,
+        Some(RolloutClose::Window) => MachineReason::WaitsWindow,
+        None if stands.is_some() => stands.unwrap_or(MachineReason::WaitsPicture),
+        None if desk.surplus_in_doubt() => MachineReason::WaitsConfirmation,
         None if desk.barrier != Barrier::None && desk.far <= desk.count.current => {
-            Why::WaitsCheckpoint
+            MachineReason::WaitsCheckpoint
         }
-        None if desk.far <= desk.count.current => Why::WaitsRamp,
-        None if desk.count.spare() <= 0 && desk.count.surge > 0 => Why::WaitsSurge,
-        None => Why::WaitsFloor,
+        None if desk.far <= desk.count.current => MachineReason::WaitsRamp,
+        None if desk.count.spare() <= 0 && desk.count.surge > 0 => MachineReason::WaitsSurge,
+        None => MachineReason::WaitsFloor,
     }
 }
 
-fn rollout(desk: &Desk) -> RolloutReport {
+fn rollout(desk: &Planner) -> RolloutReport {
     let reference = Some(desk.reference.revision.clone());
     let Some(rollout) = &desk.memory.rollout else {
-        let shown = |last: &&Ended| desk.input.now.since(last.at) < ENDED_SHOWN;
+        let shown = |last: &&RolloutRecord| desk.input.now.since(last.at) < ENDED_SHOWN;
         let last = desk.memory.last.as_ref().filter(shown);
         return RolloutReport {
             phase: last.map_or(RolloutPhase::None, |last| ended(last.how)),
@@ -225,8 +253,8 @@ fn rollout(desk: &Desk) -> RolloutReport {
             exceptions: exceptions(desk),
         };
     };
-    // Changed back in the middle, it goes to where it came from: that is no way from there.
-    let stays = matches!(rollout.cause, Cause::Refresh | Cause::MaxAge);
+    // A rollout that was changed back goes to its own origin: its origin is not a revision being left.
+    let stays = matches!(rollout.cause, RolloutCause::Refresh | RolloutCause::MaxAge);
     RolloutReport {
         phase: phase(desk, &rollout.stage, rollout.cause),
         from: rollout.from.clone().filter(|from| *from != rollout.to || stays),
@@ -239,57 +267,59 @@ fn rollout(desk: &Desk) -> RolloutReport {
     }
 }
 
-/// Of the covered machines, those that are gone and in whose place one on target is available.
-fn done(desk: &Desk, rollout: &Rollout) -> u32 {
+/// Covered machines that are gone and whose replacement on target is available.
+fn done(desk: &Planner, rollout: &Rollout) -> u32 {
     let c = &desk.count;
-    let holds_place = |row: &&Row| row.outdated && row.group.exists();
-    let is_left = |row: &&Row| row.outdated && row.group != Group::Ghost;
-    let is_made = |row: &&Row| {
-        let new = row.group == Group::Ready && !row.outdated && !row.named;
+    let holds_place = |row: &&MachineCandidate| row.outdated && row.group.exists();
+    let is_left = |row: &&MachineCandidate| row.outdated && row.group != CandidateGroup::Ghost;
+    let is_made = |row: &&MachineCandidate| {
+        let new = row.group == CandidateGroup::Ready && !row.outdated && !row.named;
         new && row.machine(desk.input).imaged >= rollout.opened
     };
-    let many = |of: &dyn Fn(&&Row) -> bool| desk.rows.iter().filter(|row| of(row)).count() as i64;
+    let many = |of: &dyn Fn(&&MachineCandidate) -> bool| {
+        desk.rows.iter().filter(|row| of(row)).count() as i64
+    };
     let covered = i64::from(rollout.covered);
     let empty = (c.desired - c.proven - many(&holds_place)).max(0);
-    // Places that growth added are empty as well: what this rollout made counts all the same.
+    // Places added by growth are empty too: the rollout's own machines count all the same.
     let served = (covered - many(&holds_place) - empty).max(many(&is_made));
     served.min(covered - many(&is_left)).clamp(0, c.proven.max(0)) as u32
 }
 
-fn exceptions(desk: &Desk) -> Vec<crate::model::ids::Key> {
-    let kept = desk.rows.iter().filter(|row| row.outdated && row.kept != Kept::No);
+fn exceptions(desk: &Planner) -> Vec<crate::model::ids::Key> {
+    let kept = desk.rows.iter().filter(|row| row.outdated && row.kept != Protector::No);
     kept.map(|row| row.machine(desk.input).key()).collect()
 }
 
-const fn ended(how: Ending) -> RolloutPhase {
+const fn ended(how: RolloutEnding) -> RolloutPhase {
     match how {
-        Ending::Succeeded => RolloutPhase::Succeeded,
-        Ending::SucceededWithExceptions => RolloutPhase::SucceededWithExceptions,
-        Ending::Aborted => RolloutPhase::Aborted,
-        Ending::RolledBack => RolloutPhase::RolledBack,
+        RolloutEnding::Succeeded => RolloutPhase::Succeeded,
+        RolloutEnding::SucceededWithExceptions => RolloutPhase::SucceededWithExceptions,
+        RolloutEnding::Aborted => RolloutPhase::Aborted,
+        RolloutEnding::RolledBack => RolloutPhase::RolledBack,
     }
 }
 
-fn phase(desk: &Desk, stage: &Stage, cause: Cause) -> RolloutPhase {
+fn phase(desk: &Planner, stage: &RolloutStage, cause: RolloutCause) -> RolloutPhase {
     match stage {
-        Stage::Paused { .. } | Stage::Failing { .. } => RolloutPhase::Paused,
-        Stage::Baking { .. } => RolloutPhase::Baking,
-        Stage::Going if progress::waits_on_purpose(desk) => RolloutPhase::Waiting,
-        Stage::Going if progress::is_stalled(desk) => RolloutPhase::Stalled,
-        Stage::Going if cause == Cause::Rollback => RolloutPhase::RollingBack,
-        Stage::Going if desk.closed.is_some() => RolloutPhase::Waiting,
-        Stage::Going => RolloutPhase::Progressing,
+        RolloutStage::Paused { .. } | RolloutStage::Failing { .. } => RolloutPhase::Paused,
+        RolloutStage::Baking { .. } => RolloutPhase::Baking,
+        RolloutStage::Going if progress::waits_on_purpose(desk) => RolloutPhase::Waiting,
+        RolloutStage::Going if progress::is_stalled(desk) => RolloutPhase::Stalled,
+        RolloutStage::Going if cause == RolloutCause::Rollback => RolloutPhase::RollingBack,
+        RolloutStage::Going if desk.closed.is_some() => RolloutPhase::Waiting,
+        RolloutStage::Going => RolloutPhase::Progressing,
     }
 }
 
-/// Machines one after another in as many slots as there are.
-fn rounds_left(desk: &Desk) -> i64 {
+/// Machines one after another, in the available slots.
+fn rounds_left(desk: &Planner) -> i64 {
     let c = &desk.count;
     let slots = (c.surge + c.unavailable).max(1);
     (c.out + c.named + slots - 1) / slots
 }
 
-pub(super) fn work_left(desk: &Desk) -> Span {
+pub(super) fn work_left(desk: &Planner) -> Span {
     let slot = BOOT.plus(DELETE).plus(desk.input.policy.rollout.min_ready);
     slot.times(rounds_left(desk))
 }
@@ -302,7 +332,7 @@ fn raised(actions: &[Action]) -> i64 {
     raise.unwrap_or(0)
 }
 
-fn estimate(desk: &Desk, actions: &[Action]) -> Estimate {
+fn estimate(desk: &Planner, actions: &[Action]) -> Estimate {
     let c = &desk.count;
     let raised = raised(actions);
     let left = c.out + c.named;

@@ -1,50 +1,50 @@
-//! Removals and updates that were refused: which machine waits for its next try, and when the whole pool waits.
+//! Refused removals and updates: which machine waits for its next try, and when the whole pool waits.
 
-use crate::model::action::{Because, Target, Verb};
-use crate::model::budget::HoldReason;
+use crate::model::action::{ActionKind, RemovalReason, Target};
+use crate::model::hold::{HoldReason, RemedyVerb};
 use crate::model::ids::Key;
-use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused, refusal_reason};
+use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused, refusal_reason};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
 use crate::model::time::{Span, Time};
 
-use super::Desk;
-use super::rows::is;
-use super::send::ASKED_ONCE_MORE;
+use super::Planner;
+use super::classify::is;
+use super::requests::ASKED_ONCE_MORE;
 
 /// First and longest wait after a blocked drain, or after a refusal that does not pass by itself.
-// Half an hour: budgets block for as long as a deployment takes; six hours: still several tries a day.
+// 30 min: budgets block for as long as a deployment takes; 6 h: still several tries a day.
 const LASTING: (Span, Span) = (Span::minutes(30), Span::hours(6));
 
-/// And after one that passes: a conflict, a throttle, a request that a newer one ended.
-// 30 s: a concurrent request ends within seconds; 15 min: nine tries in the first hour, and four in each that follows.
+/// First and longest wait after a passing refusal: a conflict, a throttle, a request that a newer one ended.
+// 30 s: a concurrent request ends within seconds; 15 min: nine tries in the first hour, then four in each.
 const PASSING: (Span, Span) = (Span::seconds(30), Span::minutes(15));
 
-/// Refused so often in a row, a delete is no more disturbed by requests of ours.
+/// After this many refusals in a row, our own requests no longer disturb a delete.
 const OVERTAKEN: u32 = 2;
 
-/// A listing may show machines as they were so long before.
-// 15 min: deleted ones were seen listed for minutes; it is not known what the longest is.
+/// A listing may show machines as they were this long ago.
+// 15 min: deleted machines were listed for minutes; the longest lag is unknown.
 pub(super) const LISTS_LAG: Span = Span::minutes(15);
 
 fn wait((first, longest): (Span, Span), times: u32) -> Span {
     first.times(1 << (times.max(1) - 1).min(10)).min(longest)
 }
 
-/// Nothing but a person, or a long time, changes it.
+/// Only a person, or a long time, changes it.
 const fn lasts(refusal: Refusal) -> bool {
     matches!(refusal, Refusal::Forbidden | Refusal::Invalid)
 }
 
-/// One try that was refused, as it is remembered.
+/// One refused try, as remembered.
 #[derive(Debug, Clone, Copy)]
 struct Try<'a> {
     at: Time,
     refused: &'a Refused,
     /// The operator had accepted the loss.
     now: bool,
-    /// The machine goes back into service for long, and for at least this span.
+    /// The machine returns to service for a long wait, of at least this span.
     aside: Option<Span>,
 }
 
@@ -54,36 +54,41 @@ impl Try<'_> {
     }
 }
 
-/// Learn what was refused and what went well since the last turn.
+/// Learn what was refused and what succeeded since the last turn.
 pub(super) fn learn(input: &Input, memory: &mut PoolState) {
-    let asks = |verb| matches!(verb, Verb::Drain | Verb::Delete | Verb::Reimage | Verb::Restore);
+    let asks = |verb| {
+        matches!(
+            verb,
+            ActionKind::Drain | ActionKind::Delete | ActionKind::Reimage | ActionKind::Restore
+        )
+    };
     let mut asked: Vec<&Entry> = input.open.iter().filter(|entry| asks(entry.verb())).collect();
     asked.sort_by(|a, b| (a.written, &a.id).cmp(&(b.written, &b.id)));
     memory.doubted.retain(|(_, at)| input.set.read_at.since(*at) < LISTS_LAG);
     for entry in asked {
-        if entry.verb() == Verb::Restore {
+        if entry.verb() == ActionKind::Restore {
             restore_was_answered(input, memory, entry);
             continue;
         }
         note_doubts(input, memory, entry);
         match entry.outcome() {
-            Some((at, Outcome::Done)) => went_well(memory, entry, at),
-            Some((at, Outcome::Refused(refused))) if is_success(entry, refused) => {
+            Some((at, EntryOutcome::Done)) => went_well(memory, entry, at),
+            Some((at, EntryOutcome::Refused(refused))) if is_success(entry, refused) => {
                 went_well(memory, entry, at);
             }
-            Some((at, Outcome::Refused(refused))) => {
+            Some((at, EntryOutcome::Refused(refused))) => {
                 whole_was_refused(input, memory, entry, at, refused);
             }
-            Some((at, Outcome::Mixed(each))) => {
+            Some((at, EntryOutcome::Mixed(each))) => {
                 part_was_refused(input, memory, entry, at, each);
             }
-            Some((_, Outcome::Withdrawn)) => {}
+            Some((_, EntryOutcome::Withdrawn)) => {}
             None => doubt_was_settled(input, memory, entry),
         }
     }
 }
 
-/// One that cannot be put back is tried again later and later.
+/// Each failed restore of a machine makes the next try later.
 fn restore_was_answered(input: &Input, memory: &mut PoolState, entry: &Entry) {
     let Some((at, _)) = entry.outcome() else { return };
     for target in entry.action.targets() {
@@ -92,7 +97,7 @@ fn restore_was_answered(input: &Input, memory: &mut PoolState, entry: &Entry) {
         };
         match entry.outcome_for(&target.key()) {
             Some(Err(refused))
-                if entry.outcome().is_some_and(|(_, how)| *how != Outcome::Withdrawn) =>
+                if entry.outcome().is_some_and(|(_, how)| *how != EntryOutcome::Withdrawn) =>
             {
                 let a_try = Try { at, refused: &refused, now: false, aside: None };
                 back_off(input, &mut memory.restore_backoff, machine, a_try);
@@ -102,19 +107,19 @@ fn restore_was_answered(input: &Input, memory: &mut PoolState, entry: &Entry) {
     }
 }
 
-/// Putting it back was refused, and its next try is not due.
+/// Its restore was refused, and the next try is not due.
 pub(super) fn restore_waits(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let mut known = memory.restore_backoff.iter().filter(|known| known.until > input.now);
     known.any(|known| is(&known.key, machine))
 }
 
 fn is_success(entry: &Entry, refused: &Refused) -> bool {
-    entry.verb() == Verb::Delete && refused.refusal == Refusal::Gone
+    entry.verb() == ActionKind::Delete && refused.refusal == Refusal::Gone
 }
 
 fn went_well(memory: &mut PoolState, entry: &Entry, at: Time) {
     memory.request_backoff.retain(|back_off| back_off.verb != entry.verb() || back_off.at > at);
-    if entry.verb() != Verb::Reimage || memory.key_backoff.is_empty() {
+    if entry.verb() != ActionKind::Reimage || memory.key_backoff.is_empty() {
         return;
     }
     let keys: Vec<Key> = entry.action.targets().iter().map(Target::key).collect();
@@ -128,22 +133,23 @@ fn whole_was_refused(
     at: Time,
     refused: &Refused,
 ) {
-    let drain = entry.verb() == Verb::Drain;
-    // A drain that did not begin says nothing of its machine.
+    let drain = entry.verb() == ActionKind::Drain;
+    // A drain that did not begin says nothing about its machine.
     if drain && refused.code.is_none() {
         return;
     }
-    // What was accepted and came to nothing is no word of the cloud against the request itself.
+    // An accepted request that failed later was not itself refused by the cloud.
     let of_the_pool = !drain && entry.accepted().is_none();
     let times = of_the_pool.then(|| request_was_refused(memory, entry.verb(), at, refused));
     for target in entry.action.targets() {
         let Some(machine) = input.machines.iter().find(|machine| target.is(machine)) else {
             continue;
         };
-        // One step longer than the pool: the first try after it is another machine.
+        // One step longer than the pool's wait: the first try after it is another machine.
         let least = times.map_or(Span::ZERO, |times| wait(LASTING, times.saturating_add(1)));
         let aside = (drain || lasts(refused.refusal)).then_some(least);
-        let a_try = Try { at, refused, now: target.because == Because::NamedNow, aside };
+        let a_try =
+            Try { at, refused, now: target.because == RemovalReason::DeleteRequestedNow, aside };
         back_off(input, a_try.list(memory), machine, a_try);
     }
 }
@@ -167,37 +173,42 @@ fn part_was_refused(
         let Some(machine) = machine else { continue };
         let named = |target: &&crate::model::action::Target| target.is(machine);
         let target = entry.action.targets().iter().find(named);
-        let now = target.is_some_and(|target| target.because == Because::NamedNow);
-        let lasting = lasts(refused.refusal) || entry.verb() == Verb::Drain;
+        let now = target.is_some_and(|target| target.because == RemovalReason::DeleteRequestedNow);
+        let lasting = lasts(refused.refusal) || entry.verb() == ActionKind::Drain;
         let a_try = Try { at, refused, now, aside: lasting.then_some(Span::ZERO) };
         back_off(input, a_try.list(memory), machine, a_try);
     }
 }
 
-/// The answer was lost, and a later complete listing shows the machine as it was.
+/// The answer was lost, and a later complete listing shows the machine unchanged.
 fn doubt_was_settled(input: &Input, memory: &mut PoolState, entry: &Entry) {
     let Phase::Doubtful { at } = entry.phase else { return };
-    if entry.verb() != Verb::Delete {
+    if entry.verb() != ActionKind::Delete {
         return;
     }
     for target in entry.action.targets() {
         let there = |machine: &&Machine| target.is(machine) && outlived(input, at, machine);
         let Some(machine) = input.machines.iter().find(there) else { continue };
-        let now = target.because == Because::NamedNow;
+        let now = target.because == RemovalReason::DeleteRequestedNow;
         let refused = Refused::plain(Refusal::Unclear);
         let a_try = Try { at, refused: &refused, now, aside: None };
         back_off(input, &mut memory.key_backoff, machine, a_try);
     }
 }
 
-/// A complete listing begun after the doubt shows the machine, and not on its way out.
+/// A complete listing begun after the doubt shows the machine, and not leaving.
 pub(super) fn outlived(input: &Input, doubt: Time, machine: &Machine) -> bool {
     let going = machine.condition == crate::model::machine::Condition::Deleting;
     input.set.complete && input.set.read_at > doubt && machine.missed == 0 && !going
 }
 
-/// How often in a row requests of this kind were refused as a whole.
-fn request_was_refused(memory: &mut PoolState, verb: Verb, at: Time, refused: &Refused) -> u32 {
+/// Consecutive refusals of whole requests of this kind.
+fn request_was_refused(
+    memory: &mut PoolState,
+    verb: ActionKind,
+    at: Time,
+    refused: &Refused,
+) -> u32 {
     let pace = if lasts(refused.refusal) { LASTING } else { PASSING };
     let known = memory.request_backoff.iter().find(|back_off| back_off.verb == verb);
     if let Some(known) = known.filter(|known| known.at >= at) {
@@ -220,7 +231,7 @@ fn request_was_refused(memory: &mut PoolState, verb: Verb, at: Time, refused: &R
     times
 }
 
-/// This machine waits for its next try: each time twice as long.
+/// This machine waits for its next try, each time twice as long.
 fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try: Try<'_>) {
     let Try { at, refused, now, aside } = a_try;
     let known = list.iter().position(|known| is(&known.key, machine));
@@ -253,20 +264,20 @@ fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try:
     }
 }
 
-/// Azure did not answer: a listing showed that the request left no trace, or a later listing decides.
+/// Azure did not answer: a listing showed no trace of the request, or a later listing decides.
 pub(super) fn is_unanswered(refused: &Refused) -> bool {
     refused.is_no_trace() || refused.refusal == Refusal::Unclear
 }
 
-/// A delete may have taken it, so lately that the listing may be older: a machine that it shows in service may be gone.
+/// A delete may have removed it so recently that the listing is older: a machine listed in service may be gone.
 pub(super) fn may_be_gone(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let mut doubted = memory.doubted.iter();
     doubted.any(|(key, at)| input.set.read_at.since(*at) < LISTS_LAG && is(key, machine))
 }
 
-/// Deletes that Azure did not answer, and those that it accepted and that came to nothing: a part may have been done.
+/// Deletes that Azure did not answer, or accepted and then failed: they may be partly done.
 fn note_doubts(input: &Input, memory: &mut PoolState, entry: &Entry) {
-    if entry.verb() != Verb::Delete {
+    if entry.verb() != ActionKind::Delete {
         return;
     }
     for target in entry.action.targets() {
@@ -285,7 +296,7 @@ fn note_doubts(input: &Input, memory: &mut PoolState, entry: &Entry) {
     }
 }
 
-/// Whether this machine is not to be asked yet. `now` skips a wait once; a time that the cloud gave stands.
+/// Whether this machine must still wait. `now` skips a wait once; a time that the cloud gave stands.
 pub(super) fn holds_back(input: &Input, memory: &PoolState, machine: &Machine, now: bool) -> bool {
     let stands = |until: Time, was_now: bool| until > input.now && (was_now || !now);
     let told = |at: Option<Time>| at.is_some_and(|at| at > input.now);
@@ -294,10 +305,10 @@ pub(super) fn holds_back(input: &Input, memory: &PoolState, machine: &Machine, n
     known.any(|known| is(&known.key, machine)) || is_still_doubted(input, machine)
 }
 
-/// The same request waits for news of another machine: until it ended, it is not sent again for this one either.
+/// The same request waits for news of another machine: until it ends, it is not repeated for this one either.
 fn is_still_doubted(input: &Input, machine: &Machine) -> bool {
     let doubted = |entry: &&Entry| {
-        entry.verb() == Verb::Delete && matches!(entry.phase, Phase::Doubtful { .. })
+        entry.verb() == ActionKind::Delete && matches!(entry.phase, Phase::Doubtful { .. })
     };
     let missed = |target: &Target| {
         input.machines.iter().any(|machine| machine.missed > 0 && target.is(machine))
@@ -309,7 +320,7 @@ fn is_still_doubted(input: &Input, machine: &Machine) -> bool {
     })
 }
 
-/// What keeps this machine passes by itself: no drain of it is blocked.
+/// This machine's wait passes by itself: no drain of it is blocked.
 pub(super) fn is_passing(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let mut blocked = memory.blocked.iter().filter(|blocked| blocked.until > input.now);
     !blocked.any(|blocked| is(&blocked.key, machine))
@@ -326,24 +337,24 @@ pub(super) fn until(input: &Input, memory: &PoolState, machine: &Machine) -> Opt
 pub(super) fn of_request<'m>(
     input: &Input,
     memory: &'m PoolState,
-    verb: Verb,
+    verb: ActionKind,
 ) -> Option<&'m RequestBackOff> {
     let stands = |back_off: &&RequestBackOff| back_off.verb == verb && back_off.until > input.now;
     memory.request_backoff.iter().find(stands)
 }
 
-/// The cloud itself said when it hears such a request again: no verb goes before that.
-pub(super) fn told_to_wait(input: &Input, memory: &PoolState, verb: Verb) -> bool {
+/// The cloud itself gave the time for the next request: no verb goes before that.
+pub(super) fn told_to_wait(input: &Input, memory: &PoolState, verb: ActionKind) -> bool {
     let told = |back_off: &RequestBackOff| back_off.retry_at.is_some_and(|at| at > input.now);
     of_request(input, memory, verb).is_some_and(told)
 }
 
-/// Machines that are out of service for a request that waits for long are given back meanwhile.
-pub(super) fn gives_back(input: &Input, memory: &PoolState, verb: Verb) -> bool {
+/// Give machines back to service while their request has a long wait.
+pub(super) fn gives_back(input: &Input, memory: &PoolState, verb: ActionKind) -> bool {
     of_request(input, memory, verb).is_some_and(|back_off| lasts(back_off.refusal))
 }
 
-/// A person asks to try again: every wait of ours ends, but for a time that the cloud gave. How many ended.
+/// A person asks to retry: each of our waits ends, except a time that the cloud gave. Returns how many ended.
 pub(super) fn lift(now: Time, memory: &mut PoolState) -> usize {
     let mut lifted = 0;
     let mut end = |at: Time, told: Option<Time>, until: &mut Time| {
@@ -365,10 +376,10 @@ pub(super) fn lift(now: Time, memory: &mut PoolState) -> usize {
     lifted
 }
 
-/// A delete that newer requests ended more than once is under way: what else is written to the set would end it again.
+/// A delete that newer requests ended more than once is under way: another write to the set would end it again.
 pub(super) fn goes_alone<'a>(input: &Input<'a>, memory: &PoolState) -> Option<&'a Entry> {
     let lasts = |entry: &&Entry| {
-        let open = entry.verb() == Verb::Delete && !entry.is_ended();
+        let open = entry.verb() == ActionKind::Delete && !entry.is_ended();
         open && input.now < waited_until(input, entry)
     };
     let overtaken = |target: &Target| {
@@ -377,7 +388,7 @@ pub(super) fn goes_alone<'a>(input: &Input<'a>, memory: &PoolState) -> Option<&'
     };
     let alone = |entry: &&Entry| entry.action.targets().iter().any(overtaken);
     let deletes = input.open.iter().filter(lasts).filter(alone);
-    // The last to end, in whatever order they are given.
+    // The last to end, whatever the order of the entries.
     deletes.max_by_key(|entry| (waited_until(input, entry), &entry.id))
 }
 
@@ -385,9 +396,9 @@ fn waited_until(input: &Input, delete: &Entry) -> Time {
     delete.accepted().unwrap_or(delete.written).plus(input.policy.deletion.deadline)
 }
 
-pub(super) fn about_requests(desk: &mut Desk) {
+pub(super) fn about_requests(desk: &mut Planner) {
     if let Some(delete) = goes_alone(desk.input, &desk.memory) {
-        let say = "a delete that newer requests ended before goes on alone: nothing else is written to the set until it ends";
+        let say = "an older delete is still running after newer requests ended: nothing else is written to the scale set until it ends";
         let (targets, until) = (delete.action.targets(), waited_until(desk.input, delete));
         let hold = desk.holds.add(HoldReason::RemovalRefused, say).again(until);
         hold.number("machines", targets.len() as i64);
@@ -399,12 +410,15 @@ pub(super) fn about_requests(desk: &mut Desk) {
         }
         let RequestBackOff { refusal, code, message, .. } = &back_off;
         let why = refusal_reason(*refusal, code.as_deref(), message.as_deref());
-        let what = if back_off.verb == Verb::Reimage { "an update in place" } else { "a delete" };
+        let what =
+            if back_off.verb == ActionKind::Reimage { "an update in place" } else { "a delete" };
         let say = format!(
-            "{what} was refused ({why}); nothing is taken out of service for another before {}",
+            "Azure refused {what} ({why}); no other machine is taken out of service for it before {}",
             back_off.until
         );
         let hold = desk.holds.add(HoldReason::RemovalRefused, say);
-        hold.number("times", i64::from(back_off.times)).again(back_off.until).ask("retry");
+        hold.number("times", i64::from(back_off.times))
+            .again(back_off.until)
+            .ask(RemedyVerb::Retry);
     }
 }

@@ -1,14 +1,14 @@
-//! Machines that we took out of service and that no list shows: one that a list shows again is put back.
+//! Machines that we took out of service and that no listing shows: one that is listed again is put back.
 
 use crate::model::ids::Key;
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 
-use super::rows::is;
-use super::tombs::{TOMB_LASTS, TOMBS};
+use super::classify::is;
+use super::tombstones::{TOMB_LASTS, TOMBS};
 
-/// The list grows and shrinks as that of the tombs does: old ones go when a new one comes.
+/// The list is bounded like that of the tombs: old entries leave when a new one comes.
 pub(super) fn note(input: &Input, memory: &mut PoolState) {
     use Lifecycle::{Drained, Draining, Updating};
     let ours = |m: &&Machine| matches!(m.lifecycle, Draining | Drained | Updating) && m.missed > 0;

@@ -1,8 +1,8 @@
-//! What protects a raise: whether the set's version moves with its capacity, learnt from reads.
+//! What protects a raise: whether the set's etag moves with its capacity, learnt from reads.
 
-use crate::model::action::Verb;
-use crate::model::budget::HoldReason;
-use crate::model::inventory::Native;
+use crate::model::action::ActionKind;
+use crate::model::hold::{HoldReason, Remedy, RemedyVerb};
+use crate::model::inventory::PlatformFeature;
 use crate::model::journal::Entry;
 use crate::model::plan::Input;
 use crate::model::policy::Owner;
@@ -13,34 +13,34 @@ use super::desired;
 use super::holds::Holds;
 use super::journal::is_write;
 
-/// So many moves at the end of our deletes prove that the version tells of them.
+/// This many moves at the end of our deletes prove that the etag reports them.
 // 2: another client may write the set at the moment of one.
 const ENDS: u32 = 2;
 
-/// Another client writes the number as well, or no read tells whether the cloud's autoscale does.
+/// Another client writes the number as well, or no read shows whether the cloud's autoscale does.
 pub(super) fn has_company(input: &Input, memory: &PoolState) -> bool {
     input.policy.owner == Owner::ScaleSet
-        || input.set.natives.contains(&Native::Autoscale)
-        || input.set.natives_unknown.contains(&Native::Autoscale)
+        || input.set.platform_features.contains(&PlatformFeature::Autoscale)
+        || input.set.platform_features_unknown.contains(&PlatformFeature::Autoscale)
         || desired::foreign_writes(input, memory) > 0
 }
 
-/// What is known of the set's version; none given protects as little as one that stays.
+/// What we know of the set's etag; a missing one protects as little as one that stays.
 pub(super) fn verdict(input: &Input, memory: &PoolState) -> EtagVerdict {
     if input.set.etag.is_none() { EtagVerdict::Stays } else { memory.etag.verdict }
 }
 
-/// Where the version does not move with the capacity, a raise can overwrite another writer's number.
+/// If the etag does not move with the capacity, a raise can overwrite another writer's number.
 pub(super) fn is_unsafe(input: &Input, memory: &PoolState) -> bool {
     verdict(input, memory) == EtagVerdict::Stays && has_company(input, memory)
 }
 
-/// A delete that ends between a read and a raise moves the version, so that the raise is refused.
+/// A delete that ends between a read and a raise moves the etag, so that the raise is refused.
 pub(super) fn tells_ends(input: &Input, memory: &PoolState) -> bool {
     verdict(input, memory) == EtagVerdict::Moves && memory.etag.ends >= ENDS
 }
 
-/// Learn from this read whether the version moves with the capacity, and with the end of a delete.
+/// Learn from this read whether the etag moves with the capacity, and with the end of a delete.
 pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     let Some(etag) = &input.set.etag else { return };
     let capacity = input.set.capacity;
@@ -70,34 +70,36 @@ fn wrote_nothing(input: &Input, since: Time) -> bool {
     writes.all(|entry| entry.accepted().is_some_and(|at| at < since))
 }
 
-/// Machines of our deletes that were in the read before and are not in this one.
+/// Machines of our deletes that were in the previous read and are not in this one.
 fn just_gone(input: &Input) -> u64 {
-    let ours = |entry: &&Entry| entry.verb() == Verb::Delete;
+    let ours = |entry: &&Entry| entry.verb() == ActionKind::Delete;
     let targets = || input.open.iter().filter(ours).flat_map(|entry| entry.action.targets());
     let gone = input.machines.iter().filter(|machine| machine.missed == 1);
     gone.filter(|machine| targets().any(|target| target.is(machine))).count() as u64
 }
 
-/// A word helps only against what was written: who goes on writing must be stopped where that is.
+/// Approval helps only against past writes: a writer that continues must be stopped at its source.
 pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) {
     let writes = desired::foreign_writes(input, memory);
     let (say, verb) = if input.policy.owner == Owner::ScaleSet {
-        ("others own the capacity; suspend what writes it while machines are replaced", None)
-    } else if input.set.natives.contains(&Native::Autoscale) {
-        ("the cloud's autoscale writes the capacity; suspend it", None)
-    } else if input.set.natives_unknown.contains(&Native::Autoscale) && writes == 0 {
+        ("another client owns the capacity; suspend it while machines are replaced", None)
+    } else if input.set.platform_features.contains(&PlatformFeature::Autoscale) {
+        ("Azure autoscale writes the capacity; suspend it", None)
+    } else if input.set.platform_features_unknown.contains(&PlatformFeature::Autoscale)
+        && writes == 0
+    {
         (
-            "whether the cloud's autoscale writes the capacity cannot be read; `doctor` says why",
+            "Poolkeeper cannot read whether Azure autoscale writes the capacity; `doctor` says why",
             None,
         )
     } else {
         (
-            "another client wrote the capacity within the hour; stop that writer, then approve",
-            Some("approve"),
+            "another client wrote the capacity within the last hour; stop it, then approve",
+            Some(RemedyVerb::Approve),
         )
     };
-    let say = format!("the set has no version to protect a raise, and {say}");
+    let say = format!("no etag protects a capacity change from other writers, and {say}");
     let hold = holds.add(HoldReason::UnsafeRaise, say);
     hold.number("capacity", i64::from(input.set.capacity)).number("changes", writes as i64);
-    hold.verb = verb;
+    hold.remedy = verb.map(Remedy::from);
 }

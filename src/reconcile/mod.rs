@@ -1,13 +1,14 @@
-//! ONE TURN of one pool: look, settle what was open by the look, decide, judge, remember the intents in one transaction,
-//! carry them out, remember what came of them.
+//! ONE TURN of one pool: read, settle open entries by the read, decide, judge, store the intents in one transaction,
+//! carry them out, store the results.
 //!
-//! Never here: a timer, a retry, a second path to the cloud, a decision. A turn takes no news with it and answers when it
-//! wants to be woken; whoever wakes it says when, never what. A broken law freezes the pool: nothing is carried out.
-//! Begin with [`PoolTurn::turn`], which is the order of steps; [`World`] is all it is given.
+//! Never here: a timer, a retry, a second path to the cloud, a decision. A turn takes no event as input and returns
+//! when it wants to run again; a caller decides when a turn runs, never what it does. A broken invariant freezes the
+//! pool: the turn carries nothing out. Begin with [`PoolTurn::turn`], which shows the order of steps; [`CloudPort`] is
+//! all that a turn can reach.
 
-mod carry;
 mod decide;
-mod told;
+mod execute;
+mod history;
 mod turn;
 
 #[cfg(test)]
@@ -18,18 +19,18 @@ pub use turn::PoolTurn;
 
 pub use crate::judge::{Case, Note};
 
-use crate::act::{ChangeCloud, ChangeCluster, Made};
+use crate::act::{CallMade, ChangeCloud, ChangeCluster};
 use crate::ambient::Clock;
-use crate::memory::{Audit, Moved, Store, StoreError};
-use crate::model::budget::Hold;
+use crate::memory::{AuditEntry, EntryMove, Store, StoreError};
+use crate::model::hold::Hold;
 use crate::model::ids::PoolName;
-use crate::model::inventory::{Gap, SetSeen};
-use crate::model::plan::Planned;
+use crate::model::inventory::{Gap, SetPresence};
+use crate::model::plan::Decision;
 use crate::model::time::Time;
-use crate::observe::{Changed, ReadCloud, ReadFacts, ReadFailed};
+use crate::observe::{Differences, ReadCloud, ReadError, ReadFacts};
 
-/// Everything outside a turn: the same trait over the real worlds and over made-up ones.
-pub trait World {
+/// Everything outside a turn: one trait for the real world and for simulated ones.
+pub trait CloudPort {
     type Read: ReadCloud;
     type Facts: ReadFacts;
     type Cloud: ChangeCloud;
@@ -47,44 +48,45 @@ pub trait World {
     fn clock(&self) -> &Self::Clock;
 }
 
-/// What a turn did, and why it did no more.
+/// What a turn did, and why it did not do more.
 #[must_use]
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnReport {
     pub pool: PoolName,
-    /// When it was decided.
+    /// Time of the decision.
     pub at: Time,
-    pub set: SetSeen,
+    pub set: SetPresence,
     pub gaps: Vec<Gap>,
-    /// What the look changed in the records.
-    pub changes: Vec<Changed>,
-    /// The plan; also where a law forbade to carry it out. `None`: the planner contradicted itself.
-    pub planned: Option<Planned>,
-    /// The pool froze itself: nothing of the plan was carried out.
+    /// What the read changed in the records.
+    pub changes: Vec<Differences>,
+    /// The plan, also when an invariant blocked it. `None`: the planner contradicted itself.
+    pub planned: Option<Decision>,
+    /// The pool is frozen: the turn carried out nothing of the plan.
     pub frozen: Option<Hold>,
     pub notes: Vec<Note>,
-    pub made: Vec<Made>,
+    pub made: Vec<CallMade>,
     /// What happened to entries, in order.
-    pub moved: Vec<Moved>,
-    /// What became of what people asked for, as the audit has it.
-    pub audit: Vec<Audit>,
-    /// Wake me again no later than this.
+    pub moved: Vec<EntryMove>,
+    /// Outcomes of people's requests, as written to the audit.
+    pub audit: Vec<AuditEntry>,
+    /// Run the next turn no later than this.
     pub again: Time,
 }
 
-/// A turn that came to no decision, or could not remember it.
+/// A turn that reached no decision, or could not store it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TurnError {
-    /// Nothing was seen, so nothing was done.
+    /// The listing failed, so the turn did nothing.
     #[error("looking at pool {pool}")]
-    Read { pool: PoolName, source: ReadFailed },
-    /// What was not remembered was not done; what was done before is in doubt and settled by later looks.
+    Read { pool: PoolName, source: ReadError },
+    /// The turn did nothing that it could not store first. Calls it had already made are in doubt; later reads settle
+    /// them.
     #[error("remembering pool {pool}")]
     Store { pool: PoolName, source: StoreError },
 }
 
 impl TurnError {
-    /// Not before this time again, where the other side said so.
+    /// Earliest time of a retry, if the other side named one.
     pub fn retry_at(&self) -> Option<Time> {
         match self {
             TurnError::Read { source, .. } => source.retry_at,
@@ -92,7 +94,7 @@ impl TurnError {
         }
     }
 
-    /// Somebody else leads now: this process must make no further turn.
+    /// Another process leads now: this one must not run further turns.
     pub const fn is_deposed(&self) -> bool {
         matches!(
             self,

@@ -5,60 +5,60 @@ mod release;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::carry::{Carrying, intents};
 use super::decide::Decide;
-use super::told::{self, Remembered};
-use super::{TurnError, TurnReport, World};
-use crate::act::{Answer, Book, ChangeCluster, Draining, Pace, Ports, Seen};
+use super::execute::{Execution, intents};
+use super::history::{self, RememberedHolds};
+use super::{CloudPort, TurnError, TurnReport};
+use crate::act::{CallOutcome, ChangeCluster, DrainProgress, Executor, Observed, PollState, Ports};
 use crate::ambient::Clock;
 use crate::judge::{Case, Note};
-use crate::memory::{Commit, Doors, Journal, Lease, Loaded, Store, StoreError, finished};
-use crate::model::action::{Because, READ_IS_FRESH, Target, Verb};
-use crate::model::budget::{Hold, HoldReason};
+use crate::memory::{Commit, Inbox, JournalStore, Lease, PoolRecord, Store, StoreError, finished};
+use crate::model::action::{ActionKind, READ_IS_FRESH, RemovalReason, Target};
+use crate::model::hold::{Hold, HoldReason, INVARIANT};
 use crate::model::ids::{EntryId, Key, PoolName};
 use crate::model::inventory::Inventory;
 use crate::model::journal::{Entry, Phase};
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::{Facts, Input, Planned};
+use crate::model::plan::{Decision, Facts, Input};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
-use crate::observe::{Folded, Look, ReadCloud, ReadFacts, fold};
+use crate::observe::{FoldResult, Observation, ReadCloud, ReadFacts, fold};
 
-/// A frozen pool looks again after this.
-// 1 min: a law that was broken by what was seen may hold for the next look, and a read a minute is cheap.
+/// Time until the next read of a frozen pool.
+// 1 min: the next read may show a state that breaks no invariant, and one read a minute is cheap.
 const FROZEN_LOOKS_AGAIN: Span = Span::minutes(1);
 
-/// A doubt, or an intent that was withdrawn, is looked after this soon.
+/// Time until the next read after a doubt or a withdrawn intent.
 // 5 s: the shortest wait after which a listing shows what a lost call did.
 const UNSETTLED_LOOKS_AGAIN: Span = Span::seconds(5);
 
-/// The turns of one pool. Whoever owns it makes them one at a time: that is why a turn takes it by exclusive reference.
+/// The turns of one pool. A turn takes it by exclusive reference, so that turns of a pool run one at a time.
 #[derive(Debug)]
 pub struct PoolTurn {
     pool: PoolName,
     seed: u64,
-    /// As the store has it. `None`: read it first, after a start or after a turn that was cut off.
-    image: Option<Loaded>,
-    /// Start of the last listing that was folded in.
+    /// The pool as stored. `None` after a start or an interrupted turn: read it from the store first.
+    image: Option<PoolRecord>,
+    /// Start of the last listing that a turn folded in.
     folded: Option<Time>,
-    paces: BTreeMap<EntryId, Pace>,
-    told: Remembered,
+    paces: BTreeMap<EntryId, PollState>,
+    told: RememberedHolds,
 }
 
-/// What was decided: carried out, or frozen.
+/// The decision: a plan to carry out, or a freeze.
 struct Verdict {
-    planned: Option<Planned>,
+    planned: Option<Decision>,
     notes: Vec<Note>,
     frozen: Option<Hold>,
 }
 
-/// What was seen and folded, on its way through the turn.
+/// The folded observation, as it passes through the turn.
 struct Scene {
     inventory: Inventory,
     facts: Facts,
-    folded: Folded,
-    /// Machines whose nodes could not be given back: they stay what they are until the next turn.
+    folded: FoldResult,
+    /// Machines whose nodes the cluster did not release: they keep their lifecycle until the next turn.
     stay_out: Vec<u32>,
 }
 
@@ -70,7 +70,7 @@ impl PoolTurn {
             image: None,
             folded: None,
             paces: BTreeMap::new(),
-            told: Remembered::default(),
+            told: RememberedHolds::default(),
         }
     }
 
@@ -78,20 +78,20 @@ impl PoolTurn {
         &self.pool
     }
 
-    /// The pool as the last turn left it; `None` before the first, and after one that failed to remember.
-    pub fn remembered(&self) -> Option<&Loaded> {
+    /// The pool as the last turn left it; `None` before the first turn, and after one that failed to store its result.
+    pub fn remembered(&self) -> Option<&PoolRecord> {
         self.image.as_ref()
     }
 
-    /// Replay what the store has, before the first turn. Doing it again, or not at all, changes nothing but when it is read.
-    pub async fn recover<S: Store>(&mut self, store: &S) -> Result<&Loaded, StoreError> {
+    /// Read the pool from the store before the first turn. Repeating or omitting this changes only when it is read.
+    pub async fn recover<S: Store>(&mut self, store: &S) -> Result<&PoolRecord, StoreError> {
         let image = store.load(&self.pool).await?;
         Ok(self.image.insert(image))
     }
 
-    /// Look after what was begun, and begin nothing: for a pool that is no longer managed. Answers how many entries are
-    /// still open; machine records and the pool's state stay as they were.
-    pub async fn watch<W: World>(
+    /// For a pool that is no longer managed: settle started entries, start nothing. Returns how many entries are still
+    /// open. Machine records stay as they were, and so does the pool's state except for the owner tag.
+    pub async fn watch<W: CloudPort>(
         &mut self,
         world: &W,
         policy: &Policy,
@@ -100,7 +100,7 @@ impl PoolTurn {
         let pool = self.pool.clone();
         let store = |source| TurnError::Store { pool: pool.clone(), source };
         let mut image = self.recall(world).await.map_err(store)?;
-        let open = |journal: &Journal| journal.open().iter().filter(|e| !e.is_ended()).count();
+        let open = |journal: &JournalStore| journal.open().iter().filter(|e| !e.is_ended()).count();
         let tag = release::tag(image.state.as_ref());
         let begun = open(&image.journal);
         if begun == 0 && tag.is_none() {
@@ -125,12 +125,12 @@ impl PoolTurn {
         let now = world.clock().now();
         let machines = image.machines.clone();
         let scene = self.fold(&mut image, inventory, Facts::default(), policy, now);
-        let Loaded { journal, doors, state, .. } = &mut image;
-        let book = Book::open(world.store(), &pool, &policy.scale_set, lease, journal);
+        let PoolRecord { journal, doors, state, .. } = &mut image;
+        let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
         let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.book.write(world.clock().now()).await.map_err(store)?;
-        // The tag goes last: until then this store still changes the set.
+        // Remove the tag last: until then this store still changes the set.
         if let Some(tag) = tag.filter(|_| open(turn.book.journal) == 0) {
             turn.give_up_tag(tag, state, world.clock().now()).await.map_err(store)?;
         }
@@ -140,8 +140,8 @@ impl PoolTurn {
         Ok(left)
     }
 
-    /// Look, settle, decide, judge, remember, do, remember.
-    pub async fn turn<W: World>(
+    /// Read, settle, decide, judge, store the intents, carry them out, store the results.
+    pub async fn turn<W: CloudPort>(
         &mut self,
         world: &W,
         policy: &Policy,
@@ -159,8 +159,8 @@ impl PoolTurn {
         };
         let facts = world.facts().facts(&self.pool).await;
         let scene = self.fold(&mut image, inventory, facts, policy, world.clock().now());
-        let Loaded { machines, state, journal, doors, .. } = &mut image;
-        let book = Book::open(world.store(), &pool, &policy.scale_set, lease, journal);
+        let PoolRecord { machines, state, journal, doors, .. } = &mut image;
+        let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
         let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();
@@ -171,7 +171,7 @@ impl PoolTurn {
         turn.write(commit, state).await.map_err(store)?;
         let carried = turn.carry(&written, &verdict).await.map_err(store)?;
         let Turn { scene, book, .. } = turn;
-        let Book { made, happened, .. } = book;
+        let Executor { made, happened, .. } = book;
         *machines = scene.folded.machines;
         self.folded = Some(scene.inventory.set.read_at);
         let again = again(&verdict, carried, journal, now, policy.rollout.coalesce);
@@ -192,8 +192,8 @@ impl PoolTurn {
         })
     }
 
-    /// The pool as the store has it. Only doors write beside our turns, so only their part is read again.
-    async fn recall<W: World>(&mut self, world: &W) -> Result<Loaded, StoreError> {
+    /// The pool as stored. Besides turns only doors write, so only their part is read again.
+    async fn recall<W: CloudPort>(&mut self, world: &W) -> Result<PoolRecord, StoreError> {
         let Some(mut image) = self.image.take() else {
             return world.store().load(&self.pool).await;
         };
@@ -203,14 +203,14 @@ impl PoolTurn {
 
     fn fold(
         &self,
-        image: &mut Loaded,
+        image: &mut PoolRecord,
         inventory: Inventory,
         facts: Facts,
         policy: &Policy,
         now: Time,
     ) -> Scene {
         let tombs = tombs(image.state.as_ref(), image.journal.open());
-        let look = Look {
+        let look = Observation {
             inventory: &inventory,
             tombs: &tombs,
             vanished: image.state.as_ref().map_or(&[], |state| &state.vanished),
@@ -225,10 +225,10 @@ impl PoolTurn {
     }
 }
 
-/// Machines whose delete ended well: as remembered by the last plan, and as no plan has seen yet.
+/// Machines that were deleted successfully: those in the last plan's state, and those that no plan has seen yet.
 fn tombs<'a>(state: Option<&'a PoolState>, open: &[Entry]) -> Cow<'a, [(Key, Time)]> {
     let mut tombs = Cow::Borrowed(state.map_or(&[][..], |state| &state.tombs));
-    for entry in open.iter().filter(|entry| entry.verb() == Verb::Delete) {
+    for entry in open.iter().filter(|entry| entry.verb() == ActionKind::Delete) {
         let Some((ended, _)) = entry.outcome() else { continue };
         for target in entry.action.targets() {
             let key = target.key();
@@ -241,23 +241,23 @@ fn tombs<'a>(state: Option<&'a PoolState>, open: &[Entry]) -> Cow<'a, [(Key, Tim
     tombs
 }
 
-struct Turn<'t, W: World> {
+struct Turn<'t, W: CloudPort> {
     world: &'t W,
     policy: &'t Policy,
     seed: u64,
-    doors: &'t Doors,
+    doors: &'t Inbox,
     scene: Scene,
-    book: Book<'t, W::Store>,
+    book: Executor<'t, W::Store>,
 }
 
-impl<W: World> Turn<'_, W> {
+impl<W: CloudPort> Turn<'_, W> {
     fn ports(world: &W) -> Ports<'_, W::Cloud, W::Cluster, W::Clock> {
         Ports { cloud: world.cloud(), cluster: world.cluster(), clock: world.clock() }
     }
 
-    /// What the look says about entries that were begun earlier.
-    async fn settle(&mut self, paces: &mut BTreeMap<EntryId, Pace>) -> Result<(), StoreError> {
-        let seen = Seen {
+    /// Settle entries of earlier turns by what the read shows.
+    async fn settle(&mut self, paces: &mut BTreeMap<EntryId, PollState>) -> Result<(), StoreError> {
+        let seen = Observed {
             set: &self.scene.inventory.set,
             machines: &self.scene.folded.machines,
             delete_deadline: self.policy.deletion.deadline,
@@ -278,7 +278,7 @@ impl<W: World> Turn<'_, W> {
             set,
             machines,
             open: self.book.journal.open(),
-            asks: &self.doors.asks,
+            commands: &self.doors.asks,
             facts,
             state,
         };
@@ -310,8 +310,8 @@ impl<W: World> Turn<'_, W> {
         Verdict { planned: Some(planned), notes, frozen: hold }
     }
 
-    /// Machines that were drained and come back into service, as after an update in place, get their nodes back first.
-    /// It may be repeated, so a turn that is cut off here does it again; where the cluster refuses, they stay out.
+    /// Release the nodes of drained machines before they return to service, as after an in-place update. This is
+    /// idempotent, so the turn after an interrupted one repeats it. If the cluster refuses, the machine stays out.
     async fn release_returned(&mut self, verdict: &Verdict) {
         let Some(planned) = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none()) else {
             return;
@@ -324,27 +324,27 @@ impl<W: World> Turn<'_, W> {
             if report.lifecycle != Lifecycle::InService || !was_out || machine.node.is_none() {
                 continue;
             }
-            let target = Target::of(machine, Because::Outdated);
+            let target = Target::of(machine, RemovalReason::Outdated);
             let node = machine.node.as_ref();
-            let draining = Draining { pool: self.book.pool, target: &target, node };
+            let draining = DrainProgress { pool: self.book.pool, target: &target, node };
             let answer = self.world.cluster().release(draining).await;
-            if !matches!(answer, Answer::Done | Answer::Accepted(_)) {
+            if !matches!(answer, CallOutcome::Done | CallOutcome::Accepted(_)) {
                 self.scene.stay_out.push(report.index);
             }
         }
     }
 
-    /// The one transaction of the decision: records, lifecycles, memory, intents, and what the look settled.
+    /// The single transaction of the decision: records, lifecycles, state, intents, and what the read settled.
     fn remember(
         &mut self,
         verdict: &Verdict,
         state: Option<&PoolState>,
-        told: &mut Remembered,
+        told: &mut RememberedHolds,
         now: Time,
     ) -> (Commit, Vec<EntryId>) {
         let mut commit = Commit::new(self.book.pool.clone(), self.book.lease.epoch, now);
         commit.closed.clone_from(&self.scene.folded.closed);
-        commit.history = told::changes(&self.scene.folded.changes, now);
+        commit.history = history::changes(&self.scene.folded.changes, now);
         commit.moved = std::mem::take(&mut self.book.moved);
         commit.history.append(&mut self.book.history);
         let carried = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none());
@@ -362,14 +362,14 @@ impl<W: World> Turn<'_, W> {
         commit.machines = self.scene.touched();
         let (planned, frozen) = (verdict.planned.as_ref(), verdict.frozen.as_ref());
         commit.history.extend(told.news(planned, state, frozen, now));
-        commit.history.extend(commit.written.iter().map(|entry| told::decided(entry, now)));
-        commit.audit = told::outcomes(self.book.pool, self.doors, &commit.history);
+        commit.history.extend(commit.written.iter().map(|entry| history::decided(entry, now)));
+        commit.audit = history::outcomes(self.book.pool, self.doors, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
         (commit, written)
     }
 
-    /// Ended entries that this plan has seen for the last time. A plan that could not use its look returns its memory
-    /// unchanged: then nothing was learnt from them yet, and all are shown again.
+    /// Ended entries that no later plan needs. A plan that could not use its read returns its state unchanged: it
+    /// learnt nothing from these entries yet, so the next plan sees all of them again.
     fn finished(&self, now: Time) -> Vec<EntryId> {
         let set = &self.scene.inventory.set;
         let open = self.book.journal.open();
@@ -384,7 +384,7 @@ impl<W: World> Turn<'_, W> {
         }
         let ahead = self.scene.facts.clock_ahead;
         let finished = finished(open, &self.scene.folded.machines, set, ahead);
-        // What ended after the read began is not in this picture yet: the next one shows the pool without it.
+        // This listing may not show what ended after the read began: keep those entries for the next one.
         let shown = |entry: &&Entry| entry.outcome().is_some_and(|(at, _)| at <= set.read_at);
         finished.into_iter().filter(shown).map(|entry| entry.id.clone()).collect()
     }
@@ -398,7 +398,7 @@ impl<W: World> Turn<'_, W> {
             return Ok(());
         }
         self.world.store().commit(&commit).await?;
-        // What moved was moved here when it was noted.
+        // `Executor::note` already applied the moves to the journal.
         let Commit { pool, epoch, at, written, dropped, state: new, .. } = commit;
         self.book.journal.apply(&Commit { written, dropped, ..Commit::new(pool, epoch, at) })?;
         if new.is_some() {
@@ -415,20 +415,20 @@ impl<W: World> Turn<'_, W> {
     }
 
     async fn carry_out(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
-        let seen = Seen {
+        let seen = Observed {
             set: &self.scene.inventory.set,
             machines: &self.scene.folded.machines,
             delete_deadline: self.policy.deletion.deadline,
             clock_ahead: self.scene.facts.clock_ahead,
         };
         let ports = Self::ports(self.world);
-        Carrying { book: &mut self.book, seen, ports }.carry(written).await
+        Execution { book: &mut self.book, seen, ports }.carry(written).await
     }
 }
 
 impl Scene {
-    /// Only the planner changes what we are doing with a machine.
-    fn set_lifecycles(&mut self, planned: &Planned, now: Time) {
+    /// Only the planner changes the lifecycle of a machine.
+    fn set_lifecycles(&mut self, planned: &Decision, now: Time) {
         for report in &planned.report.machines {
             let at = report.index as usize;
             let slot = self.folded.machines.get_mut(at).zip(self.folded.touched.get_mut(at));
@@ -436,7 +436,7 @@ impl Scene {
                 && machine.lifecycle != report.lifecycle
                 && !self.stay_out.contains(&report.index)
             {
-                // Updated in place it begins anew: how long it took is no illness.
+                // After an in-place update, restart the unready timer: the update itself is not unhealthy time.
                 let updated = machine.lifecycle == Lifecycle::Updating
                     && report.lifecycle == Lifecycle::InService;
                 if updated {
@@ -460,26 +460,32 @@ impl Scene {
 
 fn frozen(law: Option<u8>, say: String, now: Time) -> Hold {
     Hold {
-        reason: HoldReason::Law,
-        law,
-        say: say.into(),
-        numbers: Vec::new(),
+        reason: HoldReason::InvariantViolated,
+        message: say.into(),
+        numbers: law.map(|law| (INVARIANT, i64::from(law))).into_iter().collect(),
         blockers: Vec::new(),
-        recheck: now.plus(FROZEN_LOOKS_AGAIN),
-        verb: None,
+        next_check_at: now.plus(FROZEN_LOOKS_AGAIN),
+        remedy: None,
     }
 }
 
-/// What comes within the window, known or not, is one turn's work. Only a doubt is looked after sooner, and a model that was
-/// written: everything waits for it to be seen.
-fn again(verdict: &Verdict, withdrew: bool, journal: &Journal, now: Time, coalesce: Span) -> Time {
+/// One turn does the work of a whole window, whether its changes are known yet or not. Two cases read sooner: a doubt,
+/// and a written model, because everything waits until a listing shows it.
+fn again(
+    verdict: &Verdict,
+    withdrew: bool,
+    journal: &JournalStore,
+    now: Time,
+    coalesce: Span,
+) -> Time {
     let planned = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none());
-    let again = planned.map_or(now.plus(FROZEN_LOOKS_AGAIN), |planned| planned.report.again);
+    let again =
+        planned.map_or(now.plus(FROZEN_LOOKS_AGAIN), |planned| planned.report.next_check_at);
     let again = again.max(now.plus(coalesce));
     let unsettled = |entry: &Entry| match entry.phase {
         Phase::Doubtful { .. } => true,
         Phase::Ended { .. } => false,
-        _ => entry.verb() == Verb::UpdateModel,
+        _ => entry.verb() == ActionKind::UpdateModel,
     };
     if withdrew || journal.open().iter().any(unsettled) {
         return again.min(now.plus(UNSETTLED_LOOKS_AGAIN));

@@ -1,23 +1,23 @@
-//! The bounds of slots that are never idle.
+//! Lower bounds for the length of a rollout.
 //!
-//! A rollout has S + U slots, because what lives and does not serve is never more than ceiling less floor. Replacing one
-//! machine keeps a slot busy twice: from the moment its replacement is asked for until that serves (boot, and
-//! `minReady`), and from the cordon until the pods are away, then from the delete until the cloud says that it is gone.
-//! The cloud and the cluster take these times whatever a planner does; what passes between the end of a drain and the
-//! delete is no part of them, for that is ours to lose.
+//! A rollout has S + U slots, because machines that live and do not serve never exceed ceiling less floor. Replacing
+//! one machine keeps a slot busy twice: from the request for its replacement until that serves (boot, and `minReady`),
+//! and from the cordon until the pods are gone, then from the delete until the cloud reports it gone. The cloud and the
+//! cluster take these times whatever a planner does. The time between the end of a drain and the delete does not count:
+//! the planner could avoid it.
 //!
-//! Two bounds are made of them. [`never_idle`] is their sum divided by the slots: nothing that keeps floor and ceiling
-//! is quicker, but nothing reaches it either, for the last machines do not all end at once. [`at_once`] is how long the
-//! same times take, in the order in which they were begun, when each is begun in the very moment in which floor and
-//! ceiling allow it: a loop that sees everything at once and waits for no answer. It has the same last stragglers.
+//! There are two bounds. [`never_idle`] is the sum of these times divided by the slots. No planner that keeps floor and
+//! ceiling is quicker, and none reaches it, because the last machines do not all end at once. [`at_once`] replays the
+//! same times in the order in which they began, and begins each at the moment floor and ceiling allow it: a loop that
+//! sees everything at once and waits for no answer. It has the same last stragglers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::timeline::{Doing, Row, Timeline};
-use crate::world::Ms;
+use super::timeline::{Timeline, TimelineRow, TimelineState};
+use crate::world::Millis;
 
-/// What may be above D and what may be missing below it.
+/// How many machines may exist above D and how many may be missing below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slots {
     pub above: u32,
@@ -25,18 +25,18 @@ pub struct Slots {
 }
 
 /// Slot times of all replaced machines, in milliseconds.
-pub fn slot_time(timeline: &Timeline) -> Ms {
+pub fn slot_time(timeline: &Timeline) -> Millis {
     let SlotTimes { births, ends } = slot_times(timeline);
     births.into_iter().chain(ends).sum()
 }
 
-/// How long the rollout would take if no slot were ever idle, not even while the last ones end.
-pub fn never_idle(timeline: &Timeline, slots: Slots) -> Ms {
-    slot_time(timeline) / Ms::from((slots.above + slots.below).max(1))
+/// How long the rollout would take if no slot were ever idle, not even while the last machines end.
+pub fn never_idle(timeline: &Timeline, slots: Slots) -> Millis {
+    slot_time(timeline) / Millis::from((slots.above + slots.below).max(1))
 }
 
-/// How long the rollout would take if whatever floor and ceiling allow began at once.
-pub fn at_once(timeline: &Timeline, slots: Slots) -> Ms {
+/// How long the rollout would take if everything that floor and ceiling allow began at once.
+pub fn at_once(timeline: &Timeline, slots: Slots) -> Millis {
     let SlotTimes { births, ends } = slot_times(timeline);
     let (mut births, mut ends) = (births.into_iter(), ends.into_iter());
     let (mut above, mut below) = (slots.above, slots.below);
@@ -60,22 +60,22 @@ pub fn at_once(timeline: &Timeline, slots: Slots) -> Ms {
     }
 }
 
-/// A machine that serves lets an old one go; one that is gone makes room for a new one.
+/// A serving machine lets an old one go; a deleted one makes room for a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Frees {
     Above,
     Below,
 }
 
-/// In the order in which they were begun.
+/// In the order in which they began.
 struct SlotTimes {
-    births: Vec<Ms>,
-    ends: Vec<Ms>,
+    births: Vec<Millis>,
+    ends: Vec<Millis>,
 }
 
 fn slot_times(timeline: &Timeline) -> SlotTimes {
-    let in_order = |of: fn(&Timeline, &Row) -> Option<(Ms, Ms)>| {
-        let mut all: Vec<(Ms, Ms)> =
+    let in_order = |of: fn(&Timeline, &TimelineRow) -> Option<(Millis, Millis)>| {
+        let mut all: Vec<(Millis, Millis)> =
             timeline.rows.iter().filter_map(|row| of(timeline, row)).collect();
         all.sort_unstable();
         all.into_iter().map(|(_, takes)| takes).collect()
@@ -83,20 +83,21 @@ fn slot_times(timeline: &Timeline) -> SlotTimes {
     SlotTimes { births: in_order(born), ends: in_order(ended) }
 }
 
-/// When it was asked for and how long it took until it served, of machines made during the rollout.
-fn born(timeline: &Timeline, row: &Row) -> Option<(Ms, Ms)> {
-    let serves = row.segments.iter().find(|segment| segment.doing == Doing::Serving)?;
+/// When the machine was requested and how long it took to serve; `None` unless it was created during the rollout.
+fn born(timeline: &Timeline, row: &TimelineRow) -> Option<(Millis, Millis)> {
+    let serves = row.segments.iter().find(|segment| segment.doing == TimelineState::Serving)?;
     (row.created >= timeline.from).then(|| (row.created, serves.from - row.created))
 }
 
-/// When it was cordoned, or deleted where nothing is drained, and how long drain and delete took.
-fn ended(timeline: &Timeline, row: &Row) -> Option<(Ms, Ms)> {
+/// When the machine was cordoned (or deleted, if nothing is drained), and how long drain and delete took.
+fn ended(timeline: &Timeline, row: &TimelineRow) -> Option<(Millis, Millis)> {
     let gone = row.gone?;
     let leaves = row.segments.iter().rev().take_while(|segment| {
-        segment.from >= timeline.from && matches!(segment.doing, Doing::Draining | Doing::Deleting)
+        segment.from >= timeline.from
+            && matches!(segment.doing, TimelineState::Draining | TimelineState::Deleting)
     });
     let mut leaves = leaves.peekable();
-    let deletes = leaves.next_if(|segment| segment.doing == Doing::Deleting)?;
+    let deletes = leaves.next_if(|segment| segment.doing == TimelineState::Deleting)?;
     let drains = leaves.last().map(|segment| (segment.from, row.drained.unwrap_or(segment.to)));
     let (from, drained) = drains.unwrap_or((deletes.from, deletes.from));
     Some((from, drained - from + gone - deletes.from))
@@ -107,10 +108,15 @@ mod tests {
     use super::*;
     use crate::sim::timeline::Segment;
 
-    fn row(created: Ms, drained: Option<Ms>, segments: &[(Doing, Ms, Ms)]) -> Row {
+    fn row(
+        created: Millis,
+        drained: Option<Millis>,
+        segments: &[(TimelineState, Millis, Millis)],
+    ) -> TimelineRow {
         let segment = |&(doing, from, to)| Segment { from, to, doing, model: 0 };
-        let gone = segments.last().filter(|last| last.0 == Doing::Deleting).map(|last| last.2);
-        Row {
+        let gone =
+            segments.last().filter(|last| last.0 == TimelineState::Deleting).map(|last| last.2);
+        TimelineRow {
             id: "0".into(),
             vm: "0".into(),
             zone: None,
@@ -121,23 +127,27 @@ mod tests {
         }
     }
 
-    /// Two replaced: each old one serves until `from`, drains for 20, waits for 5 that are ours, and is deleted in 10.
+    /// Two replaced: each old one serves until `from`, drains for 20, waits 5 for the planner, and is deleted in 10.
     fn two() -> Timeline {
-        let old = |from: Ms| {
+        let old = |from: Millis| {
             let (drained, deleted) = (from + 20, from + 25);
             row(
                 -900,
                 Some(drained),
                 &[
-                    (Doing::Serving, -900, from),
-                    (Doing::Draining, from, deleted),
-                    (Doing::Deleting, deleted, deleted + 10),
+                    (TimelineState::Serving, -900, from),
+                    (TimelineState::Draining, from, deleted),
+                    (TimelineState::Deleting, deleted, deleted + 10),
                 ],
             )
         };
-        let new = |from: Ms, takes: Ms| {
+        let new = |from: Millis, takes: Millis| {
             let serves = from + takes;
-            row(from, None, &[(Doing::Booting, from, serves), (Doing::Serving, serves, 1_000)])
+            row(
+                from,
+                None,
+                &[(TimelineState::Booting, from, serves), (TimelineState::Serving, serves, 1_000)],
+            )
         };
         let rows = vec![old(100), old(200), new(0, 50), new(10, 90)];
         Timeline { from: 0, to: 1_000, rows, ..Timeline::default() }
@@ -152,7 +162,7 @@ mod tests {
     fn work_at_once_ends_with_its_last_straggler() {
         let slots = |above, below| Slots { above, below };
         for (slots, sum, at_once) in [
-            // One after the other: no slot is left over, so both bounds are the same.
+            // One after the other: no slot is idle, so both bounds are equal.
             (slots(1, 0), 200, 200),
             (slots(0, 1), 200, 200),
             // Boot 50 and end 30 beside boot 90 and end 30: the shorter one leaves its slot idle for 40.

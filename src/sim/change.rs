@@ -1,62 +1,79 @@
-//! The made-up cloud as an adapter changes it: one call an order, its answer classified, and what it really hit noted.
+//! The write side of the simulated cloud: one call per order, its answer classified, its real effect recorded.
 
 use super::look::fingerprint;
-use super::plant::Slip;
+use super::mutation::Slip;
 use super::refuse::{classify, of_operation};
-use super::stage::{Call, Shared, Stage};
-use crate::act::{Answer, ChangeCloud, Order, Poll};
-use crate::model::action::{Expect, Target, Verb, WriteScope};
+use super::stage::{SharedStage, SimCall, SimStage};
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
+use crate::model::action::{ActionKind, Expect, Target, WriteScope};
 use crate::model::ids::{EntryId, Etag, Key, Revision, ScaleSetId};
 use crate::model::inventory::ModelFields;
-use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
+use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
 use crate::model::owner::{OWNER_TAG, OwnerWrite};
 use crate::model::time::{Span, Time};
 use crate::world::{
-    Accepted, Answer as Said, Guid, InstanceId, ModelPatch, OpStatus, Provisioning,
+    Guid, InstanceId, ModelPatch, OpStatus, OperationHandle, Provisioning, WorldAnswer as Said,
 };
 
-impl ChangeCloud for Shared {
-    async fn raise(&self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
+impl ChangeCloud for SharedStage {
+    async fn raise(
+        &self,
+        order: &CallContext<'_>,
+        from: u32,
+        to: u32,
+        expect: &Expect,
+    ) -> CallOutcome {
         self.lock().raise(order, from, to, expect)
     }
 
-    async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
+    async fn delete(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        force: bool,
+    ) -> CallOutcome {
         let mut stage = self.lock();
         let ids = stage.slipped(targets);
-        stage.change(order, Verb::Delete, targets, |stage| {
+        stage.change(order, ActionKind::Delete, targets, |stage| {
             stage.world.delete_instances(stage.set, &ids, force)
         })
     }
 
-    async fn reimage(&self, order: &Order<'_>, targets: &[Target], _to: &Revision) -> Answer {
+    async fn reimage(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        _to: &Revision,
+    ) -> CallOutcome {
         let mut stage = self.lock();
         let ids = ids(targets);
-        stage.change(order, Verb::Reimage, targets, |stage| {
+        stage.change(order, ActionKind::Reimage, targets, |stage| {
             stage.world.manual_upgrade(stage.set, &ids)
         })
     }
 
     async fn update_model(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         fields: &ModelFields,
         _scope: WriteScope,
         expect: &Expect,
-    ) -> Answer {
+    ) -> CallOutcome {
         self.lock().update_model(order, fields, expect)
     }
 
-    async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
+    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
         let mut stage = self.lock();
         let ids = ids(targets);
-        stage.change(order, Verb::Restore, targets, |stage| stage.world.start(stage.set, &ids))
+        stage
+            .change(order, ActionKind::Restore, targets, |stage| stage.world.start(stage.set, &ids))
     }
 
-    async fn tag_owner(&self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
         self.lock().tag_owner(order, write)
     }
 
-    async fn poll(&self, _set: &ScaleSetId, operation: &Operation) -> Poll {
+    async fn poll(&self, _set: &ScaleSetId, operation: &OperationUrl) -> Poll {
         self.lock().poll(operation)
     }
 }
@@ -65,35 +82,40 @@ fn ids(targets: &[Target]) -> Vec<InstanceId> {
     targets.iter().map(|target| InstanceId::from(target.id.as_str())).collect()
 }
 
-impl Stage {
-    /// Checked again right before the bytes leave.
-    pub(super) fn too_late(&self, order: &Order<'_>) -> bool {
+impl SimStage {
+    /// Checked again just before the request is sent.
+    pub(super) fn too_late(&self, order: &CallContext<'_>) -> bool {
         self.now() > order.before
     }
 
-    fn note(&mut self, order: &Order<'_>, verb: Verb, raise: Option<(u32, u32)>) {
+    fn note(&mut self, order: &CallContext<'_>, verb: ActionKind, raise: Option<(u32, u32)>) {
         self.note_call(order.entry, verb, raise);
     }
 
-    /// `raise`: from which capacity, as we read it, to which.
-    pub(super) fn note_call(&mut self, entry: &EntryId, verb: Verb, raise: Option<(u32, u32)>) {
+    /// `raise`: the capacity that we read, and the one that we ask for.
+    pub(super) fn note_call(
+        &mut self,
+        entry: &EntryId,
+        verb: ActionKind,
+        raise: Option<(u32, u32)>,
+    ) {
         let read = raise.zip(self.world.true_sizes(self.set));
         let fell = read.map_or(0, |((from, _), sizes)| from.saturating_sub(sizes.shown_capacity));
         let lacking = read.map_or(0, |((from, _), sizes)| {
             let number = sizes.shown_capacity.max(sizes.capacity).max(from);
-            // From a number that still counts what is being deleted, as many more are asked for.
-            // What the cloud made too many of is in no number.
+            // If the number read still counts deleting machines, the raise asks for that many more. Machines that the
+            // cloud over-provisions are in no number.
             let counted = sizes.active.saturating_sub(sizes.extras);
             number.saturating_sub(counted).max(from.saturating_sub(sizes.capacity))
         });
         let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
         let (at, entry) = (self.now(), entry.clone());
         let (took, born, spare) = (false, Vec::new(), false);
-        self.calls.push(Call { at, entry, verb, hit, to, lacking, fell, took, born, spare });
+        self.calls.push(SimCall { at, entry, verb, hit, to, lacking, fell, took, born, spare });
     }
 
-    /// The answer, after the time it took; what it hit is known the moment it had its effect.
-    fn answered(&mut self, said: Said<Accepted>) -> Answer {
+    /// The answer, after the call's duration. The effect is recorded at once.
+    fn answered(&mut self, said: Said<OperationHandle>) -> CallOutcome {
         self.hear();
         let refused = match &said {
             Ok(_) => None,
@@ -101,18 +123,26 @@ impl Stage {
         };
         self.pass_call();
         match (said, refused) {
-            (Ok(accepted), _) => Answer::Accepted(Some(Operation::new(accepted.op.to_string()))),
-            (Err(_), Some(refused)) => Answer::Refused(refused),
-            (Err(_), None) => Answer::Lost,
+            (Ok(accepted), _) => {
+                CallOutcome::Accepted(Some(OperationUrl::new(accepted.op.to_string())))
+            }
+            (Err(_), Some(refused)) => CallOutcome::Refused(refused),
+            (Err(_), None) => CallOutcome::Lost,
         }
     }
 
-    fn raise(&mut self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
+    fn raise(
+        &mut self,
+        order: &CallContext<'_>,
+        from: u32,
+        to: u32,
+        expect: &Expect,
+    ) -> CallOutcome {
         let etag = match self.verify(order, expect, Some(from)) {
             Ok(etag) => etag,
             Err(stop) => return stop,
         };
-        self.note(order, Verb::Raise, Some((from, to)));
+        self.note(order, ActionKind::Raise, Some((from, to)));
         let before = self.world.true_sizes(self.set).map(|sizes| sizes.capacity);
         let etag = etag.as_ref().map(Etag::as_str);
         let asked = to + u32::from(self.slip == Slip::AsksForMore);
@@ -126,16 +156,18 @@ impl Stage {
         answer
     }
 
-    fn tag_owner(&mut self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+    fn tag_owner(&mut self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
         if self.too_late(order) {
-            return Answer::NotSent;
+            return CallOutcome::NotSent;
         }
-        self.note(order, Verb::TagOwner, None);
-        let Some(was) = self.world.true_model(self.set).cloned() else { return Answer::NotSent };
+        self.note(order, ActionKind::TagOwner, None);
+        let Some(was) = self.world.true_model(self.set).cloned() else {
+            return CallOutcome::NotSent;
+        };
         let mut tags = was.tags.clone();
         if !write.may_follow(tags.get(OWNER_TAG).map(String::as_str)) {
             let code = Some(CHANGED_SINCE_READ.into());
-            return Answer::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) });
+            return CallOutcome::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) });
         }
         match write {
             OwnerWrite::Put { tag, .. } => drop(tags.insert(OWNER_TAG.into(), tag.to_string())),
@@ -150,15 +182,20 @@ impl Stage {
         self.answered(said)
     }
 
-    fn update_model(&mut self, order: &Order<'_>, fields: &ModelFields, expect: &Expect) -> Answer {
+    fn update_model(
+        &mut self,
+        order: &CallContext<'_>,
+        fields: &ModelFields,
+        expect: &Expect,
+    ) -> CallOutcome {
         let etag = match self.verify(order, expect, None) {
             Ok(etag) => etag,
             Err(stop) => return stop,
         };
-        self.note(order, Verb::UpdateModel, None);
+        self.note(order, ActionKind::UpdateModel, None);
         let text = |field: &Option<Box<str>>| field.as_deref().map(str::to_owned);
         let was = self.world.true_model(self.set).cloned();
-        // All tags of the set go along, the owner's with them.
+        // The write replaces all tags of the set, so it includes existing ones such as the owner's.
         let tags = was.as_ref().filter(|_| !fields.tags.is_empty()).map(|was| {
             let ours = fields.tags.iter().map(|(k, v)| (k.to_string(), v.to_string()));
             was.tags.clone().into_iter().chain(ours).collect()
@@ -178,14 +215,14 @@ impl Stage {
         self.answered(said)
     }
 
-    /// A capacity is read once more right before it is written, and so is a set that has no version to check the write
-    /// against. The version to write against.
+    /// Reads a capacity again just before writing it; also a set without a version to check the write against. Returns
+    /// the version to write against.
     fn verify(
         &mut self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         expect: &Expect,
         from: Option<u32>,
-    ) -> Result<Option<Etag>, Answer> {
+    ) -> Result<Option<Etag>, CallOutcome> {
         let mut etag = expect.etag.clone();
         if (from.is_some() || etag.is_none()) && !self.too_late(order) {
             let read = self.world.get_set(self.set);
@@ -194,36 +231,36 @@ impl Stage {
                 Err(failure) => {
                     let unread = Refused::plain(Refusal::Throttled);
                     let refused = classify(&failure, self.now()).unwrap_or(unread);
-                    return Err(Answer::Refused(refused));
+                    return Err(CallOutcome::Refused(refused));
                 }
                 Ok(set) => {
                     let moved = from.is_some_and(|from| set.capacity != from);
                     if moved || fingerprint(self.scheme, &set.model) != expect.revision {
                         let code = Some(CHANGED_SINCE_READ.into());
                         let refused = Refused { code, ..Refused::plain(Refusal::Conflict) };
-                        return Err(Answer::Refused(refused));
+                        return Err(CallOutcome::Refused(refused));
                     }
-                    // The capacity and the model are what was read: a version that moved for anything else is no conflict.
+                    // Capacity and model are as read: a version that changed for another reason is not a conflict.
                     etag = etag.map(|_| Etag::new(&*set.etag.0));
                 }
             }
         }
-        if self.too_late(order) { Err(Answer::NotSent) } else { Ok(etag) }
+        if self.too_late(order) { Err(CallOutcome::NotSent) } else { Ok(etag) }
     }
 
-    /// A batch on machines: which of them it really reached is read off the truth.
+    /// A batch on machines. The truth shows which of them it reached.
     fn change(
         &mut self,
-        order: &Order<'_>,
-        verb: Verb,
+        order: &CallContext<'_>,
+        verb: ActionKind,
         targets: &[Target],
-        call: impl FnOnce(&mut Stage) -> Said<Accepted>,
-    ) -> Answer {
+        call: impl FnOnce(&mut SimStage) -> Said<OperationHandle>,
+    ) -> CallOutcome {
         if self.too_late(order) {
-            return Answer::NotSent;
+            return CallOutcome::NotSent;
         }
         self.note(order, verb, None);
-        let neighbour = self.neighbour(targets).filter(|_| verb == Verb::Delete);
+        let neighbour = self.neighbour(targets).filter(|_| verb == ActionKind::Delete);
         let targets: Vec<Target> = targets.iter().cloned().chain(neighbour).collect();
         let before = self.standing(&targets);
         let said = call(self);
@@ -235,15 +272,20 @@ impl Stage {
         self.answered(said)
     }
 
-    pub(super) fn reached(&mut self, before: &[Standing], after: &[Standing], verb: Verb) {
-        let deletes = verb == Verb::Delete;
+    pub(super) fn reached(
+        &mut self,
+        before: &[ModelStanding],
+        after: &[ModelStanding],
+        verb: ActionKind,
+    ) {
+        let deletes = verb == ActionKind::Delete;
         let changed = before.iter().zip(after).filter(|(was, is)| match deletes {
-            // Deleting already, whoever began it: asked once more, it changes nothing.
+            // Already deleting, by any actor: another delete changes nothing.
             true => is.deleting && !was.deleting,
             false => was.vm.is_some(),
         });
         let hit: Vec<Guid> = changed.filter_map(|(was, _)| was.vm).collect();
-        // What an update in place takes out of service shows itself as not ready.
+        // Only deletes count as touched: a machine that an update takes out of service shows as not ready.
         if deletes {
             let now = self.now();
             self.touched.extend(hit.iter().map(|vm| (*vm, now)));
@@ -254,7 +296,7 @@ impl Stage {
         }
     }
 
-    /// Planted: a machine that nobody named is taken along.
+    /// Planted fault: the delete also takes a machine that the order does not name.
     fn neighbour(&self, targets: &[Target]) -> Option<Target> {
         if self.slip != Slip::TakesNeighbour {
             return None;
@@ -273,22 +315,23 @@ impl Stage {
             .collect()
     }
 
-    pub(super) fn standing(&self, targets: &[Target]) -> Vec<Standing> {
+    pub(super) fn standing(&self, targets: &[Target]) -> Vec<ModelStanding> {
         let of = |target: &Target| {
             let found = self.world.true_instance(self.set, &InstanceId::from(target.id.as_str()));
             let deleting = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Deleting);
             let changing = found.as_ref().is_some_and(|i| i.provisioning == Provisioning::Updating);
-            // The cloud gives ids out again: what the listing showed under this id is what was meant, and no later read.
+            // The cloud reuses ids: the order means the machine that the listing showed under this id, not a later
+            // read.
             let shown = self.showed.iter().find(|row| *row.id == *target.id.as_str());
             let meant = target.vm.as_ref().and_then(|vm| vm.as_str().parse::<Guid>().ok());
             let meant = meant.filter(|meant| shown.is_some_and(|view| view.vm == *meant));
             let vm = found.map(|instance| meant.unwrap_or(instance.vm));
-            Standing { vm, deleting, changing }
+            ModelStanding { vm, deleting, changing }
         };
         targets.iter().map(of).collect()
     }
 
-    fn poll(&mut self, operation: &Operation) -> Poll {
+    fn poll(&mut self, operation: &OperationUrl) -> Poll {
         let Ok(op) = operation.address().parse::<Guid>() else { return Poll::Lost };
         let said = self.world.operation(op);
         self.pass_call();
@@ -318,7 +361,7 @@ impl Stage {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct ModelStanding {
     vm: Option<Guid>,
     deleting: bool,
     changing: bool,

@@ -1,28 +1,28 @@
-//! A made-up Kubernetes: nodes that come and go with their machines, pods that live on them, and drains.
+//! A simulated Kubernetes: nodes that come and go with their machines, pods that run on them, and drains.
 //!
-//! A drain cordons, then waits until every pod may leave; a pod that may not (its budget is spent) blocks it until the
-//! ladder gives up. Pods that leave are placed at once on the emptiest node that takes any. All times are drawn per node,
-//! so two rehearsals of one seed differ only in what is asked of them.
+//! A drain cordons, then waits until every pod may leave. A pod whose disruption budget is spent blocks it until the
+//! deadline. Evicted pods are placed at once on the emptiest node that accepts any. All times are drawn per node, so
+//! two rehearsals of one seed differ only in the calls that they make.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ambient::Dice;
 use crate::model::ids::NodeName;
-use crate::world::{Event, Guid, MINUTE, Ms, SECOND, What};
+use crate::world::{EventKind, Guid, MINUTE, Millis, SECOND, WorldEvent};
 
-/// How busy and how stubborn a cluster is.
+/// How busy a cluster is and how its drains fail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusterSpec {
     pub pods_per_node: u32,
-    /// Median and σ of the logarithm of how long a drain takes, in seconds.
+    /// Median drain duration in seconds, and σ of its logarithm.
     pub drain_seconds: f64,
     pub drain_sigma: f64,
-    /// Share of drains that meet a budget which allows nothing.
+    /// Share of drains that a disruption budget blocks.
     pub blocked: f64,
-    /// How long such a budget allows nothing.
-    pub blocked_for: Ms,
-    /// The ladder gives up after this.
-    pub deadline: Ms,
+    /// How long such a budget blocks.
+    pub blocked_for: Millis,
+    /// The drain fails after this.
+    pub deadline: Millis,
     /// Share of the first hours in which the cluster does not answer.
     pub outages: f64,
 }
@@ -42,10 +42,10 @@ impl Default for ClusterSpec {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub(super) struct SimNode {
     pub name: NodeName,
     pub ready: bool,
-    pub since: Ms,
+    pub since: Millis,
     pub pods: Vec<u32>,
     cordon: Option<Cordon>,
     drain: Option<Evicting>,
@@ -54,16 +54,16 @@ pub(super) struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cordon {
     Ours,
-    /// Somebody else's: never lifted by us.
+    /// Set by another actor: we never lift it.
     Theirs,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Evicting {
-    ends: Ms,
-    /// Until then a budget lets nothing go.
-    blocked_until: Option<Ms>,
-    gives_up: Ms,
+    ends: Millis,
+    /// Until then a disruption budget blocks every eviction.
+    blocked_until: Option<Millis>,
+    gives_up: Millis,
     ended: bool,
 }
 
@@ -73,9 +73,9 @@ struct Pod {
     moved: u32,
 }
 
-/// How far a drain on a node is.
+/// Progress of a drain on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Draining {
+pub(super) enum NodeDrain {
     None,
     Running { blocked: bool },
     Done,
@@ -86,20 +86,20 @@ pub(super) enum Draining {
 pub(super) struct Cluster {
     spec: ClusterSpec,
     dice: Dice,
-    nodes: BTreeMap<Guid, Node>,
+    nodes: BTreeMap<Guid, SimNode>,
     pods: Vec<Pod>,
-    /// Pods for which no node has room.
+    /// Pods that fit on no node.
     homeless: Vec<u32>,
     /// When drains end.
-    ends: BTreeSet<(Ms, Guid)>,
-    /// Calm from then on: no budget blocks and the cluster answers.
-    calm_from: Ms,
-    /// Cordons of ours put on and lifted, and (without a word) drains that ended.
-    news: Vec<(Ms, Guid, Option<bool>)>,
+    ends: BTreeSet<(Millis, Guid)>,
+    /// Calm from then on: no budget blocks, and the cluster answers.
+    calm_from: Millis,
+    /// Our cordons set (`true`) and lifted (`false`), and drains that ended (`None`).
+    news: Vec<(Millis, Guid, Option<bool>)>,
 }
 
 impl Cluster {
-    pub fn new(spec: ClusterSpec, machines: u32, dice: Dice, calm_from: Ms) -> Self {
+    pub fn new(spec: ClusterSpec, machines: u32, dice: Dice, calm_from: Millis) -> Self {
         let pods = machines.saturating_mul(spec.pods_per_node);
         Self {
             spec,
@@ -113,12 +113,12 @@ impl Cluster {
         }
     }
 
-    pub fn node(&self, vm: Guid) -> Option<&Node> {
+    pub fn node(&self, vm: Guid) -> Option<&SimNode> {
         self.nodes.get(&vm)
     }
 
-    /// In an outage nobody can ask it; minutes are drawn, so that a repeat within one gets the same answer.
-    pub fn answers(&self, now: Ms) -> bool {
+    /// False during an outage. Outages are drawn per minute, so a repeat within one gets the same answer.
+    pub fn answers(&self, now: Millis) -> bool {
         if now >= self.calm_from || self.spec.outages <= 0.0 {
             return true;
         }
@@ -126,32 +126,32 @@ impl Cluster {
         !self.dice.branch("outage").branch_number(minute).chance(self.spec.outages)
     }
 
-    pub fn next_event(&self) -> Option<Ms> {
+    pub fn next_event(&self) -> Option<Millis> {
         self.ends.first().map(|(at, _)| *at)
     }
 
-    /// What happened since the last time this was asked.
-    pub fn take_news(&mut self) -> Vec<(Ms, Guid, Option<bool>)> {
+    /// Events since the last call.
+    pub fn take_news(&mut self) -> Vec<(Millis, Guid, Option<bool>)> {
         std::mem::take(&mut self.news)
     }
 
-    /// Moves of all pods, and the most evictions by us that one pod lived through.
+    /// Moves of all pods, and the most times we evicted any single pod.
     pub fn moves(&self) -> (u64, u32) {
         let moved = self.pods.iter().map(|pod| u64::from(pod.moved)).sum();
         (moved, self.pods.iter().map(|pod| pod.evicted).max().unwrap_or(0))
     }
 
-    /// What the cloud told, and what is due.
-    pub fn hear(&mut self, now: Ms, news: &[Event]) {
+    /// Applies the cloud's events, then what is due.
+    pub fn hear(&mut self, now: Millis, news: &[WorldEvent]) {
         for event in news {
             match &event.what {
-                What::InstanceReady { vm, .. } => self.join(*vm, event.at),
-                What::InstanceSick { vm, .. } | What::InstanceStopped { vm, .. } => {
+                EventKind::InstanceReady { vm, .. } => self.join(*vm, event.at),
+                EventKind::InstanceSick { vm, .. } | EventKind::InstanceStopped { vm, .. } => {
                     self.turn(*vm, false, event.at);
                 }
-                What::InstanceChanging { vm, .. } => self.turn(*vm, false, event.at),
-                What::InstanceDeleting { vm, .. } => self.turn(*vm, false, event.at),
-                What::InstanceGone { vm, .. } => self.leave(*vm),
+                EventKind::InstanceChanging { vm, .. } => self.turn(*vm, false, event.at),
+                EventKind::InstanceDeleting { vm, .. } => self.turn(*vm, false, event.at),
+                EventKind::InstanceGone { vm, .. } => self.leave(*vm),
                 _ => {}
             }
         }
@@ -161,18 +161,18 @@ impl Cluster {
         }
     }
 
-    pub fn join(&mut self, vm: Guid, at: Ms) {
+    pub fn join(&mut self, vm: Guid, at: Millis) {
         if self.nodes.contains_key(&vm) {
             self.turn(vm, true, at);
             return;
         }
         let name = NodeName::new(format!("node-{vm}"));
         let (pods, cordon, drain) = (Vec::new(), None, None);
-        self.nodes.insert(vm, Node { name, ready: true, since: at, pods, cordon, drain });
+        self.nodes.insert(vm, SimNode { name, ready: true, since: at, pods, cordon, drain });
         self.place_pods();
     }
 
-    fn turn(&mut self, vm: Guid, ready: bool, at: Ms) {
+    fn turn(&mut self, vm: Guid, ready: bool, at: Millis) {
         if let Some(node) = self.nodes.get_mut(&vm)
             && node.ready != ready
         {
@@ -203,7 +203,7 @@ impl Cluster {
         self.place_pods();
     }
 
-    /// Each pod goes to the emptiest node that takes any; the first by name where several are.
+    /// Each pod goes to the emptiest node that accepts any; ties go to the first by name.
     pub fn place_pods(&mut self) {
         if self.homeless.is_empty() {
             return;
@@ -226,8 +226,8 @@ impl Cluster {
         }
     }
 
-    /// Cordon and begin to evict. Asked again, it goes on as it is. False: there is no node.
-    pub fn drain(&mut self, vm: Guid, now: Ms) -> bool {
+    /// Cordons and starts to evict. A repeated call changes nothing. False: no such node.
+    pub fn drain(&mut self, vm: Guid, now: Millis) -> bool {
         let mut dice = self.dice.branch("drain").branch_number(vm.0 as u64);
         let spec = self.spec;
         let Some(node) = self.nodes.get_mut(&vm) else { return false };
@@ -237,13 +237,13 @@ impl Cluster {
         node.cordon = node.cordon.or(Some(Cordon::Ours));
         let takes = dice.log_normal(spec.drain_seconds, spec.drain_sigma) * SECOND as f64;
         let until = now + spec.blocked_for;
-        // In the calm every workload lets go in time.
+        // In the calm every workload allows its eviction in time.
         let calm = now >= self.calm_from;
         let takes = if calm { takes.min(spec.deadline as f64 / 2.0) } else { takes };
         let blocked = now < self.calm_from && dice.chance(spec.blocked);
         let blocked_until = blocked.then(|| until.min(self.calm_from.max(now)));
         let gives_up = now + spec.deadline;
-        let done = blocked_until.unwrap_or(now) + (takes as Ms).max(SECOND);
+        let done = blocked_until.unwrap_or(now) + (takes as Millis).max(SECOND);
         let ends = if node.ready { done.min(gives_up) } else { now + SECOND };
         node.drain = Some(Evicting { ends, blocked_until, gives_up, ended: false });
         self.ends.insert((ends, vm));
@@ -251,7 +251,7 @@ impl Cluster {
         true
     }
 
-    fn drain_ends(&mut self, vm: Guid, at: Ms) {
+    fn drain_ends(&mut self, vm: Guid, at: Millis) {
         let Some(node) = self.nodes.get_mut(&vm) else { return };
         let Some(drain) = node.drain.as_mut().filter(|drain| !drain.ended) else { return };
         drain.ended = true;
@@ -263,19 +263,19 @@ impl Cluster {
         self.rehome(pods, true);
     }
 
-    /// A machine that is stopped or gone has nothing left to drain.
-    pub fn draining(&self, vm: Guid, now: Ms) -> Draining {
-        let Some(node) = self.nodes.get(&vm) else { return Draining::Done };
-        let Some(drain) = node.drain else { return Draining::None };
+    /// A stopped or deleted machine has nothing left to drain.
+    pub fn draining(&self, vm: Guid, now: Millis) -> NodeDrain {
+        let Some(node) = self.nodes.get(&vm) else { return NodeDrain::Done };
+        let Some(drain) = node.drain else { return NodeDrain::None };
         if !drain.ended {
             let blocked = drain.blocked_until.is_some_and(|until| until > now);
-            return Draining::Running { blocked };
+            return NodeDrain::Running { blocked };
         }
-        if drain.ends >= drain.gives_up && node.ready { Draining::GaveUp } else { Draining::Done }
+        if drain.ends >= drain.gives_up && node.ready { NodeDrain::GaveUp } else { NodeDrain::Done }
     }
 
-    /// Lift our own cordon, and end what goes on.
-    pub fn release(&mut self, vm: Guid, now: Ms) {
+    /// Lifts our own cordon and ends a running drain.
+    pub fn release(&mut self, vm: Guid, now: Millis) {
         let Some(node) = self.nodes.get_mut(&vm) else { return };
         if let Some(drain) = node.drain.take() {
             self.ends.remove(&(drain.ends, vm));
@@ -287,7 +287,7 @@ impl Cluster {
         self.place_pods();
     }
 
-    /// Somebody else cordons a node.
+    /// Another actor cordons a node.
     pub fn cordoned_by_others(&mut self, vm: Guid) {
         if let Some(node) = self.nodes.get_mut(&vm) {
             node.cordon = Some(Cordon::Theirs);

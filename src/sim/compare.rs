@@ -1,43 +1,45 @@
-//! Other ways to replace a pool, in the same world: the n-th machine made takes the same times whoever asks for it.
+//! Other ways to replace a pool, in the same world: the n-th machine created takes the same times in every strategy.
 //!
-//! They are played at their best: each look shows the whole truth, costs no call and is never throttled, no journal is
-//! kept, and all machines of a round boot, drain and go side by side. What they lose, they lose by their shape: each step
-//! begins when the slowest of the last one has ended, and they see so when they look, no more often than the cloud's own
-//! answers ask them to.
+//! They are played at their best: each read shows the whole truth, costs no call and is never throttled; they keep no
+//! journal; all machines of a round boot, drain and leave side by side. They lose only by their shape: each step begins
+//! when the slowest of the last one has ended, and they notice that at their next poll, no more often than the cloud's
+//! own answers ask for.
 
 use std::collections::BTreeMap;
 
-use super::cluster::{Cluster, Draining};
-use super::outcome::{End, Outcome};
+use super::cluster::{Cluster, NodeDrain};
+use super::outcome::{End, RunOutcome};
 use super::run::set_up;
 use super::scenario::{LONGEST, OLD_IMAGE, Scenario};
-use super::stage::Stage;
+use super::stage::SimStage;
 use super::timeline::Recorder;
 use crate::model::plan::RolloutPhase;
 use crate::model::policy::Image;
 use crate::model::quantity::{Quantity, Resolved, resolve};
 use crate::model::time::Span;
-use crate::world::{Guid, InstanceId, ModelPatch, Ms, Provisioning, SECOND, TrueInstance, TrueSet};
+use crate::world::{
+    Guid, InstanceId, Millis, ModelPatch, Provisioning, SECOND, TrueInstance, TrueSet,
+};
 
-/// They look at the cloud this often.
-// 10 s: what the cloud's status answers ask for; managers that look every 15 or 30 s lose more.
-const LOOKS_EVERY: Ms = 10 * SECOND;
+/// How often they poll the cloud.
+// 10 s: what the cloud's status answers ask for; managers that poll every 15 or 30 s lose more.
+const LOOKS_EVERY: Millis = 10 * SECOND;
 
-/// They look at drains this often.
-// 1 s: whoever evicts pods waits for each of them and need not ask the cloud.
-const LOOKS_AT_DRAINS_EVERY: Ms = SECOND;
+/// How often they check drains.
+// 1 s: the evicting client waits for each pod and need not ask the cloud.
+const LOOKS_AT_DRAINS_EVERY: Millis = SECOND;
 
-/// A call that failed is repeated after this.
-const REPEATS_AFTER: Ms = 5 * SECOND;
+/// Delay before a failed call is repeated.
+const REPEATS_AFTER: Millis = 5 * SECOND;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
     /// Create up to the ceiling, wait until all serve; drain old ones down to the floor, wait, delete them, wait until
     /// all are gone.
     Waves,
-    /// Remove this part of the pool at once, wait, create as many, wait.
+    /// Delete this part of the pool at once, wait, create as many, wait.
     Batch(Quantity),
-    /// One more, wait, one less, wait.
+    /// Create one, wait, delete one, wait.
     OneByOne,
 }
 
@@ -72,8 +74,8 @@ impl std::fmt::Display for Strategy {
     }
 }
 
-/// Play it. Faults, deeds of people and bad images strike as they do in the rehearsal; nobody helps.
-pub fn compare(scenario: &Scenario, strategy: Strategy) -> Outcome {
+/// Plays the scenario. Faults, deeds and bad images occur as in the rehearsal; no operator helps.
+pub fn compare(scenario: &Scenario, strategy: Strategy) -> RunOutcome {
     let stage = set_up(scenario);
     let recorder = Recorder::new(&stage, scenario.policy.rollout.min_ready.millis());
     let policy = &scenario.policy;
@@ -86,21 +88,21 @@ pub fn compare(scenario: &Scenario, strategy: Strategy) -> Outcome {
     other.outcome(done)
 }
 
-/// Time ran out.
+/// The time limit passed.
 #[derive(Debug, Clone, Copy)]
 struct Late;
 
 struct Other {
-    stage: Stage,
+    stage: SimStage,
     recorder: Recorder,
     desired: u32,
-    min_ready: Ms,
-    last: Ms,
+    min_ready: Millis,
+    last: Millis,
     rounds: u32,
 }
 
 impl Other {
-    /// The same change of the model as in the rehearsal: by the pool where it owns the image, else by others.
+    /// The same model change as in the rehearsal: by the pool if it owns the image, else by another client.
     fn change_model(&mut self, scenario: &Scenario) -> Result<(), Late> {
         let owned = match &scenario.policy.model.image {
             Some(Image::Exact(image)) => Some(image.to_string()),
@@ -115,7 +117,7 @@ impl Other {
         self.until(LOOKS_EVERY, |truth, _| truth.model.image != OLD_IMAGE)
     }
 
-    /// Rounds between floor and ceiling, until no old ones are left.
+    /// Rounds between floor and ceiling, until no old machines are left.
     fn replace(&mut self, strategy: Strategy, resolved: Resolved) -> Result<(), Late> {
         let (above, below) = match strategy {
             Strategy::Waves => (resolved.surge, resolved.unavailable),
@@ -168,14 +170,14 @@ impl Other {
                 let now = stage.world.now();
                 stage.cluster.as_ref().is_none_or(|cluster| {
                     vms.iter().all(|vm| {
-                        matches!(cluster.draining(*vm, now), Draining::Done | Draining::GaveUp)
+                        matches!(cluster.draining(*vm, now), NodeDrain::Done | NodeDrain::GaveUp)
                     })
                 })
             })?;
         }
         let ids: Vec<InstanceId> = machines.iter().map(|(_, id)| id.clone()).collect();
         self.insist(|stage| {
-            // A batch with an id that is gone is refused whole.
+            // ARM refuses a whole batch that contains an id that is gone.
             let there = |id: &&InstanceId| stage.world.true_instance(stage.set, id).is_some();
             let ids: Vec<InstanceId> = ids.iter().filter(there).cloned().collect();
             ids.is_empty() || stage.world.delete_instances(stage.set, &ids, false).is_ok()
@@ -205,8 +207,8 @@ impl Other {
         })
     }
 
-    /// Until the call is taken.
-    fn insist(&mut self, mut call: impl FnMut(&mut Stage) -> bool) -> Result<(), Late> {
+    /// Repeats the call until the cloud accepts it.
+    fn insist(&mut self, mut call: impl FnMut(&mut SimStage) -> bool) -> Result<(), Late> {
         loop {
             let taken = call(&mut self.stage);
             self.stage.hear();
@@ -219,7 +221,11 @@ impl Other {
         }
     }
 
-    fn until(&mut self, every: Ms, holds: impl Fn(&TrueSet, &Stage) -> bool) -> Result<(), Late> {
+    fn until(
+        &mut self,
+        every: Millis,
+        holds: impl Fn(&TrueSet, &SimStage) -> bool,
+    ) -> Result<(), Late> {
         loop {
             if self.truth().is_some_and(|truth| holds(&truth, &self.stage)) {
                 return Ok(());
@@ -228,7 +234,7 @@ impl Other {
         }
     }
 
-    fn advance(&mut self, to: Ms) -> Result<(), Late> {
+    fn advance(&mut self, to: Millis) -> Result<(), Late> {
         self.stage.advance_to(to);
         self.record();
         if self.stage.world.now() >= self.last { Err(Late) } else { Ok(()) }
@@ -243,7 +249,7 @@ impl Other {
         }
     }
 
-    fn outcome(mut self, done: Result<(), Late>) -> Outcome {
+    fn outcome(mut self, done: Result<(), Late>) -> RunOutcome {
         self.record();
         let timeline = self.recorder.finish(&self.stage);
         let heights = timeline.heights();
@@ -251,7 +257,7 @@ impl Other {
             self.stage.world.calls().iter().map(|(call, count)| (*call, count.made)).collect();
         let (pod_moves, most_evictions) =
             self.stage.cluster.as_ref().map(Cluster::moves).unwrap_or_default();
-        Outcome {
+        RunOutcome {
             end: match done {
                 Ok(()) => End::Ended(RolloutPhase::Succeeded),
                 Err(Late) => End::NotSettled { why: "time ran out".into() },

@@ -1,53 +1,55 @@
-//! A disk that may be cut off: the durable store, and a power cut right before or right after one of its writes: a
-//! commit of a turn, the lease, what a door asks or marks.
+//! A disk with power cuts: the durable store, cut just before or just after one of its writes: a turn's commit, the
+//! lease, an operator's command or mark.
 //!
-//! What was not synced when the power went is lost, so a cut before a write leaves nothing of it and a cut after it
-//! leaves all. Whoever asked hears a crash either way and must not go on: the process is dead from that moment.
+//! A power cut loses everything unsynced, so a cut before a write leaves nothing of it and a cut after it leaves all.
+//! The caller gets a crash either way and must stop: the process is dead from that moment.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::plant::Slip;
-use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
+use super::mutation::Slip;
+use crate::memory::{
+    Commit, HistoryRecord, Inbox, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
+};
 use crate::model::ids::{Epoch, Key, PoolName};
 use crate::model::journal::Entry;
-use crate::model::plan::Ask;
+use crate::model::plan::Command;
 use crate::model::time::{Span, Time};
 
-/// Where the power goes.
+/// When the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cut {
-    /// The write of this number (the first is 1) never reaches the disk.
+pub enum DiskCut {
+    /// The write with this number (the first is 1) never reaches the disk.
     Before(u64),
-    /// It reaches the disk, and nobody hears of it.
+    /// The write reaches the disk, but its caller gets no answer.
     After(u64),
 }
 
-/// The words of a store whose machine lost its power.
+/// The error text of a store whose machine lost power.
 pub(super) const POWER: &str = "the power went";
 
 #[derive(Debug)]
-pub(super) struct Disk<S> {
+pub(super) struct SimDisk<S> {
     store: S,
     commits: AtomicU64,
-    /// Those of them that only told the history something.
+    /// Commits that only wrote history.
     told: AtomicU64,
     /// Commits, and every other write.
     writes: AtomicU64,
-    cuts: Vec<Cut>,
-    /// Since the power went, until the machine starts again.
+    cuts: Vec<DiskCut>,
+    /// From the power cut until the machine restarts.
     dead: AtomicBool,
     slip: Slip,
     /// The epoch of the last lease.
     epoch: AtomicU64,
-    /// Every entry that reached the disk, in the order of writing, as it stands.
+    /// Every entry that reached the disk, in the order of writing, in its current state.
     entries: Mutex<Vec<Entry>>,
-    /// With [`Slip::AnswersUnsynced`], the last commit: answered, and not on the disk yet.
+    /// With [`Slip::AnswersUnsynced`], the last commit: acknowledged but not on the disk yet.
     unsynced: Mutex<Option<Commit>>,
 }
 
-impl<S> Disk<S> {
-    pub fn new(store: S, cuts: Vec<Cut>, slip: Slip) -> Self {
+impl<S> SimDisk<S> {
+    pub fn new(store: S, cuts: Vec<DiskCut>, slip: Slip) -> Self {
         Self {
             store,
             commits: AtomicU64::new(0),
@@ -78,7 +80,7 @@ impl<S> Disk<S> {
         self.dead.load(Ordering::Relaxed)
     }
 
-    /// The machine starts again, with what is on the disk.
+    /// The machine restarts with what is on the disk.
     pub fn start(&self) {
         self.dead.store(false, Ordering::Relaxed);
     }
@@ -87,7 +89,7 @@ impl<S> Disk<S> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store checked that every move is legal.
+    /// The store has already checked that every move is legal.
     fn keep(&self, commit: &Commit) {
         let mut entries = self.entries();
         entries.extend(commit.written.iter().cloned());
@@ -112,25 +114,25 @@ impl<S> Disk<S> {
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One write, cut off where it is to be.
+    /// One write, with the power cut if one is due.
     async fn write<T>(
         &self,
         write: impl AsyncFnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.alive()?;
         let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.cuts.contains(&Cut::Before(number)) {
+        if self.cuts.contains(&DiskCut::Before(number)) {
             return Err(self.die());
         }
         let done = write().await;
-        if self.cuts.contains(&Cut::After(number)) {
+        if self.cuts.contains(&DiskCut::After(number)) {
             return Err(self.die());
         }
         done
     }
 }
 
-impl<S: Store + Sync> Disk<S> {
+impl<S: Store + Sync> SimDisk<S> {
     async fn put(&self, commit: &Commit) -> Result<(), StoreError> {
         self.store.commit(commit).await?;
         self.keep(commit);
@@ -157,18 +159,22 @@ impl<S: Store + Sync> Disk<S> {
     }
 }
 
-impl<S: Store + Sync> Store for Disk<S> {
-    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+impl<S: Store + Sync> Store for SimDisk<S> {
+    async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         self.alive()?;
         self.store.load(pool).await
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
         self.alive()?;
         self.store.doors(pool).await
     }
 
-    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+    async fn history(
+        &self,
+        pool: &PoolName,
+        last: usize,
+    ) -> Result<Vec<HistoryRecord>, StoreError> {
         self.alive()?;
         self.store.history(pool, last).await
     }
@@ -178,7 +184,7 @@ impl<S: Store + Sync> Store for Disk<S> {
         pool: &PoolName,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         self.alive()?;
         self.store.history_after(pool, after, limit).await
     }
@@ -188,7 +194,7 @@ impl<S: Store + Sync> Store for Disk<S> {
         pool: &PoolName,
         before: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         self.alive()?;
         self.store.history_before(pool, before, limit).await
     }
@@ -197,7 +203,7 @@ impl<S: Store + Sync> Store for Disk<S> {
         &self,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
         self.alive()?;
         self.store.told_after(after, limit).await
     }
@@ -228,11 +234,16 @@ impl<S: Store + Sync> Store for Disk<S> {
         self.write(async || self.put_or_slip(commit).await).await
     }
 
-    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
         self.write(async || self.store.ask(pool, ask).await).await
     }
 
-    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+    async fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> Result<bool, StoreError> {
         self.write(async || self.store.mark(pool, machine, mark).await).await
     }
 

@@ -1,40 +1,40 @@
-//! The made-up cluster as an adapter changes it.
+//! The write side of the simulated cluster.
 
-use super::plant::Slip;
-use super::stage::{Call, Shared, Stage};
-use crate::act::{Answer, ChangeCluster, Drain, Draining, Order};
-use crate::model::action::Verb;
+use super::mutation::Slip;
+use super::stage::{SharedStage, SimCall, SimStage};
+use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
+use crate::model::action::ActionKind;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::{Span, Time};
 use crate::sim::cluster::{self, Cluster};
-use crate::world::{Guid, Ms, SECOND};
+use crate::world::{Guid, Millis, SECOND};
 
-/// A call to the cluster takes this long.
-const CALL_TAKES: Ms = SECOND / 20;
+/// Duration of a call to the cluster.
+const CALL_TAKES: Millis = SECOND / 20;
 
-/// The code under which a ladder that gave up is reported.
+/// The code of a drain that failed.
 const BLOCKED: &str = "DrainBlocked";
 
-impl ChangeCluster for Shared {
-    async fn drain(&self, order: &Order<'_>, machine: Draining<'_>) -> Answer {
+impl ChangeCluster for SharedStage {
+    async fn drain(&self, order: &CallContext<'_>, machine: DrainProgress<'_>) -> CallOutcome {
         self.lock().drain(order, machine)
     }
 
-    async fn drain_state(&self, machine: Draining<'_>) -> Drain {
+    async fn drain_state(&self, machine: DrainProgress<'_>) -> DrainRequest {
         self.lock().drain_state(machine)
     }
 
-    async fn release(&self, machine: Draining<'_>) -> Answer {
+    async fn release(&self, machine: DrainProgress<'_>) -> CallOutcome {
         self.lock().release(machine)
     }
 }
 
-fn vm_of(machine: Draining<'_>) -> Option<Guid> {
+fn vm_of(machine: DrainProgress<'_>) -> Option<Guid> {
     machine.target.vm.as_ref()?.as_str().parse().ok()
 }
 
-impl Stage {
-    fn ask_cluster<T>(&mut self, ask: impl FnOnce(&mut Cluster, Ms) -> T) -> Option<T> {
+impl SimStage {
+    fn ask_cluster<T>(&mut self, ask: impl FnOnce(&mut Cluster, Millis) -> T) -> Option<T> {
         let now = self.world.now();
         let cluster = self.cluster.as_mut()?;
         let answer = cluster.answers(now).then(|| ask(cluster, now));
@@ -42,12 +42,12 @@ impl Stage {
         answer
     }
 
-    fn drain(&mut self, order: &Order<'_>, machine: Draining<'_>) -> Answer {
+    fn drain(&mut self, order: &CallContext<'_>, machine: DrainProgress<'_>) -> CallOutcome {
         if self.too_late(order) {
-            return Answer::NotSent;
+            return CallOutcome::NotSent;
         }
         let (Some(vm), Some(_), Some(_)) = (vm_of(machine), machine.node, &self.cluster) else {
-            return Answer::Done;
+            return CallOutcome::Done;
         };
         let at = self.now();
         let key = machine.target.key();
@@ -57,46 +57,49 @@ impl Stage {
         if took {
             self.touched.entry(vm).or_insert(at);
         }
-        let (entry, verb, born, spare) = (order.entry.clone(), Verb::Drain, Vec::new(), false);
+        let (entry, verb, born, spare) =
+            (order.entry.clone(), ActionKind::Drain, Vec::new(), false);
         let (to, lacking, fell) = (None, 0, 0);
-        self.calls.push(Call { at, entry, verb, hit, to, lacking, fell, took, born, spare });
+        self.calls.push(SimCall { at, entry, verb, hit, to, lacking, fell, took, born, spare });
         match began {
-            Some(true) => Answer::Accepted(None),
-            Some(false) => Answer::Done,
-            None => Answer::Lost,
+            Some(true) => CallOutcome::Accepted(None),
+            Some(false) => CallOutcome::Done,
+            None => CallOutcome::Lost,
         }
     }
 
-    fn drain_state(&mut self, machine: Draining<'_>) -> Drain {
-        let (Some(vm), Some(_)) = (vm_of(machine), &self.cluster) else { return Drain::Done };
+    fn drain_state(&mut self, machine: DrainProgress<'_>) -> DrainRequest {
+        let (Some(vm), Some(_)) = (vm_of(machine), &self.cluster) else {
+            return DrainRequest::Done;
+        };
         let state = self.ask_cluster(|cluster, now| cluster.draining(vm, now));
         match state {
-            None => Drain::Unseen,
-            Some(cluster::Draining::None) => Drain::NotBegun,
-            Some(cluster::Draining::Done) => Drain::Done,
-            Some(cluster::Draining::Running { blocked }) => {
+            None => DrainRequest::Unseen,
+            Some(cluster::NodeDrain::None) => DrainRequest::NotBegun,
+            Some(cluster::NodeDrain::Done) => DrainRequest::Done,
+            Some(cluster::NodeDrain::Running { blocked }) => {
                 let blocker = blocked.then(|| "a budget that allows no disruption".into());
-                Drain::Running { step: "evict".into(), blocker }
+                DrainRequest::Running { step: "evict".into(), blocker }
             }
-            Some(cluster::Draining::GaveUp) => {
-                Drain::Blocked { code: BLOCKED.into(), retry_at: None }
+            Some(cluster::NodeDrain::GaveUp) => {
+                DrainRequest::Blocked { code: BLOCKED.into(), retry_at: None }
             }
         }
     }
 
-    fn release(&mut self, machine: Draining<'_>) -> Answer {
-        let (Some(vm), Some(_)) = (vm_of(machine), &self.cluster) else { return Answer::Done };
+    fn release(&mut self, machine: DrainProgress<'_>) -> CallOutcome {
+        let (Some(vm), Some(_)) = (vm_of(machine), &self.cluster) else { return CallOutcome::Done };
         if self.slip == Slip::KeepsCordon {
-            return Answer::Done;
+            return CallOutcome::Done;
         }
         match self.ask_cluster(|cluster, now| cluster.release(vm, now)) {
             Some(()) => {
                 self.touched.remove(&vm);
-                Answer::Done
+                CallOutcome::Done
             }
             None => {
                 let retry_at: Option<Time> = Some(self.now().plus(Span::seconds(5)));
-                Answer::Refused(Refused { retry_at, ..Refused::plain(Refusal::Throttled) })
+                CallOutcome::Refused(Refused { retry_at, ..Refused::plain(Refusal::Throttled) })
             }
         }
     }

@@ -1,31 +1,31 @@
-//! The made-up cloud as an adapter reads it: one GET of the set and the pages of one listing, and no more than they show.
+//! The read side of the simulated cloud: one GET of the set and the pages of one listing, and only what they show.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::refuse::classify;
-use super::stage::{Row, Shared, Stage};
+use super::stage::{SharedStage, SimStage, StageRow};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, NODES, Native, Orchestration,
-    SetSeen,
+    Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, NODES, Orchestration,
+    PlatformFeature, SetPresence,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
 use crate::model::time::{Skew, Time};
-use crate::observe::{ReadCloud, ReadFailed};
+use crate::observe::{ReadCloud, ReadError};
 use crate::world::{
-    self, Failure, Health, InstanceView, Leaf, Model, Power, Provisioning, SetView,
+    self, GuestHealth, InstanceView, Leaf, ModelSpec, Power, Provisioning, SetView, WorldFailure,
 };
 
-impl ReadCloud for Shared {
-    async fn list(&self, _set: &ScaleSetId) -> Result<Inventory, ReadFailed> {
+impl ReadCloud for SharedStage {
+    async fn list(&self, _set: &ScaleSetId) -> Result<Inventory, ReadError> {
         self.lock().look()
     }
 }
 
-impl Stage {
-    fn look(&mut self) -> Result<Inventory, ReadFailed> {
+impl SimStage {
+    fn look(&mut self) -> Result<Inventory, ReadError> {
         let began = self.now();
         let set = self.world.get_set(self.set);
         self.pass_call();
@@ -54,18 +54,18 @@ impl Stage {
         Ok(Inventory { set, instances, gaps })
     }
 
-    /// A moment as the cloud's clock has it.
-    fn clouds(&self, at: world::Ms) -> Time {
+    /// A time as the cloud's clock shows it.
+    fn clouds(&self, at: world::Millis) -> Time {
         Time::from_millis(at).shown_by(self.adapter.ahead)
     }
 
-    fn now_ms(&self) -> world::Ms {
+    fn now_ms(&self) -> world::Millis {
         self.world.now()
     }
 
-    fn nothing_seen(&self, failure: &Failure) -> ReadFailed {
+    fn nothing_seen(&self, failure: &WorldFailure) -> ReadError {
         let refused = classify(failure, self.now());
-        ReadFailed {
+        ReadError {
             refusal: refused.as_ref().map_or(Refusal::Unclear, |refused| refused.refusal),
             code: None,
             retry_at: refused.and_then(|refused| refused.retry_at),
@@ -73,7 +73,7 @@ impl Stage {
         }
     }
 
-    fn list(&mut self) -> Result<Pages, ReadFailed> {
+    fn list(&mut self) -> Result<Pages, ReadError> {
         let page = self.world.list_leaf(self.set, None);
         self.pass_call();
         let mut page = page.map_err(|failure| self.nothing_seen(&failure))?;
@@ -92,23 +92,23 @@ impl Stage {
         Ok(Pages::of(page, None))
     }
 
-    fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetSeen {
+    fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetPresence {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
-        SetSeen {
+        SetPresence {
             revision: fingerprint(self.scheme, &set.model),
             capacity: set.capacity,
             etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),
             orchestration: match set.orchestration {
-                world::Orchestration::Uniform => Orchestration::Uniform,
-                world::Orchestration::Flexible => Orchestration::Flexible,
+                world::SetOrchestration::Uniform => Orchestration::Uniform,
+                world::SetOrchestration::Flexible => Orchestration::Flexible,
             },
             zones: set.zones.iter().map(|zone| Zone::new(zone.to_string())).collect(),
             attached: Vec::new(),
             read_at: began,
             complete,
             busy: None,
-            natives: natives(&set.native),
-            natives_unknown: Vec::new(),
+            platform_features: platform_features(&set.native),
+            platform_features_unknown: Vec::new(),
             locks: self.locks(&set.name),
             spot: eviction(set.priority),
             priority_mix: None,
@@ -122,7 +122,7 @@ impl Stage {
         }
     }
 
-    /// On the set itself, so that they cover every machine of it.
+    /// On the set itself, so that they cover all its machines.
     fn locks(&self, name: &str) -> Vec<Lock> {
         let stand = self.world.locks(self.set);
         let levels = [
@@ -144,7 +144,7 @@ impl Stage {
         view: &InstanceView,
         set: &SetView,
         blind: bool,
-        names: &mut Names,
+        names: &mut SimNames,
     ) -> Instance {
         let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
         let (condition, since) = match node {
@@ -155,13 +155,13 @@ impl Stage {
         let (revision, evidence) = match view.latest_model_applied {
             Some(latest) if !self.adapter.shows_models => {
                 let revision = if latest { names.print(&set.model) } else { names.other() };
-                (revision, Evidence::Advisory)
+                (revision, Evidence::LatestModelApplied)
             }
             _ => (names.print(&view.installed), Evidence::Model),
         };
         let protection = match view.protection {
-            Some(world::Protection { set_actions: true, .. }) => Protection::All,
-            Some(world::Protection { scale_in: true, .. }) => Protection::ScaleIn,
+            Some(world::InstanceProtection { set_actions: true, .. }) => Protection::All,
+            Some(world::InstanceProtection { scale_in: true, .. }) => Protection::ScaleIn,
             _ => Protection::None,
         };
         let node = node.flatten().filter(|_| !blind);
@@ -182,9 +182,9 @@ impl Stage {
     }
 }
 
-/// Where the cloud's clock is not ours, its times do not show since when a machine serves: our records do.
-fn shown((view, row): (&InstanceView, &Instance), told: bool) -> Row {
-    Row {
+/// If the cloud's clock differs from ours, its times do not show since when a machine serves; our records do.
+fn shown((view, row): (&InstanceView, &Instance), told: bool) -> StageRow {
+    StageRow {
         id: Arc::clone(&view.id.0),
         vm: view.vm,
         text: Arc::clone(&view.vm_text),
@@ -194,38 +194,38 @@ fn shown((view, row): (&InstanceView, &Instance), told: bool) -> Row {
     }
 }
 
-/// All pages that could be had, up to the last one, and what kept the rest away.
+/// All pages read until the last one or the first failure, and that failure.
 #[derive(Debug)]
 struct Pages {
     picture: Arc<Vec<InstanceView>>,
-    /// So many rows of it.
+    /// Number of rows read.
     read: usize,
-    cut: Option<Failure>,
+    cut: Option<WorldFailure>,
 }
 
 impl Pages {
-    fn of(last: Leaf, cut: Option<Failure>) -> Self {
+    fn of(last: Leaf, cut: Option<WorldFailure>) -> Self {
         Self { picture: last.picture, read: last.rows.end, cut }
     }
 }
 
-/// What the rows of all looks share: a handful of models and zones.
+/// What the rows of all listings share: a handful of models and zones.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct SimNames {
     scheme: u32,
-    prints: Vec<(Arc<Model>, Revision)>,
+    prints: Vec<(Arc<ModelSpec>, Revision)>,
     zones: Vec<(u8, Zone)>,
     other: Option<Revision>,
 }
 
-impl Names {
+impl SimNames {
     fn compute_by(&mut self, scheme: u32) {
         if self.scheme != scheme {
             (self.scheme, self.prints) = (scheme, Vec::new());
         }
     }
 
-    fn print(&mut self, model: &Arc<Model>) -> Revision {
+    fn print(&mut self, model: &Arc<ModelSpec>) -> Revision {
         let known = self.prints.iter().find(|(known, _)| Arc::ptr_eq(known, model));
         known.map(|(_, print)| print.clone()).unwrap_or_else(|| {
             let print = fingerprint(self.scheme, model);
@@ -234,7 +234,7 @@ impl Names {
         })
     }
 
-    /// Of a machine that is not on the set's model, where nobody can see which it is on.
+    /// The revision of a machine that is not on the set's model, if the cloud does not show its own.
     fn other(&mut self) -> Revision {
         self.other.get_or_insert_with(|| Revision::new("v1:?")).clone()
     }
@@ -249,13 +249,13 @@ impl Names {
     }
 }
 
-/// Of what the cloud shows of a model: custom data is never among it.
-pub(super) fn fingerprint(scheme: u32, model: &Model) -> Revision {
-    let shown = Model { custom_data: String::new(), ..model.clone() };
+/// Computed from what the cloud shows of a model, which never includes custom data.
+pub(super) fn fingerprint(scheme: u32, model: &ModelSpec) -> Revision {
+    let shown = ModelSpec { custom_data: String::new(), ..model.clone() };
     let print = shown.print();
     match scheme {
         1 => Revision::new(format!("v1:{print}")),
-        // Nothing of the old way of computing can be recognized in the new one.
+        // The new scheme shares nothing recognizable with the old one.
         scheme => {
             let print: String = print.chars().rev().collect();
             Revision::new(format!("v{scheme}:{print}"))
@@ -263,29 +263,29 @@ pub(super) fn fingerprint(scheme: u32, model: &Model) -> Revision {
     }
 }
 
-fn eviction(priority: world::Priority) -> Option<Eviction> {
+fn eviction(priority: world::VmPriority) -> Option<Eviction> {
     match priority {
-        world::Priority::Regular => None,
-        world::Priority::Spot(world::EvictionPolicy::Deallocate) => Some(Eviction::Deallocate),
-        world::Priority::Spot(world::EvictionPolicy::Delete) => Some(Eviction::Delete),
+        world::VmPriority::Regular => None,
+        world::VmPriority::Spot(world::EvictionPolicy::Deallocate) => Some(Eviction::Deallocate),
+        world::VmPriority::Spot(world::EvictionPolicy::Delete) => Some(Eviction::Delete),
     }
 }
 
-fn natives(native: &world::Native) -> Vec<Native> {
+fn platform_features(native: &world::PlatformSpec) -> Vec<PlatformFeature> {
     let upgrades = native.upgrade != world::UpgradeMode::Manual;
     [
-        (upgrades, Native::RollingUpgrade),
-        (native.auto_os_upgrade, Native::AutoOsUpgrade),
-        (native.repairs.is_some(), Native::AutomaticRepairs),
-        (native.autoscale.is_some(), Native::Autoscale),
-        (native.overprovision, Native::Overprovision),
+        (upgrades, PlatformFeature::RollingUpgrade),
+        (native.auto_os_upgrade, PlatformFeature::AutoOsUpgrade),
+        (native.repairs.is_some(), PlatformFeature::AutomaticRepairs),
+        (native.autoscale.is_some(), PlatformFeature::Autoscale),
+        (native.overprovision, PlatformFeature::Overprovision),
     ]
     .into_iter()
     .filter_map(|(on, native)| on.then_some(native))
     .collect()
 }
 
-/// The cloud alone says enough.
+/// The cloud's state alone decides the condition.
 fn is_settled(view: &InstanceView) -> bool {
     view.provisioning == Provisioning::Deleting || is_stopped(view) || comes_up(view)
 }
@@ -313,7 +313,7 @@ fn with_node(view: &InstanceView, node: Option<(bool, i64)>) -> (Condition, Opti
 
 fn without_node(view: &InstanceView) -> (Condition, Option<Time>) {
     let since = view.health_since.map(Time::from_millis);
-    let serves = view.health == Some(Health::Healthy);
+    let serves = view.health == Some(GuestHealth::Healthy);
     match view.provisioning {
         Provisioning::Deleting => (Condition::Deleting, None),
         _ if is_stopped(view) => (Condition::Stopped, None),
@@ -322,9 +322,9 @@ fn without_node(view: &InstanceView) -> (Condition, Option<Time>) {
         _ if comes_up(view) => (Condition::Provisioning, None),
         Provisioning::Creating | Provisioning::Updating => (Condition::Provisioning, None),
         Provisioning::Succeeded => match view.health {
-            // No health is shown: what runs is taken to serve.
+            // The cloud shows no health: a running machine counts as serving.
             None if view.power == Power::Running => (Condition::Ready, None),
-            None | Some(Health::Initializing) => (Condition::Provisioning, None),
+            None | Some(GuestHealth::Initializing) => (Condition::Provisioning, None),
             Some(_) => (Condition::Unready, since),
         },
     }

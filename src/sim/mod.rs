@@ -1,56 +1,57 @@
-//! REHEARSAL. The production loop over a made-up cloud, a made-up cluster, virtual time and seeded dice.
+//! REHEARSAL. The production loop over a simulated cloud, a simulated cluster, virtual time and seeded dice.
 //!
-//! Never here: a decision, a law, a real clock, a runtime. Nothing sleeps: every future is ready when it is polled, or
-//! the rehearsal says that it is not. What is rehearsed is the loop that production runs, not a copy of it.
-//! Begin with [`Scenario`], what is rehearsed, and [`run`]; [`storm`] draws one from a seed, [`compare`] plays other
-//! strategies in the same world.
+//! Never here: a decision, a law, a real clock, a runtime. Nothing sleeps: every future must be ready when polled, or
+//! the rehearsal fails. A rehearsal runs the production loop itself, not a copy of it. Begin with [`Scenario`], the
+//! input, and [`run`]; [`storm`] draws one from a seed, [`compare`] plays other strategies in the same world.
 
 mod bound;
 mod change;
+mod chaos;
 mod cluster;
 mod compare;
 mod disk;
-mod draw;
-mod errands;
 mod evict;
-mod found;
-mod house;
-mod leftovers;
-mod limits;
+mod from_snapshot;
+mod generate;
 mod look;
+mod mutation;
+mod operator_actions;
+mod operators;
 mod outcome;
-mod over;
-mod people;
-mod plant;
+mod ports;
+mod recorder;
 mod refuse;
-mod road;
+mod residual_faults;
 mod run;
 mod scenario;
 mod stage;
 mod storm;
 mod story;
+mod termination;
 mod timeline;
+mod transport;
 mod troubles;
 mod truth;
-mod upsets;
 mod wakes;
-mod watch;
+mod windows_and_quota;
 
 pub use bound::{Slots, at_once, never_idle, slot_time};
 pub use cluster::ClusterSpec;
 pub use compare::{Strategy, UnknownStrategy, compare};
-pub use disk::Cut;
-pub use draw::{LARGER_FROM, drawn};
-pub use outcome::{Breach, End, Outcome};
-pub use plant::{Plant, Slip};
-pub use road::{Backstage, NotReady, Road};
+pub use disk::DiskCut;
+pub use generate::{LARGER_FROM, drawn};
+pub use mutation::{Plant, Slip};
+pub use operators::Remedial;
+pub use outcome::{Breach, End, RunOutcome};
 pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
-    GateTime, LONGEST, MOST_TURNS, Meter, NEW_IMAGE, OLD_IMAGE, START, Scenario, Wish, draft,
+    GateTime, LONGEST, MOST_TURNS, Measurements, NEW_IMAGE, OLD_IMAGE, START, Scenario, UserAction,
+    draft,
 };
 pub use stage::Adapter;
-pub use storm::{Failed, Summary, storm, storms};
-pub use timeline::{Doing, Heights, Row, Segment, Timeline};
+pub use storm::{FailedStorm, Summary, storm, storms};
+pub use timeline::{Heights, Segment, Timeline, TimelineRow, TimelineState};
+pub use transport::{Backstage, NotReady, Road};
 
-// What whoever starts a rehearsal must name; the made-up cloud itself stays behind this room.
-pub use crate::world::{Call, Faults};
+// Callers need these names to set up a rehearsal; the rest of the simulated cloud stays private.
+pub use crate::world::{FrontDoorCall, WorldFaults};

@@ -1,22 +1,23 @@
-//! What a rehearsal came to.
+//! The result of a rehearsal.
 
+use super::operators::Remedial;
 use std::collections::BTreeMap;
 
 use super::timeline::Timeline;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::{Span, Time};
-use crate::world::Call;
+use crate::world::FrontDoorCall;
 
 /// How a rehearsal ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// The goal holds and nothing goes on.
+    /// The goal holds and no work is open.
     Ended(RolloutPhase),
-    /// It waits for a person, who is told what to do.
-    Waits { verb: &'static str, hold: &'static str },
+    /// It waits for a person, and the hold names what to do.
+    Waits { remedy: Remedial, hold: &'static str },
     /// A law was broken.
     Broken,
-    /// Neither, within the limits of turns and time.
+    /// Neither ended nor waiting within the limits of turns and time.
     NotSettled { why: Box<str> },
 }
 
@@ -26,51 +27,51 @@ pub struct Breach {
     pub at: Time,
     pub turn: u32,
     pub law: u8,
-    /// By the judge of plans, so it was not carried out; else by the judge of what really happened.
+    /// By the judge of plans, so it was not carried out; else by the judge of real effects.
     pub before: bool,
     pub say: Box<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunOutcome {
     pub end: End,
     /// From the start until the last old machine was gone and the last new one served.
     pub makespan: Option<Span>,
     pub lowest_available: u32,
     pub highest_live: u32,
     /// Calls made, by kind.
-    pub calls: BTreeMap<Call, u64>,
-    /// Turns that were asked for and came together in one that was made.
+    pub calls: BTreeMap<FrontDoorCall, u64>,
+    /// Turn requests that were merged into another turn.
     pub asks_coalesced: u64,
-    /// Reads of the cloud that those would have cost.
+    /// Cloud reads that the merged turns would have cost.
     pub calls_saved: u64,
     pub pod_moves: u64,
-    /// The most times that one pod was evicted by us.
+    /// The most times we evicted any single pod.
     pub most_evictions: u32,
     pub turns: u32,
-    /// Turns that came to no decision or could not remember it, and why the last of them did.
+    /// Turns without a decision or without a saved one, and why the last of them failed.
     pub failed: u32,
     pub last_failure: Option<Box<str>>,
     pub crashes: u32,
     pub commits: u64,
-    /// Commits, and all other writes: each may be cut.
+    /// Commits and all other writes: a power cut can hit each of them.
     pub writes: u64,
-    /// Journal entries that had not ended, and asks that nobody had heard, at the end.
+    /// Journal entries still open, and commands not yet processed, at the end.
     pub unended: usize,
     pub unheard: usize,
     pub breaches: Vec<Breach>,
-    /// One line for each turn or deed that changed anything.
+    /// One line for each turn or deed that changed something.
     pub story: Vec<String>,
     pub timeline: Timeline,
     pub finished: Time,
 }
 
-impl Outcome {
+impl RunOutcome {
     pub fn is_broken(&self) -> bool {
         !self.breaches.is_empty()
     }
 
-    /// The rollout ended, or waits for a named human action.
+    /// The rollout ended, or waits for a specific human action.
     pub const fn is_settled(&self) -> bool {
         matches!(self.end, End::Ended(_) | End::Waits { .. })
     }

@@ -1,11 +1,11 @@
-//! What a refusal of the made-up cloud means: by status and code, and by text only where codes are shared.
+//! Classifies refusals of the simulated cloud: by status and code, and by text only where codes are shared.
 
 use crate::model::ids::Zone;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::{Span, Time};
-use crate::world::{Failure, InstanceId, OpFailure, Refusal as Said};
+use crate::world::{InstanceId, OpFailure, WorldFailure, WorldRefusal as Said};
 
-/// Codes, and what each means.
+/// Error codes and their meaning.
 const CODES: [(&str, Refusal); 14] = [
     ("SkuNotAvailable", Refusal::NoCapacity),
     ("AllocationFailed", Refusal::NoCapacity),
@@ -23,9 +23,9 @@ const CODES: [(&str, Refusal); 14] = [
     ("InternalOperationError", Refusal::Unclear),
 ];
 
-/// A read or a write that did not succeed; `None`: no answer, or one that says nothing about the effect.
-pub(super) fn classify(failure: &Failure, now: Time) -> Option<Refused> {
-    let Failure::Refused(said) = failure else { return None };
+/// Classifies a failed read or write; `None`: no answer, or one that does not show the effect.
+pub(super) fn classify(failure: &WorldFailure, now: Time) -> Option<Refused> {
+    let WorldFailure::Refused(said) = failure else { return None };
     let refusal = match said.status {
         429 => Refusal::Throttled,
         500.. => return None,
@@ -57,11 +57,12 @@ fn known(code: &str) -> Option<Refusal> {
     CODES.iter().find(|(known, _)| known.eq_ignore_ascii_case(code)).map(|(_, refusal)| *refusal)
 }
 
-/// Codes of machines that did not come up, though the request was carried out: the next listing shows which.
+/// Codes of machines that failed to start although the request succeeded: the next listing shows which.
 const BAD_MACHINE: [&str; 3] =
     ["OSProvisioningTimedOut", "OSProvisioningInternalError", "VMExtensionProvisioningError"];
 
-/// An operation that failed. The machine it names tells the zone that had no room. `None`: the request itself was fine.
+/// Classifies a failed operation. The machine it names gives the zone without capacity. `None`: the request itself
+/// succeeded.
 pub(super) fn of_operation(
     failure: &OpFailure,
     zone_of: impl Fn(&InstanceId) -> Option<u8>,

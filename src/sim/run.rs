@@ -1,113 +1,114 @@
-//! One rehearsal, from its start to its end: events wake the pool, turns are made, people act, the power goes, and the
-//! judge looks on after every turn.
+//! One rehearsal from start to end: events wake the pool, turns run, people act, the power is cut, and the judge checks
+//! every turn.
 
 use std::collections::BTreeMap;
 
+use super::chaos::calm_down;
 use super::cluster::Cluster;
-use super::disk::Disk;
-use super::house::{House, Measured};
-use super::leftovers::Leftovers;
-use super::outcome::{Breach, End, Outcome};
-use super::people::Operator;
-use super::plant::{Plant, Slip};
-use super::road::{Backstage, NotReady, Noted, Road, now_or_never};
-use super::scenario::{LONGEST, Scenario, Wish};
-use super::stage::{Shared, Stage};
+use super::disk::SimDisk;
+use super::mutation::{Plant, Slip};
+use super::operators::Operator;
+use super::outcome::{Breach, End, RunOutcome};
+use super::ports::{CallMeasure, SimPorts};
+use super::recorder::{RecordedDecision, Watching};
+use super::residual_faults::Leftovers;
+use super::scenario::{LONGEST, Scenario, UserAction};
+use super::stage::{SharedStage, SimStage};
 use super::story::Story;
 use super::timeline::Recorder;
+use super::transport::{Backstage, NotReady, Recording, Road, now_or_never};
 use super::truth::{self, Turn};
-use super::upsets::calm_down;
 use super::wakes::wakes;
-use super::watch::{Decision, Watching};
 use crate::ambient::{Clock, Dice};
-use crate::judge::history::Past;
+use crate::judge::history::History;
 use crate::memory::{Lease, MemoryStore, Store, StoreError};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
-use crate::wake::{Wake, Why};
+use crate::wake::{Wake, WakeReason};
 use crate::world;
 
-/// A life of the process leads for this long and asks for more in each turn.
-// 2 min: longer than the slowest turn, short enough that a crash stops the pool only for moments.
+/// Lease duration of one process life; each turn renews it.
+// 2 min: longer than the slowest turn, short enough that a crash stops the pool only briefly.
 const LEASE: Span = Span::minutes(2);
 
-/// A process that lost its power comes up after this.
+/// A process restarts this long after a power cut.
 const STARTS_AFTER: Span = Span::seconds(5);
 
-/// Machines that a storm left ill are replaced within this time, or they are to stay.
-// 2 h: each is given up after 20 to 40 minutes, and a tripped breaker waits for an hour before it goes on.
+/// Within this time the planner must replace the unhealthy machines that a storm left; after it they count as
+/// permanent.
+// 2 h: each is given up after 20 to 40 minutes, and a tripped breaker waits for an hour before it resumes.
 const RECOVERS_WITHIN: Span = Span::hours(2);
 
-/// Rehearse it.
-pub fn run(scenario: &Scenario) -> Outcome {
+/// Rehearses the scenario.
+pub fn run(scenario: &Scenario) -> RunOutcome {
     run_planted(scenario, Plant::default())
 }
 
-/// Rehearse it with a fault planted into the loop.
-pub fn run_planted(scenario: &Scenario, plant: Plant) -> Outcome {
+/// Rehearses it with a fault planted into the loop.
+pub fn run_planted(scenario: &Scenario, plant: Plant) -> RunOutcome {
     rehearse(scenario, plant, MemoryStore::new())
 }
 
-/// Rehearse it with a store of one's own, whose every future is ready when it is polled.
-pub fn run_kept(scenario: &Scenario, store: impl Store + Sync) -> Outcome {
+/// Rehearses it with the caller's store, whose futures must all be ready when polled.
+pub fn run_kept(scenario: &Scenario, store: impl Store + Sync) -> RunOutcome {
     rehearse(scenario, Plant::default(), store)
 }
 
-fn rehearse(scenario: &Scenario, plant: Plant, store: impl Store + Sync) -> Outcome {
+fn rehearse(scenario: &Scenario, plant: Plant, store: impl Store + Sync) -> RunOutcome {
     let mut stage = set_up(scenario);
     stage.slip = plant.slip;
     let recorder = recorder(scenario, &stage);
-    let stage = Shared::new(stage);
+    let stage = SharedStage::new(stage);
     let mut run = Run::new(scenario, plant, stage.clone(), stage, store, recorder);
     let end = run.until_it_ends();
     run.outcome(end)
 }
 
-/// Rehearse it over a road of one's own, in this world, whose set is as the scenario says.
+/// Rehearses it over the caller's road, in this world, whose set matches the scenario.
 pub fn run_over<R>(
     scenario: &Scenario,
     world: world::World,
     set: world::SetId,
     road: impl FnOnce(Backstage) -> R,
-) -> Outcome
+) -> RunOutcome
 where
     R: Road + Sync,
     R::Cloud: Sync,
 {
     let stage = furnished(scenario, world, set);
     let recorder = recorder(scenario, &stage);
-    let stage = Shared::new(stage);
+    let stage = SharedStage::new(stage);
     let road = road(Backstage::new(stage.clone()));
-    let road = Noted::new(stage.clone(), road);
+    let road = Recording::new(stage.clone(), road);
     let mut run = Run::new(scenario, Plant::default(), stage, road, MemoryStore::new(), recorder);
     let end = run.until_it_ends();
     run.outcome(end)
 }
 
-fn recorder(scenario: &Scenario, stage: &Stage) -> Recorder {
+fn recorder(scenario: &Scenario, stage: &SimStage) -> Recorder {
     Recorder::new(stage, scenario.policy.rollout.min_ready.millis())
 }
 
 pub(super) struct Run<'a, R, S> {
     pub(super) scenario: &'a Scenario,
-    pub(super) house: House<R, S>,
+    pub(super) house: SimPorts<R, S>,
     pub(super) policy: Policy,
     pub(super) process: PoolTurn,
     life: u32,
     lease: Option<Lease>,
     wake: Wake,
-    /// No turn before this time: the cloud answers no more listings, or another life leads.
+    /// No turn before this time: the cloud would throttle the listing, or another life holds the lease.
     paced: Time,
     first_lease: Option<Lease>,
-    pub(super) wishes: Vec<(Time, Wish)>,
+    pub(super) wishes: Vec<(Time, UserAction)>,
     pub(super) next_ask: u32,
     asked: u64,
     turns: u32,
     failed: u32,
     last_failure: Option<Box<str>>,
     crashes: u32,
-    past: Past,
+    past: History,
     pub(super) operator: Operator,
     pub(super) story: Story,
     recorder: Recorder,
@@ -117,14 +118,14 @@ pub(super) struct Run<'a, R, S> {
     pub(super) idle_since: Option<Time>,
     /// Turns since then inside the pool's window.
     pub(super) idle_inside: u32,
-    /// Something came from outside since the last turn: people, a power cut, or what the storm left.
+    /// An external change since the last turn: a person's action, a power cut, or a leftover of the storm.
     pub(super) stirred: bool,
     leftovers: Leftovers,
 }
 
-/// What one turn was, to the rehearsal.
-enum Made {
-    Turn(Box<TurnReport>, Option<Box<Decision>>),
+/// The result of one turn attempt.
+enum TurnAttempt {
+    Turn(Box<TurnReport>, Option<Box<RecordedDecision>>),
     Nothing,
 }
 
@@ -132,20 +133,20 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     fn new(
         scenario: &'a Scenario,
         plant: Plant,
-        stage: Shared,
+        stage: SharedStage,
         road: R,
         store: S,
         recorder: Recorder,
     ) -> Self {
         let start = scenario.start;
-        let house = House {
+        let house = SimPorts {
             road,
-            facts: Measured::new(stage.clone(), scenario),
-            disk: Disk::new(store, scenario.cuts.clone(), plant.slip),
+            facts: CallMeasure::new(stage.clone(), scenario),
+            disk: SimDisk::new(store, scenario.cuts.clone(), plant.slip),
             decide: Watching::new(stage.clone(), plant),
             stage,
         };
-        let mut wishes: Vec<(Time, Wish)> =
+        let mut wishes: Vec<(Time, UserAction)> =
             scenario.wishes.iter().map(|(at, wish)| (start.plus(*at), wish.clone())).collect();
         wishes.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         Self {
@@ -165,7 +166,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
             failed: 0,
             last_failure: None,
             crashes: 0,
-            past: Past::default(),
+            past: History::default(),
             operator: Operator::default(),
             story: Story::default(),
             recorder,
@@ -199,8 +200,8 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
             }
             match self.turn() {
                 Err(NotReady) => return End::NotSettled { why: NotReady.to_string().into() },
-                Ok(Made::Nothing) => {}
-                Ok(Made::Turn(report, decision)) => {
+                Ok(TurnAttempt::Nothing) => {}
+                Ok(TurnAttempt::Turn(report, decision)) => {
                     if let Some(end) = self.after_turn(&report, decision.as_deref()) {
                         return end;
                     }
@@ -212,7 +213,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         }
     }
 
-    /// Until the next moment at which anything may happen.
+    /// Advances to the next moment at which anything may happen.
     fn wait(&mut self, last: Time) {
         let mut stage = self.house.stage.lock();
         let event = stage.next_event().map_or(last, Time::from_millis);
@@ -230,7 +231,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         }
     }
 
-    /// What happened wakes the pool; all that comes within the window is done by one turn.
+    /// Events wake the pool; one turn handles all that arrive within the window.
     fn hear(&mut self) {
         let mut stage = self.house.stage.lock();
         let news = std::mem::take(&mut stage.events);
@@ -238,7 +239,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         self.recorder.hear(&stage, &news);
         drop(stage);
         for event in &news {
-            // In the storm nothing is left over yet, and nobody looks.
+            // Leftovers exist only after the storm.
             self.stirred |= !self.storms && self.leftovers.is_one(event);
             self.story.deed(self.scenario.start, event);
             if wakes(&event.what, self.scenario.hears) {
@@ -256,17 +257,17 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
 
     pub(super) fn wake(&mut self, at: Time) {
         self.asked += 1;
-        self.wake.ask(&self.policy.name, Why::News(self.policy.rollout.coalesce), at);
+        self.wake.ask(&self.policy.name, WakeReason::News(self.policy.rollout.coalesce), at);
     }
 
-    /// A person waits for the answer.
+    /// Wakes the pool because a person waits for the answer.
     pub(super) fn wake_for_person(&mut self, at: Time) {
         self.asked += 1;
-        self.wake.ask(&self.policy.name, Why::Operator, at);
+        self.wake.ask(&self.policy.name, WakeReason::Operator, at);
     }
 
-    fn turn(&mut self) -> Result<Made, NotReady> {
-        let Some(mut lease) = self.lead()? else { return Ok(Made::Nothing) };
+    fn turn(&mut self) -> Result<TurnAttempt, NotReady> {
+        let Some(mut lease) = self.lead()? else { return Ok(TurnAttempt::Nothing) };
         let first = self.first_lease.get_or_insert_with(|| lease.clone());
         if self.house.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
             lease = Lease { not_after: lease.not_after, ..first.clone() };
@@ -276,7 +277,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         let starts = self.process.remembered().is_none();
         let done = self.house.road.go(self.process.turn(&self.house, &self.policy, &lease))?;
         let mut decision = self.house.decide.take();
-        // A process that starts tells once which holds it found: it does not know what it told before.
+        // A restarted process writes the holds it finds to the history once: it does not know what it wrote before.
         let excused = if starts { self.house.disk.told() - told } else { 0 };
         let stored = self.house.disk.commits() - commits - excused;
         let now = self.now();
@@ -289,16 +290,16 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         match done {
             Ok(report) => {
                 self.wake.done(&self.policy.name, report.again);
-                Ok(Made::Turn(Box::new(report), decision.map(Box::new)))
+                Ok(TurnAttempt::Turn(Box::new(report), decision.map(Box::new)))
             }
             Err(error) => {
                 self.failed(&error, now);
-                Ok(Made::Nothing)
+                Ok(TurnAttempt::Nothing)
             }
         }
     }
 
-    /// The lease of this life, kept longer.
+    /// Renews the lease of this life.
     fn lead(&mut self) -> Result<Option<Lease>, NotReady> {
         let now = self.now();
         let holder = format!("life-{}", self.life);
@@ -330,7 +331,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         self.wake.failed(&self.policy.name, now, error.retry_at());
     }
 
-    /// All that was only in memory is gone; what is on the disk, and the world, are as they were.
+    /// All memory is lost; the disk and the world stay as they were.
     pub(super) fn restart(&mut self, now: Time) {
         self.start_again(now);
         let story = "the power goes; the process starts again";
@@ -348,10 +349,10 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         self.paced = now.plus(STARTS_AFTER);
     }
 
-    fn judge(&mut self, decision: &mut Decision, lease: &Lease, stored: u32) {
+    fn judge(&mut self, decision: &mut RecordedDecision, lease: &Lease, stored: u32) {
         let calm = !std::mem::take(&mut self.stirred) && self.is_calm() && !self.recovers();
         let mut stage = self.house.stage.lock();
-        // Whoever is shown at last is a change that nobody here made.
+        // A machine that the listing still hides will appear later as a change that none of our calls made.
         let calm = calm && !stage.hides_any();
         let turn = Turn { lease, stored, calm };
         let disk = &self.house.disk;
@@ -363,7 +364,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     }
 
     fn breach(&mut self, at: Time, law: u8, before: bool, say: Box<str>) {
-        let line = format!("LAW {law} broken: {say}");
+        let line = format!("INVARIANT {law} violated: {say}");
         self.story.tell(at, self.scenario.start, &line);
         self.breaches.push(Breach { at, turn: self.turns, law, before, say });
     }
@@ -381,13 +382,17 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         self.now() > self.scenario.start.plus(last)
     }
 
-    /// Tell it, let the operator read it, and see whether it is over.
-    fn after_turn(&mut self, report: &TurnReport, decision: Option<&Decision>) -> Option<End> {
+    /// Writes the story, lets the operator read the turn, and checks for the end.
+    fn after_turn(
+        &mut self,
+        report: &TurnReport,
+        decision: Option<&RecordedDecision>,
+    ) -> Option<End> {
         for note in &report.notes {
             self.breach(report.at, note.law, true, note.say.clone());
         }
         if report.planned.is_none() {
-            let say = report.frozen.as_ref().map(|hold| hold.say.clone()).unwrap_or_default();
+            let say = report.frozen.as_ref().map(|hold| hold.message.clone()).unwrap_or_default();
             self.breach(report.at, 0, true, say);
         }
         self.story.turn(self.turns, self.scenario.start, report);
@@ -409,22 +414,22 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         self.is_over(report, decision?)
     }
 
-    fn outcome(mut self, end: End) -> Outcome {
+    fn outcome(mut self, end: End) -> RunOutcome {
         self.hear();
         let end = if self.breaches.is_empty() { end } else { End::Broken };
         let (unended, unheard) = self.left_open();
         let stage = self.house.stage.lock();
         let timeline = self.recorder.finish(&stage);
         let heights = timeline.heights();
-        let calls: BTreeMap<world::Call, u64> =
+        let calls: BTreeMap<world::FrontDoorCall, u64> =
             stage.world.calls().iter().map(|(call, count)| (*call, count.made)).collect();
         let (pod_moves, most_evictions) =
             stage.cluster.as_ref().map(Cluster::moves).unwrap_or_default();
         let made = u64::from(self.turns);
-        let reads = calls.get(&world::Call::GetSet).copied().unwrap_or(0)
-            + calls.get(&world::Call::ListInstances).copied().unwrap_or(0);
+        let reads = calls.get(&world::FrontDoorCall::GetSet).copied().unwrap_or(0)
+            + calls.get(&world::FrontDoorCall::ListInstances).copied().unwrap_or(0);
         let coalesced = self.asked.saturating_sub(made);
-        Outcome {
+        RunOutcome {
             end,
             makespan: timeline.done().map(|done| Span::from_millis(done - timeline.from)),
             lowest_available: heights.lowest_available,
@@ -450,23 +455,23 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
     }
 }
 
-/// A process that starts asks for its first turn itself.
+/// A starting process requests its first turn itself.
 fn first_wake(scenario: &Scenario, life: u32) -> Wake {
     let dice = Dice::from_seed(scenario.seed).branch("wake").branch_number(life.into());
     let mut wake = Wake::new(dice);
-    wake.ask(&scenario.policy.name, Why::News(Span::ZERO), scenario.start);
+    wake.ask(&scenario.policy.name, WakeReason::News(Span::ZERO), scenario.start);
     wake
 }
 
-/// The world as the scenario finds it.
-pub(super) fn set_up(scenario: &Scenario) -> Stage {
+/// The world at the start of the scenario.
+pub(super) fn set_up(scenario: &Scenario) -> SimStage {
     let start = scenario.start.millis();
     let mut world = world::World::new(scenario.seed, start, scenario.settings.clone());
     let set = world.create_set(&scenario.set);
     furnished(scenario, world, set)
 }
 
-fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) -> Stage {
+fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) -> SimStage {
     let start = scenario.start;
     if !scenario.faults.is_calm() {
         world.set_faults(scenario.faults);
@@ -479,5 +484,5 @@ fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) ->
     let machines = scenario.set.capacity;
     let cluster = scenario.cluster.map(|spec| Cluster::new(spec, machines, dice, calm));
     let _told_before_the_start = world.take_events();
-    Stage::new(world, set, scenario.adapter, cluster)
+    SimStage::new(world, set, scenario.adapter, cluster)
 }

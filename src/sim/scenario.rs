@@ -1,127 +1,132 @@
-//! What is rehearsed: a pool and its cloud, what goes wrong and until when, and what people do meanwhile.
+//! The input of a rehearsal: a pool and its cloud, the faults and when they stop, and what people do meanwhile.
 
 use super::cluster::ClusterSpec;
-use super::disk::Cut;
+use super::disk::DiskCut;
 use super::stage::Adapter;
 use crate::model::calendar::Windows;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::machine::DeleteRequest;
 use crate::model::owner::Keeper;
-use crate::model::plan::{AskArgs, AskVerb, Verdict};
-use crate::model::policy::{Draft, Fault, Image, Policy};
+use crate::model::plan::{CommandArgs, CommandVerb, Verdict};
+use crate::model::policy::{Draft, Image, Policy, PolicyError};
 use crate::model::time::{Span, Time};
-use crate::world::{Deed, Faults, HOUR, ModelPatch, SetSpec, Settings};
+use crate::world::{ExternalEvent, HOUR, ModelPatch, SetSpec, WorldFaults, WorldSettings};
 
-/// When every rehearsal begins: any day would do, so it is always the same one. 2026-03-01T12:00:00Z.
+/// Start of every rehearsal; fixed, since any day would do. 2026-03-01T12:00:00Z.
 pub const START: Time = Time::from_millis(1_772_366_400_000);
 
-/// The image that pools start on, and the one they are moved to.
+/// The image that pools start on, and their target image.
 pub const OLD_IMAGE: &str = "images/base/1.0.0";
 pub const NEW_IMAGE: &str = "images/base/2.0.0";
 
-/// A scale set holds no more.
+/// The most instances a scale set can hold.
 const LARGEST: u32 = 1_000;
 
-/// Turns after which a rehearsal is given up, beside one every ten seconds until its calm.
+/// The rehearsal stops after this many turns, plus one every ten seconds until its calm.
 // 60,000: a week of virtual time at a turn every ten seconds.
 pub const MOST_TURNS: u32 = 60_000;
 
-/// Virtual time after the calm began, after which a rehearsal is given up.
-// 28 days: a rollout of 300 machines, one at a time and eight hours a day, half an hour each, fits into it.
+/// The rehearsal stops this much virtual time after the calm began.
+// 28 days: fits a rollout of 300 machines, one at a time, half an hour each, eight hours a day.
 pub const LONGEST: Span = Span::days(28);
 
-/// The people who act in a rehearsal, by what they do.
+/// Actions of people in a rehearsal.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wish {
-    /// An operator asks for a verb.
-    Ask(AskVerb),
-    /// And says what it is about.
-    AskAbout(AskVerb, AskArgs),
-    /// Mark the machine that would be listed at this place for deletion.
+pub enum UserAction {
+    /// An operator gives a command.
+    Ask(CommandVerb),
+    /// An operator gives a command with arguments.
+    AskAbout(CommandVerb, CommandArgs),
+    /// Mark the machine at this place of the listing for deletion.
     Delete { nth: u32, request: DeleteRequest },
-    /// Take the mark of the machine at this place back.
+    /// Remove that mark from the machine at this place.
     Undelete { nth: u32 },
-    /// Hold the machine at this place, or let it go.
+    /// Hold the machine at this place, or release it.
     Hold { nth: u32, held: bool },
-    /// The pool file is changed: another size.
+    /// The pool file changes: another size.
     Count(u32),
-    /// The pool file is changed: another image in the model it owns.
+    /// The pool file changes: another image in the model that the pool owns.
     Image(Box<str>),
-    /// The pool file is changed: other hours in which it may be worked on.
+    /// The pool file changes: other windows.
     Windows(Windows),
-    /// Somebody else tells how many cores are left.
-    Meter(Meter),
-    /// A gate turns.
+    /// Another source for the remaining cores.
+    Meter(Measurements),
+    /// A gate changes its verdict.
     Gate(Verdict),
-    /// From now on gates say that they measured then.
+    /// From now on gates report this measuring time.
     GateTime(GateTime),
-    /// A newer version of this program starts, which computes fingerprints another way.
+    /// A newer version of this program starts, which computes fingerprints differently.
     Upgrade,
-    /// Somebody else cordons the node of the machine at this place.
+    /// Another actor cordons the node of the machine at this place.
     Cordon { nth: u32 },
 }
 
-/// When a gate measured, by what it says.
+/// The measuring time that a gate reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GateTime {
     #[default]
     Now,
-    /// Always so long ago; less than nothing is ahead of now.
+    /// Always this long ago; a negative span is in the future.
     Ago(Span),
-    /// When this was said, and never again.
+    /// The moment this was set, and never again.
     Once,
 }
 
-/// Who tells how many cores are left.
+/// Source for the remaining cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Meter {
+pub enum Measurements {
     #[default]
-    Nobody,
-    /// The cloud, asked again when its last answer is older than this.
+    Missing,
+    /// The cloud, read again when the last answer is older than this.
     Cloud { each: Span },
-    /// Somebody who says this number whatever is true.
+    /// An operator who always gives this number, true or not.
     Says(u32),
 }
 
-/// One rehearsal, whole.
+/// One complete rehearsal.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     pub seed: u64,
     pub policy: Policy,
     pub start: Time,
-    pub settings: Settings,
+    pub settings: WorldSettings,
     pub set: SetSpec,
     pub adapter: Adapter,
-    /// Whose owner tag the pool knows. `Unknown`: the rehearsal leaves owner tags out.
+    /// The keeper whose owner tag the pool knows. `Unknown`: the rehearsal leaves owner tags out.
     pub keeper: Keeper,
-    /// `None`: machines carry no nodes.
+    /// `None`: machines have no nodes.
     pub cluster: Option<ClusterSpec>,
-    /// How badly the world behaves until the calm.
-    pub faults: Faults,
-    /// From then on nothing goes wrong any more, and everything must settle.
+    /// Faults until the calm.
+    pub faults: WorldFaults,
+    /// From then on no new fault occurs, and everything must settle.
     pub calm_after: Span,
-    pub meter: Meter,
-    /// Cores that may be taken in the calm; none: as many as one likes.
+    pub meter: Measurements,
+    /// Quota of cores in the calm; `None`: unlimited.
     pub quota_after: Option<u32>,
-    /// What happens to the cloud, by its time after the start.
-    pub deeds: Vec<(Span, Deed)>,
-    /// What people ask of us, by its time after the start.
-    pub wishes: Vec<(Span, Wish)>,
+    /// What happens to the cloud, by time after the start.
+    pub deeds: Vec<(Span, ExternalEvent)>,
+    /// What people ask of us, by time after the start.
+    pub wishes: Vec<(Span, UserAction)>,
     /// In the calm an operator does what holds ask for.
     pub operator: bool,
-    /// What happens to machines wakes the pool at once. Nothing tells it in production, where it looks for itself.
+    /// Machine events wake the pool at once. In production none arrive, and the loop polls.
     pub hears: bool,
-    /// Where the power goes.
-    pub cuts: Vec<Cut>,
-    /// Turns to go on for after everything has settled, to prove that it stays quiet.
+    /// Power cuts.
+    pub cuts: Vec<DiskCut>,
+    /// Extra turns after everything has settled, to prove that it stays quiet.
     pub linger: u32,
 }
 
 impl Scenario {
-    /// A pool as its file says, on `machines` machines of the old image (the file's count without a number); the image
-    /// changes at the start, by the pool itself where it owns the model and by others where not.
-    pub fn from_policy(policy: &Policy, machines: Option<u32>, seed: u64, faults: Faults) -> Self {
+    /// A pool as its file describes it, with `machines` machines on the old image (`None`: the file's count). The image
+    /// changes at the start: by the pool if it owns the model, else by another client.
+    pub fn from_policy(
+        policy: &Policy,
+        machines: Option<u32>,
+        seed: u64,
+        faults: WorldFaults,
+    ) -> Self {
         let capacity = machines.unwrap_or(policy.count).min(LARGEST);
         let mut draft = Draft::clone(policy);
         if machines.is_some() {
@@ -135,11 +140,11 @@ impl Scenario {
             // The file already wants another image than the set has.
             Vec::new()
         } else {
-            vec![(Span::seconds(30), Deed::PatchModel(ModelPatch::image(NEW_IMAGE)))]
+            vec![(Span::seconds(30), ExternalEvent::PatchModel(ModelPatch::image(NEW_IMAGE)))]
         };
         let calm = faults.is_calm();
         let mut scenario = Self::plain(draft_or(policy, draft), seed, set);
-        // Nobody documents whether each page of a listing is counted; here the listing is one request.
+        // Azure does not document whether each page of a listing is counted; here the listing is one request.
         scenario.settings.switches.pages_cost = false;
         scenario.deeds = deeds;
         scenario.faults = faults;
@@ -148,20 +153,20 @@ impl Scenario {
         scenario
     }
 
-    /// A calm pool in which nobody does anything.
+    /// A calm pool without deeds or commands.
     pub fn plain(policy: Policy, seed: u64, set: SetSpec) -> Self {
         Self {
             seed,
             policy,
             start: START,
-            settings: Settings::default(),
+            settings: WorldSettings::default(),
             set,
             adapter: Adapter::default(),
             keeper: Keeper::default(),
             cluster: None,
-            faults: Faults::default(),
+            faults: WorldFaults::default(),
             calm_after: Span::ZERO,
-            meter: Meter::Nobody,
+            meter: Measurements::Missing,
             quota_after: None,
             deeds: Vec::new(),
             wishes: Vec::new(),
@@ -181,12 +186,12 @@ impl Scenario {
     }
 }
 
-/// The changed draft, where it still makes sense.
+/// The changed draft if it is valid, else the old policy.
 fn draft_or(policy: &Policy, draft: Draft) -> Policy {
-    Policy::build(draft).unwrap_or_else(|_: Vec<Fault>| policy.clone())
+    Policy::build(draft).unwrap_or_else(|_: Vec<PolicyError>| policy.clone())
 }
 
-/// A draft for rehearsals: the defaults of a pool file, so many machines.
+/// A draft for rehearsals: the defaults of a pool file with this many machines.
 pub fn draft(name: &str, count: u32) -> Draft {
     let set = format!(
         "/subscriptions/0/resourceGroups/rehearsal/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"

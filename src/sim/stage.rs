@@ -1,59 +1,61 @@
-//! Everything outside the loop, behind one lock: the made-up cloud, the made-up cluster, the one virtual clock, and what
-//! was really called and hit, for the judge of rehearsals.
+//! Everything outside the loop, behind one lock: the simulated cloud and cluster, the one virtual clock, and the record
+//! of calls and their real effects for the judge.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cluster::Cluster;
-use super::look::Names;
-use super::plant::Slip;
-use super::road::Meant;
+use super::look::SimNames;
+use super::mutation::Slip;
+use super::transport::IntendedCall;
 use crate::ambient::Clock;
-use crate::model::action::Verb;
+use crate::model::action::ActionKind;
 use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
 use crate::model::time::{Skew, Time};
-use crate::world::{By, Change, Event, Guid, MINUTE, Ms, Policy, SetId, What, World};
+use crate::world::{
+    Actor, EventKind, Guid, MINUTE, Millis, SetId, ThrottlePolicy, World, WorldChange, WorldEvent,
+};
 
 /// One write, as the world received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct SimCall {
     pub at: Time,
     pub entry: EntryId,
-    pub verb: Verb,
+    pub verb: ActionKind,
     pub hit: Vec<Key>,
     pub to: Option<u32>,
     pub lacking: u32,
-    /// The reads before it showed a number that is too high by so many.
+    /// How much the number from the preceding read exceeds the one shown now.
     pub fell: u32,
     pub took: bool,
-    /// Machines it brought into being.
+    /// Machines that it created.
     pub born: Vec<Key>,
-    /// The cloud made more of them than it was asked for.
+    /// The cloud over-provisioned.
     pub spare: bool,
 }
 
-/// What the last listing showed of one machine, before anything of ours made a record of it.
+/// What the last listing showed of one machine, before our records change it.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
+pub(super) struct StageRow {
     pub id: Arc<str>,
     pub vm: Guid,
     pub text: Arc<str>,
-    pub created: Ms,
+    pub created: Millis,
     pub condition: Condition,
     pub since: Option<Time>,
 }
 
-/// How the adapter reads this cloud; drawn in storms.
+/// How the adapter reads this cloud; storms draw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adapter {
     /// The API version shows the set's version.
     pub shows_etag: bool,
-    /// Machines show their own model; otherwise only the cloud's flag says who is outdated.
+    /// Machines show their own model; otherwise only the cloud's flag shows which are outdated.
     pub shows_models: bool,
-    /// The locks on the set may be read; otherwise a refusal alone tells of them.
+    /// The adapter may read the locks on the set; otherwise only a refusal reveals them.
     pub shows_locks: bool,
-    /// So far is the cloud's clock ahead of ours.
+    /// How far the cloud's clock is ahead of ours.
     pub ahead: Skew,
 }
 
@@ -64,35 +66,35 @@ impl Default for Adapter {
 }
 
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct SimStage {
     pub world: World,
     pub set: SetId,
     pub adapter: Adapter,
     pub cluster: Option<Cluster>,
-    pub showed: Vec<Row>,
-    pub names: Names,
-    /// Writes of the turn under way.
-    pub calls: Vec<Call>,
-    /// The write under way, where calls go by a road.
-    pub meant: Option<Meant>,
-    /// The world is lent to an exchange.
+    pub showed: Vec<StageRow>,
+    pub names: SimNames,
+    /// Writes of the current turn.
+    pub calls: Vec<SimCall>,
+    /// The current write, where calls go over a road.
+    pub meant: Option<IntendedCall>,
+    /// An exchange holds the world.
     pub away: bool,
-    /// Machines that a write of ours reached, and when.
+    /// Machines that one of our writes reached, and when.
     pub touched: BTreeMap<Guid, Time>,
-    /// What the world told since the last time it was asked.
-    pub events: Vec<Event>,
-    /// Not before this time is the next listing read: the cloud tells how many it still answers.
-    pub listing_from: Ms,
+    /// World events since the last take.
+    pub events: Vec<WorldEvent>,
+    /// Earliest time of the next listing: the cloud reports how many it still answers.
+    pub listing_from: Millis,
     /// Disks that are younger than their machines, as a read of the disks shows them.
-    pub disks: BTreeMap<Guid, Ms>,
-    /// Machines made by others.
-    pub foreign: BTreeMap<Guid, Ms>,
+    pub disks: BTreeMap<Guid, Millis>,
+    /// Machines that others created.
+    pub foreign: BTreeMap<Guid, Millis>,
     pub slip: Slip,
-    /// How fingerprints are computed: a newer version of the program may do it another way.
+    /// Version of the fingerprint algorithm: a newer version of the program may compute it differently.
     pub scheme: u32,
 }
 
-impl Stage {
+impl SimStage {
     pub fn new(world: World, set: SetId, adapter: Adapter, cluster: Option<Cluster>) -> Self {
         let mut stage = Self {
             world,
@@ -100,13 +102,13 @@ impl Stage {
             adapter,
             cluster,
             showed: Vec::new(),
-            names: Names::default(),
+            names: SimNames::default(),
             calls: Vec::new(),
             meant: None,
             away: false,
             touched: BTreeMap::new(),
             events: Vec::new(),
-            listing_from: Ms::MIN,
+            listing_from: Millis::MIN,
             disks: BTreeMap::new(),
             foreign: BTreeMap::new(),
             slip: Slip::None,
@@ -120,25 +122,26 @@ impl Stage {
         Time::from_millis(self.world.now())
     }
 
-    /// The call that was just made takes its time; the world goes on meanwhile.
+    /// Advances the world by the duration of the last call.
     pub fn pass_call(&mut self) {
         let took = self.world.last_call().map_or(0, |meter| meter.took);
         self.advance_to(self.world.now() + took);
     }
 
-    /// Read no faster than the tokens for listings come back.
+    /// Reads no faster than the listing tokens refill.
     pub fn pace_listings(&mut self, pages: u32) {
         let left = self.world.last_call().and_then(|meter| {
-            let listing = |(policy, _): &&(Policy, u32)| *policy == Policy::HighCostGetSet;
+            let listing =
+                |(policy, _): &&(ThrottlePolicy, u32)| *policy == ThrottlePolicy::HighCostGetSet;
             meter.remaining.iter().find(listing).map(|(_, left)| *left)
         });
-        // A page that was not counted says nothing; what the first one said still holds.
+        // A page that was not counted reports nothing; the value of the first one still holds.
         let Some(left) = left else { return };
-        let (a_minute, _) = Policy::HighCostGetSet.limit();
+        let (a_minute, _) = ThrottlePolicy::HighCostGetSet.limit();
         let costs = if self.world.settings().switches.pages_cost { pages } else { 1 };
         let lacks = costs.saturating_sub(left);
         let now = self.world.now();
-        let mut wait = Ms::from(lacks) * MINUTE / Ms::from(a_minute.max(1));
+        let mut wait = Millis::from(lacks) * MINUTE / Millis::from(a_minute.max(1));
         if lacks > 0 && self.world.settings().switches.tokens_by_minute {
             wait = (wait / MINUTE + 1) * MINUTE - now.rem_euclid(MINUTE);
         }
@@ -146,13 +149,13 @@ impl Stage {
     }
 
     /// The next moment at which anything happens by itself.
-    pub fn next_event(&self) -> Option<Ms> {
+    pub fn next_event(&self) -> Option<Millis> {
         let cluster = self.cluster.as_ref().and_then(Cluster::next_event);
         [self.world.next_event(), cluster].into_iter().flatten().min()
     }
 
-    /// Cloud and cluster in step, each event at its moment.
-    pub fn advance_to(&mut self, until: Ms) {
+    /// Advances cloud and cluster together, each event at its own time.
+    pub fn advance_to(&mut self, until: Millis) {
         loop {
             let at = self.next_event().filter(|at| *at <= until);
             self.world.advance_to(at.unwrap_or(until).max(self.world.now()));
@@ -163,24 +166,28 @@ impl Stage {
         }
     }
 
-    /// Take in what the world told.
+    /// Takes the world's new events.
     pub fn hear(&mut self) {
         let news = self.world.take_events();
         for event in &news {
             match &event.what {
-                What::InstanceCreated { vm, by, .. } if *by != By::Caller => {
+                EventKind::InstanceCreated { vm, by, .. } if *by != Actor::Caller => {
                     self.foreign.insert(*vm, event.at);
                 }
-                What::InstanceCreated { vm, .. } => {
+                EventKind::InstanceCreated { vm, .. } => {
                     if let Some(call) = self.calls.last_mut() {
                         call.born.push(Key::new(vm.to_string()));
                     }
                 }
-                What::InstanceChanged { vm, change: Change::Upgrade | Change::Reimage, .. } => {
+                EventKind::InstanceChanged {
+                    vm,
+                    change: WorldChange::Upgrade | WorldChange::Reimage,
+                    ..
+                } => {
                     self.disks.insert(*vm, event.at);
                 }
-                // In service again: what we did to it has ended or come to nothing.
-                What::InstanceReady { vm, .. } | What::InstanceKept { vm, .. } => {
+                // In service again: our call on it has ended without effect or is complete.
+                EventKind::InstanceReady { vm, .. } | EventKind::InstanceKept { vm, .. } => {
                     self.touched.remove(vm);
                 }
                 _ => {}
@@ -193,17 +200,17 @@ impl Stage {
         self.events.extend(news);
     }
 
-    /// Cores that may still be taken, as the cloud answers; none where it does not.
+    /// Remaining cores, as the cloud answers; `None`: no answer.
     pub fn cores_left(&mut self) -> Option<u32> {
         let usages = self.world.usages();
         self.pass_call();
         let priority = self.world.peek(self.set).map(|set| set.priority);
         let usage = usages.ok()?.of(priority.unwrap_or_default());
-        // Where there is no limit, there is more than anybody needs.
+        // Without a limit there are more than any pool needs.
         Some(usage.limit.map_or(u32::MAX, |limit| limit.saturating_sub(usage.cores)))
     }
 
-    /// Cores of the next machine.
+    /// Cores of one more machine.
     pub fn cores_each(&self) -> u32 {
         self.world.true_model(self.set).map_or(1, |model| model.cores())
     }
@@ -219,21 +226,21 @@ impl Stage {
 
 /// The stage, shared by the ports.
 #[derive(Debug, Clone)]
-pub(super) struct Shared(Arc<Mutex<Stage>>);
+pub(super) struct SharedStage(Arc<Mutex<SimStage>>);
 
-impl Shared {
-    pub fn new(stage: Stage) -> Self {
+impl SharedStage {
+    pub fn new(stage: SimStage) -> Self {
         Self(Arc::new(Mutex::new(stage)))
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Stage> {
-        // One thread rehearses one pool: a poisoned lock means that it is unwinding already.
+    pub fn lock(&self) -> MutexGuard<'_, SimStage> {
+        // One thread rehearses one pool: a poisoned lock means that it is already unwinding.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Virtual time, as the loop reads it.
-impl Clock for Shared {
+impl Clock for SharedStage {
     fn now(&self) -> Time {
         self.lock().now()
     }

@@ -1,5 +1,5 @@
-//! Storms: scenarios drawn from seeds, each played to its end and judged. One command plays thousands; a failing seed
-//! prints the one that replays it.
+//! Storms: scenarios drawn from seeds, each played to its end and judged. One command plays thousands; each failing
+//! seed comes with the command that replays it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,44 +7,44 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::draw::drawn;
-use super::outcome::{End, Outcome};
+use super::generate::drawn;
+use super::outcome::{End, RunOutcome};
 use super::run::run;
 use super::scenario::Scenario;
 
-/// Threads that play storms at once, at most.
-// 16: each holds one world of a few megabytes; more than this no machine of ours has.
+/// The most threads that play storms at once.
+// 16: each holds one world of a few megabytes; none of our machines has more cores.
 const THREADS: usize = 16;
 
-/// One storm, as its seed says.
-pub fn storm(seed: u64) -> (Scenario, Outcome) {
+/// Plays the storm of this seed.
+pub fn storm(seed: u64) -> (Scenario, RunOutcome) {
     let scenario = drawn(seed);
     let outcome = run(&scenario);
     (scenario, outcome)
 }
 
-/// A seed that broke a law, or did not settle.
+/// A seed that broke a law or did not settle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedStorm {
     pub seed: u64,
     pub say: String,
 }
 
-impl Failed {
-    /// The command that plays it again.
+impl FailedStorm {
+    /// The command that replays it.
     pub fn replay(&self) -> String {
         format!("poolkeeper simulate --storm-seed {}", self.seed)
     }
 }
 
-/// What many storms came to.
+/// The results of many storms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     pub first_seed: u64,
     pub storms: u64,
     /// By seed.
-    pub failed: Vec<Failed>,
-    /// How they ended, and how often.
+    pub failed: Vec<FailedStorm>,
+    /// How they ended, with counts.
     pub ends: BTreeMap<String, u64>,
     pub turns: u64,
     pub crashes: u64,
@@ -57,10 +57,16 @@ impl Summary {
         self.failed.is_empty()
     }
 
-    fn add(&mut self, seed: u64, end: String, outcome: Option<&Outcome>, failed: Option<String>) {
+    fn add(
+        &mut self,
+        seed: u64,
+        end: String,
+        outcome: Option<&RunOutcome>,
+        failed: Option<String>,
+    ) {
         self.storms += 1;
         *self.ends.entry(end).or_default() += 1;
-        self.failed.extend(failed.map(|say| Failed { seed, say }));
+        self.failed.extend(failed.map(|say| FailedStorm { seed, say }));
         if let Some(outcome) = outcome {
             self.turns += u64::from(outcome.turns);
             self.crashes += u64::from(outcome.crashes);
@@ -70,7 +76,7 @@ impl Summary {
     }
 }
 
-/// Play so many storms, on all cores; `told` hears of each one that is done.
+/// Plays this many storms on all cores; calls `told` after each one.
 pub fn storms(first_seed: u64, count: u64, told: &(dyn Fn(u64) + Sync)) -> Summary {
     let next = AtomicU64::new(0);
     let summary = Mutex::new(Summary { first_seed, ..Summary::default() });
@@ -96,7 +102,7 @@ pub fn storms(first_seed: u64, count: u64, told: &(dyn Fn(u64) + Sync)) -> Summa
 }
 
 fn play(seed: u64, summary: &Mutex<Summary>) {
-    // A panic is a finding with its seed; the other storms go on.
+    // A panic is a finding with its seed; the other storms continue.
     let played = catch_unwind(AssertUnwindSafe(|| storm(seed).1));
     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(outcome) = played else {
@@ -105,11 +111,11 @@ fn play(seed: u64, summary: &Mutex<Summary>) {
     };
     let (end, failed) = match &outcome.end {
         End::Ended(phase) => (phase.name().to_owned(), None),
-        End::Waits { verb, hold } => (format!("waits for {verb} ({hold})"), None),
+        End::Waits { remedy, hold } => (format!("waits for {} ({hold})", remedy.name()), None),
         End::Broken => {
             let said = outcome.breaches.first().map(|breach| {
                 let which = if breach.before { "the plan" } else { "what happened" };
-                format!("law {} broken by {which}: {}", breach.law, breach.say)
+                format!("invariant {} violated by {which}: {}", breach.law, breach.say)
             });
             ("broken".to_owned(), Some(said.unwrap_or_default()))
         }

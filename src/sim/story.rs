@@ -1,39 +1,39 @@
-//! A rehearsal as people read it: one dense line for each turn or deed that changed anything.
+//! A rehearsal for readers: one dense line for each turn or deed that changed something.
 //!
 //! `12:03:20 turn 7   8 old 2 new, 10 available ≥ 9, 11 live ≤ 11; raise 10→11; delete m4 (outdated)`
 
 use std::fmt::Write as _;
 
-use crate::memory::Moved;
-use crate::model::action::{Action, Because, Target};
-use crate::model::budget::HoldReason;
-use crate::model::journal::{Event, Outcome};
-use crate::model::plan::{Planned, RolloutPhase};
+use crate::memory::EntryMove;
+use crate::model::action::{Action, RemovalReason, Target};
+use crate::model::hold::HoldReason;
+use crate::model::journal::{EntryEvent, EntryOutcome};
+use crate::model::plan::{Decision, RolloutPhase};
 use crate::model::quantity::Resolved;
 use crate::model::time::Time;
 use crate::reconcile::TurnReport;
-use crate::world::{self, By, What};
+use crate::world::{self, Actor, EventKind};
 
-/// Machines named in one line; the rest are counted.
-// 6: a line that wraps is not read.
+/// The most machines named in one line; the rest are counted.
+// 6: readers skip lines that wrap.
 const NAMED: usize = 6;
 
 #[derive(Debug, Default)]
 pub(super) struct Story {
     pub lines: Vec<String>,
-    last: Option<Told>,
+    last: Option<LineState>,
 }
 
-/// What a line tells beside what happened; a turn that changed none of it is not worth one.
+/// State that a line shows beside its events; a turn that changes none of it gets no line.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct LineState {
     phase: RolloutPhase,
     holds: Vec<HoldReason>,
     floor: u32,
     ceiling: u32,
 }
 
-/// Hours, minutes and seconds of the virtual day, with the day where it is not the first.
+/// Time of the virtual day, preceded by the day unless it is the first.
 pub(super) fn clock(at: Time, start: Time) -> String {
     let seconds = at.millis().div_euclid(1_000);
     let days = at.millis().div_euclid(86_400_000) - start.millis().div_euclid(86_400_000);
@@ -51,20 +51,20 @@ impl Story {
 
     pub fn turn(&mut self, number: u32, start: Time, report: &TurnReport) {
         let Some(planned) = &report.planned else {
-            let say = report.frozen.as_ref().map_or("nothing planned", |hold| &*hold.say);
+            let say = report.frozen.as_ref().map_or("nothing planned", |hold| &*hold.message);
             self.lines.push(format!("{} turn {number:<4} {say}", clock(report.at, start)));
             return;
         };
         let holds: Vec<HoldReason> = planned.report.holds.iter().map(|hold| hold.reason).collect();
         let Resolved { floor, ceiling, .. } = planned.report.resolved;
-        let here = Told { phase: planned.report.rollout.phase, holds, floor, ceiling };
+        let here = LineState { phase: planned.report.rollout.phase, holds, floor, ceiling };
         let mut parts: Vec<String> = planned.actions.iter().map(action).collect();
         parts.extend(failures(report));
-        parts.extend(planned.report.asks.iter().map(|ask| {
+        parts.extend(planned.report.commands.iter().map(|ask| {
             let word = if ask.accepted { "agreed" } else { "refused" };
-            format!("{word}: {}", ask.say)
+            format!("{word}: {}", ask.message)
         }));
-        let frozen = report.frozen.as_ref().map(|hold| format!("FROZEN: {}", hold.say));
+        let frozen = report.frozen.as_ref().map(|hold| format!("FROZEN: {}", hold.message));
         parts.extend(frozen);
         if parts.is_empty() && self.last.as_ref() == Some(&here) {
             return;
@@ -87,38 +87,42 @@ impl Story {
         self.lines.push(line);
     }
 
-    /// What others did that the pool will notice.
-    pub fn deed(&mut self, start: Time, event: &world::Event) {
-        let who = |by: By| match by {
-            By::Person => Some("somebody"),
-            By::Native => Some("the cloud's own actor"),
-            By::Azure => Some("the cloud"),
-            By::Caller => None,
+    /// External changes that the pool will notice.
+    pub fn deed(&mut self, start: Time, event: &world::WorldEvent) {
+        let who = |by: Actor| match by {
+            Actor::Person => Some("a person"),
+            Actor::Native => Some("the cloud's own actor"),
+            Actor::Azure => Some("the cloud"),
+            Actor::Caller => None,
         };
         let said = match &event.what {
-            What::CapacityWritten { by, from, to } if *by != By::Caller => {
+            EventKind::CapacityWritten { by, from, to } if *by != Actor::Caller => {
                 who(*by).map(|who| format!("{who} sets the capacity {from}→{to}"))
             }
-            What::ModelWritten { by, .. } => {
+            EventKind::ModelWritten { by, .. } => {
                 who(*by).map(|who| format!("{who} changes the model of the set"))
             }
-            What::InstanceSick { id, .. } => Some(format!("m{id} falls ill")),
-            What::InstanceFailed { id, code, .. } => Some(format!("m{id} failed ({code})")),
-            What::InstanceStopped { id, by, .. } => {
+            EventKind::InstanceSick { id, .. } => Some(format!("m{id} falls ill")),
+            EventKind::InstanceFailed { id, code, .. } => Some(format!("m{id} failed ({code})")),
+            EventKind::InstanceStopped { id, by, .. } => {
                 who(*by).map(|who| format!("{who} stops m{id}"))
             }
-            What::InstanceDeleting { id, by, .. } => {
+            EventKind::InstanceDeleting { id, by, .. } => {
                 who(*by).map(|who| format!("{who} deletes m{id}"))
             }
-            What::InstanceGone { id, by: By::Azure, .. } => Some(format!("m{id} is lost")),
-            What::InstanceKept { id, .. } => Some(format!("the delete of m{id} came to nothing")),
-            What::Shortage { until, .. } if *until <= event.at => None,
-            What::Shortage { zone: Some(zone), .. } => Some(format!("zone {zone} has no room")),
-            What::Shortage { zone: None, .. } => Some("the region has no room".to_owned()),
-            What::FaultsSet(faults) => {
+            EventKind::InstanceGone { id, by: Actor::Azure, .. } => Some(format!("m{id} is lost")),
+            EventKind::InstanceKept { id, .. } => {
+                Some(format!("the delete of m{id} came to nothing"))
+            }
+            EventKind::Shortage { until, .. } if *until <= event.at => None,
+            EventKind::Shortage { zone: Some(zone), .. } => {
+                Some(format!("zone {zone} has no room"))
+            }
+            EventKind::Shortage { zone: None, .. } => Some("the region has no room".to_owned()),
+            EventKind::FaultsSet(faults) => {
                 Some(if faults.is_calm() { "the trouble is over" } else { "trouble begins" }.into())
             }
-            What::SetGone => Some("the scale set is gone".to_owned()),
+            EventKind::SetGone => Some("the scale set is gone".to_owned()),
             _ => None,
         };
         if let Some(said) = said {
@@ -127,16 +131,16 @@ impl Story {
     }
 }
 
-fn heights(planned: &Planned) -> String {
+fn heights(planned: &Decision) -> String {
     let (n, r) = (&planned.report.numbers, &planned.report.resolved);
-    // What was asked for and not listed yet counts as new where it is planned; nobody knows yet.
-    let new = n.current.saturating_sub(n.pending);
-    let coming = if n.pending > 0 { format!(" {} coming", n.pending) } else { String::new() };
+    // The planner counts machines requested but not yet listed as new; the story does not.
+    let new = n.current.saturating_sub(n.requested);
+    let coming = if n.requested > 0 { format!(" {} coming", n.requested) } else { String::new() };
     let above = if n.available >= r.floor { '≥' } else { '<' };
-    let below = if n.live <= r.ceiling { '≤' } else { '>' };
+    let below = if n.total <= r.ceiling { '≤' } else { '>' };
     format!(
         "{} old {new} new{coming}, {} available {above} {}, {} live {below} {}",
-        n.outdated, n.available, r.floor, n.live, r.ceiling
+        n.outdated, n.available, r.floor, n.total, r.ceiling
     )
 }
 
@@ -154,10 +158,10 @@ fn action(action: &Action) -> String {
 
 /// `m4, m7 (outdated)`, by reason.
 fn names(targets: &[Target]) -> String {
-    let mut reasons: Vec<Because> = targets.iter().map(|target| target.because).collect();
+    let mut reasons: Vec<RemovalReason> = targets.iter().map(|target| target.because).collect();
     reasons.sort_unstable();
     reasons.dedup();
-    let of = |because: Because| {
+    let of = |because: RemovalReason| {
         let all: Vec<&Target> = targets.iter().filter(|t| t.because == because).collect();
         let named: Vec<String> = all.iter().take(NAMED).map(|t| format!("m{}", t.id)).collect();
         let more = all.len() - named.len();
@@ -167,29 +171,29 @@ fn names(targets: &[Target]) -> String {
     reasons.into_iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-const fn because_name(because: Because) -> &'static str {
+const fn because_name(because: RemovalReason) -> &'static str {
     match because {
-        Because::Failed => "failed",
-        Because::Named => "asked for",
-        Because::NamedNow => "asked for now",
-        Because::Outdated => "outdated",
-        Because::Surplus => "surplus",
+        RemovalReason::Failed => "failed",
+        RemovalReason::DeleteRequested => "asked for",
+        RemovalReason::DeleteRequestedNow => "asked for now",
+        RemovalReason::Outdated => "outdated",
+        RemovalReason::Surplus => "surplus",
     }
 }
 
-/// What of our requests came to nothing.
+/// Our requests that failed.
 fn failures(report: &TurnReport) -> Vec<String> {
-    let bad = |event: &Event| match event {
-        Event::Lost => Some("its answer was lost".to_owned()),
-        Event::Ended(Outcome::Refused(refused)) => {
+    let bad = |event: &EntryEvent| match event {
+        EntryEvent::Lost => Some("its answer was lost".to_owned()),
+        EntryEvent::Ended(EntryOutcome::Refused(refused)) => {
             let code = refused.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
             Some(format!("refused, {}{code}", refused.refusal.name()))
         }
-        Event::Ended(Outcome::Mixed(_)) => Some("done in part".to_owned()),
-        Event::Ended(Outcome::Withdrawn) => Some("withdrawn".to_owned()),
+        EntryEvent::Ended(EntryOutcome::Mixed(_)) => Some("done in part".to_owned()),
+        EntryEvent::Ended(EntryOutcome::Withdrawn) => Some("withdrawn".to_owned()),
         _ => None,
     };
-    let what = |moved: &Moved| {
+    let what = |moved: &EntryMove| {
         let made = report.made.iter().find(|made| made.entry == moved.id);
         made.map_or("an entry", |made| made.verb.name())
     };

@@ -1,75 +1,75 @@
-//! The life of every machine as rows of segments, read off the world alone: what drawings, numbers and bounds are made of.
+//! The life of every machine as rows of segments, from the world alone: the source of drawings, numbers and bounds.
 
 use std::collections::BTreeMap;
 
-use super::stage::Stage;
-use crate::world::{Event, Guid, InstanceId, Ms, TrueInstance, What};
+use super::stage::SimStage;
+use crate::world::{EventKind, Guid, InstanceId, Millis, TrueInstance, WorldEvent};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doing {
+pub enum TimelineState {
     Booting,
-    /// Ready, not yet for long enough.
+    /// Ready, but not yet for long enough.
     Settling,
     Serving,
     /// Cordoned by us.
     Draining,
     Updating,
     Deleting,
-    /// Failed, ill or stopped.
+    /// Failed, unhealthy or stopped.
     Failed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    pub from: Ms,
-    pub to: Ms,
-    pub doing: Doing,
-    /// On which model, by the order in which models appeared.
+    pub from: Millis,
+    pub to: Millis,
+    pub doing: TimelineState,
+    /// Its model, numbered in order of appearance.
     pub model: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct TimelineRow {
     pub id: Box<str>,
     pub vm: Box<str>,
     pub zone: Option<u8>,
-    pub created: Ms,
+    pub created: Millis,
     /// When its last drain ended; the delete may follow later.
-    pub drained: Option<Ms>,
-    /// `None`: it is still there.
-    pub gone: Option<Ms>,
+    pub drained: Option<Millis>,
+    /// `None`: it still exists.
+    pub gone: Option<Millis>,
     pub segments: Vec<Segment>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeline {
-    pub from: Ms,
-    pub to: Ms,
+    pub from: Millis,
+    pub to: Millis,
     /// How long a machine is ready before it counts as available.
-    pub min_ready: Ms,
-    /// In order of appearance; the last one in the set is `target`.
+    pub min_ready: Millis,
+    /// In order of appearance; the set's last one is `target`.
     pub models: Vec<Box<str>>,
     pub target: u32,
-    pub rows: Vec<Row>,
+    pub rows: Vec<TimelineRow>,
 }
 
-/// Numbers of a rehearsal, read off its rows.
+/// Extremes of a rehearsal, computed from its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Heights {
     pub lowest_available: u32,
     pub highest_live: u32,
 }
 
-/// What is going on with one machine now.
+/// The current segment of one machine.
 #[derive(Debug, Clone, Copy)]
 struct Now {
-    since: Ms,
-    doing: Doing,
+    since: Millis,
+    doing: TimelineState,
     model: u32,
     row: usize,
 }
 
-/// Writes the rows while the world goes on.
+/// Writes the rows while the world advances.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     timeline: Timeline,
@@ -77,14 +77,18 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(stage: &Stage, min_ready: Ms) -> Self {
+    pub fn new(stage: &SimStage, min_ready: Millis) -> Self {
         let from = stage.world.now();
         let timeline = Timeline { from, min_ready, ..Timeline::default() };
         let mut recorder = Self { timeline, now: BTreeMap::new() };
         if let Some(truth) = stage.world.truth(stage.set) {
             for instance in &truth.instances {
-                // Ready ones were so for long.
-                let doing = if instance.is_ready() { Doing::Serving } else { Doing::Failed };
+                // A machine that is ready at the start has been ready for long.
+                let doing = if instance.is_ready() {
+                    TimelineState::Serving
+                } else {
+                    TimelineState::Failed
+                };
                 recorder.open(instance, instance.created, doing);
             }
         }
@@ -101,10 +105,10 @@ impl Recorder {
         }) as u32
     }
 
-    fn open(&mut self, instance: &TrueInstance, since: Ms, doing: Doing) {
+    fn open(&mut self, instance: &TrueInstance, since: Millis, doing: TimelineState) {
         let model = self.model(instance);
         let row = self.timeline.rows.len();
-        self.timeline.rows.push(Row {
+        self.timeline.rows.push(TimelineRow {
             id: (*instance.id.0).into(),
             vm: instance.vm.to_string().into(),
             zone: instance.zone,
@@ -116,59 +120,69 @@ impl Recorder {
         self.now.insert(instance.vm, Now { since, doing, model, row });
     }
 
-    /// What the world told, with the stage as it is now.
-    pub fn hear(&mut self, stage: &Stage, news: &[Event]) {
+    /// Takes the world's events, with the stage as it is now.
+    pub fn hear(&mut self, stage: &SimStage, news: &[WorldEvent]) {
         for event in news {
             let at = event.at;
             match &event.what {
-                What::InstanceCreated { id, vm, .. } => self.born(stage, id, *vm, at),
-                What::InstanceReady { vm, .. } => self.turn(*vm, at, Doing::Settling),
-                What::InstanceSick { vm, .. }
-                | What::InstanceStopped { vm, .. }
-                | What::InstanceFailed { vm, .. } => self.fails(stage, *vm, at),
-                What::InstanceChanging { vm, .. } => self.turn(*vm, at, Doing::Updating),
-                What::InstanceChanged { id, vm, .. } => self.changed(stage, id, *vm, at),
-                What::InstanceDeleting { vm, .. } => self.turn(*vm, at, Doing::Deleting),
-                What::InstanceKept { vm, .. } => self.turn(*vm, at, Doing::Failed),
-                What::InstanceGone { vm, .. } => self.gone(*vm, at),
+                EventKind::InstanceCreated { id, vm, .. } => self.born(stage, id, *vm, at),
+                EventKind::InstanceReady { vm, .. } => self.turn(*vm, at, TimelineState::Settling),
+                EventKind::InstanceSick { vm, .. }
+                | EventKind::InstanceStopped { vm, .. }
+                | EventKind::InstanceFailed { vm, .. } => self.fails(stage, *vm, at),
+                EventKind::InstanceChanging { vm, .. } => {
+                    self.turn(*vm, at, TimelineState::Updating);
+                }
+                EventKind::InstanceChanged { id, vm, .. } => self.changed(stage, id, *vm, at),
+                EventKind::InstanceDeleting { vm, .. } => {
+                    self.turn(*vm, at, TimelineState::Deleting);
+                }
+                EventKind::InstanceKept { vm, .. } => self.turn(*vm, at, TimelineState::Failed),
+                EventKind::InstanceGone { vm, .. } => self.gone(*vm, at),
                 _ => {}
             }
         }
     }
 
-    fn born(&mut self, stage: &Stage, id: &InstanceId, vm: Guid, at: Ms) {
+    fn born(&mut self, stage: &SimStage, id: &InstanceId, vm: Guid, at: Millis) {
         let truth = stage.world.true_instance(stage.set, id).filter(|i| i.vm == vm);
         if let Some(instance) = truth {
-            self.open(&instance, at, Doing::Booting);
+            self.open(&instance, at, TimelineState::Booting);
         }
     }
 
-    /// A machine whose provisioning failed may serve all the same.
-    fn fails(&mut self, stage: &Stage, vm: Guid, at: Ms) {
+    /// A machine whose provisioning failed may still serve.
+    fn fails(&mut self, stage: &SimStage, vm: Guid, at: Millis) {
         let row = self.now.get(&vm).and_then(|now| self.timeline.rows.get(now.row));
         let id = row.map(|row| InstanceId::from(&*row.id));
         let truth = id.and_then(|id| stage.world.true_instance(stage.set, &id));
         if truth.is_none_or(|instance| instance.vm != vm || !instance.is_ready()) {
-            self.turn(vm, at, Doing::Failed);
+            self.turn(vm, at, TimelineState::Failed);
         }
     }
 
-    fn changed(&mut self, stage: &Stage, id: &InstanceId, vm: Guid, at: Ms) {
+    fn changed(&mut self, stage: &SimStage, id: &InstanceId, vm: Guid, at: Millis) {
         if let Some(instance) = stage.world.true_instance(stage.set, id).filter(|i| i.vm == vm) {
             let model = self.model(&instance);
-            self.turn(vm, at, if instance.is_ready() { Doing::Settling } else { Doing::Booting });
+            self.turn(
+                vm,
+                at,
+                if instance.is_ready() { TimelineState::Settling } else { TimelineState::Booting },
+            );
             if let Some(now) = self.now.get_mut(&vm) {
                 now.model = model;
             }
         }
     }
 
-    /// We cordoned it (true), lifted the cordon (false), or its drain ended.
-    pub fn drains(&mut self, vm: Guid, at: Ms, begins: Option<bool>) {
+    /// We cordoned it (`Some(true)`), lifted the cordon (`Some(false)`), or its drain ended (`None`).
+    pub fn drains(&mut self, vm: Guid, at: Millis, begins: Option<bool>) {
         let Some(now) = self.now.get(&vm).copied() else { return };
         match (now.doing, begins) {
-            (Doing::Settling | Doing::Serving, Some(true)) => self.turn(vm, at, Doing::Draining),
-            (Doing::Draining, Some(false)) => self.turn(vm, at, Doing::Serving),
+            (TimelineState::Settling | TimelineState::Serving, Some(true)) => {
+                self.turn(vm, at, TimelineState::Draining);
+            }
+            (TimelineState::Draining, Some(false)) => self.turn(vm, at, TimelineState::Serving),
             (_, None) => {
                 if let Some(row) = self.timeline.rows.get_mut(now.row) {
                     row.drained = Some(at);
@@ -178,11 +192,13 @@ impl Recorder {
         }
     }
 
-    fn turn(&mut self, vm: Guid, at: Ms, doing: Doing) {
+    fn turn(&mut self, vm: Guid, at: Millis, doing: TimelineState) {
         let min_ready = self.timeline.min_ready;
         let Some(now) = self.now.get_mut(&vm) else { return };
         let was = *now;
-        if was.doing == doing || (was.doing == Doing::Deleting && doing == Doing::Failed) {
+        if was.doing == doing
+            || (was.doing == TimelineState::Deleting && doing == TimelineState::Failed)
+        {
             return;
         }
         (now.since, now.doing) = (at, doing);
@@ -191,7 +207,7 @@ impl Recorder {
         }
     }
 
-    fn gone(&mut self, vm: Guid, at: Ms) {
+    fn gone(&mut self, vm: Guid, at: Millis) {
         let min_ready = self.timeline.min_ready;
         let Some(was) = self.now.remove(&vm) else { return };
         if let Some(row) = self.timeline.rows.get_mut(was.row) {
@@ -201,7 +217,7 @@ impl Recorder {
     }
 
     /// The rows up to now.
-    pub fn finish(mut self, stage: &Stage) -> Timeline {
+    pub fn finish(mut self, stage: &SimStage) -> Timeline {
         let (to, min_ready) = (stage.world.now(), self.timeline.min_ready);
         for was in self.now.values() {
             if let Some(row) = self.timeline.rows.get_mut(was.row) {
@@ -219,37 +235,37 @@ impl Recorder {
     }
 }
 
-/// What settles for long enough serves from then on.
-fn close(row: &mut Row, was: Now, at: Ms, min_ready: Ms) {
-    let mut add = |from: Ms, to: Ms, doing: Doing| {
+/// A machine that has settled for long enough serves from then on.
+fn close(row: &mut TimelineRow, was: Now, at: Millis, min_ready: Millis) {
+    let mut add = |from: Millis, to: Millis, doing: TimelineState| {
         if to > from {
             row.segments.push(Segment { from, to, doing, model: was.model });
         }
     };
-    if was.doing == Doing::Settling {
+    if was.doing == TimelineState::Settling {
         let settled = (was.since + min_ready).min(at);
-        add(was.since, settled, Doing::Settling);
-        add(settled, at, Doing::Serving);
+        add(was.since, settled, TimelineState::Settling);
+        add(settled, at, TimelineState::Serving);
     } else {
         add(was.since, at, was.doing);
     }
 }
 
 impl Timeline {
-    /// The fewest that served and the most that lived at one time.
+    /// The fewest serving and the most living machines at one time.
     pub fn heights(&self) -> Heights {
-        let mut steps: Vec<(Ms, i64, i64)> = Vec::new();
+        let mut steps: Vec<(Millis, i64, i64)> = Vec::new();
         for row in &self.rows {
             steps.push((row.created.max(self.from), 0, 1));
             steps.extend(row.gone.map(|gone| (gone, 0, -1)));
-            for segment in row.segments.iter().filter(|s| s.doing == Doing::Serving) {
+            for segment in row.segments.iter().filter(|s| s.doing == TimelineState::Serving) {
                 steps.push((segment.from.max(self.from), 1, 0));
                 if segment.to < self.to {
                     steps.push((segment.to, -1, 0));
                 }
             }
         }
-        // Within one moment whoever comes counts before whoever goes.
+        // Within one moment arrivals count before departures.
         steps.sort_by_key(|(at, serves, lives)| (*at, -serves, -lives));
         let (mut serve, mut live, mut highest, mut lowest) = (0, 0, 0, i64::MAX);
         let mut steps = steps.into_iter().peekable();
@@ -266,13 +282,13 @@ impl Timeline {
     }
 
     /// When the last old machine was gone and the last new one served, after `from`.
-    pub fn done(&self) -> Option<Ms> {
+    pub fn done(&self) -> Option<Millis> {
         let mut done = self.from;
         for row in &self.rows {
             let last = row.segments.last()?;
             match row.gone {
                 Some(gone) => done = done.max(gone),
-                None if last.doing == Doing::Serving && last.model == self.target => {
+                None if last.doing == TimelineState::Serving && last.model == self.target => {
                     done = done.max(last.from);
                 }
                 None => return None,

@@ -1,37 +1,37 @@
-//! The judge of what really happened, fed with each turn in order.
+//! The judge of real effects, called with each turn in order.
 
 use std::collections::BTreeSet;
 
-use super::disk::Disk;
-use super::stage::{Call, Stage};
-use super::watch::Decision;
-use crate::judge::history::Past;
-use crate::judge::{self, Birth, Note, Real, Sent, Truth};
+use super::disk::SimDisk;
+use super::recorder::RecordedDecision;
+use super::stage::{SimCall, SimStage};
+use crate::judge::history::History;
+use crate::judge::{self, MachineBirth, Note, Real, SentCall, Truth};
 use crate::memory::Lease;
 use crate::model::ids::Key;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 
-/// Judge one turn; what it sent is taken off the stage.
+/// Judges one turn and takes its calls off the stage.
 pub(super) fn judge<S>(
-    decision: &mut Decision,
+    decision: &mut RecordedDecision,
     policy: &Policy,
-    stage: &mut Stage,
-    disk: &Disk<S>,
+    stage: &mut SimStage,
+    disk: &SimDisk<S>,
     turn: Turn<'_>,
-    past: &mut Past,
+    past: &mut History,
 ) -> Vec<Note> {
     let calls = std::mem::take(&mut stage.calls);
-    let sent: Vec<Sent> = calls.iter().map(|call| sent(call, turn.lease)).collect();
-    let births: Vec<Birth> = calls.iter().flat_map(births).collect();
+    let sent: Vec<SentCall> = calls.iter().map(|call| sent(call, turn.lease)).collect();
+    let births: Vec<MachineBirth> = calls.iter().flat_map(births).collect();
     let world = with_records(decision);
     let case = decision.case(policy);
-    // What the cloud over-provisions is no doing of ours, and neither is what it makes up for that no read had shown.
+    // Over-provisioned machines do not count as ours, nor does a shortfall that the cloud makes up and no read showed.
     let asked = births.iter().filter(|birth| birth.of.is_some()).count();
     let asked = u32::try_from(asked).unwrap_or(u32::MAX);
     let lacking = calls.iter().map(|call| call.lacking).max().unwrap_or(0);
-    // A delete that ends after the read lowers the number, and an old picture shows a higher one: what a raise brings
-    // beyond its own machines then, no read could tell.
+    // A delete that ends after the read lowers the number, and a stale listing shows a higher one. No read could show
+    // what a raise then creates beyond its own machines.
     let fell = calls.iter().map(|call| call.fell).max().unwrap_or(0);
     let unseen = lacking.saturating_sub(seen_lacking(decision)).max(fell);
     let coming = asked.saturating_sub(unseen);
@@ -53,13 +53,13 @@ pub(super) fn judge<S>(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn<'a> {
     pub lease: &'a Lease,
-    /// Commits it made.
+    /// Commits of this turn.
     pub stored: u32,
     pub calm: bool,
 }
 
-fn sent(call: &Call, lease: &Lease) -> Sent {
-    Sent {
+fn sent(call: &SimCall, lease: &Lease) -> SentCall {
+    SentCall {
         at: call.at,
         entry: call.entry.clone(),
         epoch: lease.epoch,
@@ -72,9 +72,9 @@ fn sent(call: &Call, lease: &Lease) -> Sent {
     }
 }
 
-/// How many the capacity asked for beyond those that were listed and stay. Who writes a machine off writes off its place in
-/// the capacity as well: what comes there is asked for by that word.
-fn seen_lacking(decision: &Decision) -> u32 {
+/// How many machines the capacity asks for beyond those that are listed and stay. An operator who writes a machine off
+/// also writes off its place in the capacity: a machine created there counts as requested by that command.
+fn seen_lacking(decision: &RecordedDecision) -> u32 {
     let off = &decision.planned.state.written_off;
     let stays = |machine: &&Machine| {
         let seen = !matches!(machine.condition, Condition::Deleting | Condition::Unknown);
@@ -84,9 +84,9 @@ fn seen_lacking(decision: &Decision) -> u32 {
     decision.set.capacity.saturating_sub(u32::try_from(listed).unwrap_or(u32::MAX))
 }
 
-/// What is on its way out by our records is out of service already. A delete takes its machine when it reaches it: one
-/// that was refused, or never sent, took none.
-fn with_records(decision: &mut Decision) -> Vec<Real> {
+/// A machine that leaves by our records is already out of service. A delete takes its machine when it reaches it: a
+/// refused or unsent one takes none.
+fn with_records(decision: &mut RecordedDecision) -> Vec<Real> {
     let out: BTreeSet<Key> = decision
         .machines
         .iter()
@@ -100,14 +100,18 @@ fn with_records(decision: &mut Decision) -> Vec<Real> {
     world
 }
 
-/// Machines above what was asked for are the cloud's own doing where it over-provisions.
-fn births(call: &Call) -> Vec<Birth> {
+/// Machines above the number requested are the cloud's own doing if it over-provisions.
+fn births(call: &SimCall) -> Vec<MachineBirth> {
     let asked = if call.spare {
-        // A sixth of what came is extra: the cloud makes a fifth more than asked.
+        // A sixth of what came is extra: the cloud makes a fifth more than requested.
         call.born.len() * 5 / 6
     } else {
         call.born.len()
     };
     let of = |n: usize| (n < asked).then(|| call.entry.clone());
-    call.born.iter().enumerate().map(|(n, key)| Birth { key: key.clone(), of: of(n) }).collect()
+    call.born
+        .iter()
+        .enumerate()
+        .map(|(n, key)| MachineBirth { key: key.clone(), of: of(n) })
+        .collect()
 }

@@ -1,46 +1,48 @@
-//! What only counting tells: turns and how long they took, laws that would have been broken, changes of pool files.
+//! Metrics that need counters: turns and their duration, invariants that a plan would have broken, changes of pool
+//! files.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::families::{LAWS, NOT_ADMITTED, RELOADS, REQUESTS, TURN_TIME, TURNS};
-use super::page::Page;
+use super::page::Exposition;
 use crate::model::time::Span;
 
-/// Bounds of the buckets of turn times, in seconds.
-// A quiet turn is one listing, tenths of a second; a busy one waits for answers, and for its place, up to a minute.
+/// Upper bounds of the turn duration buckets, in seconds.
+// A quiet turn is one listing, tenths of a second; a busy one waits up to a minute for answers and for rate limits.
 pub const TURN_SECONDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum TurnOutcome {
     Done,
-    /// A law forbade what was planned.
+    /// The plan would have broken an invariant.
     Frozen,
-    /// Nothing was seen, or could be remembered.
+    /// The listing or the store failed.
     Failed,
-    /// A fault of ours, caught before it reached other pools.
+    /// A bug in Poolkeeper, contained to this pool.
     Panicked,
 }
 
-impl Outcome {
-    pub const ALL: [Outcome; 4] =
-        [Outcome::Done, Outcome::Frozen, Outcome::Failed, Outcome::Panicked];
+impl TurnOutcome {
+    pub const ALL: [TurnOutcome; 4] =
+        [TurnOutcome::Done, TurnOutcome::Frozen, TurnOutcome::Failed, TurnOutcome::Panicked];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Done => "done",
-            Outcome::Frozen => "frozen",
-            Outcome::Failed => "failed",
-            Outcome::Panicked => "panicked",
+            TurnOutcome::Done => "done",
+            TurnOutcome::Frozen => "frozen",
+            TurnOutcome::Failed => "failed",
+            TurnOutcome::Panicked => "panicked",
         }
     }
 }
 
-/// What requests are answered with, in classes.
+/// Classes of response status codes.
 const ANSWERS: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
-/// Why requests are not let in most often: there before the first one, so that an alarm sees it.
+/// The most common reasons to refuse a request. They are exported from the start, so that an alarm sees the first
+/// refusal.
 const REASONS: [&str; 4] = ["forbidden", "noRole", "tooManyRequests", "unauthenticated"];
 
 #[derive(Debug, Default)]
@@ -48,11 +50,11 @@ pub struct Counters(Mutex<Sums>);
 
 #[derive(Debug, Default)]
 struct Sums {
-    turns: [u64; Outcome::ALL.len()],
-    /// One more bucket than bounds, for what lies beyond.
+    turns: [u64; TurnOutcome::ALL.len()],
+    /// One more bucket than bounds, for longer turns.
     times: [u64; TURN_SECONDS.len() + 1],
     seconds: f64,
-    /// 2xx and so on, from 2.
+    /// By class, starting with 2xx.
     answers: [u64; ANSWERS.len()],
     not_admitted: BTreeMap<&'static str, u64>,
     laws: BTreeMap<u8, u64>,
@@ -64,7 +66,7 @@ impl Counters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn turn(&self, outcome: Outcome, took: Span) {
+    pub fn turn(&self, outcome: TurnOutcome, took: Span) {
         let seconds = took.millis() as f64 / 1_000.0;
         let bucket = TURN_SECONDS.iter().position(|bound| seconds <= *bound);
         let mut sums = self.sums();
@@ -73,12 +75,12 @@ impl Counters {
         sums.seconds += seconds;
     }
 
-    /// 0 where the planner contradicted itself.
+    /// `law` is 0 if the planner contradicted itself.
     pub fn law(&self, law: u8) {
         *self.sums().laws.entry(law).or_default() += 1;
     }
 
-    /// A request was answered with this status.
+    /// Count a response by its status.
     pub fn answered(&self, status: u16) {
         let Some(class) = (status / 100).checked_sub(2) else { return };
         if let Some(count) = self.sums().answers.get_mut(usize::from(class)) {
@@ -86,7 +88,7 @@ impl Counters {
         }
     }
 
-    /// By a code of ours: there are few.
+    /// Count by one of our own codes, of which there are few.
     pub fn not_admitted(&self, code: &'static str) {
         *self.sums().not_admitted.entry(code).or_default() += 1;
     }
@@ -95,7 +97,7 @@ impl Counters {
         self.sums().reloads += 1;
     }
 
-    pub fn turns(&self, outcome: Outcome) -> u64 {
+    pub fn turns(&self, outcome: TurnOutcome) -> u64 {
         self.sums().turns[outcome as usize]
     }
 
@@ -103,7 +105,7 @@ impl Counters {
         self.sums().laws.values().sum()
     }
 
-    pub fn write(&self, page: &mut Page) {
+    pub fn write(&self, page: &mut Exposition) {
         let sums = self.sums();
         let each = ANSWERS.iter().zip(sums.answers);
         page.family(&REQUESTS, each.map(|(class, count)| ([*class], count as f64)));
@@ -115,10 +117,10 @@ impl Counters {
         page.family(&NOT_ADMITTED, each);
         page.family(&RELOADS, [([""; 0], sums.reloads as f64)]);
         let each =
-            Outcome::ALL.map(|outcome| ([outcome.name()], sums.turns[outcome as usize] as f64));
+            TurnOutcome::ALL.map(|outcome| ([outcome.name()], sums.turns[outcome as usize] as f64));
         page.family(&TURNS, each);
         page.histogram(&TURN_TIME, &TURN_SECONDS, &sums.times, sums.seconds);
-        // Those that never happened are there too, so that whoever alarms on them sees the first.
+        // Export zeros as well, so that an alarm sees the first increment.
         let laws = (0..=12_u8).map(|law| {
             let count = sums.laws.get(&law).copied().unwrap_or(0);
             (law.to_string(), count as f64)
@@ -135,14 +137,14 @@ mod tests {
     #[test]
     fn turns_fall_into_the_bucket_that_holds_them() {
         let counters = Counters::default();
-        counters.turn(Outcome::Done, Span::from_millis(100));
-        counters.turn(Outcome::Failed, Span::from_millis(101));
-        counters.turn(Outcome::Done, Span::minutes(10));
+        counters.turn(TurnOutcome::Done, Span::from_millis(100));
+        counters.turn(TurnOutcome::Failed, Span::from_millis(101));
+        counters.turn(TurnOutcome::Done, Span::minutes(10));
         counters.law(2);
         for status in [200, 202, 404, 503, 101, 999] {
             counters.answered(status);
         }
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         counters.write(&mut page);
         let text = page.finish();
         for line in [
@@ -154,8 +156,8 @@ mod tests {
             "poolkeeper_turn_seconds_bucket{le=\"0.25\"} 2",
             "poolkeeper_turn_seconds_bucket{le=\"60\"} 2",
             "poolkeeper_turn_seconds_bucket{le=\"+Inf\"} 3",
-            "poolkeeper_law_violations_total{law=\"2\"} 1",
-            "poolkeeper_law_violations_total{law=\"12\"} 0",
+            "poolkeeper_invariant_violations_total{invariant=\"2\"} 1",
+            "poolkeeper_invariant_violations_total{invariant=\"12\"} 0",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }

@@ -1,18 +1,18 @@
-//! Every family of metrics. A label has few values: pools, reasons, operations, names of tokens, never machines or entries.
+//! All metric families. A label has few values: pools, reasons, operations, token names, never machines or entries.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     Counter,
     Gauge,
     Histogram,
 }
 
-impl Kind {
+impl MetricKind {
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         }
     }
 }
@@ -20,7 +20,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: MetricKind,
     pub labels: &'static [&'static str],
     pub help: &'static str,
 }
@@ -29,10 +29,10 @@ macro_rules! families {
     ($($id:ident = $name:literal $kind:ident [$($label:literal),*] $help:literal;)*) => {
         $(
             pub const $id: Family =
-                Family { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help };
+                Family { name: $name, kind: MetricKind::$kind, labels: &[$($label),*], help: $help };
         )*
 
-        /// All of them, in the order in which they are written.
+        /// All families, in the order of output.
         pub const FAMILIES: &[Family] = &[$($id),*];
     };
 }
@@ -55,9 +55,9 @@ families! {
     RELOADS = "poolkeeper_reloads_total" Counter [] "Times that a change of the pool files was taken in.";
     TURNS = "poolkeeper_turns_total" Counter ["outcome"] "Turns by their end: done, frozen, failed, panicked.";
     TURN_TIME = "poolkeeper_turn_seconds" Histogram [] "How long turns took, from the look to the last answer.";
-    LAWS = "poolkeeper_law_violations_total" Counter ["law"] "Plans that would have broken a law and were not carried out. Must stay 0; law 0: the planner contradicted itself.";
+    LAWS = "poolkeeper_invariant_violations_total" Counter ["invariant"] "Plans that would have violated an invariant and were not executed. Must stay 0; invariant 0: the planner contradicted itself.";
     DESIRED = "poolkeeper_pool_desired_machines" Gauge ["pool"] "Machines the pool should have.";
-    LIVE = "poolkeeper_pool_live_machines" Gauge ["pool"] "Machines that are paid for, those on their way out among them.";
+    LIVE = "poolkeeper_pool_total_machines" Gauge ["pool"] "Machines that are paid for, those on their way out among them.";
     AVAILABLE = "poolkeeper_pool_available_machines" Gauge ["pool"] "Machines that serve.";
     OUTDATED = "poolkeeper_pool_outdated_machines" Gauge ["pool"] "Machines that are not on the target, or too old, or marked.";
     FAILED = "poolkeeper_pool_failed_machines" Gauge ["pool"] "Machines that are ill beyond their grace.";
@@ -66,7 +66,7 @@ families! {
     IN_FLIGHT = "poolkeeper_pool_in_flight" Gauge ["pool"] "Journal entries that were begun and have not ended.";
     OLDEST = "poolkeeper_pool_oldest_entry_seconds" Gauge ["pool"] "Age of the oldest of them; 0 where there is none.";
     HELD = "poolkeeper_pool_held" Gauge ["pool", "reason"] "1 for each reason to wait that the last turn named.";
-    FROZEN = "poolkeeper_pool_frozen" Gauge ["pool"] "1 while a law forbids what would be done.";
+    FROZEN = "poolkeeper_pool_frozen" Gauge ["pool"] "1 while the plan would violate an invariant.";
     GAPS = "poolkeeper_pool_gaps" Gauge ["pool"] "Parts of the last look that could not be seen.";
     FAILING = "poolkeeper_pool_failing_turns" Gauge ["pool"] "Failed turns in a row.";
     LAST_TURN = "poolkeeper_pool_last_turn_timestamp_seconds" Gauge ["pool"] "When the last good turn was made.";
@@ -74,7 +74,7 @@ families! {
     DONE = "poolkeeper_rollout_done_machines" Gauge ["pool"] "Machines the rollout is done with.";
     TOTAL = "poolkeeper_rollout_total_machines" Gauge ["pool"] "Machines the rollout covers.";
     ROLLOUT_FAILED = "poolkeeper_rollout_failed_machines" Gauge ["pool"] "Replacements of the rollout that failed.";
-    FINISHES = "poolkeeper_rollout_finishes_timestamp_seconds" Gauge ["pool"] "When the rollout is expected to end; absent where nobody can tell.";
+    FINISHES = "poolkeeper_rollout_finishes_timestamp_seconds" Gauge ["pool"] "When the rollout is expected to end; absent if unknown.";
     CALLS = "poolkeeper_arm_calls_total" Counter ["operation"] "Calls to the cloud that left.";
     SAVED = "poolkeeper_arm_calls_saved_total" Counter ["operation"] "Asks that another call's answer served.";
     WAITS = "poolkeeper_arm_waits_total" Counter ["operation"] "Calls that had to wait for their limits or their turn.";
@@ -94,7 +94,11 @@ mod tests {
         for family in FAMILIES {
             let plain = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
             assert!(family.name.starts_with("poolkeeper_") && plain(family.name), "{family:?}");
-            assert_eq!(family.name.ends_with("_total"), family.kind == Kind::Counter, "{family:?}");
+            assert_eq!(
+                family.name.ends_with("_total"),
+                family.kind == MetricKind::Counter,
+                "{family:?}"
+            );
             assert!(family.labels.iter().all(|label| plain(label)), "{family:?}");
             assert!(family.help.ends_with('.') && !family.help.contains('\n'), "{family:?}");
         }

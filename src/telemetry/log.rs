@@ -1,7 +1,7 @@
-//! How log lines are written: text for people at a terminal, one JSON object a line for everything else.
+//! Log formats: text for people at a terminal, one JSON object per line for everything else.
 //!
-//! An event carries the ids of what it is about as fields: pool, rollout, machine, entry. It is logged once, by whoever
-//! handles it. Secrets are types that print nothing, so none can be among the fields.
+//! An event carries the ids of its subjects as fields: pool, rollout, machine, entry. The code that handles an event
+//! logs it once. Types of secrets print nothing, so fields cannot leak them.
 
 use std::io;
 
@@ -14,18 +14,18 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use super::traces::{Collect, TARGET, Traces};
 
-/// The target of lines that copy the audit. They are written whatever the detail.
+/// The target of lines that copy the audit. They are written at every level of detail.
 pub const AUDIT: &str = "audit";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     Text,
     Json,
 }
 
-/// How much is told, of ourselves. Other people's libraries are heard from `warn` on.
+/// Log level of our own code. Libraries log from `warn` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub enum LogDetail {
     Error,
     Warn,
     Info,
@@ -33,39 +33,39 @@ pub enum Detail {
     Trace,
 }
 
-impl Detail {
-    pub const ALL: [Detail; 5] =
-        [Detail::Error, Detail::Warn, Detail::Info, Detail::Debug, Detail::Trace];
+impl LogDetail {
+    pub const ALL: [LogDetail; 5] =
+        [LogDetail::Error, LogDetail::Warn, LogDetail::Info, LogDetail::Debug, LogDetail::Trace];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Detail::Error => "error",
-            Detail::Warn => "warn",
-            Detail::Info => "info",
-            Detail::Debug => "debug",
-            Detail::Trace => "trace",
+            LogDetail::Error => "error",
+            LogDetail::Warn => "warn",
+            LogDetail::Info => "info",
+            LogDetail::Debug => "debug",
+            LogDetail::Trace => "trace",
         }
     }
 
     const fn level(self) -> Level {
         match self {
-            Detail::Error => Level::ERROR,
-            Detail::Warn => Level::WARN,
-            Detail::Info => Level::INFO,
-            Detail::Debug => Level::DEBUG,
-            Detail::Trace => Level::TRACE,
+            LogDetail::Error => Level::ERROR,
+            LogDetail::Warn => Level::WARN,
+            LogDetail::Info => Level::INFO,
+            LogDetail::Debug => Level::DEBUG,
+            LogDetail::Trace => Level::TRACE,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Log {
-    pub format: Format,
-    pub detail: Detail,
+    pub format: LogFormat,
+    pub detail: LogDetail,
 }
 
 impl Log {
-    /// Whoever writes so, to there; spans go to the traces too, whatever is told in lines.
+    /// A subscriber that writes to `to`. Spans also go to the traces, at every log level.
     pub fn subscriber<W>(self, to: W, traces: Option<Traces>) -> Box<dyn Subscriber + Send + Sync>
     where
         W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -80,18 +80,19 @@ impl Log {
         let lines = tracing_subscriber::fmt::layer();
         let registry = tracing_subscriber::registry().with(traces);
         match self.format {
-            Format::Text => {
+            LogFormat::Text => {
                 let lines = lines.with_writer(Plain(to)).with_ansi(false).with_target(false);
                 Box::new(registry.with(lines.with_filter(told)))
             }
-            Format::Json => {
+            LogFormat::Json => {
                 let lines = lines.with_writer(to).json().flatten_event(true).with_span_list(false);
                 Box::new(registry.with(lines.with_filter(told)))
             }
         }
     }
 
-    /// For the rest of this process, on standard error; panics too. False: somebody else was set up before.
+    /// Log to standard error for the rest of this process, including panics. Returns false if a subscriber was already
+    /// set.
     pub fn begin(self, traces: Option<Traces>) -> bool {
         let set =
             tracing::subscriber::set_global_default(self.subscriber(io::stderr, traces)).is_ok();
@@ -109,7 +110,7 @@ impl Log {
     }
 }
 
-/// Writes each event as one line of plain text, whatever names of files and words of others stand in it.
+/// Writes each event as one line of plain text, even if file names or foreign text in it contain control characters.
 #[derive(Debug)]
 struct Plain<W>(W);
 
@@ -126,7 +127,7 @@ impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Plain<W> {
 }
 
 impl<W: io::Write> io::Write for Plain<W> {
-    /// `event` is a whole one.
+    /// `event` is one complete event.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event.strip_suffix(b"\n").unwrap_or(event));
         if text.contains(char::is_control) {
@@ -154,9 +155,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Kept {
+    impl io::Write for Buffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -172,7 +173,7 @@ mod tests {
     }
 
     fn logged_with(log: Log, traces: Option<Traces>) -> String {
-        let kept = Kept::default();
+        let kept = Buffer::default();
         let to = kept.clone();
         let subscriber = log.subscriber(move || to.clone(), traces);
         tracing::subscriber::with_default(subscriber, || {
@@ -191,10 +192,10 @@ mod tests {
 
     #[test]
     fn lines_carry_their_ids_in_both_formats() {
-        let text = logged(Log { format: Format::Text, detail: Detail::Info });
+        let text = logged(Log { format: LogFormat::Text, detail: LogDetail::Info });
         assert!(text.contains("INFO turn{pool=\"web\"}: sent entry=\"1-2-3\""), "{text}");
         assert_eq!(text.lines().count(), 2, "{text}");
-        let json = logged(Log { format: Format::Json, detail: Detail::Info });
+        let json = logged(Log { format: LogFormat::Json, detail: LogDetail::Info });
         let first = json.lines().next().unwrap();
         for part in [
             "\"level\":\"INFO\"",
@@ -209,8 +210,8 @@ mod tests {
 
     #[test]
     fn no_name_makes_a_line_of_its_own() {
-        for format in [Format::Text, Format::Json] {
-            let (kept, log) = (Kept::default(), Log { format, detail: Detail::Info });
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let (kept, log) = (Buffer::default(), Log { format, detail: LogDetail::Info });
             let to = kept.clone();
             let subscriber = log.subscriber(move || to.clone(), None);
             tracing::subscriber::with_default(subscriber, || {
@@ -222,23 +223,24 @@ mod tests {
             });
             let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
             assert_eq!(text.lines().count(), 1, "{text}");
-            // JSON escapes what is a control character of ASCII.
-            let is_control = |c: char| c.is_control() && (format == Format::Text || c.is_ascii());
+            // JSON escapes only ASCII control characters.
+            let is_control =
+                |c: char| c.is_control() && (format == LogFormat::Text || c.is_ascii());
             assert!(text.ends_with('\n') && !text.trim_end().contains(is_control), "{text:?}");
         }
     }
 
     #[test]
     fn less_detail_quiets_others_too() {
-        let text = logged(Log { format: Format::Text, detail: Detail::Error });
+        let text = logged(Log { format: LogFormat::Text, detail: LogDetail::Error });
         assert_eq!(text, "");
     }
 
     #[test]
     fn the_audit_is_copied_whatever_the_detail() {
-        let kept = Kept::default();
+        let kept = Buffer::default();
         let to = kept.clone();
-        let log = Log { format: Format::Json, detail: Detail::Error };
+        let log = Log { format: LogFormat::Json, detail: LogDetail::Error };
         tracing::subscriber::with_default(log.subscriber(move || to.clone(), None), || {
             tracing::info!(target: AUDIT, who = "ann", "audited");
         });
@@ -252,15 +254,15 @@ mod tests {
     #[test]
     fn traces_change_no_line_and_lines_change_no_trace() {
         for (format, detail) in [
-            (Format::Text, Detail::Info),
-            (Format::Json, Detail::Info),
-            (Format::Json, Detail::Error),
+            (LogFormat::Text, LogDetail::Info),
+            (LogFormat::Json, LogDetail::Info),
+            (LogFormat::Json, LogDetail::Error),
         ] {
             let traces = Traces::new(1);
             let log = Log { format, detail };
             let without = logged(log);
             let with = logged_with(log, Some(traces.clone()));
-            // But for the times they begin with.
+            // Compare everything except the leading times.
             let parts = |text: &str| text.lines().map(str::len).collect::<Vec<_>>();
             assert_eq!(parts(&with), parts(&without), "{with} {without}");
             let (spans, _) = traces.take(9);

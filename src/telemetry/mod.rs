@@ -1,9 +1,9 @@
-//! WHAT IS TOLD. How logs are written, and the families of metrics by their names: both are read by other people's tools,
-//! so the names here are public contract.
+//! TELEMETRY. Log formats and the names of metric families. Other people's tools read both, so the names here are
+//! public contract.
 //!
-//! Never here: what is counted or logged, a decision, a listener. Nothing is kept in statics: a process may hold several.
-//! Begin with [`families`], the table; [`Page`] writes it, [`Counters`] counts what is not there to be looked at, and
-//! [`log::Log`] says how lines are written; [`traces`] keeps spans for whoever carries them away.
+//! Never here: what to count or log, a decision, a listener. No statics: a process may hold several instances. Begin
+//! with [`families`], the table; [`Exposition`] writes it, [`Counters`] counts what cannot be read from state,
+//! [`log::Log`] defines the log formats, and [`traces`] buffers spans for an exporter.
 
 mod counters;
 pub mod families;
@@ -11,7 +11,7 @@ pub mod log;
 mod page;
 pub mod traces;
 
-pub use counters::{Counters, Outcome, TURN_SECONDS};
-pub use families::{FAMILIES, Family, Kind};
-pub use page::Page;
+pub use counters::{Counters, TURN_SECONDS, TurnOutcome};
+pub use families::{FAMILIES, Family, MetricKind};
+pub use page::Exposition;
 pub use traces::Traces;

@@ -1,22 +1,22 @@
-//! The page that Prometheus reads, version 0.0.4 of its text format.
+//! The metrics page for Prometheus, version 0.0.4 of its text format.
 
 use std::fmt::Write;
 
-use super::families::{Family, Kind};
+use super::families::{Family, MetricKind};
 
-/// What it is sent as.
+/// Content type of the page.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// One family after another, each once: that is how the format wants them.
+/// Writes families one after another; the format requires each to occur once.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct Exposition {
     text: String,
 }
 
-impl Page {
+impl Exposition {
     pub const CONTENT_TYPE: &'static str = CONTENT_TYPE;
 
-    /// A family, with its samples: the values of its labels, and the number.
+    /// A family with its samples: label values and a number.
     pub fn family<'v, L>(&mut self, family: &Family, samples: impl IntoIterator<Item = (L, f64)>)
     where
         L: AsRef<[&'v str]>,
@@ -29,7 +29,7 @@ impl Page {
         }
     }
 
-    /// A histogram without labels: how many fell under each bound, those beyond all of them, and their sum.
+    /// A histogram without labels: the count for each bound, the count beyond the last one, and the sum.
     pub fn histogram(&mut self, family: &Family, bounds: &[f64], counts: &[u64], sum: f64) {
         self.head(family);
         let mut all = 0;
@@ -52,7 +52,7 @@ impl Page {
 
     fn head(&mut self, family: &Family) {
         let Family { name, kind, help, .. } = family;
-        debug_assert!(*kind != Kind::Histogram || family.labels.is_empty());
+        debug_assert!(*kind != MetricKind::Histogram || family.labels.is_empty());
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
     }
 
@@ -88,9 +88,9 @@ mod tests {
 
     #[test]
     fn a_page_is_as_the_format_wants_it() {
-        let gauge = Family { name: "a", kind: Kind::Gauge, labels: &["pool"], help: "What." };
-        let times = Family { name: "t", kind: Kind::Histogram, labels: &[], help: "Time." };
-        let mut page = Page::default();
+        let gauge = Family { name: "a", kind: MetricKind::Gauge, labels: &["pool"], help: "What." };
+        let times = Family { name: "t", kind: MetricKind::Histogram, labels: &[], help: "Time." };
+        let mut page = Exposition::default();
         page.family(&gauge, [(["w\"e\\b\n"], 3.0), (["x"], 0.5)]);
         page.histogram(&times, &[0.1, 1.0], &[2, 1, 4], 9.5);
         assert_eq!(

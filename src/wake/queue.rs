@@ -1,4 +1,4 @@
-//! One slot for each pool, and the order in which due ones are taken.
+//! One slot for each pool, and the order in which due pools run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,40 +6,40 @@ use crate::ambient::Dice;
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
-/// The first wait after a failed turn; each further failure in a row doubles it.
-// 2 s: a lost packet is over by then, and a throttled caller has said its own time.
+/// The first wait after a failed turn; each consecutive failure doubles it.
+// 2 s: a lost packet has been resent by then, and a throttling server names its own time.
 pub(super) const BACK_OFF: Span = Span::seconds(2);
 
 /// The longest wait between failing turns.
-// 5 min: as often as an idle pool is looked at.
+// 5 min: the interval between looks at an idle pool.
 pub(super) const LONGEST_BACK_OFF: Span = Span::minutes(5);
 
-/// A pool that only wants its next look goes before one of which there is news when it waits so much longer.
-// 5 min: as long as an idle pool waits anyway. A house that cannot keep up with its looks acts on a change all the same, and
-// changes without end keep nobody from his look.
+/// A pool that is only due for its next look precedes a pool with news if it has been due this much longer.
+// 5 min: as long as an idle pool waits anyway. A daemon that cannot keep up with its looks still acts on changes, and
+// an endless stream of changes does not starve the looks.
 pub(super) const LOOK_GIVES_WAY: Span = Span::minutes(5);
 
-/// Who asks for a turn.
+/// Why a turn is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// Something may have changed: it waits this long for more news, so that one turn does the work of many.
+pub enum WakeReason {
+    /// Something may have changed: the turn waits this long for more news, so that one turn does the work of many.
     News(Span),
-    /// A person waits for the answer: at once, before all others, whatever failed before.
+    /// An operator waits for the answer: run at once, before all others, and ignore backoff.
     Operator,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Slot {
-    /// When the pool is due; `None`: nobody asked.
+    /// When the pool is due; `None`: no turn is requested.
     due: Option<Time>,
     operator: bool,
-    /// Somebody told news; else it is only time for the next look.
+    /// There is news; otherwise it is only time for the next look.
     news: bool,
     running: bool,
-    /// Forgotten while its turn runs: the slot stays until the turn is over, so that a pool that comes back meanwhile has
-    /// no second turn beside it.
+    /// Forgotten while its turn runs. The slot stays until the turn ends, so that a pool that comes back in the
+    /// meantime does not get a second concurrent turn.
     forgotten: bool,
-    /// Failed turns in a row, and until when they keep the next one waiting.
+    /// Consecutive failed turns, and the end of their backoff.
     failures: u32,
     not_before: Option<Time>,
 }
@@ -47,14 +47,14 @@ struct Slot {
 #[derive(Debug, Clone)]
 pub struct Wake {
     slots: BTreeMap<PoolName, Slot>,
-    /// The slots that wait for their time, and no others, in the order in which they are taken: operators' before the rest.
+    /// Exactly the slots that wait for their time, in the order in which they run: operators' requests before the rest.
     operators: BTreeSet<(Time, PoolName)>,
     news: BTreeSet<(Time, PoolName)>,
     looks: BTreeSet<(Time, PoolName)>,
     dice: Dice,
 }
 
-/// Among which others a slot waits.
+/// The queue in which a slot waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Operators,
@@ -63,7 +63,7 @@ enum Order {
 }
 
 impl Slot {
-    /// When a turn may begin, if one was asked for and none is running, and among whom it waits.
+    /// When the next turn may begin and in which queue it waits, if one is requested and none is running.
     fn ready(&self) -> Option<(Order, Time)> {
         let due = self.due.filter(|_| !self.running)?;
         let held = self.not_before.filter(|_| !self.operator);
@@ -75,7 +75,7 @@ impl Slot {
         Some((order, held.map_or(due, |at| at.max(due))))
     }
 
-    /// Bring the next turn forward, never back: the window of the first ask holds, or a busy pool would never run.
+    /// Move the next turn earlier, never later: if later requests extended the window, a busy pool would never run.
     fn sooner(&mut self, at: Time) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
@@ -87,19 +87,19 @@ impl Wake {
         Self { slots: BTreeMap::new(), operators, news, looks, dice }
     }
 
-    /// Ask for a turn. Asked while one runs, another follows it.
-    pub fn ask(&mut self, pool: &PoolName, why: Why, now: Time) {
+    /// Request a turn. A request during a turn causes another turn after it.
+    pub fn ask(&mut self, pool: &PoolName, why: WakeReason, now: Time) {
         if !self.slots.contains_key(pool) {
             self.slots.insert(pool.clone(), Slot::default());
         }
         self.change(pool, |slot| {
             slot.forgotten = false;
             match why {
-                Why::News(window) => {
+                WakeReason::News(window) => {
                     slot.news = true;
                     slot.sooner(now.plus(window));
                 }
-                Why::Operator => {
+                WakeReason::Operator => {
                     slot.operator = true;
                     slot.sooner(now);
                 }
@@ -107,8 +107,8 @@ impl Wake {
         });
     }
 
-    /// Take the next pool whose turn it is: it runs until [`Wake::done`] or [`Wake::failed`]. Operators first, then
-    /// news, then looks; of each whoever is due longest, and none of the last two starves the other.
+    /// Take the next due pool: its turn runs until [`Wake::done`] or [`Wake::failed`]. Operators come first, then news,
+    /// then looks; within each, the pool that has been due longest. News and looks do not starve each other.
     pub fn next(&mut self, now: Time) -> Option<PoolName> {
         fn due(order: &BTreeSet<(Time, PoolName)>, now: Time) -> Option<&(Time, PoolName)> {
             order.first().filter(|(at, _)| *at <= now)
@@ -125,18 +125,18 @@ impl Wake {
         Some(pool)
     }
 
-    /// When [`Wake::next`] has something to give, if nothing else happens; in the past where it has already.
+    /// When [`Wake::next`] will return a pool, if nothing else happens; in the past if it would already.
     pub fn next_at(&self) -> Option<Time> {
         let first = |order: &BTreeSet<(Time, PoolName)>| order.first().map(|(at, _)| *at);
         [&self.operators, &self.news, &self.looks].into_iter().filter_map(first).min()
     }
 
-    /// When the next turn of a pool is due; `None`: nobody asked for one.
+    /// When the next turn of a pool is due; `None`: none is requested.
     pub fn due(&self, pool: &PoolName) -> Option<Time> {
         self.slots.get(pool)?.ready().map(|(_, at)| at)
     }
 
-    /// Its turn ended well, and wants another no later than `again`.
+    /// Its turn ended well, and wants another no later than `nextCheckAt`.
     pub fn done(&mut self, pool: &PoolName, again: Time) {
         self.change(pool, |slot| {
             (slot.running, slot.failures, slot.not_before) = (false, 0, None);
@@ -145,11 +145,11 @@ impl Wake {
         self.drop_forgotten(pool);
     }
 
-    /// Its turn failed: again after a while, longer each time, no two pools in step; not before `retry_at`, if one was told.
+    /// Its turn failed: retry with exponential backoff and jitter, not before `retry_at` if there is one.
     pub fn failed(&mut self, pool: &PoolName, now: Time, retry_at: Option<Time>) {
         let Some(slot) = self.slots.get(pool) else { return };
         let doubled = BACK_OFF.times(1_i64 << slot.failures.min(16)).min(LONGEST_BACK_OFF);
-        // Between a half and the whole.
+        // Between half of the backoff and all of it.
         let half = doubled.millis() / 2;
         let jitter = i64::try_from(self.dice.below(half.unsigned_abs() + 1)).unwrap_or(0);
         let again = now.plus(Span::from_millis(half + jitter));
@@ -163,7 +163,7 @@ impl Wake {
         self.drop_forgotten(pool);
     }
 
-    /// The pool is no longer ours: nothing that was asked for it is done. A turn that runs is not cut off.
+    /// The pool is no longer managed: drop its requests. A running turn is not interrupted.
     pub fn forget(&mut self, pool: &PoolName) {
         self.change(pool, |slot| {
             *slot = Slot { running: slot.running, forgotten: true, ..Slot::default() };
@@ -177,7 +177,7 @@ impl Wake {
         self.slots.get(pool).is_some_and(|slot| slot.running)
     }
 
-    /// Change a slot, and its place in the order with it.
+    /// Change a slot, and its place in the queues with it.
     fn change(&mut self, pool: &PoolName, how: impl FnOnce(&mut Slot)) {
         let Some(slot) = self.slots.get_mut(pool) else { return };
         let before = slot.ready();

@@ -1,5 +1,5 @@
 use super::queue::{BACK_OFF, LONGEST_BACK_OFF, LOOK_GIVES_WAY};
-use super::{Wake, Why};
+use super::{Wake, WakeReason};
 use crate::ambient::Dice;
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
@@ -13,7 +13,7 @@ fn wake() -> Wake {
     Wake::new(Dice::from_seed(1))
 }
 
-const WINDOW: Why = Why::News(Span::seconds(5));
+const WINDOW: WakeReason = WakeReason::News(Span::seconds(5));
 
 #[test]
 fn many_asks_make_one_turn_at_the_end_of_the_window() {
@@ -35,15 +35,15 @@ fn many_asks_make_one_turn_at_the_end_of_the_window() {
 fn an_operator_goes_first_and_at_once() {
     let mut wake = wake();
     let (web, api) = (PoolName::new("web"), PoolName::new("api"));
-    wake.ask(&api, Why::News(Span::ZERO), at(0));
+    wake.ask(&api, WakeReason::News(Span::ZERO), at(0));
     wake.ask(&web, WINDOW, at(1_000));
-    wake.ask(&web, Why::Operator, at(2_000));
+    wake.ask(&web, WakeReason::Operator, at(2_000));
     assert_eq!(wake.next(at(2_000)), Some(web.clone()));
     wake.failed(&web, at(2_500), Some(at(60_000)));
     wake.ask(&web, WINDOW, at(3_000));
     assert_eq!(wake.next(at(3_000)), Some(api));
     assert_eq!(wake.next(at(59_999)), None, "news do not shorten what was told");
-    wake.ask(&web, Why::Operator, at(4_000));
+    wake.ask(&web, WakeReason::Operator, at(4_000));
     assert_eq!(wake.next(at(4_000)), Some(web));
 }
 
@@ -52,7 +52,7 @@ fn news_go_before_looks_that_cannot_be_kept_up_with() {
     let mut wake = wake();
     let (web, api, old) = (PoolName::new("web"), PoolName::new("api"), PoolName::new("old"));
     for pool in [&web, &api, &old] {
-        wake.ask(pool, Why::News(Span::ZERO), at(0));
+        wake.ask(pool, WakeReason::News(Span::ZERO), at(0));
         wake.next(at(0));
     }
     wake.done(&api, at(100_000));
@@ -70,7 +70,7 @@ fn news_go_before_looks_that_cannot_be_kept_up_with() {
 #[test]
 fn failures_wait_longer_each_time_and_never_too_long() {
     let (mut wake, web) = (wake(), PoolName::new("web"));
-    wake.ask(&web, Why::News(Span::ZERO), at(0));
+    wake.ask(&web, WakeReason::News(Span::ZERO), at(0));
     let mut now = at(0);
     for n in 0..40_u32 {
         assert_eq!(wake.next(now), Some(web.clone()));
@@ -90,10 +90,10 @@ fn failures_wait_longer_each_time_and_never_too_long() {
 #[test]
 fn a_pool_that_left_and_came_back_has_no_second_turn_beside_the_first() {
     let (mut wake, web) = (wake(), PoolName::new("web"));
-    wake.ask(&web, Why::Operator, at(0));
+    wake.ask(&web, WakeReason::Operator, at(0));
     assert_eq!(wake.next(at(0)), Some(web.clone()));
     wake.forget(&web);
-    assert_eq!(wake.next_at(), None, "nobody asks for it any more");
+    assert_eq!(wake.next_at(), None, "no one asks for it any more");
     wake.ask(&web, WINDOW, at(1_000));
     assert_eq!(wake.next(at(9_000)), None, "its old turn still runs");
     wake.done(&web, at(300_000));
@@ -105,17 +105,17 @@ fn a_pool_that_left_and_came_back_has_no_second_turn_beside_the_first() {
     assert_eq!(wake.next_at(), None);
 }
 
-/// What the tests know of one pool: the earliest and the latest time at which its turn may begin.
+/// The test's model of one pool: the earliest and the latest time at which its turn may begin.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
-    /// End of the earliest window asked for since the last turn began: at least, and at most, for a wait after a failure
-    /// is drawn.
+    /// Earliest window end since the last turn began, as a lower and an upper bound: the backoff after a failure is
+    /// random.
     due: Option<(Time, Time)>,
     operator: bool,
     news: bool,
     running: bool,
     failures: u32,
-    /// News wait at least until the first and at most until the second.
+    /// News waits at least until the first and at most until the second.
     held: Option<(Time, Time)>,
 }
 
@@ -129,7 +129,7 @@ impl Known {
         self.due = Some(self.due.map_or((least, most), sooner));
     }
 
-    /// From when a turn is allowed, and from when it is owed.
+    /// The time from which a turn may begin, and the time from which it must.
     fn span(&self) -> Option<(Time, Time)> {
         let due = self.due.filter(|_| !self.running)?;
         let held = self.held.filter(|_| !self.operator).unwrap_or(due);
@@ -189,7 +189,7 @@ fn take(wake: &mut Wake, known: &mut [Known; 4], now: Time) -> Result<(), TestCa
     };
     let pool: usize = pool.as_str()[5..].parse().unwrap();
     let Some((earliest, latest)) = known[pool].span() else {
-        return Err(TestCaseError::fail("nobody asked, or its turn still runs"));
+        return Err(TestCaseError::fail("no one asked, or its turn still runs"));
     };
     prop_assert!(earliest <= now, "a turn before its window was over");
     let operator = known[pool].operator;
@@ -199,7 +199,7 @@ fn take(wake: &mut Wake, known: &mut [Known; 4], now: Time) -> Result<(), TestCa
     let alike = |k: &&Known| k.operator == operator && (operator || k.news == news);
     let longer = known.iter().filter(alike).filter_map(due_by).any(|due| due < earliest);
     prop_assert!(!longer, "{latest}: another one was due longer");
-    // Of the other kind, where no operator waits: news go first, unless the look was due so much longer.
+    // Pools of the other kind, if no operator waits: news goes first, unless the look has been due much longer.
     let others = || known.iter().filter(|k| !operator && !k.operator && k.news != news);
     let fair = match news {
         true => !others().filter_map(due_by).any(|due| earliest.since(due) >= LOOK_GIVES_WAY),
@@ -215,8 +215,9 @@ fn take(wake: &mut Wake, known: &mut [Known; 4], now: Time) -> Result<(), TestCa
 }
 
 proptest! {
-    /// Whatever comes in whatever order: no pool runs twice at a time, none runs before it is due or while another was due
-    /// longer (news go before looks for a while), an operator waits for nobody, and each ask makes a turn as soon as it is due.
+    /// For any sequence of events: no pool has two turns at a time; none runs before it is due or while another has
+    /// been due longer (news goes before looks for a while); an operator waits for no other pool; each request causes a
+    /// turn as soon as it is due.
     #[test]
     fn no_ask_is_lost_and_no_pool_runs_twice(steps in prop::collection::vec(doing(), 0..300)) {
         let (mut wake, mut now) = (wake(), at(0));
@@ -225,13 +226,13 @@ proptest! {
             match step {
                 Doing::News(pool, window) => {
                     let window = Span::from_millis(window.into());
-                    wake.ask(&name(pool.into()), Why::News(window), now);
+                    wake.ask(&name(pool.into()), WakeReason::News(window), now);
                     let known = &mut known[usize::from(pool)];
                     known.news = true;
                     known.asked(now.plus(window));
                 }
                 Doing::Operator(pool) => {
-                    wake.ask(&name(pool.into()), Why::Operator, now);
+                    wake.ask(&name(pool.into()), WakeReason::Operator, now);
                     let known = &mut known[usize::from(pool)];
                     known.operator = true;
                     known.asked(now);
@@ -249,7 +250,7 @@ proptest! {
                         known.failed(now, told);
                     }
                 }
-                // A pool that nobody asks for again stays away, whatever its last turn says when it ends.
+                // A forgotten pool stays away until it is requested again, whatever its last turn returns.
                 Doing::Forget(pool) if !known[usize::from(pool)].running => {
                     wake.forget(&name(pool.into()));
                     known[usize::from(pool)] = Known::default();
@@ -266,6 +267,6 @@ proptest! {
         while known.iter().any(|k| k.due.is_some()) {
             take(&mut wake, &mut known, now)?;
         }
-        prop_assert_eq!(wake.next(now), None, "no turn that nobody asked for");
+        prop_assert_eq!(wake.next(now), None, "no turn that no one asked for");
     }
 }

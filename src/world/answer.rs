@@ -1,20 +1,20 @@
 //! Answers and refusals, in the words ARM uses.
 
 use super::spec::{Etag, InstanceId, OpId, SetId};
-use super::throttle::Policy;
+use super::throttle::ThrottlePolicy;
 
-pub type Answer<T> = Result<T, Failure>;
+pub type WorldAnswer<T> = Result<T, WorldFailure>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum WorldFailure {
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Time-out or a cut connection: the effect may have happened or not.
+    Refused(#[from] WorldRefusal),
+    /// Time-out or cut connection: the write may have taken effect or not.
     #[error("no answer")]
     Lost,
 }
 
-impl Failure {
+impl WorldFailure {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused(refusal) => Some(refusal.status),
@@ -32,34 +32,34 @@ impl Failure {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status} {code}: {message}")]
-pub struct Refusal {
+pub struct WorldRefusal {
     pub status: u16,
     pub code: String,
     pub message: String,
     pub target: Option<String>,
     /// Whole seconds.
     pub retry_after: Option<u32>,
-    pub detail: Option<Box<Detail>>,
+    pub detail: Option<Box<ErrorDetail>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detail {
+pub struct ErrorDetail {
     pub code: String,
     pub target: Option<String>,
     pub message: String,
 }
 
-/// A write was taken; `op` tells how it goes on.
+/// The cloud accepted a write; `op` shows its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
+pub struct OperationHandle {
     pub op: OpId,
-    /// Of the set, after the write.
+    /// The set's etag after the write.
     pub etag: Etag,
     /// Seconds to wait before the first poll.
     pub retry_after: Option<u32>,
 }
 
-impl Refusal {
+impl WorldRefusal {
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
         let (code, message) = (code.to_owned(), message.into());
         Self { status, code, message, target: None, retry_after: None, detail: None }
@@ -180,7 +180,7 @@ impl Refusal {
 
     pub(super) fn force_refused() -> Self {
         let mut refusal = Self::not_allowed("Force deletion is not allowed on this resource.");
-        refusal.detail = Some(Box::new(Detail {
+        refusal.detail = Some(Box::new(ErrorDetail {
             code: "OperationNotAllowedOnResourceThatManagesUpdatesWithMaintenanceControl".into(),
             target: None,
             message: refusal.message.clone(),
@@ -232,8 +232,8 @@ impl Refusal {
         Self::new(409, "SkuNotAvailable", text).target("sku.name")
     }
 
-    /// Compute's own 429: the top code is the one of quota and state errors too.
-    pub(super) fn throttled(policy: Policy, retry_after: u32) -> Self {
+    /// Compute's own 429: quota and state errors share its top-level code.
+    pub(super) fn throttled(policy: ThrottlePolicy, retry_after: u32) -> Self {
         let name = policy.name();
         if policy.is_front_door() {
             let text = format!(
@@ -248,7 +248,7 @@ impl Refusal {
                     for this subscription.";
         let mut refusal = Self::new(429, "OperationNotAllowed", text);
         refusal.retry_after = Some(retry_after);
-        refusal.detail = Some(Box::new(Detail {
+        refusal.detail = Some(Box::new(ErrorDetail {
             code: "TooManyRequests".into(),
             target: Some(name.into()),
             message: format!("{{\"operationGroup\":\"{name}\"}}"),
@@ -271,7 +271,7 @@ impl Refusal {
     }
 }
 
-/// Numbers of a quota refusal; clients parse them.
+/// Numbers of a quota refusal; clients parse this text.
 pub(super) fn quota_text(quota: &str, location: &str, limit: u32, used: u32, more: u32) -> String {
     format!(
         "Operation could not be completed as it results in exceeding approved {quota} \

@@ -1,57 +1,65 @@
-//! VMs that a caller makes for a Flexible set, and VMs that leave one set for another: each keeps what it was made from.
+//! VMs that a caller creates for a Flexible set, and VMs that move between sets: each keeps its own configuration.
 
 use std::sync::Arc;
 
 use super::World;
-use super::answer::{Accepted, Answer, Refusal};
-use super::birth::exact;
-use super::events::{By, What};
-use super::gate::Call;
-use super::instance::{Guest, Power, Provisioning};
+use super::answer::{OperationHandle, WorldAnswer, WorldRefusal};
+use super::events::{Actor, EventKind};
+use super::front_door::FrontDoorCall;
+use super::instance::{GuestAgent, Power, Provisioning};
 use super::operation::OpKind;
+use super::provision::exact;
 use super::set::SET_LIMIT;
-use super::spec::{InstanceId, Model, OpId, Priority, SetId, Zone};
-use super::throttle::{Charge, Policy};
+use super::spec::{InstanceId, ModelSpec, OpId, SetId, VmPriority, ZoneSpec};
+use super::throttle::{Charge, ThrottlePolicy};
 
 /// One VM with a configuration of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmSpec {
     pub name: InstanceId,
-    pub model: Model,
-    pub zone: Option<Zone>,
-    pub priority: Priority,
+    pub model: ModelSpec,
+    pub zone: Option<ZoneSpec>,
+    pub priority: VmPriority,
 }
 
-const COST: [Charge; 2] = [(Policy::FrontWrites, 0, 1), (Policy::UpdateVmSubscription, 0, 1)];
+const COST: [Charge; 2] =
+    [(ThrottlePolicy::FrontWrites, 0, 1), (ThrottlePolicy::UpdateVmSubscription, 0, 1)];
 
 impl World {
-    /// A new VM of the set. `counts`: the capacity rises with it.
-    pub fn put_vm(&mut self, set: SetId, spec: &VmSpec, counts: bool) -> Answer<Accepted> {
-        self.write(Call::OtherWrite, set, &COST, |world| world.make_own(set, spec, counts))
+    /// Creates a VM in the set. `counts`: the capacity rises with it.
+    pub fn put_vm(
+        &mut self,
+        set: SetId,
+        spec: &VmSpec,
+        counts: bool,
+    ) -> WorldAnswer<OperationHandle> {
+        self.write(FrontDoorCall::OtherWrite, set, &COST, |world| world.make_own(set, spec, counts))
     }
 
-    /// The VM as it is becomes one of another set. `counts`: whether the capacity of the one falls, and that of the
-    /// other rises.
+    /// Moves a VM unchanged to another set. `counts`: whether the first set's capacity falls, and whether the second's
+    /// rises.
     pub fn move_vm(
         &mut self,
         (from, to): (SetId, SetId),
         id: &InstanceId,
         counts: (bool, bool),
-    ) -> Answer<Accepted> {
-        self.write(Call::OtherWrite, to, &COST, |world| world.move_one((from, to), id, counts))
+    ) -> WorldAnswer<OperationHandle> {
+        self.write(FrontDoorCall::OtherWrite, to, &COST, |world| {
+            world.move_one((from, to), id, counts)
+        })
     }
 
-    fn make_own(&mut self, set: SetId, spec: &VmSpec, counts: bool) -> Result<OpId, Refusal> {
-        self.check_writable(set, None, By::Caller)?;
+    fn make_own(&mut self, set: SetId, spec: &VmSpec, counts: bool) -> Result<OpId, WorldRefusal> {
+        self.check_writable(set, None, Actor::Caller)?;
         self.check_room(set)?;
         if let Some(text) = self.exceeds(spec.priority, spec.model.cores()) {
-            return Err(Refusal::new(409, self.quota_code(), text));
+            return Err(WorldRefusal::new(409, self.quota_code(), text));
         }
-        let op = self.start_op(set, OpKind::OneInstance, By::Caller);
-        let made = self.new_vm(set, spec.zone, By::Caller, Some(&spec.name));
-        let Some(key) = made else { return Err(Refusal::no_set(set)) };
+        let op = self.start_op(set, OpKind::OneInstance, Actor::Caller);
+        let made = self.new_vm(set, spec.zone, Actor::Caller, Some(&spec.name));
+        let Some(key) = made else { return Err(WorldRefusal::no_set(set)) };
         let exact_image = exact(&self.published, &spec.model);
-        let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(it) = self.sets.get_mut(&set) else { return Err(WorldRefusal::no_set(set)) };
         if let Some(instance) = it.instances.get_mut(&key) {
             let used = self.cores_used.of(instance.priority);
             *used = used.saturating_sub(instance.installed.cores());
@@ -76,43 +84,43 @@ impl World {
         (from, to): (SetId, SetId),
         id: &InstanceId,
         (lowers, raises): (bool, bool),
-    ) -> Result<OpId, Refusal> {
-        self.check_writable(from, None, By::Caller)?;
-        self.check_writable(to, None, By::Caller)?;
+    ) -> Result<OpId, WorldRefusal> {
+        self.check_writable(from, None, Actor::Caller)?;
+        self.check_writable(to, None, Actor::Caller)?;
         self.check_room(to)?;
-        let Some(it) = self.sets.get_mut(&from) else { return Err(Refusal::no_set(from)) };
-        let Some(instance) = it.find(id) else { return Err(Refusal::vm_not_found()) };
+        let Some(it) = self.sets.get_mut(&from) else { return Err(WorldRefusal::no_set(from)) };
+        let Some(instance) = it.find(id) else { return Err(WorldRefusal::vm_not_found()) };
         match instance.state {
             Provisioning::Succeeded | Provisioning::Failed(_) => {}
-            Provisioning::Deleting => return Err(Refusal::vm_marked_for_deletion(id)),
-            Provisioning::Creating | Provisioning::Updating => return Err(Refusal::conflict()),
+            Provisioning::Deleting => return Err(WorldRefusal::vm_marked_for_deletion(id)),
+            Provisioning::Creating | Provisioning::Updating => return Err(WorldRefusal::conflict()),
         }
         let (key, vm, zone) = (instance.key, instance.vm, instance.zone);
         it.by_id.remove(id);
         let Some(instance) = it.instances.remove(&key) else {
-            return Err(Refusal::vm_not_found());
+            return Err(WorldRefusal::vm_not_found());
         };
         let boots = instance.power == Power::Running
-            && matches!(instance.guest, Guest::Booting | Guest::Down);
-        let op = self.start_op(to, OpKind::OneInstance, By::Caller);
+            && matches!(instance.guest, GuestAgent::Booting | GuestAgent::Down);
+        let op = self.start_op(to, OpKind::OneInstance, Actor::Caller);
         if let Some(it) = self.sets.get_mut(&to) {
             it.by_id.insert(id.clone(), key);
             it.instances.insert(key, instance);
         }
-        self.log(from, What::InstanceGone { id: id.clone(), vm, by: By::Caller });
-        self.log(to, What::InstanceCreated { id: id.clone(), vm, zone, by: By::Caller });
+        self.log(from, EventKind::InstanceGone { id: id.clone(), vm, by: Actor::Caller });
+        self.log(to, EventKind::InstanceCreated { id: id.clone(), vm, zone, by: Actor::Caller });
         self.count_by_hand(from, -i64::from(lowers));
         self.count_by_hand(to, i64::from(raises));
         if boots {
-            // What was planned for it was planned for the other set.
+            // The boot planned so far refers to the other set.
             self.boot_guest(to, key);
         }
         Ok(op)
     }
 
-    fn check_room(&self, set: SetId) -> Result<(), Refusal> {
+    fn check_room(&self, set: SetId) -> Result<(), WorldRefusal> {
         let full = self.sets.get(&set).is_some_and(|it| it.by_priority().0 >= SET_LIMIT);
-        if full { Err(Refusal::too_many(SET_LIMIT)) } else { Ok(()) }
+        if full { Err(WorldRefusal::too_many(SET_LIMIT)) } else { Ok(()) }
     }
 
     fn count_by_hand(&mut self, set: SetId, by: i64) {
@@ -123,7 +131,7 @@ impl World {
         let to = it.goal;
         if from != to {
             it.etag += u64::from(moves);
-            self.log(set, What::CapacityWritten { by: By::Caller, from, to });
+            self.log(set, EventKind::CapacityWritten { by: Actor::Caller, from, to });
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The set's capacity: raises that are delivered in part, and falls for which Azure picks the victims.
+//! The set's capacity: raises that Azure delivers in part, and scale-ins for which Azure picks the victims.
 
 use std::collections::BTreeMap;
 
 use super::World;
-use super::answer::{Refusal, quota_text};
-use super::events::{By, What};
-use super::instance::{Instance, Lowers};
+use super::answer::{WorldRefusal, quota_text};
+use super::events::{Actor, EventKind};
+use super::instance::{Lowers, WorldInstance};
 use super::operation::{OpFailure, OpKind, Raise};
-use super::reads::Usage;
-use super::set::{MODEL_LIMIT, SET_LIMIT, SINGLE_PLACEMENT_LIMIT, Set};
-use super::spec::{OpId, Orchestration, Priority, ScaleIn, SetId, Zone};
-use super::switches::{ProtectedFloor, Undelivered};
+use super::quirks::{DeliveryFailure, ProtectedFloor};
+use super::reads::CoreUsage;
+use super::set::{MODEL_LIMIT, SET_LIMIT, SINGLE_PLACEMENT_LIMIT, WorldSet};
+use super::spec::{OpId, ScaleIn, SetId, SetOrchestration, VmPriority, ZoneSpec};
 
-/// Room that overprovisioning plans: a fifth more than asked.
+/// Over-provisioning creates a fifth more VMs than requested.
 const EXTRA_PART: u32 = 5;
 
 impl World {
@@ -21,8 +21,8 @@ impl World {
         set: SetId,
         to: u32,
         if_match: Option<&str>,
-        by: By,
-    ) -> Result<OpId, Refusal> {
+        by: Actor,
+    ) -> Result<OpId, WorldRefusal> {
         self.check_writable(set, if_match, by)?;
         let extras = self.extras(set);
         self.check_capacity(set, to, extras)?;
@@ -31,27 +31,32 @@ impl World {
         Ok(op)
     }
 
-    /// What refuses this capacity before anything is begun.
-    pub(super) fn check_capacity(&self, set: SetId, to: u32, extras: u32) -> Result<(), Refusal> {
+    /// The checks that refuse this capacity before the operation starts.
+    pub(super) fn check_capacity(
+        &self,
+        set: SetId,
+        to: u32,
+        extras: u32,
+    ) -> Result<(), WorldRefusal> {
         let switches = &self.settings.switches;
-        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(it) = self.sets.get(&set) else { return Err(WorldRefusal::no_set(set)) };
         let limit = if it.single_placement { SINGLE_PLACEMENT_LIMIT } else { SET_LIMIT };
         if to > limit && to > it.goal {
-            return Err(Refusal::too_many(limit));
+            return Err(WorldRefusal::too_many(limit));
         }
         let (base, floor) = (it.base(switches, extras), kept(it));
         if to > base {
             self.check_raise(set, to - base)?;
         } else if to < floor.min(base) && switches.protected_floor == ProtectedFloor::Refuse {
-            return Err(Refusal::protected_floor(floor));
+            return Err(WorldRefusal::protected_floor(floor));
         }
         Ok(())
     }
 
-    /// `extras` as they were before the operation was begun.
-    pub(super) fn apply_capacity(&mut self, set: SetId, to: u32, extras: u32, op: OpId, by: By) {
+    /// `extras`: the value before the operation started.
+    pub(super) fn apply_capacity(&mut self, set: SetId, to: u32, extras: u32, op: OpId, by: Actor) {
         let switches = self.settings.switches;
-        // The start may have ended an older operation and taken its deletes back: count again.
+        // The start may have ended an older operation and undone its deletes: count again.
         let Some(it) = self.sets.get(&set) else { return };
         let (from, base) = (it.goal, it.base(&switches, extras));
         let to = to.max(kept(it).min(base));
@@ -66,30 +71,33 @@ impl World {
             it.etag += u64::from(moves);
         }
         if from != to {
-            self.log(set, What::CapacityWritten { by, from, to });
+            self.log(set, EventKind::CapacityWritten { by, from, to });
         }
         if more > 0 {
             self.raise(set, more, op, by);
         } else if to < base {
-            // What is not there already needs no deleting.
+            // Missing VMs need no delete.
             let there = self.sets.get(&set).map_or(0, |it| it.counted(extras));
             self.lower(set, (base - to).min(there.saturating_sub(to)), op, by);
         }
     }
 
-    fn check_raise(&self, set: SetId, more: u32) -> Result<(), Refusal> {
+    fn check_raise(&self, set: SetId, more: u32) -> Result<(), WorldRefusal> {
         let switches = &self.settings.switches;
         let Some(it) = self.sets.get(&set) else { return Ok(()) };
         if it.at_model_limit() && switches.model_limit_stops_scale_out {
-            return Err(Refusal::model_limit(&it.name, MODEL_LIMIT));
+            return Err(WorldRefusal::model_limit(&it.name, MODEL_LIMIT));
         }
         let zones = it.zone_counts();
         if switches.shortage_refused_at_once && zones.keys().all(|z| self.is_short(*z)) {
-            return Err(Refusal::sku_not_available(&it.model.vm_size, &self.settings.location));
+            return Err(WorldRefusal::sku_not_available(
+                &it.model.vm_size,
+                &self.settings.location,
+            ));
         }
         match self.over_quota(set, more) {
             Some(text) if !switches.quota_in_operation => {
-                Err(Refusal::new(409, self.quota_code(), text))
+                Err(WorldRefusal::new(409, self.quota_code(), text))
             }
             _ => Ok(()),
         }
@@ -103,32 +111,32 @@ impl World {
     fn over_quota(&self, set: SetId, more: u32) -> Option<String> {
         let it = self.sets.get(&set)?;
         let (regular, own) = it.split(more);
-        let kinds = [(Priority::Regular, regular), (it.priority, own)];
+        let kinds = [(VmPriority::Regular, regular), (it.priority, own)];
         kinds.into_iter().find_map(|(priority, more)| {
             self.exceeds(priority, it.model.cores().saturating_mul(more))
         })
     }
 
-    /// Why so many cores more are too many.
-    pub(super) fn exceeds(&self, priority: Priority, needs: u32) -> Option<String> {
-        let Usage { cores, limit } = self.cores().of(priority);
+    /// Why this many more cores exceed the quota.
+    pub(super) fn exceeds(&self, priority: VmPriority, needs: u32) -> Option<String> {
+        let CoreUsage { cores, limit } = self.cores().of(priority);
         let limit = limit?;
         let quota = match priority {
-            Priority::Regular => "Total Regional Cores",
-            Priority::Spot(_) => "LowPriorityCores",
+            VmPriority::Regular => "Total Regional Cores",
+            VmPriority::Spot(_) => "LowPriorityCores",
         };
         let over = needs > 0 && cores.saturating_add(needs) > limit;
         over.then(|| quota_text(quota, &self.settings.location, limit, cores, needs))
     }
 
-    /// No zone: the region.
-    pub(super) fn is_short(&self, zone: Option<Zone>) -> bool {
+    /// `None`: the region.
+    pub(super) fn is_short(&self, zone: Option<ZoneSpec>) -> bool {
         let now = self.now;
-        let short = |zone: &Option<Zone>| self.shortages.get(zone).is_some_and(|t| *t > now);
+        let short = |zone: &Option<ZoneSpec>| self.shortages.get(zone).is_some_and(|t| *t > now);
         short(&None) || short(&zone)
     }
 
-    fn raise(&mut self, set: SetId, more: u32, op: OpId, by: By) {
+    fn raise(&mut self, set: SetId, more: u32, op: OpId, by: Actor) {
         let mut wanted = more;
         if let Some(message) = self.over_quota(set, more) {
             let fits = |n: &u32| self.over_quota(set, *n).is_none();
@@ -137,7 +145,7 @@ impl World {
             self.op_fails(op, OpFailure { code, message, target: None });
         }
         let Some(it) = self.sets.get(&set) else { return };
-        let over = it.native.overprovision && it.orchestration == Orchestration::Uniform;
+        let over = it.native.overprovision && it.orchestration == SetOrchestration::Uniform;
         let extra = if over { wanted.div_ceil(EXTRA_PART) } else { 0 };
         let mut counts = it.zone_counts();
         let unbalanced = it.strict_zone_balance && counts.keys().any(|z| self.is_short(*z));
@@ -173,10 +181,10 @@ impl World {
 
     fn allocate(
         &mut self,
-        counts: &BTreeMap<Option<Zone>, u32>,
-        zone: Option<Zone>,
+        counts: &BTreeMap<Option<ZoneSpec>, u32>,
+        zone: Option<ZoneSpec>,
         unbalanced: bool,
-    ) -> Result<Option<Zone>, &'static str> {
+    ) -> Result<Option<ZoneSpec>, &'static str> {
         let unlucky = self.luck.chance(self.faults.allocation_fails);
         if !unlucky && !unbalanced && !self.is_short(zone) {
             return Ok(zone);
@@ -190,19 +198,19 @@ impl World {
         Err(if zone.is_some() { "ZonalAllocationFailed" } else { "AllocationFailed" })
     }
 
-    /// The capacity stays as asked; the VM is there and Failed, or is not there at all.
+    /// The capacity stays as requested; the VM is Failed or absent.
     fn undelivered(
         &mut self,
         set: SetId,
-        zone: Option<Zone>,
+        zone: Option<ZoneSpec>,
         op: OpId,
-        by: By,
+        by: Actor,
         code: &'static str,
     ) -> Option<u64> {
         let absent = match self.settings.switches.undelivered {
-            Undelivered::Failed => false,
-            Undelivered::Absent => true,
-            Undelivered::Either => self.luck.chance(0.5),
+            DeliveryFailure::Failed => false,
+            DeliveryFailure::Absent => true,
+            DeliveryFailure::Either => self.luck.chance(0.5),
         };
         if !absent {
             return self.create_vm(set, zone, Some(op), by, Some(code));
@@ -217,13 +225,14 @@ impl World {
         None
     }
 
-    /// VMs whose delete would lower the goal at its end count as victims: the write has lowered it for them.
-    fn lower(&mut self, set: SetId, fewer: u32, op: OpId, by: By) {
+    /// VMs whose delete would lower the goal at its end count as victims: the write has already lowered it for them.
+    fn lower(&mut self, set: SetId, fewer: u32, op: OpId, by: Actor) {
         let Some(it) = self.sets.get_mut(&set) else { return };
         let leaving = it.instances.values_mut().filter(|i| i.lowers == Lowers::AtEnd);
         let counted = leaving.take(fewer as usize).map(|i| i.lowers = Lowers::No).count();
         let mut fewer = fewer - counted as u32;
-        // A victim may end an over-provisioned raise, whose extras then go by themselves: they are no victims.
+        // Deleting a victim may end an over-provisioned raise, whose extras then leave by themselves: do not count
+        // them.
         while fewer > 0 {
             let victims = self.sets.get(&set).map(|s| victims(s, fewer)).unwrap_or_default();
             if victims.is_empty() {
@@ -239,27 +248,27 @@ impl World {
     }
 }
 
-/// None: the set has no zones.
-fn leanest(counts: &BTreeMap<Option<Zone>, u32>) -> Option<Zone> {
+/// `None`: the set has no zones.
+fn leanest(counts: &BTreeMap<Option<ZoneSpec>, u32>) -> Option<ZoneSpec> {
     counts.iter().min_by_key(|(_, n)| **n).and_then(|(zone, _)| *zone)
 }
 
-fn is_kept(instance: &Instance) -> bool {
+fn is_kept(instance: &WorldInstance) -> bool {
     instance.protection.is_some_and(|p| p.scale_in)
 }
 
-/// VMs a lowered capacity cannot take.
-fn kept(set: &Set) -> u32 {
+/// VMs that a scale-in cannot delete.
+fn kept(set: &WorldSet) -> u32 {
     set.active().filter(|i| is_kept(i)).count() as u32
 }
 
-/// Zones are kept even first; inside a zone the rule of the set decides.
-fn victims(set: &Set, fewer: u32) -> Vec<u64> {
-    let mut zones: BTreeMap<Option<Zone>, Vec<&Instance>> = BTreeMap::new();
+/// Zones stay balanced first; inside a zone the set's scale-in policy decides.
+fn victims(set: &WorldSet, fewer: u32) -> Vec<u64> {
+    let mut zones: BTreeMap<Option<ZoneSpec>, Vec<&WorldInstance>> = BTreeMap::new();
     for instance in set.active().filter(|i| !is_kept(i)) {
         zones.entry(instance.zone).or_default().push(instance);
     }
-    let number = |i: &Instance| i.id.0.parse::<u64>().unwrap_or(i.key);
+    let number = |i: &WorldInstance| i.id.0.parse::<u64>().unwrap_or(i.key);
     for instances in zones.values_mut() {
         match set.scale_in {
             ScaleIn::Default => instances.sort_by_key(|i| number(i)),
@@ -273,11 +282,11 @@ fn victims(set: &Set, fewer: u32) -> Vec<u64> {
     for _ in 0..fewer {
         let kind = set.mix.map(|mix| {
             let many = regular > mix.regular(all.saturating_sub(1));
-            if many { Priority::Regular } else { set.priority }
+            if many { VmPriority::Regular } else { set.priority }
         });
-        let suits = |i: &&Instance| kind.is_none_or(|kind| i.priority == kind);
+        let suits = |i: &&WorldInstance| kind.is_none_or(|kind| i.priority == kind);
         let of_kind = zones.values().flatten().any(suits);
-        let fits = |i: &&Instance| !of_kind || suits(i);
+        let fits = |i: &&WorldInstance| !of_kind || suits(i);
         let fullest = zones
             .iter()
             .filter(|(_, left)| left.iter().any(fits))
@@ -290,7 +299,7 @@ fn victims(set: &Set, fewer: u32) -> Vec<u64> {
         });
         if let Some(victim) = victim {
             all = all.saturating_sub(1);
-            regular -= u32::from(victim.priority == Priority::Regular).min(regular);
+            regular -= u32::from(victim.priority == VmPriority::Regular).min(regular);
             picked.push(victim.key);
         }
     }

@@ -1,31 +1,31 @@
-//! What is done to a VM where it stands: upgrade, reimage, power.
+//! In-place changes of a VM: upgrade, reimage, power.
 
 use std::sync::Arc;
 
 use super::World;
-use super::birth::exact;
-use super::events::{By, Change, What};
-use super::instance::{Applied, Guest, Instance, Power, Provisioning, Step};
-use super::operation::Came;
+use super::events::{Actor, EventKind, WorldChange};
+use super::instance::{GuestAgent, InstanceStep, ModelState, Power, Provisioning, WorldInstance};
+use super::operation::PartResult;
+use super::provision::exact;
 use super::queue::Due;
-use super::set::Set;
-use super::spec::{Model, OpId, SetId};
+use super::set::WorldSet;
+use super::spec::{ModelSpec, OpId, SetId};
 
 impl World {
-    /// `newest`: with the newest version behind the model's image, as the native OS upgrade does it.
+    /// `newest`: use the newest version behind the model's image, as an automatic OS upgrade does.
     pub(super) fn begin_change(
         &mut self,
         set: SetId,
         key: u64,
         op: Option<OpId>,
-        (change, by): (Change, By),
+        (change, by): (WorldChange, Actor),
         newest: bool,
     ) {
         let (now, fails) = (self.now, self.faults.change_fails);
         if self.vm_mut(set, key).is_none_or(|i| i.is_deleting()) {
             return;
         }
-        self.parts_done(set, key, &Came::Up);
+        self.parts_done(set, key, &PartResult::Up);
         let applied = self.applied(set, key, change, newest);
         let times = self.settings.durations.clone();
         let Some(instance) = self.vm_mut(set, key) else { return };
@@ -35,45 +35,51 @@ impl World {
         });
         let same = applied.as_ref().is_none_or(|to| to.installed.same_vm(&instance.installed));
         let restarts = match change {
-            Change::Upgrade => swaps,
-            Change::Start => false,
+            WorldChange::Upgrade => swaps,
+            WorldChange::Start => false,
             _ => true,
         };
         let spread = match change {
-            Change::Upgrade if swaps => times.upgrade_image,
-            Change::Upgrade if same => times.upgrade_current,
-            Change::Upgrade => times.upgrade_settings,
-            Change::Reimage => times.reimage,
-            Change::Start | Change::Restart => times.start,
-            Change::PowerOff | Change::Deallocate => times.deallocate,
+            WorldChange::Upgrade if swaps => times.upgrade_image,
+            WorldChange::Upgrade if same => times.upgrade_current,
+            WorldChange::Upgrade => times.upgrade_settings,
+            WorldChange::Reimage => times.reimage,
+            WorldChange::Start | WorldChange::Restart => times.start,
+            WorldChange::PowerOff | WorldChange::Deallocate => times.deallocate,
         };
         instance.turn += 1;
         instance.state = Provisioning::Updating;
         instance.power = power_during(change, instance.power);
         if restarts {
-            instance.set_guest(Guest::Down, now);
+            instance.set_guest(GuestAgent::Down, now);
         }
         let takes = spread.draw(&mut instance.dice);
         let fails = instance.dice.chance(fails);
         let turn = instance.turn;
-        let step = Step::Changed { change, to: applied, fails };
+        let step = InstanceStep::Changed { change, to: applied, fails };
         self.queue.push(now + takes, Due::Vm { set, key, turn, step });
-        self.log_vm(set, key, |id, vm| What::InstanceChanging { id, vm, change, by });
+        self.log_vm(set, key, |id, vm| EventKind::InstanceChanging { id, vm, change, by });
         if let Some(op) = op {
             self.wait_for(op, set, key);
         }
     }
 
-    fn applied(&self, set: SetId, key: u64, change: Change, newest: bool) -> Option<Applied> {
+    fn applied(
+        &self,
+        set: SetId,
+        key: u64,
+        change: WorldChange,
+        newest: bool,
+    ) -> Option<ModelState> {
         let it = self.sets.get(&set)?;
         let instance = it.instances.get(&key)?;
         let exact = exact(&self.published, &it.model);
         let switches = &self.settings.switches;
         match change {
-            Change::Upgrade => {
+            WorldChange::Upgrade => {
                 Some(upgraded(it, instance, &exact, newest, switches.upgrade_swaps_disk))
             }
-            Change::Reimage => {
+            WorldChange::Reimage => {
                 let takes = switches.reimage_takes_newest;
                 let flag = switches.reimage_sets_flag;
                 Some(reimaged(it, instance, &exact, takes, flag))
@@ -86,8 +92,8 @@ impl World {
         &mut self,
         set: SetId,
         key: u64,
-        change: Change,
-        to: Option<Applied>,
+        change: WorldChange,
+        to: Option<ModelState>,
         fails: bool,
     ) {
         let Some(instance) = self.vm_mut(set, key) else { return };
@@ -101,7 +107,7 @@ impl World {
         instance.power = power_after(change, instance.power, fails);
         instance.repairing = false;
         let (is, priority) = (instance.installed.cores(), instance.priority);
-        let boots = instance.power == Power::Running && instance.guest == Guest::Down;
+        let boots = instance.power == Power::Running && instance.guest == GuestAgent::Down;
         let code = "VMExtensionProvisioningError";
         instance.state = if fails { Provisioning::Failed(code) } else { Provisioning::Succeeded };
         let used = self.cores_used.of(priority);
@@ -109,8 +115,8 @@ impl World {
         if fails {
             self.fail_vm(set, key, code);
         } else {
-            self.log_vm(set, key, |id, vm| What::InstanceChanged { id, vm, change });
-            self.parts_done(set, key, &Came::Up);
+            self.log_vm(set, key, |id, vm| EventKind::InstanceChanged { id, vm, change });
+            self.parts_done(set, key, &PartResult::Up);
         }
         if boots {
             self.boot_guest(set, key);
@@ -118,34 +124,34 @@ impl World {
     }
 }
 
-fn power_during(change: Change, power: Power) -> Power {
+fn power_during(change: WorldChange, power: Power) -> Power {
     match change {
-        Change::Upgrade | Change::Reimage | Change::Restart => power,
-        Change::Start if power == Power::Running => power,
-        Change::Start => Power::Starting,
-        Change::PowerOff => Power::Stopping,
-        Change::Deallocate => Power::Deallocating,
+        WorldChange::Upgrade | WorldChange::Reimage | WorldChange::Restart => power,
+        WorldChange::Start if power == Power::Running => power,
+        WorldChange::Start => Power::Starting,
+        WorldChange::PowerOff => Power::Stopping,
+        WorldChange::Deallocate => Power::Deallocating,
     }
 }
 
-fn power_after(change: Change, power: Power, fails: bool) -> Power {
+fn power_after(change: WorldChange, power: Power, fails: bool) -> Power {
     match (change, power) {
-        (Change::PowerOff, _) if !fails => Power::Stopped,
-        (Change::Deallocate, _) if !fails => Power::Deallocated,
+        (WorldChange::PowerOff, _) if !fails => Power::Stopped,
+        (WorldChange::Deallocate, _) if !fails => Power::Deallocated,
         (_, Power::Starting) if !fails => Power::Running,
         (_, Power::Stopping | Power::Deallocating) => Power::Running,
         (_, power) => power,
     }
 }
 
-/// All of the model but custom data.
+/// The whole model except custom data.
 fn upgraded(
-    set: &Set,
-    instance: &Instance,
+    set: &WorldSet,
+    instance: &WorldInstance,
     exact: &Arc<str>,
     newest: bool,
     swaps_disk: bool,
-) -> Applied {
+) -> ModelState {
     let (was, model) = (&instance.installed, &set.model);
     let new_image = was.image != model.image && swaps_disk;
     let keeps_image = was.image != model.image && !swaps_disk && !newest;
@@ -153,14 +159,14 @@ fn upgraded(
         Arc::clone(model)
     } else {
         let image = if keeps_image { &was.image } else { &model.image };
-        Arc::new(Model {
+        Arc::new(ModelSpec {
             custom_data: was.custom_data.clone(),
             image: image.clone(),
-            ..Model::clone(model)
+            ..ModelSpec::clone(model)
         })
     };
     let exact_image = if new_image || newest { exact } else { &instance.exact_image };
-    Applied {
+    ModelState {
         model_no: set.model_no,
         installed,
         exact_image: Arc::clone(exact_image),
@@ -168,25 +174,25 @@ fn upgraded(
     }
 }
 
-/// A fresh disk and the model's custom data; the image only where Azure takes the newest.
+/// A fresh disk and the model's custom data; the image only if Azure takes the newest.
 fn reimaged(
-    set: &Set,
-    instance: &Instance,
+    set: &WorldSet,
+    instance: &WorldInstance,
     exact: &Arc<str>,
     takes_newest: bool,
     sets_flag: bool,
-) -> Applied {
+) -> ModelState {
     let was = &instance.installed;
     let image = if takes_newest { &set.model.image } else { &was.image };
-    let installed = Model {
+    let installed = ModelSpec {
         image: image.clone(),
         custom_data: set.model.custom_data.clone(),
-        ..Model::clone(was)
+        ..ModelSpec::clone(was)
     };
     let installed =
         if installed == *set.model { Arc::clone(&set.model) } else { Arc::new(installed) };
     let exact_image = if takes_newest { exact } else { &instance.exact_image };
-    Applied {
+    ModelState {
         model_no: if sets_flag { set.model_no } else { instance.model_no },
         installed,
         exact_image: Arc::clone(exact_image),

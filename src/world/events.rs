@@ -1,30 +1,30 @@
 //! What happened, in order: for judges, for timelines, and to wake a loop.
 
-use super::faults::Faults;
+use super::faults::WorldFaults;
 use super::operation::{OpKind, OpStatus};
-use super::spec::{InstanceId, Ms, OpId, SetId, VmId, Zone};
+use super::spec::{InstanceId, Millis, OpId, SetId, VmId, ZoneSpec};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum By {
-    /// Whoever calls the world's doors.
+pub enum Actor {
+    /// The code that calls the world's public functions.
     Caller,
-    /// A native actor of the cloud.
+    /// A platform feature of the cloud.
     Native,
-    /// Somebody with a portal or a script.
+    /// A person with a portal or a script.
     Person,
     /// The cloud itself: faults and evictions.
     Azure,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    pub at: Ms,
+pub struct WorldEvent {
+    pub at: Millis,
     pub set: SetId,
-    pub what: What,
+    pub what: EventKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum WorldChange {
     Upgrade,
     Reimage,
     Start,
@@ -34,12 +34,12 @@ pub enum Change {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum EventKind {
     InstanceCreated {
         id: InstanceId,
         vm: VmId,
-        zone: Option<Zone>,
-        by: By,
+        zone: Option<ZoneSpec>,
+        by: Actor,
     },
     InstanceProvisioned {
         id: InstanceId,
@@ -53,7 +53,7 @@ pub enum What {
         id: InstanceId,
         vm: VmId,
     },
-    /// Provisioning state Failed; it may serve all the same.
+    /// Provisioning state Failed; the VM may still serve.
     InstanceFailed {
         id: InstanceId,
         vm: VmId,
@@ -62,18 +62,18 @@ pub enum What {
     InstanceStopped {
         id: InstanceId,
         vm: VmId,
-        by: By,
+        by: Actor,
     },
     InstanceChanging {
         id: InstanceId,
         vm: VmId,
-        change: Change,
-        by: By,
+        change: WorldChange,
+        by: Actor,
     },
     InstanceChanged {
         id: InstanceId,
         vm: VmId,
-        change: Change,
+        change: WorldChange,
     },
     /// The notice before an eviction.
     InstanceEvicting {
@@ -83,9 +83,9 @@ pub enum What {
     InstanceDeleting {
         id: InstanceId,
         vm: VmId,
-        by: By,
+        by: Actor,
     },
-    /// A delete failed or was taken back: the VM stays.
+    /// A delete failed or was undone: the VM stays.
     InstanceKept {
         id: InstanceId,
         vm: VmId,
@@ -93,33 +93,33 @@ pub enum What {
     InstanceGone {
         id: InstanceId,
         vm: VmId,
-        by: By,
+        by: Actor,
     },
     CapacityWritten {
-        by: By,
+        by: Actor,
         from: u32,
         to: u32,
     },
     ModelWritten {
-        by: By,
+        by: Actor,
         from: String,
         to: String,
     },
     OpStarted {
         op: OpId,
         kind: OpKind,
-        by: By,
+        by: Actor,
     },
     OpEnded {
         op: OpId,
         kind: OpKind,
         status: OpStatus,
     },
-    /// No zone: the whole region.
+    /// `None`: the whole region.
     Shortage {
-        zone: Option<Zone>,
-        until: Ms,
+        zone: Option<ZoneSpec>,
+        until: Millis,
     },
-    FaultsSet(Box<Faults>),
+    FaultsSet(Box<WorldFaults>),
     SetGone,
 }

@@ -1,10 +1,10 @@
-//! How badly the world behaves. All zero is calm.
+//! How often the world fails. All zero is calm.
 
-/// Chances are for each call, list or VM as said; rates are for an hour.
+/// Chances are per call, listing or VM, as noted; rates are per hour.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Faults {
+pub struct WorldFaults {
     // Any call.
-    /// Refused 429, with the bucket drained by somebody else.
+    /// Refused with 429: another client drained the bucket.
     pub throttled: f64,
     /// 500, 502 or 503 without effect.
     pub server_error: f64,
@@ -13,40 +13,40 @@ pub struct Faults {
     // Writes.
     /// No answer or 504, **after** the effect.
     pub doubt: f64,
-    /// 409 for somebody else's work on the set.
+    /// 409: another client's operation on the set.
     pub conflict: f64,
     /// A write ends every other running operation of the set.
     pub preempts: f64,
-    // Operations: the address is forgotten.
+    // Operations: the address is no longer known.
     pub op_lost: f64,
     // Reads.
-    /// A listing as it was minutes ago.
+    /// A listing shows the state of minutes ago.
     pub stale_list: f64,
-    /// The set as it was minutes ago.
+    /// A GET of the set shows the state of minutes ago.
     pub stale_set: f64,
-    /// A listing whose next page cannot be had.
+    /// A listing whose next page fails.
     pub cut_list: f64,
-    /// A listing that lacks VMs and does not say so.
+    /// A listing that silently omits VMs.
     pub silent_cut: f64,
-    /// A listing in which no VM seems to be on the latest model.
+    /// A listing that shows every VM as outdated.
     pub flag_flaps: f64,
-    /// A new VM is not listed for minutes.
+    /// A new VM is missing from listings for minutes.
     pub latecomer: f64,
-    /// A deleted VM is listed for minutes.
+    /// A deleted VM stays in listings for minutes.
     pub ghost: f64,
-    // A VM that is made.
+    // Creation of a VM.
     pub allocation_fails: f64,
     pub boot_fails: f64,
-    /// Stays Creating until it is given up.
+    /// Stays Creating until the timeout.
     pub boot_hangs: f64,
-    /// Ends Failed but runs and serves.
+    /// Ends Failed, but runs and serves.
     pub serves_failed: f64,
     pub never_ready: f64,
-    // A VM that is deleted or changed.
+    // Delete or change of a VM.
     pub delete_hangs: f64,
     pub delete_fails: f64,
     pub change_fails: f64,
-    // Rates of each VM.
+    // Rates per VM.
     pub sickens: f64,
     pub fails: f64,
     pub stops: f64,
@@ -54,13 +54,13 @@ pub struct Faults {
     /// Spot VMs only.
     pub evictions: f64,
     pub flag_flips: f64,
-    // Rates of each set.
+    // Rates per set.
     pub shortages: f64,
     pub person_capacity: f64,
     pub person_deletes: f64,
 }
 
-impl Faults {
+impl WorldFaults {
     pub const NAMES: [&'static str; 8] =
         ["calm", "mild", "storm", "throttle", "nocapacity", "stale", "doubt", "evict"];
 
@@ -97,7 +97,7 @@ impl Faults {
         *self == Self::default()
     }
 
-    /// Whether anything happens by itself; zero if not.
+    /// Sum of the hourly rates; zero if no random deed happens.
     pub(super) fn an_hour(&self) -> f64 {
         self.sickens
             + self.fails
@@ -110,7 +110,7 @@ impl Faults {
             + self.person_deletes
     }
 
-    /// What a quiet week shows: rare, but all of it in a large fleet.
+    /// A quiet week: rare faults, but a large fleet meets all of them.
     fn mild() -> Self {
         Self {
             throttled: 0.005,

@@ -1,23 +1,23 @@
-//! What runs inside a VM: it boots, serves, falls ill and recovers.
+//! The guest of a VM: it boots, serves, becomes unhealthy and recovers.
 
 use std::sync::Arc;
 
 use super::World;
-use super::deeds::Bad;
-use super::events::What;
-use super::instance::{Guest, GuestStep};
+use super::events::EventKind;
+use super::external_events::Bad;
+use super::instance::{GuestAgent, GuestStep};
 use super::queue::Due;
-use super::spec::{MINUTE, Model, Ms, SECOND, SetId};
+use super::spec::{MINUTE, Millis, ModelSpec, SECOND, SetId};
 
-/// Native repairs give a boot this long before their grace period starts to count.
-const BOOT_ALLOWED: Ms = 5 * MINUTE;
+/// Native repairs allow a boot this long before their grace period starts.
+const BOOT_ALLOWED: Millis = 5 * MINUTE;
 
 impl World {
     pub(super) fn boot_guest(&mut self, set: SetId, key: u64) {
         let (now, faults, times) = (self.now, self.faults, self.settings.durations.boot);
         let grace = self.sets.get(&set).and_then(|s| s.native.repairs).map(|r| r.grace);
         let Some(instance) = self.vm_mut(set, key) else { return };
-        instance.set_guest(Guest::Booting, now);
+        instance.set_guest(GuestAgent::Booting, now);
         let turn = instance.guest_turn;
         let boots = times.draw(&mut instance.dice);
         let never = instance.dice.chance(faults.never_ready);
@@ -29,7 +29,14 @@ impl World {
         }
     }
 
-    pub(super) fn guest_later(&mut self, set: SetId, key: u64, turn: u32, at: Ms, step: GuestStep) {
+    pub(super) fn guest_later(
+        &mut self,
+        set: SetId,
+        key: u64,
+        turn: u32,
+        at: Millis,
+        step: GuestStep,
+    ) {
         self.queue.push(at, Due::Guest { set, key, turn, step });
     }
 
@@ -50,7 +57,7 @@ impl World {
         let Some(instance) = self.vm_mut(set, key) else { return };
         let (exact, model) = (Arc::clone(&instance.exact_image), Arc::clone(&instance.installed));
         let sick_after = match self.badness(&exact, &model) {
-            // Its guest turn stands, so that a native repair planned at boot still looks at it.
+            // Keep the guest turn, so that a repair check planned at boot still runs.
             Some(Bad::NeverReady) => return,
             Some(Bad::SickAfter(after)) => Some(after),
             Some(Bad::FailsProvisioning) | None => None,
@@ -65,21 +72,21 @@ impl World {
 
     fn guest_well(&mut self, set: SetId, key: u64) {
         let (now, Some(instance)) = (self.now, self.vm_mut(set, key)) else { return };
-        instance.set_guest(Guest::Ready, now);
-        self.log_vm(set, key, |id, vm| What::InstanceReady { id, vm });
+        instance.set_guest(GuestAgent::Ready, now);
+        self.log_vm(set, key, |id, vm| EventKind::InstanceReady { id, vm });
     }
 
-    /// Unhealthy for a while, or for good.
-    pub(super) fn sicken(&mut self, set: SetId, key: u64, lasting: Option<Ms>) {
+    /// Makes the guest unhealthy for a while, or permanently.
+    pub(super) fn sicken(&mut self, set: SetId, key: u64, lasting: Option<Millis>) {
         let now = self.now;
         let grace = self.sets.get(&set).and_then(|s| s.native.repairs).map(|r| r.grace);
         let Some(instance) = self.vm_mut(set, key) else { return };
         if !instance.is_ready() {
             return;
         }
-        instance.set_guest(Guest::Sick, now);
+        instance.set_guest(GuestAgent::Sick, now);
         let turn = instance.guest_turn;
-        self.log_vm(set, key, |id, vm| What::InstanceSick { id, vm });
+        self.log_vm(set, key, |id, vm| EventKind::InstanceSick { id, vm });
         if let Some(lasting) = lasting {
             self.guest_later(set, key, turn, now + lasting.max(1), GuestStep::Well);
         }
@@ -88,7 +95,7 @@ impl World {
         }
     }
 
-    pub(super) fn badness(&self, exact: &str, model: &Model) -> Option<Bad> {
+    pub(super) fn badness(&self, exact: &str, model: &ModelSpec) -> Option<Bad> {
         self.bad.get(exact).or_else(|| self.bad.get(&model.image)).copied()
     }
 }

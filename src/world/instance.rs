@@ -1,9 +1,12 @@
-//! One VM as it truly is, and as ARM shows it.
+//! One VM: its true state, and its view in ARM.
 
 use std::sync::Arc;
 
-use super::events::Change;
-use super::spec::{InstanceId, Model, Ms, OpId, Orchestration, Priority, Protection, VmId, Zone};
+use super::events::WorldChange;
+use super::spec::{
+    InstanceId, InstanceProtection, Millis, ModelSpec, OpId, SetOrchestration, VmId, VmPriority,
+    ZoneSpec,
+};
 use crate::ambient::Dice;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,14 +14,14 @@ pub enum Provisioning {
     Creating,
     Updating,
     Succeeded,
-    /// With the code of the instance view.
+    /// With the status code of the instance view.
     Failed(&'static str),
     Deleting,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Power {
-    /// No power state is shown.
+    /// ARM shows no power state.
     None,
     Starting,
     Running,
@@ -28,55 +31,80 @@ pub enum Power {
     Deallocated,
 }
 
+impl Power {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Power::None => "none",
+            Power::Starting => "starting",
+            Power::Running => "running",
+            Power::Stopping => "stopping",
+            Power::Stopped => "stopped",
+            Power::Deallocating => "deallocating",
+            Power::Deallocated => "deallocated",
+        }
+    }
+}
+
 /// As the health extension reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
+pub enum GuestHealth {
     Initializing,
     Healthy,
     Unhealthy,
     Unknown,
 }
 
-/// What runs inside the VM.
+/// State of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guest {
+pub enum GuestAgent {
     Down,
     Booting,
     Ready,
     Sick,
 }
 
-/// How the end of a delete touches the set's goal.
+impl GuestAgent {
+    pub const fn name(self) -> &'static str {
+        match self {
+            GuestAgent::Down => "down",
+            GuestAgent::Booting => "booting",
+            GuestAgent::Ready => "ready",
+            GuestAgent::Sick => "sick",
+        }
+    }
+}
+
+/// How the end of a delete changes the set's goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lowers {
     No,
-    /// The goal is lowered already; reads may still count the VM.
+    /// The goal has fallen already; reads may still count the VM.
     Already,
     AtEnd,
 }
 
-/// What the next step of a VM's provisioning will be.
+/// The next provisioning step of a VM.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
-    Provisioned(Birth),
-    Changed { change: Change, to: Option<Applied>, fails: bool },
+pub(super) enum InstanceStep {
+    Provisioned(ProvisionPlan),
+    Changed { change: WorldChange, to: Option<ModelState>, fails: bool },
     Gone,
     DeleteFails,
     Evict,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Birth {
+pub(super) enum ProvisionPlan {
     Fine,
     Fails(&'static str),
     FailsServing,
 }
 
-/// A model that an upgrade or a reimage puts on the VM.
+/// The model that an upgrade or a reimage puts on the VM.
 #[derive(Debug, Clone)]
-pub(super) struct Applied {
+pub(super) struct ModelState {
     pub model_no: u32,
-    pub installed: Arc<Model>,
+    pub installed: Arc<ModelSpec>,
     pub exact_image: Arc<str>,
     pub clears_flag: bool,
 }
@@ -84,44 +112,44 @@ pub(super) struct Applied {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum GuestStep {
     Ready,
-    /// Unhealthy, for so long; for ever without a number.
-    Sick(Option<Ms>),
+    /// Unhealthy for this long; `None`: permanently.
+    Sick(Option<Millis>),
     Well,
     RepairCheck,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Instance {
+pub(super) struct WorldInstance {
     pub key: u64,
     pub id: InstanceId,
     pub vm: VmId,
-    /// `vm` as text, made once: every listing shows it.
+    /// `vm` as text, computed once: every listing shows it.
     pub vm_text: Arc<str>,
-    pub zone: Option<Zone>,
-    pub created: Ms,
-    pub visible_at: Ms,
+    pub zone: Option<ZoneSpec>,
+    pub created: Millis,
+    pub visible_at: Millis,
     pub model_no: u32,
-    pub installed: Arc<Model>,
+    pub installed: Arc<ModelSpec>,
     pub exact_image: Arc<str>,
     pub state: Provisioning,
     pub power: Power,
-    pub guest: Guest,
-    pub guest_since: Ms,
-    pub protection: Option<Protection>,
-    pub priority: Priority,
-    /// `latestModelApplied` is shown the other way round.
+    pub guest: GuestAgent,
+    pub guest_since: Millis,
+    pub protection: Option<InstanceProtection>,
+    pub priority: VmPriority,
+    /// `latestModelApplied` is shown inverted.
     pub flag_lies: bool,
     pub customised: bool,
-    /// Its owner made it; it has none of the set's extensions, and reports no health.
+    /// The caller created it; it has none of the set's extensions and reports no health.
     pub own_model: bool,
-    /// One of the VMs over the asked number.
+    /// One of the VMs above the requested number.
     pub extra: bool,
     pub repairing: bool,
     pub evicting: bool,
     pub lowers: Lowers,
-    /// Who began the delete.
-    pub by: super::events::By,
-    /// A step planned under an older turn does not happen.
+    /// The actor that started the delete.
+    pub by: super::events::Actor,
+    /// Steps planned under an older turn do not run.
     pub turn: u32,
     pub guest_turn: u32,
     /// Operations that wait for this VM.
@@ -129,16 +157,16 @@ pub(super) struct Instance {
     pub dice: Dice,
 }
 
-impl Instance {
+impl WorldInstance {
     pub fn is_deleting(&self) -> bool {
         self.state == Provisioning::Deleting
     }
 
     pub fn is_ready(&self) -> bool {
-        self.power == Power::Running && self.guest == Guest::Ready
+        self.power == Power::Running && self.guest == GuestAgent::Ready
     }
 
-    pub fn set_guest(&mut self, guest: Guest, now: Ms) {
+    pub fn set_guest(&mut self, guest: GuestAgent, now: Millis) {
         if self.guest != guest {
             self.guest = guest;
             self.guest_since = now;
@@ -150,7 +178,12 @@ impl Instance {
         self.protection.is_some_and(|p| p.set_actions)
     }
 
-    pub fn view(&self, orchestration: Orchestration, model_no: u32, health: bool) -> InstanceView {
+    pub fn view(
+        &self,
+        orchestration: SetOrchestration,
+        model_no: u32,
+        health: bool,
+    ) -> InstanceView {
         let health = health && !self.own_model;
         let latest = (self.model_no == model_no) != self.flag_lies;
         InstanceView {
@@ -161,7 +194,7 @@ impl Instance {
             created: self.created,
             installed: Arc::clone(&self.installed),
             exact_image: Arc::clone(&self.exact_image),
-            latest_model_applied: (orchestration == Orchestration::Uniform).then_some(latest),
+            latest_model_applied: (orchestration == SetOrchestration::Uniform).then_some(latest),
             customised: self.customised,
             own_model: self.own_model,
             provisioning: self.state,
@@ -173,12 +206,12 @@ impl Instance {
         }
     }
 
-    fn health(&self) -> Health {
+    fn health(&self) -> GuestHealth {
         match (self.power, self.guest) {
-            (Power::Running, Guest::Booting) => Health::Initializing,
-            (Power::Running, Guest::Ready) => Health::Healthy,
-            (Power::Running, Guest::Sick) => Health::Unhealthy,
-            _ => Health::Unknown,
+            (Power::Running, GuestAgent::Booting) => GuestHealth::Initializing,
+            (Power::Running, GuestAgent::Ready) => GuestHealth::Healthy,
+            (Power::Running, GuestAgent::Sick) => GuestHealth::Unhealthy,
+            _ => GuestHealth::Unknown,
         }
     }
 }
@@ -188,24 +221,24 @@ impl Instance {
 pub struct InstanceView {
     pub id: InstanceId,
     pub vm: VmId,
-    /// The same as text.
+    /// `vm` as text.
     pub vm_text: Arc<str>,
-    pub zone: Option<Zone>,
-    pub created: Ms,
-    pub installed: Arc<Model>,
-    /// The version that is on the disk, whatever the model says.
+    pub zone: Option<ZoneSpec>,
+    pub created: Millis,
+    pub installed: Arc<ModelSpec>,
+    /// The version on the disk, whatever the model says.
     pub exact_image: Arc<str>,
-    /// Absent for Flexible. May lie.
+    /// Absent for Flexible. May be wrong.
     pub latest_model_applied: Option<bool>,
     /// `modelDefinitionApplied` is "VirtualMachine".
     pub customised: bool,
-    /// It was made with a configuration of its own.
+    /// Created with its own configuration.
     pub own_model: bool,
     pub provisioning: Provisioning,
     pub power: Power,
     /// Absent without the health extension.
-    pub health: Option<Health>,
-    pub health_since: Option<Ms>,
-    pub protection: Option<Protection>,
-    pub priority: Priority,
+    pub health: Option<GuestHealth>,
+    pub health_since: Option<Millis>,
+    pub protection: Option<InstanceProtection>,
+    pub priority: VmPriority,
 }

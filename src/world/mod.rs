@@ -1,35 +1,35 @@
-//! A made-up Azure: scale sets, instances, operations, throttles, people and native actors, in virtual time.
+//! A simulated Azure: scale sets, instances, operations, throttles, people and platform features, in virtual time.
 //!
-//! It answers as ARM answers, bad days included, so that a loop can be rehearsed against it and an HTTP face
-//! can be put on it. It is Azure, not our idea of it: it uses no other room, knows nothing of pools, and what
-//! nobody documents is a switch with both answers ([`Switches`]).
-//! It never sleeps, reads no clock and has one source of chance, a tree of seeds: same seed and same calls,
-//! same events.
+//! It answers as ARM answers, including on bad days, so that a loop can be rehearsed against it and an HTTP server can
+//! wrap it. It is Azure, not our idea of it: it uses no other room and knows nothing of pools. Each undocumented
+//! behaviour is a switch with both answers ([`Switches`]). It never sleeps, reads no clock and has one source of
+//! chance, a tree of seeds: the same seed and the same calls give the same events.
 //!
-//! Begin with [`World`]: callers use its reads (`reads`) and writes (`writes`), each through the `gate`;
-//! `resource` has the doors of a set as a resource, `attach` those of VMs with a configuration of their own; `deeds` and `native` act beside them; `birth`, `guest`, `change` and `leave` are the life of a VM;
+//! Begin with [`World`]: callers use its reads (`reads`) and writes (`writes`), each through the `front_door`.
+//! `resource` has the calls on a set as a resource, `attach` those on VMs with a configuration of their own.
+//! `external_events` and `platform` act beside them. `provision`, `guest`, `change` and `delete` are the life of a VM.
 //! [`World::truth`] and [`World::take_events`] are for judges only.
 
 mod answer;
 mod attach;
-mod birth;
 mod capacity;
 mod change;
-mod deeds;
+mod delete;
 mod events;
+mod external_events;
 mod faults;
-mod gate;
+mod front_door;
 mod guest;
 mod instance;
-mod leave;
-mod native;
 mod operation;
+mod platform;
+mod provision;
 mod queue;
+mod quirks;
 mod reads;
 mod resource;
 mod set;
 mod spec;
-mod switches;
 #[cfg(test)]
 mod tests;
 mod throttle;
@@ -39,34 +39,34 @@ mod writes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use answer::{Accepted, Answer, Detail, Failure, Refusal};
+pub use answer::{ErrorDetail, OperationHandle, WorldAnswer, WorldFailure, WorldRefusal};
 pub use attach::VmSpec;
-pub use deeds::{Bad, Deed, Deletes, Which};
-pub use events::{By, Change, Event, What};
-pub use faults::Faults;
-pub use gate::{Call, Calls, Count, Meter};
-pub use instance::{Guest, Health, InstanceView, Power, Provisioning};
+pub use events::{Actor, EventKind, WorldChange, WorldEvent};
+pub use external_events::{Bad, Deletes, ExternalEvent, Which};
+pub use faults::WorldFaults;
+pub use front_door::{Calls, FrontDoorCall, FrontDoorCounts, TokenMeter};
+pub use instance::{GuestAgent, GuestHealth, InstanceView, Power, Provisioning};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
-pub use reads::{Leaf, Listing, Page, PageToken, Usage, Usages};
-pub use resource::{Locks, OsUpgrade, RollingStands, RollingView, SetWrite};
-pub use set::{MODEL_LIMIT, PriorityMix, SetState, SetView};
-pub use spec::*;
-pub use switches::{
-    CapacityFalls, EvictedGoal, Preempt, PreemptedAs, ProtectedFloor, Switches, Undelivered,
+pub use quirks::{
+    CapacityFalls, DeliveryFailure, EvictedGoal, Preempt, PreemptedAs, ProtectedFloor, Switches,
 };
-pub use throttle::Policy;
-pub use truth::{Brief, Sizes, TrueInstance, TrueSet};
+pub use reads::{CoreUsage, InstancePage, Leaf, Listing, PageToken, Usages};
+pub use resource::{OsUpgrade, RollingStands, RollingView, SetWrite, WriteLocks};
+pub use set::{MODEL_LIMIT, SetState, SetView, SpotMix};
+pub use spec::*;
+pub use throttle::ThrottlePolicy;
+pub use truth::{InstanceTruth, TrueInstance, TrueSet, TrueSizes};
 
 use crate::ambient::Dice;
-use operation::Op;
+use operation::WorldOperation;
 use queue::{Due, Queue};
-use set::{Picture, Set};
+use set::{Picture, WorldSet};
 use throttle::Buckets;
 
-/// VMs that are there from the start were made so long before it, one a minute, oldest first.
-const AGE_AT_START: Ms = 24 * HOUR;
+/// Age of the oldest VM at the start; the others follow, one a minute.
+const AGE_AT_START: Millis = 24 * HOUR;
 
-/// Cores of all VMs there are, by the kind of quota that counts them.
+/// Cores of all existing VMs, by the quota that counts them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cores {
     regular: u32,
@@ -74,31 +74,31 @@ struct Cores {
 }
 
 impl Cores {
-    fn of(&mut self, priority: Priority) -> &mut u32 {
+    fn of(&mut self, priority: VmPriority) -> &mut u32 {
         match priority {
-            Priority::Regular => &mut self.regular,
-            Priority::Spot(_) => &mut self.spot,
+            VmPriority::Regular => &mut self.regular,
+            VmPriority::Spot(_) => &mut self.spot,
         }
     }
 }
 
 #[derive(Debug, Clone)]
 pub struct World {
-    now: Ms,
-    settings: Settings,
-    faults: Faults,
-    /// Sum of the hourly rates; without any no random deed is planned.
+    now: Millis,
+    settings: WorldSettings,
+    faults: WorldFaults,
+    /// Sum of the hourly rates; if zero, no random deed is planned.
     faults_an_hour: f64,
     dice: Dice,
-    /// Chance of the call or deed under way.
+    /// Dice of the current call or deed.
     luck: Dice,
-    sets: BTreeMap<SetId, Set>,
-    ops: BTreeMap<OpId, Op>,
+    sets: BTreeMap<SetId, WorldSet>,
+    ops: BTreeMap<OpId, WorldOperation>,
     queue: Queue,
     buckets: Buckets,
     lists: BTreeMap<u64, Picture>,
-    /// Zones without room, and until when; no zone: the region.
-    shortages: BTreeMap<Option<Zone>, Ms>,
+    /// Zones without capacity, and until when; `None`: the region.
+    shortages: BTreeMap<Option<ZoneSpec>, Millis>,
     /// Newest version behind an image's name.
     published: BTreeMap<String, Arc<str>>,
     bad: BTreeMap<String, Bad>,
@@ -111,18 +111,18 @@ pub struct World {
     next_deed: u64,
     next_chaos: u64,
     next_rolling: u64,
-    events: Vec<Event>,
+    events: Vec<WorldEvent>,
     calls: Calls,
-    meter: Option<Meter>,
+    meter: Option<TokenMeter>,
 }
 
 impl World {
-    pub fn new(seed: u64, start: Ms, settings: Settings) -> Self {
+    pub fn new(seed: u64, start: Millis, settings: WorldSettings) -> Self {
         let dice = Dice::from_seed(seed).branch("world");
         Self {
             now: start,
             settings,
-            faults: Faults::default(),
+            faults: WorldFaults::default(),
             faults_an_hour: 0.0,
             luck: dice.branch("luck"),
             dice,
@@ -149,21 +149,21 @@ impl World {
         }
     }
 
-    pub fn now(&self) -> Ms {
+    pub fn now(&self) -> Millis {
         self.now
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &WorldSettings {
         &self.settings
     }
 
-    /// Nothing happens before this moment unless somebody calls. A step that was overtaken still counts.
-    pub fn next_event(&self) -> Option<Ms> {
+    /// Without a call, nothing happens before this moment. A superseded step still counts.
+    pub fn next_event(&self) -> Option<Millis> {
         self.queue.next()
     }
 
-    /// Everything due until then happens, in order. Time never runs backwards.
-    pub fn advance_to(&mut self, until: Ms) {
+    /// Runs every event due until then, in order. Time never runs backwards.
+    pub fn advance_to(&mut self, until: Millis) {
         while let Some((at, due)) = self.queue.pop_until(until) {
             self.now = self.now.max(at);
             self.happen(due);
@@ -184,24 +184,24 @@ impl World {
         }
     }
 
-    /// A storm may begin and end at any time; random shortages and hangs under way run out by themselves.
-    pub fn set_faults(&mut self, faults: Faults) {
+    /// A storm may begin and end at any time; current random shortages and hangs end by themselves.
+    pub fn set_faults(&mut self, faults: WorldFaults) {
         self.faults = faults;
         self.faults_an_hour = faults.an_hour();
         self.disarm_chaos();
         let sets: Vec<SetId> = self.sets.keys().copied().collect();
         for set in sets {
-            self.log(set, What::FaultsSet(Box::new(faults)));
+            self.log(set, EventKind::FaultsSet(Box::new(faults)));
             self.arm_chaos(set);
         }
     }
 
-    pub fn faults(&self) -> &Faults {
+    pub fn faults(&self) -> &WorldFaults {
         &self.faults
     }
 
-    /// What happened since the last time this was asked.
-    pub fn take_events(&mut self) -> Vec<Event> {
+    /// Events since the last call.
+    pub fn take_events(&mut self) -> Vec<WorldEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -209,14 +209,14 @@ impl World {
         self.sets.values().map(|s| (s.id, &*s.name))
     }
 
-    /// A set as it may be found: its VMs run already.
+    /// An existing set: its VMs already run.
     pub fn create_set(&mut self, spec: &SetSpec) -> SetId {
         self.next_set += 1;
         let id = SetId(self.next_set);
         let mut dice = self.dice.branch("set").branch_number(u64::from(id.0));
         let unique = Guid::draw(&mut dice);
         let mark = self.events.len();
-        self.sets.insert(id, Set::from_spec(id, spec, self.now - AGE_AT_START, unique));
+        self.sets.insert(id, WorldSet::from_spec(id, spec, self.now - AGE_AT_START, unique));
         let none = vec![InstanceSpec::default(); spec.capacity as usize];
         let instances = if spec.instances.is_empty() { &none } else { &spec.instances };
         let mut models = vec![spec.model.clone()];
@@ -226,26 +226,26 @@ impl World {
         if let Some(set) = self.sets.get_mut(&id) {
             set.model_no = models.len() as u32;
             let current = set.model_no;
-            // The set's own model was numbered first while VMs were placed, but it is the newest.
+            // The set's own model got the first number while VMs were placed, but it is the newest.
             for instance in set.instances.values_mut() {
                 let outdated = instance.model_no > 1;
                 instance.model_no = if outdated { instance.model_no - 1 } else { current };
             }
         }
-        // They were there before anybody looked.
+        // The initial VMs predate every observation.
         self.events.truncate(mark);
         self.arm_native(id);
         self.arm_chaos(id);
         id
     }
 
-    fn place(&mut self, set: SetId, n: usize, spec: &InstanceSpec, models: &mut Vec<Model>) {
+    fn place(&mut self, set: SetId, n: usize, spec: &InstanceSpec, models: &mut Vec<ModelSpec>) {
         let now = self.now;
         let Some(it) = self.sets.get(&set) else { return };
         let zones = Arc::clone(&it.zones);
         let zone = spec.zone.or_else(|| zones.get(n % zones.len().max(1)).copied());
-        let Some(key) = self.new_vm(set, zone, By::Person, spec.id.as_ref()) else { return };
-        let created = spec.created.unwrap_or(now - AGE_AT_START + MINUTE * n as Ms);
+        let Some(key) = self.new_vm(set, zone, Actor::Person, spec.id.as_ref()) else { return };
+        let created = spec.created.unwrap_or(now - AGE_AT_START + MINUTE * n as Millis);
         let number = spec.model.as_ref().map_or(0, |model| {
             models.iter().position(|m| m == model).unwrap_or_else(|| {
                 models.push(model.clone());
@@ -266,19 +266,22 @@ impl World {
             instance.exact_image = Arc::from(model.image.as_str());
             instance.installed = Arc::new(model);
         }
-        instance.protection = (spec.protection != Protection::default()).then_some(spec.protection);
+        instance.protection =
+            (spec.protection != InstanceProtection::default()).then_some(spec.protection);
         let failed = Provisioning::Failed("VMExtensionProvisioningError");
         let (state, power, guest) = match spec.found {
-            Found::Ready | Found::Deleting => {
-                (Provisioning::Succeeded, Power::Running, Guest::Ready)
+            InitialSet::Ready | InitialSet::Deleting => {
+                (Provisioning::Succeeded, Power::Running, GuestAgent::Ready)
             }
-            Found::Creating => (Provisioning::Creating, Power::Starting, Guest::Down),
-            Found::Booting => (Provisioning::Succeeded, Power::Running, Guest::Down),
-            Found::Sick => (Provisioning::Succeeded, Power::Running, Guest::Sick),
-            Found::Failed => (failed, Power::None, Guest::Down),
-            Found::FailedServing => (failed, Power::Running, Guest::Ready),
-            Found::Stopped => (Provisioning::Succeeded, Power::Stopped, Guest::Down),
-            Found::Deallocated => (Provisioning::Succeeded, Power::Deallocated, Guest::Down),
+            InitialSet::Creating => (Provisioning::Creating, Power::Starting, GuestAgent::Down),
+            InitialSet::Booting => (Provisioning::Succeeded, Power::Running, GuestAgent::Down),
+            InitialSet::Sick => (Provisioning::Succeeded, Power::Running, GuestAgent::Sick),
+            InitialSet::Failed => (failed, Power::None, GuestAgent::Down),
+            InitialSet::FailedServing => (failed, Power::Running, GuestAgent::Ready),
+            InitialSet::Stopped => (Provisioning::Succeeded, Power::Stopped, GuestAgent::Down),
+            InitialSet::Deallocated => {
+                (Provisioning::Succeeded, Power::Deallocated, GuestAgent::Down)
+            }
         };
         (instance.state, instance.power) = (state, power);
         instance.set_guest(guest, created);
@@ -286,14 +289,14 @@ impl World {
         let used = self.cores_used.of(priority);
         *used = (*used + is).saturating_sub(was);
         match spec.found {
-            Found::Creating => self.provision(set, key, None),
-            Found::Booting => self.boot_guest(set, key),
-            Found::Deleting => self.begin_delete(set, key, None, By::Person, false, false),
+            InitialSet::Creating => self.provision(set, key, None),
+            InitialSet::Booting => self.boot_guest(set, key),
+            InitialSet::Deleting => self.begin_delete(set, key, None, Actor::Person, false, false),
             _ => {}
         }
     }
 
-    fn log(&mut self, set: SetId, what: What) {
-        self.events.push(Event { at: self.now, set, what });
+    fn log(&mut self, set: SetId, what: EventKind) {
+        self.events.push(WorldEvent { at: self.now, set, what });
     }
 }

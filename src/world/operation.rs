@@ -1,15 +1,15 @@
-//! Long-running operations: they wait for their slowest VM, can be pre-empted, and are forgotten some day.
+//! Long-running operations: they wait for their slowest VM, can be pre-empted, and expire.
 
 use std::collections::BTreeSet;
 
 use super::World;
-use super::events::{By, Change, What};
+use super::events::{Actor, EventKind, WorldChange};
 use super::instance::{Lowers, Provisioning};
 use super::queue::Due;
-use super::spec::{Guid, InstanceId, Ms, OpId, SECOND, SetId};
-use super::switches::{Preempt, PreemptedAs};
+use super::quirks::{Preempt, PreemptedAs};
+use super::spec::{Guid, InstanceId, Millis, OpId, SECOND, SetId};
 
-/// Expired operations are dropped once in so many new ones; asking for one is refused by its age anyway.
+/// Expired operations are dropped once per this many new ones; until then a GET of one is refused by its age.
 const FORGET_EVERY: u64 = 1_024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum OpKind {
     DeleteInstances,
     /// DELETE or PUT of one VM: never ends another operation.
     OneInstance,
-    Change(Change),
+    Change(WorldChange),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum OpStatus {
 pub struct OpFailure {
     pub code: &'static str,
     pub message: String,
-    /// Of a set-level failure: one VM, one code for many.
+    /// Of a set-level failure: one VM, even if the code applies to many.
     pub target: Option<InstanceId>,
 }
 
@@ -42,30 +42,30 @@ pub struct OpFailure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpView {
     pub op: OpId,
-    pub started: Ms,
-    pub ended: Option<Ms>,
+    pub started: Millis,
+    pub ended: Option<Millis>,
     pub status: OpStatus,
-    /// Seconds until the next poll makes sense.
+    /// Seconds to wait before the next poll.
     pub retry_after: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Op {
+pub(super) struct WorldOperation {
     pub set: SetId,
     pub kind: OpKind,
-    pub started: Ms,
-    pub ended: Option<Ms>,
+    pub started: Millis,
+    pub ended: Option<Millis>,
     pub status: OpStatus,
     pub failure: Option<OpFailure>,
     pub pending: BTreeSet<u64>,
-    /// Reasons beside VMs not to end yet.
+    /// Reasons other than VMs to stay open.
     pub held: u32,
     pub raise: Option<Raise>,
-    /// From then on nobody knows it any more.
-    pub lost_from: Option<Ms>,
+    /// From then on its address is unknown.
+    pub lost_from: Option<Millis>,
 }
 
-/// A raise that made more VMs than asked.
+/// A raise that created more VMs than requested.
 #[derive(Debug, Clone)]
 pub(super) struct Raise {
     pub keep: u32,
@@ -73,8 +73,8 @@ pub(super) struct Raise {
     pub failed: Vec<u64>,
 }
 
-impl Op {
-    /// VMs of an over-provisioned raise beyond the asked number.
+impl WorldOperation {
+    /// VMs of an over-provisioned raise above the requested number.
     pub fn extras(&self) -> u32 {
         self.raise.as_ref().map_or(0, |raise| {
             let made = raise.came_up + raise.failed.len() as u32 + self.pending.len() as u32;
@@ -89,8 +89,8 @@ pub(super) fn preempted() -> OpFailure {
 }
 
 impl World {
-    /// A new operation of a set, held open for its least time. It may end older ones.
-    pub(super) fn start_op(&mut self, set: SetId, kind: OpKind, by: By) -> OpId {
+    /// A new operation of a set, open for its minimum duration. It may end older ones.
+    pub(super) fn start_op(&mut self, set: SetId, kind: OpKind, by: Actor) -> OpId {
         self.next_op += 1;
         if self.next_op.is_multiple_of(FORGET_EVERY) {
             let kept_from = self.now - self.settings.operations_kept;
@@ -100,11 +100,11 @@ impl World {
         let op = Guid::draw(&mut dice);
         self.preempt_older(set, kind, dice.chance(self.faults.preempts));
         let lost = dice.chance(self.faults.op_lost);
-        let lost_after = SECOND * (dice.below(600) as Ms);
+        let lost_after = SECOND * (dice.below(600) as Millis);
         let least = self.settings.durations.accept.draw(&mut dice);
         self.ops.insert(
             op,
-            Op {
+            WorldOperation {
                 set,
                 kind,
                 started: self.now,
@@ -121,7 +121,7 @@ impl World {
             set.running.push(op);
         }
         self.queue.push(self.now + least, Due::Release(op));
-        self.log(set, What::OpStarted { op, kind, by });
+        self.log(set, EventKind::OpStarted { op, kind, by });
         op
     }
 
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// The status ends; the goal is pursued on, unless deletes are taken back.
+    /// Ends the operation's status. Its work continues, unless its deletes are undone.
     fn preempt(&mut self, set: SetId, op: OpId) {
         let status = match self.settings.switches.preempted_as {
             PreemptedAs::Failed => OpStatus::Failed(preempted()),
@@ -155,7 +155,7 @@ impl World {
         let keys: Vec<u64> = if undo { it.pending.iter().copied().collect() } else { Vec::new() };
         self.close_op(op, status);
         for key in keys {
-            // A victim of a lowered capacity goes in any case.
+            // A scale-in victim is deleted in any case.
             if self.vm_mut(set, key).is_some_and(|i| i.lowers != Lowers::No) {
                 self.keep_vm(set, key, Provisioning::Succeeded);
             }
@@ -178,10 +178,10 @@ impl World {
                 set.last_failed = status != OpStatus::Succeeded;
             }
         }
-        self.log(set, What::OpEnded { op, kind, status });
+        self.log(set, EventKind::OpEnded { op, kind, status });
     }
 
-    /// Ends it when nothing is left to wait for.
+    /// Ends the operation if it has nothing left to wait for.
     pub(super) fn try_end_op(&mut self, op: OpId) {
         let Some(it) = self.ops.get(&op) else { return };
         if it.held > 0 || !it.pending.is_empty() {
@@ -207,7 +207,7 @@ impl World {
         self.try_end_op(op);
     }
 
-    /// The first failure is the one the status shows.
+    /// The status shows the first failure.
     pub(super) fn op_fails(&mut self, op: OpId, failure: OpFailure) {
         if let Some(it) = self.ops.get_mut(&op) {
             it.failure.get_or_insert(failure);
@@ -225,25 +225,25 @@ impl World {
         }
     }
 
-    /// Every operation that waited for this VM waits no more: it came up, failed, or went another way.
-    pub(super) fn parts_done(&mut self, set: SetId, key: u64, came: &Came) {
+    /// Ends the wait of every operation for this VM: it came up, failed, or was taken over.
+    pub(super) fn parts_done(&mut self, set: SetId, key: u64, came: &PartResult) {
         let Some(instance) = self.vm_mut(set, key) else { return };
         let ops = std::mem::take(&mut instance.ops);
         self.end_parts(ops, key, came);
     }
 
-    pub(super) fn end_parts(&mut self, ops: Vec<OpId>, key: u64, came: &Came) {
+    pub(super) fn end_parts(&mut self, ops: Vec<OpId>, key: u64, came: &PartResult) {
         for op in ops {
             let Some(it) = self.ops.get_mut(&op) else { continue };
             it.pending.remove(&key);
-            if let Came::Failed(failure) = came {
+            if let PartResult::Failed(failure) = came {
                 it.failure.get_or_insert_with(|| failure.clone());
             }
             if let Some(raise) = &mut it.raise {
                 match came {
-                    Came::Up => raise.came_up += 1,
-                    Came::Failed(_) => raise.failed.push(key),
-                    Came::Elsewhere => raise.keep = raise.keep.saturating_sub(1),
+                    PartResult::Up => raise.came_up += 1,
+                    PartResult::Failed(_) => raise.failed.push(key),
+                    PartResult::Elsewhere => raise.keep = raise.keep.saturating_sub(1),
                 }
                 self.trim_extras(op);
             }
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    /// A failed VM of an over-provisioned raise goes away: one less to keep.
+    /// A failed VM of an over-provisioned raise leaves: one fewer to keep.
     pub(super) fn leaves_raise(&mut self, set: SetId, key: u64) {
         let raising = self.sets.get(&set).map(|it| it.raising.clone()).unwrap_or_default();
         for op in raising {
@@ -264,13 +264,18 @@ impl World {
         }
     }
 
-    /// VMs over the asked number, of raises under way.
+    /// VMs above the requested number, of current raises.
     pub(super) fn extras(&self, set: SetId) -> u32 {
         let raising = self.sets.get(&set).map(|it| it.raising.iter());
-        raising.into_iter().flatten().filter_map(|op| self.ops.get(op)).map(Op::extras).sum()
+        raising
+            .into_iter()
+            .flatten()
+            .filter_map(|op| self.ops.get(op))
+            .map(WorldOperation::extras)
+            .sum()
     }
 
-    /// Enough VMs came up: the rest of an over-provisioned raise goes away.
+    /// Enough VMs came up: deletes the rest of an over-provisioned raise.
     fn trim_extras(&mut self, op: OpId) {
         let Some(it) = self.ops.get_mut(&op) else { return };
         let (set, Some(raise)) = (it.set, &it.raise) else { return };
@@ -278,7 +283,7 @@ impl World {
         if !enough && !it.pending.is_empty() {
             return;
         }
-        // Failed VMs within the asked number stay, as they do in any raise.
+        // Failed VMs within the requested number stay, as in any raise.
         let surplus = it.extras() as usize;
         let Some(raise) = it.raise.take() else { return };
         let mut victims: Vec<u64> = std::mem::take(&mut it.pending).into_iter().collect();
@@ -295,14 +300,14 @@ impl World {
             if let Some(instance) = self.vm_mut(set, key) {
                 instance.ops.retain(|o| *o != op);
             }
-            self.begin_delete(set, key, None, By::Native, false, false);
+            self.begin_delete(set, key, None, Actor::Native, false, false);
         }
     }
 }
 
 /// How a VM left the operations that waited for it.
 #[derive(Debug, Clone)]
-pub(super) enum Came {
+pub(super) enum PartResult {
     Up,
     Failed(OpFailure),
     /// Deleted, gone, or taken over by a newer operation.

@@ -1,11 +1,11 @@
-//! What will happen, by time; at one moment in the order it was planned.
+//! Planned events, by time; those at the same time in the order of planning.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::deeds::Deed;
-use super::instance::{GuestStep, Step};
-use super::spec::{Ms, OpId, SetId};
+use super::external_events::ExternalEvent;
+use super::instance::{GuestStep, InstanceStep};
+use super::spec::{Millis, OpId, SetId};
 
 #[derive(Debug, Clone)]
 pub(super) enum Due {
@@ -13,7 +13,7 @@ pub(super) enum Due {
         set: SetId,
         key: u64,
         turn: u32,
-        step: Step,
+        step: InstanceStep,
     },
     Guest {
         set: SetId,
@@ -21,7 +21,7 @@ pub(super) enum Due {
         turn: u32,
         step: GuestStep,
     },
-    /// The least time of an operation is over.
+    /// The minimum duration of an operation is over.
     Release(OpId),
     Rolling {
         set: SetId,
@@ -41,13 +41,13 @@ pub(super) enum Due {
     },
     Deed {
         set: SetId,
-        deed: Box<Deed>,
+        deed: Box<ExternalEvent>,
     },
 }
 
 #[derive(Debug, Clone)]
 struct Entry {
-    at: Ms,
+    at: Millis,
     number: u64,
     due: Due,
 }
@@ -79,16 +79,16 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub fn push(&mut self, at: Ms, due: Due) {
+    pub fn push(&mut self, at: Millis, due: Due) {
         self.number += 1;
         self.heap.push(Reverse(Entry { at, number: self.number, due }));
     }
 
-    pub fn next(&self) -> Option<Ms> {
+    pub fn next(&self) -> Option<Millis> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    pub fn pop_until(&mut self, until: Ms) -> Option<(Ms, Due)> {
+    pub fn pop_until(&mut self, until: Millis) -> Option<(Millis, Due)> {
         if self.next()? > until {
             return None;
         }

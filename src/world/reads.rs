@@ -4,17 +4,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::World;
-use super::answer::{Answer, Failure, Refusal};
-use super::gate::Call;
+use super::answer::{WorldAnswer, WorldFailure, WorldRefusal};
+use super::front_door::FrontDoorCall;
 use super::instance::InstanceView;
 use super::operation::OpView;
 use super::set::{Picture, SetView};
-use super::spec::{InstanceId, MINUTE, Ms, OpId, Priority, SetId};
-use super::throttle::{Charge, Policy};
+use super::spec::{InstanceId, MINUTE, Millis, OpId, SetId, VmPriority};
+use super::throttle::{Charge, ThrottlePolicy};
 
-/// Older pictures are not shown any more; lists lag by minutes, not by hours.
-const STALE_LIMIT: Ms = 15 * MINUTE;
-/// Listings that can be read on; older page tokens are refused.
+/// Older pictures are never shown; listings lag by minutes, not by hours.
+const STALE_LIMIT: Millis = 15 * MINUTE;
+/// Listings that can be continued; ARM refuses older page tokens.
 const OPEN_LISTS: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,12 +24,12 @@ pub struct PageToken {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct InstancePage {
     pub items: Vec<InstanceView>,
     pub next: Option<PageToken>,
 }
 
-/// The same without a copy: some rows of the picture that all pages of one listing show.
+/// A page without a copy: rows of the picture that all pages of one listing share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
     pub picture: Arc<Vec<InstanceView>>,
@@ -37,50 +37,50 @@ pub struct Leaf {
     pub next: Option<PageToken>,
 }
 
-/// All pages that could be had.
+/// All pages read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing {
     pub items: Vec<InstanceView>,
-    /// Why the rest could not be had: the listing proves no absence.
-    pub cut: Option<Failure>,
+    /// Why the rest is missing: the listing proves no absence.
+    pub cut: Option<WorldFailure>,
 }
 
-/// Cores of one kind of VM, and how many there may be.
+/// Cores of one kind of VM, and their limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct CoreUsage {
     pub cores: u32,
     pub limit: Option<u32>,
 }
 
-/// Cores of Spot VMs count in a quota of their own, and in no other.
+/// Cores of Spot VMs count only in a quota of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usages {
-    pub regular: Usage,
-    pub spot: Usage,
+    pub regular: CoreUsage,
+    pub spot: CoreUsage,
 }
 
 impl Usages {
-    pub fn of(&self, priority: Priority) -> Usage {
+    pub fn of(&self, priority: VmPriority) -> CoreUsage {
         match priority {
-            Priority::Regular => self.regular,
-            Priority::Spot(_) => self.spot,
+            VmPriority::Regular => self.regular,
+            VmPriority::Spot(_) => self.spot,
         }
     }
 }
 
 impl World {
-    pub fn get_set(&mut self, set: SetId) -> Answer<SetView> {
+    pub fn get_set(&mut self, set: SetId) -> WorldAnswer<SetView> {
         let cost = [
-            (Policy::FrontReads, 0, 1),
-            (Policy::LowCostGetSet, u64::from(set.0), 1),
-            (Policy::LowCostGetSubscription, 0, 1),
+            (ThrottlePolicy::FrontReads, 0, 1),
+            (ThrottlePolicy::LowCostGetSet, u64::from(set.0), 1),
+            (ThrottlePolicy::LowCostGetSubscription, 0, 1),
         ];
-        let gate = self.enter(Call::GetSet, &cost)?;
+        let gate = self.enter(FrontDoorCall::GetSet, &cost)?;
         let (now, switches) = (self.now, self.settings.switches);
         let stale = self.luck.chance(self.faults.stale_set);
         let pick = self.luck.next_u64();
         let Some(it) = self.sets.get_mut(&set) else {
-            return self.leave(Call::GetSet, gate, Err(Refusal::no_set(set)));
+            return self.leave(FrontDoorCall::GetSet, gate, Err(WorldRefusal::no_set(set)));
         };
         let old = it.views.iter().filter(|(at, _)| now - at <= STALE_LIMIT).count();
         let from = it.views.len() - old;
@@ -95,18 +95,18 @@ impl World {
             (now, view)
         });
         self.seen_as_of(as_of);
-        self.leave(Call::GetSet, gate, Ok(view))
+        self.leave(FrontDoorCall::GetSet, gate, Ok(view))
     }
 
-    /// The first page without a token.
-    pub fn list_page(&mut self, set: SetId, token: Option<PageToken>) -> Answer<Page> {
+    /// Without a token: the first page.
+    pub fn list_page(&mut self, set: SetId, token: Option<PageToken>) -> WorldAnswer<InstancePage> {
         let Leaf { picture, rows, next } = self.list_leaf(set, token)?;
         let items = picture.get(rows).unwrap_or_default().to_vec();
-        Ok(Page { items, next })
+        Ok(InstancePage { items, next })
     }
 
-    /// The same page, for readers that only look at it.
-    pub fn list_leaf(&mut self, set: SetId, token: Option<PageToken>) -> Answer<Leaf> {
+    /// The same page, for read-only callers.
+    pub fn list_leaf(&mut self, set: SetId, token: Option<PageToken>) -> WorldAnswer<Leaf> {
         let size = self.settings.page_size.max(1);
         let first = token.is_none();
         let views = self.sets.get(&set).map_or(0, |s| s.instances.len().min(size)) as u32;
@@ -114,24 +114,24 @@ impl World {
         self.list_paid(set, token, &cost)
     }
 
-    /// A page of a listing whose cost is known.
+    /// A page of a listing whose charges the caller gives.
     pub(super) fn list_paid(
         &mut self,
         set: SetId,
         token: Option<PageToken>,
         cost: &[Charge],
-    ) -> Answer<Leaf> {
+    ) -> WorldAnswer<Leaf> {
         let size = self.settings.page_size.max(1);
-        let gate = self.enter(Call::ListInstances, cost)?;
+        let gate = self.enter(FrontDoorCall::ListInstances, cost)?;
         if !self.sets.contains_key(&set) {
-            return self.leave(Call::ListInstances, gate, Err(Refusal::no_set(set)));
+            return self.leave(FrontDoorCall::ListInstances, gate, Err(WorldRefusal::no_set(set)));
         }
         let token = match token {
             Some(token) => token,
             None => PageToken { list: self.open_list(set).unwrap_or(u64::MAX), from: 0 },
         };
         let Some(picture) = self.lists.get(&token.list).cloned() else {
-            return self.leave(Call::ListInstances, gate, Err(Refusal::skip_token()));
+            return self.leave(FrontDoorCall::ListInstances, gate, Err(WorldRefusal::skip_token()));
         };
         self.seen_as_of(picture.at);
         let all = picture.items.len();
@@ -139,17 +139,17 @@ impl World {
         let read = from.saturating_add(size).min(all);
         let cut = self.luck.chance(self.faults.cut_list);
         let next = if cut {
-            // A token that was never given out: the next page will be refused.
+            // A token that was never issued: the next page will be refused.
             Some(PageToken { list: u64::MAX, from: read })
         } else {
             (read < all).then_some(PageToken { from: read, ..token })
         };
         let leaf = Leaf { picture: picture.items, rows: from..read, next };
-        self.leave(Call::ListInstances, gate, Ok(leaf))
+        self.leave(FrontDoorCall::ListInstances, gate, Ok(leaf))
     }
 
-    /// Every page; what fails after the first one is told in the listing.
-    pub fn list(&mut self, set: SetId) -> Answer<Listing> {
+    /// Every page; the listing reports a failure after the first one.
+    pub fn list(&mut self, set: SetId) -> WorldAnswer<Listing> {
         let mut page = self.list_page(set, None)?;
         let mut items = std::mem::take(&mut page.items);
         while let Some(token) = page.next {
@@ -163,15 +163,16 @@ impl World {
     }
 
     fn list_cost(&self, set: SetId, first: bool, views: u32) -> Vec<Charge> {
-        let mut cost = vec![(Policy::FrontReads, 0, 1), (Policy::VmViews, 0, views)];
+        let mut cost =
+            vec![(ThrottlePolicy::FrontReads, 0, 1), (ThrottlePolicy::VmViews, 0, views)];
         if first || self.settings.switches.pages_cost {
-            cost.push((Policy::HighCostGetSet, u64::from(set.0), 1));
-            cost.push((Policy::HighCostGetSubscription, 0, 1));
+            cost.push((ThrottlePolicy::HighCostGetSet, u64::from(set.0), 1));
+            cost.push((ThrottlePolicy::HighCostGetSubscription, 0, 1));
         }
         cost
     }
 
-    /// Takes the picture that all pages of one listing show.
+    /// Takes the picture that all pages of one listing share.
     fn open_list(&mut self, set: SetId) -> Option<u64> {
         let (now, faults, switches) = (self.now, self.faults, self.settings.switches);
         let stale = self.luck.chance(faults.stale_list);
@@ -202,33 +203,33 @@ impl World {
         Some(self.next_list)
     }
 
-    /// Never stale: a 404 here is the proof that a VM is gone.
-    pub fn get_instance(&mut self, set: SetId, id: &InstanceId) -> Answer<InstanceView> {
+    /// Never stale: a 404 here proves that a VM is gone.
+    pub fn get_instance(&mut self, set: SetId, id: &InstanceId) -> WorldAnswer<InstanceView> {
         let key = self.sets.get(&set).and_then(|s| s.find(id)).map_or(u64::MAX, |i| i.key);
         let cost = [
-            (Policy::FrontReads, 0, 1),
-            (Policy::GetVm, key, 1),
-            (Policy::GetVmSubscription, 0, 1),
+            (ThrottlePolicy::FrontReads, 0, 1),
+            (ThrottlePolicy::GetVm, key, 1),
+            (ThrottlePolicy::GetVmSubscription, 0, 1),
         ];
-        let gate = self.enter(Call::GetInstance, &cost)?;
+        let gate = self.enter(FrontDoorCall::GetInstance, &cost)?;
         let seen = match self.sets.get(&set) {
-            None => Err(Refusal::no_set(set)),
+            None => Err(WorldRefusal::no_set(set)),
             Some(it) => it
                 .find(id)
                 .map(|i| i.view(it.orchestration, it.model_no, it.health_extension))
-                .ok_or_else(Refusal::vm_not_found),
+                .ok_or_else(WorldRefusal::vm_not_found),
         };
-        self.leave(Call::GetInstance, gate, seen)
+        self.leave(FrontDoorCall::GetInstance, gate, seen)
     }
 
-    pub fn operation(&mut self, op: OpId) -> Answer<OpView> {
+    pub fn operation(&mut self, op: OpId) -> WorldAnswer<OpView> {
         let scope = (op.0 >> 64) as u64;
         let cost = [
-            (Policy::FrontReads, 0, 1),
-            (Policy::GetOperation, scope, 1),
-            (Policy::GetOperationSubscription, 0, 1),
+            (ThrottlePolicy::FrontReads, 0, 1),
+            (ThrottlePolicy::GetOperation, scope, 1),
+            (ThrottlePolicy::GetOperationSubscription, 0, 1),
         ];
-        let gate = self.enter(Call::GetOperation, &cost)?;
+        let gate = self.enter(FrontDoorCall::GetOperation, &cost)?;
         let (now, kept) = (self.now, self.settings.operations_kept);
         let retry_after = self.settings.poll_retry_after;
         let known = self.ops.get(&op).filter(|it| {
@@ -241,26 +242,30 @@ impl World {
             status: it.status.clone(),
             retry_after: if it.ended.is_none() { retry_after } else { None },
         });
-        self.leave(Call::GetOperation, gate, view.ok_or_else(|| Refusal::operation_not_found(op)))
+        self.leave(
+            FrontDoorCall::GetOperation,
+            gate,
+            view.ok_or_else(|| WorldRefusal::operation_not_found(op)),
+        )
     }
 
     /// Cores of the subscription in this region.
-    pub fn usages(&mut self) -> Answer<Usages> {
-        let gate = self.enter(Call::GetUsage, &[(Policy::FrontReads, 0, 1)])?;
+    pub fn usages(&mut self) -> WorldAnswer<Usages> {
+        let gate = self.enter(FrontDoorCall::GetUsage, &[(ThrottlePolicy::FrontReads, 0, 1)])?;
         let usages = self.cores();
-        self.leave(Call::GetUsage, gate, Ok(usages))
+        self.leave(FrontDoorCall::GetUsage, gate, Ok(usages))
     }
 
     pub(super) fn cores(&self) -> Usages {
         let (used, limit) = (self.cores_used, self.settings.quota_cores);
         let spot_limit = self.settings.quota_spot_cores.or(limit);
         Usages {
-            regular: Usage { cores: used.regular, limit },
-            spot: Usage { cores: used.spot, limit: spot_limit },
+            regular: CoreUsage { cores: used.regular, limit },
+            spot: CoreUsage { cores: used.spot, limit: spot_limit },
         }
     }
 
-    pub(super) fn seen_as_of(&mut self, at: Ms) {
+    pub(super) fn seen_as_of(&mut self, at: Millis) {
         if let Some(meter) = &mut self.meter {
             meter.as_of = at;
         }

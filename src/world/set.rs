@@ -1,24 +1,24 @@
-//! A scale set as it truly is, and as ARM shows it.
+//! A scale set: its true state, and its view in ARM.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::deeds::Deletes;
-use super::instance::{Instance, InstanceView, Lowers};
+use super::external_events::Deletes;
+use super::instance::{InstanceView, Lowers, WorldInstance};
+use super::quirks::{CapacityFalls, Switches};
 use super::resource::{OsUpgrade, RollingStands, RollingView};
 use super::spec::{
-    Etag, Guid, InstanceId, Model, Ms, Native, OpId, Orchestration, Priority, SECOND, ScaleIn,
-    SetId, SetSpec, Zone,
+    Etag, Guid, InstanceId, Millis, ModelSpec, OpId, PlatformSpec, SECOND, ScaleIn, SetId,
+    SetOrchestration, SetSpec, VmPriority, ZoneSpec,
 };
-use super::switches::{CapacityFalls, Switches};
 
-/// A Uniform set may refer to this many models.
+/// A Uniform set may use this many models.
 pub const MODEL_LIMIT: usize = 10;
 pub(super) const SINGLE_PLACEMENT_LIMIT: u32 = 100;
 pub(super) const SET_LIMIT: u32 = 1_000;
-/// Old pictures kept for stale reads; a reader asks a few times a minute at most.
+/// Old pictures kept for stale reads; a reader lists at most a few times a minute.
 const PICTURES: usize = 8;
-const PICTURE_EVERY: Ms = 30 * SECOND;
+const PICTURE_EVERY: Millis = 30 * SECOND;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetState {
@@ -34,15 +34,15 @@ pub struct SetView {
     pub id: SetId,
     pub name: Arc<str>,
     pub unique_id: Guid,
-    pub created: Ms,
-    pub orchestration: Orchestration,
-    pub zones: Arc<[Zone]>,
+    pub created: Millis,
+    pub orchestration: SetOrchestration,
+    pub zones: Arc<[ZoneSpec]>,
     pub capacity: u32,
     pub etag: Etag,
-    pub model: Arc<Model>,
+    pub model: Arc<ModelSpec>,
     pub provisioning: SetState,
-    pub native: Arc<Native>,
-    pub priority: Priority,
+    pub native: Arc<PlatformSpec>,
+    pub priority: VmPriority,
     pub single_placement: bool,
     pub scale_in: ScaleIn,
     pub health_extension: bool,
@@ -52,7 +52,7 @@ pub struct SetView {
 /// The list of VMs at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Picture {
-    pub at: Ms,
+    pub at: Millis,
     pub items: Arc<Vec<InstanceView>>,
 }
 
@@ -63,14 +63,14 @@ pub(super) struct RollingRun {
     pub rolling: super::spec::Rolling,
     pub left: VecDeque<u64>,
     pub batch: Vec<u64>,
-    pub batch_began: Ms,
-    /// The batch came to its end, and is in the two counts.
+    pub batch_began: Millis,
+    /// The batch has ended and is in the two counts.
     pub counted: bool,
     pub done: u32,
     pub failed: u32,
-    pub began: Ms,
+    pub began: Millis,
     /// When it was cancelled, and by which operation.
-    pub cancelled: Option<(Ms, OpId)>,
+    pub cancelled: Option<(Millis, OpId)>,
     pub os: Option<OsUpgrade>,
 }
 
@@ -91,17 +91,17 @@ impl RollingRun {
     }
 }
 
-/// How many VMs of a Flexible set of Spot VMs are regular ones.
+/// How many VMs of a Flexible Spot set are regular.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PriorityMix {
-    /// The first ones.
+pub struct SpotMix {
+    /// This many VMs are regular first.
     pub base: u32,
-    /// Of those above, in percent.
+    /// Percentage of regular VMs above `base`.
     pub percent: u32,
 }
 
-impl PriorityMix {
-    /// Of so many VMs; what does not divide is Spot.
+impl SpotMix {
+    /// Regular VMs among `all`; the remainder is Spot.
     pub fn regular(self, all: u32) -> u32 {
         let above = all.saturating_sub(self.base);
         all - above + above * self.percent.min(100) / 100
@@ -109,15 +109,15 @@ impl PriorityMix {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Set {
+pub(super) struct WorldSet {
     pub id: SetId,
     pub name: Arc<str>,
     pub unique_id: Guid,
-    pub created: Ms,
-    pub orchestration: Orchestration,
-    pub zones: Arc<[Zone]>,
-    pub priority: Priority,
-    pub mix: Option<PriorityMix>,
+    pub created: Millis,
+    pub orchestration: SetOrchestration,
+    pub zones: Arc<[ZoneSpec]>,
+    pub priority: VmPriority,
+    pub mix: Option<SpotMix>,
     pub single_placement: bool,
     pub strict_zone_balance: bool,
     pub scale_in: ScaleIn,
@@ -125,41 +125,41 @@ pub(super) struct Set {
     pub windows: bool,
     pub force_delete_refused: bool,
     pub rest: Arc<str>,
-    pub native: Arc<Native>,
-    pub model: Arc<Model>,
+    pub native: Arc<PlatformSpec>,
+    pub model: Arc<ModelSpec>,
     pub model_no: u32,
     /// The capacity that Azure works towards.
     pub goal: u32,
-    /// VMs being deleted that the goal no longer counts.
+    /// Deleting VMs that the goal no longer counts.
     pub leaving: u32,
     pub etag: u64,
     pub next_id: u32,
-    pub instances: BTreeMap<u64, Instance>,
+    pub instances: BTreeMap<u64, WorldInstance>,
     pub by_id: BTreeMap<InstanceId, u64>,
     /// Numbers below `next_id` that are free again.
     pub free_ids: BTreeSet<u32>,
-    /// VMs that are gone and still listed, until then.
-    pub ghosts: Vec<(Ms, InstanceView)>,
+    /// Deleted VMs that listings still show, and until when.
+    pub ghosts: Vec<(Millis, InstanceView)>,
     pub running: Vec<OpId>,
     pub last_failed: bool,
     pub deleting: bool,
     pub locked: bool,
     pub deletes: Deletes,
     pub rolling: Option<RollingRun>,
-    /// Those that ended, the newest last.
+    /// Ended upgrades, the newest last.
     pub rolled: VecDeque<RollingView>,
     pub pictures: VecDeque<Picture>,
-    pub views: VecDeque<(Ms, SetView)>,
+    pub views: VecDeque<(Millis, SetView)>,
     /// Random deeds planned under an older number do not happen.
     pub chaos: Option<u64>,
-    /// The same for timers of native actors.
+    /// Likewise for timers of platform features.
     pub native_number: u64,
-    /// Over-provisioned raises under way.
+    /// Running over-provisioned raises.
     pub raising: Vec<OpId>,
 }
 
-impl Set {
-    pub fn from_spec(id: SetId, spec: &SetSpec, now: Ms, unique_id: Guid) -> Self {
+impl WorldSet {
+    pub fn from_spec(id: SetId, spec: &SetSpec, now: Millis, unique_id: Guid) -> Self {
         Self {
             id,
             name: Arc::from(spec.name.as_str()),
@@ -214,19 +214,19 @@ impl Set {
         Etag::number(self.etag)
     }
 
-    /// VMs that are not on their way out.
-    pub fn active(&self) -> impl Iterator<Item = &Instance> {
+    /// VMs that are not being deleted.
+    pub fn active(&self) -> impl Iterator<Item = &WorldInstance> {
         self.instances.values().filter(|i| !i.is_deleting())
     }
 
-    /// VMs that are not on their way out, and the regular ones among them.
+    /// The number of VMs that are not being deleted, and of the regular ones among them.
     pub fn by_priority(&self) -> (u32, u32) {
         self.active().fold((0, 0), |(all, regular), i| {
-            (all + 1, regular + u32::from(i.priority == Priority::Regular))
+            (all + 1, regular + u32::from(i.priority == VmPriority::Regular))
         })
     }
 
-    /// So many VMs more: regular ones, and those of the set's own priority.
+    /// Splits `more` VMs into regular ones and those of the set's own priority.
     pub fn split(&self, more: u32) -> (u32, u32) {
         let Some(mix) = self.mix else { return (0, more) };
         let (all, regular) = self.by_priority();
@@ -234,40 +234,40 @@ impl Set {
         (regular, more - regular)
     }
 
-    /// Of the next VM.
-    pub fn next_priority(&self) -> Priority {
-        if self.split(1).0 > 0 { Priority::Regular } else { self.priority }
+    /// The priority of the next VM.
+    pub fn next_priority(&self) -> VmPriority {
+        if self.split(1).0 > 0 { VmPriority::Regular } else { self.priority }
     }
 
-    /// What a delta is counted from.
+    /// The number from which a capacity change is computed.
     pub fn base(&self, switches: &Switches, extras: u32) -> u32 {
-        // A Flexible set with fewer VMs than its number was seen to stay so.
-        let uniform = self.orchestration == Orchestration::Uniform;
+        // A Flexible set with fewer VMs than its capacity was observed to stay so.
+        let uniform = self.orchestration == SetOrchestration::Uniform;
         if switches.drift_repaired && uniform { self.counted(extras) } else { self.goal }
     }
 
     /// VMs that the capacity counts now: a delete may lower it only at its end.
     pub fn counted(&self, extras: u32) -> u32 {
-        let counted = |i: &&Instance| !i.is_deleting() || i.lowers == Lowers::AtEnd;
+        let counted = |i: &&WorldInstance| !i.is_deleting() || i.lowers == Lowers::AtEnd;
         (self.instances.values().filter(counted).count() as u32).saturating_sub(extras)
     }
 
-    pub fn find(&self, id: &InstanceId) -> Option<&Instance> {
+    pub fn find(&self, id: &InstanceId) -> Option<&WorldInstance> {
         self.instances.get(self.by_id.get(id)?)
     }
 
-    /// Models that VMs refer to, and the set's own.
+    /// Models in use by VMs, and the set's own.
     pub fn models(&self) -> BTreeSet<u32> {
         self.active().map(|i| i.model_no).chain([self.model_no]).collect()
     }
 
     pub fn at_model_limit(&self) -> bool {
-        self.orchestration == Orchestration::Uniform && self.models().len() >= MODEL_LIMIT
+        self.orchestration == SetOrchestration::Uniform && self.models().len() >= MODEL_LIMIT
     }
 
-    /// VMs a zone has, for every zone of the set.
-    pub fn zone_counts(&self) -> BTreeMap<Option<Zone>, u32> {
-        let mut counts: BTreeMap<Option<Zone>, u32> = match &*self.zones {
+    /// VMs per zone, for every zone of the set.
+    pub fn zone_counts(&self) -> BTreeMap<Option<ZoneSpec>, u32> {
+        let mut counts: BTreeMap<Option<ZoneSpec>, u32> = match &*self.zones {
             [] => BTreeMap::from([(None, 0)]),
             zones => zones.iter().map(|z| (Some(*z), 0)).collect(),
         };
@@ -313,10 +313,12 @@ impl Set {
     }
 
     /// What a listing shows now, ghosts included.
-    pub fn picture(&mut self, now: Ms, switches: &Switches) -> Picture {
+    pub fn picture(&mut self, now: Millis, switches: &Switches) -> Picture {
         self.ghosts.retain(|(until, _)| *until > now);
-        let listed = |i: &&Instance| i.visible_at <= now && (switches.extras_listed || !i.extra);
-        let view = |i: &Instance| i.view(self.orchestration, self.model_no, self.health_extension);
+        let listed =
+            |i: &&WorldInstance| i.visible_at <= now && (switches.extras_listed || !i.extra);
+        let view =
+            |i: &WorldInstance| i.view(self.orchestration, self.model_no, self.health_extension);
         let ghosts = self.ghosts.iter().filter(|(_, g)| !self.by_id.contains_key(&g.id));
         let mut items: Vec<InstanceView> =
             self.instances.values().filter(listed).map(view).collect();
@@ -324,7 +326,7 @@ impl Set {
         Picture { at: now, items: Arc::new(items) }
     }
 
-    /// At most one a while, so that what is kept reaches back over minutes.
+    /// Keeps at most one per interval, so that the kept pictures reach back over minutes.
     pub fn keep_picture(&mut self, picture: Picture) {
         if self.pictures.back().is_some_and(|last| picture.at - last.at < PICTURE_EVERY) {
             return;
@@ -335,7 +337,7 @@ impl Set {
         self.pictures.push_back(picture);
     }
 
-    pub fn keep_view(&mut self, now: Ms, view: SetView) {
+    pub fn keep_view(&mut self, now: Millis, view: SetView) {
         if self.views.back().is_some_and(|(at, _)| now - at < PICTURE_EVERY) {
             return;
         }
@@ -345,8 +347,8 @@ impl Set {
         self.views.push_back((now, view));
     }
 
-    /// The VM is no longer in the set; what a list may go on showing is returned.
-    pub fn remove(&mut self, key: u64) -> Option<(Instance, InstanceView)> {
+    /// Removes the VM from the set; returns it with the view that listings may still show.
+    pub fn remove(&mut self, key: u64) -> Option<(WorldInstance, InstanceView)> {
         let instance = self.instances.remove(&key)?;
         self.by_id.remove(&instance.id);
         if let Ok(number) = instance.id.0.parse() {
@@ -362,7 +364,7 @@ impl Set {
     }
 }
 
-/// Above every number that was asked for, so that none is given out twice.
+/// Above every requested number, so that no id is given out twice.
 fn first_free_id(spec: &SetSpec) -> u32 {
     let numbers = spec.instances.iter().filter_map(|i| i.id.as_ref()?.0.parse::<u32>().ok());
     numbers.max().map_or(0, |highest| highest.saturating_add(1))

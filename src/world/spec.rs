@@ -1,28 +1,28 @@
-//! What a scale set is made of: names, models, native actors, and how long things take.
+//! The parts of a scale set: names, models, platform features, and durations.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::set::PriorityMix;
-use super::switches::Switches;
+use super::quirks::Switches;
+use super::set::SpotMix;
 use crate::ambient::Dice;
 
-/// Milliseconds since the Unix epoch, or a length of time in milliseconds.
-pub type Ms = i64;
-pub const SECOND: Ms = 1_000;
-pub const MINUTE: Ms = 60 * SECOND;
-pub const HOUR: Ms = 60 * MINUTE;
+/// Milliseconds since the Unix epoch, or a duration in milliseconds.
+pub type Millis = i64;
+pub const SECOND: Millis = 1_000;
+pub const MINUTE: Millis = 60 * SECOND;
+pub const HOUR: Millis = 60 * MINUTE;
 
-pub type Zone = u8;
+pub type ZoneSpec = u8;
 pub type VmId = Guid;
 pub type OpId = Guid;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId(pub u32);
 
-/// A decimal number in Uniform sets, the name of the VM in Flexible ones. May be used again.
+/// A decimal number in Uniform sets, the VM's name in Flexible ones. May be reused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(pub Arc<str>);
 
@@ -38,7 +38,7 @@ impl fmt::Display for InstanceId {
     }
 }
 
-/// A counter in quotes, as it is on the wire.
+/// A counter in quotes, as on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Etag(pub Arc<str>);
 
@@ -85,9 +85,9 @@ impl FromStr for Guid {
     }
 }
 
-/// What a VM is built from. Tags belong to the set's resource; they are no part of [`Model::print`].
+/// What a VM is created from. Tags belong to the set's resource and are not part of [`ModelSpec::print`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Model {
+pub struct ModelSpec {
     pub image: String,
     pub vm_size: String,
     /// Reaches existing VMs by reimage only.
@@ -95,17 +95,17 @@ pub struct Model {
     /// Name to settings.
     pub extensions: BTreeMap<String, String>,
     pub tags: BTreeMap<String, String>,
-    /// Whatever else its owner wrote of the VM; a text the world does not look into.
+    /// All other VM settings, as a text that the world does not read.
     pub rest: String,
 }
 
-impl Model {
+impl ModelSpec {
     pub fn of_image(image: &str) -> Self {
         let vm_size = "Standard_D4s_v5".to_owned();
         Self { image: image.to_owned(), vm_size, ..Self::default() }
     }
 
-    /// The identity of what runs on a VM: equal prints, equal VMs.
+    /// Fingerprint of what runs on a VM: equal prints, equal VMs.
     pub fn print(&self) -> String {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         let mut eat = |text: &str| {
@@ -126,8 +126,8 @@ impl Model {
         format!("{hash:016x}")
     }
 
-    /// The same but for tags.
-    pub fn same_vm(&self, other: &Model) -> bool {
+    /// Equal except for tags.
+    pub fn same_vm(&self, other: &ModelSpec) -> bool {
         self.image == other.image
             && self.vm_size == other.vm_size
             && self.custom_data == other.custom_data
@@ -148,7 +148,7 @@ fn cores(vm_size: &str) -> u32 {
     digits.get(..end).and_then(|d| d.parse().ok()).unwrap_or(1)
 }
 
-/// The model's part of a PATCH: what is absent stays; maps are replaced as a whole.
+/// The model's part of a PATCH: absent fields stay; maps are replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelPatch {
     pub image: Option<String>,
@@ -163,9 +163,9 @@ impl ModelPatch {
         Self { image: Some(image.to_owned()), ..Self::default() }
     }
 
-    pub fn apply(&self, to: &Model) -> Model {
+    pub fn apply(&self, to: &ModelSpec) -> ModelSpec {
         let or = |new: &Option<String>, old: &String| new.as_ref().unwrap_or(old).clone();
-        Model {
+        ModelSpec {
             image: or(&self.image, &to.image),
             vm_size: or(&self.vm_size, &to.vm_size),
             custom_data: or(&self.custom_data, &to.custom_data),
@@ -177,14 +177,14 @@ impl ModelPatch {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Orchestration {
+pub enum SetOrchestration {
     #[default]
     Uniform,
     Flexible,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Priority {
+pub enum VmPriority {
     #[default]
     Regular,
     Spot(EvictionPolicy),
@@ -198,12 +198,12 @@ pub enum EvictionPolicy {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Protection {
+pub struct InstanceProtection {
     pub scale_in: bool,
     pub set_actions: bool,
 }
 
-/// Which VMs a lowered capacity takes.
+/// Which VMs a scale-in deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ScaleIn {
     #[default]
@@ -212,20 +212,20 @@ pub enum ScaleIn {
     Newest,
 }
 
-/// Actors of the cloud that change a set without being asked by its manager.
+/// Features of the cloud that change a set without a request from its manager.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Native {
+pub struct PlatformSpec {
     pub upgrade: UpgradeMode,
-    /// In-place swap of OS disks when a version is published behind the model's image.
+    /// Replaces OS disks in place when a version is published behind the model's image.
     pub auto_os_upgrade: bool,
     pub repairs: Option<Repairs>,
-    /// More VMs than asked, the first to come up are kept. Uniform only.
+    /// Creates more VMs than requested and keeps the first to come up. Uniform only.
     pub overprovision: bool,
-    /// A VM that fails to come up is replaced by another one.
+    /// Azure replaces a VM that fails to provision.
     pub resilient_create: bool,
     pub rebalance: bool,
-    pub autoscale: Option<Autoscale>,
-    /// Deletes wait for the guest, 5 to 15 minutes.
+    pub autoscale: Option<AutoscaleSpec>,
+    /// Deletes wait 5 to 15 minutes for the guest.
     pub terminate_notice: bool,
 }
 
@@ -241,7 +241,7 @@ pub enum UpgradeMode {
 pub struct Rolling {
     pub batch_percent: u32,
     pub max_unhealthy_percent: u32,
-    pub pause: Ms,
+    pub pause: Millis,
 }
 
 impl Default for Rolling {
@@ -252,7 +252,7 @@ impl Default for Rolling {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repairs {
-    pub grace: Ms,
+    pub grace: Millis,
     pub action: RepairAction,
 }
 
@@ -264,53 +264,53 @@ pub enum RepairAction {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Autoscale {
+pub struct AutoscaleSpec {
     pub min: u32,
     pub max: u32,
-    pub every: Ms,
+    pub every: Millis,
 }
 
-/// How a VM is found at the start.
+/// State of a VM at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Found {
+pub enum InitialSet {
     #[default]
     Ready,
     Creating,
     Booting,
-    /// Unhealthy, for good.
+    /// Unhealthy, permanently.
     Sick,
     Failed,
-    /// Failed by its provisioning state, and serving.
+    /// Provisioning state Failed, but serving.
     FailedServing,
     Stopped,
     Deallocated,
     Deleting,
 }
 
-/// One VM that is there from the start.
+/// One VM that exists at the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstanceSpec {
     pub id: Option<InstanceId>,
     pub vm: Option<VmId>,
-    pub zone: Option<Zone>,
-    /// The set's model where absent.
-    pub model: Option<Model>,
-    pub created: Option<Ms>,
-    pub found: Found,
-    pub protection: Protection,
+    pub zone: Option<ZoneSpec>,
+    /// `None`: the set's model.
+    pub model: Option<ModelSpec>,
+    pub created: Option<Millis>,
+    pub found: InitialSet,
+    pub protection: InstanceProtection,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetSpec {
     pub name: String,
-    pub orchestration: Orchestration,
-    pub zones: Vec<Zone>,
+    pub orchestration: SetOrchestration,
+    pub zones: Vec<ZoneSpec>,
     pub capacity: u32,
-    pub model: Model,
-    pub priority: Priority,
-    pub mix: Option<PriorityMix>,
+    pub model: ModelSpec,
+    pub priority: VmPriority,
+    pub mix: Option<SpotMix>,
     pub single_placement: bool,
-    /// A raise that would leave zones uneven fails.
+    /// A raise that would leave zones unbalanced fails.
     pub strict_zone_balance: bool,
     pub scale_in: ScaleIn,
     /// Without it VMs show no health.
@@ -318,8 +318,8 @@ pub struct SetSpec {
     pub windows: bool,
     /// Isolated sizes and dedicated hosts refuse forced deletes.
     pub force_delete_refused: bool,
-    pub native: Native,
-    /// What else its owner wrote of the set; a text the world does not look into.
+    pub native: PlatformSpec,
+    /// All other set settings, as a text that the world does not read.
     pub rest: String,
     /// Empty: `capacity` running VMs on `model`.
     pub instances: Vec<InstanceSpec>,
@@ -329,11 +329,11 @@ impl SetSpec {
     pub fn new(name: &str, capacity: u32, image: &str) -> Self {
         Self {
             name: name.to_owned(),
-            orchestration: Orchestration::Uniform,
+            orchestration: SetOrchestration::Uniform,
             zones: Vec::new(),
             capacity,
-            model: Model::of_image(image),
-            priority: Priority::Regular,
+            model: ModelSpec::of_image(image),
+            priority: VmPriority::Regular,
             mix: None,
             single_placement: false,
             strict_zone_balance: false,
@@ -341,28 +341,28 @@ impl SetSpec {
             health_extension: true,
             windows: false,
             force_delete_refused: false,
-            native: Native::default(),
+            native: PlatformSpec::default(),
             rest: String::new(),
             instances: Vec::new(),
         }
     }
 
-    pub fn zones(mut self, zones: &[Zone]) -> Self {
+    pub fn zones(mut self, zones: &[ZoneSpec]) -> Self {
         self.zones = zones.to_vec();
         self
     }
 
     pub fn flexible(mut self) -> Self {
-        self.orchestration = Orchestration::Flexible;
+        self.orchestration = SetOrchestration::Flexible;
         self
     }
 
     pub fn spot(mut self, policy: EvictionPolicy) -> Self {
-        self.priority = Priority::Spot(policy);
+        self.priority = VmPriority::Spot(policy);
         self
     }
 
-    pub fn native(mut self, native: Native) -> Self {
+    pub fn native(mut self, native: PlatformSpec) -> Self {
         self.native = native;
         self
     }
@@ -382,9 +382,9 @@ impl Spread {
         Self { median, sigma, min, max }
     }
 
-    pub fn draw(&self, dice: &mut Dice) -> Ms {
+    pub fn draw(&self, dice: &mut Dice) -> Millis {
         let seconds = dice.log_normal(self.median, self.sigma);
-        (seconds.clamp(self.min, self.max.max(self.min)) * 1_000.0) as Ms
+        (seconds.clamp(self.min, self.max.max(self.min)) * 1_000.0) as Millis
     }
 }
 
@@ -402,13 +402,13 @@ pub struct Durations {
     pub upgrade_image: Spread,
     pub deallocate: Spread,
     pub start: Spread,
-    /// What an operation takes at least.
+    /// Minimum duration of an operation.
     pub accept: Spread,
-    /// A VM that hangs while it is made is given up after this.
-    pub create_timeout: Ms,
-    /// A VM that hangs while it is deleted is gone after this much more.
-    pub delete_timeout: Ms,
-    pub eviction_notice: Ms,
+    /// Azure gives up a creation that hangs after this.
+    pub create_timeout: Millis,
+    /// A delete that hangs takes this much longer.
+    pub delete_timeout: Millis,
+    pub eviction_notice: Millis,
 }
 
 impl Default for Durations {
@@ -435,25 +435,25 @@ impl Default for Durations {
 }
 
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct WorldSettings {
     pub durations: Durations,
     pub switches: Switches,
     pub location: String,
-    /// Cores the subscription may have in this region.
+    /// The subscription's core quota in this region.
     pub quota_cores: Option<u32>,
-    /// Cores of Spot VMs that it may have beside those; as many where no number is given.
+    /// Its separate quota for Spot cores; `None`: the same number.
     pub quota_spot_cores: Option<u32>,
-    /// VMs a page of a listing.
+    /// VMs per page of a listing.
     pub page_size: usize,
-    /// Off: nothing is ever throttled for its rate.
+    /// Off: no rate limits.
     pub throttling: bool,
-    /// Seconds a status answer asks to wait before the next poll.
+    /// Seconds that a status answer asks the caller to wait before the next poll.
     pub poll_retry_after: Option<u32>,
-    /// How long an ended operation can still be asked about.
-    pub operations_kept: Ms,
+    /// How long an ended operation can still be read.
+    pub operations_kept: Millis,
 }
 
-impl Default for Settings {
+impl Default for WorldSettings {
     fn default() -> Self {
         Self {
             durations: Durations::default(),
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn the_print_names_what_runs_and_no_tags() {
-        let old = Model::of_image("v1");
+        let old = ModelSpec::of_image("v1");
         let mut tagged = old.clone();
         tagged.tags.insert("team".into(), "a".into());
         assert_eq!(old.print(), tagged.print());

@@ -1,11 +1,11 @@
-//! Token buckets: ARM's front door by kind of call, Compute by policy, for a resource and for the subscription.
+//! Token buckets: ARM's front door by kind of call; Compute by policy, per resource and per subscription.
 
 use std::collections::BTreeMap;
 
-use super::spec::{MINUTE, Ms};
+use super::spec::{MINUTE, Millis};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Policy {
+pub enum ThrottlePolicy {
     FrontReads,
     FrontWrites,
     FrontDeletes,
@@ -32,8 +32,8 @@ pub enum Policy {
     GetOperationSubscription,
 }
 
-impl Policy {
-    /// Tokens a minute and what the bucket holds.
+impl ThrottlePolicy {
+    /// Tokens per minute, and the size of the bucket.
     pub fn limit(self) -> (u32, u32) {
         match self {
             Self::FrontReads => (1_500, 250),
@@ -57,7 +57,7 @@ impl Policy {
         }
     }
 
-    /// As in `x-ms-ratelimit-remaining-resource`, or the end of the front door's header.
+    /// As in `x-ms-ratelimit-remaining-resource`, or the suffix of the front door's header.
     pub fn name(self) -> &'static str {
         match self {
             Self::FrontReads => "subscription-reads",
@@ -91,29 +91,29 @@ impl Policy {
     }
 }
 
-/// Refills are sums of fractions: a token short by less than this is there.
+/// Refills are sums of fractions: a smaller deficit than this counts as zero.
 const ROUNDING: f64 = 1e-6;
 
-/// A policy, the resource it is counted for (0: the subscription), and what a call costs there.
-pub(super) type Charge = (Policy, u64, u32);
+/// A policy, the resource that it counts for (0: the subscription), and the cost of a call.
+pub(super) type Charge = (ThrottlePolicy, u64, u32);
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Buckets(BTreeMap<(Policy, u64), Bucket>);
+pub(super) struct Buckets(BTreeMap<(ThrottlePolicy, u64), Bucket>);
 
 #[derive(Debug, Clone)]
 struct Bucket {
     level: f64,
-    at: Ms,
+    at: Millis,
 }
 
 impl Buckets {
-    /// All charges or none; the refusal names the policy and the whole seconds to wait.
+    /// Takes all charges or none; a refusal gives the policy and the whole seconds to wait.
     pub fn take(
         &mut self,
         charges: &[Charge],
-        now: Ms,
+        now: Millis,
         by_minute: bool,
-    ) -> Result<Vec<(Policy, u32)>, (Policy, u32)> {
+    ) -> Result<Vec<(ThrottlePolicy, u32)>, (ThrottlePolicy, u32)> {
         for &(policy, scope, cost) in charges {
             let (a_minute, holds) = policy.limit();
             let cost = f64::from(cost.min(holds));
@@ -133,12 +133,18 @@ impl Buckets {
         Ok(charges.iter().map(take).collect())
     }
 
-    /// Somebody else of the same subscription used it up.
-    pub fn drain(&mut self, policy: Policy, scope: u64, now: Ms) {
+    /// Another client of the same subscription used it up.
+    pub fn drain(&mut self, policy: ThrottlePolicy, scope: u64, now: Millis) {
         self.0.insert((policy, scope), Bucket { level: 0.0, at: now });
     }
 
-    fn refill(&mut self, policy: Policy, scope: u64, now: Ms, by_minute: bool) -> &mut Bucket {
+    fn refill(
+        &mut self,
+        policy: ThrottlePolicy,
+        scope: u64,
+        now: Millis,
+        by_minute: bool,
+    ) -> &mut Bucket {
         let (a_minute, holds) = policy.limit();
         let full = Bucket { level: f64::from(holds), at: now };
         let bucket = self.0.entry((policy, scope)).or_insert(full);
@@ -161,12 +167,15 @@ mod tests {
     #[test]
     fn a_set_is_listed_thirty_times_and_then_ten_times_a_minute() {
         let mut buckets = Buckets::default();
-        let list = [(Policy::HighCostGetSet, 1, 1)];
+        let list = [(ThrottlePolicy::HighCostGetSet, 1, 1)];
         for _ in 0..30 {
             assert!(buckets.take(&list, 0, false).is_ok());
         }
-        assert_eq!(buckets.take(&list, 0, false), Err((Policy::HighCostGetSet, 6)));
-        assert!(buckets.take(&[(Policy::HighCostGetSet, 2, 1)], 0, false).is_ok(), "another set");
+        assert_eq!(buckets.take(&list, 0, false), Err((ThrottlePolicy::HighCostGetSet, 6)));
+        assert!(
+            buckets.take(&[(ThrottlePolicy::HighCostGetSet, 2, 1)], 0, false).is_ok(),
+            "another set"
+        );
         assert!(buckets.take(&list, 5 * SECOND, false).is_err(), "too early");
         assert!(buckets.take(&list, 6 * SECOND, false).is_ok());
     }
@@ -174,21 +183,21 @@ mod tests {
     #[test]
     fn tokens_may_come_back_by_the_minute() {
         let mut buckets = Buckets::default();
-        buckets.drain(Policy::UpdateSet, 1, 10 * SECOND);
-        let write = [(Policy::UpdateSet, 1, 1)];
-        assert_eq!(buckets.take(&write, 30 * SECOND, true), Err((Policy::UpdateSet, 30)));
+        buckets.drain(ThrottlePolicy::UpdateSet, 1, 10 * SECOND);
+        let write = [(ThrottlePolicy::UpdateSet, 1, 1)];
+        assert_eq!(buckets.take(&write, 30 * SECOND, true), Err((ThrottlePolicy::UpdateSet, 30)));
         assert!(buckets.take(&write, 60 * SECOND, true).is_ok());
     }
 
     #[test]
     fn a_refused_call_takes_nothing() {
         let mut buckets = Buckets::default();
-        buckets.drain(Policy::UpdateSet, 1, 0);
-        let both = [(Policy::FrontWrites, 0, 1), (Policy::UpdateSet, 1, 1)];
+        buckets.drain(ThrottlePolicy::UpdateSet, 1, 0);
+        let both = [(ThrottlePolicy::FrontWrites, 0, 1), (ThrottlePolicy::UpdateSet, 1, 1)];
         assert!(buckets.take(&both, 0, false).is_err());
         assert_eq!(
-            buckets.take(&[(Policy::FrontWrites, 0, 1)], 0, false),
-            Ok(vec![(Policy::FrontWrites, 199)])
+            buckets.take(&[(ThrottlePolicy::FrontWrites, 0, 1)], 0, false),
+            Ok(vec![(ThrottlePolicy::FrontWrites, 199)])
         );
     }
 }

@@ -1,27 +1,29 @@
-//! What is really there, for judges. No caller of a real cloud ever sees this.
+//! The true state, for judges. No caller of a real cloud ever sees this.
 
 use std::sync::Arc;
 
 use super::World;
-use super::instance::{Guest, Instance, Power, Provisioning};
-use super::spec::{InstanceId, Model, Ms, OpId, Priority, Protection, SetId, VmId, Zone};
+use super::instance::{GuestAgent, Power, Provisioning, WorldInstance};
+use super::spec::{
+    InstanceId, InstanceProtection, Millis, ModelSpec, OpId, SetId, VmId, VmPriority, ZoneSpec,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrueSet {
-    /// The goal Azure works towards, whatever reads show.
+    /// The goal that Azure works towards, whatever reads show.
     pub capacity: u32,
     pub shown_capacity: u32,
-    pub model: Arc<Model>,
+    pub model: Arc<ModelSpec>,
     pub model_no: u32,
     pub etag: u64,
     pub running: Vec<OpId>,
-    /// VMs over the asked number, of raises under way.
+    /// VMs above the requested number, of current raises.
     pub extras: u32,
     pub instances: Vec<TrueInstance>,
 }
 
 impl TrueSet {
-    /// VMs that are not on their way out.
+    /// VMs that are not being deleted.
     pub fn active(&self) -> usize {
         self.instances.iter().filter(|i| i.provisioning != Provisioning::Deleting).count()
     }
@@ -40,47 +42,47 @@ pub struct TrueInstance {
     pub id: InstanceId,
     pub vm: VmId,
     pub vm_text: Arc<str>,
-    pub zone: Option<Zone>,
-    pub created: Ms,
+    pub zone: Option<ZoneSpec>,
+    pub created: Millis,
     pub model_no: u32,
-    pub installed: Arc<Model>,
+    pub installed: Arc<ModelSpec>,
     pub exact_image: Arc<str>,
     pub provisioning: Provisioning,
     pub power: Power,
-    pub guest: Guest,
-    pub guest_since: Ms,
-    pub protection: Option<Protection>,
-    pub priority: Priority,
+    pub guest: GuestAgent,
+    pub guest_since: Millis,
+    pub protection: Option<InstanceProtection>,
+    pub priority: VmPriority,
     pub evicting: bool,
 }
 
-/// Of a set, what is asked at every turn and every call.
+/// The part of a set's state that judges read at every turn and every call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct TrueSizes {
     pub capacity: u32,
     pub shown_capacity: u32,
-    /// VMs that are not on their way out.
+    /// VMs that are not being deleted.
     pub active: u32,
     pub extras: u32,
 }
 
-/// Of a VM, what is asked of each at every turn.
+/// The part of a VM's state that judges read at every turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Brief<'a> {
+pub struct InstanceTruth<'a> {
     pub vm: VmId,
     pub vm_text: &'a Arc<str>,
-    pub created: Ms,
+    pub created: Millis,
     pub ready: bool,
-    pub guest_since: Ms,
+    pub guest_since: Millis,
     pub deleting: bool,
-    /// It fell ill, or its provisioning failed.
+    /// It became unhealthy, or its provisioning failed.
     pub failed: bool,
 }
 
 impl TrueInstance {
-    /// Running, and what runs in it serves.
+    /// Running, and its guest serves.
     pub fn is_ready(&self) -> bool {
-        self.power == Power::Running && self.guest == Guest::Ready
+        self.power == Power::Running && self.guest == GuestAgent::Ready
     }
 }
 
@@ -99,9 +101,9 @@ impl World {
         })
     }
 
-    pub fn true_sizes(&self, set: SetId) -> Option<Sizes> {
+    pub fn true_sizes(&self, set: SetId) -> Option<TrueSizes> {
         let it = self.sets.get(&set)?;
-        Some(Sizes {
+        Some(TrueSizes {
             capacity: it.goal,
             shown_capacity: it.shown(&self.settings.switches),
             active: it.active().count() as u32,
@@ -109,15 +111,15 @@ impl World {
         })
     }
 
-    pub fn true_model(&self, set: SetId) -> Option<&Arc<Model>> {
+    pub fn true_model(&self, set: SetId) -> Option<&Arc<ModelSpec>> {
         self.sets.get(&set).map(|it| &it.model)
     }
 
-    /// All VMs that the set made, in the order of their birth. Others that were attached are no machines of a pool.
-    pub fn briefs(&self, set: SetId) -> impl Iterator<Item = Brief<'_>> {
+    /// All VMs that the set created, in order of creation. Attached VMs do not belong to a pool.
+    pub fn briefs(&self, set: SetId) -> impl Iterator<Item = InstanceTruth<'_>> {
         let instances = self.sets.get(&set).map(|it| it.instances.values());
         let made = instances.into_iter().flatten().filter(|i| !i.own_model);
-        made.map(|i| Brief {
+        made.map(|i| InstanceTruth {
             vm: i.vm,
             vm_text: &i.vm_text,
             created: i.created,
@@ -125,17 +127,17 @@ impl World {
             guest_since: i.guest_since,
             deleting: i.is_deleting(),
             failed: !i.is_ready()
-                && (i.guest == Guest::Sick || matches!(i.state, Provisioning::Failed(_))),
+                && (i.guest == GuestAgent::Sick || matches!(i.state, Provisioning::Failed(_))),
         })
     }
 
-    /// One VM, wherever lists hide it.
+    /// One VM, even if listings hide it.
     pub fn true_instance(&self, set: SetId, id: &InstanceId) -> Option<TrueInstance> {
         self.sets.get(&set)?.find(id).map(true_instance)
     }
 }
 
-fn true_instance(i: &Instance) -> TrueInstance {
+fn true_instance(i: &WorldInstance) -> TrueInstance {
     TrueInstance {
         id: i.id.clone(),
         vm: i.vm,

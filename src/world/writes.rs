@@ -1,29 +1,33 @@
-//! Writes: what callers may ask of a set, its VMs and its policies.
+//! Writes: the calls that change a set, its VMs and its policies.
 //!
-//! Each door passes the gate (throttles, faults, doubt) and then the same inner function that people's deeds use.
+//! Each public function passes the gate (throttles, faults, lost answers) and then calls the inner function that
+//! people's deeds use too.
 
 use std::sync::Arc;
 
 use super::World;
-use super::answer::{Accepted, Answer, Refusal};
-use super::deeds::Deletes;
-use super::events::{By, Change, What};
-use super::gate::Call;
+use super::answer::{OperationHandle, WorldAnswer, WorldRefusal};
+use super::events::{Actor, EventKind, WorldChange};
+use super::external_events::Deletes;
+use super::front_door::FrontDoorCall;
 use super::operation::OpKind;
-use super::set::{MODEL_LIMIT, Set};
-use super::spec::{InstanceId, Model, ModelPatch, Native, OpId, Orchestration, Protection, SetId};
-use super::throttle::{Charge, Policy};
+use super::set::{MODEL_LIMIT, WorldSet};
+use super::spec::{
+    InstanceId, InstanceProtection, ModelPatch, ModelSpec, OpId, PlatformSpec, SetId,
+    SetOrchestration,
+};
+use super::throttle::{Charge, ThrottlePolicy};
 
 impl World {
-    /// Absolute: lower than now deletes VMs that Azure picks.
+    /// Absolute: a lower number deletes VMs that Azure picks.
     pub fn patch_capacity(
         &mut self,
         set: SetId,
         to: u32,
         if_match: Option<&str>,
-    ) -> Answer<Accepted> {
-        self.write(Call::PatchCapacity, set, &patch_cost(set), |world| {
-            world.write_capacity(set, to, if_match, By::Caller)
+    ) -> WorldAnswer<OperationHandle> {
+        self.write(FrontDoorCall::PatchCapacity, set, &patch_cost(set), |world| {
+            world.write_capacity(set, to, if_match, Actor::Caller)
         })
     }
 
@@ -32,9 +36,9 @@ impl World {
         set: SetId,
         patch: &ModelPatch,
         if_match: Option<&str>,
-    ) -> Answer<Accepted> {
-        self.write(Call::PatchModel, set, &patch_cost(set), |world| {
-            world.write_model(set, patch, if_match, By::Caller)
+    ) -> WorldAnswer<OperationHandle> {
+        self.write(FrontDoorCall::PatchModel, set, &patch_cost(set), |world| {
+            world.write_model(set, patch, if_match, Actor::Caller)
         })
     }
 
@@ -42,11 +46,11 @@ impl World {
     pub fn patch_native(
         &mut self,
         set: SetId,
-        native: &Native,
+        native: &PlatformSpec,
         if_match: Option<&str>,
-    ) -> Answer<Accepted> {
-        self.write(Call::PatchNative, set, &patch_cost(set), |world| {
-            world.write_native(set, native, if_match, By::Caller)
+    ) -> WorldAnswer<OperationHandle> {
+        self.write(FrontDoorCall::PatchNative, set, &patch_cost(set), |world| {
+            world.write_native(set, native, if_match, Actor::Caller)
         })
     }
 
@@ -56,144 +60,154 @@ impl World {
         set: SetId,
         ids: &[InstanceId],
         force: bool,
-    ) -> Answer<Accepted> {
-        self.write(Call::DeleteInstances, set, &batch_cost(ids), |world| {
-            world.write_delete(set, ids, force, By::Caller)
+    ) -> WorldAnswer<OperationHandle> {
+        self.write(FrontDoorCall::DeleteInstances, set, &batch_cost(ids), |world| {
+            world.write_delete(set, ids, force, Actor::Caller)
         })
     }
 
-    /// DELETE of one VM, which no protection stops. `None`: it was gone already (204).
+    /// DELETE of one VM, which no protection stops. `None`: it was already gone (204).
     pub fn delete_instance(
         &mut self,
         set: SetId,
         id: &InstanceId,
         force: bool,
-    ) -> Answer<Option<Accepted>> {
+    ) -> WorldAnswer<Option<OperationHandle>> {
         let cost = [
-            (Policy::FrontDeletes, 0, 1),
-            (Policy::DeleteVm, self.scope(set, id), 1),
-            (Policy::DeleteVmSubscription, 0, 1),
+            (ThrottlePolicy::FrontDeletes, 0, 1),
+            (ThrottlePolicy::DeleteVm, self.scope(set, id), 1),
+            (ThrottlePolicy::DeleteVmSubscription, 0, 1),
         ];
-        let gate = self.enter(Call::DeleteInstance, &cost)?;
-        let done = self.write_delete_one(set, id, force, By::Caller);
+        let gate = self.enter(FrontDoorCall::DeleteInstance, &cost)?;
+        let done = self.write_delete_one(set, id, force, Actor::Caller);
         let done = done.map(|op| op.map(|op| self.accepted(set, op)));
-        self.leave(Call::DeleteInstance, gate, done)
+        self.leave(FrontDoorCall::DeleteInstance, gate, done)
     }
 
-    /// To the set's model in place: all but custom data.
-    pub fn manual_upgrade(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
-        self.change(Call::Upgrade, set, ids, Change::Upgrade)
+    /// Brings VMs to the set's model in place, except custom data.
+    pub fn manual_upgrade(
+        &mut self,
+        set: SetId,
+        ids: &[InstanceId],
+    ) -> WorldAnswer<OperationHandle> {
+        self.change(FrontDoorCall::Upgrade, set, ids, WorldChange::Upgrade)
     }
 
-    pub fn reimage(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
-        self.change(Call::Reimage, set, ids, Change::Reimage)
+    pub fn reimage(&mut self, set: SetId, ids: &[InstanceId]) -> WorldAnswer<OperationHandle> {
+        self.change(FrontDoorCall::Reimage, set, ids, WorldChange::Reimage)
     }
 
-    pub fn start(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
-        self.change(Call::Power, set, ids, Change::Start)
+    pub fn start(&mut self, set: SetId, ids: &[InstanceId]) -> WorldAnswer<OperationHandle> {
+        self.change(FrontDoorCall::Power, set, ids, WorldChange::Start)
     }
 
-    pub fn restart(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
-        self.change(Call::Power, set, ids, Change::Restart)
+    pub fn restart(&mut self, set: SetId, ids: &[InstanceId]) -> WorldAnswer<OperationHandle> {
+        self.change(FrontDoorCall::Power, set, ids, WorldChange::Restart)
     }
 
-    pub fn power_off(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
-        self.change(Call::Power, set, ids, Change::PowerOff)
+    pub fn power_off(&mut self, set: SetId, ids: &[InstanceId]) -> WorldAnswer<OperationHandle> {
+        self.change(FrontDoorCall::Power, set, ids, WorldChange::PowerOff)
     }
 
-    pub fn deallocate(&mut self, set: SetId, ids: &[InstanceId]) -> Answer<Accepted> {
-        self.change(Call::Power, set, ids, Change::Deallocate)
+    pub fn deallocate(&mut self, set: SetId, ids: &[InstanceId]) -> WorldAnswer<OperationHandle> {
+        self.change(FrontDoorCall::Power, set, ids, WorldChange::Deallocate)
     }
 
     pub fn set_protection(
         &mut self,
         set: SetId,
         id: &InstanceId,
-        protection: Protection,
-    ) -> Answer<Accepted> {
+        protection: InstanceProtection,
+    ) -> WorldAnswer<OperationHandle> {
         let cost = [
-            (Policy::FrontWrites, 0, 1),
-            (Policy::UpdateVm, self.scope(set, id), 1),
-            (Policy::UpdateVmSubscription, 0, 1),
+            (ThrottlePolicy::FrontWrites, 0, 1),
+            (ThrottlePolicy::UpdateVm, self.scope(set, id), 1),
+            (ThrottlePolicy::UpdateVmSubscription, 0, 1),
         ];
-        self.write(Call::Protect, set, &cost, |world| {
-            world.write_protection(set, id, protection, By::Caller)
+        self.write(FrontDoorCall::Protect, set, &cost, |world| {
+            world.write_protection(set, id, protection, Actor::Caller)
         })
     }
 
     fn change(
         &mut self,
-        call: Call,
+        call: FrontDoorCall,
         set: SetId,
         ids: &[InstanceId],
-        change: Change,
-    ) -> Answer<Accepted> {
+        change: WorldChange,
+    ) -> WorldAnswer<OperationHandle> {
         self.write(call, set, &batch_cost(ids), |world| {
-            world.write_change(set, ids, change, By::Caller)
+            world.write_change(set, ids, change, Actor::Caller)
         })
     }
 
     pub(super) fn write(
         &mut self,
-        call: Call,
+        call: FrontDoorCall,
         set: SetId,
         cost: &[Charge],
-        inner: impl FnOnce(&mut Self) -> Result<OpId, Refusal>,
-    ) -> Answer<Accepted> {
+        inner: impl FnOnce(&mut Self) -> Result<OpId, WorldRefusal>,
+    ) -> WorldAnswer<OperationHandle> {
         let gate = self.enter(call, cost)?;
         let done = inner(self).map(|op| self.accepted(set, op));
         self.leave(call, gate, done)
     }
 
-    pub(super) fn accepted(&self, set: SetId, op: OpId) -> Accepted {
-        let etag = self.sets.get(&set).map_or_else(|| super::spec::Etag::number(0), Set::etag);
-        Accepted { op, etag, retry_after: self.settings.poll_retry_after }
+    pub(super) fn accepted(&self, set: SetId, op: OpId) -> OperationHandle {
+        let etag = self.sets.get(&set).map_or_else(|| super::spec::Etag::number(0), WorldSet::etag);
+        OperationHandle { op, etag, retry_after: self.settings.poll_retry_after }
     }
 
     pub(super) fn scope(&self, set: SetId, id: &InstanceId) -> u64 {
         self.sets.get(&set).and_then(|s| s.find(id)).map_or(u64::MAX, |i| i.key)
     }
 
-    /// What refuses a write to the set as a whole.
+    /// The checks that refuse a write to the set as a whole.
     pub(super) fn check_writable(
         &mut self,
         set: SetId,
         if_match: Option<&str>,
-        by: By,
-    ) -> Result<(), Refusal> {
+        by: Actor,
+    ) -> Result<(), WorldRefusal> {
         let switches = self.settings.switches;
-        let conflict = by == By::Caller && self.luck.chance(self.faults.conflict);
-        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
-        if by == By::Native {
-            return if it.deleting { Err(Refusal::marked_for_deletion(&it.name)) } else { Ok(()) };
+        let conflict = by == Actor::Caller && self.luck.chance(self.faults.conflict);
+        let Some(it) = self.sets.get(&set) else { return Err(WorldRefusal::no_set(set)) };
+        if by == Actor::Native {
+            return if it.deleting {
+                Err(WorldRefusal::marked_for_deletion(&it.name))
+            } else {
+                Ok(())
+            };
         }
         if it.locked {
-            return Err(Refusal::locked(&it.name));
+            return Err(WorldRefusal::locked(&it.name));
         }
         if it.deleting {
-            return Err(Refusal::marked_for_deletion(&it.name));
+            return Err(WorldRefusal::marked_for_deletion(&it.name));
         }
         if let Some(given) = if_match
             && given != "*"
             && given != &*it.etag().0
         {
-            return Err(Refusal::etag(given, &it.etag()));
+            return Err(WorldRefusal::etag(given, &it.etag()));
         }
         if it.rolling.is_some() && switches.rolling_refuses_writes {
-            return Err(Refusal::rolling(&it.name));
+            return Err(WorldRefusal::rolling(&it.name));
         }
         if conflict || (switches.busy_refused && !it.running.is_empty()) {
-            return Err(Refusal::conflict());
+            return Err(WorldRefusal::conflict());
         }
         Ok(())
     }
 
-    /// What refuses deletes alone.
-    fn check_deletes(&self, set: SetId, by: By) -> Result<(), Refusal> {
-        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+    /// The checks that refuse only deletes.
+    fn check_deletes(&self, set: SetId, by: Actor) -> Result<(), WorldRefusal> {
+        let Some(it) = self.sets.get(&set) else { return Err(WorldRefusal::no_set(set)) };
         match (it.deletes, by) {
-            (Deletes::Locked, By::Caller | By::Person) => Err(Refusal::delete_locked(&it.name)),
-            (Deletes::Forbidden, By::Caller) => Err(Refusal::delete_forbidden(&it.name)),
+            (Deletes::Locked, Actor::Caller | Actor::Person) => {
+                Err(WorldRefusal::delete_locked(&it.name))
+            }
+            (Deletes::Forbidden, Actor::Caller) => Err(WorldRefusal::delete_forbidden(&it.name)),
             _ => Ok(()),
         }
     }
@@ -203,10 +217,10 @@ impl World {
         set: SetId,
         patch: &ModelPatch,
         if_match: Option<&str>,
-        by: By,
-    ) -> Result<OpId, Refusal> {
+        by: Actor,
+    ) -> Result<OpId, WorldRefusal> {
         self.check_writable(set, if_match, by)?;
-        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(it) = self.sets.get(&set) else { return Err(WorldRefusal::no_set(set)) };
         let mut new = patch.apply(&it.model);
         if self.settings.switches.image_write_resets_rest && patch.image.is_some() {
             "reset".clone_into(&mut new.rest);
@@ -217,8 +231,8 @@ impl World {
         Ok(op)
     }
 
-    /// Whether it is the set's model already, and whether VMs on that one become outdated by it.
-    fn turns(&self, it: &Set, new: &Model) -> (bool, bool) {
+    /// Whether it equals the set's model, and whether it makes VMs on that one outdated.
+    fn turns(&self, it: &WorldSet, new: &ModelSpec) -> (bool, bool) {
         let switches = &self.settings.switches;
         let (same, same_vm) = (*new == *it.model, new.same_vm(&it.model));
         let flips = !same_vm
@@ -227,15 +241,15 @@ impl World {
         (same, flips)
     }
 
-    pub(super) fn check_model(&self, set: SetId, new: &Model) -> Result<(), Refusal> {
-        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+    pub(super) fn check_model(&self, set: SetId, new: &ModelSpec) -> Result<(), WorldRefusal> {
+        let Some(it) = self.sets.get(&set) else { return Err(WorldRefusal::no_set(set)) };
         if self.turns(it, new).1 && it.at_model_limit() {
-            return Err(Refusal::model_limit(&it.name, MODEL_LIMIT));
+            return Err(WorldRefusal::model_limit(&it.name, MODEL_LIMIT));
         }
         Ok(())
     }
 
-    pub(super) fn apply_model(&mut self, set: SetId, new: Model, op: OpId, by: By) {
+    pub(super) fn apply_model(&mut self, set: SetId, new: ModelSpec, op: OpId, by: Actor) {
         let switches = self.settings.switches;
         let Some(it) = self.sets.get(&set) else { return };
         let (same, flips) = self.turns(it, &new);
@@ -246,7 +260,7 @@ impl World {
             it.etag += u64::from(!same || switches.etag_moves_on_same_write);
         }
         if !same {
-            self.log(set, What::ModelWritten { by, from, to });
+            self.log(set, EventKind::ModelWritten { by, from, to });
         }
         if flips {
             self.model_changed(set, op);
@@ -256,10 +270,10 @@ impl World {
     pub(super) fn write_native(
         &mut self,
         set: SetId,
-        native: &Native,
+        native: &PlatformSpec,
         if_match: Option<&str>,
-        by: By,
-    ) -> Result<OpId, Refusal> {
+        by: Actor,
+    ) -> Result<OpId, WorldRefusal> {
         self.check_writable(set, if_match, by)?;
         let op = self.start_op(set, OpKind::PatchSet, by);
         if let Some(it) = self.sets.get_mut(&set) {
@@ -270,25 +284,25 @@ impl World {
         Ok(op)
     }
 
-    /// Ids that may be touched by a set-level action; others refuse the batch or are left out.
-    pub(super) fn batch(&self, set: SetId, ids: &[InstanceId]) -> Result<Vec<u64>, Refusal> {
+    /// The ids that a set-level action may touch; other ids refuse the batch or are skipped.
+    pub(super) fn batch(&self, set: SetId, ids: &[InstanceId]) -> Result<Vec<u64>, WorldRefusal> {
         let switches = &self.settings.switches;
-        let Some(it) = self.sets.get(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(it) = self.sets.get(&set) else { return Err(WorldRefusal::no_set(set)) };
         if ids.is_empty() && switches.empty_batch_refused {
-            return Err(Refusal::no_ids());
+            return Err(WorldRefusal::no_ids());
         }
         let mut keys = Vec::with_capacity(ids.len());
         let mut protected = Vec::new();
         for id in ids {
             match it.find(id) {
-                None if switches.stale_id_refuses_batch => return Err(Refusal::stale_id(id)),
+                None if switches.stale_id_refuses_batch => return Err(WorldRefusal::stale_id(id)),
                 None => {}
                 Some(instance) if instance.is_protected_from_set() => protected.push(id.clone()),
                 Some(instance) if keys.contains(&instance.key) => {}
                 Some(instance) => keys.push(instance.key),
             }
         }
-        if protected.is_empty() { Ok(keys) } else { Err(Refusal::protected(&protected)) }
+        if protected.is_empty() { Ok(keys) } else { Err(WorldRefusal::protected(&protected)) }
     }
 
     pub(super) fn write_delete(
@@ -296,15 +310,15 @@ impl World {
         set: SetId,
         ids: &[InstanceId],
         force: bool,
-        by: By,
-    ) -> Result<OpId, Refusal> {
+        by: Actor,
+    ) -> Result<OpId, WorldRefusal> {
         self.check_writable(set, None, by)?;
         self.check_deletes(set, by)?;
         let keys = self.batch(set, ids)?;
         let switches = self.settings.switches;
-        let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(it) = self.sets.get_mut(&set) else { return Err(WorldRefusal::no_set(set)) };
         if force && it.force_delete_refused {
-            return Err(Refusal::force_refused());
+            return Err(WorldRefusal::force_refused());
         }
         it.etag += u64::from(switches.etag_moves_on_delete && !keys.is_empty());
         let op = self.start_op(set, OpKind::DeleteInstances, by);
@@ -312,13 +326,13 @@ impl World {
         Ok(op)
     }
 
-    /// With one line in the log for what it does to the capacity.
+    /// Deletes the VMs and logs the capacity change once.
     pub(super) fn delete_all(
         &mut self,
         set: SetId,
         keys: &[u64],
         op: Option<OpId>,
-        by: By,
+        by: Actor,
         (force, lowers): (bool, bool),
     ) {
         let goal = |world: &Self| world.sets.get(&set).map_or(0, |s| s.goal);
@@ -328,7 +342,7 @@ impl World {
         }
         let to = goal(self);
         if from != to {
-            self.log(set, What::CapacityWritten { by, from, to });
+            self.log(set, EventKind::CapacityWritten { by, from, to });
         }
     }
 
@@ -337,21 +351,21 @@ impl World {
         set: SetId,
         id: &InstanceId,
         force: bool,
-        by: By,
-    ) -> Result<Option<OpId>, Refusal> {
+        by: Actor,
+    ) -> Result<Option<OpId>, WorldRefusal> {
         self.check_writable(set, None, by)?;
         self.check_deletes(set, by)?;
         let switches = self.settings.switches;
-        let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(it) = self.sets.get_mut(&set) else { return Err(WorldRefusal::no_set(set)) };
         let Some(key) = it.by_id.get(id).copied() else {
             let gone = switches.gone_delete_succeeds;
-            return if gone { Ok(None) } else { Err(Refusal::vm_not_found()) };
+            return if gone { Ok(None) } else { Err(WorldRefusal::vm_not_found()) };
         };
         if force && it.force_delete_refused {
-            return Err(Refusal::force_refused());
+            return Err(WorldRefusal::force_refused());
         }
         let lowers =
-            it.orchestration == Orchestration::Uniform || switches.flexible_vm_delete_lowers;
+            it.orchestration == SetOrchestration::Uniform || switches.flexible_vm_delete_lowers;
         it.etag += u64::from(switches.etag_moves_on_delete && lowers);
         let op = self.start_op(set, OpKind::OneInstance, by);
         self.delete_all(set, &[key], Some(op), by, (force, lowers));
@@ -362,16 +376,16 @@ impl World {
         &mut self,
         set: SetId,
         ids: &[InstanceId],
-        change: Change,
-        by: By,
-    ) -> Result<OpId, Refusal> {
+        change: WorldChange,
+        by: Actor,
+    ) -> Result<OpId, WorldRefusal> {
         self.check_writable(set, None, by)?;
         let keys = self.batch(set, ids)?;
         let leaving = self.sets.get(&set).and_then(|it| {
             keys.iter().filter_map(|key| it.instances.get(key)).find(|i| i.is_deleting())
         });
         if let Some(instance) = leaving {
-            return Err(Refusal::vm_marked_for_deletion(&instance.id));
+            return Err(WorldRefusal::vm_marked_for_deletion(&instance.id));
         }
         let op = self.start_op(set, OpKind::Change(change), by);
         for key in keys {
@@ -384,19 +398,19 @@ impl World {
         &mut self,
         set: SetId,
         id: &InstanceId,
-        protection: Protection,
-        by: By,
-    ) -> Result<OpId, Refusal> {
+        protection: InstanceProtection,
+        by: Actor,
+    ) -> Result<OpId, WorldRefusal> {
         if protection.set_actions && !protection.scale_in {
-            return Err(Refusal::protection_conflict());
+            return Err(WorldRefusal::protection_conflict());
         }
         self.check_writable(set, None, by)?;
         let flips = self.settings.switches.protection_write_flips_flag;
-        let Some(it) = self.sets.get_mut(&set) else { return Err(Refusal::no_set(set)) };
+        let Some(it) = self.sets.get_mut(&set) else { return Err(WorldRefusal::no_set(set)) };
         let current = it.model_no;
-        let Some(key) = it.by_id.get(id).copied() else { return Err(Refusal::vm_not_found()) };
+        let Some(key) = it.by_id.get(id).copied() else { return Err(WorldRefusal::vm_not_found()) };
         let Some(instance) = it.instances.get_mut(&key) else {
-            return Err(Refusal::vm_not_found());
+            return Err(WorldRefusal::vm_not_found());
         };
         instance.protection = Some(protection);
         if flips {
@@ -409,14 +423,18 @@ impl World {
 
 pub(super) fn patch_cost(set: SetId) -> [Charge; 3] {
     [
-        (Policy::FrontWrites, 0, 1),
-        (Policy::UpdateSet, u64::from(set.0), 1),
-        (Policy::UpdateSubscription, 0, 1),
+        (ThrottlePolicy::FrontWrites, 0, 1),
+        (ThrottlePolicy::UpdateSet, u64::from(set.0), 1),
+        (ThrottlePolicy::UpdateSubscription, 0, 1),
     ]
 }
 
-/// One token a VM.
+/// One token per VM.
 fn batch_cost(ids: &[InstanceId]) -> [Charge; 3] {
     let vms = (ids.len() as u32).max(1);
-    [(Policy::FrontWrites, 0, 1), (Policy::Actions, 0, 1), (Policy::BatchedVms, 0, vms)]
+    [
+        (ThrottlePolicy::FrontWrites, 0, 1),
+        (ThrottlePolicy::Actions, 0, 1),
+        (ThrottlePolicy::BatchedVms, 0, vms),
+    ]
 }

@@ -1,6 +1,6 @@
 //! Whatever comes in, nothing panics, and what is refused is refused with its place.
 
-use poolkeeper::api::v1::pool::Pools;
+use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::api::v1::snapshot::Snapshots;
 use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ pub fn mutated(text: String) -> impl Strategy<Value = String> {
 }
 
 fn check(text: &str) -> Result<(), TestCaseError> {
-    let (pools, faults) = Pools::default().read(text, Some("x.yaml"));
+    let (pools, faults) = PoolDocuments::default().read(text, Some("x.yaml"));
     let lines = text.split(['\n', '\r', '\u{85}', '\u{2028}']).count();
     for fault in &faults {
         prop_assert!(fault.line >= 1 && fault.column >= 1);
@@ -158,7 +158,7 @@ proptest! {
 
     #[test]
     fn snapshots_with_other_values(key in 0_usize..11, value in mess()) {
-        let keys = ["now", "seed", "pool", "scaleSet", "machines", "open", "asks", "facts", "state", "kind", "x"];
+        let keys = ["now", "seed", "pool", "scaleSet", "machines", "open", "commands", "facts", "state", "kind", "x"];
         let quoted = serde_json::to_string(&value).unwrap();
         check_snapshot(snapshot_with(keys[key], &quoted).as_bytes())?;
         check_snapshot(snapshot_with(keys[key], &value).as_bytes())?;

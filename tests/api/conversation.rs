@@ -164,7 +164,7 @@ fn a_rollout_is_carried_out_by_another_program() {
         driver.world();
         let (_, plan) = driver.ask();
         for action in plan["actions"].as_array().unwrap() {
-            story.push(format!("{} {} {}", action["do"], action["machines"], action["reason"]));
+            story.push(format!("{} {} {}", action["do"], action["machines"], action["message"]));
         }
         driver.carry_out(&plan);
         assert!(driver.available() >= 3, "turn {turns}: {story:#?}");

@@ -4,10 +4,10 @@ use poolkeeper::api::v1::plan::{encode, say};
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::api::v1::state;
 use poolkeeper::model::action::*;
-use poolkeeper::model::budget::{Hold, HoldReason};
-use poolkeeper::model::ids::{AskId, Etag, InstanceId, Key, Revision, VmId};
+use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT, RemedyVerb};
+use poolkeeper::model::ids::{CommandId, Etag, InstanceId, Key, Revision, VmId};
 use poolkeeper::model::inventory::ModelFields;
-use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHold, Marks};
+use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHold, Overrides};
 use poolkeeper::model::plan::*;
 use poolkeeper::model::quantity::{Quantity, resolve};
 use poolkeeper::model::rollout::*;
@@ -24,74 +24,74 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [Why; 47] = [
-    Why::Fine,
-    Why::CloudDeletes,
-    Why::Deleting,
-    Why::Draining,
-    Why::Ghost,
-    Why::StuckDelete,
-    Why::RequestLost,
-    Why::ReasonEnded,
-    Why::Updating,
-    Why::CutOff,
-    Why::Standby,
-    Why::NotSeen,
-    Why::HeldByPerson,
-    Why::ProtectedInCloud,
-    Why::RevisionUnknown,
-    Why::Grace,
-    Why::FailedInTurn,
-    Why::FailedBreaker,
-    Why::Proving,
-    Why::Settling,
-    Why::RemovedFailed,
-    Why::RemovedNamed,
-    Why::RemovedOutdated,
-    Why::RemovedSurplus,
-    Why::UpdatedInPlace,
-    Why::Restored,
-    Why::NamedWaits,
-    Why::DrainBlocked,
-    Why::Exception,
-    Why::WaitsFloor,
-    Why::WaitsSurge,
-    Why::WaitsRamp,
-    Why::WaitsCheckpoint,
-    Why::WaitsPaused,
-    Why::WaitsFailing,
-    Why::WaitsWindow,
-    Why::WaitsAdoption,
-    Why::WaitsOnDelete,
-    Why::WaitsLast,
-    Why::WaitsRollout,
-    Why::WaitsOwner,
-    Why::WaitsPicture,
-    Why::WaitsRefused,
-    Why::WaitsConfirmation,
-    Why::SurplusWaits,
-    Why::UpdateFailed,
-    Why::Frozen,
+const WHYS: [MachineReason; 47] = [
+    MachineReason::Fine,
+    MachineReason::CloudDeletes,
+    MachineReason::Deleting,
+    MachineReason::Draining,
+    MachineReason::Ghost,
+    MachineReason::StuckDelete,
+    MachineReason::RequestLost,
+    MachineReason::ReasonEnded,
+    MachineReason::Updating,
+    MachineReason::CutOff,
+    MachineReason::Standby,
+    MachineReason::NotSeen,
+    MachineReason::HeldByPerson,
+    MachineReason::ProtectedInCloud,
+    MachineReason::RevisionUnknown,
+    MachineReason::Grace,
+    MachineReason::FailedInTurn,
+    MachineReason::FailedBreaker,
+    MachineReason::Proving,
+    MachineReason::Settling,
+    MachineReason::RemovedFailed,
+    MachineReason::RemovedNamed,
+    MachineReason::RemovedOutdated,
+    MachineReason::RemovedSurplus,
+    MachineReason::UpdatedInPlace,
+    MachineReason::Restored,
+    MachineReason::NamedWaits,
+    MachineReason::DrainBlocked,
+    MachineReason::Exception,
+    MachineReason::WaitsFloor,
+    MachineReason::WaitsSurge,
+    MachineReason::WaitsRamp,
+    MachineReason::WaitsCheckpoint,
+    MachineReason::WaitsPaused,
+    MachineReason::WaitsFailing,
+    MachineReason::WaitsWindow,
+    MachineReason::WaitsAdoption,
+    MachineReason::WaitsOnDelete,
+    MachineReason::WaitsLast,
+    MachineReason::WaitsRollout,
+    MachineReason::WaitsOwner,
+    MachineReason::WaitsPicture,
+    MachineReason::WaitsRefused,
+    MachineReason::WaitsConfirmation,
+    MachineReason::SurplusWaits,
+    MachineReason::UpdateFailed,
+    MachineReason::Frozen,
 ];
 
 /// A plan with nothing in it but a report of each machine.
-fn planned(input: &SnapshotInput) -> Planned {
+fn planned(input: &SnapshotInput) -> Decision {
     let at = input.now;
     let machines = (0..input.machines.len() as u32).map(|index| MachineReport {
         index,
-        class: Class::Current,
+        class: MachineClass::Current,
         lifecycle: Lifecycle::InService,
         why: WHYS[index as usize % WHYS.len()],
-        next: (index % 2 == 0).then(|| time("2026-03-01T12:10:00Z")),
+        next_check_at: (index % 2 == 0).then(|| time("2026-03-01T12:10:00Z")),
     });
-    Planned {
+    Decision {
         actions: Vec::new(),
         report: Report {
             at,
             resolved: resolve(Quantity::of(1), Quantity::of(0), 30),
             numbers: Numbers {
                 desired: 30,
-                live: 31,
+                total: 31,
                 exist: 31,
                 available: 30,
                 ..Numbers::default()
@@ -99,7 +99,7 @@ fn planned(input: &SnapshotInput) -> Planned {
             notices: Vec::new(),
             machines: machines.collect(),
             holds: Vec::new(),
-            asks: Vec::new(),
+            commands: Vec::new(),
             rollout: RolloutReport {
                 phase: RolloutPhase::Progressing,
                 from: Some(Revision::new("r1")),
@@ -111,13 +111,13 @@ fn planned(input: &SnapshotInput) -> Planned {
                 exceptions: Vec::new(),
             },
             estimate: Estimate::default(),
-            again: at,
+            next_check_at: at,
         },
         state: PoolState::default(),
     }
 }
 
-fn sentence(input: &SnapshotInput, planned: &Planned, index: usize) -> String {
+fn sentence(input: &SnapshotInput, planned: &Decision, index: usize) -> String {
     say(&input.input(), planned, &planned.report.machines[index]).unwrap().to_string()
 }
 
@@ -128,7 +128,7 @@ fn every_reason_has_its_sentence() {
     for machine in &mut input.machines {
         let delete = DeleteRequest { by: "ann".into(), why: "slow disk".into(), now: false };
         let hold = MachineHold { by: "bob".into(), why: "being looked at".into() };
-        machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: Some(hold) }));
+        machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: Some(hold) }));
     }
     let mut said: Vec<String> = (0..84).map(|n| sentence(&input, &planned, n)).collect();
     for say in &said {
@@ -148,37 +148,43 @@ fn sentences_name_numbers_times_and_people() {
     machine.condition = Condition::Failed;
     machine.revision = Some(Revision::new("r1"));
     let delete = DeleteRequest { by: "ann".into(), why: "slow disk".into(), now: true };
-    machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
+    machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: None }));
     input.machines[0] = machine;
     let to = Revision::new("r2");
     planned.state.rollout = Some(Rollout {
-        stage: Stage::Paused { by: "bob".into(), why: "lunch".into(), at: input.now },
-        ..Rollout::open(Cause::Revision, None, to, input.now, 30)
+        stage: RolloutStage::Paused { by: "bob".into(), why: "lunch".into(), at: input.now },
+        ..Rollout::open(RolloutCause::Revision, None, to, input.now, 30)
     });
     let mut of = |why, lifecycle| {
         planned.report.machines[0] = MachineReport { why, lifecycle, ..planned.report.machines[0] };
         sentence(&input, &planned, 0)
     };
     let expected = [
-        (Why::RemovedFailed, "leaves now, failed since 2026-03-01T11:00:00Z"),
-        (Why::RemovedNamed, "leaves now, asked for by ann (slow disk), accepting the loss"),
-        (Why::RemovedOutdated, "leaves now, on r1, where r2 is wanted"),
-        (Why::RemovedSurplus, "leaves now, one too many: 31 there, 30 wanted"),
-        (Why::WaitsFloor, "on r1, where r2 is wanted; waits: 30 available, 30 needed"),
+        (MachineReason::RemovedFailed, "this plan deletes it: failed since 2026-03-01T11:00:00Z"),
         (
-            Why::WaitsSurge,
-            "on r1, where r2 is wanted; waits for a new machine to serve: 30 of 30 available, 31 of at most 31 there",
+            MachineReason::RemovedNamed,
+            "this plan deletes it: requested by ann (slow disk), accepting the loss",
+        ),
+        (MachineReason::RemovedOutdated, "this plan deletes it: on r1, the target is r2"),
+        (MachineReason::RemovedSurplus, "this plan deletes it: surplus, 31 exist, 30 desired"),
+        (
+            MachineReason::WaitsFloor,
+            "on r1, the target is r2; waits: 30 available, the floor is 30",
         ),
         (
-            Why::WaitsPaused,
-            "on r1, where r2 is wanted; the rollout is paused since 2026-03-01T12:00:00Z by bob (lunch)",
+            MachineReason::WaitsSurge,
+            "on r1, the target is r2; waits for a new machine to become available: 30 of 30 available, 31 of at most 31 exist",
+        ),
+        (
+            MachineReason::WaitsPaused,
+            "on r1, the target is r2; the rollout is paused since 2026-03-01T12:00:00Z by bob (lunch)",
         ),
     ];
     for (why, sentence) in expected {
         assert_eq!(of(why, Lifecycle::Deleting), sentence);
     }
-    let drained = "drains now to leave, on r1, where r2 is wanted";
-    assert_eq!(of(Why::RemovedOutdated, Lifecycle::Draining), drained);
+    let drained = "this plan drains and then deletes it: on r1, the target is r2";
+    assert_eq!(of(MachineReason::RemovedOutdated, Lifecycle::Draining), drained);
 }
 
 #[test]
@@ -192,12 +198,8 @@ fn a_plan_is_written_as_agreed() {
         created: at,
         because,
     };
-    let expect = Expect {
-        etag: Some(Etag::new("\"7\"")),
-        capacity: 30,
-        revision: Revision::new("r2"),
-        before,
-    };
+    let (etag, revision) = (Some(Etag::new("\"7\"")), Revision::new("r2"));
+    let expect = Expect { etag, capacity: 30, revision, before };
     planned.actions = vec![
         Action::UpdateModel {
             fields: ModelFields { image: Some("i".into()), ..ModelFields::default() },
@@ -214,14 +216,14 @@ fn a_plan_is_written_as_agreed() {
             expect: expect.clone(),
         },
         Action::Drain {
-            targets: vec![target("17", None, Because::Outdated)],
+            targets: vec![target("17", None, RemovalReason::Outdated)],
             reason: "old".into(),
             before,
         },
         Action::Delete {
             targets: vec![
-                target("4", Some("v4"), Because::Failed),
-                target("9", None, Because::Surplus),
+                target("4", Some("v4"), RemovalReason::Failed),
+                target("9", None, RemovalReason::Surplus),
             ],
             reason: "gone".into(),
             before,
@@ -229,22 +231,24 @@ fn a_plan_is_written_as_agreed() {
         },
         Action::Raise { from: 31, to: 30, drift: 1, reason: "drift".into(), expect },
     ];
-    let hold = |reason, law, blocker: &str| Hold {
+    let hold = |reason, law: Option<i64>, blocker: &str| Hold {
         reason,
-        law,
-        say: "waits".into(),
-        numbers: vec![("live", 31), ("ceiling", 31)],
+        message: "waits".into(),
+        numbers: [law.map(|law| (INVARIANT, law)), Some(("total", 31)), Some(("ceiling", 31))]
+            .into_iter()
+            .flatten()
+            .collect(),
         blockers: vec![blocker.into()],
-        recheck: at,
-        verb: law.map(|_| "release"),
+        next_check_at: at,
+        remedy: law.map(|_| RemedyVerb::ResetBreaker.into()),
     };
     planned.report.holds = vec![
         hold(HoldReason::SurgeBooting, None, "31"),
-        hold(HoldReason::Law, Some(2), "x"),
+        hold(HoldReason::InvariantViolated, Some(2), "x"),
         hold(HoldReason::Ceiling, None, "c"),
     ];
-    planned.report.asks =
-        vec![AskAnswer { id: AskId::new("a"), accepted: true, say: "paused".into() }];
+    planned.report.commands =
+        vec![CommandAnswer { id: CommandId::new("a"), accepted: true, message: "paused".into() }];
     planned.report.rollout.exceptions = vec![Key::new("v1"), Key::new("gone")];
     planned.report.machines.reverse();
     let written = encode(&input.input(), &planned);

@@ -1,6 +1,6 @@
 //! Every key of a pool file, right and wrong, with the place of what is wrong.
 
-use poolkeeper::api::v1::pool::{Pools, read_inside};
+use poolkeeper::api::v1::pool::{PoolDocuments, read_inside};
 use poolkeeper::model::policy::{Image, Owner};
 use poolkeeper::model::time::Span;
 
@@ -39,7 +39,7 @@ const GOOD: &[&str] = &[
     "health: {source: applicationHealth}",
     "health: {source: provisioning}",
     "adopt: roll",
-    "natives: warn",
+    "platformFeatures: warn",
     "owner: {}",
     "owner: {tag: on}",
     "owner: {tag: off}",
@@ -159,7 +159,7 @@ const BAD: &[(&str, &[&str])] = &[
     ("health: {source: http}", &["6:18 health.source notBuilt"]),
     ("health: {source: probe}", &["6:18 health.source badValue"]),
     ("adopt: yes", &["6:8 adopt badValue"]),
-    ("natives: ignore", &["6:10 natives badValue"]),
+    ("platformFeatures: ignore", &["6:19 platformFeatures badValue"]),
     ("owner: {tag: maybe}", &["6:14 owner.tag badValue"]),
     ("model: {tags: {Poolkeeper-Owner: me}}", &["6:15 model.tags contradiction"]),
     ("repair: {after: x}", &["6:17 repair.after badValue"]),
@@ -259,8 +259,8 @@ fn a_fault_says_what_would_be_right() {
         "pool.yaml:6:11: rollout.maxsurge: there is no key maxsurge; did you mean maxSurge?"
     );
     assert_eq!(
-        of("natives: off"),
-        "pool.yaml:6:10: natives: off is not one of its values; allowed: refuse, warn"
+        of("platformFeatures: off"),
+        "pool.yaml:6:19: platformFeatures: off is not one of its values; allowed: refuse, warn"
     );
     assert_eq!(
         of("rollout: {bake: 10}"),
@@ -339,7 +339,7 @@ fn names_and_scale_sets_are_taken_once() {
     assert_eq!(short(&faults), ["9:7 name duplicatePool"]);
     assert!(faults[0].message.contains("pool.yaml on line 1"), "{}", faults[0].message);
 
-    let mut pools = Pools::default();
+    let mut pools = PoolDocuments::default();
     assert_eq!(pools.read(LEAST, Some("a.yaml")).1, []);
     let (read, faults) = pools.read(&LEAST.replace("name: web", "name: b"), Some("b.yaml"));
     assert_eq!((read.len(), short(&faults)), (0, vec!["4:11 scaleSet duplicatePool".to_owned()]));
@@ -389,7 +389,7 @@ fn the_examples_are_sound() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/config/pools");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
-    let mut pools = Pools::default();
+    let mut pools = PoolDocuments::default();
     let mut read = 0;
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();

@@ -2,7 +2,7 @@
 
 use poolkeeper::api::v1::pool::{read_inside, to_json};
 use poolkeeper::model::action::WriteScope;
-use poolkeeper::model::calendar::{Chore, Cron, Schedule, Window, Windows, Zone};
+use poolkeeper::model::calendar::{Chore, Cron, Schedule, ScheduleZone, Window, Windows};
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::policy::*;
@@ -25,9 +25,9 @@ fn text() -> impl Strategy<Value = Box<str>> {
     "[ -~éß😀]{0,12}[a-z]".prop_map(Into::into)
 }
 
-fn zone() -> impl Strategy<Value = Zone> {
+fn zone() -> impl Strategy<Value = ScheduleZone> {
     prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York"])
-        .prop_map(|name| Zone::get(name).unwrap())
+        .prop_map(|name| ScheduleZone::get(name).unwrap())
 }
 
 fn cron() -> impl Strategy<Value = Cron> {
@@ -49,9 +49,13 @@ fn window() -> impl Strategy<Value = Window> {
 fn rollout() -> impl Strategy<Value = RolloutPolicy> {
     let words = (
         prop::sample::select(vec![Method::Replace, Method::Reimage, Method::OnDelete]),
-        prop::option::of(prop::sample::select(vec![Order::Oldest, Order::Newest, Order::Random])),
+        prop::option::of(prop::sample::select(vec![
+            RemovalOrder::Oldest,
+            RemovalOrder::Newest,
+            RemovalOrder::Random,
+        ])),
         prop::sample::select(vec![OnFailure::Pause, OnFailure::Rollback, OnFailure::Continue]),
-        prop::sample::select(vec![Rollback::Pause, Rollback::WriteModel]),
+        prop::sample::select(vec![RollbackPolicy::Pause, RollbackPolicy::WriteModel]),
         any::<bool>(),
     );
     let numbers = (quantity(), quantity(), quantity(), span(), span(), span(), 0_i64..60);
@@ -121,12 +125,12 @@ prop_compose! {
         draft.model = model;
         draft.rollout = rollout;
         draft.windows = Windows::new(windows.0, windows.1).unwrap();
-        let sources = [Health::Auto, Health::Node, Health::ApplicationHealth, Health::Provisioning];
+        let sources = [HealthPolicy::Auto, HealthPolicy::Node, HealthPolicy::ApplicationHealth, HealthPolicy::Provisioning];
         draft.health = sources[words.0];
         draft.adopt = if words.1[0] { Adopt::Hold } else { Adopt::Roll };
-        draft.natives = if words.1[1] { Natives::Refuse } else { Natives::Warn };
+        draft.platform_features = if words.1[1] { PlatformFeatures::Refuse } else { PlatformFeatures::Warn };
         draft.tags_owner = words.1[2];
-        draft.unconfirmed = if words.1[2] { Unconfirmed::Hold } else { Unconfirmed::Allow };
+        draft.unconfirmed = if words.1[2] { UnconfirmedFall::Hold } else { UnconfirmedFall::Allow };
         let (after, window, max_at_once, breaker_percent) = repair;
         draft.repair = Repair { after, window, max_at_once, breaker_percent };
         draft.deletion = Deletion { force: words.1[3], deadline };

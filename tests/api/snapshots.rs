@@ -1,20 +1,20 @@
 //! Snapshots: what is read from them, and what is refused where.
 
 use poolkeeper::api::v1::diagnostic::Code;
-use poolkeeper::api::v1::problem::Problem;
+use poolkeeper::api::v1::problem::DocumentProblem;
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
-use poolkeeper::model::action::{Action, Because};
+use poolkeeper::model::action::{Action, RemovalReason};
 use poolkeeper::model::ids::{InstanceId, Key, StoreId};
-use poolkeeper::model::inventory::{Eviction, Native, Orchestration, PriorityMix};
-use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::inventory::{Eviction, Orchestration, PlatformFeature, PriorityMix};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use poolkeeper::model::owner::Keeper;
-use poolkeeper::model::plan::{AskVerb, Verdict};
+use poolkeeper::model::plan::{CommandVerb, Verdict};
 use poolkeeper::model::time::Time;
 
 use crate::support::{json_pool, snapshot, snapshot_with};
 
-fn read(text: &str) -> Result<SnapshotInput, Problem> {
+fn read(text: &str) -> Result<SnapshotInput, DocumentProblem> {
     Snapshots::default().read(text.as_bytes())
 }
 
@@ -54,7 +54,7 @@ fn null_is_the_same_as_left_out() {
         \"everAvailable\":null,\"lifecycle\":null,\"lifecycleSince\":null,\"deleteRequested\":null,\
         \"hold\":null,\"protection\":null,\"workloads\":null,\"node\":null";
     assert_eq!(read(&machine_with(nulls)).unwrap(), read(&machine_with("")).unwrap());
-    for key in ["seed", "open", "asks", "facts", "state", "apiVersion", "kind"] {
+    for key in ["seed", "open", "commands", "facts", "state", "apiVersion", "kind"] {
         assert!(read(&snapshot_with(key, "null")).is_ok(), "{key}");
     }
 }
@@ -62,14 +62,17 @@ fn null_is_the_same_as_left_out() {
 #[test]
 fn everything_that_is_said_arrives() {
     let more = r#","vmId":"v1","zone":"2","imagedAt":"2026-03-01T10:30:00.5Z","firstSeen":"2026-03-01T10:01:00+01:00",
-        "evidence":"advisory","everAvailable":false,"lifecycle":"Drained","lifecycleSince":"2026-03-01T11:30:00Z",
+        "evidence":"latestModelApplied","everAvailable":false,"lifecycle":"Drained","lifecycleSince":"2026-03-01T11:30:00Z",
         "deleteRequested":{"by":"ann","why":"old","now":true},"hold":{"by":"bob","why":"look"},
         "protection":"all","workloads":7,"node":"n\u00e91""#;
     let read = read(&machine_with(more)).unwrap();
     let machine = &read.machines[0];
     assert_eq!(machine.imaged, time("2026-03-01T10:30:00.5Z"));
     assert_eq!(machine.first_seen, time("2026-03-01T09:01:00Z"));
-    assert_eq!((machine.condition, machine.evidence), (Condition::Ready, Evidence::Advisory));
+    assert_eq!(
+        (machine.condition, machine.evidence),
+        (Condition::Ready, Evidence::LatestModelApplied)
+    );
     assert_eq!(machine.lifecycle_since, time("2026-03-01T11:30:00Z"));
     assert_eq!(machine.node.as_ref().unwrap().as_str(), "né1");
     let request = machine.delete_request().unwrap();
@@ -78,12 +81,15 @@ fn everything_that_is_said_arrives() {
 
     let set = r#"{"revision":"r2","capacity":3,"etag":"\"7\"","orchestration":"Flexible","zones":["2","1","2"],
         "readAt":"2026-03-01T11:59:58Z","complete":false,"busy":{"operation":"scale","since":"2026-03-01T11:00:00Z"},
-        "natives":["autoscale","rollingUpgrade"],"nativesUnknown":["autoscale"],"attached":["vm-2","db"],"spot":"delete",
+        "platformFeatures":["autoscale","rollingUpgrade"],"platformFeaturesUnknown":["autoscale"],"attached":["vm-2","db"],"spot":"delete",
         "priorityMix":{"baseRegularPriorityCount":2,"regularPriorityPercentageAboveBase":50},"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}},"modelRest":{"osDisk.diskSizeGB":"128"}}"#;
     let read = self::read(&snapshot_with("scaleSet", set)).unwrap();
     assert_eq!(read.set.etag.as_ref().unwrap().as_str(), "\"7\"");
-    assert_eq!(read.set.natives, [Native::RollingUpgrade, Native::Autoscale]);
-    assert_eq!(read.set.natives_unknown, [Native::Autoscale]);
+    assert_eq!(
+        read.set.platform_features,
+        [PlatformFeature::RollingUpgrade, PlatformFeature::Autoscale]
+    );
+    assert_eq!(read.set.platform_features_unknown, [PlatformFeature::Autoscale]);
     assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
     assert_eq!(read.set.attached, ["db", "vm-2"].map(InstanceId::new));
     let mix = PriorityMix { base_regular: 2, regular_percent: 50 };
@@ -151,7 +157,7 @@ fn a_delete_request_may_be_plain() {
     assert!(!read.machines[0].delete_request().unwrap().now);
 }
 
-fn open(entry: &str) -> Result<SnapshotInput, Problem> {
+fn open(entry: &str) -> Result<SnapshotInput, DocumentProblem> {
     read(&snapshot_with("open", &format!("[{entry}]")))
 }
 
@@ -168,10 +174,13 @@ fn entries_become_the_journal() {
         r#","accepted":"2026-03-01T11:59:00Z","outcome":{"ok":true,"at":"2026-03-01T11:59:30Z"}"#,
     );
     let ended = time("2026-03-01T11:59:30Z");
-    assert_eq!(done.phase, Phase::Ended { at: ended, accepted: Some(at), outcome: Outcome::Done });
+    assert_eq!(
+        done.phase,
+        Phase::Ended { at: ended, accepted: Some(at), outcome: EntryOutcome::Done }
+    );
     let refused =
         of(r#","outcome":{"ok":false,"refusal":"noCapacity","code":"SkuNotAvailable","zone":"1"}"#);
-    let Phase::Ended { at, outcome: Outcome::Refused(refused), .. } = refused.phase else {
+    let Phase::Ended { at, outcome: EntryOutcome::Refused(refused), .. } = refused.phase else {
         panic!()
     };
     assert_eq!(
@@ -189,7 +198,10 @@ fn entries_name_machines_by_their_identity() {
     let targets = read.open[0].action.targets();
     assert!(targets[0].is(read.machines.iter().find(|m| m.id.as_str() == "1").unwrap()));
     assert!(!targets[1].is(read.machines.iter().find(|m| m.id.as_str() == "2").unwrap()));
-    assert_eq!((targets[0].because, targets[2].because), (Because::Outdated, Because::Surplus));
+    assert_eq!(
+        (targets[0].because, targets[2].because),
+        (RemovalReason::Outdated, RemovalReason::Surplus)
+    );
 
     let mixed = format!(
         r#"{delete},"outcome":{{"ok":true,"machines":{{"v1":{{"ok":false,"refusal":"conflict"}}}}}}}}"#
@@ -221,14 +233,14 @@ fn an_entry_without_identity_means_the_older_machine() {
 
 #[test]
 fn asks_and_facts_arrive() {
-    let asks = r#"[{"id":"b","verb":"writeOff","by":"ann","why":"stuck","at":"2026-03-01T11:00:00Z","args":{"machine":"1"}},
+    let asks = r#"[{"id":"b","verb":"abandon","by":"ann","why":"stuck","at":"2026-03-01T11:00:00Z","args":{"machine":"1"}},
         {"id":"a","verb":"pause","at":"2026-03-01T11:00:00Z"}]"#;
-    let read = read(&snapshot_with("asks", asks)).unwrap();
-    assert_eq!(read.asks[0].verb, AskVerb::Pause);
-    assert!(matches!(&read.asks[1].verb, AskVerb::WriteOff(id) if id.as_str() == "1"));
-    for name in AskVerb::NAMES.iter().filter(|name| **name != "writeOff") {
+    let read = read(&snapshot_with("commands", asks)).unwrap();
+    assert_eq!(read.asks[0].verb, CommandVerb::Pause);
+    assert!(matches!(&read.asks[1].verb, CommandVerb::Abandon(id) if id.as_str() == "1"));
+    for name in CommandVerb::NAMES.iter().filter(|name| **name != "abandon") {
         let read = self::read(&snapshot_with(
-            "asks",
+            "commands",
             &format!(r#"[{{"id":"a","verb":"{name}","args":{{}}}}]"#),
         ));
         assert_eq!(read.unwrap().asks[0].verb.name(), *name);
@@ -279,8 +291,8 @@ const BAD: &[(&str, &str, &str)] = &[
     ),
     (
         "scaleSet",
-        r#"{"revision":"r","capacity":1,"readAt":"2026-03-01T11:00:00Z","natives":["repairs"]}"#,
-        "scaleSet.natives[0] badValue",
+        r#"{"revision":"r","capacity":1,"readAt":"2026-03-01T11:00:00Z","platformFeatures":["repairs"]}"#,
+        "scaleSet.platformFeatures[0] badValue",
     ),
     ("machines", "null", "machines wrongType"),
     ("machines", "[1]", "machines[0] wrongType"),
@@ -327,12 +339,12 @@ const BAD: &[(&str, &str, &str)] = &[
         r#"[{"id":"e","do":"delete","since":"2026-03-01T11:00:00Z","machines":["1"],"outcome":{"ok":true,"machines":{"x":{"ok":true}}}}]"#,
         "open[0].outcome.machines badValue",
     ),
-    ("asks", r#"[{"id":"a","verb":"stop"}]"#, "asks[0].verb badValue"),
-    ("asks", r#"[{"id":"a","verb":"writeOff"}]"#, "asks[0].args.machine missingKey"),
+    ("commands", r#"[{"id":"a","verb":"stop"}]"#, "commands[0].verb badValue"),
+    ("commands", r#"[{"id":"a","verb":"abandon"}]"#, "commands[0].args.machine missingKey"),
     (
-        "asks",
+        "commands",
         r#"[{"id":"a","verb":"pause"},{"id":"a","verb":"resume"}]"#,
-        "asks[1].id duplicateKey",
+        "commands[1].id duplicateKey",
     ),
     (
         "open",
@@ -345,11 +357,11 @@ const BAD: &[(&str, &str, &str)] = &[
             {"id":"e","do":"raise","since":"2026-03-01T11:00:00Z","from":2,"to":3}]"#,
         "open[1].id duplicateKey",
     ),
-    ("asks", r#"[{"id":"","verb":"pause"}]"#, "asks[0].id badValue"),
+    ("commands", r#"[{"id":"","verb":"pause"}]"#, "commands[0].id badValue"),
     (
-        "asks",
+        "commands",
         r#"[{"id":"a","verb":"pause","args":{"machine":"1"}}]"#,
-        "asks[0].args.machine badValue",
+        "commands[0].args.machine badValue",
     ),
     (
         "facts",

@@ -1,8 +1,8 @@
 //! The state of a pool survives its journey, and what is not understood is refused.
 
 use poolkeeper::api::v1::state::{HELP, StateError, decode, encode};
-use poolkeeper::model::action::{Because, Verb};
-use poolkeeper::model::ids::{AskId, EntryId, Etag, Key, Revision, StoreId, Zone};
+use poolkeeper::model::action::{ActionKind, RemovalReason};
+use poolkeeper::model::ids::{CommandId, EntryId, Etag, Key, Revision, StoreId, Zone};
 use poolkeeper::model::inventory::{ModelFields, ModelRest};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::owner::OwnerTag;
@@ -49,22 +49,22 @@ fn fall() -> impl Strategy<Value = Fall> {
     (any::<u32>(), any::<u32>(), time()).prop_map(|(from, to, at)| Fall { from, to, at })
 }
 
-fn cause() -> impl Strategy<Value = Cause> {
+fn cause() -> impl Strategy<Value = RolloutCause> {
     prop::sample::select(vec![
-        Cause::Revision,
-        Cause::Refresh,
-        Cause::MaxAge,
-        Cause::Rollback,
-        Cause::Exception,
+        RolloutCause::Revision,
+        RolloutCause::Refresh,
+        RolloutCause::MaxAge,
+        RolloutCause::Rollback,
+        RolloutCause::Exception,
     ])
 }
 
-fn stage() -> impl Strategy<Value = Stage> {
+fn stage() -> impl Strategy<Value = RolloutStage> {
     prop_oneof![
-        Just(Stage::Going),
-        (boxed(), boxed(), time()).prop_map(|(by, why, at)| Stage::Paused { by, why, at }),
-        (boxed(), time()).prop_map(|(why, at)| Stage::Failing { why, at }),
-        time().prop_map(|since| Stage::Baking { since }),
+        Just(RolloutStage::Going),
+        (boxed(), boxed(), time()).prop_map(|(by, why, at)| RolloutStage::Paused { by, why, at }),
+        (boxed(), time()).prop_map(|(why, at)| RolloutStage::Failing { why, at }),
+        time().prop_map(|since| RolloutStage::Baking { since }),
     ]
 }
 
@@ -187,15 +187,15 @@ fn rest() -> impl Strategy<Value = ModelRest> {
     prop::collection::btree_map(text(), text(), 0..3)
 }
 
-fn ended() -> impl Strategy<Value = Ended> {
+fn ended() -> impl Strategy<Value = RolloutRecord> {
     let how = prop::sample::select(vec![
-        Ending::Succeeded,
-        Ending::SucceededWithExceptions,
-        Ending::Aborted,
-        Ending::RolledBack,
+        RolloutEnding::Succeeded,
+        RolloutEnding::SucceededWithExceptions,
+        RolloutEnding::Aborted,
+        RolloutEnding::RolledBack,
     ]);
     (cause(), revision(), time(), how, any::<[u32; 3]>()).prop_map(|(cause, to, at, how, n)| {
-        Ended {
+        RolloutRecord {
             cause,
             to,
             opened: (n[0] > 5).then_some(at),
@@ -248,13 +248,13 @@ fn blocked() -> impl Strategy<Value = KeyBackOff> {
     )
 }
 
-const fn because(n: u32) -> Because {
+const fn because(n: u32) -> RemovalReason {
     match n % 5 {
-        0 => Because::Failed,
-        1 => Because::Named,
-        2 => Because::NamedNow,
-        3 => Because::Outdated,
-        _ => Because::Surplus,
+        0 => RemovalReason::Failed,
+        1 => RemovalReason::DeleteRequested,
+        2 => RemovalReason::DeleteRequestedNow,
+        3 => RemovalReason::Outdated,
+        _ => RemovalReason::Surplus,
     }
 }
 
@@ -264,7 +264,7 @@ fn back_off_of_key(like: &KeyBackOff) -> KeyBackOff {
 
 fn back_off_of_request(like: &KeyBackOff) -> RequestBackOff {
     let KeyBackOff { times, at, until, code, now, .. } = like.clone();
-    let verb = if now { Verb::Delete } else { Verb::Reimage };
+    let verb = if now { ActionKind::Delete } else { ActionKind::Reimage };
     let refusal = Refusal::ALL[times as usize % Refusal::ALL.len()];
     let (message, retry_at) = (code.clone(), now.then_some(until));
     RequestBackOff { verb, refusal, code, message, times, at, until, retry_at }
@@ -319,7 +319,7 @@ fn bare() -> impl Strategy<Value = PoolState> {
     let more = (
         some((time(), any::<u32>())),
         some(key()),
-        some(text().prop_map(AskId::new)),
+        some(text().prop_map(CommandId::new)),
         some(good()),
         some((key(), revision())),
         some(wait()),

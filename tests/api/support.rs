@@ -1,7 +1,7 @@
 //! What several of these tests need.
 
 use poolkeeper::api::v1::diagnostic::Diagnostic;
-use poolkeeper::api::v1::pool::Pools;
+use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::model::policy::Policy;
 
 /// The least a pool can be, in five lines.
@@ -14,7 +14,7 @@ replicas: {owner: pool, count: 30}
 ";
 
 pub fn read(text: &str) -> (Vec<Policy>, Vec<Diagnostic>) {
-    Pools::default().read(text, Some("pool.yaml"))
+    PoolDocuments::default().read(text, Some("pool.yaml"))
 }
 
 /// Each fault on one line: `6:3 rollout.order badValue`.
@@ -44,7 +44,7 @@ pub fn snapshot(n: u32) -> String {
         })
         .collect();
     format!(
-        r#"{{"apiVersion":"poolkeeper/v1","kind":"Snapshot","now":"2026-03-01T12:00:00Z","seed":7,"pool":{},"scaleSet":{{"revision":"r2","capacity":{n},"zones":["1","2","3"],"readAt":"2026-03-01T11:59:58Z"}},"machines":[{}],"open":[],"asks":[],"facts":null,"state":null}}"#,
+        r#"{{"apiVersion":"poolkeeper/v1","kind":"Snapshot","now":"2026-03-01T12:00:00Z","seed":7,"pool":{},"scaleSet":{{"revision":"r2","capacity":{n},"zones":["1","2","3"],"readAt":"2026-03-01T11:59:58Z"}},"machines":[{}],"open":[],"commands":[],"facts":null,"state":null}}"#,
         json_pool(),
         machines.join(",")
     )
@@ -67,9 +67,9 @@ pub fn shuffled(text: &str, seed: u64) -> String {
     let lists = [
         "/machines",
         "/open",
-        "/asks",
+        "/commands",
         "/scaleSet/zones",
-        "/scaleSet/natives",
+        "/scaleSet/platformFeatures",
         "/facts/gates",
         "/facts/drain",
     ];

@@ -1,7 +1,7 @@
 //! A certificate's assertion: what it says, who could check it, and what is no certificate.
 
 use azure_core::base64;
-use poolkeeper::adapters::azure::auth::{Settings, TokenSource, Way};
+use poolkeeper::adapters::azure::auth::{AuthSettings, TokenSource, Way};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::time::Span;
 use ring::digest::{SHA256, digest};
@@ -21,7 +21,7 @@ async fn asked(name: &str, send_certificates: bool) -> (Asked, i64) {
     let certificate_file = Some(fixture(name));
     let settings = by(Way::ClientCertificate);
     let now = sts.clock.now().millis() / 1_000;
-    get(&sts.tokens(Settings { certificate_file, send_certificates, ..settings })).await;
+    get(&sts.tokens(AuthSettings { certificate_file, send_certificates, ..settings })).await;
     (sts.asked()[0].clone(), now)
 }
 
@@ -100,7 +100,7 @@ async fn what_is_no_certificate_is_said() {
         ("nothing.pem", "cannot be read"),
     ] {
         let settings =
-            Settings { certificate_file: Some(fixture(name)), ..by(Way::ClientCertificate) };
+            AuthSettings { certificate_file: Some(fixture(name)), ..by(Way::ClientCertificate) };
         let failed = sts.tokens(settings).token().await.unwrap_err();
         assert!(failed.to_string().contains(say) && failed.is_final(), "{name}: {failed}");
     }

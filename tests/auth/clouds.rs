@@ -1,15 +1,15 @@
 //! The clouds, and the one origin to which their tokens are shown.
 
 use azure_core::http::{Method, Request, Url};
-use poolkeeper::adapters::azure::auth::{Settings, Token, TokenSource, Way};
-use poolkeeper::adapters::azure::cloud::{BadCloud, Cloud};
+use poolkeeper::adapters::azure::auth::{AccessToken, AuthSettings, TokenSource, Way};
+use poolkeeper::adapters::azure::cloud::{AzureCloud, BadCloud};
 use poolkeeper::model::time::Span;
 
 use crate::sts::{Reply, Sts, full, public};
 
-async fn token(cloud: Cloud) -> (Token, String, String) {
+async fn token(cloud: AzureCloud) -> (AccessToken, String, String) {
     let sts = Sts::always(Reply::Token(Span::hours(1)));
-    let settings = Settings { way: Some(Way::ClientSecret), ..full(cloud) };
+    let settings = AuthSettings { way: Some(Way::ClientSecret), ..full(cloud) };
     let token = sts.tokens(settings).token().await.unwrap();
     let asked = sts.asked()[0].clone();
     (token, asked.url.origin().ascii_serialization(), asked.form["scope"].clone())
@@ -17,9 +17,10 @@ async fn token(cloud: Cloud) -> (Token, String, String) {
 
 #[tokio::test(start_paused = true)]
 async fn each_cloud_has_its_own_authority_audience_and_resource_manager() {
-    let own =
-        Cloud::custom("https://sts.own.example", "https://arm.own.example:8443/", None).unwrap();
-    let stack = Cloud::custom("https://sts.x", "https://arm.x", Some("https://aud.x/")).unwrap();
+    let own = AzureCloud::custom("https://sts.own.example", "https://arm.own.example:8443/", None)
+        .unwrap();
+    let stack =
+        AzureCloud::custom("https://sts.x", "https://arm.x", Some("https://aud.x/")).unwrap();
     for (cloud, authority, scope, arm) in [
         (
             public(),
@@ -28,13 +29,13 @@ async fn each_cloud_has_its_own_authority_audience_and_resource_manager() {
             "https://management.azure.com",
         ),
         (
-            Cloud::named("AzureUSGovernment").unwrap(),
+            AzureCloud::named("AzureUSGovernment").unwrap(),
             "https://login.microsoftonline.us",
             "https://management.core.usgovcloudapi.net/.default",
             "https://management.usgovcloudapi.net",
         ),
         (
-            Cloud::named("AzureChinaCloud").unwrap(),
+            AzureCloud::named("AzureChinaCloud").unwrap(),
             "https://login.chinacloudapi.cn",
             "https://management.chinacloudapi.cn/.default",
             "https://management.chinacloudapi.cn",
@@ -47,7 +48,7 @@ async fn each_cloud_has_its_own_authority_audience_and_resource_manager() {
         ),
         (stack, "https://sts.x", "https://aud.x/.default", "https://arm.x"),
         (
-            Cloud::custom("http://127.0.0.1:4443", "http://127.0.0.1:4000", None).unwrap(),
+            AzureCloud::custom("http://127.0.0.1:4443", "http://127.0.0.1:4000", None).unwrap(),
             "http://127.0.0.1:4443",
             "http://127.0.0.1:4000/.default",
             "http://127.0.0.1:4000",
@@ -59,7 +60,7 @@ async fn each_cloud_has_its_own_authority_audience_and_resource_manager() {
         let mut request = Request::new(Url::parse(&format!("{arm}/x?y=z")).unwrap(), Method::Get);
         token.authorize(&mut request).unwrap();
     }
-    assert_eq!(Cloud::named("elsewhere"), None);
+    assert_eq!(AzureCloud::named("elsewhere"), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +93,7 @@ async fn a_token_is_shown_to_nobody_else() {
 
 #[test]
 fn an_address_without_tls_is_for_the_machine_itself() {
-    let custom = Cloud::custom;
+    let custom = AzureCloud::custom;
     let (good, plain) = ("https://x.example", "http://x.example");
     assert_eq!(custom(plain, good, None), Err(BadCloud::NotTls { what: "authority" }));
     assert_eq!(custom(good, plain, None), Err(BadCloud::NotTls { what: "resource manager" }));
@@ -120,7 +121,7 @@ fn the_environment_is_read_as_other_tools_read_it() {
         };
         Some(value.to_owned())
     };
-    let settings = Settings::from_env(public(), env).unwrap();
+    let settings = AuthSettings::from_env(public(), env).unwrap();
     assert_eq!(settings.cloud.authority().as_str(), "https://login.microsoftonline.us/");
     assert_eq!(settings.cloud.origin().as_str(), "https://management.azure.com");
     assert_eq!((settings.tenant.as_deref(), settings.client.as_deref()), (Some("t"), Some("c")));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use azure_core::http::{Method, Request, Url};
-use poolkeeper::adapters::azure::auth::{Settings, TokenSource, Way};
+use poolkeeper::adapters::azure::auth::{AuthSettings, TokenSource, Way};
 use poolkeeper::model::time::Span;
 
 use crate::log::Log;
@@ -57,7 +57,7 @@ async fn what_fails_is_printed_without_it() {
     for way in Way::ALL {
         for sts in [echoes(400), echoes(401), echoes(200), echoes(500), Sts::always(Reply::Breaks)]
         {
-            let settings = Settings {
+            let settings = AuthSettings {
                 federated_token_file: Some(file.0.clone()),
                 certificate_file: Some(certificate.clone()),
                 ..by(way)

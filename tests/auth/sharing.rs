@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolkeeper::adapters::azure::auth::{TokenSource, Tokens, Way, Why};
+use poolkeeper::adapters::azure::auth::{AuthFailureReason, TokenCache, TokenSource, Way};
 use poolkeeper::model::time::Span;
 
 use crate::sts::{Paused, Reply, Sts, TOKEN, by, get};
 
-fn secret(sts: &Arc<Sts>) -> Arc<Tokens<Paused>> {
+fn secret(sts: &Arc<Sts>) -> Arc<TokenCache<Paused>> {
     Arc::new(sts.tokens(by(Way::ClientSecret)))
 }
 
@@ -92,7 +92,7 @@ async fn the_old_one_serves_while_a_renewal_fails_and_not_longer_than_it_lives()
     assert_eq!(sts.clock.passed().millis() - before.millis(), 10_000, "who renews waits so long");
     minutes(30).await;
     let failed = tokens.token().await.unwrap_err();
-    assert_eq!(failed.tried[0].why, Why::Late(10));
+    assert_eq!(failed.tried[0].why, AuthFailureReason::Late(10));
     assert_eq!(failed.to_string(), "no token by client secret: no answer within 10 s");
     assert!(!failed.is_final());
     // Others who ask just after hear the same, and nobody is asked again.

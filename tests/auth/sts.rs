@@ -11,8 +11,10 @@ use azure_core::credentials::Secret;
 use azure_core::http::headers::{HeaderName, Headers};
 use azure_core::http::{AsyncRawResponse, Body, HttpClient, Method, Request, Url};
 use azure_identity::Executor;
-use poolkeeper::adapters::azure::auth::{ClientSecret, Settings, Token, TokenSource, Tokens, Way};
-use poolkeeper::adapters::azure::cloud::Cloud;
+use poolkeeper::adapters::azure::auth::{
+    AccessToken, AuthSettings, ClientSecret, TokenCache, TokenSource, Way,
+};
+use poolkeeper::adapters::azure::cloud::AzureCloud;
 use poolkeeper::ambient::{Clock, Sleep, SystemClock};
 use poolkeeper::model::time::{Span, Time};
 use tokio::time::Instant;
@@ -120,9 +122,9 @@ impl Sts {
         self.asked.lock().unwrap().len()
     }
 
-    pub fn tokens(self: &Arc<Self>, settings: Settings) -> Tokens<Paused> {
+    pub fn tokens(self: &Arc<Self>, settings: AuthSettings) -> TokenCache<Paused> {
         let http: Arc<dyn HttpClient> = Arc::<Self>::clone(self);
-        Tokens::new(settings, http, self.clock)
+        TokenCache::new(settings, http, self.clock)
     }
 
     fn token(&self, asked: &Asked, n: usize, life: Span) -> String {
@@ -204,33 +206,33 @@ impl Executor for Cli {
     }
 }
 
-pub fn public() -> Cloud {
-    Cloud::named("public").unwrap()
+pub fn public() -> AzureCloud {
+    AzureCloud::named("public").unwrap()
 }
 
-pub fn by(way: Way) -> Settings {
-    Settings { way: Some(way), ..full(public()) }
+pub fn by(way: Way) -> AuthSettings {
+    AuthSettings { way: Some(way), ..full(public()) }
 }
 
 /// All that can be set, but for files.
-pub fn full(cloud: Cloud) -> Settings {
-    Settings {
+pub fn full(cloud: AzureCloud) -> AuthSettings {
+    AuthSettings {
         tenant: Some("5d4c3b2a-0000-4000-8000-000000000001".into()),
         client: Some("5d4c3b2a-0000-4000-8000-000000000002".into()),
         secret: Some(ClientSecret::Value(Secret::new(SECRET))),
-        ..Settings::new(cloud)
+        ..AuthSettings::new(cloud)
     }
 }
 
 /// The token as the resource manager would see it.
-pub fn shown(token: &Token, url: &str) -> String {
+pub fn shown(token: &AccessToken, url: &str) -> String {
     let mut request = Request::new(Url::parse(url).unwrap(), Method::Get);
     token.authorize(&mut request).unwrap();
     let name = HeaderName::from_static("authorization");
     request.headers().get_optional_str(&name).unwrap().to_owned()
 }
 
-pub async fn get(tokens: &Tokens<Paused>) -> String {
+pub async fn get(tokens: &TokenCache<Paused>) -> String {
     shown(&tokens.token().await.unwrap(), "https://management.azure.com/x")
 }
 

@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use azure_core::http::Method;
-use poolkeeper::adapters::azure::auth::{ClientSecret, Identity, Settings, TokenSource, Way, Why};
+use poolkeeper::adapters::azure::auth::{
+    AuthFailureReason, AuthSettings, ClientSecret, Identity, TokenSource, Way,
+};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::time::Span;
 
@@ -39,7 +41,7 @@ async fn a_workload_identity_reads_its_file_each_time() {
     let sts = Sts::always(HOUR);
     let file = File::new("federated", &format!("{FEDERATED}-1\n"));
     let settings =
-        Settings { federated_token_file: Some(file.0.clone()), ..by(Way::WorkloadIdentity) };
+        AuthSettings { federated_token_file: Some(file.0.clone()), ..by(Way::WorkloadIdentity) };
     let tokens = sts.tokens(settings);
     let first = tokens.token().await.unwrap();
     std::fs::write(&file.0, format!("{FEDERATED}-2")).unwrap();
@@ -62,8 +64,8 @@ async fn a_client_secret_of_a_file_is_read_for_each_token() {
         "AZURE_CLIENT_SECRET_FILE" => Some(file.0.display().to_string()),
         _ => None,
     };
-    let settings = Settings::from_env(public(), env).unwrap();
-    let tokens = sts.tokens(Settings { way: Some(Way::ClientSecret), ..settings });
+    let settings = AuthSettings::from_env(public(), env).unwrap();
+    let tokens = sts.tokens(AuthSettings { way: Some(Way::ClientSecret), ..settings });
     let first = tokens.token().await.unwrap();
     std::fs::write(&file.0, "  hunter-2\r\n").unwrap();
     tokens.refused(&first);
@@ -98,10 +100,10 @@ async fn a_file_that_holds_no_secret_is_refused_and_never_waited_for() {
             let certificate_file = Some(path.to_owned());
             let federated_token_file = Some(path.to_owned());
             let files =
-                Settings { secret, certificate_file, federated_token_file, ..full(public()) };
+                AuthSettings { secret, certificate_file, federated_token_file, ..full(public()) };
             for way in [Way::ClientSecret, Way::WorkloadIdentity] {
                 let sts = Sts::always(HOUR);
-                let failed = sts.tokens(Settings { way: Some(way), ..files.clone() });
+                let failed = sts.tokens(AuthSettings { way: Some(way), ..files.clone() });
                 let failed = failed.token().await.unwrap_err().to_string();
                 assert!(failed.ends_with(say), "{name}: {failed}");
                 assert_eq!(sts.count(), 0);
@@ -114,7 +116,7 @@ async fn a_file_that_holds_no_secret_is_refused_and_never_waited_for() {
 #[test]
 fn two_secrets_are_one_too_many() {
     let env = |name: &str| name.starts_with("AZURE_CLIENT_SECRET").then(|| "hunter".to_owned());
-    let said = Settings::from_env(public(), env).unwrap_err().to_string();
+    let said = AuthSettings::from_env(public(), env).unwrap_err().to_string();
     assert_eq!(said, "AZURE_CLIENT_SECRET and AZURE_CLIENT_SECRET_FILE are both set");
 }
 
@@ -128,7 +130,7 @@ async fn an_identity_binding_is_refused_and_no_other_identity_steps_in() {
         "AZURE_KUBERNETES_TOKEN_PROXY" => Some("https://kubernetes.default:9443".to_owned()),
         _ => None,
     };
-    let settings = Settings::from_env(public(), env).unwrap();
+    let settings = AuthSettings::from_env(public(), env).unwrap();
     let sts = Sts::always(HOUR);
     let failed = sts.tokens(settings.clone()).token().await.unwrap_err();
     let said = failed.to_string();
@@ -138,17 +140,21 @@ async fn an_identity_binding_is_refused_and_no_other_identity_steps_in() {
     }
     assert_eq!(sts.asked().len(), 0, "nothing is asked for what would be refused");
     // Who names another way gets it.
-    get(&sts.tokens(Settings { way: Some(Way::ManagedIdentity), ..settings })).await;
+    get(&sts.tokens(AuthSettings { way: Some(Way::ManagedIdentity), ..settings })).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_managed_identity_by_its_machines_service() {
     let sts = Sts::always(HOUR);
-    let plain =
-        Settings { client: None, way: Some(Way::ManagedIdentity), ..Settings::new(public()) };
+    let plain = AuthSettings {
+        client: None,
+        way: Some(Way::ManagedIdentity),
+        ..AuthSettings::new(public())
+    };
     let client = by(Way::ManagedIdentity);
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i";
-    let resource = Settings { identity: Some(Identity::ResourceId(id.into())), ..client.clone() };
+    let resource =
+        AuthSettings { identity: Some(Identity::ResourceId(id.into())), ..client.clone() };
     for settings in [plain, client, resource] {
         get(&sts.tokens(settings)).await;
     }
@@ -167,14 +173,21 @@ async fn a_managed_identity_by_its_machines_service() {
 #[tokio::test(start_paused = true)]
 async fn a_machines_service_that_fails_keeps_nobody_longer_than_ten_seconds() {
     for (reply, why) in [
-        (Reply::Status(500, String::new()), Why::Refused { status: 500, number: None, code: None }),
-        (Reply::Hangs, Why::Late(10)),
+        (
+            Reply::Status(500, String::new()),
+            AuthFailureReason::Refused { status: 500, number: None, code: None },
+        ),
+        (Reply::Hangs, AuthFailureReason::Late(10)),
         (
             Reply::Status(
                 400,
                 r#"{"error":"invalid_request","error_description":"Identity not found"}"#.into(),
             ),
-            Why::Refused { status: 400, number: None, code: Some("invalid_request".into()) },
+            AuthFailureReason::Refused {
+                status: 400,
+                number: None,
+                code: Some("invalid_request".into()),
+            },
         ),
     ] {
         let sts = Sts::always(reply);
@@ -221,9 +234,9 @@ fn a_managed_identity_of_a_host_that_serves_it() {
 #[ignore = "run by the test above, with the environment of such a host"]
 async fn inside_such_a_host() {
     let sts = Sts::always(HOUR);
-    let settings = Settings::from_env(public(), |name| std::env::var(name).ok()).unwrap();
+    let settings = AuthSettings::from_env(public(), |name| std::env::var(name).ok()).unwrap();
     assert!(settings.host_serves_identity);
-    let settings = Settings { client: Some("an-id".into()), ..settings };
+    let settings = AuthSettings { client: Some("an-id".into()), ..settings };
     let tokens = sts.tokens(settings.clone());
     assert_eq!(get(&tokens).await, bearer(1));
     assert_eq!(tokens.way(), Some(Way::ManagedIdentity));
@@ -231,7 +244,7 @@ async fn inside_such_a_host() {
     assert!(asked.url.as_str().starts_with("http://127.0.0.1:41/msi/token?"), "{}", asked.url);
     assert_eq!(asked.headers["x-identity-header"], "the-header");
     assert_eq!(asked.query("client_id").as_deref(), Some("an-id"));
-    let by_resource = Settings {
+    let by_resource = AuthSettings {
         way: Some(Way::ManagedIdentity),
         identity: Some(Identity::ResourceId("/x".into())),
         ..settings
@@ -269,7 +282,7 @@ async fn all_are_tried_in_order_and_the_first_that_works_stays() {
         _ => HOUR,
     });
     let file = File::new("order", "");
-    let settings = Settings { federated_token_file: Some(file.0.clone()), ..full(public()) };
+    let settings = AuthSettings { federated_token_file: Some(file.0.clone()), ..full(public()) };
     let tokens = sts.tokens(settings);
     assert_eq!(get(&tokens).await, bearer(2));
     assert_eq!(tokens.way(), Some(Way::ClientSecret));
@@ -281,7 +294,7 @@ async fn all_are_tried_in_order_and_the_first_that_works_stays() {
     get(&tokens).await;
     assert!(sts.asked()[2].form.contains_key("client_secret"));
     let other =
-        sts.tokens(Settings { federated_token_file: Some(file.0.clone()), ..full(public()) });
+        sts.tokens(AuthSettings { federated_token_file: Some(file.0.clone()), ..full(public()) });
     get(&other).await;
     assert_eq!(other.way(), Some(Way::WorkloadIdentity));
 }
@@ -290,7 +303,7 @@ async fn all_are_tried_in_order_and_the_first_that_works_stays() {
 async fn where_none_works_each_says_why() {
     let sts = Sts::always(Reply::Breaks);
     let cli = Arc::new(Cli(127, String::new(), "az: not found"));
-    let tokens = sts.tokens(Settings::new(public())).with_cli(cli);
+    let tokens = sts.tokens(AuthSettings::new(public())).with_cli(cli);
     let failed = tokens.token().await.unwrap_err();
     assert_eq!(
         failed.to_string(),
@@ -323,7 +336,7 @@ async fn a_refusal_says_the_next_step() {
         assert_eq!(failed.is_final(), is_final, "{failed}");
     }
     for (reply, say) in [
-        (Reply::Breaks, "nobody answers at its address, or the connection broke"),
+        (Reply::Breaks, "its address does not respond, or the connection broke"),
         (Reply::Status(200, "<html>sign in</html>".into()), "what was answered is no token"),
         (Reply::Status(502, "<html>".into()), "refused with 502"),
     ] {
@@ -339,12 +352,12 @@ async fn what_is_not_set_or_is_no_id_is_named() {
     let secret = by(Way::ClientSecret);
     let strange = Some("a/../b".into());
     for (settings, say) in [
-        (Settings { tenant: None, ..secret.clone() }, "AZURE_TENANT_ID is not set"),
-        (Settings { client: None, ..secret.clone() }, "AZURE_CLIENT_ID is not set"),
-        (Settings { tenant: strange.clone(), ..secret.clone() }, "the tenant id: is no id"),
-        (Settings { client: strange, ..secret }, "the client id: is no id"),
+        (AuthSettings { tenant: None, ..secret.clone() }, "AZURE_TENANT_ID is not set"),
+        (AuthSettings { client: None, ..secret.clone() }, "AZURE_CLIENT_ID is not set"),
+        (AuthSettings { tenant: strange.clone(), ..secret.clone() }, "the tenant id: is no id"),
+        (AuthSettings { client: strange, ..secret }, "the client id: is no id"),
         (
-            Settings {
+            AuthSettings {
                 federated_token_file: Some("no/such/file".into()),
                 ..by(Way::WorkloadIdentity)
             },

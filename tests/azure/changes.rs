@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use poolkeeper::act::{Answer, ChangeCloud, Poll};
+use poolkeeper::act::{CallOutcome, ChangeCloud, Poll};
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::ids::{Etag, InstanceId, Revision};
 use poolkeeper::model::inventory::ModelFields;
@@ -37,8 +37,8 @@ fn last(kit: &Kit) -> Heard {
     kit.server.heard().pop().unwrap()
 }
 
-fn refusal(answer: &Answer) -> (Refusal, Option<String>) {
-    let Answer::Refused(no) = answer else { panic!("{answer:?}") };
+fn refusal(answer: &CallOutcome) -> (Refusal, Option<String>) {
+    let CallOutcome::Refused(no) = answer else { panic!("{answer:?}") };
     (no.refusal, no.code.as_deref().map(str::to_owned))
 }
 
@@ -48,7 +48,7 @@ async fn a_raise_writes_the_number_and_the_size_it_read() {
     let revision = revision(&kit).await;
     let answer =
         kit.azure.raise(&Sheet::new().order(), 2, 5, &expect(&revision, Some("\"7\""))).await;
-    assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(Some(_))), "{answer:?}");
     let sent = last(&kit);
     assert_eq!(
         (sent.verb.as_str(), sent.target),
@@ -74,7 +74,7 @@ async fn without_a_version_the_set_is_read_right_before() {
     let now = revision(&kit).await;
     let sheet = Sheet::new();
     let answer = kit.azure.raise(&sheet.order(), 2, 5, &expect(&now, None)).await;
-    assert!(matches!(answer, Answer::Accepted(Some(_))));
+    assert!(matches!(answer, CallOutcome::Accepted(Some(_))));
     assert!(last(&kit).header("if-match").is_none());
     // Somebody wrote another number, or another model.
     let changed = Some("ChangedSinceRead".to_owned());
@@ -90,7 +90,10 @@ async fn without_a_version_the_set_is_read_right_before() {
     assert_eq!(refusal(&answer), (Refusal::Conflict, changed));
     assert_eq!(kit.server.count("PATCH", ""), 1);
     kit.hand.turn(Span::seconds(61));
-    assert_eq!(kit.azure.raise(&sheet.order(), 2, 5, &expect(&now, None)).await, Answer::NotSent);
+    assert_eq!(
+        kit.azure.raise(&sheet.order(), 2, 5, &expect(&now, None)).await,
+        CallOutcome::NotSent
+    );
     assert_eq!(kit.server.count("PATCH", ""), 1);
 }
 
@@ -107,7 +110,7 @@ async fn a_set_that_cannot_be_read_is_not_written() {
             kit.azure.raise(&Sheet::new().order(), 2, 5, &expect(&Revision::new("r"), None)).await;
         match expected {
             Some(expected) => assert_eq!(refusal(&answer).0, expected),
-            None => assert_eq!(answer, Answer::NotSent),
+            None => assert_eq!(answer, CallOutcome::NotSent),
         }
         assert_eq!(kit.server.count("PATCH", ""), 0);
     }
@@ -121,7 +124,7 @@ async fn a_batch_names_each_machine_once_and_never_all() {
     let batch = [target("10"), target("3"), target("10")];
     assert!(matches!(
         kit.azure.delete(&sheet.order(), &batch, false).await,
-        Answer::Accepted(Some(_))
+        CallOutcome::Accepted(Some(_))
     ));
     let sent = last(&kit);
     assert_eq!(
@@ -132,7 +135,7 @@ async fn a_batch_names_each_machine_once_and_never_all() {
     let _ = kit.azure.delete(&sheet.order(), &batch, true).await;
     assert!(last(&kit).target.ends_with("/delete?api-version=2024-07-01&forceDeletion=true"));
     let before = kit.server.heard().len();
-    assert_eq!(kit.azure.delete(&sheet.order(), &[], false).await, Answer::Done);
+    assert_eq!(kit.azure.delete(&sheet.order(), &[], false).await, CallOutcome::Done);
     for strange in ["*", "", "0/../1", "web_1"] {
         let batch = [target("1"), target(strange)];
         let answer = kit.azure.delete(&sheet.order(), &batch, false).await;
@@ -159,7 +162,7 @@ async fn what_may_not_be_forced_is_deleted_without_force() {
     })
     .await;
     let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], true).await;
-    assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(Some(_))), "{answer:?}");
     let heard = kit.server.heard();
     let posts: Vec<_> = heard.iter().filter(|heard| heard.verb == "POST").collect();
     let [forced, plain] = &posts[..] else { panic!("{posts:?}") };
@@ -206,7 +209,7 @@ async fn a_model_write_carries_only_what_the_pool_owns() {
             .azure
             .update_model(&Sheet::new().order(), &fields, WriteScope::Image, &expect)
             .await;
-        assert!(matches!(answer, Answer::Accepted(Some(_))), "{answer:?}");
+        assert!(matches!(answer, CallOutcome::Accepted(Some(_))), "{answer:?}");
         last(kit).json()
     };
     let write = async |fields: ModelFields| write_to(&kit, &revision, fields).await;
@@ -302,7 +305,7 @@ async fn an_image_that_the_set_can_never_take_is_not_sent() {
             .azure
             .update_model(&Sheet::new().order(), &fields, WriteScope::Image, &expect)
             .await;
-        let Answer::Refused(no) = answer else { panic!("{image}: {answer:?}") };
+        let CallOutcome::Refused(no) = answer else { panic!("{image}: {answer:?}") };
         assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Invalid, Some(code)), "{image}");
         assert!(no.message.as_deref().unwrap().contains(says), "{image}: {no:?}");
         assert_eq!(kit.server.count("PATCH", ""), 0, "{image}");
@@ -337,7 +340,7 @@ async fn a_lock_on_one_machine_of_a_batch_names_that_machine() {
     .await;
     let batch = [target("0"), target("1")];
     let answer = kit.azure.delete(&Sheet::new().order(), &batch, false).await;
-    let Answer::RefusedFor(no, machines) = answer else { panic!("{answer:?}") };
+    let CallOutcome::RefusedFor(no, machines) = answer else { panic!("{answer:?}") };
     assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Forbidden, Some("ScopeLocked")));
     assert_eq!(machines, [InstanceId::new("1")]);
 }
@@ -352,7 +355,7 @@ async fn an_accepted_write_is_asked_about_at_its_own_address() {
         () => usual(heard),
     })
     .await;
-    let Answer::Accepted(Some(operation)) =
+    let CallOutcome::Accepted(Some(operation)) =
         kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await
     else {
         panic!()
@@ -361,7 +364,7 @@ async fn an_accepted_write_is_asked_about_at_its_own_address() {
     assert_eq!(poll, Poll::Running { retry_at: Some(START.plus(Span::seconds(10))) });
     assert_eq!(last(&kit).target, "/subscriptions/sub/operations/o?p=1&s=SIGNATURE");
     assert_eq!(
-        kit.azure.poll(&set_id(), &poolkeeper::model::journal::Operation::new("x")).await,
+        kit.azure.poll(&set_id(), &poolkeeper::model::journal::OperationUrl::new("x")).await,
         Poll::Lost
     );
 }
@@ -377,7 +380,7 @@ async fn an_operation_that_failed_names_the_zone_of_the_machine_it_names() {
     })
     .await;
     revision(&kit).await;
-    let Answer::Accepted(Some(operation)) =
+    let CallOutcome::Accepted(Some(operation)) =
         kit.azure.restore(&Sheet::new().order(), &[target("1")]).await
     else {
         panic!()

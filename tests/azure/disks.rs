@@ -1,6 +1,6 @@
 //! The disks in the model: how a look shows them, and what a write of the image sends of them.
 
-use poolkeeper::act::{Answer, ChangeCloud};
+use poolkeeper::act::{CallOutcome, ChangeCloud};
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::Refusal;
@@ -101,7 +101,7 @@ async fn a_whole_storage_profile_is_sent_as_it_was_read_a_moment_before() {
     let (sheet, whole) = (Sheet::new(), WriteScope::StorageProfile);
     let before = kit.server.count("GET", "userData");
     let answer = kit.azure.update_model(&sheet.order(), &image(), whole, &expect).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!(kit.server.count("GET", "userData"), before + 1);
     let sent = kit.server.heard().pop().unwrap();
     assert_eq!(sent.header("if-match"), Some("\"7\""));
@@ -130,10 +130,10 @@ async fn ephemeral_disks_are_never_sent() {
     let expect = expect(&kit.look().await.unwrap().set.revision, Some("\"7\""));
     let (sheet, whole) = (Sheet::new(), WriteScope::StorageProfile);
     let answer = kit.azure.update_model(&sheet.order(), &image(), whole, &expect).await;
-    let Answer::Refused(no) = answer else { panic!("{answer:?}") };
+    let CallOutcome::Refused(no) = answer else { panic!("{answer:?}") };
     assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Invalid, Some("EphemeralOsDisk")));
     assert!(no.message.unwrap().contains("model.write: image"));
     assert_eq!(kit.server.count("PATCH", ""), 0);
     let alone = kit.azure.update_model(&sheet.order(), &image(), WriteScope::Image, &expect).await;
-    assert!(matches!(alone, Answer::Accepted(_)), "{alone:?}");
+    assert!(matches!(alone, CallOutcome::Accepted(_)), "{alone:?}");
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::Request;
 use azure_core::credentials::Secret;
-use poolkeeper::act::{Answer, ChangeCloud, Order, Poll};
-use poolkeeper::adapters::azure::auth::{ClientSecret, Settings, TokenSource, Tokens, Way};
-use poolkeeper::adapters::azure::cloud::Cloud;
-use poolkeeper::adapters::azure::throttle::Unpaced;
+use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, Poll};
+use poolkeeper::adapters::azure::auth::{AuthSettings, ClientSecret, TokenCache, TokenSource, Way};
+use poolkeeper::adapters::azure::cloud::AzureCloud;
+use poolkeeper::adapters::azure::throttle::NoPacing;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, SystemClock};
-use poolkeeper::emulator::{Emulator, Listening, Seed, Tls};
-use poolkeeper::model::action::{Because, Target};
+use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
+use poolkeeper::model::action::{RemovalReason, Target};
 use poolkeeper::model::ids::{EntryId, PoolName, ScaleSetId};
 use poolkeeper::model::inventory::Inventory;
 use poolkeeper::model::journal::Refusal;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 
-async fn emulated(secret: &str) -> (Emulator, Azure, Arc<Tokens<SystemClock>>) {
+async fn emulated(secret: &str) -> (Emulator, Azure, Arc<TokenCache<SystemClock>>) {
     let seed = json!({
         "scaleSets": [{"name": "web", "capacity": 5}],
         "identities": [{"clientId": "app", "secret": "right"}],
@@ -35,28 +35,28 @@ async fn emulated(secret: &str) -> (Emulator, Azure, Arc<Tokens<SystemClock>>) {
 }
 
 /// The emulator behind TLS, and an adapter that trusts it.
-pub async fn of_seed(seed: Value, secret: &str) -> (Emulator, Azure, Arc<Tokens<SystemClock>>) {
+pub async fn of_seed(seed: Value, secret: &str) -> (Emulator, Azure, Arc<TokenCache<SystemClock>>) {
     let seed: Seed = serde_json::from_value(seed).unwrap();
     let tenant = seed.tenant.clone();
     let emulator = Emulator::by_the_clock(&seed, 1.0).unwrap();
     let tls = Tls::made().unwrap();
     let ca = tls.authority.clone().unwrap().into_bytes();
-    let there = Listening::at("127.0.0.1:0".parse().unwrap(), Some(tls)).await.unwrap();
+    let there = EmulatorListener::at("127.0.0.1:0".parse().unwrap(), Some(tls)).await.unwrap();
     let base = format!("https://localhost:{}", there.address().port());
     tokio::spawn(there.serve(emulator.clone()));
-    let cloud = Cloud::custom(&base, &base, None).unwrap();
+    let cloud = AzureCloud::custom(&base, &base, None).unwrap();
     let net = Net { proxy: Proxy::None, ca: Some(ca), ..Net::default() };
     let http = net.http().unwrap();
-    let settings = Settings {
+    let settings = AuthSettings {
         way: Some(Way::ClientSecret),
         tenant: Some(tenant.into()),
         client: Some("app".into()),
         secret: Some(ClientSecret::Value(Secret::new(secret.to_owned()))),
-        ..Settings::new(cloud.clone())
+        ..AuthSettings::new(cloud.clone())
     };
-    let tokens = Arc::new(Tokens::new(settings, Arc::clone(&http), SystemClock));
-    let source: Arc<dyn TokenSource> = Arc::<Tokens<SystemClock>>::clone(&tokens);
-    let azure = Azure::new(cloud, http, source, Arc::new(Unpaced), Arc::new(SystemClock));
+    let tokens = Arc::new(TokenCache::new(settings, Arc::clone(&http), SystemClock));
+    let source: Arc<dyn TokenSource> = Arc::<TokenCache<SystemClock>>::clone(&tokens);
+    let azure = Azure::new(cloud, http, source, Arc::new(NoPacing), Arc::new(SystemClock));
     (emulator, azure, tokens)
 }
 
@@ -75,9 +75,9 @@ async fn it_sees_five_machines_takes_one_away_and_outlives_its_token() {
 
     let (pool, entry) = (PoolName::new("web"), EntryId::new("e1"));
     let before = SystemClock.now().plus(Span::seconds(60));
-    let order = Order { pool: &pool, set: &set, entry: &entry, before };
+    let order = CallContext { pool: &pool, set: &set, entry: &entry, before };
     let gone = seen.instances[1].clone();
-    let because = Because::Outdated;
+    let because = RemovalReason::Outdated;
     let target =
         Target { id: gone.id.clone(), vm: gone.vm.clone(), created: gone.created, because };
     // Its token is taken back meanwhile: the delete goes once more with the next, and has its effect once.
@@ -85,7 +85,8 @@ async fn it_sees_five_machines_takes_one_away_and_outlives_its_token() {
     let revoke = Request::post("/_control/tokens").header("host", "localhost");
     let revoked = emulator.answer(revoke.body(Body::empty()).unwrap(), true).await;
     assert!(revoked.status().is_success(), "{revoked:?}");
-    let Answer::Accepted(Some(operation)) = azure.delete(&order, &[target], false).await else {
+    let CallOutcome::Accepted(Some(operation)) = azure.delete(&order, &[target], false).await
+    else {
         panic!("the delete was not accepted")
     };
     assert_ne!(tokens.token().await.unwrap(), old);

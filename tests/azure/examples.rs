@@ -1,13 +1,13 @@
 //! Official examples and recorded answers give the facts that stand in them.
 
 use poolkeeper::adapters::azure::wire::autoscale::Setting;
-use poolkeeper::adapters::azure::wire::gallery::Version;
-use poolkeeper::adapters::azure::wire::status::Status;
-use poolkeeper::adapters::azure::wire::supply::{Sku, Usage};
-use poolkeeper::adapters::azure::wire::vm::View;
-use poolkeeper::adapters::azure::wire::{Faults, Page, ScaleSet, Vm};
+use poolkeeper::adapters::azure::wire::gallery::GalleryVersion;
+use poolkeeper::adapters::azure::wire::status::OperationStatus;
+use poolkeeper::adapters::azure::wire::supply::{QuotaUsage, SkuSupply};
+use poolkeeper::adapters::azure::wire::vm::ArmInstanceView;
+use poolkeeper::adapters::azure::wire::{ArmFaults, ArmScaleSet, ArmVm, ListPage};
 use poolkeeper::model::ids::{InstanceId, VmId, Zone};
-use poolkeeper::model::inventory::{Eviction, Native, Orchestration, PriorityMix};
+use poolkeeper::model::inventory::{Eviction, Orchestration, PlatformFeature, PriorityMix};
 use poolkeeper::model::machine::{Condition, Protection};
 use poolkeeper::model::time::Time;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn a_scale_set_with_user_data() {
     let seen = look(value("set_get_user_data"), vec![]).await.set;
     assert_eq!((seen.capacity, seen.orchestration), (4, Orchestration::Uniform));
     assert_eq!(seen.vm_size.as_deref(), Some("Standard_D2s_v3"));
-    assert_eq!(seen.natives, [Native::RollingUpgrade], "its mode is Automatic");
+    assert_eq!(seen.platform_features, [PlatformFeature::RollingUpgrade], "its mode is Automatic");
     assert_eq!((seen.etag, seen.zones), (None, vec![]));
     let model = seen.model.unwrap();
     let image = "azuredatabricks:databricks:databricksworker:3.15.2";
@@ -62,7 +62,7 @@ async fn every_official_scale_set_is_read() {
     }
     let mut prints = Vec::new();
     for set in sets {
-        let read = ScaleSet::read(set.to_string().as_bytes()).unwrap();
+        let read = ArmScaleSet::read(set.to_string().as_bytes()).unwrap();
         let capacity = set["sku"]["capacity"].as_u64().map(|n| n as u32);
         assert_eq!(read.sku.as_ref().and_then(|sku| sku.capacity), capacity);
         if capacity.is_none() {
@@ -77,10 +77,10 @@ async fn every_official_scale_set_is_read() {
             .collect();
         assert_eq!(seen.zones, zones);
         let repairs = set["properties"]["automaticRepairsPolicy"]["enabled"] == json!(true);
-        assert_eq!(seen.natives.contains(&Native::AutomaticRepairs), repairs);
+        assert_eq!(seen.platform_features.contains(&PlatformFeature::AutomaticRepairs), repairs);
         let manual =
             set["properties"]["upgradePolicy"]["mode"].as_str().is_none_or(|m| m == "Manual");
-        assert_eq!(seen.natives.contains(&Native::RollingUpgrade), !manual);
+        assert_eq!(seen.platform_features.contains(&PlatformFeature::RollingUpgrade), !manual);
         prints.push(seen.revision);
     }
     assert!(prints.len() >= 6, "{prints:?}");
@@ -96,7 +96,7 @@ async fn the_maximal_list_of_machines() {
     let mut set = set();
     set["sku"]["capacity"] = json!(count);
     let text = fixture("machine_list_maximum");
-    let page: Page<'_, Vm<'_>> = Page::read(text.as_bytes()).unwrap();
+    let page: ListPage<'_, ArmVm<'_>> = ListPage::read(text.as_bytes()).unwrap();
     assert_eq!(
         page.next.as_ref().map(|next| &*next.0),
         value("machine_list_maximum")["nextLink"].as_str()
@@ -127,7 +127,7 @@ async fn one_machine_as_the_list_would_show_it() {
 #[test]
 fn the_maximal_machine_of_an_update() {
     let text = fixture("machine_update_maximum");
-    let vm = Vm::read(text.as_bytes()).unwrap();
+    let vm = ArmVm::read(text.as_bytes()).unwrap();
     let whole = value("machine_update_maximum");
     assert_eq!(vm.instance_id.as_ref().map(|id| &*id.0), whole["instanceId"].as_str());
     let policy = vm.properties.unwrap().protection_policy.unwrap();
@@ -136,13 +136,13 @@ fn the_maximal_machine_of_an_update() {
         whole["properties"]["protectionPolicy"]["protectFromScaleIn"].as_bool()
     );
     let minimum = fixture("machine_update_minimum");
-    assert!(Vm::read(minimum.as_bytes()).unwrap().properties.is_none());
+    assert!(ArmVm::read(minimum.as_bytes()).unwrap().properties.is_none());
 }
 
 #[test]
 fn an_instance_view_of_an_ordinary_vm() {
     let text = fixture("instance_view");
-    let view: View<'_> = serde_json::from_str(&text).unwrap();
+    let view: ArmInstanceView<'_> = serde_json::from_str(&text).unwrap();
     let codes: Vec<&str> =
         view.statuses.iter().flatten().filter_map(|s| s.code.as_ref()).map(AsRef::as_ref).collect();
     assert_eq!(codes, ["ProvisioningState/succeeded", "PowerState/running"]);
@@ -151,7 +151,7 @@ fn an_instance_view_of_an_ordinary_vm() {
 #[test]
 fn autoscale_settings() {
     let text = fixture("autoscale_list");
-    let page: Page<'_, Setting<'_>> = Page::read(text.as_bytes()).unwrap();
+    let page: ListPage<'_, Setting<'_>> = ListPage::read(text.as_bytes()).unwrap();
     let target = "/subscriptions/b67f7fec-69fc-4974-9099-a26bd6ffeda3/resourceGroups/TestingMetricsScaleSet/providers/Microsoft.Compute/virtualMachineScaleSets/testingsc";
     assert_eq!(page.value.iter().filter_map(Setting::scales).collect::<Vec<_>>(), [target]);
     let one = fixture("autoscale_get");
@@ -162,10 +162,10 @@ fn autoscale_settings() {
 #[test]
 fn supply_and_gallery() {
     let text = fixture("usages");
-    let page: Page<'_, Usage<'_>> = Page::read(text.as_bytes()).unwrap();
+    let page: ListPage<'_, QuotaUsage<'_>> = ListPage::read(text.as_bytes()).unwrap();
     assert_eq!((page.value[0].left(), page.value[0].is_of("AAAAAAAAAAAAAAAAAA")), (Some(2), true));
     let text = fixture("skus");
-    let page: Page<'_, Sku<'_>> = Page::read(text.as_bytes()).unwrap();
+    let page: ListPage<'_, SkuSupply<'_>> = ListPage::read(text.as_bytes()).unwrap();
     let sizes: Vec<_> = page
         .value
         .iter()
@@ -175,7 +175,7 @@ fn supply_and_gallery() {
     let expected = [(Some("Standard_A0"), Some(1), 2), (Some("Standard_A1"), Some(1), 3)];
     assert_eq!(sizes, expected);
     let text = fixture("gallery_version");
-    let version: Version<'_> = serde_json::from_str(&text).unwrap();
+    let version: GalleryVersion<'_> = serde_json::from_str(&text).unwrap();
     assert_eq!(version.number(), Some([1, 0, 0]));
     assert_eq!(
         (version.standing("westus").is_some(), version.standing("northeurope")),
@@ -243,7 +243,7 @@ async fn recorded_ends_of_machines() {
 
 #[test]
 fn recorded_status_documents_and_errors() {
-    let read = |text: &str| Status::read(text.as_bytes()).unwrap();
+    let read = |text: &str| OperationStatus::read(text.as_bytes()).unwrap();
     let going =
         read(r#"{"startTime":"2024-08-26T08:30:41.7+00:00","status":"InProgress","name":"o"}"#);
     assert_eq!(going.status.as_deref(), Some("InProgress"));
@@ -252,7 +252,7 @@ fn recorded_status_documents_and_errors() {
     );
     assert_eq!(failed.error.unwrap().code.as_deref(), Some("AllocationFailed"));
     let precondition = r#"{"error":{"code":"PreconditionFailed","message":"Etag provided in if-match header \"invalid\" does not match etag \"1\" of resource."}}"#;
-    assert!(Faults::read(precondition.as_bytes()).has_code("preconditionfailed"));
+    assert!(ArmFaults::read(precondition.as_bytes()).has_code("preconditionfailed"));
 }
 
 /// A VM of a Flexible set, as the list of VMs shows it.

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::act::{Answer, ChangeCloud};
+use poolkeeper::act::{CallOutcome, ChangeCloud};
 use poolkeeper::model::ids::Revision;
 use poolkeeper::model::inventory::Instance;
 use poolkeeper::model::journal::Refusal;
@@ -79,7 +79,7 @@ fn os_profile(set: &mut Value, keys: &str) {
         json!({"linuxConfiguration": {"ssh": keys}});
 }
 
-async fn update(kit: &Kit, ids: &[&str]) -> (Answer, Heard) {
+async fn update(kit: &Kit, ids: &[&str]) -> (CallOutcome, Heard) {
     let targets: Vec<_> = ids.iter().map(|id| target(id)).collect();
     let sheet = Sheet::new();
     let answer = kit.azure.reimage(&sheet.order(), &targets, &Revision::new("r")).await;
@@ -96,7 +96,7 @@ async fn what_is_on_the_model_gets_a_new_disk_and_what_is_not_an_upgrade() {
     let kit = shown.kit().await;
     rows(&kit).await;
     let (answer, sent) = update(&kit, &["0", "2"]).await;
-    assert_eq!(answer, Answer::Accepted(None));
+    assert_eq!(answer, CallOutcome::Accepted(None));
     assert!(sent.is("POST", &format!("{SET}/reimage?api-version=2024-07-01")), "{sent:?}");
     assert_eq!(sent.json(), json!({"instanceIds": ["0", "2"]}));
     for ids in [&["1"][..], &["0", "1"], &["9"]] {
@@ -134,7 +134,7 @@ async fn a_new_disk_that_was_refused_for_another_machine_is_dated_never() {
     };
     let kit = shown.kit_that_answers(locked).await;
     rows(&kit).await;
-    assert!(matches!(update(&kit, &["0", "1"]).await.0, Answer::RefusedFor(..)));
+    assert!(matches!(update(&kit, &["0", "1"]).await.0, CallOutcome::RefusedFor(..)));
     let ended = START.plus(Span::seconds(90));
     shown.change(|_, machines| machines.iter_mut().for_each(|m| worked_on(m, ended)));
     assert_eq!(rows(&kit).await[0].imaged, None, "it was never asked for");
@@ -223,11 +223,11 @@ async fn vms_of_a_flexible_set_are_started_and_stopped_each_by_itself() {
     let kit = flexible(false).kit().await;
     rows(&kit).await;
     let (sheet, both) = (Sheet::new(), [of("web_0000000b", "1"), of("web_0000000a", "0")]);
-    assert_eq!(kit.azure.restore(&sheet.order(), &both).await, Answer::Accepted(None));
+    assert_eq!(kit.azure.restore(&sheet.order(), &both).await, CallOutcome::Accepted(None));
     for name in ["web_0000000a", "web_0000000b"] {
         assert_eq!(kit.server.count("POST", &format!("{VMS}/{name}/start?")), 1);
     }
-    assert_eq!(kit.azure.deallocate(&sheet.order(), &both[..1]).await, Answer::Accepted(None));
+    assert_eq!(kit.azure.deallocate(&sheet.order(), &both[..1]).await, CallOutcome::Accepted(None));
     assert!(
         kit.server.heard().pop().unwrap().is("POST", &format!("{VMS}/web_0000000b/deallocate?"))
     );
@@ -260,8 +260,10 @@ async fn the_first_refusal_stops_them_and_what_was_begun_stays_begun() {
             .restore(&sheet.order(), &[of("web_0000000a", "0"), of("web_0000000b", "1")])
             .await;
         match sent {
-            1 => assert!(matches!(answer, Answer::Refused(no) if no.refusal == Refusal::Forbidden)),
-            _ => assert_eq!(answer, Answer::Accepted(None)),
+            1 => assert!(
+                matches!(answer, CallOutcome::Refused(no) if no.refusal == Refusal::Forbidden)
+            ),
+            _ => assert_eq!(answer, CallOutcome::Accepted(None)),
         }
         assert_eq!(kit.server.count("POST", "/start"), sent);
     }
@@ -274,7 +276,9 @@ async fn a_flexible_set_gives_new_disks_only_where_they_are_on_the_host() {
     let sheet = Sheet::new();
     let one = [of("web_0000000a", "0")];
     let to = Revision::new("r");
-    let Answer::Refused(no) = kit.azure.reimage(&sheet.order(), &one, &to).await else { panic!() };
+    let CallOutcome::Refused(no) = kit.azure.reimage(&sheet.order(), &one, &to).await else {
+        panic!()
+    };
     assert_eq!(
         (no.refusal, no.code.as_deref()),
         (Refusal::Invalid, Some("ReimageNeedsEphemeralDisk"))
@@ -282,7 +286,7 @@ async fn a_flexible_set_gives_new_disks_only_where_they_are_on_the_host() {
     assert_eq!(kit.server.count("POST", ""), 0);
     let kit = flexible(true).kit().await;
     rows(&kit).await;
-    assert_eq!(kit.azure.reimage(&sheet.order(), &one, &to).await, Answer::Accepted(None));
+    assert_eq!(kit.azure.reimage(&sheet.order(), &one, &to).await, CallOutcome::Accepted(None));
     assert!(kit.server.heard().pop().unwrap().is("POST", &format!("{VMS}/web_0000000a/reimage?")));
 }
 
@@ -311,9 +315,9 @@ async fn an_id_that_is_another_machines_by_now_goes_nowhere() {
         kit.azure.reimage(&order, &both, &Revision::new("r")).await,
         kit.azure.restore(&order, &both).await,
     ] {
-        let Answer::Refused(no) = answer else { panic!("{answer:?}") };
+        let CallOutcome::Refused(no) = answer else { panic!("{answer:?}") };
         assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Conflict, Some("AnotherMachine")));
     }
     assert_eq!(kit.server.count("POST", ""), 0);
-    assert_eq!(kit.azure.delete(&order, &both[..1], false).await, Answer::Accepted(None));
+    assert_eq!(kit.azure.delete(&order, &both[..1], false).await, CallOutcome::Accepted(None));
 }

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use azure_core::credentials::Secret;
-use poolkeeper::act::Order;
-use poolkeeper::adapters::azure::auth::{AuthFailed, Token, TokenSource};
-use poolkeeper::adapters::azure::cloud::{Cloud, Origin};
-use poolkeeper::adapters::azure::throttle::{Admitted, Asked, Learn, Leave, ThrottleHint};
+use poolkeeper::act::CallContext;
+use poolkeeper::adapters::azure::auth::{AccessToken, AuthError, TokenSource};
+use poolkeeper::adapters::azure::cloud::{AzureCloud, CloudEndpoint};
+use poolkeeper::adapters::azure::throttle::{ArmCall, ArmPermit, Learn, Leave, ThrottleHint};
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::Clock;
-use poolkeeper::model::action::{Because, Expect, Target};
+use poolkeeper::model::action::{Expect, RemovalReason, Target};
 use poolkeeper::model::ids::{EntryId, Etag, InstanceId, PoolName, Revision, ScaleSetId, VmId};
 use poolkeeper::model::inventory::Inventory;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::observe::{ReadCloud, ReadFailed};
+use poolkeeper::observe::{ReadCloud, ReadError};
 use poolkeeper::pace::NotNow;
 use serde_json::{Value, json};
 
@@ -48,25 +48,25 @@ impl Clock for Hand {
 #[derive(Debug, Default)]
 pub struct Purse {
     /// Whom its tokens are for: the ARM of the adapter that was made last.
-    pub origin: Mutex<Option<Origin>>,
-    pub refused: Mutex<Vec<Token>>,
+    pub origin: Mutex<Option<CloudEndpoint>>,
+    pub refused: Mutex<Vec<AccessToken>>,
     pub only_one: bool,
-    pub empty: Option<AuthFailed>,
+    pub empty: Option<AuthError>,
 }
 
 #[async_trait]
 impl TokenSource for Purse {
-    async fn token(&self) -> Result<Token, AuthFailed> {
+    async fn token(&self) -> Result<AccessToken, AuthError> {
         if let Some(why) = &self.empty {
             return Err(why.clone());
         }
         let used = if self.only_one { 0 } else { self.refused.lock().unwrap().len() };
         let secret = Secret::new(format!("{SECRET}-{used}"));
         let origin = self.origin.lock().unwrap().clone().unwrap();
-        Ok(Token::new(secret, START.plus(Span::hours(1)), origin))
+        Ok(AccessToken::new(secret, START.plus(Span::hours(1)), origin))
     }
 
-    fn refused(&self, token: &Token) {
+    fn refused(&self, token: &AccessToken) {
         self.refused.lock().unwrap().push(token.clone());
     }
 }
@@ -88,7 +88,7 @@ struct Ticket<'a> {
 
 #[async_trait]
 impl Learn for Ledger {
-    async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow> {
+    async fn admit<'a>(&'a self, asked: &ArmCall<'_>) -> Result<Leave<'a>, NotNow> {
         if self.shut {
             return Err(NotNow { retry_at: START.plus(Span::minutes(3)) });
         }
@@ -101,7 +101,7 @@ impl Learn for Ledger {
     }
 }
 
-impl Admitted for Ticket<'_> {
+impl ArmPermit for Ticket<'_> {
     fn told(self: Box<Self>, hint: &ThrottleHint) {
         self.ledger.told.lock().unwrap().push((self.class, self.machines, hint.clone()));
     }
@@ -160,7 +160,8 @@ pub fn adapter(
     ledger: &Arc<Ledger>,
     hand: &Arc<Hand>,
 ) -> Azure {
-    let cloud = Cloud::custom("https://login.example/", base, Some("https://arm.example")).unwrap();
+    let cloud =
+        AzureCloud::custom("https://login.example/", base, Some("https://arm.example")).unwrap();
     *purse.origin.lock().unwrap() = Some(cloud.origin());
     let net = Net { proxy: Proxy::None, answer_within: patience, ..Net::default() };
     let (tokens, learn, clock) = (Arc::clone(purse), Arc::clone(ledger), Arc::clone(hand));
@@ -168,7 +169,7 @@ pub fn adapter(
 }
 
 impl Kit {
-    pub async fn look(&self) -> Result<Inventory, ReadFailed> {
+    pub async fn look(&self) -> Result<Inventory, ReadError> {
         self.azure.list(&set_id()).await
     }
 }
@@ -241,7 +242,7 @@ pub fn alone(heard: &Heard, machines: &[Value]) -> Option<Says> {
 
 pub fn target(id: &str) -> Target {
     let vm = Some(VmId::new(format!("0000-{id}")));
-    Target { id: InstanceId::new(id), vm, created: START, because: Because::Outdated }
+    Target { id: InstanceId::new(id), vm, created: START, because: RemovalReason::Outdated }
 }
 
 pub fn expect(revision: &Revision, etag: Option<&str>) -> Expect {
@@ -266,8 +267,8 @@ impl Sheet {
         Self { pool, set: set_id(), entry }
     }
 
-    pub fn order(&self) -> Order<'_> {
+    pub fn order(&self) -> CallContext<'_> {
         let before = START.plus(Span::seconds(60));
-        Order { pool: &self.pool, set: &self.set, entry: &self.entry, before }
+        CallContext { pool: &self.pool, set: &self.set, entry: &self.entry, before }
     }
 }

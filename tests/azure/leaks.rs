@@ -50,7 +50,7 @@ async fn nothing_leaks() {
         let answer = kit.azure.delete(&sheet.order(), &[target("1")], false).await;
         let _ = write!(shown, "{answer:?} ");
         let address = format!("async {}/operations/o?s={SIGNATURE}", kit.server.base);
-        let operation = poolkeeper::model::journal::Operation::new(address);
+        let operation = poolkeeper::model::journal::OperationUrl::new(address);
         let _ = write!(shown, "{:?} {operation:?} ", kit.azure.poll(&set_id(), &operation).await);
         let _ = write!(shown, "{:?} {:?} ", kit.azure, kit.purse);
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use poolkeeper::act::{Answer, ChangeCloud};
+use poolkeeper::act::{CallOutcome, ChangeCloud};
 use poolkeeper::model::ids::{Revision, ScaleSetId};
 use poolkeeper::model::inventory::{LOCKS, Lock, LockLevel};
 use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
@@ -58,8 +58,8 @@ async fn protections(kit: &Kit) -> Vec<Protection> {
     kit.look().await.unwrap().instances.iter().map(|row| row.protection).collect()
 }
 
-fn is_changed(answer: &Answer) -> bool {
-    matches!(answer, Answer::Refused(no) if no.refusal == Refusal::Conflict
+fn is_changed(answer: &CallOutcome) -> bool {
+    matches!(answer, CallOutcome::Refused(no) if no.refusal == Refusal::Conflict
         && no.code.as_deref() == Some(CHANGED_SINCE_READ))
 }
 
@@ -200,7 +200,7 @@ async fn what_cannot_be_read_is_said_and_stops_nothing() {
     assert!(gap.why.contains("Microsoft.Authorization/locks/read"), "{gap:?}");
     assert!(gap.why.contains("AuthorizationFailed"), "{gap:?}");
     let answer = kit.azure.delete(&Sheet::new().order(), &[own(&kit).await], false).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!(reads(&kit), 1, "not asked again at once");
     // What was known counts on while the list fails, but not where we may not see it any more.
     *now.lock().unwrap() = list(&[lock(SET, "CanNotDelete")]);
@@ -227,7 +227,7 @@ async fn a_lock_that_is_new_is_seen_right_before_a_removal() {
     let kit = kit(&now).await;
     let (target, sheet) = (own(&kit).await, Sheet::new());
     let answer = kit.azure.delete(&sheet.order(), std::slice::from_ref(&target), false).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!((reads(&kit), kit.server.count("POST", "/delete")), (2, 1));
     *now.lock().unwrap() = list(&[lock(SET, "CanNotDelete")]);
     let answer = kit.azure.delete(&sheet.order(), std::slice::from_ref(&target), false).await;
@@ -237,7 +237,7 @@ async fn a_lock_that_is_new_is_seen_right_before_a_removal() {
     let to = Revision::new("r");
     let targets = [target];
     let answer = kit.azure.reimage(&sheet.order(), &targets, &to).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     *now.lock().unwrap() = list(&[lock(&format!("{SET}/virtualMachines/0"), "ReadOnly")]);
     assert!(is_changed(&kit.azure.reimage(&sheet.order(), &targets, &to).await));
     assert_eq!(protections(&kit).await, [Protection::All, Protection::None], "and it is known");
@@ -249,6 +249,6 @@ async fn in_a_group_without_locks_a_removal_costs_no_read_of_them() {
     let kit = kit(&now(list(&[]))).await;
     let target = own(&kit).await;
     let answer = kit.azure.delete(&Sheet::new().order(), &[target], false).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!(reads(&kit), 1);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use poolkeeper::model::ids::{InstanceId, VmId, Zone};
-use poolkeeper::model::inventory::{Native, Orchestration};
+use poolkeeper::model::inventory::{Orchestration, PlatformFeature};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::machine::{Condition, Evidence, Protection};
 use poolkeeper::model::time::{Span, Time};
@@ -36,7 +36,7 @@ async fn one_look_is_one_read_of_the_set_and_one_list() {
     assert_eq!((seen.set.capacity, seen.set.orchestration), (2, Orchestration::Uniform));
     assert_eq!(seen.set.etag.as_ref().unwrap().as_str(), "\"7\"");
     assert_eq!(seen.set.zones, ["1", "2"].map(Zone::new));
-    assert_eq!(seen.set.natives, []);
+    assert_eq!(seen.set.platform_features, []);
     let model = seen.set.model.unwrap();
     assert_eq!(model.image.as_deref(), Some("p:o:s:1.0"));
     assert_eq!(model.tags.get("team").map(AsRef::as_ref), Some("web"));
@@ -250,7 +250,7 @@ async fn what_a_row_does_not_tell_is_unknown_and_young() {
     assert_eq!((bare.condition, bare.created, &bare.zone), (Condition::Unknown, START, &None));
     assert_eq!(
         (bare.evidence, &bare.revision),
-        (Evidence::Advisory, &Some(seen.set.revision.clone()))
+        (Evidence::LatestModelApplied, &Some(seen.set.revision.clone()))
     );
     assert_eq!(birthless.vm, None);
 }
@@ -288,16 +288,18 @@ async fn actors_of_the_clouds_own_are_found() {
             () if is_list(heard) => usual(heard),
             () => Says::json(&shown),
         });
-        kit.await.look().await.unwrap().set.natives
+        kit.await.look().await.unwrap().set.platform_features
     };
     assert_eq!(of(json!({}), false).await, []);
-    assert_eq!(of(json!({"overprovision": null}), false).await, [Native::Overprovision]);
+    assert_eq!(of(json!({"overprovision": null}), false).await, [PlatformFeature::Overprovision]);
     let all = json!({
         "upgradePolicy": {"mode": "rolling", "automaticOSUpgradePolicy": {"enableAutomaticOSUpgrade": true}},
         "automaticRepairsPolicy": {"enabled": true, "gracePeriod": "PT10M"},
         "overprovision": true,
     });
-    use Native::{AutoOsUpgrade, AutomaticRepairs, Autoscale, Overprovision, RollingUpgrade};
+    use PlatformFeature::{
+        AutoOsUpgrade, AutomaticRepairs, Autoscale, Overprovision, RollingUpgrade,
+    };
     let every = [RollingUpgrade, AutoOsUpgrade, AutomaticRepairs, Autoscale, Overprovision];
     assert_eq!(of(all, true).await, every);
     // Flexible sets never make more machines than asked.
@@ -319,17 +321,17 @@ async fn who_was_known_to_scale_still_does_while_nobody_can_be_asked() {
         ),
     })
     .await;
-    assert_eq!(kit.look().await.unwrap().set.natives, [Native::Autoscale]);
+    assert_eq!(kit.look().await.unwrap().set.platform_features, [PlatformFeature::Autoscale]);
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
     kit.hand.turn(Span::minutes(11));
     let seen = kit.look().await.unwrap();
-    assert_eq!(seen.set.natives, [Native::Autoscale]);
+    assert_eq!(seen.set.platform_features, [PlatformFeature::Autoscale]);
     assert_eq!(&*seen.gaps[0].what, "autoscale settings");
     assert!(seen.set.complete, "the machines were all seen");
 }
 
 /// What answers in turn make of an autoscale that this set does not have.
-async fn autoscale_after(answers: &[Says]) -> (Vec<Native>, usize) {
+async fn autoscale_after(answers: &[Says]) -> (Vec<PlatformFeature>, usize) {
     let answers = std::sync::Arc::new(std::sync::Mutex::new(answers.to_vec()));
     let (next, count) = (std::sync::Arc::clone(&answers), answers.lock().unwrap().len());
     let kit = kit(move |heard| match heard.target.contains("autoscale") {
@@ -342,8 +344,8 @@ async fn autoscale_after(answers: &[Says]) -> (Vec<Native>, usize) {
         kit.hand.turn(Span::minutes(11));
         seen = kit.look().await.unwrap();
     }
-    assert_eq!(seen.set.natives, []);
-    (seen.set.natives_unknown, seen.gaps.len())
+    assert_eq!(seen.set.platform_features, []);
+    (seen.set.platform_features_unknown, seen.gaps.len())
 }
 
 #[tokio::test]
@@ -353,7 +355,7 @@ async fn an_autoscale_that_cannot_be_read_is_not_none() {
     let none = || Says::json(&json!({"value": []}));
     let missing = "The subscription is not registered to use namespace 'microsoft.insights'.";
     let missing = || Says::fault(409, "MissingSubscriptionRegistration", missing);
-    let unknown = (vec![Native::Autoscale], 1);
+    let unknown = (vec![PlatformFeature::Autoscale], 1);
     assert_eq!(autoscale_after(&[denied()]).await, unknown);
     assert_eq!(autoscale_after(&[late()]).await, unknown);
     assert_eq!(autoscale_after(&[none(), denied()]).await, unknown, "the right was taken away");
@@ -453,8 +455,8 @@ async fn an_update_in_place_is_seen_once_the_model_was_seen_to_change() {
         told.push((row.revision.as_ref() == Some(&seen.set.revision), row.evidence));
         kit.hand.turn(Span::minutes(2));
     }
-    use Evidence::{Advisory, Model, Stamp};
-    assert_eq!(told, [(true, Stamp), (true, Stamp), (false, Advisory), (true, Model)]);
+    use Evidence::{LatestModelApplied, Model, Stamp};
+    assert_eq!(told, [(true, Stamp), (true, Stamp), (false, LatestModelApplied), (true, Model)]);
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::act::{Answer, ChangeCloud};
-use poolkeeper::model::action::{Because, Target};
+use poolkeeper::act::{CallOutcome, ChangeCloud};
+use poolkeeper::model::action::{RemovalReason, Target};
 use poolkeeper::model::ids::{InstanceId, Revision, VmId};
 use poolkeeper::model::inventory::Inventory;
 use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
@@ -75,11 +75,11 @@ fn reads(kit: &Kit) -> usize {
 
 fn named(n: u32) -> Target {
     let (id, vm) = (InstanceId::new(format!("web_{n:08}")), Some(VmId::new(format!("0000-{n}"))));
-    Target { id, vm, created: START, because: Because::Outdated }
+    Target { id, vm, created: START, because: RemovalReason::Outdated }
 }
 
-fn is_changed(answer: &Answer) -> bool {
-    matches!(answer, Answer::Refused(no) if no.refusal == Refusal::Conflict
+fn is_changed(answer: &CallOutcome) -> bool {
+    matches!(answer, CallOutcome::Refused(no) if no.refusal == Refusal::Conflict
         && no.code.as_deref() == Some(CHANGED_SINCE_READ))
 }
 
@@ -156,17 +156,17 @@ async fn a_machine_that_became_protected_is_not_deleted() {
     assert_eq!(protections(&kit.look().await.unwrap()), expected, "and it is known from then on");
     let before = reads(&kit);
     let answer = kit.azure.delete(&sheet.order(), &[named(0), named(2)], false).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!((kit.server.count("POST", "/delete"), reads(&kit) - before), (1, 2));
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_right_before_is_not_deleted() {
     for (says, expected) in [
-        (Says::Nothing, Answer::NotSent),
-        (Says::status(500, "{}"), Answer::NotSent),
-        (Says::status(200, "<html>"), Answer::NotSent),
-        (Says::json(&json!({"name": "web_00000000"})), Answer::NotSent),
+        (Says::Nothing, CallOutcome::NotSent),
+        (Says::status(500, "{}"), CallOutcome::NotSent),
+        (Says::status(200, "<html>"), CallOutcome::NotSent),
+        (Says::json(&json!({"name": "web_00000000"})), CallOutcome::NotSent),
     ] {
         let members = Members::default();
         let kit = flexible(1, &members).await;
@@ -188,7 +188,10 @@ async fn what_cannot_be_read_right_before_is_not_deleted() {
         members.lock().unwrap().push(("web_00000000", says));
         // Nothing is known of the set: it may be a Flexible one.
         let answer = kit.azure.delete(&Sheet::new().order(), &[named(0)], false).await;
-        assert!(matches!(&answer, Answer::Refused(no) if no.refusal == expected), "{answer:?}");
+        assert!(
+            matches!(&answer, CallOutcome::Refused(no) if no.refusal == expected),
+            "{answer:?}"
+        );
         assert_eq!(kit.server.count("POST", ""), 0);
     }
 }
@@ -204,7 +207,7 @@ async fn an_update_is_stopped_by_protection_from_all_alone() {
     assert!(is_changed(&kit.azure.reimage(&sheet.order(), &[named(1)], &to).await));
     assert_eq!(kit.server.count("POST", ""), 0);
     let answer = kit.azure.reimage(&sheet.order(), &[named(0)], &to).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!(kit.server.count("POST", ""), 1);
 }
 
@@ -220,6 +223,6 @@ async fn machines_of_a_uniform_set_cost_no_reads_of_their_own() {
     let target =
         Target { vm: None, created: kit.look().await.unwrap().instances[0].created, ..target };
     let answer = kit.azure.delete(&Sheet::new().order(), &[target], false).await;
-    assert!(matches!(answer, Answer::Accepted(_)), "{answer:?}");
+    assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!(kit.server.count("GET", "/web/virtualMachines/"), 0);
 }

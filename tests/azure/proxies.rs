@@ -5,16 +5,16 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use poolkeeper::act::{Answer, ChangeCloud, Order};
-use poolkeeper::adapters::azure::auth::{ClientSecret, Settings, TokenSource, Tokens, Way};
-use poolkeeper::adapters::azure::cloud::Cloud;
-use poolkeeper::adapters::azure::throttle::Unpaced;
+use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud};
+use poolkeeper::adapters::azure::auth::{AuthSettings, ClientSecret, TokenCache, TokenSource, Way};
+use poolkeeper::adapters::azure::cloud::AzureCloud;
+use poolkeeper::adapters::azure::throttle::NoPacing;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, SystemClock};
-use poolkeeper::emulator::{Emulator, Listening, Seed, Tls};
+use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
 use poolkeeper::model::ids::ScaleSetId;
 use poolkeeper::model::time::Span;
-use poolkeeper::observe::{ReadCloud, ReadFailed};
+use poolkeeper::observe::{ReadCloud, ReadError};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -36,36 +36,36 @@ async fn cloud() -> (String, String) {
     let emulator = Emulator::by_the_clock(&seed, 1.0).unwrap();
     let tls = Tls::made().unwrap();
     let ca = tls.authority.clone().unwrap();
-    let there = Listening::at("127.0.0.1:0".parse().unwrap(), Some(tls)).await.unwrap();
+    let there = EmulatorListener::at("127.0.0.1:0".parse().unwrap(), Some(tls)).await.unwrap();
     let base = format!("https://localhost:{}", there.address().port());
     tokio::spawn(there.serve(emulator));
     (base, ca)
 }
 
 fn adapter(base: &str, net: &Net) -> Azure {
-    let cloud = Cloud::custom(base, base, None).unwrap();
+    let cloud = AzureCloud::custom(base, base, None).unwrap();
     let http = net.http().unwrap();
-    let settings = Settings {
+    let settings = AuthSettings {
         way: Some(Way::ClientSecret),
         tenant: Some(TENANT.into()),
         client: Some("anybody".into()),
         secret: Some(ClientSecret::Value("anything".into())),
-        ..Settings::new(cloud.clone())
+        ..AuthSettings::new(cloud.clone())
     };
     let tokens: Arc<dyn TokenSource> =
-        Arc::new(Tokens::new(settings, Arc::clone(&http), SystemClock));
-    Azure::new(cloud, http, tokens, Arc::new(Unpaced), Arc::new(SystemClock))
+        Arc::new(TokenCache::new(settings, Arc::clone(&http), SystemClock));
+    Azure::new(cloud, http, tokens, Arc::new(NoPacing), Arc::new(SystemClock))
 }
 
 /// The same with a token in its hand, so that the road to ARM itself is what is closed.
 fn adapter_with_token(base: &str, net: &Net) -> Azure {
-    let cloud = Cloud::custom(base, base, None).unwrap();
+    let cloud = AzureCloud::custom(base, base, None).unwrap();
     let tokens = Purse { origin: Mutex::new(Some(cloud.origin())), ..Purse::default() };
     Azure::new(
         cloud,
         net.http().unwrap(),
         Arc::new(tokens),
-        Arc::new(Unpaced),
+        Arc::new(NoPacing),
         Arc::new(SystemClock),
     )
 }
@@ -77,12 +77,12 @@ async fn closed(base: &str, net: &Net, say: &str) {
         assert!(failed.say.contains(say), "{failed}");
         let (sheet, one) = (Sheet::new(), [target("1")]);
         let later = SystemClock.now().plus(Span::seconds(60));
-        let order = Order { before: later, ..sheet.order() };
-        assert_eq!(azure.delete(&order, &one, false).await, Answer::NotSent);
+        let order = CallContext { before: later, ..sheet.order() };
+        assert_eq!(azure.delete(&order, &one, false).await, CallOutcome::NotSent);
     }
 }
 
-async fn look(base: &str, net: &Net) -> Result<usize, ReadFailed> {
+async fn look(base: &str, net: &Net) -> Result<usize, ReadError> {
     Ok(adapter(base, net).list(&ScaleSetId::new(SET)).await?.instances.len())
 }
 
@@ -190,7 +190,8 @@ async fn a_proxy_that_is_closed_or_away_is_said_so_and_nothing_is_taken_for_sent
         Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap()
     };
     let forbids = Middleman::start(Mood::Forbids).await;
-    for (at, say) in [(gone, "nobody listens there"), (forbids.at.clone(), "name it in NO_PROXY")] {
+    for (at, say) in [(gone, "nothing listens there"), (forbids.at.clone(), "name it in NO_PROXY")]
+    {
         closed(&base, &trusting(&ca, Proxy::At(at)), say).await;
     }
 }
@@ -273,6 +274,6 @@ async fn too_slow_to_connect_is_not_sent_and_too_slow_to_answer_is_lost() {
         let failed = kit.look().await.unwrap_err();
         assert!(failed.say.contains("nothing was heard for too long"), "{failed}");
         let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
-        assert_eq!(answer, Answer::Lost);
+        assert_eq!(answer, CallOutcome::Lost);
     }
 }

@@ -1,6 +1,6 @@
 //! Whatever ARM leaves out, nulls or adds, a look comes to an end and proves no absence it should not.
 
-use poolkeeper::adapters::azure::wire::{Page, ScaleSet, Vm};
+use poolkeeper::adapters::azure::wire::{ArmScaleSet, ArmVm, ListPage};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -81,14 +81,14 @@ proptest! {
     #[test]
     fn machines_are_read_whatever_is_missing(harms in harms()) {
         let page = json!({"value": [harmed(machine(0), &harms), machine(1)]}).to_string();
-        let read: Page<'_, Vm<'_>> = Page::read(page.as_bytes()).unwrap();
+        let read: ListPage<'_, ArmVm<'_>> = ListPage::read(page.as_bytes()).unwrap();
         prop_assert_eq!(read.value.len(), 2);
     }
 
     #[test]
     fn sets_are_read_whatever_is_missing(harms in harms()) {
         let text = harmed(set(), &harms).to_string();
-        ScaleSet::read(text.as_bytes()).unwrap();
+        ArmScaleSet::read(text.as_bytes()).unwrap();
     }
 }
 

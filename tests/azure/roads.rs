@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use poolkeeper::act::{Answer, ChangeCloud, Poll};
-use poolkeeper::adapters::azure::auth::{AuthFailed, Tried, Way, Why};
-use poolkeeper::model::journal::{Operation, Refusal};
+use poolkeeper::act::{CallOutcome, ChangeCloud, Poll};
+use poolkeeper::adapters::azure::auth::{AuthError, AuthFailureReason, CredentialAttempt, Way};
+use poolkeeper::model::journal::{OperationUrl, Refusal};
 use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn also_a_write_since_it_never_got_in() {
     let kit = kit(|heard| old_token_refused(heard).unwrap_or(Says::status(202, ""))).await;
     let sheet = Sheet::new();
     let answer = kit.azure.delete(&sheet.order(), &[target("3")], false).await;
-    assert_eq!(answer, Answer::Accepted(None));
+    assert_eq!(answer, CallOutcome::Accepted(None));
     assert_eq!(kit.server.count("POST", "/delete"), 2);
 }
 
@@ -57,13 +57,15 @@ async fn it_is_sent_twice_at_most_and_never_again_with_the_same_token() {
 async fn without_a_token_nothing_is_sent() {
     for (why, refusal, answer) in [
         (
-            Why::Refused { status: 401, number: Some(7_000_215), code: None },
+            AuthFailureReason::Refused { status: 401, number: Some(7_000_215), code: None },
             Refusal::Forbidden,
             "refused",
         ),
-        (Why::Late(10), Refusal::Unclear, "not sent"),
+        (AuthFailureReason::Late(10), Refusal::Unclear, "not sent"),
     ] {
-        let failed = AuthFailed { tried: vec![Tried { way: Way::ClientSecret, why, wait: None }] };
+        let failed = AuthError {
+            tried: vec![CredentialAttempt { way: Way::ClientSecret, why, wait: None }],
+        };
         let purse = Purse { empty: Some(failed), ..Purse::default() };
         let kit = kit_of(purse, Ledger::default(), Duration::from_secs(5), usual).await;
         let failed = kit.look().await.unwrap_err();
@@ -72,9 +74,11 @@ async fn without_a_token_nothing_is_sent() {
         let said = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
         match answer {
             "refused" => {
-                assert!(matches!(said, Answer::Refused(no) if no.refusal == Refusal::Forbidden));
+                assert!(
+                    matches!(said, CallOutcome::Refused(no) if no.refusal == Refusal::Forbidden)
+                );
             }
-            _ => assert_eq!(said, Answer::NotSent),
+            _ => assert_eq!(said, CallOutcome::NotSent),
         }
         assert!(kit.server.heard().is_empty());
     }
@@ -97,7 +101,7 @@ async fn no_token_goes_to_another_origin() {
         "{:?}",
         seen.gaps
     );
-    let operation = Operation::new(format!("async {next}"));
+    let operation = OperationUrl::new(format!("async {next}"));
     assert_eq!(kit.azure.poll(&set_id(), &operation).await, Poll::Lost);
     assert!(stranger.heard().is_empty());
 }
@@ -119,13 +123,13 @@ async fn a_write_is_sent_once_whatever_becomes_of_it() {
         let kit =
             kit_of(Purse::default(), Ledger::default(), patience, move |_| said.clone()).await;
         let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
-        assert_eq!(answer, Answer::Lost, "{says:?}");
+        assert_eq!(answer, CallOutcome::Lost, "{says:?}");
         assert_eq!(kit.server.heard().len(), 1, "{says:?}");
     }
     for status in [408, 500, 502, 503, 504] {
         let kit = kit(move |_| Says::fault(status, "ServerTimeout", "m")).await;
         let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
-        assert!(matches!(answer, Answer::Refused(no) if no.refusal == Refusal::Unclear));
+        assert!(matches!(answer, CallOutcome::Refused(no) if no.refusal == Refusal::Unclear));
         assert_eq!(kit.server.heard().len(), 1, "{status}");
     }
 }
@@ -139,7 +143,7 @@ async fn what_could_not_be_connected_was_not_sent() {
     };
     let azure = adapter(&nobody, Duration::from_secs(5), &kit.purse, &kit.ledger, &kit.hand);
     let answer = azure.delete(&Sheet::new().order(), &[target("1")], false).await;
-    assert_eq!(answer, Answer::NotSent);
+    assert_eq!(answer, CallOutcome::NotSent);
     let failed = azure.list(&set_id()).await.unwrap_err();
     assert!(failed.say.contains("no connection"), "{failed}");
 }
@@ -149,10 +153,16 @@ async fn nothing_leaves_too_late_or_unadmitted() {
     let late = kit(usual).await;
     late.hand.turn(Span::seconds(61));
     let sheet = Sheet::new();
-    assert_eq!(late.azure.delete(&sheet.order(), &[target("1")], false).await, Answer::NotSent);
+    assert_eq!(
+        late.azure.delete(&sheet.order(), &[target("1")], false).await,
+        CallOutcome::NotSent
+    );
     let ledger = Ledger { shut: true, ..Ledger::default() };
     let shut = kit_of(Purse::default(), ledger, Duration::from_secs(5), usual).await;
-    assert_eq!(shut.azure.delete(&sheet.order(), &[target("1")], false).await, Answer::NotSent);
+    assert_eq!(
+        shut.azure.delete(&sheet.order(), &[target("1")], false).await,
+        CallOutcome::NotSent
+    );
     assert!(late.server.heard().is_empty() && shut.server.heard().is_empty());
 }
 
@@ -208,7 +218,7 @@ async fn not_every_429_is_about_the_rate() {
         let shown = format!("{says:?}");
         let kit = kit(move |_| says.clone()).await;
         let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
-        assert!(matches!(answer, Answer::Refused(no) if no.refusal == refusal), "{shown}");
+        assert!(matches!(answer, CallOutcome::Refused(no) if no.refusal == refusal), "{shown}");
         let told = kit.ledger.told.lock().unwrap();
         let (_, _, hint) = &told[0];
         assert_eq!((hint.refused, hint.retry_after), (closes, wait.map(Span::seconds)), "{shown}");
@@ -223,6 +233,6 @@ async fn what_did_not_leave_by_its_time_never_leaves() {
     let order = sheet.order();
     let sent = kit.azure.delete(&order, &one, false);
     let answer = tokio::time::timeout(Duration::from_secs(4), sent).await;
-    assert_eq!(answer, Ok(Answer::Lost), "it was heard, so it may have happened");
+    assert_eq!(answer, Ok(CallOutcome::Lost), "it was heard, so it may have happened");
     assert_eq!(kit.server.heard().len(), 1);
 }

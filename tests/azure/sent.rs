@@ -3,11 +3,11 @@
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use poolkeeper::act::{Answer, ChangeCloud, Order};
+use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud};
 use poolkeeper::adapters::azure::Azure;
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::Emulator;
-use poolkeeper::model::action::{Because, Expect, Target, WriteScope};
+use poolkeeper::model::action::{Expect, RemovalReason, Target, WriteScope};
 use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::inventory::{Inventory, ModelFields};
 use poolkeeper::model::machine::Protection;
@@ -42,9 +42,9 @@ impl Stand {
         self.set = ScaleSetId::new(format!("{SETS}/{set}"));
     }
 
-    fn order(&self) -> Order<'_> {
+    fn order(&self) -> CallContext<'_> {
         let before = SystemClock.now().plus(Span::seconds(60));
-        Order { pool: &self.pool, set: &self.set, entry: &self.entry, before }
+        CallContext { pool: &self.pool, set: &self.set, entry: &self.entry, before }
     }
 
     async fn look(&self) -> Inventory {
@@ -60,7 +60,7 @@ impl Stand {
     /// So many machines, after a look that knows them.
     async fn targets(&self, count: usize) -> Vec<Target> {
         let seen = self.look().await.instances.into_iter().take(count);
-        let because = Because::Outdated;
+        let because = RemovalReason::Outdated;
         seen.map(|vm| Target { id: vm.id, vm: vm.vm, created: vm.created, because }).collect()
     }
 
@@ -74,8 +74,11 @@ impl Stand {
     }
 
     /// One change was asked for and taken: it is kept under this name.
-    async fn took(&mut self, name: &str, answer: Answer) {
-        assert!(matches!(answer, Answer::Accepted(_) | Answer::Done), "{name}: {answer:?}");
+    async fn took(&mut self, name: &str, answer: CallOutcome) {
+        assert!(
+            matches!(answer, CallOutcome::Accepted(_) | CallOutcome::Done),
+            "{name}: {answer:?}"
+        );
         let changes = self.changes().await;
         assert_eq!(changes.len(), self.sent.len() + 1, "{name}: {changes:?}");
         let last = changes.last().unwrap();

@@ -1,6 +1,6 @@
 //! The owner tag: what is sent for it, and how without the right to write tags.
 
-use poolkeeper::act::{Answer, ChangeCloud};
+use poolkeeper::act::{CallOutcome, ChangeCloud};
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::ids::StoreId;
 use poolkeeper::model::inventory::ModelFields;
@@ -47,7 +47,7 @@ fn writes(kit: &Kit) -> Vec<Heard> {
     kit.server.heard().into_iter().filter(|heard| heard.verb != "GET").collect()
 }
 
-async fn sends(kit: &Kit, write: &OwnerWrite) -> Answer {
+async fn sends(kit: &Kit, write: &OwnerWrite) -> CallOutcome {
     kit.azure.tag_owner(&Sheet::new().order(), write).await
 }
 
@@ -59,7 +59,7 @@ async fn the_tag_is_merged_and_taken_away_alone() {
         (Some(OURS), OwnerWrite::TakeAway(tag()), "Delete"),
     ] {
         let kit = tagged(value, true).await;
-        assert_eq!(sends(&kit, &write).await, Answer::Done);
+        assert_eq!(sends(&kit, &write).await, CallOutcome::Done);
         let [sent] = &writes(&kit)[..] else { panic!("one write") };
         let at = format!("{SET}/providers/Microsoft.Resources/tags/default?api-version=2021-04-01");
         assert_eq!((sent.verb.as_str(), &sent.target), ("PATCH", &at));
@@ -77,7 +77,7 @@ async fn without_the_right_all_tags_go_along_under_the_version_that_was_read() {
         (Some(OURS), OwnerWrite::TakeAway(tag()), json!({"team": "web"})),
     ] {
         let kit = tagged(value, false).await;
-        assert_eq!(sends(&kit, &write).await, Answer::Done);
+        assert_eq!(sends(&kit, &write).await, CallOutcome::Done);
         let [alone, whole] = &writes(&kit)[..] else { panic!("two writes") };
         assert!(alone.target.contains("Microsoft.Resources/tags/default"));
         assert_eq!(whole.target, format!("{SET}?api-version=2024-07-01"));
@@ -94,7 +94,7 @@ async fn nothing_is_written_over_what_was_not_shown() {
         (None, put(Some(THEIRS))),
     ] {
         let kit = tagged(value, true).await;
-        let Answer::Refused(no) = sends(&kit, &write).await else { panic!("{write:?}") };
+        let CallOutcome::Refused(no) = sends(&kit, &write).await else { panic!("{write:?}") };
         let code = no.code.as_deref();
         assert_eq!((no.refusal, code), (Refusal::Conflict, Some(CHANGED_SINCE_READ)));
         assert_eq!(writes(&kit).len(), 0);
@@ -106,12 +106,12 @@ async fn nothing_is_written_over_what_was_not_shown() {
         (None, OwnerWrite::TakeAway(tag())),
     ] {
         let kit = tagged(value, true).await;
-        assert_eq!(sends(&kit, &write).await, Answer::Done);
+        assert_eq!(sends(&kit, &write).await, CallOutcome::Done);
         assert_eq!(writes(&kit).len(), 0);
     }
     let kit = tagged(None, true).await;
     kit.hand.turn(Span::minutes(2));
-    assert_eq!(sends(&kit, &put(None)).await, Answer::NotSent);
+    assert_eq!(sends(&kit, &put(None)).await, CallOutcome::NotSent);
     assert_eq!(kit.server.heard().len(), 0);
 }
 

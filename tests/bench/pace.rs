@@ -10,8 +10,10 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use poolkeeper::ambient::{Clock, Dice, Sleep, SystemClock};
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::pace::{Asked, Call, Gate, Operation, Pacer, Told};
-use poolkeeper::wake::{Wake, Why};
+use poolkeeper::pace::{
+    Admission, AdmissionRequest, CallCost, PacedOperation, Pacer, ResponseHints,
+};
+use poolkeeper::wake::{Wake, WakeReason};
 
 const POOLS: usize = 1_000;
 const ASKS: usize = 1_000_000;
@@ -27,28 +29,30 @@ fn set(n: usize) -> ScaleSetId {
 /// One ask for each hundred milliseconds and pool, so that all of them are let through.
 fn permitted(bench: &mut Criterion) {
     let sets: Vec<ScaleSetId> = (0..POOLS).map(set).collect();
-    let told = Told {
+    let told = ResponseHints {
         remaining: vec![
             ("subscription-reads", 249),
             ("HighCostGetVMScaleSetSubscriptionMaximum", 1_077),
             ("HighCostGetVMScaleSetResource", 29),
         ],
-        ..Told::default()
+        ..ResponseHints::default()
     };
-    for (name, told) in [("ask and end", Told::default()), ("ask and end, with headers", told)] {
+    for (name, told) in
+        [("ask and end", ResponseHints::default()), ("ask and end, with headers", told)]
+    {
         bench.bench_function(&format!("a permitted call among 1,000 pools: {name}"), |bencher| {
-            let (mut gate, mut n, mut now) = (Gate::default(), 0, Time::from_millis(0));
+            let (mut gate, mut n, mut now) = (Admission::default(), 0, Time::from_millis(0));
             bencher.iter(|| {
                 n = (n + 1) % POOLS;
                 now = now.plus(Span::from_millis(100));
-                let operation = Operation::List;
-                let call = Call { set: &sets[n], operation, machines: 1, before: None };
+                let operation = PacedOperation::List;
+                let call = CallCost { set: &sets[n], operation, machines: 1, before: None };
                 match gate.ask(&call, now) {
-                    Asked::Go(grant) => gate.told(grant, &told, now),
+                    AdmissionRequest::Go(grant) => gate.told(grant, &told, now),
                     other => unreachable!("{other:?}"),
                 }
             });
-            assert!(gate.counts().of(Operation::List).withdrawn == 0);
+            assert!(gate.counts().of(PacedOperation::List).withdrawn == 0);
         });
     }
 }
@@ -79,12 +83,16 @@ fn through_the_shell(bench: &mut Criterion) {
     bench.bench_function("a permitted call among 1,000 pools: pass and heard", |bencher| {
         bencher.iter(|| {
             n = (n + 1) % POOLS;
-            let call =
-                Call { set: &sets[n], operation: Operation::Poll, machines: 1, before: None };
+            let call = CallCost {
+                set: &sets[n],
+                operation: PacedOperation::Poll,
+                machines: 1,
+                before: None,
+            };
             let mut pass = std::pin::pin!(pacer.pass(call));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             match pass.as_mut().poll(&mut context) {
-                std::task::Poll::Ready(Ok(pass)) => pass.heard(&Told::default()),
+                std::task::Poll::Ready(Ok(pass)) => pass.heard(&ResponseHints::default()),
                 other => unreachable!("{other:?}"),
             }
         });
@@ -110,7 +118,7 @@ fn coalesce(bench: &mut Criterion) {
                 wake.done(&pools[pool], at.plus(Span::hours(1)));
             }
             let pool = dice.below(POOLS as u64) as usize;
-            wake.ask(&pools[pool], Why::News(window), now);
+            wake.ask(&pools[pool], WakeReason::News(window), now);
             unserved[pool].get_or_insert(now);
             while let Some(name) = wake.next(now) {
                 let pool: usize = name.as_str()[5..].parse().unwrap();

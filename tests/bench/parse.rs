@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use peak_alloc::PeakAlloc;
-use poolkeeper::adapters::azure::wire::{Page, Vm};
+use poolkeeper::adapters::azure::wire::{ArmVm, ListPage};
 use serde_json::{Value, json};
 
 #[global_allocator]
@@ -62,7 +62,7 @@ fn page() -> Vec<u8> {
 }
 
 fn own(bytes: &[u8]) -> usize {
-    let page: Page<'_, Vm<'_>> = Page::read(bytes).unwrap();
+    let page: ListPage<'_, ArmVm<'_>> = ListPage::read(bytes).unwrap();
     black_box(&page).value.len()
 }
 

@@ -15,9 +15,9 @@ use poolkeeper::judge;
 use poolkeeper::model::ids::{
     Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
 };
-use poolkeeper::model::inventory::SetSeen;
+use poolkeeper::model::inventory::SetPresence;
 use poolkeeper::model::machine::{Condition, Machine};
-use poolkeeper::model::plan::{Facts, Input, Planned};
+use poolkeeper::model::plan::{Decision, Facts, Input};
 use poolkeeper::model::policy::{Adopt, Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::PoolState;
@@ -60,11 +60,11 @@ fn machines(count: usize) -> Vec<Machine> {
         .collect()
 }
 
-fn set(count: usize) -> SetSeen {
-    SetSeen {
+fn set(count: usize) -> SetPresence {
+    SetPresence {
         etag: Some(Etag::new("7")),
         zones: ["1", "2", "3"].map(Zone::new).to_vec(),
-        ..SetSeen::new(
+        ..SetPresence::new(
             Revision::new("v1:bbbbbbbbbbbbbbbb"),
             count as u32,
             NOW.minus(Span::seconds(2)),
@@ -74,7 +74,7 @@ fn set(count: usize) -> SetSeen {
 
 struct Case {
     policy: Policy,
-    set: SetSeen,
+    set: SetPresence,
     machines: Vec<Machine>,
     facts: Facts,
     state: PoolState,
@@ -102,7 +102,7 @@ impl Case {
             set: &self.set,
             machines: &self.machines,
             open: &[],
-            asks: &[],
+            commands: &[],
             facts: &self.facts,
             state,
         }
@@ -137,7 +137,7 @@ fn times(runs: usize, mut work: impl FnMut()) -> (Duration, Duration) {
     (times[runs / 2], times[0])
 }
 
-fn turn(case: &Case) -> Planned {
+fn turn(case: &Case) -> Decision {
     plan(&case.input(Some(&case.state))).unwrap()
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 use std::thread;
 
-use poolkeeper::emulator::{Emulator, Listening, Seed, Tls};
+use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
 use serde_json::{Value, json};
 
 use super::program::{Ended, command, file, finish};
@@ -101,7 +101,7 @@ fn listen(emulator: Emulator, tls: Option<Tls>) -> SocketAddr {
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let there = Listening::at("127.0.0.1:0".parse().unwrap(), tls).await.unwrap();
+            let there = EmulatorListener::at("127.0.0.1:0".parse().unwrap(), tls).await.unwrap();
             tell.send(there.address()).unwrap();
             there.serve(emulator).await.unwrap();
         });

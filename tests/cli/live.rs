@@ -146,7 +146,7 @@ fn a_status_counts_what_is_there() {
     assert_eq!(lists, [0, 1, 1, 0], "{status}");
     let natives = json!(["rollingUpgrade", "automaticRepairs", "overprovision"]);
     assert_eq!(
-        (&status["scaleSet"]["natives"], &status["health"]),
+        (&status["scaleSet"]["platformFeatures"], &status["health"]),
         (&natives, &json!("provisioning"))
     );
     assert_eq!((&status["scaleSet"]["capacity"], &status["complete"]), (&json!(3), &json!(true)));
@@ -176,7 +176,7 @@ fn the_doctor_tells_pool_by_pool() {
     let web = outcomes(&pools[0]);
     assert!(web.values().flatten().all(|outcome| outcome == "fine"), "{web:?}");
     let old = outcomes(&pools[1]);
-    assert_eq!(old["nativeActors"], ["finding", "finding", "finding"]);
+    assert_eq!(old["platformFeatures"], ["finding", "finding", "finding"]);
     assert_eq!(
         (&old["health"], &old["etag"]),
         (&vec!["note".to_owned()], &vec!["fine".to_owned()])
@@ -210,7 +210,7 @@ fn what_cannot_be_found_out_is_no_finding() {
     let web = outcomes(&document["pools"][0]);
     assert!(web["permissions"].iter().all(|outcome| outcome == "unknown"), "{web:?}");
     assert_eq!(
-        (&web["quota"][..], &web["nativeActors"][..], &web["locks"][..]),
+        (&web["quota"][..], &web["platformFeatures"][..], &web["locks"][..]),
         (&["unknown".to_owned()][..], &["unknown".to_owned()][..], &["unknown".to_owned()][..])
     );
     let page = azure.run(&["doctor", &set("web"), "--brief"]);
@@ -224,7 +224,10 @@ fn what_cannot_be_found_out_is_no_finding() {
     assert!(status.out.contains("not known whether autoscale acts on it"), "{status:?}");
     let status = azure.run(&["status", &set("web"), "-o", "json"]).json();
     let set = &status["scaleSet"];
-    assert_eq!((&set["natives"], &set["nativesUnknown"]), (&json!([]), &json!(["autoscale"])));
+    assert_eq!(
+        (&set["platformFeatures"], &set["platformFeaturesUnknown"]),
+        (&json!([]), &json!(["autoscale"]))
+    );
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn locks_are_told_with_how_to_lift_them() {
     let status = azure.run(&["status", &set("web")]);
     assert!(status.out.contains("the lock `keep` (CanNotDelete) on "), "{status:?}");
     let plan = azure.run(&["plan", "--resource", &set("web"), "-o", "json"]).json();
-    let says = |n: usize| plan["machines"][n]["say"].as_str().unwrap().to_owned();
+    let says = |n: usize| plan["machines"][n]["message"].as_str().unwrap().to_owned();
     assert!(says(0).contains(&lift), "{plan}");
     assert!(says(1).contains("the lock `keep` (ReadOnly) on"), "{plan}");
 }
@@ -275,10 +278,10 @@ fn a_subscription_without_the_provider_of_autoscale_has_none() {
     let azure = Azure::plain(json!({"scaleSets": [{"name": "web"}], "faults": {"rules": [rule]}}));
     let ended = azure.run(&["doctor", &set("web"), "-o", "json"]);
     let web = outcomes(&ended.json()["pools"][0]);
-    assert_eq!(web["nativeActors"], ["fine"], "{ended:?}");
+    assert_eq!(web["platformFeatures"], ["fine"], "{ended:?}");
     assert!(!ended.out.contains("allow Microsoft.Insights"), "{ended:?}");
     let status = azure.run(&["status", &set("web")]);
-    assert!(status.out.contains("nothing of Azure's own acts on it"), "{status:?}");
+    assert!(status.out.contains("no Azure feature acts on it"), "{status:?}");
 }
 
 #[test]
@@ -306,7 +309,7 @@ fn missing_permissions_quota_and_time_are_found() {
         "8 of 10 that are needed are held",
         "finding  quota",
         "1 core of standardDSv5Family left",
-        "ask for more standardDSv5Family in eastus2",
+        "request more standardDSv5Family quota in eastus2",
     ] {
         assert!(ended.out.contains(hint), "should speak of {hint}: {}", ended.out);
     }

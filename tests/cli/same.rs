@@ -21,7 +21,7 @@ fn any_order_of_lists_gives_the_same_bytes() {
     snapshot["open"].as_array_mut().unwrap().push(json!({
         "id": "e11", "do": "raise", "since": "2026-03-01T11:57:00Z", "from": 6, "to": 7,
     }));
-    snapshot["asks"] = json!([
+    snapshot["commands"] = json!([
         {"id": "a1", "verb": "pause", "by": "kim", "why": "wait", "at": "2026-03-01T11:59:00Z"},
         {"id": "a2", "verb": "resume", "by": "kim", "why": "go", "at": "2026-03-01T11:59:30Z"},
         {"id": "a0", "verb": "approve", "by": "kim", "why": "go", "at": "2026-03-01T11:59:30Z"}
@@ -42,7 +42,7 @@ fn any_order_of_lists_gives_the_same_bytes() {
     };
     let first = answers(&snapshot);
     assert!(first.iter().all(|ended| ended.code == Some(0)), "{first:?}");
-    for path in ["/machines", "/open", "/asks", "/facts/gates", "/scaleSet/zones"] {
+    for path in ["/machines", "/open", "/commands", "/facts/gates", "/scaleSet/zones"] {
         let list = snapshot.pointer(path).unwrap().as_array().unwrap().clone();
         for order in orders(&list) {
             let mut shuffled = snapshot.clone();

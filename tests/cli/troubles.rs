@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use poolkeeper::daemon::{Access, Choice, House, Way};
+use poolkeeper::daemon::{Access, Choice, CloudReader, Way};
 use serde_json::json;
 
 use super::azure::{Azure, SECRET, SETS, set};
@@ -262,7 +262,7 @@ fn no_secret_is_printed_by_what_holds_it() {
         );
         let policy = std::sync::Arc::new(poolkeeper::model::policy::Policy::build(draft).unwrap());
         write!(said, "{choice:?} {access:?} ").unwrap();
-        let house = House::open(access).unwrap();
+        let house = CloudReader::open(access).unwrap();
         let (entered, looked, examined) = runtime.block_on(async {
             let policies = [policy.clone()];
             (house.enter().await, house.look(&policy).await, house.examine(&policies).await)

@@ -57,7 +57,7 @@ fn it_shows_what_people_look_for() {
     }
     for (what, metrics) in [
         ("leader", &["ready", "lease_remaining_seconds"][..]),
-        ("laws", &["law_violations_total"]),
+        ("invariants", &["invariant_violations_total"]),
         ("pools", &["pool_desired_machines", "pool_available_machines", "pool_outdated_machines"]),
         ("what waits", &["pool_in_flight", "pool_held"]),
         ("rollouts", &["rollout_done_machines", "rollout_finishes_timestamp_seconds"]),

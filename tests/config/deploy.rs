@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use poolkeeper::api::v1::node::{self, Kind, Node};
-use poolkeeper::daemon::checkup::ROLE;
+use poolkeeper::api::v1::node::{self, Node, NodeKind};
+use poolkeeper::daemon::diagnose::ROLE;
 use poolkeeper::daemon::settings::keys;
 use poolkeeper::memory::AUDIT_LARGE;
 use serde_json::{Value, json};
@@ -111,12 +111,16 @@ fn field<'n>(node: &'n Node, key: &str) -> &'n Node {
 }
 
 fn list(node: &Node) -> &[Node] {
-    let Kind::List(items) = &node.kind else { panic!("a list is needed on line {}", node.at.line) };
+    let NodeKind::List(items) = &node.kind else {
+        panic!("a list is needed on line {}", node.at.line)
+    };
     items
 }
 
 fn words(node: &Node) -> &str {
-    let Kind::Text(text) = &node.kind else { panic!("text is needed on line {}", node.at.line) };
+    let NodeKind::Text(text) = &node.kind else {
+        panic!("text is needed on line {}", node.at.line)
+    };
     &text.text
 }
 

@@ -1,12 +1,12 @@
 //! `config/pools`: each is sound, and each is a rehearsal that comes to its end without a broken law.
 
-use poolkeeper::api::v1::pool::Pools;
+use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::model::policy::{Owner, Policy};
 
 use super::run::{command, finish};
 
 fn all() -> Vec<(String, Policy)> {
-    let mut pools = Pools::default();
+    let mut pools = PoolDocuments::default();
     let mut all = Vec::new();
     let mut files: Vec<_> = poolkeeper::daemon::pool_files(&super::place("pools"))
         .into_iter()

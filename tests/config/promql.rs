@@ -3,7 +3,7 @@
 //! A part of the language, all that our own files use: what is not known here is refused, so a query in another style
 //! needs its line here first.
 
-use poolkeeper::telemetry::{FAMILIES, Family, Kind};
+use poolkeeper::telemetry::{FAMILIES, Family, MetricKind};
 
 /// What an expression gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,9 +73,9 @@ pub fn read(text: &str) -> Result<Query, String> {
 fn family(metric: &str) -> Result<(&'static Family, Vec<&'static str>), String> {
     let found = FAMILIES.iter().find_map(|family| {
         let (bare, more): (&str, &[&str]) = match metric.strip_prefix(family.name)? {
-            "" if family.kind != Kind::Histogram => (metric, &[]),
-            "_bucket" if family.kind == Kind::Histogram => (family.name, &["le"]),
-            "_sum" | "_count" if family.kind == Kind::Histogram => (family.name, &[]),
+            "" if family.kind != MetricKind::Histogram => (metric, &[]),
+            "_bucket" if family.kind == MetricKind::Histogram => (family.name, &["le"]),
+            "_sum" | "_count" if family.kind == MetricKind::Histogram => (family.name, &[]),
             _ => return None,
         };
         (bare == family.name || more.is_empty())
@@ -311,7 +311,7 @@ impl<'a> Reader<'a> {
             }
             self.needs("]")?;
         }
-        let grows = family.kind != Kind::Gauge;
+        let grows = family.kind != MetricKind::Gauge;
         let in_rate = self.calls.last().is_some_and(|call| OF_COUNTERS.contains(call));
         if grows != (ranged && in_rate) && (grows || in_rate) {
             return Err(format!("{metric} is a {}, and is not read as one", family.kind.name()));
@@ -327,7 +327,10 @@ fn sound_queries_are_read() {
     for (text, labels) in [
         ("poolkeeper_ready", &["instance", "job"][..]),
         ("max(poolkeeper_ready) < 1 or absent(poolkeeper_ready)", &["instance", "job"]),
-        ("sum by (law) (increase(poolkeeper_law_violations_total[15m])) > 0", &["law"]),
+        (
+            "sum by (invariant) (increase(poolkeeper_invariant_violations_total[15m])) > 0",
+            &["invariant"],
+        ),
         (
             "time() - max by (pool) (poolkeeper_pool_last_turn_timestamp_seconds{pool=~\"a|b\"})",
             &["pool"],
@@ -337,7 +340,7 @@ fn sound_queries_are_read() {
             &[],
         ),
         ("-(1 + 2) * 14 * 86400", &[]),
-        ("bottomk(3, max by (pool) (poolkeeper_pool_live_machines))", &["pool"]),
+        ("bottomk(3, max by (pool) (poolkeeper_pool_total_machines))", &["pool"]),
     ] {
         assert_eq!(read(text).unwrap().labels, labels, "{text}");
     }

@@ -1,10 +1,10 @@
 //! Without faults a rollout that was cut ends as if nothing had happened.
 
-use poolkeeper::model::plan::{AskVerb, RolloutPhase};
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
 use poolkeeper::model::policy::{Image, Method};
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, ClusterSpec, End, NEW_IMAGE, Scenario, Wish};
-use poolkeeper::world::Faults;
+use poolkeeper::sim::{self, ClusterSpec, End, NEW_IMAGE, Scenario, UserAction};
+use poolkeeper::world::WorldFaults;
 
 use super::{both, nothing_is_lost, policy, scenario, what_is_left, writes_of};
 
@@ -53,14 +53,14 @@ fn a_rollout_with_both_and_nodes_that_are_drained() {
 #[test]
 fn a_rollout_whose_model_the_pool_writes() {
     let policy = policy(3, 2, 0, |draft| draft.model.image = Some(Image::Exact(NEW_IMAGE.into())));
-    let scenario = Scenario::from_policy(&policy, None, 8, Faults::default());
+    let scenario = Scenario::from_policy(&policy, None, 8, WorldFaults::default());
     cut_everywhere("own model", &scenario, 3, 5);
 }
 
 #[test]
 fn a_rollout_in_place() {
     let policy = policy(4, 0, 1, |draft| draft.rollout.method = Method::Reimage);
-    let scenario = Scenario::from_policy(&policy, None, 9, Faults::default());
+    let scenario = Scenario::from_policy(&policy, None, 9, WorldFaults::default());
     cut_everywhere("in place", &scenario, 3, 4);
 }
 
@@ -69,10 +69,10 @@ fn a_rollout_in_place() {
 fn a_rollout_that_people_steer() {
     let mut scenario = scenario(3, 1, 0, 10);
     scenario.wishes = vec![
-        (Span::seconds(120), Wish::Hold { nth: 1, held: true }),
-        (Span::seconds(150), Wish::Hold { nth: 1, held: false }),
-        (Span::minutes(4), Wish::Ask(AskVerb::Pause)),
-        (Span::minutes(9), Wish::Ask(AskVerb::Resume)),
+        (Span::seconds(120), UserAction::Hold { nth: 1, held: true }),
+        (Span::seconds(150), UserAction::Hold { nth: 1, held: false }),
+        (Span::minutes(4), UserAction::Ask(CommandVerb::Pause)),
+        (Span::minutes(9), UserAction::Ask(CommandVerb::Resume)),
     ];
     cut_everywhere("people", &scenario, 3, 4);
 }

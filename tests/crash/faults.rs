@@ -4,25 +4,25 @@
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Image, OnFailure};
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, ClusterSpec, Cut, End, NEW_IMAGE, Scenario};
-use poolkeeper::world::Faults;
+use poolkeeper::sim::{self, ClusterSpec, DiskCut, End, NEW_IMAGE, Scenario};
+use poolkeeper::world::WorldFaults;
 
 use super::{both, nothing_is_lost, policy, writes_of};
 
 /// What every write of ours may meet.
-pub fn calls() -> Faults {
-    Faults {
+pub fn calls() -> WorldFaults {
+    WorldFaults {
         throttled: 0.05,
         server_error: 0.05,
         conflict: 0.05,
         cut_list: 0.05,
-        ..Faults::named("doubt").unwrap()
+        ..WorldFaults::named("doubt").unwrap()
     }
 }
 
 /// And machines that do not come up, or fall ill, or do not go.
-fn machines() -> Faults {
-    Faults {
+fn machines() -> WorldFaults {
+    WorldFaults {
         allocation_fails: 0.1,
         boot_fails: 0.1,
         never_ready: 0.05,
@@ -33,7 +33,7 @@ fn machines() -> Faults {
     }
 }
 
-pub fn storm(faults: Faults, seed: u64, own_image: bool) -> Scenario {
+pub fn storm(faults: WorldFaults, seed: u64, own_image: bool) -> Scenario {
     let policy = policy(3, 1, 1, |draft| {
         draft.rollout.on_failure = OnFailure::Continue;
         draft.rollout.readiness_deadline = Span::minutes(5);
@@ -46,7 +46,12 @@ pub fn storm(faults: Faults, seed: u64, own_image: bool) -> Scenario {
     scenario
 }
 
-fn weather(name: &str, scenario: &Scenario, stride: usize, cuts: impl Fn(u64) -> Vec<Vec<Cut>>) {
+fn weather(
+    name: &str,
+    scenario: &Scenario,
+    stride: usize,
+    cuts: impl Fn(u64) -> Vec<Vec<DiskCut>>,
+) {
     let whole = sim::run(scenario);
     assert_eq!(whole.breaches, [], "{:#?}", whole.story);
     assert!(whole.is_settled(), "{:?}", whole.end);
@@ -69,14 +74,14 @@ fn weather(name: &str, scenario: &Scenario, stride: usize, cuts: impl Fn(u64) ->
     assert!(runs > 20 && succeeded > runs / 2, "{succeeded} of {runs} rollouts succeeded");
 }
 
-fn once(number: u64) -> Vec<Vec<Cut>> {
+fn once(number: u64) -> Vec<Vec<DiskCut>> {
     both(number).map(|cut| vec![cut]).to_vec()
 }
 
 /// And again at one of the first writes of the life that recovers.
-fn again(number: u64) -> Vec<Vec<Cut>> {
+fn again(number: u64) -> Vec<Vec<DiskCut>> {
     let again =
-        |first: Cut| (1..=3).flat_map(move |on| both(number + on).map(|cut| vec![first, cut]));
+        |first: DiskCut| (1..=3).flat_map(move |on| both(number + on).map(|cut| vec![first, cut]));
     both(number).into_iter().flat_map(again).collect()
 }
 

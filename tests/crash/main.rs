@@ -19,8 +19,8 @@ mod waiting;
 
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::sim::{self, Cut, Doing, Outcome, Scenario};
-use poolkeeper::world::Faults;
+use poolkeeper::sim::{self, DiskCut, RunOutcome, Scenario, TimelineState};
+use poolkeeper::world::WorldFaults;
 
 fn policy(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Policy {
     let mut draft = sim::draft("web", count);
@@ -33,30 +33,30 @@ fn policy(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> P
 
 fn scenario(count: u32, surge: u8, down: u8, seed: u64) -> Scenario {
     let policy = policy(count, surge, down, |_| {});
-    Scenario::from_policy(&policy, None, seed, Faults::default())
+    Scenario::from_policy(&policy, None, seed, WorldFaults::default())
 }
 
 /// Every `stride`-th write, or each one where all are wanted.
-fn writes_of(outcome: &Outcome, stride: usize) -> impl Iterator<Item = u64> + use<> {
+fn writes_of(outcome: &RunOutcome, stride: usize) -> impl Iterator<Item = u64> + use<> {
     let all = std::env::var("CRASH_CUTS").is_ok_and(|cuts| cuts == "all");
     (1..=outcome.writes).step_by(if all { 1 } else { stride })
 }
 
-fn both(number: u64) -> [Cut; 2] {
-    [Cut::Before(number), Cut::After(number)]
+fn both(number: u64) -> [DiskCut; 2] {
+    [DiskCut::Before(number), DiskCut::After(number)]
 }
 
 /// What holds after any cut: no law was broken, and the store is not owed anything.
-fn nothing_is_lost(outcome: &Outcome, said: &dyn Fn() -> String) {
+fn nothing_is_lost(outcome: &RunOutcome, said: &dyn Fn() -> String) {
     assert_eq!(outcome.breaches, [], "{}", said());
     assert_eq!((outcome.unended, outcome.unheard), (0, 0), "a lost intent: {}", said());
 }
 
 /// What the world looks like when all is over: machines made and gone, and on what the rest runs.
-fn what_is_left(outcome: &Outcome) -> (usize, usize, Vec<u32>) {
+fn what_is_left(outcome: &RunOutcome) -> (usize, usize, Vec<u32>) {
     let rows = &outcome.timeline.rows;
     let left: Vec<_> = rows.iter().filter(|row| row.gone.is_none()).collect();
-    assert!(left.iter().all(|row| row.segments.last().unwrap().doing == Doing::Serving));
+    assert!(left.iter().all(|row| row.segments.last().unwrap().doing == TimelineState::Serving));
     let models = left.iter().map(|row| row.segments.last().unwrap().model).collect();
     (rows.len(), rows.len() - left.len(), models)
 }

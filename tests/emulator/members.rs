@@ -195,7 +195,7 @@ fn protection_is_written_and_kept() {
 fn a_new_image_has_new_vms_that_fail_as_they_fail_there() {
     let client = Client::web();
     client.emulator.with_world(|world| {
-        world.set_faults(poolkeeper::world::Faults { boot_fails: 1.0, ..Default::default() });
+        world.set_faults(poolkeeper::world::WorldFaults { boot_fails: 1.0, ..Default::default() });
     });
     let raise = client.patch(SET, &json!({ "sku": { "capacity": 4 } })).expect(200);
     let end = client.ended(&raise);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poolkeeper::emulator::{Emulator, Listening, Seed, ServeError, Tls};
+use poolkeeper::emulator::{Emulator, EmulatorListener, EmulatorServeError, Seed, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -30,11 +30,11 @@ async fn talk(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), bytes: &
 #[test]
 fn it_listens_on_the_loopback_only_and_says_when_the_port_is_taken() {
     block_on(async {
-        let there = Listening::at("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
-        let taken = Listening::at(there.address(), None).await.unwrap_err();
-        assert!(matches!(taken, ServeError::Listen { .. }), "{taken}");
-        let open = Listening::at("0.0.0.0:0".parse().unwrap(), None).await.unwrap_err();
-        assert!(matches!(open, ServeError::NotLoopback(_)), "{open}");
+        let there = EmulatorListener::at("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let taken = EmulatorListener::at(there.address(), None).await.unwrap_err();
+        assert!(matches!(taken, EmulatorServeError::Listen { .. }), "{taken}");
+        let open = EmulatorListener::at("0.0.0.0:0".parse().unwrap(), None).await.unwrap_err();
+        assert!(matches!(open, EmulatorServeError::NotLoopback(_)), "{open}");
         let address = there.address();
         let task = tokio::spawn(there.serve(emulator()));
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -50,7 +50,7 @@ fn it_listens_on_the_loopback_only_and_says_when_the_port_is_taken() {
 #[test]
 fn a_lost_answer_is_not_one_byte() {
     block_on(async {
-        let there = Listening::at("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let there = EmulatorListener::at("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
         let address = there.address();
         let task = tokio::spawn(there.serve(emulator()));
         let rule = r#"{"rules":[{"path":"/subscriptions","cut":"after"}]}"#;
@@ -72,7 +72,7 @@ fn with_tls_its_own_authority_is_the_one_to_trust() {
     block_on(async {
         let tls = Tls::made().unwrap();
         let authority = tls.authority.clone().unwrap();
-        let there = Listening::at("127.0.0.1:0".parse().unwrap(), Some(tls)).await.unwrap();
+        let there = EmulatorListener::at("127.0.0.1:0".parse().unwrap(), Some(tls)).await.unwrap();
         let address = there.address();
         let task = tokio::spawn(there.serve(emulator()));
         // Somebody who connects and says nothing keeps nobody waiting.

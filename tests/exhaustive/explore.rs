@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use poolkeeper::judge;
-use poolkeeper::model::action::{Action, Because, Target, Verb};
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::model::action::{Action, ActionKind, RemovalReason, Target};
+use poolkeeper::model::hold::{HoldReason, RemedyVerb};
 use poolkeeper::model::ids::{EntryId, Epoch, Etag, NodeName, PoolName, Revision, ScaleSetId};
-use poolkeeper::model::inventory::SetSeen;
-use poolkeeper::model::journal::{Entry, Outcome, Phase};
+use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
 use poolkeeper::model::machine::{Condition, Machine, Protection};
-use poolkeeper::model::plan::{Facts, Input, Planned};
-use poolkeeper::model::policy::{Checkpoint, Draft, Method, OnFailure, Policy, Ramp, Unconfirmed};
+use poolkeeper::model::plan::{Decision, Facts, Input};
+use poolkeeper::model::policy::{
+    Checkpoint, Draft, Method, OnFailure, Policy, Ramp, UnconfirmedFall,
+};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{
-    Cause, DeleteEffect, DeleteEffects, Desired, GoodRevision, KeyBackOff, ModelMemory, PoolState,
-    Progress, Rollout, Stage,
+    DeleteEffect, DeleteEffects, Desired, GoodRevision, KeyBackOff, ModelMemory, PoolState,
+    Progress, Rollout, RolloutCause, RolloutStage,
 };
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
@@ -67,7 +69,7 @@ impl Case {
     pub fn new(setting: Setting, desired: u8, surge: u8, unavailable: u8) -> Self {
         let mut draft = Draft::with_defaults(PoolName::new("small"), ScaleSetId::new("/small"));
         draft.count = u32::from(desired);
-        draft.unconfirmed = Unconfirmed::Allow;
+        draft.unconfirmed = UnconfirmedFall::Allow;
         // Long enough for every machine to be unready at a time of its own.
         draft.repair.after = Span::minutes(20);
         if !setting.breaker {
@@ -113,13 +115,13 @@ impl Case {
         (machines, open)
     }
 
-    fn decide(&self, state: &State) -> (Planned, Turn, Vec<judge::Note>) {
+    fn decide(&self, state: &State) -> (Decision, Turn, Vec<judge::Note>) {
         let (machines, open) = self.machines(state);
         let leaving = state.of(Kind::OldLeaving) + state.of(Kind::NewLeaving);
         let capacity = state.total() - if self.setting.late_capacity { 0 } else { leaving };
-        let set = SetSeen {
+        let set = SetPresence {
             etag: Some(Etag::new("1")),
-            ..SetSeen::new(Revision::new("r2"), capacity as u32, NOW.minus(Span::seconds(1)))
+            ..SetPresence::new(Revision::new("r2"), capacity as u32, NOW.minus(Span::seconds(1)))
         };
         let mut memory = self.memory.clone();
         memory.desired.explained = capacity as u32;
@@ -131,7 +133,7 @@ impl Case {
             set: &set,
             machines: &machines,
             open: &open,
-            asks: &[],
+            commands: &[],
             facts: &facts,
             state: Some(&memory),
         };
@@ -153,21 +155,21 @@ impl Case {
         (planned, turn, notes)
     }
 
-    fn counted(state: &State, planned: &Planned) -> Turn {
+    fn counted(state: &State, planned: &Decision) -> Turn {
         let mut turn = Turn::default();
         for action in &planned.actions {
-            if action.verb() == Verb::Raise {
+            if action.verb() == ActionKind::Raise {
                 turn.create = action.births() as u8;
             }
             for target in action.targets() {
                 let from =
                     KINDS[target.id.as_str().split('-').next().unwrap().parse::<usize>().unwrap()];
                 let to = match action.verb() {
-                    Verb::Delete if is_new(from) => Kind::NewLeaving,
-                    Verb::Delete => Kind::OldLeaving,
-                    Verb::Drain => draining(from, target.because),
-                    Verb::Restore => in_service(from),
-                    Verb::Reimage => Kind::OldUpdating,
+                    ActionKind::Delete if is_new(from) => Kind::NewLeaving,
+                    ActionKind::Delete => Kind::OldLeaving,
+                    ActionKind::Drain => draining(from, target.because),
+                    ActionKind::Restore => in_service(from),
+                    ActionKind::Reimage => Kind::OldUpdating,
                     other => panic!("{other:?} in {}", state.show()),
                 };
                 match turn.moved.iter_mut().find(|moved| (moved.0, moved.1) == (from, to)) {
@@ -204,13 +206,13 @@ fn made(setting: Setting, kind: Kind, slot: usize) -> (Machine, Option<Entry>) {
         (Action::Drain { targets: targets(because), reason: "".into(), before }, done)
     } else if kind == Kind::OldUpdating {
         let (to, reason) = (Revision::new("r2"), "".into());
-        (Action::Reimage { targets: targets(Because::Outdated), to, reason, before }, false)
+        (Action::Reimage { targets: targets(RemovalReason::Outdated), to, reason, before }, false)
     } else {
         return (machine, None);
     };
     let phase = if done {
         let at = NOW.minus(Span::seconds(30));
-        Phase::Ended { at, accepted: Some(written), outcome: Outcome::Done }
+        Phase::Ended { at, accepted: Some(written), outcome: EntryOutcome::Done }
     } else {
         Phase::Accepted { at: written, operation: None }
     };
@@ -222,13 +224,18 @@ fn made(setting: Setting, kind: Kind, slot: usize) -> (Machine, Option<Entry>) {
 fn memory(setting: Setting, desired: u8) -> PoolState {
     let (r1, r2) = (Revision::new("r1"), Revision::new("r2"));
     let stage = if setting.paused {
-        Stage::Paused { by: "ops".into(), why: "test".into(), at: NOW.minus(Span::minutes(5)) }
+        RolloutStage::Paused {
+            by: "ops".into(),
+            why: "test".into(),
+            at: NOW.minus(Span::minutes(5)),
+        }
     } else {
-        Stage::Going
+        RolloutStage::Going
     };
     let opened = NOW.minus(Span::hours(6));
     let covered = u32::from(desired);
-    let rollout = Rollout::open(Cause::Revision, Some(r1.clone()), r2.clone(), opened, covered);
+    let rollout =
+        Rollout::open(RolloutCause::Revision, Some(r1.clone()), r2.clone(), opened, covered);
     let progress = Progress::from(NOW, 0);
     let blocked = (0..SLOTS).map(|slot| KeyBackOff {
         key: machine(Kind::OldBlocked, slot).key(),
@@ -272,11 +279,11 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
 const OUTSIDE: [HoldReason; 2] = [HoldReason::Checkpoint, HoldReason::Paused];
 
 /// The breaker is open: a person releases it, or time does.
-fn stopped(case: &Case, state: &State, planned: &Planned, whole: bool) -> bool {
+fn stopped(case: &Case, state: &State, planned: &Decision, whole: bool) -> bool {
     let mut holds = planned.report.holds.iter();
     let hold = holds.find(|hold| hold.reason == HoldReason::Breaker);
     let full = state.total() >= case.limits.desired + case.limits.surge;
-    hold.is_some_and(|hold| hold.verb == Some("release")) && (whole || full)
+    hold.is_some_and(|hold| hold.verb() == Some(RemedyVerb::ResetBreaker)) && (whole || full)
 }
 
 /// What one turn leads to: nothing, where the pool is at rest.
@@ -329,7 +336,7 @@ pub fn explore(states: &[State], setting: Setting, d: u8, s: u8, u: u8) -> Found
 }
 
 /// A state in which nothing happens any more, and which is not the goal, must name who has to act.
-fn judge_end(case: &Case, state: &State, planned: &Planned, place: &str, found: &mut Found) {
+fn judge_end(case: &Case, state: &State, planned: &Decision, place: &str, found: &mut Found) {
     let waits = planned.report.holds.iter().any(|hold| OUTSIDE.contains(&hold.reason));
     let served: i64 = AVAILABLE.iter().map(|kind| state.of(*kind)).sum();
     let whole = served >= case.limits.desired;

@@ -1,8 +1,10 @@
 //! The kinds of machine a small pool is made of, and the calm events between them.
 
-use poolkeeper::model::action::Because;
+use poolkeeper::model::action::RemovalReason;
 use poolkeeper::model::ids::{InstanceId, Revision, VmId};
-use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, Marks, Protection};
+use poolkeeper::model::machine::{
+    Condition, DeleteRequest, Lifecycle, Machine, Overrides, Protection,
+};
 use poolkeeper::model::time::{Span, Time};
 
 pub const NOW: Time = Time::from_millis(1_772_366_400_000);
@@ -70,18 +72,18 @@ pub const IN_PLACE: [Kind; 4] = [OldUpdating, OldTried, NewSettling, NewUpdated]
 pub const PLAIN: &[Kind] = KINDS.split_at(OldDraining as usize).0;
 
 /// A drain: going on, done, what is drained and what for, and what it was before.
-pub const DRAINS: [(Kind, Kind, Because, Kind); 7] = [
-    (OldDraining, OldDrained, Because::Outdated, OldReady),
-    (OldDrainingSurplus, OldDrainedSurplus, Because::Surplus, OldReady),
-    (NewDrainingSurplus, NewDrainedSurplus, Because::Surplus, NewReady),
-    (OldDrainingNamed, OldDrainedNamed, Because::Named, OldNamed),
-    (NewDrainingNamed, NewDrainedNamed, Because::Named, NewNamed),
-    (OldDrainingFailed, OldDrainedFailed, Because::Failed, OldFailed),
-    (NewDrainingFailed, NewDrainedFailed, Because::Failed, NewFailed),
+pub const DRAINS: [(Kind, Kind, RemovalReason, Kind); 7] = [
+    (OldDraining, OldDrained, RemovalReason::Outdated, OldReady),
+    (OldDrainingSurplus, OldDrainedSurplus, RemovalReason::Surplus, OldReady),
+    (NewDrainingSurplus, NewDrainedSurplus, RemovalReason::Surplus, NewReady),
+    (OldDrainingNamed, OldDrainedNamed, RemovalReason::DeleteRequested, OldNamed),
+    (NewDrainingNamed, NewDrainedNamed, RemovalReason::DeleteRequested, NewNamed),
+    (OldDrainingFailed, OldDrainedFailed, RemovalReason::Failed, OldFailed),
+    (NewDrainingFailed, NewDrainedFailed, RemovalReason::Failed, NewFailed),
 ];
 
 /// The request on its way for a machine of this kind: what for, and whether it ended well.
-pub fn drain(kind: Kind) -> Option<(Because, bool)> {
+pub fn drain(kind: Kind) -> Option<(RemovalReason, bool)> {
     let row = DRAINS.iter().find(|row| row.0 == kind || row.1 == kind)?;
     Some((row.2, row.1 == kind))
 }
@@ -92,8 +94,10 @@ pub fn in_service(kind: Kind) -> Kind {
 }
 
 /// What a machine is while it is drained for this.
-pub fn draining(kind: Kind, because: Because) -> Kind {
-    let of = |row: &&(Kind, Kind, Because, Kind)| row.2 == because && is_new(row.3) == is_new(kind);
+pub fn draining(kind: Kind, because: RemovalReason) -> Kind {
+    let of = |row: &&(Kind, Kind, RemovalReason, Kind)| {
+        row.2 == because && is_new(row.3) == is_new(kind)
+    };
     DRAINS.iter().find(of).map_or_else(|| panic!("{kind:?} drained as {because:?}"), |row| row.0)
 }
 
@@ -242,7 +246,7 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
         OldProtected => machine.protection = Protection::ScaleIn,
         OldNamed | NewNamed => {
             let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now: false };
-            machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
+            machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: None }));
         }
         _ => {}
     }

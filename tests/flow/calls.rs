@@ -3,8 +3,8 @@
 
 use super::succeeded;
 use poolkeeper::model::policy::Policy;
-use poolkeeper::sim::{self, Outcome, Scenario};
-use poolkeeper::world::Faults;
+use poolkeeper::sim::{self, RunOutcome, Scenario};
+use poolkeeper::world::WorldFaults;
 
 const MACHINES: u32 = 20;
 
@@ -18,9 +18,9 @@ const EVERY_15_S: [(f64, f64); 5] =
 const CALLS: f64 = 12.0;
 const LONGER: f64 = 1.03;
 
-fn play(seed: u64) -> Outcome {
+fn play(seed: u64) -> RunOutcome {
     let policy = Policy::build(sim::draft("web", MACHINES)).unwrap();
-    let scenario = Scenario::from_policy(&policy, None, seed, Faults::default());
+    let scenario = Scenario::from_policy(&policy, None, seed, WorldFaults::default());
     let outcome = sim::run(&scenario);
     succeeded(&outcome);
     assert!(outcome.lowest_available >= MACHINES && outcome.highest_live <= MACHINES + 1);

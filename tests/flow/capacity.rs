@@ -7,7 +7,7 @@ use super::slots::{is_busy, pool};
 use super::{policy, scenario};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim;
-use poolkeeper::world::{CapacityFalls, Deed, ModelPatch};
+use poolkeeper::world::{CapacityFalls, ExternalEvent, ModelPatch};
 
 /// The model changes once more when the first rollout is long over.
 const AGAIN: Span = Span::hours(3);
@@ -36,7 +36,9 @@ fn once_it_is_known_when_the_capacity_falls_slots_are_as_busy_as_ever() {
         let policy = policy(pool.machines, pool.slots.above.into(), pool.slots.below.into());
         let mut scenario = scenario(&policy, 1, None);
         scenario.settings.switches.capacity_falls = falls;
-        scenario.deeds.push((AGAIN, Deed::PatchModel(ModelPatch::image("images/base/3.0.0"))));
+        scenario
+            .deeds
+            .push((AGAIN, ExternalEvent::PatchModel(ModelPatch::image("images/base/3.0.0"))));
         scenario.calm_after = AGAIN.plus(Span::minutes(1));
         let outcome = sim::run(&scenario);
         super::succeeded(&outcome);

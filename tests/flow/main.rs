@@ -10,8 +10,8 @@
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::sim::{self, ClusterSpec, End, Outcome, Scenario, Strategy};
-use poolkeeper::world::Faults;
+use poolkeeper::sim::{self, ClusterSpec, End, RunOutcome, Scenario, Strategy};
+use poolkeeper::world::WorldFaults;
 
 mod calls;
 mod capacity;
@@ -26,12 +26,12 @@ fn policy(count: u32, surge: i64, down: i64) -> Policy {
 }
 
 fn scenario(policy: &Policy, seed: u64, cluster: Option<ClusterSpec>) -> Scenario {
-    let mut scenario = Scenario::from_policy(policy, None, seed, Faults::default());
+    let mut scenario = Scenario::from_policy(policy, None, seed, WorldFaults::default());
     scenario.cluster = cluster;
     scenario
 }
 
-fn succeeded(outcome: &Outcome) {
+fn succeeded(outcome: &RunOutcome) {
     let story = || outcome.story.iter().rev().take(20).rev().cloned().collect::<Vec<_>>();
     assert_eq!(outcome.breaches, [], "{:#?}", story());
     assert_eq!(outcome.end, End::Ended(RolloutPhase::Succeeded), "{:#?}", story());
@@ -52,7 +52,7 @@ fn a_pool_with_nodes_is_drained_machine_by_machine() {
 #[test]
 fn the_same_seed_tells_the_same_story() {
     let mut scenario =
-        Scenario::from_policy(&policy(12, 2, 1), None, 3, Faults::named("storm").unwrap());
+        Scenario::from_policy(&policy(12, 2, 1), None, 3, WorldFaults::named("storm").unwrap());
     scenario.cluster = Some(ClusterSpec { blocked: 0.2, ..ClusterSpec::default() });
     let (one, two) = (sim::run(&scenario), sim::run(&scenario));
     assert!(one.story.len() > 10, "{:#?}", one.story);

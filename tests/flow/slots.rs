@@ -17,7 +17,7 @@
 
 use super::{policy, scenario, succeeded};
 use poolkeeper::model::plan::RolloutPhase;
-use poolkeeper::sim::{self, ClusterSpec, End, Outcome, Scenario, Slots, Strategy};
+use poolkeeper::sim::{self, ClusterSpec, End, RunOutcome, Scenario, Slots, Strategy};
 use poolkeeper::world::MINUTE;
 
 /// The model changes this long after the start.
@@ -48,7 +48,7 @@ struct Played {
     waves: f64,
 }
 
-fn seconds(outcome: &Outcome) -> f64 {
+fn seconds(outcome: &RunOutcome) -> f64 {
     (outcome.makespan.unwrap().millis() - CHANGE) as f64 / 1e3
 }
 

@@ -1,7 +1,7 @@
 //! Pools put under management and taken out of it.
 
-use poolkeeper::api::http::{Origin, View};
-use poolkeeper::memory::{Desk, Found, Store};
+use poolkeeper::api::http::{Backend, PoolOrigin};
+use poolkeeper::memory::{Desk, Expected, Store};
 use poolkeeper::model::ids::PoolName;
 
 use crate::kit::{Ask, Kit, document};
@@ -32,8 +32,8 @@ async fn a_document_is_put_shown_changed_and_removed() {
         "local apply new/ (first): done",
         "local apply new/ (first): asked",
         "local apply new/ (first): done",
-        "local remove new/ (done): asked",
-        "local remove new/ (done): done",
+        "local unmanage new/ (done): asked",
+        "local unmanage new/ (done): done",
     ];
     assert_eq!(kit.audit().await, audit);
 }
@@ -58,12 +58,12 @@ async fn a_pool_whose_file_is_missing_is_removed_and_not_applied() {
     let path = "/api/v1/pools/batch?why=x";
     kit.ask(Ask::new("DELETE", path)).await.is(409, "fileOwned");
     if let Some(pool) = kit.house.lock().pools.get_mut(&batch) {
-        pool.origin = Origin::Missing("pools/batch.yaml".into());
+        pool.origin = PoolOrigin::Missing("pools/batch.yaml".into());
     }
     kit.ask(put(path, &document("batch", 4))).await.is(409, "fileOwned");
     kit.ask(Ask::new("DELETE", path)).await.is(200, "");
     kit.get("/api/v1/pools/batch").await.is(404, "notFound");
-    assert_eq!(kit.audit().await.last().unwrap(), "local remove batch/ (x): done");
+    assert_eq!(kit.audit().await.last().unwrap(), "local unmanage batch/ (x): done");
 }
 
 /// The house knows pools that no view shows, such as those of a file that is bad now.
@@ -91,7 +91,7 @@ async fn a_refused_document_is_listed_and_can_be_deleted() {
     let old = PoolName::new("old");
     let text = document("old", 3);
     let now = kit.house.lock().now;
-    kit.store.put_document(&old, &text, "ann", now, Found::Nothing).await.unwrap();
+    kit.store.put_document(&old, &text, "ann", now, Expected::Nothing).await.unwrap();
     kit.house.lock().refuses = true;
     kit.house.reload(&old).await;
     let list = kit.get("/api/v1/pools").await.json();

@@ -45,9 +45,9 @@ async fn what_is_carried_out_at_once_says_so() {
     let lines = [
         "local hold web/3 (because): asked",
         "local hold web/3 (because): done",
-        "local delete web/3 (because): asked",
-        "local remove web/ (x): asked",
-        "local remove web/ (x): done",
+        "local delete-machine web/3 (because): asked",
+        "local unmanage web/ (x): asked",
+        "local unmanage web/ (x): done",
     ];
     assert_eq!(kit.audit().await, lines);
     let copied: Vec<String> = kit
@@ -59,6 +59,6 @@ async fn what_is_carried_out_at_once_says_so() {
         .collect();
     assert_eq!(
         copied,
-        ["hold: asked", "hold: done", "delete: asked", "remove: asked", "remove: done"]
+        ["hold: asked", "hold: done", "delete-machine: asked", "unmanage: asked", "unmanage: done"]
     );
 }

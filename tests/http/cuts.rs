@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use poolkeeper::api::http::Api;
 use poolkeeper::api::http::auth::Door;
 use poolkeeper::memory::{
-    Audit, Claim, Commit, Desk, Document, Doors, Found, Keep, Lease, Line, Loaded, Mark,
-    MemoryStore, Put, Seq, Store, StoreError, Swept,
+    AuditEntry, Claim, Commit, Desk, Document, Expected, HistoryRecord, Inbox, Keep, Lease,
+    MemoryStore, OverrideWrite, PoolRecord, PutOutcome, Seq, Store, StoreError, Swept,
 };
 use poolkeeper::model::ids::{Epoch, Key, PoolName};
-use poolkeeper::model::plan::Ask as Asked;
+use poolkeeper::model::plan::Command as Asked;
 use poolkeeper::model::time::{Span, Time};
 
 use crate::kit::{Ask, HERE, House, Kit, WHY, document};
@@ -57,12 +57,12 @@ macro_rules! cut {
 
 impl Store for Cut {
     passed! {
-        load(pool: &PoolName) -> Loaded;
-        doors(pool: &PoolName) -> Doors;
-        history(pool: &PoolName, last: usize) -> Vec<Line>;
-        history_after(pool: &PoolName, after: Seq, limit: usize) -> Vec<(Seq, Line)>;
-        history_before(pool: &PoolName, before: Seq, limit: usize) -> Vec<(Seq, Line)>;
-        told_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, Line)>;
+        load(pool: &PoolName) -> PoolRecord;
+        doors(pool: &PoolName) -> Inbox;
+        history(pool: &PoolName, last: usize) -> Vec<HistoryRecord>;
+        history_after(pool: &PoolName, after: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
+        history_before(pool: &PoolName, before: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
+        told_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, HistoryRecord)>;
         pools() -> Vec<PoolName>;
         forget(pool: &PoolName, epoch: Epoch) -> ();
         commit(commit: &Commit) -> ();
@@ -72,25 +72,25 @@ impl Store for Cut {
     }
     cut! {
         ask(pool: &PoolName, ask: &Asked) -> ();
-        mark(pool: &PoolName, machine: &Key, mark: &Mark) -> bool;
+        mark(pool: &PoolName, machine: &Key, mark: &OverrideWrite) -> bool;
     }
 }
 
 impl Desk for Cut {
     passed! {
-        audits_after(after: Seq, limit: usize) -> Vec<(Seq, Audit)>;
-        audits_before(before: Seq, limit: usize) -> Vec<(Seq, Audit)>;
+        audits_after(after: Seq, limit: usize) -> Vec<(Seq, AuditEntry)>;
+        audits_before(before: Seq, limit: usize) -> Vec<(Seq, AuditEntry)>;
         documents() -> Vec<Document>;
         sweep(keep: &Keep, now: Time) -> Swept;
         document(pool: &PoolName) -> Option<Document>;
     }
     cut! {
-        audit(line: &Audit) -> Seq;
+        audit(line: &AuditEntry) -> Seq;
         claim(key: &str, request: &str, now: Time) -> Claim;
         answer(key: &str, answer: &str) -> bool;
         unclaim(key: &str) -> ();
-        put_document(pool: &PoolName, text: &str, who: &str, at: Time, found: Found) -> Put;
-        remove_document(pool: &PoolName, found: Found) -> Put;
+        put_document(pool: &PoolName, text: &str, who: &str, at: Time, found: Expected) -> PutOutcome;
+        remove_document(pool: &PoolName, found: Expected) -> PutOutcome;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The description covers the routes and the routes the description, and the file that is handed out is it.
 
-use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::time::Span;
 
 use crate::contract::{DESCRIPTION, operation, operations};
@@ -26,7 +26,7 @@ async fn everything_described_is_answered_by_its_handler() {
     let kit = Kit::open().await;
     for (method, template, told) in operations() {
         let path =
-            template.replace("{pool}", "web").replace("{machine}", "1").replace("{ask}", "old");
+            template.replace("{pool}", "web").replace("{machine}", "1").replace("{command}", "old");
         if path.ends_with("/events") {
             continue;
         }
@@ -51,7 +51,7 @@ async fn nothing_else_is_answered() {
     for (_, template, _) in operations() {
         kit.pass(Span::seconds(1));
         let path =
-            template.replace("{pool}", "web").replace("{machine}", "1").replace("{ask}", "old");
+            template.replace("{pool}", "web").replace("{machine}", "1").replace("{command}", "old");
         for method in ["GET", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"] {
             if operation(method, &path).is_none() {
                 let reply = kit.ask(Ask::new(method, &path)).await;
@@ -76,10 +76,10 @@ async fn nothing_else_is_answered() {
 
 #[test]
 fn every_verb_has_its_route() {
-    for verb in AskVerb::PLAIN {
+    for verb in CommandVerb::PLAIN {
         let path = format!("/api/v1/pools/web/{}", verb.name());
         assert!(operation("POST", &path).is_some(), "{path}");
     }
-    assert!(operation("POST", "/api/v1/pools/web/machines/1/writeOff").is_some());
-    assert_eq!(AskVerb::PLAIN.len() + 1, AskVerb::NAMES.len());
+    assert!(operation("POST", "/api/v1/pools/web/machines/1/abandon").is_some());
+    assert_eq!(CommandVerb::PLAIN.len() + 1, CommandVerb::NAMES.len());
 }

@@ -1,6 +1,6 @@
 //! Who is let in, and what they may: every route with no token, a wrong one, and each role.
 
-use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
+use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
 use poolkeeper::api::http::route::routes;
 use poolkeeper::model::time::Span;
 
@@ -8,7 +8,7 @@ use crate::contract::operations;
 use crate::kit::{Ask, Kit, document};
 
 fn concrete(template: &str) -> String {
-    template.replace("{pool}", "web").replace("{machine}", "1").replace("{ask}", "old")
+    template.replace("{pool}", "web").replace("{machine}", "1").replace("{command}", "old")
 }
 
 /// A request that would be done, were it allowed.
@@ -124,7 +124,7 @@ async fn the_roles_are_those_that_are_promised() {
     );
     assert_eq!(needs("PUT", "/api/v1/pools/{pool}"), Some(Role::Admin));
     assert_eq!(needs("DELETE", "/api/v1/pools/{pool}"), Some(Role::Admin));
-    assert_eq!(needs("POST", "/api/v1/pools/{pool}/takeOver"), Some(Role::Admin));
+    assert_eq!(needs("POST", "/api/v1/pools/{pool}/take-over"), Some(Role::Admin));
     assert_eq!(needs("GET", "/api/v1/health"), None);
     for route in routes().iter().filter(|route| route.changes()) {
         assert!(route.role >= Some(Role::Operator), "{}", route.path);
@@ -138,7 +138,7 @@ async fn a_token_that_is_taken_away_ends_at_once() {
     let get = || Ask::new("GET", "/api/v1/pools").header("authorization", bearer.clone());
     assert_eq!(kit.ask(get()).await.status, 200);
     let other = tokens::make("other", Role::Viewer).unwrap();
-    let tokens = Tokens::read(&other.line).unwrap();
+    let tokens = TokenTable::read(&other.line).unwrap();
     assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
     kit.ask(get()).await.is(401, "unauthenticated");
     assert!(!kit.api.replace_door(Door::Open), "a guarded door is never opened");

@@ -3,9 +3,9 @@
 use axum::body::{Body, BodyDataStream};
 use axum::http::Response;
 use futures_util::StreamExt;
-use poolkeeper::api::http::auth::{Door, Tokens};
-use poolkeeper::memory::Told;
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::api::http::auth::{Door, TokenTable};
+use poolkeeper::memory::HistoryEvent;
+use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
@@ -47,12 +47,12 @@ impl Stream {
     }
 }
 
-fn held(say: &str) -> Told {
-    Told::Held { reason: HoldReason::Floor, say: say.into() }
+fn held(say: &str) -> HistoryEvent {
+    HistoryEvent::Held { reason: HoldReason::Floor, message: say.into() }
 }
 
 fn says(events: &[(u64, Value)]) -> Vec<&str> {
-    events.iter().map(|(_, data)| data["say"].as_str().unwrap()).collect()
+    events.iter().map(|(_, data)| data["message"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn many_lines_come_in_pieces_and_none_is_lost() {
     }
     let mut got = Vec::new();
     while got.len() < 250 {
-        got.extend(stream.events().await.into_iter().map(|(_, data)| data["say"].clone()));
+        got.extend(stream.events().await.into_iter().map(|(_, data)| data["message"].clone()));
     }
     let expected: Vec<Value> = (0..250).map(|n| n.to_string().into()).collect();
     assert_eq!(got, expected);
@@ -149,14 +149,14 @@ async fn a_stream_ends_with_its_token_and_says_so() {
     }
     let hash = ring::digest::digest(&ring::digest::SHA256, kit.tokens["admin"].as_bytes());
     let hash = hash.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-    let tokens = Tokens::read(&format!("admin admin sha256:{hash}")).unwrap();
+    let tokens = TokenTable::read(&format!("admin admin sha256:{hash}")).unwrap();
     assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
     let [viewer, admin] = &mut streams[..] else { panic!("two") };
     let last = viewer.piece().await.unwrap();
     let data = last.strip_prefix("event: end\ndata: ").unwrap_or_else(|| panic!("{last}"));
     let data: Value = serde_json::from_str(data.trim_end()).unwrap();
     assert_eq!(data["code"], "unauthenticated");
-    assert_eq!(data["say"], "the stream ends: the token is not known");
+    assert_eq!(data["message"], "the stream ends: the token is not known");
     assert_eq!(viewer.piece().await, None);
     assert_eq!(admin.piece().await.unwrap(), ": still here\n\n", "a good token goes on");
 }

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use poolkeeper::memory::Told;
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::memory::HistoryEvent;
+use poolkeeper::model::hold::HoldReason;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -80,7 +80,7 @@ impl Follower {
 }
 
 async fn tell(served: &Served, say: &str) {
-    let told = Told::Held { reason: HoldReason::Floor, say: say.into() };
+    let told = HistoryEvent::Held { reason: HoldReason::Floor, message: say.into() };
     served.kit.tell("web", told).await;
 }
 

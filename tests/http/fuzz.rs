@@ -21,7 +21,7 @@ fn path() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => (select(templates), prop::collection::vec(name(), 3)).prop_map(|(template, names)| {
             let mut path = template;
-            for (place, name) in ["{pool}", "{machine}", "{ask}"].iter().zip(names) {
+            for (place, name) in ["{pool}", "{machine}", "{command}"].iter().zip(names) {
                 path = path.replace(place, &name);
             }
             path

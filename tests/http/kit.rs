@@ -6,18 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
-use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
-use poolkeeper::api::http::{Api, Origin, Pool, Readiness, Scene, View};
+use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
+use poolkeeper::api::http::{Api, Backend, PlanContext, PoolOrigin, PoolView, Readiness};
 use poolkeeper::api::v1::diagnostic::Diagnostic;
-use poolkeeper::api::v1::pool::Pools;
-use poolkeeper::memory::{Audit, Commit, Desk, Found, Line, MemoryStore, Store, Told};
-use poolkeeper::model::ids::{AskId, Epoch, InstanceId, PoolName, Revision, VmId};
-use poolkeeper::model::inventory::SetSeen;
+use poolkeeper::api::v1::pool::PoolDocuments;
+use poolkeeper::memory::{
+    AuditEntry, Commit, Desk, Expected, HistoryEvent, HistoryRecord, MemoryStore, Store,
+};
+use poolkeeper::model::ids::{CommandId, Epoch, InstanceId, PoolName, Revision, VmId};
+use poolkeeper::model::inventory::SetPresence;
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::{Facts, RolloutPhase};
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::revisions::{KnownRevision, Revisions};
-use poolkeeper::model::rollout::{Cause, Ended, Ending, GoodRevision, PoolState, Rollout};
+use poolkeeper::model::rollout::{
+    GoodRevision, PoolState, Rollout, RolloutCause, RolloutEnding, RolloutRecord,
+};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::reconcile::TurnReport;
 use serde_json::Value;
@@ -39,7 +43,7 @@ pub fn document(name: &str, count: u32) -> String {
 }
 
 pub fn policy(text: &str) -> Policy {
-    let (mut policies, faults) = Pools::default().read(text, None);
+    let (mut policies, faults) = PoolDocuments::default().read(text, None);
     assert!(faults.is_empty(), "{faults:?}");
     policies.remove(0)
 }
@@ -47,8 +51,8 @@ pub fn policy(text: &str) -> Policy {
 /// What the house knows, and what it was asked.
 pub struct Known {
     pub now: Time,
-    pub pools: BTreeMap<PoolName, Pool>,
-    pub scenes: BTreeMap<PoolName, Scene>,
+    pub pools: BTreeMap<PoolName, PoolView>,
+    pub scenes: BTreeMap<PoolName, PlanContext>,
     pub woken: Vec<PoolName>,
     pub ready: bool,
     /// It takes no document in.
@@ -59,7 +63,7 @@ pub struct Known {
     pub answered: BTreeMap<u16, u32>,
     pub approvals: u32,
     /// Copied to the log.
-    pub audited: Vec<Audit>,
+    pub audited: Vec<AuditEntry>,
     /// Tokens that were brought after their end.
     pub expired: Vec<(String, Time)>,
     /// By address, name and code.
@@ -79,20 +83,20 @@ impl House {
     }
 }
 
-impl View for House {
+impl Backend for House {
     fn now(&self) -> Time {
         self.lock().now
     }
 
-    fn pools(&self) -> Vec<Pool> {
+    fn pools(&self) -> Vec<PoolView> {
         self.lock().pools.values().cloned().collect()
     }
 
-    fn pool(&self, name: &PoolName) -> Option<Pool> {
+    fn pool(&self, name: &PoolName) -> Option<PoolView> {
         self.lock().pools.get(name).cloned()
     }
 
-    async fn scene(&self, name: &PoolName) -> Option<Scene> {
+    async fn scene(&self, name: &PoolName) -> Option<PlanContext> {
         self.lock().scenes.get(name).cloned()
     }
 
@@ -112,9 +116,9 @@ impl View for House {
             None => drop(known.pools.remove(name)),
             Some(document) => {
                 let policy = Arc::new(policy(&document.text));
-                let pool = Pool {
+                let pool = PoolView {
                     policy,
-                    origin: Origin::Api,
+                    origin: PoolOrigin::Api,
                     report: None,
                     trouble: None,
                     ignored: None,
@@ -154,7 +158,7 @@ impl View for House {
         self.lock().approvals
     }
 
-    fn audited(&self, line: &Audit) {
+    fn audited(&self, line: &AuditEntry) {
         self.lock().audited.push(line.clone());
     }
 
@@ -193,17 +197,17 @@ pub fn machine(n: u32, revision: &str) -> Machine {
 }
 
 /// A pool of seven in the middle of a rollout, as its last turn left it.
-fn scene() -> Scene {
+fn scene() -> PlanContext {
     let policy = Arc::new(policy(&document("web", 7)));
     let machines: Vec<Machine> =
         (1..=7).map(|n| machine(n, if n < 3 { "r2" } else { "r1" })).collect();
-    let set = SetSeen::new(Revision::new("r2"), 7, NOW.minus(Span::seconds(1)));
+    let set = SetPresence::new(Revision::new("r2"), 7, NOW.minus(Span::seconds(1)));
     let state = PoolState {
         adopted: Some(NOW.minus(Span::days(9))),
         revisions: revisions(NOW.minus(Span::days(9))),
         ..PoolState::default()
     };
-    let mut scene = Scene {
+    let mut scene = PlanContext {
         policy,
         report: Arc::new(TurnReport {
             pool: PoolName::new("web"),
@@ -240,7 +244,7 @@ impl Kit {
         let made: Vec<_> =
             Role::ALL.iter().map(|role| tokens::make(role.name(), *role).unwrap()).collect();
         let lines: Vec<&str> = made.iter().map(|made| made.line.as_str()).collect();
-        let tokens = Tokens::read(&lines.join("\n")).unwrap();
+        let tokens = TokenTable::read(&lines.join("\n")).unwrap();
         let by_role =
             Role::ALL.iter().map(|role| role.name()).zip(made.iter().map(|m| m.token.clone()));
         Self::new(Door::Guarded { tokens, oidc: None }, by_role.collect()).await
@@ -249,16 +253,16 @@ impl Kit {
     pub async fn new(door: Door, tokens: BTreeMap<&'static str, String>) -> Self {
         let store = Arc::new(MemoryStore::new());
         let scene = scene();
-        let web = Pool {
+        let web = PoolView {
             policy: Arc::clone(&scene.policy),
-            origin: Origin::Api,
+            origin: PoolOrigin::Api,
             report: Some(Arc::clone(&scene.report)),
             trouble: None,
             ignored: None,
         };
-        let batch = Pool {
+        let batch = PoolView {
             policy: Arc::new(policy(&document("batch", 3))),
-            origin: Origin::File("pools/batch.yaml".into()),
+            origin: PoolOrigin::File("pools/batch.yaml".into()),
             report: None,
             trouble: None,
             ignored: None,
@@ -290,8 +294,8 @@ impl Kit {
     }
 
     /// Another pool of which this much is told, and which nobody counts.
-    pub async fn tell(&self, pool: &str, told: Told) {
-        let line = Line { at: self.house.lock().now, told };
+    pub async fn tell(&self, pool: &str, told: HistoryEvent) {
+        let line = HistoryRecord { at: self.house.lock().now, told };
         let commit =
             Commit { history: vec![line], ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
         self.store.commit(&commit).await.unwrap();
@@ -329,7 +333,7 @@ impl Kit {
     /// What the audit says: who, verb, pool and what came of it.
     pub async fn audit(&self) -> Vec<String> {
         let lines = self.store.audits_after(poolkeeper::memory::Seq::FIRST, 1_000).await.unwrap();
-        let shown = |line: &poolkeeper::memory::Audit| {
+        let shown = |line: &poolkeeper::memory::AuditEntry| {
             let pool = line.pool.as_ref().map_or("", |pool| pool.as_str());
             format!("{} {} {pool}/{} ({}): {}", line.who, line.verb, line.on, line.why, line.came)
         };
@@ -348,18 +352,18 @@ fn revisions(seen: Time) -> Revisions {
     Revisions { known: vec![known(1, "r1", "1.0.0"), known(2, "r2", "2.0.0")] }
 }
 
-async fn remember(store: &MemoryStore, scene: &Scene) {
+async fn remember(store: &MemoryStore, scene: &PlanContext) {
     store.acquire("test", NOW, Span::hours(1)).await.unwrap();
     let at = NOW.minus(Span::minutes(5));
     let (from, to) = (Some(Revision::new("r1")), Revision::new("r2"));
     let state = PoolState {
-        rollout: Some(Rollout::open(Cause::Revision, from, to.clone(), at, 7)),
-        last: Some(Ended {
-            cause: Cause::Refresh,
+        rollout: Some(Rollout::open(RolloutCause::Revision, from, to.clone(), at, 7)),
+        last: Some(RolloutRecord {
+            cause: RolloutCause::Refresh,
             to: to.clone(),
             opened: None,
             at,
-            how: Ending::Succeeded,
+            how: RolloutEnding::Succeeded,
             done: 7,
             covered: 7,
             failed: 0,
@@ -370,19 +374,23 @@ async fn remember(store: &MemoryStore, scene: &Scene) {
         ..PoolState::default()
     };
     let told = vec![
-        Told::Rollout { phase: RolloutPhase::Progressing, to: Some(to) },
-        Told::Answered { ask: AskId::new("old"), accepted: false, say: "nothing to resume".into() },
-        Told::FirstAvailable { id: InstanceId::new("2"), key: machine(2, "r2").key() },
+        HistoryEvent::Rollout { phase: RolloutPhase::Progressing, to: Some(to) },
+        HistoryEvent::Answered {
+            command: CommandId::new("old"),
+            accepted: false,
+            message: "nothing to resume".into(),
+        },
+        HistoryEvent::FirstAvailable { id: InstanceId::new("2"), key: machine(2, "r2").key() },
     ];
     let commit = Commit {
         machines: scene.machines.clone(),
         state: Some(state),
-        history: told.into_iter().map(|told| Line { at, told }).collect(),
+        history: told.into_iter().map(|told| HistoryRecord { at, told }).collect(),
         ..Commit::new(PoolName::new("web"), Epoch(1), NOW)
     };
     store.commit(&commit).await.unwrap();
     let (pool, text) = (PoolName::new("web"), document("web", 7));
-    store.put_document(&pool, &text, "test", at, Found::Whatever).await.unwrap();
+    store.put_document(&pool, &text, "test", at, Expected::Whatever).await.unwrap();
 }
 
 /// A request in a few words.

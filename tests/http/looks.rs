@@ -1,11 +1,11 @@
 //! What may be looked at.
 
-use poolkeeper::api::http::{Scene, Trouble, roll};
+use poolkeeper::api::http::{PlanContext, TroubleView, roll};
 use poolkeeper::api::v1::diagnostic::{Code, Diagnostic};
-use poolkeeper::api::v1::node::Place;
-use poolkeeper::memory::{Loaded, Store, Told};
-use poolkeeper::model::action::Verb;
-use poolkeeper::model::budget::{Hold, HoldReason};
+use poolkeeper::api::v1::node::TextPlace;
+use poolkeeper::memory::{HistoryEvent, PoolRecord, Store};
+use poolkeeper::model::action::ActionKind;
+use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT};
 use poolkeeper::model::ids::{EntryId, InstanceId};
 use poolkeeper::model::machine::Condition;
 use poolkeeper::model::plan::Facts;
@@ -20,7 +20,7 @@ async fn every_look_is_answered_and_known_again() {
     let kit = Kit::open().await;
     for (method, template, told) in operations() {
         let path =
-            template.replace("{pool}", "web").replace("{machine}", "3").replace("{ask}", "old");
+            template.replace("{pool}", "web").replace("{machine}", "3").replace("{command}", "old");
         if method != "GET" || path.ends_with("/events") {
             continue;
         }
@@ -52,14 +52,14 @@ async fn a_pool_in_trouble_is_looked_at_again_when_it_is_tried_again() {
     let kit = Kit::open().await;
     let again = |path: &'static str| {
         let kit = &kit;
-        async move { kit.get(path).await.json()["again"].clone() }
+        async move { kit.get(path).await.json()["nextCheckAt"].clone() }
     };
     let (status, explain) = ("/api/v1/pools/web/status", "/api/v1/pools/web/explain");
     let before = again(status).await;
     assert!(before.is_string() && before == again(explain).await, "{before}");
     let retry = NOW.plus(Span::minutes(115));
     let say = "the cloud answers 429".into();
-    let trouble = Trouble { say, since: NOW, retry: Some(retry) };
+    let trouble = TroubleView { say, since: NOW, retry: Some(retry) };
     for pool in kit.house.lock().pools.values_mut() {
         pool.trouble = Some(trouble.clone());
     }
@@ -72,7 +72,7 @@ async fn a_pool_in_trouble_is_looked_at_again_when_it_is_tried_again() {
 async fn a_list_of_pools_names_the_faults_of_their_files() {
     let kit = Kit::open().await;
     assert_eq!(kit.get("/api/v1/pools").await.json()["faults"], serde_json::json!([]));
-    let fault = Diagnostic::new(Place::START, "count", Code::BadValue, "must be a number");
+    let fault = Diagnostic::new(TextPlace::START, "count", Code::BadValue, "must be a number");
     let fault = Diagnostic { file: Some("pools/web.yaml".to_owned()), ..fault };
     kit.house.lock().faults = vec![fault; 101];
     let faults = kit.get("/api/v1/pools").await.json()["faults"].clone();
@@ -120,11 +120,11 @@ async fn a_pool_tells_how_it_stands_and_why() {
         (&"pools/batch.yaml".into(), &serde_json::Value::Null)
     );
     let explained = kit.get("/api/v1/pools/web/explain").await.json();
-    assert!(explained["say"].as_str().unwrap().starts_with("web "), "{explained}");
+    assert!(explained["message"].as_str().unwrap().starts_with("web "), "{explained}");
     assert_eq!(explained["classes"]["outdated"], 5);
     let machine = kit.get("/api/v1/pools/web/machines/3/explain").await.json();
     assert_eq!(machine["machine"]["class"], "outdated");
-    assert!(machine["say"].as_str().unwrap().starts_with("3 is outdated: "), "{machine}");
+    assert!(machine["message"].as_str().unwrap().starts_with("3 is outdated: "), "{machine}");
     assert!(machine["becomes"].is_string());
     let plan = kit.get("/api/v1/pools/web/plan").await.json();
     assert_eq!((&plan["kind"], plan["machines"].as_array().unwrap().len()), (&"Plan".into(), 7));
@@ -144,13 +144,12 @@ async fn a_pool_tells_how_it_stands_and_why() {
 async fn a_frozen_pool_says_so_first() {
     let kit = Kit::open().await;
     let hold = Hold {
-        reason: HoldReason::Law,
-        law: Some(2),
-        say: "the ceiling".into(),
-        numbers: vec![("live", 9)],
+        reason: HoldReason::InvariantViolated,
+        message: "the ceiling".into(),
+        numbers: vec![(INVARIANT, 2), ("total", 9)],
         blockers: vec!["3".into()],
-        recheck: NOW,
-        verb: None,
+        next_check_at: NOW,
+        remedy: None,
     };
     {
         let mut known = kit.house.lock();
@@ -163,9 +162,9 @@ async fn a_frozen_pool_says_so_first() {
             Some(report);
     }
     let status = kit.get("/api/v1/pools/web/status").await.json();
-    assert_eq!(status["frozen"]["reason"], "law:2");
+    assert_eq!(status["frozen"]["reason"], "invariantViolated");
     let explained = kit.get("/api/v1/pools/web/explain").await.json();
-    assert_eq!(explained["say"], "web waits: law:2: the ceiling");
+    assert_eq!(explained["message"], "web waits: invariantViolated: the ceiling");
 }
 
 #[tokio::test]
@@ -187,24 +186,32 @@ async fn history_goes_on_from_any_line_both_ways() {
     let kit = Kit::open().await;
     let (id, key) = (InstanceId::new("1"), machine(1, "r1").key());
     for told in [
-        Told::Appeared { id: id.clone(), key: key.clone(), condition: Condition::Provisioning },
-        Told::Became {
+        HistoryEvent::Appeared {
+            id: id.clone(),
+            key: key.clone(),
+            condition: Condition::Provisioning,
+        },
+        HistoryEvent::Became {
             id: id.clone(),
             key: key.clone(),
             from: Condition::Ready,
             to: Condition::Failed,
         },
-        Told::Closed { id: id.clone(), key, deleted: true },
-        Told::Decided {
+        HistoryEvent::Closed { id: id.clone(), key, deleted: true },
+        HistoryEvent::Decided {
             entry: EntryId::new("e1"),
-            verb: Verb::Delete,
+            verb: ActionKind::Delete,
             machines: vec![id],
             reason: "ill".into(),
         },
-        Told::Moved { entry: EntryId::new("e1"), verb: Verb::Delete, say: "accepted".into() },
-        Told::Held { reason: HoldReason::Floor, say: "7 of 7".into() },
-        Told::Freed { reason: HoldReason::Floor },
-        Told::Frozen { law: Some(1), say: "the floor".into() },
+        HistoryEvent::Moved {
+            entry: EntryId::new("e1"),
+            verb: ActionKind::Delete,
+            message: "accepted".into(),
+        },
+        HistoryEvent::Held { reason: HoldReason::Floor, message: "7 of 7".into() },
+        HistoryEvent::Freed { reason: HoldReason::Floor },
+        HistoryEvent::Frozen { invariant: Some(1), message: "the floor".into() },
     ] {
         kit.tell("web", told).await;
     }
@@ -233,7 +240,7 @@ async fn readiness_is_told_by_its_status_too() {
     assert_eq!(kit.get("/ready").await.status, 200);
     kit.house.lock().ready = false;
     let reply = kit.get("/api/v1/ready").await;
-    assert_eq!((reply.status, &reply.json()["say"]), (503, &"reading the store".into()));
+    assert_eq!((reply.status, &reply.json()["message"]), (503, &"reading the store".into()));
     assert!(kit.get("/metrics").await.text.contains("poolkeeper_up 1"));
 }
 
@@ -244,9 +251,9 @@ async fn a_report_is_never_told_of_other_machines() {
     let kept = kit.house.lock().scenes[&web].clone();
     let loaded = kit.store.load(&web).await.unwrap();
     let planned_from = roll(&kept.machines);
-    let again = |loaded: Loaded| {
+    let again = |loaded: PoolRecord| {
         let (policy, report) = (Arc::clone(&kept.policy), Arc::clone(&kept.report));
-        Scene::of_records(policy, report, planned_from, loaded, Facts::default())
+        PlanContext::of_records(policy, report, planned_from, loaded, Facts::default())
     };
     let same = again(loaded.clone()).unwrap();
     assert_eq!(same.machines, kept.machines);

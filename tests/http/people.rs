@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use poolkeeper::api::http::auth::oidc::Fetching;
 use poolkeeper::api::http::auth::{
-    Door, Grant, KeySource, KeysFailed, Oidc, OidcSettings, PoolScope, Role, Tokens, usable_keys,
+    Door, KeySource, KeysError, Oidc, OidcGrant, OidcSettings, PoolScope, Role, TokenTable,
+    usable_keys,
 };
 use poolkeeper::api::http::route::routes;
 use poolkeeper::model::time::{Span, Time};
@@ -26,7 +27,7 @@ impl KeySource for Provider {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let keys = self.keys.lock().unwrap().clone();
         Box::pin(async move {
-            keys.map(|keys| keys.to_string()).ok_or_else(|| KeysFailed("it is down".into()))
+            keys.map(|keys| keys.to_string()).ok_or_else(|| KeysError("it is down".into()))
         })
     }
 }
@@ -48,7 +49,7 @@ impl Place {
             ("batch-boss", Role::Admin, "b*"),
         ];
         let grants = grants.map(|(name, role, pools)| {
-            (name.into(), Grant { role, scope: PoolScope::parse(pools).unwrap() })
+            (name.into(), OidcGrant { role, scope: PoolScope::parse(pools).unwrap() })
         });
         let settings = OidcSettings {
             issuer: "https://login.example".into(),
@@ -59,7 +60,7 @@ impl Place {
         };
         let oidc = Some(Arc::new(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>)));
         let kit =
-            Kit::new(Door::Guarded { tokens: Tokens::default(), oidc }, BTreeMap::new()).await;
+            Kit::new(Door::Guarded { tokens: TokenTable::default(), oidc }, BTreeMap::new()).await;
         Self { kit, provider }
     }
 
@@ -148,7 +149,7 @@ async fn a_group_for_some_pools_changes_and_sees_no_other() {
     let batch = || json!(["batch-ops", "unknown"]);
     for route in routes().iter().filter(|route| route.path.contains("{pool}")) {
         let path = route.path.replace("{pool}", "web").replace("{machine}", "1");
-        let path = path.replace("{ask}", "old");
+        let path = path.replace("{command}", "old");
         let reply = ask(batch(), Ask::new(route.method.as_str(), &path)).await;
         reply.is(403, "forbidden");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
+use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
 use poolkeeper::memory::Store;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
@@ -19,7 +19,7 @@ struct House {
 impl House {
     async fn open() -> Self {
         let made = ["ann", "bob"].map(|name| tokens::make(name, Role::Admin).unwrap());
-        let tokens = Tokens::read(&format!("{}\n{}", made[0].line, made[1].line)).unwrap();
+        let tokens = TokenTable::read(&format!("{}\n{}", made[0].line, made[1].line)).unwrap();
         let kit = Kit::new(Door::Guarded { tokens, oidc: None }, BTreeMap::new()).await;
         kit.house.lock().approvals = 2;
         Self { kit, tokens: made.map(|made| made.token) }
@@ -48,7 +48,11 @@ async fn it_is_done_when_another_person_asks_the_same() {
     for _ in 0..2 {
         let waits = house.abort(ANN).await;
         waits.is(409, "secondPerson");
-        assert!(waits.text.contains("another person asks the same before"), "{}", waits.text);
+        assert!(
+            waits.text.contains("another person must request the same before"),
+            "{}",
+            waits.text
+        );
     }
     assert_eq!(house.asks().await, 0, "the first person does not count twice");
     house.abort(BOB).await.is(202, "");
@@ -103,7 +107,7 @@ async fn what_waits_for_a_second_person_is_for_you_with_what_to_type() {
     house.ask(ANN, remove).await.is(409, "secondPerson");
     assert!(waits("batch").await.is_empty());
     let one = serde_json::json!({
-        "verb": "delete now", "machine": "3", "who": "bob", "why": "its disk is odd",
+        "verb": "delete-machine --now", "machine": "3", "who": "bob", "why": "its disk is odd",
         "at": NOW.to_string(), "until": NOW.plus(Span::hours(1)).to_string(),
         "command": "poolkeeper delete-machine web 3 --now --why …",
     });
@@ -120,7 +124,7 @@ async fn what_waits_for_a_second_person_is_for_you_with_what_to_type() {
     let tasks = async || {
         let line = ["status", "web", "-o", "json"];
         let standing = run(&served.server, Some(&tokens[BOB]), &line).await.json();
-        let tasks = standing["waitsForYou"].as_array().unwrap().clone();
+        let tasks = standing["actionRequired"].as_array().unwrap().clone();
         tasks.iter().filter(|task| task.to_string().contains("second person")).count()
     };
     assert_eq!(tasks().await, 3);

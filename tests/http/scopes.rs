@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolkeeper::api::http::auth::{Door, Role, Tokens, tokens};
+use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
 use poolkeeper::api::http::route::routes;
 use poolkeeper::api::v1::diagnostic::{Code, Diagnostic};
-use poolkeeper::api::v1::node::Place;
-use poolkeeper::memory::{Store, Told};
-use poolkeeper::model::ids::{AskId, PoolName};
+use poolkeeper::api::v1::node::TextPlace;
+use poolkeeper::memory::{HistoryEvent, Store};
+use poolkeeper::model::ids::{CommandId, PoolName};
 use poolkeeper::model::time::{Span, Time};
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::kit::{Ask, Kit, NOW, Reply, WHY, document};
 /// A house with one token, on such terms.
 async fn house(role: Role, terms: &str) -> (Kit, String) {
     let made = tokens::make("ann", role).unwrap();
-    let tokens = Tokens::read(&format!("{} {terms}", made.line)).unwrap();
+    let tokens = TokenTable::read(&format!("{} {terms}", made.line)).unwrap();
     (Kit::new(Door::Guarded { tokens, oidc: None }, BTreeMap::new()).await, made.token)
 }
 
@@ -29,7 +29,7 @@ async fn a_token_for_some_pools_changes_and_sees_no_other() {
     let (kit, token) = house(Role::Admin, "pools=b*").await;
     for route in routes().iter().filter(|route| route.path.contains("{pool}")) {
         let path = route.path.replace("{pool}", "web").replace("{machine}", "1");
-        let path = path.replace("{ask}", "old");
+        let path = path.replace("{command}", "old");
         let asked = Ask::new(route.method.as_str(), &path);
         let reply = ask(&kit, &token, asked).await;
         reply.is(403, "forbidden");
@@ -63,7 +63,7 @@ async fn lists_show_what_a_token_is_for() {
         let all = reply.json()["items"].as_array().unwrap().clone();
         all.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let fault = Diagnostic::new(Place::START, "name", Code::BadValue, "web has a fault");
+    let fault = Diagnostic::new(TextPlace::START, "name", Code::BadValue, "web has a fault");
     kit.house.lock().faults = vec![fault];
     let pools = ask(&kit, &token, Ask::new("GET", "/api/v1/pools")).await;
     assert_eq!(names(&pools, "name"), ["batch"]);
@@ -74,7 +74,7 @@ async fn lists_show_what_a_token_is_for() {
     ask(&kit, &token, Ask::new("GET", "/metrics")).await.is(403, "forbidden");
     ask(&kit, &token, Ask::new("GET", "/api/v1/openapi.json")).await.is(200, "");
     let all = tokens::make("bob", Role::Viewer).unwrap();
-    let tokens = Tokens::read(&all.line).unwrap();
+    let tokens = TokenTable::read(&all.line).unwrap();
     assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
     let pools = ask(&kit, &all.token, Ask::new("GET", "/api/v1/pools")).await.json();
     assert!(pools["faults"].as_array().is_some_and(|faults| faults.len() == 1), "{pools}");
@@ -84,7 +84,11 @@ async fn lists_show_what_a_token_is_for() {
 async fn the_stream_of_the_house_has_the_lines_of_its_pools() {
     use futures_util::StreamExt;
     let (kit, token) = house(Role::Viewer, "pools=batch").await;
-    let told = || Told::Answered { ask: AskId::new("a"), accepted: true, say: "paused".into() };
+    let told = || HistoryEvent::Answered {
+        command: CommandId::new("a"),
+        accepted: true,
+        message: "paused".into(),
+    };
     kit.tell("web", told()).await;
     kit.tell("batch", told()).await;
     let request = Ask::new("GET", "/api/v1/events?after=0")

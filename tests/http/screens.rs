@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use poolkeeper::api::http::{Pool, Trouble};
+use poolkeeper::api::http::{PoolView, TroubleView};
 use poolkeeper::memory::Store;
-use poolkeeper::model::budget::{Hold, HoldReason};
-use poolkeeper::model::ids::{PoolName, Revision};
+use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT, Remedy, RemedyVerb};
+use poolkeeper::model::ids::{InstanceId, PoolName, Revision};
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
@@ -43,7 +43,7 @@ impl Served {
         ended.out
     }
 
-    fn change(&self, pool: &str, change: impl FnOnce(&mut Pool)) {
+    fn change(&self, pool: &str, change: impl FnOnce(&mut PoolView)) {
         change(self.kit.house.lock().pools.get_mut(&PoolName::new(pool)).unwrap());
     }
 
@@ -58,10 +58,22 @@ impl Served {
     }
 }
 
-fn hold(reason: HoldReason, say: &str, verb: Option<&'static str>) -> Hold {
+fn release(machine: &str) -> Option<Remedy> {
+    let machine = Some(InstanceId::new(machine));
+    Some(Remedy::Command { verb: RemedyVerb::Release, machine })
+}
+
+fn hold(reason: HoldReason, say: &str, verb: Option<RemedyVerb>) -> Hold {
     let (numbers, blockers) = (vec![("outdated", 5)], Vec::new());
     let recheck = NOW.plus(Span::minutes(15));
-    Hold { reason, law: None, say: say.into(), numbers, blockers, recheck, verb }
+    Hold {
+        reason,
+        message: say.into(),
+        numbers,
+        blockers,
+        next_check_at: recheck,
+        remedy: verb.map(Remedy::from),
+    }
 }
 
 #[tokio::test]
@@ -70,7 +82,10 @@ async fn a_pool_in_the_middle_of_a_rollout() {
     served.page("status", &["status"]).await;
     let narrow = served.narrow(&["status"]).await;
     assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
-    assert!(narrow.starts_with("POOL   STANDING  SERVE   OLD  ROLLOUT      ENDS IN"), "{narrow}");
+    assert!(
+        narrow.starts_with("POOL   HEALTH          AVAIL   OLD  ROLLOUT      ETA      MESSAGE"),
+        "{narrow}"
+    );
     served.page("status-web", &["status", "web"]).await;
     served.page("status-batch", &["status", "batch"]).await;
     served.page("plan-web", &["plan", "web"]).await;
@@ -81,34 +96,42 @@ async fn a_pool_in_the_middle_of_a_rollout() {
 #[tokio::test]
 async fn what_waits_for_a_person_says_what_to_type() {
     let served = serve(Kit::open().await).await;
-    let paused = hold(HoldReason::Paused, "paused by kim: a look first", Some("resume"));
-    let baking = hold(HoldReason::Baking, "gates are watched", Some("promote"));
-    let mut kept = hold(HoldReason::Kept, "1 machine is to leave but held", Some("release"));
+    let paused = hold(HoldReason::Paused, "paused by kim: a look first", Some(RemedyVerb::Resume));
+    let baking = hold(HoldReason::Baking, "gates are watched", Some(RemedyVerb::Promote));
+    let mut kept =
+        hold(HoldReason::Kept, "1 machine is to leave but held", Some(RemedyVerb::Release));
     kept.blockers = vec!["3".into()];
+    kept.remedy = release("3");
     served.hold(vec![baking, kept, paused]);
     served.page("status-waits", &["status", "web"]).await;
     let standing = served.run(&["status", "web", "-o", "json"]).await.json();
     assert_eq!(
-        (&standing["standing"], &standing["wrong"]),
-        (&"waiting".into(), &Value::from(Vec::<Value>::new()))
+        (&standing["health"], &standing["problems"]),
+        (&"actionRequired".into(), &Value::from(Vec::<Value>::new()))
     );
     // A machine that a person holds is a state, and no task.
-    let tasks = standing["waitsForYou"].as_array().unwrap();
+    let tasks = standing["actionRequired"].as_array().unwrap();
     assert!(tasks.len() == 1 && tasks[0].as_str().unwrap().starts_with("paused: "), "{standing}");
     let mut surge = hold(HoldReason::SurgeBooting, "1 machine is booting", None);
     surge.blockers = vec!["4".into()];
-    let mut held = hold(HoldReason::Kept, "1 machine is to leave but held", Some("release"));
+    let mut held =
+        hold(HoldReason::Kept, "1 machine is to leave but held", Some(RemedyVerb::Release));
     held.blockers = vec!["3".into()];
+    held.remedy = release("3");
     served.hold(vec![held.clone(), surge]);
     let calm = served.run(&["status", "web", "-o", "json"]).await.json();
     assert_eq!(
-        (&calm["standing"], &calm["waitsForYou"]),
-        (&"moving".into(), &Value::from(Vec::<Value>::new())),
+        (&calm["health"], &calm["actionRequired"]),
+        (&"progressing".into(), &Value::from(Vec::<Value>::new())),
         "{calm}"
     );
     served.hold(vec![
-        hold(HoldReason::Drift, "the capacity is above what lives", Some("settleCapacity")),
-        hold(HoldReason::Paused, "paused by kim: a look first", Some("resume")),
+        hold(
+            HoldReason::Drift,
+            "the capacity is above what lives",
+            Some(RemedyVerb::ResetCapacity),
+        ),
+        hold(HoldReason::Paused, "paused by kim: a look first", Some(RemedyVerb::Resume)),
         held,
     ]);
     served.change("web", |pool| {
@@ -118,7 +141,7 @@ async fn what_waits_for_a_person_says_what_to_type() {
     });
     let table = served.run(&["status"]).await;
     let line = table.out.lines().find(|line| line.starts_with("web")).unwrap();
-    assert!(line.contains("wrong") && line.contains("paused: paused by kim"), "{line}");
+    assert!(line.contains("degraded") && line.contains("paused: paused by kim"), "{line}");
 }
 
 #[tokio::test]
@@ -128,14 +151,14 @@ async fn what_is_refused_or_ignored_is_wrong_and_for_you_in_every_view() {
     let passing = hold(HoldReason::Refused, "a raise was refused once", None);
     served.hold(vec![passing]);
     let calm = served.run(&["status", "web", "-o", "json"]).await.json();
-    assert_eq!((&calm["standing"], &calm["wrong"][0]), (&"moving".into(), &Value::Null));
-    served.hold(vec![hold(HoldReason::Refused, no, Some("retry"))]);
+    assert_eq!((&calm["health"], &calm["problems"][0]), (&"progressing".into(), &Value::Null));
+    served.hold(vec![hold(HoldReason::Refused, no, Some(RemedyVerb::Retry))]);
     let refused = served.run(&["status", "web", "-o", "json"]).await.json();
     let said = |list: &Value| list[0].as_str().unwrap_or_default().contains(no);
-    assert!(said(&refused["wrong"]) && said(&refused["waitsForYou"]), "{refused}");
-    assert_eq!(refused["standing"], "wrong");
+    assert!(said(&refused["problems"]) && said(&refused["actionRequired"]), "{refused}");
+    assert_eq!(refused["health"], "degraded");
     let table = served.run(&["status"]).await.out;
-    assert!(table.lines().any(|line| line.contains("wrong") && line.contains(no)), "{table}");
+    assert!(table.lines().any(|line| line.contains("degraded") && line.contains(no)), "{table}");
     assert_eq!(served.run(&["doctor"]).await.code, Some(7));
     served.hold(Vec::new());
     served.change("batch", |pool| pool.ignored = Some("5:25: replicas.cuont: no such key".into()));
@@ -145,7 +168,7 @@ async fn what_is_refused_or_ignored_is_wrong_and_for_you_in_every_view() {
     }
     let table = served.run(&["status"]).await.out;
     let line = table.lines().find(|line| line.starts_with("batch")).unwrap();
-    assert!(line.contains("wrong") && line.contains("pools/batch.yaml"), "{line}");
+    assert!(line.contains("degraded") && line.contains("pools/batch.yaml"), "{line}");
     let doctor = served.run(&["doctor"]).await;
     assert!(doctor.code == Some(7) && doctor.out.contains("batch"), "{doctor:?}");
 }
@@ -187,13 +210,13 @@ async fn a_rollout_that_ended_moves_nothing() {
         served.change("web", |pool| {
             let mut report = (**pool.report.as_ref().unwrap()).clone();
             let planned = report.planned.as_mut().unwrap();
-            (planned.report.numbers.pending, planned.report.numbers.young) = (0, 0);
+            (planned.report.numbers.requested, planned.report.numbers.not_yet_available) = (0, 0);
             planned.report.rollout.phase = phase;
             pool.report = Some(Arc::new(report));
         });
         let items = served.run(&["status", "-o", "json"]).await.json();
         let web = items["items"].as_array().unwrap().iter().find(|one| one["pool"] == "web");
-        assert_eq!(web.unwrap()["standing"], "fine", "{}: {items}", phase.name());
+        assert_eq!(web.unwrap()["health"], "healthy", "{}: {items}", phase.name());
     }
 }
 
@@ -206,26 +229,32 @@ async fn what_is_wrong_comes_first() {
             (*served.kit.house.lock().pools[&PoolName::new("web")].report.clone().unwrap()).clone();
         let planned = report.planned.as_mut().unwrap();
         planned.report.holds.clear();
-        planned.report.numbers.pending = 0;
-        planned.report.numbers.young = 0;
+        planned.report.numbers.requested = 0;
+        planned.report.numbers.not_yet_available = 0;
         planned.report.rollout.phase = RolloutPhase::None;
         planned.report.estimate.finishes = None;
         let policy = Arc::new(policy(&document(&name, 7)));
-        let origin = poolkeeper::api::http::Origin::Api;
-        let pool =
-            Pool { policy, origin, report: Some(Arc::new(report)), trouble: None, ignored: None };
+        let origin = poolkeeper::api::http::PoolOrigin::Api;
+        let pool = PoolView {
+            policy,
+            origin,
+            report: Some(Arc::new(report)),
+            trouble: None,
+            ignored: None,
+        };
         served.kit.house.lock().pools.insert(PoolName::new(name), pool);
     }
     served.change("calm-07", |pool| {
         let mut report = (**pool.report.as_ref().unwrap()).clone();
-        let mut law = hold(HoldReason::Law, "law 3 would be broken: too few are left", None);
-        law.law = Some(3);
+        let mut law =
+            hold(HoldReason::InvariantViolated, "law 3 would be broken: too few are left", None);
+        law.numbers = vec![(INVARIANT, 3)];
         report.frozen = Some(law);
         pool.report = Some(Arc::new(report));
     });
     served.change("calm-09", |pool| {
         let (since, retry) = (NOW.minus(Span::minutes(4)), Some(NOW.plus(Span::seconds(30))));
-        pool.trouble = Some(Trouble { say: "the cloud answers 500".into(), since, retry });
+        pool.trouble = Some(TroubleView { say: "the cloud answers 500".into(), since, retry });
     });
     served.kit.house.lock().ready = false;
     let ended = served.page("status-worst", &["status"]).await;
@@ -236,9 +265,9 @@ async fn what_is_wrong_comes_first() {
     served.page("status-trouble", &["status", "calm-09"]).await;
     let lines = served.run(&["status", "-o", "ndjson"]).await;
     let first: Value = serde_json::from_str(lines.out.lines().next().unwrap()).unwrap();
-    assert_eq!((&first["pool"], &first["standing"]), (&"calm-07".into(), &"frozen".into()));
+    assert_eq!((&first["pool"], &first["health"]), (&"calm-07".into(), &"frozen".into()));
     let list = served.run(&["status", "-o", "json"]).await.json();
-    assert_eq!((&list["acts"], list["items"].as_array().unwrap().len()), (&false.into(), 52));
+    assert_eq!((&list["ready"], list["items"].as_array().unwrap().len()), (&false.into(), 52));
 }
 
 #[tokio::test]
@@ -285,7 +314,7 @@ async fn the_doctor_looks_at_who_serves() {
     served.page("doctor", &["doctor"]).await;
     served.kit.house.lock().ready = false;
     served.change("web", |pool| {
-        let trouble = Trouble { say: "the cloud answers 500".into(), since: NOW, retry: None };
+        let trouble = TroubleView { say: "the cloud answers 500".into(), since: NOW, retry: None };
         pool.trouble = Some(trouble);
     });
     assert_eq!(served.page("doctor-ill", &["doctor"]).await.code, Some(7));

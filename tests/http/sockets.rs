@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolkeeper::api::http::{Certificate, ListenError, Listening, Places, Proxies, Seal};
-use poolkeeper::memory::Told;
-use poolkeeper::model::ids::AskId;
+use poolkeeper::api::http::{Certificate, HttpListener, ListenError, Places, Proxies, Seal};
+use poolkeeper::memory::HistoryEvent;
+use poolkeeper::model::ids::CommandId;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -30,7 +30,7 @@ async fn serve(kit: &Kit, seal: Option<Seal>) -> Served {
 async fn serve_with(kit: &Kit, seal: Option<Seal>, places: Places) -> Served {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let proxies: Proxies = "127.0.0.9".parse().unwrap();
-    let listening = Listening::at(any, seal, kit.api.clone()).await.unwrap();
+    let listening = HttpListener::at(any, seal, kit.api.clone()).await.unwrap();
     let listening = listening.with(places).behind(proxies);
     let (stop, stopped) = oneshot::channel::<()>();
     let address = listening.address();
@@ -133,7 +133,11 @@ async fn silent_connections_of_others_keep_no_probe_out() {
     }
     assert_eq!(ask(&mut probe, "/ready").await, OK, "one of its own keeps its place");
     assert_eq!(ask(&mut idle, "/api/v1/health").await, OK);
-    let told = Told::Answered { ask: AskId::new("old"), accepted: true, say: "done".into() };
+    let told = HistoryEvent::Answered {
+        command: CommandId::new("old"),
+        accepted: true,
+        message: "done".into(),
+    };
     kit.tell("web", told).await;
     let mut event = [0; 512];
     let read = stream.read(&mut event).await.unwrap();
@@ -242,13 +246,13 @@ async fn talk_raw(stream: &mut TcpStream, text: &str) -> Vec<u8> {
 #[tokio::test]
 async fn an_address_that_others_reach_is_refused_without_tls_and_tokens() {
     let reached: SocketAddr = "0.0.0.0:0".parse().unwrap();
-    let open = Listening::at(reached, None, Kit::open().await.api).await.unwrap_err();
+    let open = HttpListener::at(reached, None, Kit::open().await.api).await.unwrap_err();
     assert!(matches!(open, ListenError::Unguarded(_)), "{open}");
-    let plain = Listening::at(reached, None, Kit::guarded().await.api).await.unwrap_err();
+    let plain = HttpListener::at(reached, None, Kit::guarded().await.api).await.unwrap_err();
     assert!(matches!(plain, ListenError::Unsealed(_)), "{plain}");
     let kit = Kit::open().await;
     let served = serve(&kit, None).await;
-    let taken = Listening::at(served.address, None, kit.api.clone()).await.unwrap_err();
+    let taken = HttpListener::at(served.address, None, kit.api.clone()).await.unwrap_err();
     assert!(
         taken.to_string().starts_with(&format!("cannot listen on {}", served.address)),
         "{taken}"

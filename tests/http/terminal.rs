@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use poolkeeper::api::http::Listening;
-use poolkeeper::api::http::auth::{Role, Tokens};
-use poolkeeper::memory::{Desk, Store, Told};
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::api::http::HttpListener;
+use poolkeeper::api::http::auth::{Role, TokenTable};
+use poolkeeper::memory::{Desk, HistoryEvent, Store};
+use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::{InstanceId, PoolName};
-use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::plan::CommandVerb;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -21,7 +21,7 @@ pub struct Served {
 
 pub async fn serve(kit: Kit) -> Served {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let listening = Listening::at(any, None, kit.api.clone()).await.unwrap();
+    let listening = HttpListener::at(any, None, kit.api.clone()).await.unwrap();
     let server = format!("http://{}", listening.address());
     tokio::spawn(listening.serve(std::future::pending()));
     Served { kit, server }
@@ -51,14 +51,14 @@ impl Served {
 #[tokio::test]
 async fn every_verb_of_a_pool_has_its_command() {
     let served = serve(Kit::open().await).await;
-    for (n, verb) in AskVerb::PLAIN.iter().enumerate() {
+    for (n, verb) in CommandVerb::PLAIN.iter().enumerate() {
         let name = match verb {
-            AskVerb::SettleCapacity => "settle-capacity",
-            AskVerb::TakeOver => "take-over",
+            CommandVerb::ResetCapacity => "reset-capacity",
+            CommandVerb::TakeOver => "take-over",
             verb => verb.name(),
         };
         let out = served.done(&[name, "web", "--why", "it must"]).await;
-        assert!(out.starts_with(&format!("{}: asked of web", verb.name())), "{out}");
+        assert!(out.starts_with(&format!("{}: requested for web", verb.name())), "{out}");
         let asks = served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks;
         let last = asks.last().unwrap();
         assert_eq!((asks.len(), &last.verb, &*last.why), (n + 1, verb, "it must"));
@@ -74,15 +74,15 @@ async fn every_wish_about_a_machine_has_its_command() {
     assert!(marks().await[0].1.hold.is_some());
     served.done(&[&["release", "web", "3"][..], &why].concat()).await;
     let out = served.done(&[&["delete-machine", "web", "VM-3", "--now"][..], &why].concat()).await;
-    assert!(out.starts_with("delete: asked of machine 3 of web"), "{out}");
+    assert!(out.starts_with("delete-machine: requested for machine 3 of web"), "{out}");
     assert!(marks().await[0].1.delete.as_ref().unwrap().now);
-    served.done(&[&["keep", "web", "3"][..], &why].concat()).await;
+    served.done(&[&["undelete", "web", "3"][..], &why].concat()).await;
     assert_eq!(marks().await, []);
-    let written = served.done(&[&["write-off", "web", "3", "-o", "json"][..], &why].concat()).await;
+    let written = served.done(&[&["abandon", "web", "3", "-o", "json"][..], &why].concat()).await;
     let receipt: serde_json::Value = serde_json::from_str(&written).unwrap();
-    assert_eq!((&receipt["kind"], &receipt["verb"]), (&"Accepted".into(), &"writeOff".into()));
+    assert_eq!((&receipt["kind"], &receipt["verb"]), (&"Accepted".into(), &"abandon".into()));
     let asks = served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks;
-    assert_eq!(asks[0].verb, AskVerb::WriteOff(InstanceId::new("3")));
+    assert_eq!(asks[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
 }
 
 #[tokio::test]
@@ -107,7 +107,9 @@ async fn pools_are_applied_got_and_removed() {
         let text = served.done(&["get", "web", part]).await;
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{part}: {text}");
     }
-    assert!(served.done(&["remove", "one", "--why", "x"]).await.starts_with("removed: one"));
+    assert!(
+        served.done(&["unmanage", "one", "--why", "x"]).await.starts_with("no longer managed: one")
+    );
     assert_eq!(served.run(&["get", "one"]).await.code, Some(4));
 }
 
@@ -115,7 +117,8 @@ async fn pools_are_applied_got_and_removed() {
 async fn history_and_audit_are_read_to_any_depth() {
     let served = serve(Kit::open().await).await;
     for n in 0..1_200 {
-        let told = Told::Held { reason: HoldReason::Floor, say: format!("{n} of 7").into() };
+        let told =
+            HistoryEvent::Held { reason: HoldReason::Floor, message: format!("{n} of 7").into() };
         served.kit.tell("web", told).await;
     }
     let last = served.done(&["history", "web", "--last", "2"]).await;
@@ -155,7 +158,7 @@ async fn failures_have_their_codes_and_say_what_helps() {
         (token("operator"), &["pause", "nobody", "--why", "x"], 4, "nobody"),
         (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "99"),
         (token("operator"), &["pause", "web"], 2, "--why"),
-        (token("operator"), &["pause", "web", "--why", " "], 2, "say why"),
+        (token("operator"), &["pause", "web", "--why", " "], 2, "a reason is required"),
         (token("admin"), &["apply", &batch, "--why", "x"], 2, "it is watched"),
         (token("admin"), &["apply", &bad, "--why", "x"], 2, "bad.yaml:6:1"),
         (token("viewer"), &["get", "web", "colour"], 2, "machines"),
@@ -219,24 +222,24 @@ async fn a_lost_answer_is_asked_for_again_under_the_same_key() {
 
 #[test]
 fn a_token_is_made_with_the_line_by_which_it_is_known() {
-    let ended = finish(command(&["token", "ann", "operator"]), b"");
+    let ended = finish(command(&["create-token", "ann", "operator"]), b"");
     let lines: Vec<&str> = ended.out.lines().collect();
     let [token, line] = lines[..] else { panic!("{ended:?}") };
-    let found = Tokens::read(line).unwrap().find(token, NOW).unwrap();
+    let found = TokenTable::read(line).unwrap().find(token, NOW).unwrap();
     assert_eq!((&*found.name, found.role), ("ann", Role::Operator));
-    let json = finish(command(&["token", "ann", "admin", "-o", "json"]), b"").json();
+    let json = finish(command(&["create-token", "ann", "admin", "-o", "json"]), b"").json();
     assert_eq!(json["kind"], "Token");
     assert_ne!(json["token"], token, "each is another");
     let terms = ["--pools", "web-*", "--expires", "2027-01-31T00:00:00Z"];
-    let ended = finish(command(&[&["token", "ann", "operator"][..], &terms].concat()), b"");
+    let ended = finish(command(&[&["create-token", "ann", "operator"][..], &terms].concat()), b"");
     let (token, line) = ended.out.trim_end().split_once('\n').unwrap();
-    let found = Tokens::read(line).unwrap().find(token, NOW).unwrap();
+    let found = TokenTable::read(line).unwrap().find(token, NOW).unwrap();
     assert!(found.scope.covers("web-1") && !found.scope.covers("db"), "{line}");
-    assert_eq!(Tokens::read(line).unwrap().ends().len(), 1);
+    assert_eq!(TokenTable::read(line).unwrap().ends().len(), 1);
     for wrong in [
-        &["token", "a b", "admin"][..],
-        &["token", "ann", "boss"],
-        &["token", "ann", "viewer", "--expires", "soon"],
+        &["create-token", "a b", "admin"][..],
+        &["create-token", "ann", "boss"],
+        &["create-token", "ann", "viewer", "--expires", "soon"],
     ] {
         assert_eq!(finish(command(wrong), b"").code, Some(2), "{wrong:?}");
     }

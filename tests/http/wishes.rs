@@ -1,8 +1,8 @@
 //! What is asked for: written down, audited, and handed to the next turn; once, however often it is sent.
 
-use poolkeeper::memory::{Store, Told};
-use poolkeeper::model::ids::{AskId, InstanceId, PoolName};
-use poolkeeper::model::plan::{Ask as AskOfPool, AskVerb, WaitKind};
+use poolkeeper::memory::{HistoryEvent, Store};
+use poolkeeper::model::ids::{CommandId, InstanceId, PoolName};
+use poolkeeper::model::plan::{Command as AskOfPool, CommandVerb, WaitKind};
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn web() -> PoolName {
 #[tokio::test]
 async fn each_verb_is_recorded_and_the_pool_is_woken() {
     let kit = Kit::open().await;
-    for (n, verb) in AskVerb::PLAIN.into_iter().enumerate() {
+    for (n, verb) in CommandVerb::PLAIN.into_iter().enumerate() {
         let reply = kit.post(&format!("/api/v1/pools/web/{}", verb.name()), WHY).await;
         assert_eq!(reply.status, 202, "{}", reply.text);
         let receipt = reply.json();
@@ -34,7 +34,7 @@ async fn each_verb_is_recorded_and_the_pool_is_woken() {
     }
     let audit = kit.get("/api/v1/audit?limit=2").await.json();
     assert_eq!(audit["items"].as_array().unwrap().len(), 2);
-    assert_eq!(audit["items"][1]["verb"], "takeOver");
+    assert_eq!(audit["items"][1]["verb"], "take-over");
 }
 
 #[tokio::test]
@@ -44,20 +44,21 @@ async fn one_who_asks_has_so_many_asks_waiting_in_a_pool() {
     kit.ask(keyed(pause, WHY, "k")).await.is(202, "");
     let waiting = kit.store.doors(&web()).await.unwrap().asks.remove(0);
     for n in 1..99 {
-        let ask = AskOfPool { id: AskId::new(n.to_string()), ..waiting.clone() };
+        let ask = AskOfPool { id: CommandId::new(n.to_string()), ..waiting.clone() };
         kit.store.ask(&web(), &ask).await.unwrap();
         let other =
-            AskOfPool { id: AskId::new(format!("b{n}")), by: "bob".into(), ..waiting.clone() };
+            AskOfPool { id: CommandId::new(format!("b{n}")), by: "bob".into(), ..waiting.clone() };
         kit.store.ask(&web(), &other).await.unwrap();
     }
     kit.post("/api/v1/pools/web/resume", WHY).await.is(202, "");
     let lines = kit.audit().await.len();
-    for (path, body) in [(pause, WHY), ("/api/v1/pools/web/machines/3/writeOff", WHY)] {
+    for (path, body) in [(pause, WHY), ("/api/v1/pools/web/machines/3/abandon", WHY)] {
         let refused = kit.post(path, body).await;
-        refused.is(429, "tooManyAsks");
+        refused.is(429, "tooManyCommands");
         assert_eq!(refused.header("retry-after"), "10");
-        let says =
-            refused.text.contains("100 asks of local wait for a turn of web: 99 pause, 1 resume");
+        let says = refused
+            .text
+            .contains("100 commands of local wait for a turn of web: 99 pause, 1 resume");
         assert!(says, "{}", refused.text);
     }
     assert_eq!(kit.audit().await.len(), lines, "what is refused takes no room");
@@ -70,13 +71,20 @@ async fn an_ask_is_followed_to_its_answer() {
     let kit = Kit::open().await;
     let id =
         kit.post("/api/v1/pools/web/pause", WHY).await.json()["id"].as_str().unwrap().to_owned();
-    kit.tell("web", Told::Answered { ask: AskId::new(&id), accepted: true, say: "paused".into() })
-        .await;
-    let told = kit.get(&format!("/api/v1/pools/web/asks/{id}")).await.json();
-    assert_eq!((&told["state"], &told["say"]), (&"accepted".into(), &"paused".into()));
-    let old = kit.get("/api/v1/pools/web/asks/old").await.json();
+    kit.tell(
+        "web",
+        HistoryEvent::Answered {
+            command: CommandId::new(&id),
+            accepted: true,
+            message: "paused".into(),
+        },
+    )
+    .await;
+    let told = kit.get(&format!("/api/v1/pools/web/commands/{id}")).await.json();
+    assert_eq!((&told["state"], &told["message"]), (&"accepted".into(), &"paused".into()));
+    let old = kit.get("/api/v1/pools/web/commands/old").await.json();
     assert_eq!(old["state"], "refused");
-    kit.get("/api/v1/pools/web/asks/never").await.is(404, "notFound");
+    kit.get("/api/v1/pools/web/commands/never").await.is(404, "notFound");
 }
 
 #[tokio::test]
@@ -93,14 +101,23 @@ async fn machines_are_marked_and_unmarked() {
     kit.post(&at("delete"), r#"{"why":"odd"}"#).await.is(202, "");
     assert!(!marks(&kit).await[0].1.delete.as_ref().unwrap().now);
     kit.post(&at("release"), WHY).await.is(202, "");
-    kit.post(&at("keep"), WHY).await.is(202, "");
+    kit.post(&at("undelete"), WHY).await.is(202, "");
     assert_eq!(marks(&kit).await, []);
-    kit.post(&at("writeOff"), WHY).await.is(202, "");
+    kit.post(&at("abandon"), WHY).await.is(202, "");
     let asks = kit.store.doors(&web()).await.unwrap().asks;
-    assert_eq!(asks[0].verb, AskVerb::WriteOff(InstanceId::new("3")));
+    assert_eq!(asks[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
     assert_eq!(kit.house.lock().woken.len(), 6);
-    let expected = ["hold", "hold", "delete now", "delete", "release", "release", "keep", "keep"];
-    let expected = [&expected[..], &["writeOff"]].concat();
+    let expected = [
+        "hold",
+        "hold",
+        "delete-machine --now",
+        "delete-machine",
+        "release",
+        "release",
+        "undelete",
+        "undelete",
+    ];
+    let expected = [&expected[..], &["abandon"]].concat();
     let audit = kit.audit().await;
     for (line, verb) in audit.iter().zip(&expected) {
         assert!(line.starts_with(&format!("local {verb} web/3 (")), "{line}");
@@ -114,7 +131,7 @@ async fn what_cannot_be_meant_changes_nothing() {
     for (path, body, status, code) in [
         ("/api/v1/pools/nobody/pause", WHY, 404, "notFound"),
         ("/api/v1/pools/web/machines/99/hold", WHY, 404, "notFound"),
-        ("/api/v1/pools/web/machines/99/writeOff", WHY, 404, "notFound"),
+        ("/api/v1/pools/web/machines/99/abandon", WHY, 404, "notFound"),
         ("/api/v1/pools/web/pause", r#"{"why":" "}"#, 422, "whyMissing"),
         ("/api/v1/pools/web/pause", r#"{"why":"a\u0007b"}"#, 422, "whyUnfit"),
         ("/api/v1/pools/web/pause", "{\"why\":\"a\u{202e}b\"}", 422, "whyUnfit"),

@@ -1,10 +1,10 @@
 //! Which machines are outdated, and what a bad model is put back to.
 
-use poolkeeper::model::plan::{AskVerb, RolloutPhase};
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
 use poolkeeper::model::policy::OnFailure;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, End, Wish};
-use poolkeeper::world::{Bad, Call, Deed, Faults};
+use poolkeeper::sim::{self, End, UserAction};
+use poolkeeper::world::{Bad, ExternalEvent, FrontDoorCall, WorldFaults};
 
 use crate::told::{
     born, calls, gone, image_of, new_image_after, no_law_broken, owns_image, policy, pool,
@@ -15,7 +15,7 @@ use crate::told::{
 fn a_flapping_flag_replaces_nothing() {
     let mut scenario = pool(policy(6, 1, 1, |_| {}));
     scenario.adapter.shows_models = false;
-    scenario.faults = Faults { flag_flaps: 0.5, ..Faults::default() };
+    scenario.faults = WorldFaults { flag_flaps: 0.5, ..WorldFaults::default() };
     scenario.calm_after = Span::hours(2);
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
@@ -38,7 +38,7 @@ fn a_flapping_flag_replaces_nothing() {
 fn a_flag_that_is_wrong_from_the_first_look_on_replaces_nothing() {
     let mut scenario = pool(policy(6, 1, 1, |_| {}));
     scenario.adapter.shows_models = false;
-    scenario.faults = Faults { flag_flaps: 1.0, ..Faults::default() };
+    scenario.faults = WorldFaults { flag_flaps: 1.0, ..WorldFaults::default() };
     scenario.calm_after = Span::hours(2);
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
@@ -54,17 +54,18 @@ fn a_bad_version_is_left_once() {
         draft.rollout.on_failure = OnFailure::Rollback;
     };
     let mut scenario = pool(policy(6, 1, 1, rolls_back));
-    let bad = Deed::MarkModelBad { image: sim::NEW_IMAGE.into(), bad: Some(Bad::NeverReady) };
+    let bad =
+        ExternalEvent::MarkModelBad { image: sim::NEW_IMAGE.into(), bad: Some(Bad::NeverReady) };
     scenario.deeds = vec![(Span::ZERO, bad)];
     scenario.wishes = vec![
-        (Span::minutes(1), Wish::Image(sim::NEW_IMAGE.into())),
-        (Span::hours(8), Wish::Ask(AskVerb::Rollback)),
+        (Span::minutes(1), UserAction::Image(sim::NEW_IMAGE.into())),
+        (Span::hours(8), UserAction::Ask(CommandVerb::Rollback)),
     ];
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
     assert_eq!(outcome.end, End::Ended(RolloutPhase::RolledBack), "{}", outcome.story.join("\n"));
     // Written forwards once, and back once.
-    assert_eq!(calls(&outcome, Call::PatchModel), 2);
+    assert_eq!(calls(&outcome, FrontDoorCall::PatchModel), 2);
     let staying = outcome.timeline.rows.iter().filter(|row| row.gone.is_none());
     assert!(staying.clone().all(|row| image_of(&outcome, row) == sim::OLD_IMAGE));
     assert_eq!(staying.count(), 6);
@@ -84,7 +85,7 @@ fn a_bad_version_is_left_once() {
 #[test]
 fn another_way_of_fingerprints_is_no_drift() {
     let mut scenario = pool(policy(10, 1, 1, |_| {}));
-    scenario.wishes = vec![(Span::minutes(10), Wish::Upgrade)];
+    scenario.wishes = vec![(Span::minutes(10), UserAction::Upgrade)];
     scenario.deeds = vec![new_image_after(120)];
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
@@ -107,7 +108,7 @@ fn another_way_of_fingerprints_is_no_drift() {
 fn an_open_rollout_goes_on_after_an_upgrade() {
     let mut scenario = pool(policy(10, 1, 1, |_| {}));
     scenario.deeds = vec![new_image_after(1)];
-    scenario.wishes = vec![(Span::minutes(9), Wish::Upgrade)];
+    scenario.wishes = vec![(Span::minutes(9), UserAction::Upgrade)];
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
     assert!(

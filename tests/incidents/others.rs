@@ -4,7 +4,7 @@ use poolkeeper::ambient::Dice;
 use poolkeeper::model::policy::Owner;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, End};
-use poolkeeper::world::{Deed, Which};
+use poolkeeper::world::{ExternalEvent, Which};
 
 use crate::told::{born, gone, new_image_after, no_law_broken, policy, pool, raises, same_story};
 
@@ -17,7 +17,7 @@ fn surge_ends_beside_another_writer() {
     // A size between 8 and 14, again and again, for an hour and a half.
     scenario.deeds.extend((1..=45).map(|n| {
         let size = 8 + dice.below(7) as u32;
-        (Span::minutes(2 * n), Deed::SetCapacity(size))
+        (Span::minutes(2 * n), ExternalEvent::SetCapacity(size))
     }));
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
@@ -39,7 +39,7 @@ fn progress_survives_who_deletes_the_new_machines() {
     scenario.deeds = vec![new_image_after(1)];
     // New machines are empty, so the autoscaler takes them first.
     for minutes in [6, 9, 12, 15] {
-        scenario.deeds.push((Span::minutes(minutes), Deed::DeleteInstance(Which::Newest)));
+        scenario.deeds.push((Span::minutes(minutes), ExternalEvent::DeleteInstance(Which::Newest)));
     }
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);

@@ -1,9 +1,9 @@
 //! Rollouts that deleted, cordoned or left to die what they were to keep.
 
-use poolkeeper::model::policy::Order;
+use poolkeeper::model::policy::RemovalOrder;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, ClusterSpec, End, Scenario};
-use poolkeeper::world::{Deed, InstanceId, SECOND, Spread, Which};
+use poolkeeper::world::{ExternalEvent, InstanceId, SECOND, Spread, Which};
 
 use crate::told::{
     born, gone, image_of, most_out, new_image_after, no_law_broken, policy, pool, same_story,
@@ -12,7 +12,7 @@ use crate::told::{
 #[test]
 fn a_fresh_replacement_is_not_surplus() {
     let newest = |draft: &mut poolkeeper::model::policy::Draft| {
-        draft.rollout.order = Some(Order::Newest);
+        draft.rollout.order = Some(RemovalOrder::Newest);
     };
     let mut scenario = pool(policy(5, 1, 0, newest));
     scenario.deeds = vec![new_image_after(1)];
@@ -39,11 +39,11 @@ fn many_failed(minutes: i64) -> Scenario {
     let mut scenario = pool(policy(20, 1, 0, |_| {}));
     let at = Span::minutes(5);
     let ids: Vec<InstanceId> = (0..20).map(|id| InstanceId::from(&*id.to_string())).collect();
-    let ill = ids
-        .iter()
-        .skip(11)
-        .map(|id| (at, Deed::Sicken(Which::Id(id.clone()), Some(Span::minutes(minutes).millis()))));
-    let failed = ids.iter().take(12).map(|id| (at, Deed::FailInstance(Which::Id(id.clone()))));
+    let ill = ids.iter().skip(11).map(|id| {
+        (at, ExternalEvent::Sicken(Which::Id(id.clone()), Some(Span::minutes(minutes).millis())))
+    });
+    let failed =
+        ids.iter().take(12).map(|id| (at, ExternalEvent::FailInstance(Which::Id(id.clone()))));
     scenario.deeds = ill.chain(failed).collect();
     scenario
 }

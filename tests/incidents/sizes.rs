@@ -1,11 +1,11 @@
 //! Numbers of machines that were read wrongly, and written back.
 
-use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::Draft;
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, End, Scenario, Wish};
-use poolkeeper::world::{Bad, Call, Deed, Faults};
+use poolkeeper::sim::{self, End, Scenario, UserAction};
+use poolkeeper::world::{Bad, ExternalEvent, FrontDoorCall, WorldFaults};
 
 use crate::told::{
     born, calls, gone, image_of, new_image_after, no_law_broken, owns_image, policy, pool, raises,
@@ -15,19 +15,19 @@ use crate::told::{
 #[test]
 fn a_throttled_read_is_no_size() {
     let mut scenario = pool(policy(200, 1, 0, |_| {}));
-    let throttled = Faults { throttled: 1.0, ..Faults::default() };
+    let throttled = WorldFaults { throttled: 1.0, ..WorldFaults::default() };
     scenario.deeds = vec![
-        (Span::minutes(1), Deed::SetFaults(Box::new(throttled))),
-        (Span::minutes(10), Deed::SetFaults(Box::default())),
+        (Span::minutes(1), ExternalEvent::SetFaults(Box::new(throttled))),
+        (Span::minutes(10), ExternalEvent::SetFaults(Box::default())),
     ];
-    scenario.wishes = vec![(Span::minutes(2), Wish::Count(204))];
+    scenario.wishes = vec![(Span::minutes(2), UserAction::Count(204))];
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
     assert!(matches!(outcome.end, End::Ended(_)), "{:?}", outcome.end);
     assert_eq!(raises(&outcome), [(200, 204)]);
     assert_eq!((outcome.lowest_available, outcome.highest_live), (200, 204));
     assert!(gone(&outcome).is_empty());
-    assert_eq!(calls(&outcome, Call::DeleteInstances), 0);
+    assert_eq!(calls(&outcome, FrontDoorCall::DeleteInstances), 0);
     same_story(
         "throttled-read",
         "A pool of 200 machines is asked to grow by 4 while every call is throttled. Elsewhere the failed read counted\n\
@@ -40,15 +40,17 @@ fn a_throttled_read_is_no_size() {
 #[test]
 fn a_size_from_a_cache_is_refused() {
     let mut scenario = pool(policy(48, 5, 0, |_| {}));
-    let old_reads = Faults { stale_set: 1.0, ..Faults::default() };
+    let old_reads = WorldFaults { stale_set: 1.0, ..WorldFaults::default() };
     // The size of 48 is still read when it is 86.
     scenario.deeds = vec![
-        (Span::minutes(5), Deed::SetFaults(Box::new(old_reads))),
-        (Span::minutes(5), Deed::SetCapacity(86)),
-        (Span::minutes(9), Deed::SetFaults(Box::default())),
+        (Span::minutes(5), ExternalEvent::SetFaults(Box::new(old_reads))),
+        (Span::minutes(5), ExternalEvent::SetCapacity(86)),
+        (Span::minutes(9), ExternalEvent::SetFaults(Box::default())),
     ];
-    scenario.wishes =
-        vec![(Span::seconds(301), Wish::Count(53)), (Span::minutes(9), Wish::Count(91))];
+    scenario.wishes = vec![
+        (Span::seconds(301), UserAction::Count(53)),
+        (Span::minutes(9), UserAction::Count(91)),
+    ];
     let outcome = sim::run(&scenario);
     no_law_broken(&outcome);
     assert!(outcome.is_settled(), "{:?}", outcome.end);
@@ -75,12 +77,15 @@ fn paused_and_grows(owned: bool) -> Scenario {
         }
     };
     let mut scenario = pool(policy(10, 2, 0, owner));
-    let bad = Deed::MarkModelBad { image: sim::NEW_IMAGE.into(), bad: Some(Bad::NeverReady) };
+    let bad =
+        ExternalEvent::MarkModelBad { image: sim::NEW_IMAGE.into(), bad: Some(Bad::NeverReady) };
     scenario.deeds = vec![(Span::ZERO, bad)];
-    scenario.wishes =
-        vec![(Span::minutes(6), Wish::Ask(AskVerb::Pause)), (Span::minutes(40), Wish::Count(20))];
+    scenario.wishes = vec![
+        (Span::minutes(6), UserAction::Ask(CommandVerb::Pause)),
+        (Span::minutes(40), UserAction::Count(20)),
+    ];
     if owned {
-        scenario.wishes.push((Span::minutes(1), Wish::Image(sim::NEW_IMAGE.into())));
+        scenario.wishes.push((Span::minutes(1), UserAction::Image(sim::NEW_IMAGE.into())));
     } else {
         scenario.deeds.push(new_image_after(1));
     }

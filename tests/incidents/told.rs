@@ -6,8 +6,8 @@ use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, Doing, End, Outcome, Row, Scenario};
-use poolkeeper::world::{Call, Deed, ModelPatch, SetSpec};
+use poolkeeper::sim::{self, End, RunOutcome, Scenario, TimelineRow, TimelineState};
+use poolkeeper::world::{ExternalEvent, FrontDoorCall, ModelPatch, SetSpec};
 
 /// Lines of a golden story; what is longer is cut in its middle.
 const SCREEN: usize = 60;
@@ -32,31 +32,31 @@ pub fn owns_image(draft: &mut Draft) {
 }
 
 /// Others write the new image into the model.
-pub fn new_image_after(minutes: i64) -> (Span, Deed) {
-    (Span::minutes(minutes), Deed::PatchModel(ModelPatch::image(sim::NEW_IMAGE)))
+pub fn new_image_after(minutes: i64) -> (Span, ExternalEvent) {
+    (Span::minutes(minutes), ExternalEvent::PatchModel(ModelPatch::image(sim::NEW_IMAGE)))
 }
 
-pub fn gone(outcome: &Outcome) -> Vec<&Row> {
+pub fn gone(outcome: &RunOutcome) -> Vec<&TimelineRow> {
     outcome.timeline.rows.iter().filter(|row| row.gone.is_some()).collect()
 }
 
-pub fn born(outcome: &Outcome) -> Vec<&Row> {
+pub fn born(outcome: &RunOutcome) -> Vec<&TimelineRow> {
     let from = outcome.timeline.from;
     outcome.timeline.rows.iter().filter(|row| row.created > from).collect()
 }
 
 /// The image that a machine was last seen on.
-pub fn image_of<'o>(outcome: &'o Outcome, row: &Row) -> &'o str {
+pub fn image_of<'o>(outcome: &'o RunOutcome, row: &TimelineRow) -> &'o str {
     let model = row.segments.last().map_or(0, |segment| segment.model);
     let model = &outcome.timeline.models[model as usize];
     model.split_once('#').map_or(model, |(image, _)| image)
 }
 
 /// The most machines at one time that we had taken out of service.
-pub fn most_out(outcome: &Outcome) -> i32 {
+pub fn most_out(outcome: &RunOutcome) -> i32 {
     let mut steps = Vec::new();
     for row in &outcome.timeline.rows {
-        let out = row.segments.iter().filter(|s| matches!(s.doing, Doing::Draining));
+        let out = row.segments.iter().filter(|s| matches!(s.doing, TimelineState::Draining));
         steps.extend(out.flat_map(|segment| [(segment.from, 1), (segment.to, -1)]));
     }
     steps.sort_unstable();
@@ -67,12 +67,12 @@ pub fn most_out(outcome: &Outcome) -> i32 {
     highest.max().unwrap_or(0)
 }
 
-pub fn calls(outcome: &Outcome, call: Call) -> u64 {
+pub fn calls(outcome: &RunOutcome, call: FrontDoorCall) -> u64 {
     outcome.calls.get(&call).copied().unwrap_or(0)
 }
 
 /// Sizes that we wrote, as (from, to), in order.
-pub fn raises(outcome: &Outcome) -> Vec<(u32, u32)> {
+pub fn raises(outcome: &RunOutcome) -> Vec<(u32, u32)> {
     let words = outcome.story.iter().flat_map(|line| line.split("; "));
     let raises = words.filter_map(|part| {
         let (from, to) = part.strip_prefix("raise ")?.split_once('→')?;
@@ -81,17 +81,17 @@ pub fn raises(outcome: &Outcome) -> Vec<(u32, u32)> {
     raises.collect()
 }
 
-pub fn no_law_broken(outcome: &Outcome) {
+pub fn no_law_broken(outcome: &RunOutcome) {
     assert!(!outcome.is_broken(), "{:#?}\n{}", outcome.breaches, outcome.story.join("\n"));
 }
 
 /// The story is the one that was last read and agreed to.
-pub fn same_story(name: &str, header: &str, outcome: &Outcome) {
+pub fn same_story(name: &str, header: &str, outcome: &RunOutcome) {
     let told = tell(header, outcome);
     super::golden::golden(&format!("incidents/{name}.txt"), &told);
 }
 
-fn tell(header: &str, outcome: &Outcome) -> String {
+fn tell(header: &str, outcome: &RunOutcome) -> String {
     let mut text = format!("{header}\n\n");
     let room = SCREEN - header.lines().count() - 6;
     let lines = &outcome.story;
@@ -118,7 +118,8 @@ fn tell(header: &str, outcome: &Outcome) -> String {
         born(outcome).len(),
         gone(outcome).len(),
     );
-    let writes = [Call::PatchCapacity, Call::PatchModel, Call::DeleteInstances];
+    let writes =
+        [FrontDoorCall::PatchCapacity, FrontDoorCall::PatchModel, FrontDoorCall::DeleteInstances];
     let [sizes, models, deletes] = writes.map(|call| calls(outcome, call));
     let _infallible =
         writeln!(text, "calls that write: size {sizes}, model {models}, deletes {deletes}.");
@@ -129,7 +130,7 @@ fn end(end: &End) -> String {
     match end {
         End::Ended(RolloutPhase::None) => "Settled".to_owned(),
         End::Ended(phase) => phase.name().to_owned(),
-        End::Waits { verb, hold } => format!("Waits for {verb} ({hold})"),
+        End::Waits { remedy, hold } => format!("Waits for {} ({hold})", remedy.name()),
         other => format!("{other:?}"),
     }
 }

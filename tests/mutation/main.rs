@@ -11,7 +11,7 @@ mod models;
 mod planners;
 mod scenes;
 
-use poolkeeper::sim::{self, Outcome, Plant, Scenario, Slip};
+use poolkeeper::sim::{self, Plant, RunOutcome, Scenario, Slip};
 
 /// A planted fault, and where it shows.
 struct Fault {
@@ -133,7 +133,7 @@ fn forgetful() -> Vec<Fault> {
     ]
 }
 
-fn story(outcome: &Outcome) -> String {
+fn story(outcome: &RunOutcome) -> String {
     let lines = &outcome.story;
     lines[lines.len().saturating_sub(25)..].join("\n")
 }

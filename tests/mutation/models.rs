@@ -1,18 +1,20 @@
 //! Planners that forget what came of an update, of a model, or of a delete, or believe more, and where that shows.
 
-use poolkeeper::model::action::{Action, Because, Target, Verb};
+use poolkeeper::model::action::{Action, ActionKind, RemovalReason, Target};
 use poolkeeper::model::ids::StoreId;
-use poolkeeper::model::journal::{Entry, Outcome};
+use poolkeeper::model::journal::{Entry, EntryOutcome};
 use poolkeeper::model::machine::Machine;
 use poolkeeper::model::owner::{Keeper, OWNER_TAG};
-use poolkeeper::model::plan::{AskArgs, AskVerb, Facts, Input, WaitKind};
-use poolkeeper::model::policy::{Draft, Image, Method, OnFailure, Policy, Unconfirmed};
+use poolkeeper::model::plan::{CommandArgs, CommandVerb, Facts, Input, WaitKind};
+use poolkeeper::model::policy::{Draft, Image, Method, OnFailure, Policy, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{Cause, DeleteEffect, Ended, Ending, EtagVerdict};
+use poolkeeper::model::rollout::{
+    DeleteEffect, EtagVerdict, RolloutCause, RolloutEnding, RolloutRecord,
+};
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
-use poolkeeper::sim::{self, Scenario, Wish};
-use poolkeeper::world::{CapacityFalls, Deed, Faults, ModelPatch};
+use poolkeeper::sim::{self, Scenario, UserAction};
+use poolkeeper::world::{CapacityFalls, ExternalEvent, ModelPatch, WorldFaults};
 
 use super::planners::{Answer, also, delete, serves, targets_mut, with_policy, with_state};
 use super::scenes::{new_image, pool, rollout};
@@ -25,18 +27,18 @@ pub fn asks_regardless(input: &Input<'_>) -> Answer {
     let waits = |m: &Machine| refused.iter().any(|known| known.key == m.key());
     let free = |m: &&Machine| serves(m, input) && !named.iter().any(|target| target.is(m));
     let again: Vec<&Machine> = input.machines.iter().filter(free).filter(|m| waits(m)).collect();
-    Ok(again.into_iter().fold(planned, |plan, m| also(plan, m, Because::Outdated, input)))
+    Ok(again.into_iter().fold(planned, |plan, m| also(plan, m, RemovalReason::Outdated, input)))
 }
 
 /// Asks once more for every delete that is under way.
 pub fn delete_again(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
-    let open = input.open.iter().filter(|e| e.verb() == Verb::Delete && !e.is_ended());
+    let open = input.open.iter().filter(|e| e.verb() == ActionKind::Delete && !e.is_ended());
     let targets: Vec<Target> = open.flat_map(|entry| entry.action.targets()).cloned().collect();
     let listed = |m: &&Machine| targets.iter().any(|target| target.is(m));
     if let Some(machine) = input.machines.iter().find(listed) {
-        planned.actions.retain(|action| action.verb() != Verb::Delete);
-        planned.actions.push(delete(machine, Because::Outdated, input));
+        planned.actions.retain(|action| action.verb() != ActionKind::Delete);
+        planned.actions.push(delete(machine, RemovalReason::Outdated, input));
     }
     Ok(planned)
 }
@@ -44,11 +46,11 @@ pub fn delete_again(input: &Input<'_>) -> Answer {
 /// The machine that was just updated goes, and what stood in for it stays.
 pub fn keeps_stand_in(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
-    let surplus = |target: &&mut Target| target.because == Because::Surplus;
+    let surplus = |target: &&mut Target| target.because == RemovalReason::Surplus;
     let updated = input.machines.iter().find(|m| m.updated.is_some() && serves(m, input));
     let mut targets = planned.actions.iter_mut().filter_map(targets_mut).flatten();
     if let Some((target, machine)) = targets.find(surplus).zip(updated) {
-        *target = Target::of(machine, Because::Surplus);
+        *target = Target::of(machine, RemovalReason::Surplus);
     }
     Ok(planned)
 }
@@ -57,11 +59,12 @@ pub fn keeps_stand_in(input: &Input<'_>) -> Answer {
 pub fn ends_way_back(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
     let state = &mut planned.state;
-    if let Some(rollout) = state.rollout.take_if(|rollout| rollout.cause == Cause::Rollback) {
-        let (opened, at, how) = (Some(rollout.opened), input.now, Ending::RolledBack);
+    if let Some(rollout) = state.rollout.take_if(|rollout| rollout.cause == RolloutCause::Rollback)
+    {
+        let (opened, at, how) = (Some(rollout.opened), input.now, RolloutEnding::RolledBack);
         let (done, covered, failed) = (rollout.covered, rollout.covered, 0);
         let (cause, to) = (rollout.cause, rollout.to);
-        state.last = Some(Ended { cause, to, opened, at, how, done, covered, failed });
+        state.last = Some(RolloutRecord { cause, to, opened, at, how, done, covered, failed });
     }
     Ok(planned)
 }
@@ -89,8 +92,8 @@ pub fn carries_on_at_once(input: &Input<'_>) -> Answer {
 /// A model that was refused is written again at once.
 pub fn writes_at_once(input: &Input<'_>) -> Answer {
     let refused = |entry: &&Entry| {
-        entry.verb() == Verb::UpdateModel
-            && matches!(entry.outcome(), Some((_, Outcome::Refused(_))))
+        entry.verb() == ActionKind::UpdateModel
+            && matches!(entry.outcome(), Some((_, EntryOutcome::Refused(_))))
     };
     let over = input.open.iter().any(|entry| refused(&entry));
     with_state(input, |state| {
@@ -113,8 +116,8 @@ pub fn ignores_moved_disks(input: &Input<'_>) -> Answer {
 pub fn resets_disks() -> Scenario {
     let mut scenario = owned(|_| {});
     scenario.settings.switches.image_write_resets_rest = true;
-    let about = AskArgs { what: Some(WaitKind::Model), ..AskArgs::default() };
-    scenario.wishes.push((Span::hours(1), Wish::AskAbout(AskVerb::Approve, about)));
+    let about = CommandArgs { what: Some(WaitKind::Model), ..CommandArgs::default() };
+    scenario.wishes.push((Span::hours(1), UserAction::AskAbout(CommandVerb::Approve, about)));
     scenario
 }
 
@@ -137,17 +140,17 @@ pub fn owned_by_another() -> Scenario {
     scenario.keeper = Keeper::Store(StoreId::new("aa"));
     let tag = "bb since 2026-02-01T00:00:00Z";
     scenario.set.model.tags.insert(OWNER_TAG.into(), tag.into());
-    scenario.wishes.push((Span::hours(1), Wish::Ask(AskVerb::TakeOver)));
+    scenario.wishes.push((Span::hours(1), UserAction::Ask(CommandVerb::TakeOver)));
     scenario
 }
 
 fn in_place(change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut scenario = pool(4, 1, 0, |draft| {
         draft.rollout.method = Method::Reimage;
-        draft.unconfirmed = Unconfirmed::Allow;
+        draft.unconfirmed = UnconfirmedFall::Allow;
     });
     let patch = ModelPatch::image(sim::NEW_IMAGE);
-    scenario.deeds.push((Span::minutes(1), Deed::PatchModel(patch)));
+    scenario.deeds.push((Span::minutes(1), ExternalEvent::PatchModel(patch)));
     change(&mut scenario);
     scenario
 }
@@ -163,7 +166,7 @@ pub fn updated_in_vain() -> Scenario {
         let mut draft = Draft::clone(&scenario.policy);
         draft.rollout.progress_deadline = Span::hours(9);
         scenario.policy = Policy::build(draft).unwrap();
-        scenario.faults = Faults { change_fails: 1.0, ..Faults::default() };
+        scenario.faults = WorldFaults { change_fails: 1.0, ..WorldFaults::default() };
         scenario.calm_after = Span::hours(2);
     })
 }
@@ -171,7 +174,7 @@ pub fn updated_in_vain() -> Scenario {
 /// Deletes are refused half of the time, and machines fall ill.
 pub fn refused_and_ill() -> Scenario {
     let mut scenario = rollout();
-    scenario.faults = Faults { conflict: 0.5, sickens: 3.0, ..Faults::default() };
+    scenario.faults = WorldFaults { conflict: 0.5, sickens: 3.0, ..WorldFaults::default() };
     scenario.calm_after = Span::hours(2);
     scenario
 }
@@ -187,7 +190,7 @@ pub fn slow_deletes() -> Scenario {
 /// The image is ours, and a person asks for the way back from it.
 pub fn way_back() -> Scenario {
     let mut scenario = owned(|_| {});
-    scenario.wishes.push((Span::minutes(8), Wish::Ask(AskVerb::Rollback)));
+    scenario.wishes.push((Span::minutes(8), UserAction::Ask(CommandVerb::Rollback)));
     scenario
 }
 
@@ -196,7 +199,7 @@ fn owned(change: impl FnOnce(&mut Scenario)) -> Scenario {
         draft.model.image = Some(Image::Exact(sim::OLD_IMAGE.into()));
         draft.rollout.on_failure = OnFailure::Continue;
     });
-    scenario.wishes.push((Span::minutes(1), Wish::Image(sim::NEW_IMAGE.into())));
+    scenario.wishes.push((Span::minutes(1), UserAction::Image(sim::NEW_IMAGE.into())));
     change(&mut scenario);
     scenario
 }
@@ -204,7 +207,7 @@ fn owned(change: impl FnOnce(&mut Scenario)) -> Scenario {
 /// What comes up on the new image fails, and the policy carries on.
 pub fn carried_on() -> Scenario {
     owned(|scenario| {
-        scenario.faults = Faults { boot_fails: 0.5, ..Faults::default() };
+        scenario.faults = WorldFaults { boot_fails: 0.5, ..WorldFaults::default() };
         scenario.calm_after = Span::hours(2);
     })
 }
@@ -212,7 +215,7 @@ pub fn carried_on() -> Scenario {
 /// The set refuses every request for hours.
 pub fn busy() -> Scenario {
     owned(|scenario| {
-        scenario.faults = Faults { conflict: 1.0, ..Faults::default() };
+        scenario.faults = WorldFaults { conflict: 1.0, ..WorldFaults::default() };
         scenario.calm_after = Span::hours(3);
     })
 }

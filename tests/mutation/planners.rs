@@ -2,24 +2,24 @@
 //! it is given.
 
 use poolkeeper::model::action::{
-    Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb, WriteScope,
+    Action, ActionKind, Expect, ModelWrite, READ_IS_FRESH, RemovalReason, Target, WriteScope,
 };
-use poolkeeper::model::budget::{Hold, HoldReason};
+use poolkeeper::model::hold::{Hold, HoldReason};
 use poolkeeper::model::ids::VmId;
-use poolkeeper::model::inventory::SetSeen;
-use poolkeeper::model::journal::{Entry, Outcome};
+use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::journal::{Entry, EntryOutcome};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
-use poolkeeper::model::plan::{AskVerb, Input, PlanBug, Planned};
-use poolkeeper::model::policy::{Draft, Policy, Unconfirmed};
+use poolkeeper::model::plan::{CommandVerb, Decision, Input, PlanBug};
+use poolkeeper::model::policy::{Draft, Policy, UnconfirmedFall};
 use poolkeeper::model::revision::differs;
-use poolkeeper::model::rollout::{PoolState, Stage};
+use poolkeeper::model::rollout::{PoolState, RolloutStage};
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 
-pub type Planner = fn(&Input<'_>) -> Result<Planned, PlanBug>;
-pub type Answer = Result<Planned, PlanBug>;
+pub type Planner = fn(&Input<'_>) -> Result<Decision, PlanBug>;
+pub type Answer = Result<Decision, PlanBug>;
 
-pub fn delete(machine: &Machine, because: Because, input: &Input<'_>) -> Action {
+pub fn delete(machine: &Machine, because: RemovalReason, input: &Input<'_>) -> Action {
     Action::Delete {
         targets: vec![Target::of(machine, because)],
         reason: "planted".into(),
@@ -38,11 +38,11 @@ fn is_old(machine: &Machine, input: &Input<'_>) -> bool {
 
 /// Also delete this machine, and know of it next time.
 pub fn also(
-    mut planned: Planned,
+    mut planned: Decision,
     machine: &Machine,
-    because: Because,
+    because: RemovalReason,
     input: &Input<'_>,
-) -> Planned {
+) -> Decision {
     let at = input.machines.iter().position(|other| other.key() == machine.key());
     for report in &mut planned.report.machines {
         if Some(report.index as usize) == at {
@@ -63,8 +63,8 @@ pub fn targets_mut(action: &mut Action) -> Option<&mut Vec<Target>> {
     }
 }
 
-fn deletes(planned: &mut Planned) -> Option<&mut Vec<Target>> {
-    let mut all = planned.actions.iter_mut().filter(|action| action.verb() == Verb::Delete);
+fn deletes(planned: &mut Decision) -> Option<&mut Vec<Target>> {
+    let mut all = planned.actions.iter_mut().filter(|action| action.verb() == ActionKind::Delete);
     all.next().and_then(targets_mut)
 }
 
@@ -76,7 +76,7 @@ pub fn one_too_many(input: &Input<'_>) -> Answer {
     let old = input.machines.iter().filter(free).find(|m| is_old(m, input));
     let rolls = planned.state.rollout.is_some();
     Ok(match old.filter(|_| rolls) {
-        Some(machine) => also(planned, machine, Because::Outdated, input),
+        Some(machine) => also(planned, machine, RemovalReason::Outdated, input),
         None => planned,
     })
 }
@@ -87,7 +87,7 @@ pub fn the_last(input: &Input<'_>) -> Answer {
     let serving: Vec<&Machine> = input.machines.iter().filter(|m| serves(m, input)).collect();
     let rolls = planned.state.rollout.is_some();
     Ok(match serving[..] {
-        [last] if rolls => also(planned, last, Because::Outdated, input),
+        [last] if rolls => also(planned, last, RemovalReason::Outdated, input),
         _ => planned,
     })
 }
@@ -136,7 +136,7 @@ pub fn held(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
     let held = input.machines.iter().find(|m| m.hold().is_some() && serves(m, input));
     if let (Some(held), Some(targets)) = (held, deletes(&mut planned)) {
-        targets[0] = Target::of(held, Because::Outdated);
+        targets[0] = Target::of(held, RemovalReason::Outdated);
     }
     Ok(planned)
 }
@@ -155,7 +155,7 @@ pub fn undrained(input: &Input<'_>) -> Answer {
 
 /// Takes what was listed for all there is.
 pub fn cut_listing(input: &Input<'_>) -> Answer {
-    let set = SetSeen { complete: true, ..input.set.clone() };
+    let set = SetPresence { complete: true, ..input.set.clone() };
     plan(&Input { set: &set, ..input.clone() })
 }
 
@@ -177,7 +177,7 @@ pub fn newest_first(input: &Input<'_>) -> Answer {
     let newest = input.machines.iter().filter(new).max_by_key(|m| m.created);
     let rolls = planned.state.rollout.is_some();
     if let (Some(newest), Some(targets), true) = (newest, deletes(&mut planned), rolls) {
-        targets[0] = Target::of(newest, Because::Surplus);
+        targets[0] = Target::of(newest, RemovalReason::Surplus);
     }
     Ok(planned)
 }
@@ -209,14 +209,14 @@ pub fn round_and_round(input: &Input<'_>) -> Answer {
     } else if listed > desired
         && let Some(newest) = input.machines.iter().max_by_key(|m| m.created)
     {
-        planned = also(planned, newest, Because::Surplus, input);
+        planned = also(planned, newest, RemovalReason::Surplus, input);
     }
     Ok(planned)
 }
 
 /// Tries at once what was refused.
 pub fn forgets_refusals(input: &Input<'_>) -> Answer {
-    let refused = |entry: &&Entry| matches!(entry.outcome(), Some((_, Outcome::Refused(_))));
+    let refused = |entry: &&Entry| matches!(entry.outcome(), Some((_, EntryOutcome::Refused(_))));
     let open: Vec<Entry> = input.open.iter().filter(|e| !refused(e)).cloned().collect();
     let input = Input { open: &open, ..input.clone() };
     with_state(&input, |state| state.backoff.clear())
@@ -246,7 +246,7 @@ fn expect(input: &Input<'_>) -> Expect {
 /// Takes back into service whatever is drained.
 pub fn puts_back(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
-    let goes = |action: &Action| action.verb() == Verb::Delete;
+    let goes = |action: &Action| action.verb() == ActionKind::Delete;
     let going: Vec<Target> =
         planned.actions.iter().filter(|a| goes(a)).flat_map(Action::targets).cloned().collect();
     planned.actions.retain(|action| !goes(action));
@@ -266,15 +266,14 @@ pub fn stands_still(input: &Input<'_>) -> Answer {
     for report in &mut planned.report.machines {
         report.lifecycle = input.machines[report.index as usize].lifecycle;
     }
-    planned.report.again = input.now.plus(Span::minutes(5));
+    planned.report.next_check_at = input.now.plus(Span::minutes(5));
     planned.report.holds = vec![Hold {
         reason: HoldReason::Floor,
-        law: None,
-        say: "planted".into(),
+        message: "planted".into(),
         numbers: vec![("floor", 5)],
         blockers: Vec::new(),
-        recheck: planned.report.again,
-        verb: None,
+        next_check_at: planned.report.next_check_at,
+        remedy: None,
     }];
     Ok(planned)
 }
@@ -293,7 +292,7 @@ pub fn takes_back(input: &Input<'_>) -> Answer {
     if let Some(machine) = input.machines.iter().find(ready).filter(|_| planned.actions.is_empty())
     {
         planned.actions.push(Action::Restore {
-            targets: vec![Target::of(machine, Because::Outdated)],
+            targets: vec![Target::of(machine, RemovalReason::Outdated)],
             reason: "planted".into(),
             before: input.set.read_at.plus(READ_IS_FRESH),
         });
@@ -340,11 +339,11 @@ fn spends_one(input: &Input<'_>) -> Answer {
     let planned = plan(input)?;
     let old = |m: &&Machine| serves(m, input) && is_old(m, input);
     let many = input.machines.iter().filter(|m| serves(m, input)).count();
-    let deletes = planned.actions.iter().any(|action| action.verb() == Verb::Delete);
+    let deletes = planned.actions.iter().any(|action| action.verb() == ActionKind::Delete);
     let rolls = planned.state.rollout.is_some() && !deletes;
     let spare = many as u32 >= input.policy.count.saturating_sub(2);
     Ok(match input.machines.iter().find(old).filter(|_| rolls && spare) {
-        Some(machine) => also(planned, machine, Because::Outdated, input),
+        Some(machine) => also(planned, machine, RemovalReason::Outdated, input),
         None => planned,
     })
 }
@@ -373,7 +372,8 @@ pub fn asks_again(input: &Input<'_>) -> Answer {
 
 /// Spends a machine while the answer to a raise is in doubt.
 pub fn spends_in_doubt(input: &Input<'_>) -> Answer {
-    let doubt = |entry: &Entry| entry.verb() == Verb::Raise && !entry.is_settled_by(input.set);
+    let doubt =
+        |entry: &Entry| entry.verb() == ActionKind::Raise && !entry.is_settled_by(input.set);
     if input.open.iter().any(doubt) { spends_one(input) } else { plan(input) }
 }
 
@@ -381,7 +381,7 @@ pub fn spends_in_doubt(input: &Input<'_>) -> Answer {
 pub fn forgets_pause(input: &Input<'_>) -> Answer {
     with_state(input, |state| {
         if let Some(rollout) = &mut state.rollout {
-            rollout.stage = Stage::Going;
+            rollout.stage = RolloutStage::Going;
         }
     })
 }
@@ -395,7 +395,7 @@ pub fn forgets_early_pause(input: &Input<'_>) -> Answer {
 pub fn renews_at_once(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
     let open = input.state.is_some_and(|state| state.rollout.is_some());
-    if open && input.asks.iter().any(|ask| ask.verb == AskVerb::Refresh) {
+    if open && input.commands.iter().any(|ask| ask.verb == CommandVerb::Refresh) {
         planned.state.refresh_before = Some(input.now);
     }
     Ok(planned)
@@ -403,7 +403,7 @@ pub fn renews_at_once(input: &Input<'_>) -> Answer {
 
 /// Whatever is approved, the size may fall in the same turn.
 pub fn approves_all(input: &Input<'_>) -> Answer {
-    if input.asks.iter().any(|ask| ask.verb == AskVerb::Approve) {
+    if input.commands.iter().any(|ask| ask.verb == CommandVerb::Approve) {
         unbraked(input)
     } else {
         plan(input)
@@ -430,14 +430,14 @@ pub fn believes_flag(input: &Input<'_>) -> Answer {
 
 /// Takes every fall for confirmed.
 pub fn unbraked(input: &Input<'_>) -> Answer {
-    let policy = with_policy(input, |draft| draft.unconfirmed = Unconfirmed::Allow);
+    let policy = with_policy(input, |draft| draft.unconfirmed = UnconfirmedFall::Allow);
     plan(&Input { policy: &policy, ..input.clone() })
 }
 
 /// Whatever goes on, it looks again in a quarter of a minute.
 pub fn hasty(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
-    planned.report.again = input.now.plus(Span::seconds(15));
+    planned.report.next_check_at = input.now.plus(Span::seconds(15));
     Ok(planned)
 }
 
@@ -450,7 +450,7 @@ pub fn impatient(input: &Input<'_>) -> Answer {
         waits && !m.ever_available && input.now.since(m.created) >= deadline
     };
     Ok(match input.machines.iter().find(late) {
-        Some(machine) => also(planned, machine, Because::Failed, input),
+        Some(machine) => also(planned, machine, RemovalReason::Failed, input),
         None => planned,
     })
 }
@@ -459,7 +459,7 @@ pub fn impatient(input: &Input<'_>) -> Answer {
 pub fn takes_surge(input: &Input<'_>) -> Answer {
     let planned = plan(input)?;
     let paused = |rollout: &poolkeeper::model::rollout::Rollout| {
-        matches!(rollout.stage, Stage::Paused { .. })
+        matches!(rollout.stage, RolloutStage::Paused { .. })
     };
     let stops = planned.state.rollout.as_ref().is_some_and(paused);
     let serving = input.machines.iter().filter(|m| serves(m, input)).count();
@@ -467,7 +467,7 @@ pub fn takes_surge(input: &Input<'_>) -> Answer {
     let new = input.machines.iter().any(|m| !is_old(m, input));
     let old = input.machines.iter().filter(|m| serves(m, input)).find(|m| is_old(m, input));
     Ok(match old.filter(|_| stops && above && new && planned.actions.is_empty()) {
-        Some(machine) => also(planned, machine, Because::Surplus, input),
+        Some(machine) => also(planned, machine, RemovalReason::Surplus, input),
         None => planned,
     })
 }
@@ -478,7 +478,7 @@ pub fn undrained_dead(input: &Input<'_>) -> Answer {
     let before = input.set.read_at.plus(READ_IS_FRESH);
     for action in &mut planned.actions {
         if let Action::Drain { targets, .. } = action
-            && targets.iter().all(|target| target.because == Because::Failed)
+            && targets.iter().all(|target| target.because == RemovalReason::Failed)
         {
             let (targets, reason) = (std::mem::take(targets), "planted".into());
             *action = Action::Delete { targets, reason, before, force: false };

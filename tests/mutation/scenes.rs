@@ -1,11 +1,11 @@
 //! The rehearsals in which faults are planted.
 
-use poolkeeper::model::plan::AskVerb;
-use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, Unconfirmed};
+use poolkeeper::model::plan::CommandVerb;
+use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::{Skew, Span};
-use poolkeeper::sim::{self, ClusterSpec, Cut, Scenario, Wish};
-use poolkeeper::world::{Deed, Faults, ModelPatch, SetSpec, Which};
+use poolkeeper::sim::{self, ClusterSpec, DiskCut, Scenario, UserAction};
+use poolkeeper::world::{ExternalEvent, ModelPatch, SetSpec, Which, WorldFaults};
 
 pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
     let mut draft = sim::draft("web", count);
@@ -19,7 +19,7 @@ pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) ->
 
 pub fn new_image(scenario: &mut Scenario) {
     let patch = ModelPatch::image(sim::NEW_IMAGE);
-    scenario.deeds.push((Span::minutes(1), Deed::PatchModel(patch)));
+    scenario.deeds.push((Span::minutes(1), ExternalEvent::PatchModel(patch)));
 }
 
 /// Five machines get a new image, one by one.
@@ -39,7 +39,7 @@ pub fn loose() -> Scenario {
 /// The cloud is busy with others' requests half of the time.
 pub fn refused() -> Scenario {
     let mut scenario = loose();
-    scenario.faults = Faults { conflict: 0.5, ..Faults::default() };
+    scenario.faults = WorldFaults { conflict: 0.5, ..WorldFaults::default() };
     scenario.seed = 3;
     scenario.calm_after = Span::hours(2);
     scenario
@@ -48,7 +48,7 @@ pub fn refused() -> Scenario {
 /// Requests get lost on their way, and no error says so.
 pub fn unheard() -> Scenario {
     let mut scenario = loose();
-    scenario.faults = Faults { lost_before: 0.5, ..Faults::default() };
+    scenario.faults = WorldFaults { lost_before: 0.5, ..WorldFaults::default() };
     scenario.calm_after = Span::hours(2);
     scenario
 }
@@ -63,7 +63,7 @@ pub fn single() -> Scenario {
 /// The pool file asks for three more.
 pub fn growth() -> Scenario {
     let mut scenario = pool(5, 1, 0, |_| {});
-    scenario.wishes.push((Span::minutes(1), Wish::Count(8)));
+    scenario.wishes.push((Span::minutes(1), UserAction::Count(8)));
     scenario
 }
 
@@ -77,8 +77,8 @@ pub fn nodes() -> Scenario {
 /// A rollout in which a person holds one machine.
 pub fn held() -> Scenario {
     let mut scenario = rollout();
-    scenario.wishes.push((Span::seconds(30), Wish::Hold { nth: 0, held: true }));
-    scenario.wishes.push((Span::hours(3), Wish::Hold { nth: 0, held: false }));
+    scenario.wishes.push((Span::seconds(30), UserAction::Hold { nth: 0, held: true }));
+    scenario.wishes.push((Span::hours(3), UserAction::Hold { nth: 0, held: false }));
     scenario
 }
 
@@ -86,7 +86,7 @@ pub fn held() -> Scenario {
 pub fn cut() -> Scenario {
     let mut scenario = rollout();
     scenario.settings.page_size = 2;
-    scenario.faults = Faults { cut_list: 0.3, ..Faults::default() };
+    scenario.faults = WorldFaults { cut_list: 0.3, ..WorldFaults::default() };
     scenario.calm_after = Span::hours(1);
     scenario
 }
@@ -94,35 +94,35 @@ pub fn cut() -> Scenario {
 /// A rollout that is paused in its middle.
 pub fn paused() -> Scenario {
     let mut scenario = rollout();
-    scenario.wishes.push((Span::minutes(6), Wish::Ask(AskVerb::Pause)));
+    scenario.wishes.push((Span::minutes(6), UserAction::Ask(CommandVerb::Pause)));
     scenario
 }
 
 /// A pause from before there was a rollout.
 pub fn paused_early() -> Scenario {
     let mut scenario = rollout();
-    scenario.wishes.push((Span::seconds(20), Wish::Ask(AskVerb::Pause)));
+    scenario.wishes.push((Span::seconds(20), UserAction::Ask(CommandVerb::Pause)));
     scenario
 }
 
 /// All machines anew, asked for while a rollout waits at its checkpoint.
 pub fn refreshed() -> Scenario {
     let mut scenario = checkpoint();
-    scenario.wishes.push((Span::minutes(20), Wish::Ask(AskVerb::Refresh)));
+    scenario.wishes.push((Span::minutes(20), UserAction::Ask(CommandVerb::Refresh)));
     scenario
 }
 
 /// The checkpoint is approved in the moment in which the pool file asks for much less.
 pub fn approved_beside_fall() -> Scenario {
     let mut scenario = checkpoint();
-    scenario.wishes.push((Span::minutes(40), Wish::Count(2)));
+    scenario.wishes.push((Span::minutes(40), UserAction::Count(2)));
     scenario
 }
 
 /// Nothing happens for a long time.
 pub fn at_rest() -> Scenario {
     // Surplus may leave as fast as it likes: the brake is not what is looked at here.
-    let mut scenario = pool(5, 1, 0, |draft| draft.unconfirmed = Unconfirmed::Allow);
+    let mut scenario = pool(5, 1, 0, |draft| draft.unconfirmed = UnconfirmedFall::Allow);
     scenario.linger = 300;
     scenario
 }
@@ -131,7 +131,7 @@ pub fn at_rest() -> Scenario {
 pub fn blows() -> Scenario {
     let mut scenario = at_rest();
     scenario.calm_after = Span::hours(12);
-    scenario.faults = Faults { flag_flips: 0.000_1, ..Faults::default() };
+    scenario.faults = WorldFaults { flag_flips: 0.000_1, ..WorldFaults::default() };
     scenario
 }
 
@@ -140,21 +140,21 @@ pub fn no_room() -> Scenario {
     let mut scenario = growth();
     scenario.settings.switches.shortage_refused_at_once = true;
     let until = scenario.start.plus(Span::hours(5)).millis();
-    scenario.deeds.push((Span::ZERO, Deed::NoCapacity { zone: None, until }));
+    scenario.deeds.push((Span::ZERO, ExternalEvent::NoCapacity { zone: None, until }));
     scenario
 }
 
 /// A rollout in which the power goes.
 pub fn crashes() -> Scenario {
     let mut scenario = rollout();
-    scenario.cuts = vec![Cut::After(9)];
+    scenario.cuts = vec![DiskCut::After(9)];
     scenario
 }
 
 /// A rollout in which the power goes at every seventh write.
 pub fn cut_often() -> Scenario {
     let mut scenario = rollout();
-    scenario.cuts = (1..40).map(|n| Cut::Before(7 * n)).collect();
+    scenario.cuts = (1..40).map(|n| DiskCut::Before(7 * n)).collect();
     scenario
 }
 
@@ -164,7 +164,7 @@ pub fn blocked() -> Scenario {
     let stubborn = ClusterSpec { blocked: 1.0, blocked_for: 3_600_000, ..ClusterSpec::default() };
     scenario.cluster = Some(stubborn);
     scenario.calm_after = Span::hours(2);
-    scenario.faults = Faults { flag_flips: 0.000_1, ..Faults::default() };
+    scenario.faults = WorldFaults { flag_flips: 0.000_1, ..WorldFaults::default() };
     scenario
 }
 
@@ -174,8 +174,8 @@ pub fn aborted() -> Scenario {
         draft.model.image = Some(Image::Exact(sim::OLD_IMAGE.into()));
     });
     scenario.wishes = vec![
-        (Span::minutes(1), Wish::Image(sim::NEW_IMAGE.into())),
-        (Span::minutes(8), Wish::Ask(AskVerb::Abort)),
+        (Span::minutes(1), UserAction::Image(sim::NEW_IMAGE.into())),
+        (Span::minutes(8), UserAction::Ask(CommandVerb::Abort)),
     ];
     scenario
 }
@@ -191,7 +191,7 @@ pub fn checkpoint() -> Scenario {
         }];
     });
     new_image(&mut scenario);
-    scenario.wishes.push((Span::minutes(40), Wish::Ask(AskVerb::Approve)));
+    scenario.wishes.push((Span::minutes(40), UserAction::Ask(CommandVerb::Approve)));
     scenario
 }
 
@@ -199,7 +199,7 @@ pub fn checkpoint() -> Scenario {
 pub fn flag() -> Scenario {
     let mut scenario = pool(5, 1, 0, |_| {});
     scenario.adapter.shows_models = false;
-    scenario.faults = Faults { flag_flaps: 1.0, ..Faults::default() };
+    scenario.faults = WorldFaults { flag_flaps: 1.0, ..WorldFaults::default() };
     scenario.calm_after = Span::hours(1);
     scenario
 }
@@ -207,8 +207,10 @@ pub fn flag() -> Scenario {
 /// The pool file asks for three of ten to go, and nobody confirms it for two hours.
 pub fn falls() -> Scenario {
     let mut scenario = pool(10, 1, 0, |_| {});
-    scenario.wishes =
-        vec![(Span::minutes(1), Wish::Count(7)), (Span::hours(2), Wish::Ask(AskVerb::Approve))];
+    scenario.wishes = vec![
+        (Span::minutes(1), UserAction::Count(7)),
+        (Span::hours(2), UserAction::Ask(CommandVerb::Approve)),
+    ];
     scenario
 }
 
@@ -218,7 +220,7 @@ pub fn clock_behind() -> Scenario {
     scenario.adapter.ahead = Skew::seconds(-25 * 60);
     // Looked at while one comes up.
     for after in [80, 100, 120] {
-        scenario.wishes.push((Span::seconds(after), Wish::Ask(AskVerb::Release)));
+        scenario.wishes.push((Span::seconds(after), UserAction::Ask(CommandVerb::ResetBreaker)));
     }
     scenario
 }
@@ -227,9 +229,9 @@ pub fn clock_behind() -> Scenario {
 pub fn blackout() -> Scenario {
     let mut scenario = pool(5, 1, 0, |_| {});
     for id in ["0", "1", "2"] {
-        scenario.deeds.push((Span::minutes(5), Deed::StopInstance(Which::Id(id.into()))));
+        scenario.deeds.push((Span::minutes(5), ExternalEvent::StopInstance(Which::Id(id.into()))));
     }
-    scenario.wishes.push((Span::hours(2), Wish::Ask(AskVerb::Release)));
+    scenario.wishes.push((Span::hours(2), UserAction::Ask(CommandVerb::ResetBreaker)));
     scenario
 }
 
@@ -237,6 +239,6 @@ pub fn blackout() -> Scenario {
 pub fn dead_nodes() -> Scenario {
     let mut scenario = pool(5, 1, 0, |_| {});
     scenario.cluster = Some(ClusterSpec::default());
-    scenario.deeds.push((Span::minutes(5), Deed::Sicken(Which::Id("0".into()), None)));
+    scenario.deeds.push((Span::minutes(5), ExternalEvent::Sicken(Which::Id("0".into()), None)));
     scenario
 }

@@ -1,7 +1,9 @@
 //! Nobody starves: the stated bound under the heaviest load that a house can make.
 
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::pace::{AGES_IN, Asked, Call, Gate, Operation, Ticket, Told};
+use poolkeeper::pace::{
+    AGES_IN, Admission, AdmissionRequest, CallCost, PacedOperation, ResponseHints, Ticket,
+};
 
 use crate::server::set;
 use crate::stage::at;
@@ -9,7 +11,7 @@ use crate::stage::at;
 /// A pool that asks for one thing again and again.
 struct Asker {
     pool: usize,
-    operation: Operation,
+    operation: PacedOperation,
     machines: u32,
     /// Between an answer and the next ask.
     pause: Span,
@@ -20,39 +22,39 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(pool: usize, operation: Operation, pause: Span) -> Self {
+    fn new(pool: usize, operation: PacedOperation, pause: Span) -> Self {
         let (waits, longest) = (None, Span::ZERO);
         Self { pool, operation, machines: 1, pause, waits, next: at(0), longest, served: 0 }
     }
 
-    fn act(&mut self, gate: &mut Gate, now: Time) {
+    fn act(&mut self, gate: &mut Admission, now: Time) {
         let asked = match self.waits {
             Some((ticket, _)) => gate.look(ticket, now),
             None if self.next > now => return,
             None => {
                 let (set, before) = (set(self.pool), Some(Time::from_millis(i64::MAX)));
                 let (operation, machines) = (self.operation, self.machines);
-                gate.ask(&Call { set: &set, operation, machines, before }, now)
+                gate.ask(&CallCost { set: &set, operation, machines, before }, now)
             }
         };
         match asked {
-            Asked::Go(grant) => {
-                gate.told(grant, &Told::default(), now);
+            AdmissionRequest::Go(grant) => {
+                gate.told(grant, &ResponseHints::default(), now);
                 let since = self.waits.take().map_or(now, |(_, since)| since);
                 self.longest = self.longest.max(now.since(since));
                 self.served += 1;
                 self.next = now.plus(self.pause);
             }
-            Asked::Wait(ticket, _) => {
+            AdmissionRequest::Wait(ticket, _) => {
                 self.waits.get_or_insert((ticket, now));
             }
-            Asked::NotNow(why) => panic!("it has all the time there is: {why:?}"),
+            AdmissionRequest::NotNow(why) => panic!("it has all the time there is: {why:?}"),
         }
     }
 }
 
 fn run(askers: &mut [Asker], span: Span) {
-    let mut gate = Gate::default();
+    let mut gate = Admission::default();
     for tick in 0..span.millis() / 20 {
         let now = at(tick * 20);
         for asker in askers.iter_mut() {
@@ -69,9 +71,9 @@ fn run(askers: &mut [Asker], span: Span) {
 #[test]
 fn a_raise_is_served_beside_a_hundred_pools_that_never_stop_deleting() {
     // 100 deletes at a time, 500 a minute: what is asked for is a dozen times what there is.
-    let deletes = |pool| Asker::new(pool, Operation::Delete, Span::seconds(1));
+    let deletes = |pool| Asker::new(pool, PacedOperation::Delete, Span::seconds(1));
     let mut askers: Vec<Asker> = (0..100).map(deletes).collect();
-    askers.push(Asker::new(100, Operation::Reimage, Span::seconds(40)));
+    askers.push(Asker::new(100, PacedOperation::Reimage, Span::seconds(40)));
     run(&mut askers, Span::minutes(12));
     // Reimages and deletes share 500 a minute; whoever is before it is one call of each other pool.
     let bound = AGES_IN.times(3).plus(Span::from_millis(101 * 60_000 / 500));
@@ -87,9 +89,9 @@ fn a_raise_is_served_beside_a_hundred_pools_that_never_stop_deleting() {
 fn a_read_of_a_pool_at_rest_is_served_beside_all_that_is_urgent() {
     let mut askers: Vec<Asker> = Vec::new();
     for pool in 0..200 {
-        askers.push(Asker::new(pool, Operation::Poll, Span::ZERO));
+        askers.push(Asker::new(pool, PacedOperation::Poll, Span::ZERO));
     }
-    askers.push(Asker::new(200, Operation::ReadSet, Span::seconds(5)));
+    askers.push(Asker::new(200, PacedOperation::ReadSet, Span::seconds(5)));
     run(&mut askers, Span::minutes(5));
     let bound = AGES_IN.times(3).plus(Span::from_millis(201 * 40));
     let rest = &askers[200];
@@ -101,11 +103,11 @@ fn a_read_of_a_pool_at_rest_is_served_beside_all_that_is_urgent() {
 #[test]
 fn a_great_batch_is_not_passed_for_ever_by_small_ones() {
     let mut askers: Vec<Asker> =
-        (0..40).map(|pool| Asker::new(pool, Operation::Delete, Span::ZERO)).collect();
+        (0..40).map(|pool| Asker::new(pool, PacedOperation::Delete, Span::ZERO)).collect();
     for asker in &mut askers {
         asker.machines = 50;
     }
-    let mut great = Asker::new(40, Operation::Delete, Span::seconds(30));
+    let mut great = Asker::new(40, PacedOperation::Delete, Span::seconds(30));
     great.machines = 1_000;
     askers.push(great);
     run(&mut askers, Span::minutes(15));
@@ -117,8 +119,8 @@ fn a_great_batch_is_not_passed_for_ever_by_small_ones() {
 #[test]
 fn a_pool_that_asks_much_takes_nothing_from_one_that_asks_little() {
     let mut askers: Vec<Asker> =
-        (0..300).map(|_| Asker::new(0, Operation::ReadOther, Span::ZERO)).collect();
-    askers.push(Asker::new(1, Operation::ReadOther, Span::seconds(2)));
+        (0..300).map(|_| Asker::new(0, PacedOperation::ReadOther, Span::ZERO)).collect();
+    askers.push(Asker::new(1, PacedOperation::ReadOther, Span::seconds(2)));
     run(&mut askers, Span::minutes(3));
     assert!(askers[300].longest <= Span::seconds(11), "{}", askers[300].longest);
 }

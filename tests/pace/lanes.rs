@@ -2,7 +2,7 @@
 
 use poolkeeper::model::ids::ScaleSetId;
 use poolkeeper::model::time::Span;
-use poolkeeper::pace::{Boarding, Flights, Landing, Lane, Lanes, Place, Standing};
+use poolkeeper::pace::{Boarding, Flights, Landing, Lane, LanePlace, LaneState, Lanes};
 use proptest::prelude::*;
 
 use crate::stage::at;
@@ -13,17 +13,17 @@ fn raises_go_before_deletes_and_one_at_a_time() {
         (Lanes::default(), ScaleSetId::new("/Web"), ScaleSetId::new("/b"));
     let late = at(60_000);
     let first = lanes.enter(&web, Lane::Takes, late);
-    assert_eq!(lanes.look(&web, first, at(0)), Standing::Go);
+    assert_eq!(lanes.look(&web, first, at(0)), LaneState::Go);
     let delete = lanes.enter(&ScaleSetId::new("/web"), Lane::Takes, late);
     let raise = lanes.enter(&web, Lane::Gives, late);
-    assert_eq!(lanes.look(&web, raise, at(0)), Standing::Wait, "one at a time");
+    assert_eq!(lanes.look(&web, raise, at(0)), LaneState::Wait, "one at a time");
     let elsewhere = lanes.enter(&other, Lane::Takes, late);
-    assert_eq!(lanes.look(&other, elsewhere, at(0)), Standing::Go);
+    assert_eq!(lanes.look(&other, elsewhere, at(0)), LaneState::Go);
     lanes.leave(&web, first);
-    assert_eq!(lanes.look(&web, delete, at(1)), Standing::Wait, "the raise is first");
-    assert_eq!(lanes.look(&web, raise, at(1)), Standing::Go);
-    assert_eq!(lanes.look(&web, delete, at(60_000)), Standing::Wait);
-    assert_eq!(lanes.look(&web, delete, at(60_001)), Standing::TooLate);
+    assert_eq!(lanes.look(&web, delete, at(1)), LaneState::Wait, "the raise is first");
+    assert_eq!(lanes.look(&web, raise, at(1)), LaneState::Go);
+    assert_eq!(lanes.look(&web, delete, at(60_000)), LaneState::Wait);
+    assert_eq!(lanes.look(&web, delete, at(60_001)), LaneState::TooLate);
     lanes.leave(&web, delete);
     lanes.leave(&web, raise);
     lanes.leave(&other, elsewhere);
@@ -35,8 +35,8 @@ fn who_came_too_late_stands_in_nobodys_way() {
     let (mut lanes, web) = (Lanes::default(), ScaleSetId::new("/web"));
     let old = lanes.enter(&web, Lane::Gives, at(10));
     let new = lanes.enter(&web, Lane::Takes, at(90));
-    assert_eq!(lanes.look(&web, new, at(11)), Standing::Go);
-    assert_eq!(lanes.look(&web, old, at(11)), Standing::TooLate);
+    assert_eq!(lanes.look(&web, new, at(11)), LaneState::Go);
+    assert_eq!(lanes.look(&web, old, at(11)), LaneState::TooLate);
 }
 
 #[derive(Debug, Clone)]
@@ -63,8 +63,8 @@ proptest! {
     fn the_lane_is_a_queue(steps in prop::collection::vec(doing(), 0..120)) {
         let (mut lanes, web, mut now) = (Lanes::default(), ScaleSetId::new("/web"), 0_i64);
         // In line: lane, place, until when; and who goes.
-        let mut line: Vec<(Lane, Place, i64)> = Vec::new();
-        let mut going: Option<Place> = None;
+        let mut line: Vec<(Lane, LanePlace, i64)> = Vec::new();
+        let mut going: Option<LanePlace> = None;
         for step in steps {
             match step {
                 Doing::Enter(gives, for_ms) => {
@@ -77,16 +77,16 @@ proptest! {
                     let (_, place, until) = line[usize::from(nth) % line.len()];
                     let first = line.iter().find(|(_, p, until)| going != Some(*p) && *until >= now);
                     let expected = match going {
-                        Some(going) if going == place => Standing::Go,
-                        _ if until < now => Standing::TooLate,
-                        None if first.is_some_and(|(_, first, _)| *first == place) => Standing::Go,
-                        _ => Standing::Wait,
+                        Some(going) if going == place => LaneState::Go,
+                        _ if until < now => LaneState::TooLate,
+                        None if first.is_some_and(|(_, first, _)| *first == place) => LaneState::Go,
+                        _ => LaneState::Wait,
                     };
                     prop_assert_eq!(lanes.look(&web, place, at(now)), expected);
                     match expected {
-                        Standing::Go => going = Some(place),
-                        Standing::TooLate => line.retain(|(_, p, _)| *p != place),
-                        Standing::Wait => {}
+                        LaneState::Go => going = Some(place),
+                        LaneState::TooLate => line.retain(|(_, p, _)| *p != place),
+                        LaneState::Wait => {}
                     }
                 }
                 Doing::Leave(nth) if !line.is_empty() => {

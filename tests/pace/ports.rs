@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::act::{Answer, ChangeCloud, Order, Poll};
+use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, Poll};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::action::{Expect, Target, WriteScope};
 use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
-use poolkeeper::model::inventory::{Inventory, ModelFields, SetSeen};
-use poolkeeper::model::journal::{Operation as Address, Refusal};
+use poolkeeper::model::inventory::{Inventory, ModelFields, SetPresence};
+use poolkeeper::model::journal::{OperationUrl as Address, Refusal};
 use poolkeeper::model::owner::OwnerWrite;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::observe::{ReadCloud, ReadFailed};
-use poolkeeper::pace::{Call, Operation, Paced, Pacer, Told};
+use poolkeeper::observe::{ReadCloud, ReadError};
+use poolkeeper::pace::{CallCost, PacedOperation, Pacer, ResponseHints, SerializedCloud};
 
 use crate::server::set;
 use crate::stage::{Stage, Virtual, at};
@@ -45,53 +45,53 @@ impl Slow {
 }
 
 impl ReadCloud for Slow {
-    async fn list(&self, _: &ScaleSetId) -> Result<Inventory, ReadFailed> {
+    async fn list(&self, _: &ScaleSetId) -> Result<Inventory, ReadError> {
         let read_at = self.call("list").await;
         if self.fails.load(Ordering::SeqCst) > 0 {
             self.fails.fetch_sub(1, Ordering::SeqCst);
             let say = "cut".into();
-            return Err(ReadFailed { refusal: Refusal::Unclear, code: None, retry_at: None, say });
+            return Err(ReadError { refusal: Refusal::Unclear, code: None, retry_at: None, say });
         }
-        let set = SetSeen::new(Revision::new("v1:a"), 3, read_at);
+        let set = SetPresence::new(Revision::new("v1:a"), 3, read_at);
         Ok(Inventory { set, instances: Vec::new(), gaps: Vec::new() })
     }
 }
 
 impl ChangeCloud for Slow {
-    async fn raise(&self, _: &Order<'_>, _: u32, _: u32, _: &Expect) -> Answer {
+    async fn raise(&self, _: &CallContext<'_>, _: u32, _: u32, _: &Expect) -> CallOutcome {
         self.call("raise").await;
-        Answer::Done
+        CallOutcome::Done
     }
 
-    async fn delete(&self, _: &Order<'_>, _: &[Target], _: bool) -> Answer {
+    async fn delete(&self, _: &CallContext<'_>, _: &[Target], _: bool) -> CallOutcome {
         self.call("delete").await;
-        Answer::Accepted(None)
+        CallOutcome::Accepted(None)
     }
 
-    async fn reimage(&self, _: &Order<'_>, _: &[Target], _: &Revision) -> Answer {
+    async fn reimage(&self, _: &CallContext<'_>, _: &[Target], _: &Revision) -> CallOutcome {
         self.call("reimage").await;
-        Answer::Done
+        CallOutcome::Done
     }
 
     async fn update_model(
         &self,
-        _: &Order<'_>,
+        _: &CallContext<'_>,
         _: &ModelFields,
         _: WriteScope,
         _: &Expect,
-    ) -> Answer {
+    ) -> CallOutcome {
         self.call("model").await;
-        Answer::Done
+        CallOutcome::Done
     }
 
-    async fn restore(&self, _: &Order<'_>, _: &[Target]) -> Answer {
+    async fn restore(&self, _: &CallContext<'_>, _: &[Target]) -> CallOutcome {
         self.call("start").await;
-        Answer::Done
+        CallOutcome::Done
     }
 
-    async fn tag_owner(&self, _: &Order<'_>, _: &OwnerWrite) -> Answer {
+    async fn tag_owner(&self, _: &CallContext<'_>, _: &OwnerWrite) -> CallOutcome {
         self.call("tag").await;
-        Answer::Done
+        CallOutcome::Done
     }
 
     async fn poll(&self, _: &ScaleSetId, _: &Address) -> Poll {
@@ -103,7 +103,7 @@ impl ChangeCloud for Slow {
 struct Room {
     time: Virtual,
     cloud: Slow,
-    paced: Paced<Slow, Virtual>,
+    paced: SerializedCloud<Slow, Virtual>,
     pool: PoolName,
     set: ScaleSetId,
     entry: EntryId,
@@ -114,12 +114,12 @@ impl Room {
         let time = Virtual::default();
         let (log, fails) = (Arc::default(), Arc::default());
         let cloud = Slow { time: time.clone(), log, fails };
-        let paced = Paced::new(cloud.clone(), Arc::new(Pacer::new(time.clone())));
+        let paced = SerializedCloud::new(cloud.clone(), Arc::new(Pacer::new(time.clone())));
         let (pool, set, entry) = (PoolName::new("web"), set(0), EntryId::new("e1"));
         Self { time, cloud, paced, pool, set, entry }
     }
 
-    async fn raise(&self, wait_ms: i64, before: i64) -> Answer {
+    async fn raise(&self, wait_ms: i64, before: i64) -> CallOutcome {
         self.time.pass(Span::from_millis(wait_ms)).await;
         let order = self.order(before);
         let revision = Revision::new("v1:a");
@@ -127,18 +127,18 @@ impl Room {
         self.paced.raise(&order, 3, 4, &expect).await
     }
 
-    async fn delete(&self, wait_ms: i64, before: i64) -> Answer {
+    async fn delete(&self, wait_ms: i64, before: i64) -> CallOutcome {
         self.time.pass(Span::from_millis(wait_ms)).await;
         self.paced.delete(&self.order(before), &[], false).await
     }
 
-    async fn list(&self, wait_ms: i64) -> Result<Time, ReadFailed> {
+    async fn list(&self, wait_ms: i64) -> Result<Time, ReadError> {
         self.time.pass(Span::from_millis(wait_ms)).await;
         self.paced.list(&self.set).await.map(|inventory| inventory.set.read_at)
     }
 
-    fn order(&self, before: i64) -> Order<'_> {
-        Order { pool: &self.pool, set: &self.set, entry: &self.entry, before: at(before) }
+    fn order(&self, before: i64) -> CallContext<'_> {
+        CallContext { pool: &self.pool, set: &self.set, entry: &self.entry, before: at(before) }
     }
 }
 
@@ -166,7 +166,7 @@ fn identical_reads_share_a_call_and_for_a_moment_its_answer() {
     let reads: Vec<i64> = reads.into_iter().map(|read| read.unwrap().millis()).collect();
     assert_eq!(reads, [0, 0, 0, 0, 0, 1_001]);
     assert_eq!(room.cloud.log(), "list( list) list( list)");
-    assert_eq!(room.paced.pacer().counts().of(Operation::List).saved, 4);
+    assert_eq!(room.paced.pacer().counts().of(PacedOperation::List).saved, 4);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_set_is_sent_one_request_at_a_time_and_the_raise_first() {
     });
     assert!(stage.run(&room.time, at(i64::MAX)));
     assert_eq!(room.cloud.log(), "delete( delete) raise( raise) delete( delete)");
-    assert_eq!(room.paced.pacer().counts().of(Operation::Raise).waited_for.millis(), 800);
+    assert_eq!(room.paced.pacer().counts().of(PacedOperation::Raise).waited_for.millis(), 800);
 }
 
 #[test]
@@ -239,14 +239,14 @@ fn what_waited_past_its_time_is_never_sent() {
     }
     // Too late from the start.
     stage.put(async {
-        assert_eq!(room.raise(100, 50).await, Answer::NotSent);
+        assert_eq!(room.raise(100, 50).await, CallOutcome::NotSent);
     });
     assert!(stage.run(&room.time, at(i64::MAX)));
     drop(stage);
     let answers = answers.into_inner();
-    assert!(answers.contains(&(1_501, Answer::NotSent)), "{answers:?}");
+    assert!(answers.contains(&(1_501, CallOutcome::NotSent)), "{answers:?}");
     assert_eq!(room.cloud.log(), "delete( delete) delete( delete)");
-    assert_eq!(room.paced.pacer().counts().of(Operation::Delete).withdrawn, 1);
+    assert_eq!(room.paced.pacer().counts().of(PacedOperation::Delete).withdrawn, 1);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn whoever_is_cut_off_keeps_nobody_waiting() {
         assert_eq!(room.list(100).await, Ok(at(100)), "it reads for itself");
     });
     stage.put(async {
-        assert_eq!(room.raise(100, 60_000).await, Answer::Done);
+        assert_eq!(room.raise(100, 60_000).await, CallOutcome::Done);
     });
     assert!(!stage.run(&room.time, at(500)));
     assert_eq!(room.cloud.log(), "delete( list(");
@@ -283,11 +283,12 @@ fn a_request_waits_for_its_turn_and_wakes_when_it_comes() {
         stage.put(async move {
             let set = set(n);
             let before = Some(at(60_000));
-            let call = Call { set: &set, operation: Operation::ReadOther, machines: 0, before };
+            let call =
+                CallCost { set: &set, operation: PacedOperation::ReadOther, machines: 0, before };
             let pass = pacer.pass(call).await.unwrap();
             left.borrow_mut().push(time.now().millis());
             time.pass(Span::from_millis(50)).await;
-            pass.heard(&Told::default());
+            pass.heard(&ResponseHints::default());
         });
     }
     assert!(stage.run(&time, at(i64::MAX)), "somebody waits for ever");
@@ -296,7 +297,7 @@ fn a_request_waits_for_its_turn_and_wakes_when_it_comes() {
     // 225 fit, a quarter of which pools at rest leave to others until they have waited for 10 s.
     assert_eq!(left.iter().filter(|ms| **ms == 0).count(), 225 - 225 / 4);
     assert_eq!((left.len(), *left.last().unwrap()), (300, (300 - 169) * 40));
-    assert_eq!(pacer.counts().of(Operation::ReadOther).waited, 131);
+    assert_eq!(pacer.counts().of(PacedOperation::ReadOther).waited, 131);
     assert_eq!(pacer.waiting(), 0);
 }
 
@@ -305,28 +306,28 @@ fn a_refusal_reaches_those_who_wait_already() {
     let time = Virtual::default();
     let pacer = Pacer::new(time.clone());
     let set = set(0);
-    let call = |operation| Call { set: &set, operation, machines: 1, before: Some(at(50_000)) };
+    let call = |operation| CallCost { set: &set, operation, machines: 1, before: Some(at(50_000)) };
     let mut stage = Stage::default();
     stage.put(async {
         for _ in 0..8 {
-            pacer.pass(call(Operation::Raise)).await.unwrap().heard(&Told::default());
+            pacer.pass(call(PacedOperation::Raise)).await.unwrap().heard(&ResponseHints::default());
         }
-        let last = pacer.pass(call(Operation::Raise)).await.unwrap();
+        let last = pacer.pass(call(PacedOperation::Raise)).await.unwrap();
         assert_eq!(time.now(), at(15_000));
-        let mut told = Told { throttled: true, ..Told::default() };
+        let mut told = ResponseHints { throttled: true, ..ResponseHints::default() };
         told.retry_after = Some(Span::seconds(120));
         told.met.push("UpdateVMScaleSetResource");
         last.heard(&told);
     });
     stage.put(async {
         time.pass(Span::seconds(1)).await;
-        let why = pacer.pass(call(Operation::Raise)).await.unwrap_err();
+        let why = pacer.pass(call(PacedOperation::Raise)).await.unwrap_err();
         assert_eq!(time.now(), at(15_000), "it knows at once that it will not leave in time");
         assert_eq!(why.retry_at, at(135_000));
     });
     assert!(stage.run(&time, at(i64::MAX)));
     drop(stage);
-    assert_eq!(pacer.counts().of(Operation::Raise).throttled, 1);
+    assert_eq!(pacer.counts().of(PacedOperation::Raise).throttled, 1);
     let shut = pacer.limits().into_iter().find(|limit| limit.shut_until.is_some()).unwrap();
     assert_eq!((&*shut.name, shut.shut_until), ("UpdateVMScaleSetResource", Some(at(135_000))));
     assert_eq!(shut.set.as_deref(), Some(set.as_str()));

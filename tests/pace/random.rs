@@ -6,22 +6,24 @@ use std::time::Duration;
 use governor::clock::FakeRelativeClock;
 use governor::{Quota, RateLimiter};
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::pace::{Asked, Call, Gate, Grant, Operation, Ticket, Told};
+use poolkeeper::pace::{
+    Admission, AdmissionGrant, AdmissionRequest, CallCost, PacedOperation, ResponseHints, Ticket,
+};
 use proptest::prelude::*;
 
 use crate::server::{Answer, Server, set};
 use crate::stage::at;
 
-const OPERATIONS: [Operation; 9] = [
-    Operation::ReadSet,
-    Operation::List,
-    Operation::NextPage,
-    Operation::Poll,
-    Operation::ReadOther,
-    Operation::Raise,
-    Operation::Delete,
-    Operation::DeleteMachine,
-    Operation::ReadView,
+const OPERATIONS: [PacedOperation; 9] = [
+    PacedOperation::ReadSet,
+    PacedOperation::List,
+    PacedOperation::NextPage,
+    PacedOperation::Poll,
+    PacedOperation::ReadOther,
+    PacedOperation::Raise,
+    PacedOperation::Delete,
+    PacedOperation::DeleteMachine,
+    PacedOperation::ReadView,
 ];
 
 #[derive(Debug, Clone)]
@@ -53,20 +55,20 @@ fn doing() -> impl Strategy<Value = Doing> {
 }
 
 struct Room {
-    gate: Gate,
+    gate: Admission,
     server: Server,
     now: Time,
-    waiting: Vec<(Ticket, usize, Operation, u32, Time)>,
-    under_way: Vec<(Grant, Option<Answer>)>,
+    waiting: Vec<(Ticket, usize, PacedOperation, u32, Time)>,
+    under_way: Vec<(AdmissionGrant, Option<Answer>)>,
     /// Each call that left: pool, operation, when.
-    left: Vec<(usize, Operation, Time)>,
+    left: Vec<(usize, PacedOperation, Time)>,
 }
 
 impl Room {
     fn new(by_minute: bool) -> Self {
         // Not at the beginning of a minute, so that the steps of the server fall where they like.
         Self {
-            gate: Gate::default(),
+            gate: Admission::default(),
             server: Server::new(by_minute),
             now: at(1_234_567),
             waiting: Vec::new(),
@@ -75,20 +77,20 @@ impl Room {
         }
     }
 
-    fn ask(&mut self, pool: usize, operation: Operation, machines: u32, wait: Span) {
+    fn ask(&mut self, pool: usize, operation: PacedOperation, machines: u32, wait: Span) {
         let (set, before) = (set(pool), self.now.plus(wait));
-        let call = Call { set: &set, operation, machines, before: Some(before) };
+        let call = CallCost { set: &set, operation, machines, before: Some(before) };
         match self.gate.ask(&call, self.now) {
-            Asked::Go(grant) => self.go(grant, pool, operation, machines),
-            Asked::Wait(ticket, _) => {
+            AdmissionRequest::Go(grant) => self.go(grant, pool, operation, machines),
+            AdmissionRequest::Wait(ticket, _) => {
                 self.waiting.push((ticket, pool, operation, machines, before));
             }
-            Asked::NotNow(why) => assert!(why.retry_at >= self.now),
+            AdmissionRequest::NotNow(why) => assert!(why.retry_at >= self.now),
         }
     }
 
     /// It leaves, and the server hears it at once; its answer is under way.
-    fn go(&mut self, grant: Grant, pool: usize, operation: Operation, machines: u32) {
+    fn go(&mut self, grant: AdmissionGrant, pool: usize, operation: PacedOperation, machines: u32) {
         self.left.push((pool, operation, self.now));
         let answer = self.server.hear(operation, pool, machines, self.now);
         self.under_way.push((grant, Some(answer)));
@@ -101,15 +103,15 @@ impl Room {
         let at = usize::from(nth) % self.waiting.len();
         let (ticket, pool, operation, machines, before) = self.waiting[at];
         match self.gate.look(ticket, self.now) {
-            Asked::Go(grant) => {
+            AdmissionRequest::Go(grant) => {
                 self.waiting.remove(at);
                 self.go(grant, pool, operation, machines);
             }
-            Asked::Wait(same, until) => {
+            AdmissionRequest::Wait(same, until) => {
                 assert_eq!(same, ticket);
                 assert!(until > self.now && until <= before, "{until} {} {before}", self.now);
             }
-            Asked::NotNow(why) => {
+            AdmissionRequest::NotNow(why) => {
                 assert!(self.now >= before || why.retry_at > before, "withdrawn before its time");
                 assert!(why.retry_at > self.now);
                 self.waiting.remove(at);
@@ -148,9 +150,9 @@ impl Room {
             Doing::Leave(_) => {}
             Doing::Unsent(pool) => {
                 let (set, before) = (set(usize::from(pool) % 4), Some(self.now));
-                let operation = Operation::List;
-                let call = Call { set: &set, operation, machines: 1, before };
-                if let Asked::Go(grant) = self.gate.ask(&call, self.now) {
+                let operation = PacedOperation::List;
+                let call = CallCost { set: &set, operation, machines: 1, before };
+                if let AdmissionRequest::Go(grant) = self.gate.ask(&call, self.now) {
                     self.gate.unsent(grant, self.now);
                 }
             }
@@ -159,7 +161,7 @@ impl Room {
     }
 
     /// In no window more than the limit holds and what comes back in it.
-    fn within(&self, operations: &[Operation], of_set: bool, size: u32, a_minute: u32) {
+    fn within(&self, operations: &[PacedOperation], of_set: bool, size: u32, a_minute: u32) {
         let quota = Quota::with_period(Duration::from_secs(60) / a_minute).unwrap();
         let quota = quota.allow_burst(NonZeroU32::new(size).unwrap());
         for pool in 0..if of_set { 4 } else { 1 } {
@@ -191,15 +193,15 @@ proptest! {
             room.step(step);
         }
         prop_assert_eq!(room.server.refused, 0);
-        let lists = [Operation::List, Operation::NextPage, Operation::ReadView];
+        let lists = [PacedOperation::List, PacedOperation::NextPage, PacedOperation::ReadView];
         room.within(&lists, true, 20, 10);
-        room.within(&[Operation::Raise], true, 8, 4);
-        room.within(&[Operation::ReadSet], true, 24, 12);
+        room.within(&[PacedOperation::Raise], true, 8, 4);
+        room.within(&[PacedOperation::ReadSet], true, 24, 12);
         room.within(&lists, false, 720, 360);
-        room.within(&[Operation::DeleteMachine], false, 190, 600);
-        let reads = [&lists[..], &[Operation::ReadSet, Operation::Poll, Operation::ReadOther]];
+        room.within(&[PacedOperation::DeleteMachine], false, 190, 600);
+        let reads = [&lists[..], &[PacedOperation::ReadSet, PacedOperation::Poll, PacedOperation::ReadOther]];
         room.within(&reads.concat(), false, 250, 1_500);
-        room.within(&[Operation::Raise, Operation::Delete], false, 200, 600);
+        room.within(&[PacedOperation::Raise, PacedOperation::Delete], false, 200, 600);
     }
 
     /// Everybody who waits leaves or is told to come again when his time is over, and what is left behind is nothing.
@@ -233,12 +235,12 @@ proptest! {
         let mut shut = [Time::default(); 5];
         for (step, drain) in &steps {
             if *drain < 4 {
-                room.server.drain(Operation::List, usize::from(*drain), room.now);
+                room.server.drain(PacedOperation::List, usize::from(*drain), room.now);
             }
             let before = room.left.len();
             room.step(step);
             for (pool, operation, at) in &room.left[before..] {
-                if matches!(operation, Operation::List | Operation::NextPage | Operation::ReadView) {
+                if matches!(operation, PacedOperation::List | PacedOperation::NextPage | PacedOperation::ReadView) {
                     prop_assert!(*at >= shut[*pool] && *at >= shut[4], "{at} {shut:?}");
                 }
             }
@@ -267,8 +269,8 @@ fn a_pool_that_is_looked_at_each_second_meets_no_limit() {
         let mut listed = 0;
         for _ in 0..3_600 {
             if room.waiting.is_empty() {
-                room.ask(0, Operation::ReadSet, 1, Span::seconds(20));
-                room.ask(0, Operation::List, 1, Span::seconds(20));
+                room.ask(0, PacedOperation::ReadSet, 1, Span::seconds(20));
+                room.ask(0, PacedOperation::List, 1, Span::seconds(20));
             }
             for nth in (0..room.waiting.len()).rev() {
                 room.look(nth as u8);
@@ -277,7 +279,7 @@ fn a_pool_that_is_looked_at_each_second_meets_no_limit() {
                 room.hear(0, true);
             }
             room.now = room.now.plus(Span::seconds(1));
-            listed = room.left.iter().filter(|(_, op, _)| *op == Operation::List).count();
+            listed = room.left.iter().filter(|(_, op, _)| *op == PacedOperation::List).count();
         }
         assert_eq!(room.server.refused, 0);
         assert!((600..=620).contains(&listed), "ten a minute, and what was there: {listed}");
@@ -286,11 +288,13 @@ fn a_pool_that_is_looked_at_each_second_meets_no_limit() {
 
 #[test]
 fn a_throttled_answer_without_a_time_is_a_minute() {
-    let mut gate = Gate::default();
+    let mut gate = Admission::default();
     let set = set(0);
-    let call = Call { set: &set, operation: Operation::Poll, machines: 0, before: None };
-    let Asked::Go(grant) = gate.ask(&call, at(0)) else { panic!("nothing is before it") };
-    gate.told(grant, &Told { throttled: true, ..Told::default() }, at(0));
-    let Asked::NotNow(why) = gate.ask(&call, at(0)) else { panic!("it is shut") };
+    let call = CallCost { set: &set, operation: PacedOperation::Poll, machines: 0, before: None };
+    let AdmissionRequest::Go(grant) = gate.ask(&call, at(0)) else {
+        panic!("nothing is before it")
+    };
+    gate.told(grant, &ResponseHints { throttled: true, ..ResponseHints::default() }, at(0));
+    let AdmissionRequest::NotNow(why) = gate.ask(&call, at(0)) else { panic!("it is shut") };
     assert_eq!(why.retry_at, at(60_000));
 }

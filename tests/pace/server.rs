@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolkeeper::model::ids::ScaleSetId;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::pace::{Operation, Told};
+use poolkeeper::pace::{PacedOperation, ResponseHints};
 
 pub fn set(n: usize) -> ScaleSetId {
     ScaleSetId::new(format!(
@@ -31,14 +31,16 @@ const POLLS: Policy = ("GetOperationSubscriptionMaximum", false, 5_000, 15_000);
 const STRANGE: Policy = ("GetSubscriptionInfo3Min", false, 120, 360);
 
 /// What the server charges; the last is not known to anybody.
-fn charges(operation: Operation) -> Vec<Policy> {
+fn charges(operation: PacedOperation) -> Vec<Policy> {
     match operation {
-        Operation::ReadSet => vec![READS, LOW, LOW_SET],
-        Operation::List | Operation::NextPage | Operation::ReadView => vec![READS, HIGH, HIGH_SET],
-        Operation::Poll => vec![READS, POLLS],
-        Operation::Raise | Operation::UpdateModel => vec![WRITES, UPDATE, UPDATE_SET],
-        Operation::Delete | Operation::Reimage => vec![WRITES, ACTIONS, BATCHED],
-        Operation::DeleteMachine => vec![DELETES],
+        PacedOperation::ReadSet => vec![READS, LOW, LOW_SET],
+        PacedOperation::List | PacedOperation::NextPage | PacedOperation::ReadView => {
+            vec![READS, HIGH, HIGH_SET]
+        }
+        PacedOperation::Poll => vec![READS, POLLS],
+        PacedOperation::Raise | PacedOperation::UpdateModel => vec![WRITES, UPDATE, UPDATE_SET],
+        PacedOperation::Delete | PacedOperation::Reimage => vec![WRITES, ACTIONS, BATCHED],
+        PacedOperation::DeleteMachine => vec![DELETES],
         _ => vec![READS, STRANGE],
     }
 }
@@ -61,12 +63,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn told(&self) -> Told<'_> {
-        Told {
+    pub fn told(&self) -> ResponseHints<'_> {
+        ResponseHints {
             throttled: self.retry_after.is_some(),
             retry_after: self.retry_after,
             remaining: self.remaining.clone(),
-            ..Told::default()
+            ..ResponseHints::default()
         }
     }
 }
@@ -76,7 +78,13 @@ impl Server {
         Self { by_minute, buckets: BTreeMap::new(), refused: 0, answered: 0 }
     }
 
-    pub fn hear(&mut self, operation: Operation, set: usize, machines: u32, now: Time) -> Answer {
+    pub fn hear(
+        &mut self,
+        operation: PacedOperation,
+        set: usize,
+        machines: u32,
+        now: Time,
+    ) -> Answer {
         let charges = charges(operation);
         let cost = |policy: &Policy| if *policy == BATCHED { i64::from(machines) } else { 1 };
         for policy in &charges {
@@ -102,7 +110,7 @@ impl Server {
     }
 
     /// Somebody else of the subscription uses tokens up.
-    pub fn drain(&mut self, operation: Operation, set: usize, now: Time) {
+    pub fn drain(&mut self, operation: PacedOperation, set: usize, now: Time) {
         for policy in charges(operation) {
             self.level(policy, set, now);
             let key = (policy.0, if policy.1 { set } else { usize::MAX });

@@ -1,11 +1,12 @@
 //! The number that is written: when a raise may be sent, from what, how high, and what is spared while none may be.
 
+use poolkeeper::model::hold::RemedyVerb;
 use poolkeeper::model::ids::Zone;
-use poolkeeper::model::inventory::{Native, Orchestration};
-use poolkeeper::model::journal::{Outcome, Refusal, Refused};
+use poolkeeper::model::inventory::{Orchestration, PlatformFeature};
+use poolkeeper::model::journal::{EntryOutcome, Refusal, Refused};
 use poolkeeper::model::machine::Condition;
 use poolkeeper::model::plan::{Quota, WaitKind};
-use poolkeeper::model::policy::Natives;
+use poolkeeper::model::policy::PlatformFeatures;
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::UndeliveredRaise;
 use poolkeeper::model::time::Span;
@@ -17,14 +18,14 @@ fn one() -> Pool {
     Pool::new(1, "1", "1").old_ready(1)
 }
 
-fn no(refusal: Refusal) -> Outcome {
+fn no(refusal: Refusal) -> EntryOutcome {
     refused(refusal)
 }
 
-fn in_zone(zone: &str) -> Outcome {
+fn in_zone(zone: &str) -> EntryOutcome {
     let zone = Some(Zone::new(zone));
     let code = Some("ZonalAllocationFailed".into());
-    Outcome::Refused(Refused { zone, code, ..Refused::plain(Refusal::NoCapacity) })
+    EntryOutcome::Refused(Refused { zone, code, ..Refused::plain(Refusal::NoCapacity) })
 }
 
 const SHUTS: [Refusal; 4] =
@@ -75,7 +76,8 @@ fn no_machine_that_is_wanted_leaves_while_no_raise_may_be_sent() {
             Span::seconds(5),
             no(refusal),
         );
-        let none = none.policy(|d| d.unconfirmed = poolkeeper::model::policy::Unconfirmed::Allow);
+        let none =
+            none.policy(|d| d.unconfirmed = poolkeeper::model::policy::UnconfirmedFall::Allow);
         none.capacity(1).plan().does(None, &["n1"]);
     }
 }
@@ -90,19 +92,20 @@ fn no_machine_that_is_wanted_leaves_beside_another_writer() {
     bare.plan().does(None, &[]).says("unsafeRaise");
     // They wrote twice within the hour.
     let twice = rolling().state(|s| s.desired.others = vec![at, at]);
-    twice.plan().does(None, &[]).says("twoWriters");
+    twice.plan().does(None, &[]).says("conflictingWriters");
     let agreed = twice.shown().approve(WaitKind::OtherWriter, None);
     agreed.plan().does(None, &["o1", "o2"]);
     // A feature of the cloud acts on the set.
     let native = |natives| {
         let pool = Pool::new(4, "1", "1").settled().new_ready(4).named("n1", false);
-        pool.set(|set| set.natives = vec![Native::AutomaticRepairs]).policy(|d| d.natives = natives)
+        pool.set(|set| set.platform_features = vec![PlatformFeature::AutomaticRepairs])
+            .policy(|d| d.platform_features = natives)
     };
-    let turn = native(Natives::Refuse).policy(|d| {
+    let turn = native(PlatformFeatures::Refuse).policy(|d| {
         d.rollout.max_surge = Quantity::of(0);
     });
-    turn.plan().does(None, &[]).says("natives");
-    let warned = native(Natives::Warn).policy(|d| d.rollout.max_surge = Quantity::of(0));
+    turn.plan().does(None, &[]).says("platformConflict");
+    let warned = native(PlatformFeatures::Warn).policy(|d| d.rollout.max_surge = Quantity::of(0));
     warned.plan().does(None, &["n1"]);
 }
 
@@ -111,7 +114,7 @@ fn ceilings_and_limits_do_not_shut() {
     let pool = Pool::new(3, "1", "1").old_ready(3).new_young(1);
     assert_eq!(pool.plan().deleted().len(), 1);
     let open = Pool::new(3, "1", "1").old_ready(3).raise_open(3, 4, Span::seconds(20)).capacity(3);
-    open.plan().says("raisedNotSeen");
+    open.plan().says("instancesNotListed");
     let mut quota = Pool::new(3, "1", "1").old_ready(3);
     quota.facts.quota = Some(Quota { family: "D".into(), cores_left: 0, cores_each: 4 });
     assert_eq!(quota.plan().deleted().len(), 1);
@@ -141,7 +144,7 @@ fn one_full_zone_makes_the_raise_wait_and_is_told() {
     // One zone is no word that none can be had.
     let turn = zoned(&["1"]);
     turn.does(None, &[]);
-    let say = &turn.hold("noCapacity").unwrap().say;
+    let say = &turn.hold("noCapacity").unwrap().message;
     for part in ["Standard_D4s_v5", "zone 1", "ZonalAllocationFailed"] {
         assert!(say.contains(part), "{say}");
     }
@@ -187,7 +190,7 @@ fn tries(refusal: &Refused, zones: &[&str]) -> usize {
             let zone = zones.iter().cycle().nth(sent).map(Zone::new);
             let retry_at = refusal.retry_at.map(|_| pool.now);
             let refused = Refused { retry_at, zone, ..refusal.clone() };
-            pool = pool.raise_ended(2, 3, Span::seconds(2), Outcome::Refused(refused));
+            pool = pool.raise_ended(2, 3, Span::seconds(2), EntryOutcome::Refused(refused));
         } else {
             pool = pool.after(&turn, Span::seconds(5));
         }
@@ -240,7 +243,7 @@ fn what_the_quota_granted_before_is_asked_for_at_once() {
     let turn = next.plan();
     turn.does(Some(3), &[]).says("quota");
     // What comes of that says nothing of the fourth.
-    let delivered = next.raise_ended(2, 3, Span::seconds(5), Outcome::Done).plan();
+    let delivered = next.raise_ended(2, 3, Span::seconds(5), EntryOutcome::Done).plan();
     assert!(delivered.planned.state.backoff.iter().all(|known| !known.answered));
 }
 
@@ -255,8 +258,8 @@ fn what_is_refused_and_granted_by_turns_is_asked_for_every_eight_minutes() {
         waits.push(known.until.since(known.at));
         let mut next = refused.after(&turn, Span::minutes(2));
         next.open.clear();
-        let granted = next.clone().raise_ended(2, 3, Span::seconds(5), Outcome::Done).plan();
-        assert_eq!(granted.hold("refused").map(|hold| hold.say.clone()), None);
+        let granted = next.clone().raise_ended(2, 3, Span::seconds(5), EntryOutcome::Done).plan();
+        assert_eq!(granted.hold("refused").map(|hold| hold.message.clone()), None);
         pool = next.after(&granted, Span::minutes(1));
         pool.open.clear();
     }
@@ -278,20 +281,20 @@ fn what_never_came_is_asked_for_again() {
     // The number covers it: the same once more.
     let turn = lacking(9).plan();
     turn.does(Some(9), &[]).says("drift");
-    assert_eq!(turn.hold("drift").unwrap().verb, None);
+    assert_eq!(turn.hold("drift").unwrap().remedy, None);
     lacking(8).plan().does(Some(9), &[]);
     // At the ceiling as well, for lost machines and for surge.
     lacking(10).plan().does(Some(10), &[]);
     Pool::new(3, "1", "0").old_ready(3).capacity(4).plan().does(Some(4), &[]);
     // Not while one of a raise that just ended is not listed: it may bring more.
-    lacking(9).raise_ended(8, 9, Span::seconds(10), Outcome::Done).plan().does(None, &[]);
+    lacking(9).raise_ended(8, 9, Span::seconds(10), EntryOutcome::Done).plan().does(None, &[]);
     // Never without a wish.
     let content = Pool::new(9, "1", "0").settled().new_ready(9).capacity(10).plan();
     content.does(None, &[]).says("drift");
     // Above the ceiling it is a person's case.
     let above = lacking(11).plan();
     above.does(None, &[]).says("drift");
-    assert_eq!(above.hold("drift").unwrap().verb, Some("settleCapacity"));
+    assert_eq!(above.hold("drift").unwrap().verb(), Some(RemedyVerb::ResetCapacity));
     let flexible = lacking(9).set(|set| set.orchestration = Orchestration::Flexible);
     flexible.plan().does(Some(12), &[]);
 }
@@ -311,12 +314,12 @@ fn what_did_not_come_twice_is_asked_for_with_one_more() {
     tried(lacking(10), Span::seconds(130)).plan().does(Some(10), &[]);
     // Where the quota has no room for one more, the same is asked for, and a person who may settle the number.
     let often = times(3, lacking(9), Span::minutes(12));
-    assert_eq!(often.plan().hold("drift").unwrap().verb, None);
+    assert_eq!(often.plan().hold("drift").unwrap().remedy, None);
     let refused = often.raise_ended(9, 10, Span::minutes(9), no(Refusal::Quota));
     let known = refused.plan();
     let later = refused.after(&known, Span::minutes(20)).plan();
     later.does(Some(9), &[]);
-    assert_eq!(later.hold("drift").unwrap().verb, Some("settleCapacity"));
+    assert_eq!(later.hold("drift").unwrap().verb(), Some(RemedyVerb::ResetCapacity));
     // Once nothing lacks it is forgotten.
     let whole = tried(Pool::new(6, "1", "0").settled().new_ready(6), Span::seconds(130)).plan();
     assert_eq!(whole.planned.state.undelivered, None);
@@ -324,7 +327,7 @@ fn what_did_not_come_twice_is_asked_for_with_one_more() {
 
 #[test]
 fn a_raise_that_brought_nobody_is_remembered_with_growing_waits() {
-    let ended = |pool: Pool, ago: Span| pool.raise_ended(9, 9, ago, Outcome::Done).capacity(9);
+    let ended = |pool: Pool, ago: Span| pool.raise_ended(9, 9, ago, EntryOutcome::Done).capacity(9);
     let early = ended(lacking(9), Span::seconds(30)).plan();
     assert_eq!(early.planned.state.undelivered, None);
     let mut pool = ended(lacking(9), Span::seconds(70));

@@ -2,9 +2,9 @@
 
 use poolkeeper::model::action::ModelWrite;
 use poolkeeper::model::ids::Key;
-use poolkeeper::model::plan::AskVerb;
-use poolkeeper::model::policy::{Image, OnFailure, Rollback};
-use poolkeeper::model::rollout::{Cause, Rollout, Writing};
+use poolkeeper::model::plan::CommandVerb;
+use poolkeeper::model::policy::{Image, OnFailure, RollbackPolicy};
+use poolkeeper::model::rollout::{Rollout, RolloutCause, Writing};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -83,10 +83,10 @@ fn a_refresh_of_what_served_before_never_writes_the_newer_good_model() {
         (s.wanted, s.model.seen, s.mixed) = (Some(rev("r1")), Some(rev("r1")), true);
         s.model.wanted_fields = Some(fields("v1"));
     });
-    let turn = pool.clone().ask(AskVerb::Refresh).plan();
+    let turn = pool.clone().ask(CommandVerb::Refresh).plan();
     let next = pool.clone().after(&turn, Span::minutes(1)).plan();
     let opened = next.planned.state.rollout.clone().unwrap();
-    assert_eq!((opened.cause, &opened.from), (Cause::Refresh, &Some(rev("r1"))));
+    assert_eq!((opened.cause, &opened.from), (RolloutCause::Refresh, &Some(rev("r1"))));
     // One of its machines failed, and one lacks: it comes up on r1 as well.
     let fails = pool.state(|s| {
         let failed = (vec![Key::new("vm-x")], Some(NOW.minus(Span::minutes(1))));
@@ -98,7 +98,7 @@ fn a_refresh_of_what_served_before_never_writes_the_newer_good_model() {
 
 #[test]
 fn a_model_that_was_put_back_after_a_failure_stays_whatever_an_abort_wanted_before() {
-    let mut rollout = Rollout::open(Cause::Refresh, Some(rev("r1")), rev("r2"), NOW, 4);
+    let mut rollout = Rollout::open(RolloutCause::Refresh, Some(rev("r1")), rev("r2"), NOW, 4);
     (rollout.failed, rollout.failed_at) = (vec![Key::new("vm-x")], Some(NOW));
     let pool = Pool::new(4, "0", "2").old_ready(3);
     let pool = pool.policy(|d| {
@@ -118,7 +118,7 @@ fn a_model_that_was_put_back_after_a_failure_stays_whatever_an_abort_wanted_befo
 #[test]
 fn where_others_own_the_model_what_lacks_after_a_failure_waits_above_the_floor() {
     let carries_on = |ready: usize| {
-        let mut rollout = Rollout::open(Cause::Revision, Some(rev("r1")), rev("r2"), NOW, 4);
+        let mut rollout = Rollout::open(RolloutCause::Revision, Some(rev("r1")), rev("r2"), NOW, 4);
         rollout.failed = vec![Key::new("vm-x")];
         rollout.failed_at = Some(NOW.minus(Span::minutes(20)));
         let pool = Pool::new(4, "0", "2").old_ready(ready);
@@ -140,7 +140,7 @@ fn where_others_own_the_model_what_lacks_after_a_failure_waits_above_the_floor()
     // A refresh makes what serves already: an older revision is no better.
     let renews = carries_on(3).state(|s| s.rollout.as_mut().unwrap().from = Some(rev("r2")));
     renews.plan().does(Some(4), &["o1"]);
-    let may_write = carries_on(2).policy(|d| d.rollout.rollback = Rollback::WriteModel);
+    let may_write = carries_on(2).policy(|d| d.rollout.rollback = RollbackPolicy::WriteModel);
     let may_write = may_write.set(|set| set.model = Some(fields("v2")));
     let may_write = may_write.state(|s| s.good_revisions = vec![known("r1", "v1")]);
     assert_eq!(image(&may_write.plan()), None, "nothing would ever write v2 again");

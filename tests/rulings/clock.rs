@@ -1,8 +1,8 @@
 //! Deadlines run on our clock: times that Azure tells may be wrong by hours, and shorten no deadline.
 
 use poolkeeper::model::machine::Condition;
-use poolkeeper::model::plan::AskVerb;
-use poolkeeper::model::rollout::{Cause, Rollout};
+use poolkeeper::model::plan::CommandVerb;
+use poolkeeper::model::rollout::{Rollout, RolloutCause};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -19,14 +19,14 @@ const fn minutes(n: i64) -> Span {
 fn a_machine_that_never_served_has_its_deadline_from_when_we_saw_it() {
     // Born and imaged so long ago by the cloud's clock, seen so long ago by ours; the deadline is 20 minutes.
     for (born, imaged, seen, class) in [
-        (25, 25, 2, "replacement"),
-        (25, 25, 19, "replacement"),
+        (25, 25, 2, "notYetAvailable"),
+        (25, 25, 19, "notYetAvailable"),
         (25, 25, 20, "failed"),
-        (2, 2, 25, "replacement"),
-        (60, 19, 60, "replacement"),
+        (2, 2, 25, "notYetAvailable"),
+        (60, 19, 60, "notYetAvailable"),
         (60, 20, 60, "failed"),
-        (-25, -25, 19, "replacement"),
-        (-25, -25, 60, "replacement"),
+        (-25, -25, 19, "notYetAvailable"),
+        (-25, -25, 60, "notYetAvailable"),
     ] {
         let pool = Pool::new(4, "1", "0").settled().new_ready(3).new_young(1).edit("n4", |m| {
             (m.created, m.imaged) = (NOW.minus(minutes(born)), NOW.minus(minutes(imaged)));
@@ -40,7 +40,8 @@ fn a_machine_that_never_served_has_its_deadline_from_when_we_saw_it() {
 
 #[test]
 fn an_update_in_place_begins_the_deadlines_anew() {
-    for (updated, class) in [(None, "failed"), (Some(19), "replacement"), (Some(20), "failed")] {
+    for (updated, class) in [(None, "failed"), (Some(19), "notYetAvailable"), (Some(20), "failed")]
+    {
         let pool = Pool::new(4, "1", "0").settled().new_ready(3).new_young(1).edit("n4", |m| {
             let born = NOW.minus(minutes(90));
             (m.created, m.imaged, m.first_seen, m.since) = (born, born, born, born);
@@ -63,7 +64,7 @@ fn an_illness_has_its_grace_from_when_we_saw_the_machine() {
             let pool = pool.edit("n1", |m| m.first_seen = NOW.minus(minutes(seen)));
             let turn = pool.plan();
             assert_eq!(turn.deleted(), deleted, "{condition:?}, seen {seen} minutes ago");
-            let again = turn.planned.report.again;
+            let again = turn.planned.report.next_check_at;
             let over = NOW.minus(minutes(seen)).plus(minutes(10));
             assert!(seen == 10 || again <= over, "looks again when the grace is over: {again}");
         }
@@ -90,7 +91,7 @@ fn one_failed(ago: i64) -> Pool {
         .new_failed(1)
         .state(|s| {
             let rollout = Rollout::open(
-                Cause::Revision,
+                RolloutCause::Revision,
                 Some(rev("r1")),
                 rev("r2"),
                 NOW.minus(Span::hours(9)),
@@ -116,6 +117,6 @@ fn only_a_retry_answers_a_failure_and_progress_does_not() {
     };
     assert_eq!(failed(answered(4)), 0, "tried again after it failed");
     assert_eq!(failed(answered(6)), 1, "failed after the retry");
-    let retried = one_failed(5).ask(AskVerb::Retry).plan();
+    let retried = one_failed(5).ask(CommandVerb::Retry).plan();
     assert_eq!(retried.planned.state.rollout.unwrap().answered, Some(NOW));
 }

@@ -1,9 +1,9 @@
 //! Whether the number counts machines that are being deleted: how it is learnt, and what is raised meanwhile.
 
-use poolkeeper::model::action::Because;
+use poolkeeper::model::action::RemovalReason;
 use poolkeeper::model::ids::{EntryId, Etag};
 use poolkeeper::model::inventory::Orchestration;
-use poolkeeper::model::journal::{Outcome, Refusal, Refused};
+use poolkeeper::model::journal::{EntryOutcome, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{BackOff, DeleteEffect, EtagVerdict, Probe, UndeliveredRaise};
@@ -15,7 +15,7 @@ use super::kit::{NOW, Pool};
 fn what_is_only_drained_takes_no_room_of_a_raise() {
     let pool = Pool::new(3, "2", "1").old_ready(3).nodes().capacity(3);
     let pool = pool.set(|set| set.orchestration = Orchestration::Flexible);
-    let drained = pool.drain_open("o1", Because::Outdated);
+    let drained = pool.drain_open("o1", RemovalReason::Outdated);
     assert_eq!(drained.plan().raise(), Some((3, 5)));
 }
 
@@ -192,8 +192,8 @@ fn what_fell_between_a_read_and_its_raise_is_no_other_writer() {
             Condition::Deleting,
             ended,
         );
-        let pool = pool.delete_ended(&["n5"], ended, Outcome::Done);
-        let pool = pool.raise_ended(4, 5, Span::seconds(80), Outcome::Done).capacity(5);
+        let pool = pool.delete_ended(&["n5"], ended, EntryOutcome::Done);
+        let pool = pool.raise_ended(4, 5, Span::seconds(80), EntryOutcome::Done).capacity(5);
         let pool = pool.edit("n5", |m| m.missed = 1);
         pool.state(|s| {
             (s.desired.explained, s.desired.shown, s.deletes.verdict) = (4, 5, verdict);
@@ -346,7 +346,7 @@ fn a_raise_that_met_the_end_of_a_delete_is_no_other_clients_doing() {
         let pool = pool.gone_for("o1", Condition::Deleting, Span::minutes(1));
         let pool = pool.delete_open(&["o1"], Span::minutes(1));
         let ago = Span::seconds(10);
-        let pool = pool.raise_ended(3, 4, ago, Outcome::Refused(refused.clone())).capacity(4);
+        let pool = pool.raise_ended(3, 4, ago, EntryOutcome::Refused(refused.clone())).capacity(4);
         let pool = pool.state(|s| {
             s.deletes.verdict = effect;
             let at = NOW.minus(Span::minutes(5));

@@ -1,13 +1,14 @@
 //! Where a rollout goes: opened or not, checkpoints, gates, failures, windows, adoption, the end.
 
-use poolkeeper::model::calendar::Zone;
+use poolkeeper::model::calendar::ScheduleZone;
 use poolkeeper::model::calendar::{Window, Windows};
-use poolkeeper::model::inventory::Native;
+use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::inventory::PlatformFeature;
 use poolkeeper::model::machine::{Evidence, Lifecycle, Machine};
-use poolkeeper::model::plan::{AskVerb, Facts, RolloutPhase, Verdict};
-use poolkeeper::model::policy::{Adopt, Checkpoint, Natives, OnFailure};
+use poolkeeper::model::plan::{CommandVerb, Facts, RolloutPhase, Verdict};
+use poolkeeper::model::policy::{Adopt, Checkpoint, OnFailure, PlatformFeatures};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::Stage;
+use poolkeeper::model::rollout::RolloutStage;
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -81,7 +82,7 @@ fn a_retry_waits_for_the_verdict_anew() {
     let late = pool.after(&turn, Span::hours(1));
     let turn = late.plan();
     turn.says("failing");
-    let again = late.after(&turn, Span::minutes(1)).ask(AskVerb::Retry);
+    let again = late.after(&turn, Span::minutes(1)).ask(CommandVerb::Retry);
     again.plan().does(None, &[]).says("gateUnknown").is_silent_on("failing");
 }
 
@@ -91,7 +92,7 @@ fn a_failing_gate_in_the_watch_stops_before_the_end() {
     let mut world = World::new(pool);
     world.run(200, |world| {
         let rollout = world.pool.state.as_ref().unwrap().rollout.as_ref();
-        matches!(rollout.map(|r| &r.stage), Some(Stage::Baking { .. }))
+        matches!(rollout.map(|r| &r.stage), Some(RolloutStage::Baking { .. }))
     });
     world.pool = world.pool.clone().gate("slo", Verdict::Fail);
     let turn = world.step();
@@ -111,7 +112,7 @@ fn baking(verdict: Option<Verdict>, on_failure: OnFailure) -> Pool {
     let mut world = World::new(pool.gate("slo", Verdict::Pass));
     world.run(200, |world| {
         let rollout = world.pool.state.as_ref().unwrap().rollout.as_ref();
-        matches!(rollout.map(|r| &r.stage), Some(Stage::Baking { .. }))
+        matches!(rollout.map(|r| &r.stage), Some(RolloutStage::Baking { .. }))
     });
     let mut pool = world.pool.clone();
     pool.facts.gates.clear();
@@ -137,7 +138,10 @@ fn the_watch_ends_on_a_word_of_its_gates() {
     for none in [Some(Verdict::Unknown), None] {
         let waits = baked(baking(none, pause), hour);
         assert_eq!(waits.phase(), RolloutPhase::Baking);
-        assert_eq!(waits.says("gateUnknown").hold("gateUnknown").unwrap().verb, Some("promote"));
+        assert_eq!(
+            waits.says("gateUnknown").hold("gateUnknown").unwrap().verb(),
+            Some(RemedyVerb::Promote)
+        );
         let late = baked(baking(none, pause), two);
         assert_eq!(late.phase(), RolloutPhase::Paused);
         late.says("failing");
@@ -153,7 +157,7 @@ fn the_watch_ends_on_a_word_of_its_gates() {
     // A person may end it, and without a watch nobody is asked.
     let pool = baking(None, pause);
     let turn = pool.plan();
-    let ended = pool.after(&turn, hour).ask(AskVerb::Promote).plan();
+    let ended = pool.after(&turn, hour).ask(CommandVerb::Promote).plan();
     assert_eq!(ended.phase(), RolloutPhase::Succeeded);
     let pool = baking(Some(Verdict::Fail), pause).policy(|d| d.rollout.bake = Span::ZERO);
     assert_eq!(pool.plan().phase(), RolloutPhase::Succeeded);
@@ -174,7 +178,7 @@ fn what_was_new_before_the_rollout_opened_counts_for_its_checkpoint() {
     let waits = pool(true).plan();
     waits.does(None, &[]).says("checkpoint");
     assert_eq!(waits.planned.state.rollout.as_ref().unwrap().covered, 5);
-    pool(true).after(&waits, Span::minutes(1)).ask(AskVerb::Approve).plan().does(Some(12), &[]);
+    pool(true).after(&waits, Span::minutes(1)).ask(CommandVerb::Approve).plan().does(Some(12), &[]);
 }
 
 #[test]
@@ -183,7 +187,7 @@ fn work_that_does_not_fit_its_window_is_told() {
     let told = |machines: usize, allow: &[(&str, &str)], deny: &[(&str, &str)]| {
         let dated = |(from, until): &(&str, &str)| {
             let day = |hour: &str| format!("2026-03-01T{hour}:00");
-            Window::dated(&day(from), &day(until), &Zone::utc()).unwrap()
+            Window::dated(&day(from), &day(until), &ScheduleZone::utc()).unwrap()
         };
         let windows = |all: &[(&str, &str)]| all.iter().map(dated).collect();
         let windows = Windows::new(windows(allow), windows(deny)).unwrap();
@@ -193,7 +197,7 @@ fn work_that_does_not_fit_its_window_is_told() {
     let five = "about 5h25m of work is left, and the";
     assert_eq!(told(100, &[], &[]), "");
     assert_eq!(told(100, &[("11", "18")], &[]), "");
-    let say = |rest: &str| format!("{five} {rest}: the rest waits for another");
+    let say = |rest: &str| format!("{five} {rest}: the rest waits for the next window");
     assert_eq!(told(100, &[("11", "14")], &[]), say("window closes in 2h"));
     assert_eq!(told(100, &[], &[("13", "14")]), say("window closes in 1h"));
     assert_eq!(told(100, &[("15", "18")], &[]), say("next window is open for 3h"));
@@ -236,14 +240,14 @@ fn failures_count_once_each_and_stop_at_the_threshold() {
 }
 
 pub fn denied(pool: Pool) -> Pool {
-    let utc = Zone::utc();
+    let utc = ScheduleZone::utc();
     let day = Window::dated("2026-03-01T00:00", "2026-03-02T00:00", &utc).unwrap();
     pool.policy(|d| d.windows = Windows::new(Vec::new(), vec![day]).unwrap())
 }
 
 /// Only tomorrow is allowed.
 pub fn not_allowed(pool: Pool) -> Pool {
-    let utc = Zone::utc();
+    let utc = ScheduleZone::utc();
     let day = Window::dated("2026-03-02T00:00", "2026-03-03T00:00", &utc).unwrap();
     pool.policy(|d| d.windows = Windows::new(vec![day], Vec::new()).unwrap())
 }
@@ -282,7 +286,7 @@ fn behind_a_closed_window_nothing_is_stalled() {
 
 #[test]
 fn a_closed_window_names_when_the_next_one_opens() {
-    let utc = Zone::utc();
+    let utc = ScheduleZone::utc();
     let day = |from: &str, until: &str| Window::dated(from, until, &utc).unwrap();
     let pool = |allow: Vec<Window>, deny: Vec<Window>| {
         let pool = Pool::new(3, "1", "1").old_ready(3);
@@ -294,32 +298,32 @@ fn a_closed_window_names_when_the_next_one_opens() {
         vec![day("2026-03-02T00:00", "2026-03-04T00:00")],
     );
     let hold = turn.hold("window").unwrap();
-    assert!(hold.say.contains("2026-03-04T00:00:00Z"), "{}", hold.say);
+    assert!(hold.message.contains("2026-03-04T00:00:00Z"), "{}", hold.message);
     let never = pool(vec![day("2026-02-01T00:00", "2026-02-02T00:00")], vec![]);
-    assert!(never.hold("window").unwrap().say.contains("no window opens"));
+    assert!(never.hold("window").unwrap().message.contains("no window opens"));
 }
 
 #[test]
 fn a_drain_in_flight_is_finished_when_the_window_closes() {
-    use poolkeeper::model::action::Because;
-    use poolkeeper::model::journal::Outcome;
+    use poolkeeper::model::action::RemovalReason;
+    use poolkeeper::model::journal::EntryOutcome;
     let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
-    let going = denied(pool.clone()).drain_open("o1", Because::Outdated);
+    let going = denied(pool.clone()).drain_open("o1", RemovalReason::Outdated);
     assert!(going.plan().is_idle());
-    let done = denied(pool).drain_ended("o1", Because::Outdated, Outcome::Done);
+    let done = denied(pool).drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
     done.plan().does(None, &["o1"]);
 }
 
 #[test]
 fn the_clouds_own_features_are_refused_or_warned_about() {
     let native = |natives| {
-        let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| d.natives = natives);
-        pool.set(|set| set.natives = vec![Native::RollingUpgrade])
+        let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| d.platform_features = natives);
+        pool.set(|set| set.platform_features = vec![PlatformFeature::RollingUpgrade])
     };
-    let turn = native(Natives::Refuse).plan();
-    turn.does(None, &[]).says("natives");
+    let turn = native(PlatformFeatures::Refuse).plan();
+    turn.does(None, &[]).says("platformConflict");
     assert_eq!(turn.phase(), RolloutPhase::Waiting);
-    native(Natives::Warn).plan().does(Some(4), &[]);
+    native(PlatformFeatures::Warn).plan().does(Some(4), &[]);
 }
 
 #[test]
@@ -330,20 +334,20 @@ fn at_first_sight_only_real_evidence_rolls() {
     };
     seen(Evidence::Model).plan().does(Some(4), &[]);
     seen(Evidence::Stamp).plan().does(Some(4), &[]);
-    let flag = seen(Evidence::Advisory);
+    let flag = seen(Evidence::LatestModelApplied);
     let turn = flag.plan();
     turn.does(None, &[]).says("adoption");
     let later = flag.clone().after(&turn, Span::hours(3));
     later.plan().does(None, &[]).says("adoption");
-    later.clone().ask(AskVerb::Refresh).plan().does(Some(4), &[]);
-    later.ask(AskVerb::Approve).plan().does(Some(4), &[]);
+    later.clone().ask(CommandVerb::Refresh).plan().does(Some(4), &[]);
+    later.ask(CommandVerb::Approve).plan().does(Some(4), &[]);
     flag.policy(|d| d.adopt = Adopt::Roll).plan().does(Some(4), &[]);
 }
 
 #[test]
 fn a_flag_that_flaps_at_every_look_deletes_nothing() {
     let mut pool = Pool::new(4, "1", "0").settled().new_ready(4);
-    pool = pool.each(|m| m.evidence = Evidence::Advisory);
+    pool = pool.each(|m| m.evidence = Evidence::LatestModelApplied);
     // The same from the first look on.
     for mut pool in [pool.clone(), pool.first_sight()] {
         for turn in 0..50 {
@@ -371,12 +375,12 @@ fn the_same_revision_twice_within_the_hour_is_a_loop() {
     // Somebody outside makes one of them drift again.
     world.pool.machines[0].revision = Some(rev("r1"));
     let turn = world.step();
-    turn.does(None, &[]).says("hotLoop");
+    turn.does(None, &[]).says("rolloutLoop");
     // An operator's refresh is no loop.
     world.pool.set.read_at = world.pool.now;
-    let asked = world.pool.clone().ask(AskVerb::Refresh);
+    let asked = world.pool.clone().ask(CommandVerb::Refresh);
     assert!(asked.plan().raise().is_some());
-    let released = world.pool.clone().ask(AskVerb::Retry);
+    let released = world.pool.clone().ask(CommandVerb::Retry);
     assert!(released.plan().raise().is_some());
     world.pool.now = world.pool.now.plus(Span::hours(2));
     assert!(world.step().raise().is_some());

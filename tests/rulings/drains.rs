@@ -1,10 +1,11 @@
 //! Machines on their way out: drained first, refused, stuck, or no longer wanted gone.
 
-use poolkeeper::model::action::{Action, Because};
+use poolkeeper::model::action::{Action, RemovalReason};
+use poolkeeper::model::hold::RemedyVerb;
 use poolkeeper::model::ids::{InstanceId, Key};
-use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
-use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::plan::{CommandVerb, MachineReason};
 use poolkeeper::model::rollout::{KeyBackOff, PoolState};
 use poolkeeper::model::time::Span;
 
@@ -20,10 +21,13 @@ fn a_node_is_drained_first_and_deleted_by_the_turn_that_sees_it_done() {
     let turn = nodes().plan();
     assert_eq!((turn.drained(), turn.deleted()), (vec!["o1"], vec![]));
     assert_eq!(turn.report("o1").lifecycle, Lifecycle::Draining);
-    let going = nodes().drain_open("o1", Because::Outdated).plan();
+    let going = nodes().drain_open("o1", RemovalReason::Outdated).plan();
     assert!(going.is_idle());
     going.says("leaving");
-    nodes().drain_ended("o1", Because::Outdated, Outcome::Done).plan().does(None, &["o1"]);
+    nodes()
+        .drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done)
+        .plan()
+        .does(None, &["o1"]);
     // A machine that does not run has nothing to drain.
     let stopped = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
     let stopped = stopped.gone_for("n1", Condition::Stopped, Span::hours(1)).plan();
@@ -35,8 +39,8 @@ fn a_drain_in_flight_holds_its_budget_across_a_restart() {
     // The journal was lost, the mark on the machine was not.
     let lost = nodes().lifecycle("o1", Lifecycle::Drained, Span::minutes(5));
     assert_eq!(lost.plan().drained(), ["o1"]);
-    let going = nodes().drain_open("o1", Because::Outdated).plan();
-    assert_eq!((going.drained(), going.class("o1")), (vec![], "leaving"));
+    let going = nodes().drain_open("o1", RemovalReason::Outdated).plan();
+    assert_eq!((going.drained(), going.class("o1")), (vec![], "deleting"));
     // A drain of which nothing is known is lifted, so that no cordon stays behind.
     let unknown = nodes().lifecycle("o1", Lifecycle::Draining, Span::minutes(5)).plan();
     assert_eq!(unknown.restored(), ["o1"]);
@@ -45,7 +49,7 @@ fn a_drain_in_flight_holds_its_budget_across_a_restart() {
 
 #[test]
 fn a_blocked_drain_is_set_aside_and_the_next_is_tried() {
-    let pool = nodes().drain_ended("o1", Because::Outdated, blocked("PodDisruptionBudget"));
+    let pool = nodes().drain_ended("o1", RemovalReason::Outdated, blocked("PodDisruptionBudget"));
     let turn = pool.plan();
     assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
     // It serves again from the next turn on.
@@ -68,7 +72,7 @@ fn each_block_waits_twice_as_long_and_never_longer_than_six_hours() {
     let mut pool = nodes();
     let mut waits = Vec::new();
     for _ in 0..6 {
-        let blocked = pool.clone().drain_ended("o1", Because::Outdated, blocked("Budget"));
+        let blocked = pool.clone().drain_ended("o1", RemovalReason::Outdated, blocked("Budget"));
         let turn = blocked.plan();
         let back = turn.planned.state.blocked[0].clone();
         waits.push(back.until.since(back.at).millis() / 60_000);
@@ -79,8 +83,8 @@ fn each_block_waits_twice_as_long_and_never_longer_than_six_hours() {
 
 #[test]
 fn a_reason_that_went_away_takes_the_machine_back() {
-    let drained = || nodes().drain_ended("o1", Because::Outdated, Outcome::Done);
-    let draining = || nodes().drain_open("o1", Because::Outdated);
+    let drained = || nodes().drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
+    let draining = || nodes().drain_open("o1", RemovalReason::Outdated);
     // Held meanwhile; the model went back; the rollout was stopped.
     for pool in [drained(), draining()] {
         let held = pool.clone().held("o1").plan();
@@ -88,25 +92,25 @@ fn a_reason_that_went_away_takes_the_machine_back() {
         let back = pool.clone().put_back("r1").plan();
         assert!(back.restored() == ["o1"] && !back.deleted().contains(&"o1"));
         let turn = pool.clone().state(|_| {}).plan();
-        let stopped = pool.after(&turn, Span::ZERO).ask(AskVerb::Pause).plan();
+        let stopped = pool.after(&turn, Span::ZERO).ask(CommandVerb::Pause).plan();
         assert_eq!((stopped.restored(), stopped.deleted()), (vec!["o1"], vec![]));
     }
     // A failed machine that recovered while it was drained stays.
     let recovered = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
-    let recovered = recovered.drain_ended("n1", Because::Failed, Outcome::Done).plan();
+    let recovered = recovered.drain_ended("n1", RemovalReason::Failed, EntryOutcome::Done).plan();
     assert_eq!((recovered.restored(), recovered.deleted()), (vec!["n1"], vec![]));
     // A name that was withdrawn.
     let named = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
-    let named = named.drain_ended("n1", Because::Named, Outcome::Done).plan();
+    let named = named.drain_ended("n1", RemovalReason::DeleteRequested, EntryOutcome::Done).plan();
     assert_eq!((named.restored(), named.deleted()), (vec!["n1"], vec![]));
 }
 
 /// `n1` was taken out of service and is in service by our records; the power went before its node was given back.
 fn restore_cut_off(pool: Pool) -> Pool {
-    let (targets, ago) = (pool.targets(&["n1"], Because::Surplus), Span::seconds(30));
+    let (targets, ago) = (pool.targets(&["n1"], RemovalReason::Surplus), Span::seconds(30));
     let before = NOW.plus(ago);
     let restore = Action::Restore { targets, reason: "1 machine back in service".into(), before };
-    let withdrawn = Phase::Ended { at: NOW, accepted: None, outcome: Outcome::Withdrawn };
+    let withdrawn = Phase::Ended { at: NOW, accepted: None, outcome: EntryOutcome::Withdrawn };
     pool.lifecycle("n1", Lifecycle::InService, ago).entry(restore, ago, withdrawn)
 }
 
@@ -114,15 +118,15 @@ fn restore_cut_off(pool: Pool) -> Pool {
 fn a_machine_that_was_not_given_back_yet_is_no_promise() {
     let pool = Pool::new(3, "1", "1").new_ready(2).old_unready(1).nodes();
     assert_eq!(pool.plan().deleted(), Vec::<&str>::new());
-    assert_eq!(pool.plan().planned.report.numbers.promise, 3);
-    let pool = restore_cut_off(pool.drain_ended("n1", Because::Surplus, Outcome::Done));
-    assert_eq!(pool.plan().planned.report.numbers.promise, 2, "n1 may never come back");
+    assert_eq!(pool.plan().planned.report.numbers.committed, 3);
+    let pool = restore_cut_off(pool.drain_ended("n1", RemovalReason::Surplus, EntryOutcome::Done));
+    assert_eq!(pool.plan().planned.report.numbers.committed, 2, "n1 may never come back");
 }
 
 #[test]
 fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
     let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
-    let pool = restore_cut_off(pool.drain_ended("n1", Because::Outdated, Outcome::Done));
+    let pool = restore_cut_off(pool.drain_ended("n1", RemovalReason::Outdated, EntryOutcome::Done));
     let going = pool.edit("n1", |m| m.condition = Condition::Deleting);
     let turn = going.plan();
     assert_eq!(turn.restored(), Vec::<&str>::new());
@@ -137,9 +141,9 @@ fn what_lies_on_a_node_is_remembered_while_the_cloud_deletes_its_machine() {
 
 #[test]
 fn a_drain_that_was_withdrawn_once_its_machine_was_back_in_service_is_not_taken_back_again() {
-    for outcome in [Outcome::Withdrawn, refused(Refusal::Preempted)] {
+    for outcome in [EntryOutcome::Withdrawn, refused(Refusal::Preempted)] {
         let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
-        let pool = pool.drain_ended("n1", Because::Surplus, outcome);
+        let pool = pool.drain_ended("n1", RemovalReason::Surplus, outcome);
         let back = pool.lifecycle("n1", Lifecycle::InService, Span::seconds(30));
         assert_eq!(back.plan().restored(), Vec::<&str>::new());
         assert_eq!(back.lifecycle("n1", Lifecycle::Draining, Span::ZERO).plan().restored(), ["n1"]);
@@ -149,7 +153,7 @@ fn a_drain_that_was_withdrawn_once_its_machine_was_back_in_service_is_not_taken_
 #[test]
 fn a_drain_whose_end_is_heard_of_after_its_machine_was_given_back_is_not_taken_back_again() {
     let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
-    let drained = pool.drain_ended("n1", Because::Outdated, Outcome::Done);
+    let drained = pool.drain_ended("n1", RemovalReason::Outdated, EntryOutcome::Done);
     assert_eq!(drained.plan().restored(), ["n1"], "its rollout is over");
     // It was given back after the drain began, and the drain ended later, or was heard of later.
     let back = drained.lifecycle("n1", Lifecycle::InService, Span::seconds(30));
@@ -202,9 +206,9 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
     };
     let waits = pool.state(|s| s.restore_backoff.push(wait));
     let ended = |ago: Span| {
-        let (targets, before) = (waits.targets(&["n1"], Because::Surplus), NOW);
+        let (targets, before) = (waits.targets(&["n1"], RemovalReason::Surplus), NOW);
         let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
-        let done = Phase::Ended { at: NOW.minus(ago), accepted: None, outcome: Outcome::Done };
+        let done = Phase::Ended { at: NOW.minus(ago), accepted: None, outcome: EntryOutcome::Done };
         let turn = waits.clone().entry(restore, Span::minutes(1), done).plan();
         turn.planned.state.restore_backoff.len()
     };
@@ -214,23 +218,26 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
 #[test]
 fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended() {
     let available = |pool: Pool| {
-        let (targets, before) = (pool.targets(&["n3"], Because::Surplus), NOW);
+        let (targets, before) = (pool.targets(&["n3"], RemovalReason::Surplus), NOW);
         let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
         let at = NOW.minus(Span::seconds(5));
-        let done = Phase::Ended { at, accepted: Some(at), outcome: Outcome::Done };
+        let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
         let pool = pool.lifecycle("n3", Lifecycle::InService, Span::seconds(5));
         let turn = pool.entry(restore, Span::seconds(30), done).plan();
         turn.planned.report.numbers.available
     };
     let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
-    assert_eq!(available(pool.clone().drain_open("n3", Because::Surplus)), 2);
-    assert_eq!(available(pool.drain_ended("n3", Because::Surplus, Outcome::Withdrawn)), 3);
+    assert_eq!(available(pool.clone().drain_open("n3", RemovalReason::Surplus)), 2);
+    assert_eq!(
+        available(pool.drain_ended("n3", RemovalReason::Surplus, EntryOutcome::Withdrawn)),
+        3
+    );
 }
 
 #[test]
 fn one_that_failed_is_not_given_back_to_fill_a_place() {
     let pool = Pool::new(3, "1", "0").settled().new_ready(1).new_failed(3).nodes();
-    let pool = pool.drain_ended("n2", Because::Surplus, Outcome::Done);
+    let pool = pool.drain_ended("n2", RemovalReason::Surplus, EntryOutcome::Done);
     let turn = pool.plan();
     assert_eq!((turn.restored(), turn.deleted().contains(&"n2")), (vec![], true));
     // Where it serves again it is: two are missing.
@@ -241,7 +248,7 @@ fn one_that_failed_is_not_given_back_to_fill_a_place() {
 #[test]
 fn none_leaves_as_surplus_in_the_place_of_one_that_is_on_its_way_back() {
     let pool = Pool::new(3, "1", "1").settled().new_ready(4).nodes();
-    let pool = restore_cut_off(pool.drain_open("n1", Because::Outdated));
+    let pool = restore_cut_off(pool.drain_open("n1", RemovalReason::Outdated));
     let turn = pool.plan();
     assert_eq!((turn.restored(), turn.drained()), (vec!["n1"], vec![]));
     let back = pool.after(&turn, Span::minutes(1)).edit("n1", |m| {
@@ -277,7 +284,7 @@ fn a_refused_delete_gives_its_machine_back_and_is_tried_again_later() {
         assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService, "{refusal:?}");
         assert_eq!(turn.planned.state.blocked.len(), 1);
     }
-    assert_eq!(again(Refusal::Gone, 20).report("o1").why, Why::Ghost);
+    assert_eq!(again(Refusal::Gone, 20).report("o1").why, MachineReason::Ghost);
     // What the cloud says about when stands.
     let told = poolkeeper::model::journal::Refused {
         retry_at: Some(super::kit::NOW.plus(Span::minutes(3))),
@@ -285,7 +292,9 @@ fn a_refused_delete_gives_its_machine_back_and_is_tried_again_later() {
     };
     let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1);
     let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
-    pool.delete_ended(&["o1"], Span::minutes(1), Outcome::Refused(told)).plan().does(None, &[]);
+    pool.delete_ended(&["o1"], Span::minutes(1), EntryOutcome::Refused(told))
+        .plan()
+        .does(None, &[]);
 }
 
 #[test]
@@ -305,8 +314,9 @@ fn one_bad_id_of_a_batch_does_not_stop_the_others() {
     );
     let conflict = poolkeeper::model::journal::Refused::plain(Refusal::Conflict);
     let mixed = vec![(pool.machine("o1").key(), None), (pool.machine("o2").key(), Some(conflict))];
-    let turn = pool.delete_ended(&["o1", "o2"], Span::seconds(40), Outcome::Mixed(mixed)).plan();
-    assert_eq!(turn.report("o1").why, Why::Ghost);
+    let turn =
+        pool.delete_ended(&["o1", "o2"], Span::seconds(40), EntryOutcome::Mixed(mixed)).plan();
+    assert_eq!(turn.report("o1").why, MachineReason::Ghost);
     // Two may be missing, and one is: the one that was refused waits no longer than another would.
     assert_eq!(turn.deleted(), ["o2"]);
 }
@@ -319,7 +329,7 @@ fn a_request_that_did_not_hold_is_asked_again_without_its_entry() {
     };
     let turn = pool(20).plan();
     turn.does(None, &[]);
-    assert_eq!(turn.class("o1"), "leaving");
+    assert_eq!(turn.class("o1"), "deleting");
     pool(31).plan().does(None, &["o1"]);
     // The reason went: it is back in service.
     let back = pool(31).put_back("r1").plan();
@@ -354,8 +364,8 @@ fn a_stuck_delete_is_asked_once_more_and_then_a_person_decides() {
     let later = pool.after(&turn, Span::hours(1));
     let turn = later.plan();
     turn.does(None, &[]);
-    assert_eq!(turn.hold("stuckDelete").unwrap().verb, Some("write-off"));
-    let off = later.ask(AskVerb::WriteOff(InstanceId::new("o1"))).plan();
+    assert_eq!(turn.hold("stuckDelete").unwrap().verb(), Some(RemedyVerb::Abandon));
+    let off = later.ask(CommandVerb::Abandon(InstanceId::new("o1"))).plan();
     // Its place in the capacity may still be held, and is no machine: the number covers another already.
     off.does(Some(4), &[]).is_silent_on("stuckDelete");
 }
@@ -378,7 +388,7 @@ fn one_that_is_held_is_not_asked_a_second_time() {
 
 #[test]
 fn one_that_is_written_off_keeps_no_repair_waiting() {
-    use poolkeeper::model::action::Because;
+    use poolkeeper::model::action::RemovalReason;
     use poolkeeper::model::journal::Phase;
     let pool = Pool::new(4, "1", "0").settled().new_ready(2).new_failed(2);
     let pool = pool.lifecycle("n4", Lifecycle::Deleting, Span::hours(2)).gone_for(
@@ -388,9 +398,9 @@ fn one_that_is_written_off_keeps_no_repair_waiting() {
     );
     let at = pool.now.minus(Span::hours(2));
     let going = Phase::Accepted { at, operation: None };
-    let stuck = pool.delete_entry(&["n4"], Because::Failed, Span::hours(2), going);
+    let stuck = pool.delete_entry(&["n4"], RemovalReason::Failed, Span::hours(2), going);
     assert!(stuck.plan().deleted().is_empty());
-    let off = stuck.ask(AskVerb::WriteOff(InstanceId::new("n4")));
+    let off = stuck.ask(CommandVerb::Abandon(InstanceId::new("n4")));
     assert_eq!(off.plan().deleted(), ["n3"]);
 }
 
@@ -403,7 +413,7 @@ fn an_ordinary_delete_is_never_forced() {
 #[test]
 fn a_machine_that_serves_cannot_be_written_off() {
     let pool = Pool::new(3, "1", "0").old_ready(4);
-    let turn = pool.ask(AskVerb::WriteOff(InstanceId::new("o1"))).plan();
+    let turn = pool.ask(CommandVerb::Abandon(InstanceId::new("o1"))).plan();
     assert_eq!((turn.accepted(), turn.raise()), (vec![false], None));
 }
 
@@ -412,5 +422,5 @@ fn a_machine_stuck_in_deletion_stops_a_pool_without_u_until_it_is_written_off() 
     let pool = Pool::new(3, "1", "0").old_ready(4).capacity(4);
     let pool = pool.gone_for("o4", Condition::Deleting, Span::hours(1));
     pool.plan().does(None, &[]).says("stuckDelete").says("ceiling");
-    pool.ask(AskVerb::WriteOff(InstanceId::new("o4"))).plan().does(Some(4), &[]);
+    pool.ask(CommandVerb::Abandon(InstanceId::new("o4"))).plan().does(Some(4), &[]);
 }

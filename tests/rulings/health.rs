@@ -1,8 +1,9 @@
 //! Failed, unready, unseen: what is repaired, what is waited for, and when repair stops itself.
 
-use poolkeeper::model::journal::{Outcome, Refusal};
+use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::journal::{EntryOutcome, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
-use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::plan::{CommandVerb, MachineReason};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 
@@ -45,7 +46,7 @@ fn a_new_machine_has_until_its_deadline() {
             .plan()
     };
     born(19).does(None, &[]);
-    assert_eq!(born(19).class("n3"), "replacement");
+    assert_eq!(born(19).class("n3"), "notYetAvailable");
     assert_eq!(born(20).deleted(), ["n3"]);
     // Ready, but not for long enough: no longer booting, not yet available.
     let settling = pool(3, "1", "0").new_ready(2).new_young(1).edit("n3", |m| {
@@ -73,7 +74,7 @@ fn failed_machines_are_free_of_the_floor_and_go_one_at_a_time() {
     let at = NOW.minus(Span::seconds(20));
     let leaving = leaving.delete_entry(
         &["n3"],
-        poolkeeper::model::action::Because::Failed,
+        poolkeeper::model::action::RemovalReason::Failed,
         Span::seconds(20),
         poolkeeper::model::journal::Phase::Accepted { at, operation: None },
     );
@@ -99,9 +100,9 @@ fn the_breaker_trips_on_many_that_had_served_and_small_pools_are_repaired() {
     let turn = open.plan();
     // What is missing is made all the same.
     turn.does(Some(11), &[]).says("breaker");
-    assert_eq!(turn.report("n6").why, Why::FailedBreaker);
+    assert_eq!(turn.report("n6").why, MachineReason::FailedBreaker);
     // A person closes it; time does not.
-    assert_eq!(open.clone().ask(AskVerb::Release).plan().deleted().len(), 1);
+    assert_eq!(open.clone().ask(CommandVerb::ResetBreaker).plan().deleted().len(), 1);
     let later = open.after(&turn, Span::hours(3));
     later.plan().does(Some(11), &[]).says("breaker");
 }
@@ -143,13 +144,13 @@ fn a_replacement_is_no_leave_for_those_that_only_look_failed() {
     let open = look_failed(true);
     let turn = open.plan();
     turn.does(None, &[]).says("breaker");
-    assert_eq!(turn.hold("breaker").unwrap().verb, Some("release"));
+    assert_eq!(turn.hold("breaker").unwrap().verb(), Some(RemedyVerb::ResetBreaker));
     // One that never served is no evidence of anything: it goes. The others were four, and trip nothing.
     let never = look_failed(false).policy(|d| d.repair.breaker_percent = 30);
     never.plan().does(None, &["n6"]).says("breaker");
     // Who is named goes, and all go on when a person says so.
     assert_eq!(open.clone().named("n7", false).plan().deleted(), ["n7"]);
-    assert!(!open.ask(AskVerb::Release).plan().deleted().is_empty());
+    assert!(!open.ask(CommandVerb::ResetBreaker).plan().deleted().is_empty());
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn the_breaker_stops_no_small_pool_for_good() {
     });
     let turn = both.plan();
     turn.does(None, &[]).says("breaker");
-    assert_eq!(both.clone().ask(AskVerb::Release).plan().deleted().len(), 1);
+    assert_eq!(both.clone().ask(CommandVerb::ResetBreaker).plan().deleted().len(), 1);
     // The third serves: the cloud makes good ones.
     let mut later = both.after(&turn, Span::minutes(10));
     later.machine_mut("n3").first_seen = NOW.plus(Span::minutes(1));
@@ -228,7 +229,7 @@ fn a_cut_or_old_listing_does_nothing_and_remembers_nothing() {
     assert!(!pool.plan().is_idle());
     let cut = pool.clone().set(|set| set.complete = false);
     let old = pool.clone().set(|set| set.read_at = NOW.minus(Span::seconds(61)));
-    let asked = pool.clone().ask(AskVerb::Refresh).set(|set| set.complete = false);
+    let asked = pool.clone().ask(CommandVerb::Refresh).set(|set| set.complete = false);
     for (pool, hold) in
         [(cut, "listingIncomplete"), (old, "listingStale"), (asked, "listingIncomplete")]
     {
@@ -253,14 +254,14 @@ fn nothing_rests_on_a_read_older_than_our_own_last_answer() {
 
 #[test]
 fn a_doubt_is_settled_by_a_later_look_and_never_by_asking_again() {
-    use poolkeeper::model::action::Because;
+    use poolkeeper::model::action::RemovalReason;
     use poolkeeper::model::journal::Phase;
     let doubt = |ago: Span| {
         let at = NOW.minus(ago);
         let pool = Pool::new(2, "1", "0").settled().new_ready(1).new_failed(1);
         pool.lifecycle("n2", Lifecycle::Deleting, ago).delete_entry(
             &["n2"],
-            Because::Failed,
+            RemovalReason::Failed,
             ago,
             Phase::Doubtful { at },
         )
@@ -283,7 +284,7 @@ fn an_id_that_is_used_again_is_another_machine() {
     let without = |pool: Pool| pool.each(|m| m.vm = None);
     let mut pool = without(Pool::new(2, "1", "0").settled().new_ready(2))
         .delete_open(&["n2"], Span::minutes(9));
-    assert_eq!(pool.plan().class("n2"), "leaving");
+    assert_eq!(pool.plan().class("n2"), "deleting");
     pool = pool.edit("n2", |m| m.created = NOW.minus(Span::minutes(5)));
     assert_eq!(pool.plan().class("n2"), "current");
 }
@@ -292,11 +293,11 @@ fn an_id_that_is_used_again_is_another_machine() {
 fn rows_of_a_machine_that_is_gone_are_ghosts() {
     // o1 was deleted, and the list still shows it as ready: counting it would take the pool below its floor.
     let pool = Pool::new(2, "1", "0").old_ready(2).new_ready(1);
-    let ghost = pool.delete_ended(&["o1"], Span::seconds(30), Outcome::Done).capacity(2);
+    let ghost = pool.delete_ended(&["o1"], Span::seconds(30), EntryOutcome::Done).capacity(2);
     let turn = ghost.plan();
     turn.does(None, &[]);
     assert_eq!(turn.planned.report.numbers.available, 2);
-    assert_eq!(turn.report("o1").why, Why::Ghost);
+    assert_eq!(turn.report("o1").why, MachineReason::Ghost);
     // The entry is dropped, the row stays, and so does the memory of it.
     let mut later = ghost.after(&turn, Span::minutes(5));
     later.open.clear();
@@ -304,7 +305,7 @@ fn rows_of_a_machine_that_is_gone_are_ghosts() {
     // A ghost that does not go is told at last, and a person may write it off.
     let late = later.clone().after(&later.plan(), Span::minutes(40));
     late.plan().says("stuckDelete");
-    let off = late.ask(AskVerb::WriteOff(poolkeeper::model::ids::InstanceId::new("o1")));
+    let off = late.ask(CommandVerb::Abandon(poolkeeper::model::ids::InstanceId::new("o1")));
     off.plan().does(Some(3), &[]).is_silent_on("stuckDelete");
 }
 
@@ -312,7 +313,7 @@ fn rows_of_a_machine_that_is_gone_are_ghosts() {
 fn gone_is_success_on_a_delete() {
     let pool = Pool::new(2, "1", "0").old_ready(2).new_ready(1);
     let gone = pool.delete_ended(&["o1"], Span::seconds(30), refused(Refusal::Gone));
-    assert_eq!(gone.plan().report("o1").why, Why::Ghost);
+    assert_eq!(gone.plan().report("o1").why, MachineReason::Ghost);
 }
 
 #[test]
@@ -329,7 +330,10 @@ fn machines_the_cloud_deletes_by_itself_are_on_their_way_out() {
     let pool = pool(3, "1", "0").new_ready(3).gone_for("n1", Condition::Deleting, Span::minutes(1));
     let turn = pool.clone().capacity(2).plan();
     turn.does(Some(3), &[]);
-    assert_eq!((turn.class("n1"), turn.report("n1").why), ("leaving", Why::CloudDeletes));
+    assert_eq!(
+        (turn.class("n1"), turn.report("n1").why),
+        ("deleting", MachineReason::CloudDeletes)
+    );
     // While the capacity counts it, a raise might bring it back; one that does not end keeps nothing waiting.
     pool.clone().plan().does(None, &[]).says("leaving");
     let stuck = pool.policy(|d| d.rollout.max_surge = Quantity::count(2).unwrap());
@@ -378,6 +382,6 @@ fn one_that_may_be_gone_is_counted_on_only_where_it_served() {
         pool.state(|s| s.doubted.push(doubt))
     };
     let numbers = |served| pool(served).plan().planned.report.numbers;
-    assert_eq!((numbers(true).promise, numbers(true).young), (3, 0));
-    assert_eq!((numbers(false).promise, numbers(false).young), (2, 1));
+    assert_eq!((numbers(true).committed, numbers(true).not_yet_available), (3, 0));
+    assert_eq!((numbers(false).committed, numbers(false).not_yet_available), (2, 1));
 }

@@ -1,10 +1,10 @@
 //! Updates in place: who stands in and goes back, and what an update did not change.
 
-use poolkeeper::model::action::{Because, Verb};
+use poolkeeper::model::action::{ActionKind, RemovalReason};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
-use poolkeeper::model::plan::{AskVerb, RolloutPhase};
-use poolkeeper::model::policy::{Method, Unconfirmed};
-use poolkeeper::model::rollout::Stage;
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
+use poolkeeper::model::policy::{Method, UnconfirmedFall};
+use poolkeeper::model::rollout::RolloutStage;
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -13,7 +13,7 @@ use super::world::World;
 fn in_place(pool: Pool) -> Pool {
     pool.policy(|d| {
         d.rollout.method = Method::Reimage;
-        d.unconfirmed = Unconfirmed::Allow;
+        d.unconfirmed = UnconfirmedFall::Allow;
     })
 }
 
@@ -85,7 +85,7 @@ fn the_newest_of_those_that_stand_in_goes_first() {
     // Paused with one still to be updated: one stands in, the other is too many.
     let pool = pool.state(|s| {
         s.rollout.as_mut().unwrap().stage =
-            Stage::Paused { by: "ops".into(), why: "test".into(), at: NOW };
+            RolloutStage::Paused { by: "ops".into(), why: "test".into(), at: NOW };
     });
     pool.plan().does(None, &["n4"]);
     // A machine that was there before the rollout, and was not updated, stands in for no other.
@@ -129,7 +129,7 @@ fn an_update_that_changed_nothing_is_not_made_again_before_a_person_or_another_t
     let mut updated = Vec::new();
     let mut step = |world: &mut World| {
         let turn = world.step();
-        updated.extend(turn.of(Verb::Reimage).iter().map(|id| (*id).to_owned()));
+        updated.extend(turn.of(ActionKind::Reimage).iter().map(|id| (*id).to_owned()));
         turn
     };
     let ended = (0..400).any(|_| step(&mut world).phase() == RolloutPhase::SucceededWithExceptions);
@@ -141,7 +141,7 @@ fn an_update_that_changed_nothing_is_not_made_again_before_a_person_or_another_t
         assert_eq!(turn.planned.state.rollout, None);
         turn.says("updateFailed");
     }
-    world.pool.speak(AskVerb::Retry);
+    world.pool.speak(CommandVerb::Retry);
     for _ in 0..200 {
         step(&mut world);
     }
@@ -163,7 +163,7 @@ fn a_disk_that_an_update_does_not_renew_is_over_age_once() {
         World::new(pool.each(|m| (m.created, m.imaged, m.first_seen) = (old, old, old)));
     let mut updated = 0;
     for _ in 0..300 {
-        updated += world.step().of(Verb::Reimage).len();
+        updated += world.step().of(ActionKind::Reimage).len();
         for machine in &mut world.pool.machines {
             machine.imaged = old;
             if machine.condition == Condition::Provisioning {
@@ -182,7 +182,7 @@ fn one_that_was_updated_and_is_drained_again_does_not_go_back_for_an_old_picture
     let shown = |updated: Span, drained: Span| {
         let pool = opened(pool.clone(), &[]);
         let pool = pool.edit("n1", |m| m.updated = Some(NOW.minus(updated)));
-        let pool = pool.drain_open("n1", Because::Outdated);
+        let pool = pool.drain_open("n1", RemovalReason::Outdated);
         pool.state(|s| s.rollout.as_mut().unwrap().opened = NOW.minus(drained))
     };
     let back = |pool: Pool| pool.plan().restored() == ["n1"];
@@ -190,5 +190,5 @@ fn one_that_was_updated_and_is_drained_again_does_not_go_back_for_an_old_picture
     assert!(!back(shown(lately, long)));
     assert!(back(shown(long, long)), "no list is so old");
     assert!(back(shown(lately, Span::seconds(30))), "another rollout drained it");
-    assert!(back(shown(lately, long).ask(AskVerb::Abort)), "a person ended the rollout");
+    assert!(back(shown(lately, long).ask(CommandVerb::Abort)), "a person ended the rollout");
 }

@@ -1,16 +1,19 @@
 //! A pool in a few words, one turn of the planner over it, and what was decided. Every turn is judged as well.
 
 use poolkeeper::judge::{self, Case};
-use poolkeeper::model::action::{Action, Because, READ_IS_FRESH, Target};
+use poolkeeper::model::action::{Action, READ_IS_FRESH, RemovalReason, Target};
 use poolkeeper::model::ids::{
-    AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
+    CommandId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
+    Zone,
 };
-use poolkeeper::model::inventory::SetSeen;
-use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{
-    Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
+    Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Overrides, Protection,
 };
-use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, Facts, Gate, Input, Verdict, WaitKind};
+use poolkeeper::model::plan::{
+    Command, CommandArgs, CommandVerb, Facts, Gate, Input, Verdict, WaitKind,
+};
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{Desired, GoodRevision, ModelMemory, PoolState};
@@ -35,14 +38,14 @@ pub struct Pool {
     pub now: Time,
     pub seed: u64,
     pub draft: Draft,
-    pub set: SetSeen,
+    pub set: SetPresence,
     /// `None`: as many as are listed.
     pub capacity: Option<u32>,
     pub machines: Vec<Machine>,
     pub open: Vec<Entry>,
     /// Entries that ended and were dropped: the judge remembers them.
     pub dropped: Vec<Entry>,
-    pub asks: Vec<Ask>,
+    pub asks: Vec<Command>,
     pub facts: Facts,
     pub state: Option<PoolState>,
 }
@@ -55,9 +58,9 @@ impl Pool {
         draft.rollout.max_surge = Quantity::parse(surge).unwrap();
         draft.rollout.max_unavailable = Quantity::parse(unavailable).unwrap();
         draft.rollout.ramp = None;
-        let set = SetSeen {
+        let set = SetPresence {
             etag: Some(Etag::new("1")),
-            ..SetSeen::new(rev("r2"), 0, NOW.minus(Span::seconds(1)))
+            ..SetPresence::new(rev("r2"), 0, NOW.minus(Span::seconds(1)))
         };
         let state = PoolState {
             adopted: Some(NOW.minus(Span::days(9))),
@@ -103,7 +106,7 @@ impl Pool {
         self
     }
 
-    pub fn set(mut self, change: impl FnOnce(&mut SetSeen)) -> Self {
+    pub fn set(mut self, change: impl FnOnce(&mut SetPresence)) -> Self {
         change(&mut self.set);
         self
     }
@@ -224,14 +227,14 @@ impl Pool {
     pub fn named(self, id: &str, now: bool) -> Self {
         self.edit(id, |machine| {
             let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now };
-            machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
+            machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: None }));
         })
     }
 
     pub fn held(self, id: &str) -> Self {
         self.edit(id, |machine| {
             let hold = MachineHold { by: "ops".into(), why: "test".into() };
-            machine.marks = Some(Box::new(Marks { delete: None, hold: Some(hold) }));
+            machine.marks = Some(Box::new(Overrides { delete: None, hold: Some(hold) }));
         })
     }
 
@@ -253,17 +256,17 @@ impl Pool {
         self.edit(id, |m| (m.lifecycle, m.lifecycle_since) = (lifecycle, since))
     }
 
-    pub fn ask(mut self, verb: AskVerb) -> Self {
+    pub fn ask(mut self, verb: CommandVerb) -> Self {
         self.speak(verb);
         self
     }
 
-    pub fn speak(&mut self, verb: AskVerb) {
+    pub fn speak(&mut self, verb: CommandVerb) {
         // The time tells asks of one verb apart.
-        let id = AskId::new(format!("{}-{}", verb.name(), self.now.millis()));
+        let id = CommandId::new(format!("{}-{}", verb.name(), self.now.millis()));
         let (by, why) = ("ops".into(), "test".into());
-        let about = AskArgs::default();
-        self.asks.push(Ask { id, verb, by, why, at: self.now, about });
+        let about = CommandArgs::default();
+        self.asks.push(Command { id, verb, by, why, at: self.now, about });
     }
 
     pub fn gate(mut self, name: &str, verdict: Verdict) -> Self {
@@ -280,16 +283,16 @@ impl Pool {
 
     /// Approves this very thing.
     pub fn approve(mut self, what: WaitKind, number: Option<u32>) -> Self {
-        self.speak(AskVerb::Approve);
-        let about = AskArgs { what: Some(what), number, revision: None };
+        self.speak(CommandVerb::Approve);
+        let about = CommandArgs { what: Some(what), number, revision: None };
         self.asks.last_mut().unwrap().about = about;
         self
     }
 
     /// Asks to go back to this revision.
     pub fn go_back(&mut self, to: &str) {
-        self.speak(AskVerb::Rollback);
-        let about = AskArgs { revision: Some(rev(to)), ..AskArgs::default() };
+        self.speak(CommandVerb::Rollback);
+        let about = CommandArgs { revision: Some(rev(to)), ..CommandArgs::default() };
         self.asks.last_mut().unwrap().about = about;
     }
 
@@ -297,11 +300,11 @@ impl Pool {
     pub fn approve_all(&mut self) {
         let waiting = self.state.as_ref().map_or(&[][..], |state| &state.waiting).to_vec();
         for (at, wait) in waiting.into_iter().enumerate() {
-            self.speak(AskVerb::Approve);
+            self.speak(CommandVerb::Approve);
             let ask = self.asks.last_mut().unwrap();
-            ask.id = AskId::new(format!("{}-{at}", ask.id));
+            ask.id = CommandId::new(format!("{}-{at}", ask.id));
             ask.about =
-                AskArgs { what: Some(wait.what), number: wait.number, revision: wait.revision };
+                CommandArgs { what: Some(wait.what), number: wait.number, revision: wait.revision };
         }
     }
 
@@ -331,36 +334,47 @@ impl Pool {
         self.entry(action, ago, Phase::Accepted { at, operation: None })
     }
 
-    pub fn raise_ended(self, from: u32, to: u32, ended_ago: Span, outcome: Outcome) -> Self {
+    pub fn raise_ended(self, from: u32, to: u32, ended_ago: Span, outcome: EntryOutcome) -> Self {
         let at = self.now.minus(ended_ago);
-        let accepted = (outcome == Outcome::Done).then(|| at.minus(Span::minutes(1)));
+        let accepted = (outcome == EntryOutcome::Done).then(|| at.minus(Span::minutes(1)));
         let action = raise_action(from, to, &self.set);
         self.entry(action, ended_ago.plus(Span::minutes(1)), Phase::Ended { at, accepted, outcome })
     }
 
-    pub fn targets(&self, ids: &[&str], because: Because) -> Vec<Target> {
+    pub fn targets(&self, ids: &[&str], because: RemovalReason) -> Vec<Target> {
         ids.iter().map(|id| Target::of(self.machine(id), because)).collect()
     }
 
     pub fn delete_open(self, ids: &[&str], ago: Span) -> Self {
         let at = self.now.minus(ago);
-        self.delete_entry(ids, Because::Outdated, ago, Phase::Accepted { at, operation: None })
+        self.delete_entry(
+            ids,
+            RemovalReason::Outdated,
+            ago,
+            Phase::Accepted { at, operation: None },
+        )
     }
 
-    pub fn delete_ended(self, ids: &[&str], ended_ago: Span, outcome: Outcome) -> Self {
+    pub fn delete_ended(self, ids: &[&str], ended_ago: Span, outcome: EntryOutcome) -> Self {
         let at = self.now.minus(ended_ago);
         let phase = Phase::Ended { at, accepted: None, outcome };
-        self.delete_entry(ids, Because::Outdated, ended_ago.plus(Span::minutes(1)), phase)
+        self.delete_entry(ids, RemovalReason::Outdated, ended_ago.plus(Span::minutes(1)), phase)
     }
 
-    pub fn delete_entry(self, ids: &[&str], because: Because, ago: Span, phase: Phase) -> Self {
+    pub fn delete_entry(
+        self,
+        ids: &[&str],
+        because: RemovalReason,
+        ago: Span,
+        phase: Phase,
+    ) -> Self {
         let targets = self.targets(ids, because);
         let before = self.now.plus(Span::seconds(30));
         let action = Action::Delete { targets, reason: "".into(), before, force: false };
         self.entry(action, ago, phase)
     }
 
-    pub fn drain_entry(self, id: &str, because: Because, ago: Span, phase: Phase) -> Self {
+    pub fn drain_entry(self, id: &str, because: RemovalReason, ago: Span, phase: Phase) -> Self {
         let targets = self.targets(&[id], because);
         let before = self.now.plus(Span::seconds(30));
         self.lifecycle(id, Lifecycle::Draining, ago).entry(
@@ -370,13 +384,13 @@ impl Pool {
         )
     }
 
-    pub fn drain_open(self, id: &str, because: Because) -> Self {
+    pub fn drain_open(self, id: &str, because: RemovalReason) -> Self {
         let at = self.now.minus(Span::minutes(1));
         let phase = Phase::Accepted { at, operation: None };
         self.drain_entry(id, because, Span::minutes(1), phase)
     }
 
-    pub fn drain_ended(self, id: &str, because: Because, outcome: Outcome) -> Self {
+    pub fn drain_ended(self, id: &str, because: RemovalReason, outcome: EntryOutcome) -> Self {
         let at = self.now.minus(Span::seconds(5));
         let accepted = Some(at.minus(Span::seconds(50)));
         let phase = Phase::Ended { at, accepted, outcome };
@@ -389,7 +403,7 @@ impl Pool {
         turn
     }
 
-    pub fn seen_set(&self) -> SetSeen {
+    pub fn seen_set(&self) -> SetPresence {
         let mut set = self.set.clone();
         set.capacity = self.capacity.unwrap_or(self.machines.len() as u32);
         set
@@ -412,7 +426,7 @@ impl Pool {
             set: &set,
             machines: &self.machines,
             open: &self.open,
-            asks: &self.asks,
+            commands: &self.asks,
             facts: &self.facts,
             state: state.as_ref(),
         };
@@ -445,7 +459,7 @@ impl Pool {
     }
 }
 
-pub fn raise_action(from: u32, to: u32, set: &SetSeen) -> Action {
+pub fn raise_action(from: u32, to: u32, set: &SetPresence) -> Action {
     let expect = poolkeeper::model::action::Expect {
         etag: set.etag.clone(),
         capacity: from,
@@ -455,10 +469,10 @@ pub fn raise_action(from: u32, to: u32, set: &SetSeen) -> Action {
     Action::Raise { from, to, drift: 0, reason: "".into(), expect }
 }
 
-pub fn refused(refusal: Refusal) -> Outcome {
-    Outcome::Refused(Refused::plain(refusal))
+pub fn refused(refusal: Refusal) -> EntryOutcome {
+    EntryOutcome::Refused(Refused::plain(refusal))
 }
 
-pub fn blocked(code: &str) -> Outcome {
-    Outcome::Refused(Refused { code: Some(code.into()), ..Refused::plain(Refusal::Conflict) })
+pub fn blocked(code: &str) -> EntryOutcome {
+    EntryOutcome::Refused(Refused { code: Some(code.into()), ..Refused::plain(Refusal::Conflict) })
 }

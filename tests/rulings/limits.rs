@@ -10,7 +10,7 @@ use super::kit::{NOW, Pool};
 
 #[test]
 fn drains_that_evict_nobody_yet_are_released_when_the_window_closes() {
-    use poolkeeper::model::action::Because;
+    use poolkeeper::model::action::RemovalReason;
     use poolkeeper::model::plan::DrainFact;
     let drained = |because, step: &str, shut: fn(Pool) -> Pool| {
         let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
@@ -34,14 +34,14 @@ fn drains_that_evict_nobody_yet_are_released_when_the_window_closes() {
     ] {
         let back = if released { vec!["o1"] } else { vec![] };
         for shut in [denied, not_allowed] {
-            let turn = drained(Because::Outdated, step, shut).plan();
+            let turn = drained(RemovalReason::Outdated, step, shut).plan();
             assert_eq!(turn.restored(), back, "{step}");
         }
-        let open = drained(Because::Outdated, step, |pool| pool).plan();
+        let open = drained(RemovalReason::Outdated, step, |pool| pool).plan();
         assert_eq!(open.restored(), Vec::<&str>::new(), "{step}, inside its window");
     }
     // What leaves for another reason leaves whatever the window.
-    let failed = drained(Because::Failed, "cordon", denied);
+    let failed = drained(RemovalReason::Failed, "cordon", denied);
     let failed = failed.gone_for("o1", Condition::Unready, Span::hours(1));
     assert_eq!(failed.plan().restored(), Vec::<&str>::new());
 }
@@ -54,7 +54,7 @@ fn what_is_missing_is_made_up_for_past_a_checkpoint_with_a_notice() {
         let pool = Pool::new(4, "1", "0").old_ready(old).new_ready(new);
         let turn = pool.policy(|d| d.rollout.checkpoints = vec![checkpoint]).plan();
         let notices = turn.planned.report.notices.join("; ");
-        (turn.raise().map(|(_, to)| to), notices.contains("past the checkpoint"))
+        (turn.raise().map(|(_, to)| to), notices.contains("goes past it"))
     };
     assert_eq!(told(3, 1), (None, false));
     assert_eq!(told(2, 1), (Some(4), true), "one was lost");

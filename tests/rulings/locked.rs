@@ -1,10 +1,10 @@
 //! Locks that people put on the set: what they stop, what they let pass, and the one hold that says so.
 
-use poolkeeper::model::action::{Action, Verb};
+use poolkeeper::model::action::{Action, ActionKind};
 use poolkeeper::model::inventory::{Lock, LockLevel, ModelFields};
-use poolkeeper::model::journal::Outcome;
+use poolkeeper::model::journal::EntryOutcome;
 use poolkeeper::model::machine::{Condition, Lifecycle};
-use poolkeeper::model::plan::{AskVerb, RolloutPhase, Why};
+use poolkeeper::model::plan::{CommandVerb, MachineReason, RolloutPhase};
 use poolkeeper::model::policy::Method;
 use poolkeeper::model::time::Span;
 
@@ -39,7 +39,7 @@ fn says_how_to_lift(turn: &Turn, scope: &str) {
     assert_eq!(locks.len(), 1, "{holds:?}");
     let id = format!("{scope}/providers/Microsoft.Authorization/locks/keep");
     for words in ["`keep`", &format!("on {scope} "), &format!("az lock delete --ids {id}")] {
-        assert!(locks[0].say.contains(words), "{words} in {}", locks[0].say);
+        assert!(locks[0].message.contains(words), "{words} in {}", locks[0].message);
     }
     assert_eq!(locks[0].blockers, [id.into()]);
 }
@@ -53,7 +53,10 @@ fn a_locked_set_is_not_rolled_out_and_one_hold_says_why() {
         assert_eq!(turn.holds(), ["locked"], "{scope}");
         says_how_to_lift(&turn, scope);
         assert_eq!(turn.phase(), RolloutPhase::Waiting);
-        assert_eq!((turn.class("o1"), turn.report("o1").why), ("held", Why::ProtectedInCloud));
+        assert_eq!(
+            (turn.class("o1"), turn.report("o1").why),
+            ("held", MachineReason::ProtectedInCloud)
+        );
         assert_eq!(turn.notes, [], "{scope}");
     }
 }
@@ -78,7 +81,10 @@ fn a_lock_on_one_machine_is_of_that_machine_alone() {
     let pool = locked_at(outdated(), &format!("{SET}/virtualMachines/o2"), CanNotDelete);
     let turn = pool.plan();
     turn.does(Some(4), &[]).is_silent_on("locked");
-    assert_eq!((turn.class("o2"), turn.report("o2").why), ("held", Why::ProtectedInCloud));
+    assert_eq!(
+        (turn.class("o2"), turn.report("o2").why),
+        ("held", MachineReason::ProtectedInCloud)
+    );
     assert_eq!(turn.class("o1"), "outdated");
 }
 
@@ -89,14 +95,14 @@ fn a_delete_lock_lets_raises_model_writes_and_updates_in_place_pass() {
     let in_place = Pool::new(3, "0", "1").old_ready(3);
     let in_place = in_place.policy(|d| d.rollout.method = Method::Reimage);
     let turn = locked(in_place.clone(), CanNotDelete).plan();
-    assert_eq!(turn.of(Verb::Reimage).len(), 1, "{:?}", turn.holds());
+    assert_eq!(turn.of(ActionKind::Reimage).len(), 1, "{:?}", turn.holds());
     turn.is_silent_on("locked");
     let turn = locked(in_place, ReadOnly).plan();
     assert!(turn.is_idle());
     says_how_to_lift(&turn, SET);
     let writes = |pool: &Pool| pool.plan().planned.actions.iter().map(Action::verb).collect();
-    let write: Vec<Verb> = writes(&locked(wishes(), CanNotDelete));
-    assert_eq!(write, [Verb::UpdateModel]);
+    let write: Vec<ActionKind> = writes(&locked(wishes(), CanNotDelete));
+    assert_eq!(write, [ActionKind::UpdateModel]);
 }
 
 /// The pool's file wants another size than the model has.
@@ -112,7 +118,7 @@ fn under_a_read_only_lock_nothing_is_written() {
     let lacks = Pool::new(3, "1", "0").settled().new_ready(3).capacity(4).state(|s| {
         s.desired.explained = 4;
     });
-    let settles = lacks.ask(AskVerb::SettleCapacity);
+    let settles = lacks.ask(CommandVerb::ResetCapacity);
     for pool in [grows, wishes(), settles] {
         assert!(!pool.plan().is_idle());
         let turn = locked(pool, ReadOnly).plan();
@@ -122,7 +128,7 @@ fn under_a_read_only_lock_nothing_is_written() {
     // One that is deleted and still listed takes the room: the lock keeps the raise back all the same.
     let listed = Pool::new(4, "0", "2").settled().new_ready(4);
     let listed = listed.lifecycle("n1", Lifecycle::Deleting, Span::minutes(2));
-    let listed = listed.delete_ended(&["n1"], Span::minutes(1), Outcome::Done);
+    let listed = listed.delete_ended(&["n1"], Span::minutes(1), EntryOutcome::Done);
     let turn = locked(listed, ReadOnly).plan();
     turn.does(None, &[]);
     says_how_to_lift(&turn, SET);

@@ -1,10 +1,10 @@
 //! When a pool is looked at again: a limit that stands is no event; what is under way and what is known beforehand is.
 
-use poolkeeper::model::action::Because;
-use poolkeeper::model::calendar::{Window, Windows, Zone};
+use poolkeeper::model::action::RemovalReason;
+use poolkeeper::model::calendar::{ScheduleZone, Window, Windows};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::machine::{Condition, Lifecycle};
-use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::{Checkpoint, Method};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::BackOff;
@@ -14,7 +14,7 @@ use super::kit::{NOW, Pool};
 use super::removals::set_aside;
 
 fn again(pool: &Pool) -> Span {
-    pool.plan().planned.report.again.since(NOW)
+    pool.plan().planned.report.next_check_at.since(NOW)
 }
 
 fn settled(desired: u32) -> Pool {
@@ -34,7 +34,7 @@ fn at_rest_nothing_is_looked_at_more_often_than_every_five_minutes() {
     };
     let cases = vec![
         ("nothing to do", settled(3).new_ready(3)),
-        ("a person paused it", begun(Pool::new(3, "1", "0").old_ready(3).ask(AskVerb::Pause))),
+        ("a person paused it", begun(Pool::new(3, "1", "0").old_ready(3).ask(CommandVerb::Pause))),
         (
             "a checkpoint waits for its approval",
             begun(
@@ -92,7 +92,7 @@ fn what_may_recover_is_looked_at_each_minute_and_when_its_grace_ends() {
 
 #[test]
 fn a_moment_that_is_known_is_the_next_look() {
-    let utc = Zone::utc();
+    let utc = ScheduleZone::utc();
     let window = Window::dated("2026-03-01T12:02", "2026-03-01T13:00", &utc).unwrap();
     let opens = Windows::new(vec![window], Vec::new()).unwrap();
     let ready = settled(3).new_ready(3).gone_for("n1", Condition::Ready, Span::seconds(20));
@@ -129,7 +129,7 @@ fn who_is_replaced_only_when_a_person_says_so_is_not_tried_again_by_itself() {
     // Its next try would be due in two minutes.
     let waits = set_aside(outdated, "o1", 1, Span::minutes(358));
     assert_eq!(again(&waits), Span::minutes(5));
-    assert_eq!(waits.plan().hold("drainBlocked").map(|hold| hold.say.clone()), None);
+    assert_eq!(waits.plan().hold("drainBlocked").map(|hold| hold.message.clone()), None);
     let named = waits.named("o1", false);
     assert_eq!(again(&named), Span::minutes(2));
     named.plan().says("drainBlocked");
@@ -175,7 +175,7 @@ fn a_delete_is_looked_at_when_it_is_expected_to_end() {
         let pool = pool.gone_for("n4", Condition::Deleting, Span::seconds(ago));
         let at = NOW.minus(Span::seconds(ago));
         let phase = poolkeeper::model::journal::Phase::Accepted { at, operation: None };
-        again(&pool.delete_entry(&["n4"], Because::Surplus, Span::seconds(ago), phase))
+        again(&pool.delete_entry(&["n4"], RemovalReason::Surplus, Span::seconds(ago), phase))
     };
     assert_eq!(deleting(5, None), Span::seconds(30));
     assert_eq!(deleting(5, Some(60)), Span::seconds(55));
@@ -187,9 +187,10 @@ fn a_delete_is_looked_at_when_it_is_expected_to_end() {
 
 #[test]
 fn how_long_deletes_take_is_learnt_once_from_each() {
-    use poolkeeper::model::journal::Outcome;
-    let gone =
-        |ago: i64| settled(3).new_ready(4).delete_ended(&["n4"], Span::seconds(ago), Outcome::Done);
+    use poolkeeper::model::journal::EntryOutcome;
+    let gone = |ago: i64| {
+        settled(3).new_ready(4).delete_ended(&["n4"], Span::seconds(ago), EntryOutcome::Done)
+    };
     // Asked a minute before it ended; 35 s were expected.
     let late = gone(5);
     let turn = late.plan();

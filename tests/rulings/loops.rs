@@ -1,6 +1,6 @@
 //! Whole courses of a pool, turn after turn, against a small cloud.
 
-use poolkeeper::model::action::Verb;
+use poolkeeper::model::action::ActionKind;
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::policy::{Method, Owner, Ramp};
 use poolkeeper::model::time::Span;
@@ -120,7 +120,7 @@ fn less_room_than_asked_for_is_drift_and_heals_when_there_is_room() {
     assert!(world.capacity <= 10 && world.pool.machines.len() == 7);
     let turn = world.step();
     // It lacks, was refused, or was asked for again.
-    let said = ["drift", "noCapacity", "raisedNotSeen"];
+    let said = ["drift", "noCapacity", "instancesNotListed"];
     assert!(said.iter().any(|code| turn.hold(code).is_some()), "{:?}", turn.holds());
     world.room = u32::MAX;
     let missing = world.capacity - 7;
@@ -217,7 +217,7 @@ fn abort_at_any_turn_puts_the_pool_back_at_its_size() {
         for _ in 0..turns {
             world.step();
         }
-        world.pool.speak(poolkeeper::model::plan::AskVerb::Abort);
+        world.pool.speak(poolkeeper::model::plan::CommandVerb::Abort);
         world.step();
         for _ in 0..100 {
             world.step();
@@ -248,7 +248,7 @@ fn an_update_in_place_that_brings_nothing_is_not_tried_on_all() {
     let mut updated = 0;
     for _ in 0..300 {
         let turn = world.step();
-        updated += turn.of(Verb::Reimage).len();
+        updated += turn.of(ActionKind::Reimage).len();
     }
     assert_eq!(updated, 2, "as many as may fail");
     world.step().says("failing");
@@ -257,7 +257,7 @@ fn an_update_in_place_that_brings_nothing_is_not_tried_on_all() {
 #[test]
 fn a_refresh_replaces_each_machine_once_at_the_default_limits() {
     let pool = Pool::new(3, "1", "0").settled().new_ready(3);
-    let mut world = World::new(pool.ask(poolkeeper::model::plan::AskVerb::Refresh));
+    let mut world = World::new(pool.ask(poolkeeper::model::plan::CommandVerb::Refresh));
     world.step();
     world.run(400, |world| world.is_at(3, "r2"));
     assert_eq!((world.created, world.least), (3, 3));

@@ -1,11 +1,12 @@
 //! The one model of a scale set: whose it is, who writes it, and what comes up on it.
 
 use poolkeeper::model::action::{Action, ModelWrite};
+use poolkeeper::model::hold::RemedyVerb;
 use poolkeeper::model::inventory::{ModelFields, Orchestration};
-use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::Lifecycle;
-use poolkeeper::model::plan::{AskVerb, Follow, RolloutPhase};
-use poolkeeper::model::policy::{Image, Method, OnFailure, Rollback};
+use poolkeeper::model::plan::{CommandVerb, Follow, RolloutPhase};
+use poolkeeper::model::policy::{Image, Method, OnFailure, RollbackPolicy};
 use poolkeeper::model::rollout::{GoodRevision, ModelBackOff, Writing};
 use poolkeeper::model::time::Span;
 
@@ -102,7 +103,7 @@ fn a_retry_writes_the_wish_again() {
         world.step();
     }
     (world.bad, world.model_becomes) = (None, Some("r2".into()));
-    world.pool.speak(AskVerb::Retry);
+    world.pool.speak(CommandVerb::Retry);
     world.run(400, |world| world.is_at(4, "r2"));
 }
 
@@ -169,10 +170,11 @@ fn a_hold_for_a_refused_write_says_what_the_cloud_said() {
     let first = pool.plan();
     let action = first.planned.actions[0].clone();
     let at = pool.now.plus(Span::seconds(5));
-    let ended = Phase::Ended { at, accepted: None, outcome: Outcome::Refused(no) };
+    let ended = Phase::Ended { at, accepted: None, outcome: EntryOutcome::Refused(no) };
     let turn = pool.after(&first, Span::seconds(10)).entry(action, Span::seconds(10), ended).plan();
-    let hold = turn.planned.report.holds.iter().find(|hold| hold.say.contains(sentence)).unwrap();
-    assert_eq!(hold.verb, Some("retry"), "it does not pass by itself");
+    let hold =
+        turn.planned.report.holds.iter().find(|hold| hold.message.contains(sentence)).unwrap();
+    assert_eq!(hold.verb(), Some(RemedyVerb::Retry), "it does not pass by itself");
 }
 
 /// The write is taken each time, and the set does not change: a person must look.
@@ -182,18 +184,29 @@ fn a_write_without_effect_is_said_to_be_one() {
     for tries in 1..=3 {
         let turn = pool.plan();
         let action = turn.planned.actions[0].clone();
-        let done = Phase::Ended { at: pool.now, accepted: Some(pool.now), outcome: Outcome::Done };
+        let done =
+            Phase::Ended { at: pool.now, accepted: Some(pool.now), outcome: EntryOutcome::Done };
         pool = pool.after(&turn, Span::seconds(20)).entry(action, Span::seconds(20), done);
         let waiting = pool.plan();
         let hold = waiting.hold("waitingForModel").unwrap();
-        assert_eq!(hold.verb, (tries > 1).then_some("retry"), "try {tries}: {}", hold.say);
-        let said = hold.say.contains(&format!("written {tries} times"));
-        assert_eq!(said, tries > 1, "try {tries}: {}", hold.say);
+        assert_eq!(
+            hold.verb(),
+            (tries > 1).then_some(RemedyVerb::Retry),
+            "try {tries}: {}",
+            hold.message
+        );
+        let said = hold.message.contains(&format!("written {tries} times"));
+        assert_eq!(said, tries > 1, "try {tries}: {}", hold.message);
         pool = pool.after(&waiting, Span::seconds(90));
         let given_up = pool.plan();
         let hold = given_up.hold("refused").unwrap();
-        assert!(hold.say.contains("no read shows it"), "try {tries}: {}", hold.say);
-        assert_eq!(hold.verb, (tries > 1).then_some("retry"), "try {tries}: {}", hold.say);
+        assert!(hold.message.contains("no read shows it"), "try {tries}: {}", hold.message);
+        assert_eq!(
+            hold.verb(),
+            (tries > 1).then_some(RemedyVerb::Retry),
+            "try {tries}: {}",
+            hold.message
+        );
         pool = pool.after(&given_up, Span::minutes(31));
     }
 }
@@ -245,10 +258,10 @@ fn a_write_that_never_left_is_made_again_at_once() {
     let next = pool.after(&turn, Span::seconds(10));
     let ended = |outcome| Phase::Ended { at: next.set.read_at, accepted: None, outcome };
     let withdrawn =
-        next.clone().entry(action.clone(), Span::seconds(10), ended(Outcome::Withdrawn));
+        next.clone().entry(action.clone(), Span::seconds(10), ended(EntryOutcome::Withdrawn));
     assert_eq!(written(&withdrawn.plan()), Some(("v3", ModelWrite::Wanted)));
     // An older one that never left says nothing of this.
-    let older = next.clone().entry(action, Span::minutes(5), ended(Outcome::Withdrawn));
+    let older = next.clone().entry(action, Span::minutes(5), ended(EntryOutcome::Withdrawn));
     assert_eq!(written(&older.plan()), None);
 }
 
@@ -263,7 +276,11 @@ fn a_refused_write_is_woken_for_when_it_is_given_up() {
     let again = next.set.read_at.plus(Span::seconds(60));
     let waits = next.entry(action, Span::seconds(10), ended).plan();
     assert_eq!(written(&waits), None);
-    assert!(waits.planned.report.again <= again, "{:?}", waits.planned.report.again);
+    assert!(
+        waits.planned.report.next_check_at <= again,
+        "{:?}",
+        waits.planned.report.next_check_at
+    );
 }
 
 #[test]
@@ -292,14 +309,14 @@ fn a_model_of_others_is_not_written_unless_they_let_us() {
         world.model_becomes = Some("r1".into());
         world
     };
-    let mut allowed = failing(Rollback::WriteModel);
+    let mut allowed = failing(RollbackPolicy::WriteModel);
     let mut writes = 0;
     for _ in 0..400 {
         writes += usize::from(written(&allowed.step()).is_some());
     }
     assert_eq!(writes, 1);
     assert!(allowed.is_at(4, "r1"));
-    let mut not = failing(Rollback::Pause);
+    let mut not = failing(RollbackPolicy::Pause);
     let mut told = false;
     for _ in 0..400 {
         let turn = not.step();
@@ -375,11 +392,11 @@ fn an_update_in_place_waits_in_the_ramp_and_marks_what_came_back_wrong() {
         d.rollout.ramp = Some(poolkeeper::model::policy::Ramp { first: 1, factor: 2 });
     });
     let turn = pool.plan();
-    assert_eq!(turn.of(poolkeeper::model::action::Verb::Reimage), ["o1"]);
+    assert_eq!(turn.of(poolkeeper::model::action::ActionKind::Reimage), ["o1"]);
     // The first is under way, and the ramp allows no second.
     let going =
         pool.after(&turn, Span::seconds(15)).lifecycle("o1", Lifecycle::Updating, Span::ZERO);
-    let targets = going.targets(&["o1"], poolkeeper::model::action::Because::Outdated);
+    let targets = going.targets(&["o1"], poolkeeper::model::action::RemovalReason::Outdated);
     let at = going.now.minus(Span::seconds(15));
     let action = Action::Reimage { targets, to: rev("r2"), reason: "".into(), before: going.now };
     let open = going.clone().entry(
@@ -391,7 +408,7 @@ fn an_update_in_place_waits_in_the_ramp_and_marks_what_came_back_wrong() {
     assert!(turn.is_idle(), "{:?}", turn.planned.actions);
     assert_eq!(turn.class("o1"), "updating");
     // It comes back as it was.
-    let ended = Phase::Ended { at: going.now, accepted: Some(at), outcome: Outcome::Done };
+    let ended = Phase::Ended { at: going.now, accepted: Some(at), outcome: EntryOutcome::Done };
     let back = going.entry(action, Span::seconds(15), ended);
     let turn = back.plan();
     let mut later =
@@ -400,5 +417,5 @@ fn an_update_in_place_waits_in_the_ramp_and_marks_what_came_back_wrong() {
     let turn = later.plan();
     turn.says("updateFailed");
     assert_eq!(turn.planned.state.rollout.as_ref().unwrap().failed.len(), 1);
-    assert_eq!(turn.of(poolkeeper::model::action::Verb::Reimage), ["o2"]);
+    assert_eq!(turn.of(poolkeeper::model::action::ActionKind::Reimage), ["o2"]);
 }

@@ -1,10 +1,11 @@
 //! What our write of the model moved beside what it named: nothing is replaced by such a model before a person looks.
 
 use poolkeeper::api::v1::state;
-use poolkeeper::model::action::{Action, Because, WriteScope};
+use poolkeeper::model::action::{Action, RemovalReason, WriteScope};
+use poolkeeper::model::hold::RemedyVerb;
 use poolkeeper::model::inventory::{ModelFields, ModelRest};
-use poolkeeper::model::journal::{Outcome, Phase, Refusal};
-use poolkeeper::model::plan::{AskVerb, RolloutPhase, WaitKind};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::policy::Image;
 use poolkeeper::model::rollout::{ModelBackOff, ModelMemory, Writing};
 use poolkeeper::model::time::Span;
@@ -55,9 +56,13 @@ fn a_write_that_moves_the_disks_stops_the_rollout_until_a_person_accepts_them() 
     let turn = stands(&mut world, 200);
     assert_eq!(turn.phase(), RolloutPhase::Waiting);
     let hold = turn.hold("modelMoved").unwrap();
-    let moved = format!("{KIND} was Premium_LRS and is Standard_LRS now");
-    assert!(hold.say.contains(&moved) && !hold.say.contains("diskSizeGB"), "{}", hold.say);
-    assert_eq!((hold.verb, hold.numbers[0]), (Some("approve"), ("moved", 1)));
+    let moved = format!("{KIND} changed from Premium_LRS to Standard_LRS");
+    assert!(
+        hold.message.contains(&moved) && !hold.message.contains("diskSizeGB"),
+        "{}",
+        hold.message
+    );
+    assert_eq!((hold.verb(), hold.numbers[0]), (Some(RemedyVerb::Approve), ("moved", 1)));
     world.pool.approve_all();
     world.run(300, |world| world.is_at(4, "r2"));
     world.step();
@@ -133,7 +138,7 @@ fn a_lost_answer_hides_nothing() {
     for phase in [
         Phase::Doubtful { at },
         Phase::Accepted { at, operation: None },
-        ended(Outcome::Done),
+        ended(EntryOutcome::Done),
         ended(refused(Refusal::Unclear)),
     ] {
         let turn = wrote(phase.clone(), "Standard_LRS").plan();
@@ -204,7 +209,7 @@ fn what_is_lost_comes_up_on_it_only_where_the_floor_needs_it() {
 #[test]
 fn what_was_drained_to_be_replaced_comes_back() {
     let pool = Pool::new(3, "1", "1").old_ready(3).nodes();
-    let pool = pool.drain_ended("o1", Because::Outdated, Outcome::Done);
+    let pool = pool.drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
     let pool = pool.state(|state| state.removals = vec![]);
     pool.plan().is_silent_on("modelMoved");
     let moved = pool.set(|set| set.model_rest = disks("Standard_LRS"));
@@ -220,7 +225,7 @@ fn a_way_back_that_moves_the_disks_ends_on_what_is_accepted() {
     let (new, old) = ("r1b".into(), Some(disks("Standard_LRS")));
     (world.model_becomes, world.rest_becomes) = (Some(new), old);
     (world.created, world.deletes) = (0, 0);
-    world.pool.speak(AskVerb::Rollback);
+    world.pool.speak(CommandVerb::Rollback);
     stands(&mut world, 100);
     world.pool.approve_all();
     world.run(300, |world| world.is_at(4, "r1b"));

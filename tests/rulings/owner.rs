@@ -1,13 +1,14 @@
 //! One owner of a set: the tag is written once, and another store's tag stops all that is begun.
 
 use poolkeeper::api::v1::state;
-use poolkeeper::model::action::{Action, Because, Verb};
+use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
+use poolkeeper::model::hold::RemedyVerb;
 use poolkeeper::model::ids::StoreId;
 use poolkeeper::model::inventory::{Lock, LockLevel, ModelFields};
-use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::Condition;
 use poolkeeper::model::owner::{Keeper, OWNER_TAG, OwnerTag, OwnerWrite};
-use poolkeeper::model::plan::{AskVerb, Why};
+use poolkeeper::model::plan::{CommandVerb, MachineReason};
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::time::{Span, Time};
 
@@ -64,8 +65,8 @@ fn a_set_without_a_tag_gets_ours_once_and_nothing_waits_for_it() {
     turn.does(Some(4), &[]);
     let put = OwnerWrite::Put { tag: tag("aa", NOW), over: None };
     assert_eq!(written(&turn), [&put]);
-    let verbs: Vec<Verb> = turn.planned.actions.iter().map(Action::verb).collect();
-    assert_eq!(verbs, [Verb::TagOwner, Verb::Raise]);
+    let verbs: Vec<ActionKind> = turn.planned.actions.iter().map(Action::verb).collect();
+    assert_eq!(verbs, [ActionKind::TagOwner, ActionKind::Raise]);
     // No read shows it yet, and then one does.
     let lags = owned(quiet(), None).state(|s| s.owner = turn.planned.state.owner.clone());
     assert_eq!(written(&lags.plan()).len(), 0);
@@ -96,10 +97,10 @@ fn the_tag_is_tried_again_later_and_later_and_always_the_same() {
     assert_eq!(waits.last(), Some(&Span::days(1)));
     let told = pool.plan().planned.report.notices.join("\n");
     assert!(told.contains("Microsoft.Resources/tags/write") && told.contains("tag: off"), "{told}");
-    let retried = pool.clone().ask(AskVerb::Retry).plan();
+    let retried = pool.clone().ask(CommandVerb::Retry).plan();
     assert_eq!(retried.accepted(), [false], "nothing waits now");
     let turn = pool.plan();
-    let waits = pool.after(&turn, Span::minutes(1)).ask(AskVerb::Retry).plan();
+    let waits = pool.after(&turn, Span::minutes(1)).ask(CommandVerb::Retry).plan();
     assert_eq!((waits.accepted(), written(&waits).len()), (vec![true], 1));
 }
 
@@ -143,13 +144,13 @@ fn under_another_owners_tag_nothing_is_begun() {
             let turn = owned(pool.clone(), Some(theirs)).plan();
             assert!(turn.is_idle(), "{n}: {:?}", turn.planned.actions);
             let hold = turn.hold("foreignOwner").unwrap();
-            assert_eq!((hold.verb, &*hold.blockers[0]), (Some("takeOver"), theirs));
+            assert_eq!((hold.verb(), &*hold.blockers[0]), (Some(RemedyVerb::TakeOver), theirs));
         }
     }
     let turn = owned(outdated(), Some(THEIRS)).plan();
-    let said = &turn.hold("foreignOwner").unwrap().say;
+    let said = &turn.hold("foreignOwner").unwrap().message;
     assert!(said.contains("store bb") && said.contains("2026-02-01T00:00:00Z"), "{said}");
-    assert_eq!(turn.report("o1").why, Why::WaitsOwner);
+    assert_eq!(turn.report("o1").why, MachineReason::WaitsOwner);
     let mut passing = owned(outdated(), Some(THEIRS));
     passing.facts.keeper = Keeper::Passing;
     passing.plan().says("foreignOwner");
@@ -160,7 +161,7 @@ fn under_another_owners_tag_nothing_is_begun() {
 #[test]
 fn what_we_took_out_of_service_is_put_back_under_another_owners_tag() {
     let pool = Pool::new(3, "1", "1").old_ready(3).nodes();
-    let pool = pool.drain_ended("o1", Because::Outdated, Outcome::Done);
+    let pool = pool.drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
     assert_eq!(owned(pool.clone(), Some(&ours())).plan().deleted(), ["o1"]);
     let turn = owned(pool, Some(THEIRS)).plan();
     assert_eq!((turn.restored(), turn.deleted()), (vec!["o1"], vec![]));
@@ -178,7 +179,7 @@ fn held() -> Pool {
 
 #[test]
 fn a_person_takes_over_just_what_was_shown() {
-    let turn = held().ask(AskVerb::TakeOver).plan();
+    let turn = held().ask(CommandVerb::TakeOver).plan();
     assert_eq!(turn.accepted(), [true]);
     turn.does(Some(4), &[]).is_silent_on("foreignOwner");
     assert_eq!(written(&turn).len(), 1);
@@ -195,25 +196,25 @@ fn a_person_takes_over_just_what_was_shown() {
 
 #[test]
 fn taking_over_is_refused_while_anything_is_in_doubt() {
-    let first = owned(outdated(), Some(THEIRS)).first_sight().ask(AskVerb::TakeOver);
-    let unseen = owned(outdated(), Some(THEIRS)).ask(AskVerb::TakeOver);
-    let changed = tagged(held(), Some("cc since 2026-03-01T00:00:00Z")).ask(AskVerb::TakeOver);
-    let own = owned(outdated(), Some(&ours())).ask(AskVerb::TakeOver);
-    let cut = held().set(|set| set.complete = false).ask(AskVerb::TakeOver);
+    let first = owned(outdated(), Some(THEIRS)).first_sight().ask(CommandVerb::TakeOver);
+    let unseen = owned(outdated(), Some(THEIRS)).ask(CommandVerb::TakeOver);
+    let changed = tagged(held(), Some("cc since 2026-03-01T00:00:00Z")).ask(CommandVerb::TakeOver);
+    let own = owned(outdated(), Some(&ours())).ask(CommandVerb::TakeOver);
+    let cut = held().set(|set| set.complete = false).ask(CommandVerb::TakeOver);
     let lost = |pool: Pool| {
         let outcome = refused(Refusal::Unclear);
-        pool.delete_ended(&["o1"], Span::ZERO, outcome).ask(AskVerb::TakeOver)
+        pool.delete_ended(&["o1"], Span::ZERO, outcome).ask(CommandVerb::TakeOver)
     };
     for (n, pool) in vec![first, unseen, changed, own, cut, lost(held())].into_iter().enumerate() {
         let turn = pool.plan();
-        assert_eq!(turn.accepted(), [false], "{n}: {:?}", turn.planned.report.asks);
+        assert_eq!(turn.accepted(), [false], "{n}: {:?}", turn.planned.report.commands);
         assert!(written(&turn).is_empty(), "{n}");
     }
 }
 
 #[test]
 fn a_set_whose_tags_may_not_be_written_is_taken_over_all_the_same() {
-    let turn = held().policy(|d| d.tags_owner = false).ask(AskVerb::TakeOver).plan();
+    let turn = held().policy(|d| d.tags_owner = false).ask(CommandVerb::TakeOver).plan();
     turn.does(Some(4), &[]).is_silent_on("foreignOwner");
     assert_eq!((turn.accepted(), written(&turn).len()), (vec![true], 0));
 }
@@ -233,6 +234,6 @@ fn a_turn_that_writes_the_model_leaves_the_tag_for_the_next() {
     let pool = owned(quiet(), None).policy(|d| d.model.fields.vm_size = Some("B".into()));
     let pool = pool.set(|set| set.model.as_mut().unwrap().vm_size = Some("A".into()));
     let turn = pool.plan();
-    let verbs: Vec<Verb> = turn.planned.actions.iter().map(Action::verb).collect();
-    assert_eq!((verbs, written(&turn).len()), (vec![Verb::UpdateModel], 0));
+    let verbs: Vec<ActionKind> = turn.planned.actions.iter().map(Action::verb).collect();
+    assert_eq!((verbs, written(&turn).len()), (vec![ActionKind::UpdateModel], 0));
 }

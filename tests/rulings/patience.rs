@@ -1,10 +1,10 @@
 //! Requests that were refused, and machines that are gone, going, or on their way back.
 
-use poolkeeper::model::action::{Action, Because, Verb};
+use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
 use poolkeeper::model::ids::Key;
-use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
-use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::rollout::{KeyBackOff, RequestBackOff};
 use poolkeeper::model::time::Span;
 
@@ -23,7 +23,7 @@ fn what_was_refused_is_given_back_and_drained_anew() {
     assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
     // Drained, and another since: whatever was drained from it may be back.
     let woke = nodes()
-        .drain_ended("o1", Because::Outdated, Outcome::Done)
+        .drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done)
         .gone_for("o1", Condition::Ready, Span::seconds(20))
         .plan();
     assert_eq!((woke.drained(), woke.deleted(), woke.restored()), (vec!["o1"], vec![], vec![]));
@@ -32,7 +32,7 @@ fn what_was_refused_is_given_back_and_drained_anew() {
 #[test]
 fn a_drain_that_never_began_gives_back_what_an_earlier_one_put_there() {
     let nodes = Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
-    let turn = nodes.drain_ended("o1", Because::Outdated, Outcome::Withdrawn).plan();
+    let turn = nodes.drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Withdrawn).plan();
     assert_eq!(turn.restored(), ["o1"]);
     assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
 }
@@ -44,7 +44,7 @@ fn nothing_is_removed_while_it_is_being_taken_back() {
     assert_eq!(leaves.deleted(), ["n3"]);
     let at = pool.now.minus(Span::seconds(30));
     let action = Action::Restore {
-        targets: pool.targets(&["n3"], Because::Surplus),
+        targets: pool.targets(&["n3"], RemovalReason::Surplus),
         reason: "".into(),
         before: pool.now.plus(Span::seconds(30)),
     };
@@ -134,7 +134,7 @@ fn one_of_a_refused_batch_that_was_taken_back_is_asked_for_no_more() {
             accepted: None,
             outcome: refused(Refusal::Conflict),
         };
-        pool.delete_entry(&["n3", "n4"], Because::Failed, Span::minutes(3), ended)
+        pool.delete_entry(&["n3", "n4"], RemovalReason::Failed, Span::minutes(3), ended)
             .edit("n3", |machine| machine.since = machine.since.plus(Span::seconds(20)))
             .plan()
     };
@@ -148,8 +148,8 @@ fn one_of_a_refused_batch_that_was_taken_back_is_asked_for_no_more() {
 fn who_comes_back_is_not_made_anew() {
     // A drain for a rollout that a person now pauses: its machine stays, and nothing is missing.
     let pool = Pool::new(3, "1", "1").old_ready(2).new_ready(1).nodes();
-    let going = pool.drain_open("o1", Because::Outdated);
-    let turn = going.clone().ask(AskVerb::Pause).plan();
+    let going = pool.drain_open("o1", RemovalReason::Outdated);
+    let turn = going.clone().ask(CommandVerb::Pause).plan();
     assert_eq!((turn.restored(), turn.raise()), (vec!["o1"], None));
     // Where it goes on, its replacement is made.
     let on = going.plan();
@@ -159,7 +159,7 @@ fn who_comes_back_is_not_made_anew() {
 #[test]
 fn one_that_is_not_seen_and_would_come_back_is_waited_for() {
     let pool = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
-    let dark = pool.drain_open("n3", Because::Surplus).gone_for(
+    let dark = pool.drain_open("n3", RemovalReason::Surplus).gone_for(
         "n3",
         Condition::Unknown,
         Span::minutes(1),
@@ -234,8 +234,8 @@ fn a_delete_that_went_well_ends_the_wait_after_an_older_refusal_and_no_newer_one
     let waits = |refused: Span| {
         let pool = Pool::new(4, "1", "0").settled().new_ready(5);
         let (at, until) = (pool.now.minus(refused), pool.now.plus(Span::minutes(5)));
-        let pool = pool.delete_ended(&["n5"], Span::minutes(2), Outcome::Done).state(|s| {
-            let (verb, refusal) = (Verb::Delete, Refusal::Throttled);
+        let pool = pool.delete_ended(&["n5"], Span::minutes(2), EntryOutcome::Done).state(|s| {
+            let (verb, refusal) = (ActionKind::Delete, Refusal::Throttled);
             let (code, message, times, retry_at) = (None, None, 1, None);
             let known = RequestBackOff { verb, refusal, code, message, times, at, until, retry_at };
             s.request_backoff.push(known);
@@ -253,9 +253,9 @@ fn an_update_that_went_well_ends_the_wait_of_its_machine_and_of_no_other() {
         let phase = Phase::Ended {
             at: pool.now.minus(Span::minutes(2)),
             accepted: None,
-            outcome: Outcome::Done,
+            outcome: EntryOutcome::Done,
         };
-        let (targets, before) = (pool.targets(&["n1"], Because::Outdated), pool.now);
+        let (targets, before) = (pool.targets(&["n1"], RemovalReason::Outdated), pool.now);
         let reimage = Action::Reimage { targets, to: rev("r2"), reason: "".into(), before };
         let key = pool.machine(id).key();
         let pool = pool.entry(reimage, Span::minutes(4), phase).state(|s| {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolkeeper::model::action::Because;
+use poolkeeper::model::action::RemovalReason;
 use poolkeeper::model::ids::Zone;
-use poolkeeper::model::journal::{Outcome, Phase, Refusal};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle};
-use poolkeeper::model::plan::{AskVerb, Verdict};
-use poolkeeper::model::policy::{Checkpoint, Method, OnFailure, Owner, Ramp, Unconfirmed};
+use poolkeeper::model::plan::{CommandVerb, Verdict};
+use poolkeeper::model::policy::{Checkpoint, Method, OnFailure, Owner, Ramp, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::Span;
@@ -69,7 +69,7 @@ fn any_pool(dice: &mut Dice) -> Pool {
 fn any_policy(dice: &mut Dice, pool: &mut Pool) {
     let draft = &mut pool.draft;
     draft.owner = if dice.once_in(5) { Owner::ScaleSet } else { Owner::Pool };
-    draft.unconfirmed = dice.of(&[Unconfirmed::Hold, Unconfirmed::Allow]);
+    draft.unconfirmed = dice.of(&[UnconfirmedFall::Hold, UnconfirmedFall::Allow]);
     let rollout = &mut draft.rollout;
     rollout.method =
         dice.of(&[Method::Replace, Method::Replace, Method::Reimage, Method::OnDelete]);
@@ -121,7 +121,7 @@ fn any_machine(dice: &mut Dice, pool: &mut Pool, at: usize) {
     machine.ever_available = machine.condition == Ready || dice.once_in(2);
     machine.zone = dice.once_in(2).then(|| Zone::new(dice.of(&["1", "2"])));
     machine.workloads = dice.roll(3) as u32;
-    machine.evidence = dice.of(&[Evidence::Model, Evidence::Stamp, Evidence::Advisory]);
+    machine.evidence = dice.of(&[Evidence::Model, Evidence::Stamp, Evidence::LatestModelApplied]);
     if dice.once_in(8) {
         machine.revision = dice.of(&[None, Some(rev("r3"))]);
     }
@@ -148,10 +148,10 @@ fn any_entry(dice: &mut Dice, pool: Pool) -> Pool {
     let at = pool.now.minus(ago);
     let accepted = dice.once_in(2).then_some(at);
     let outcome = match dice.roll(4) {
-        0 => Outcome::Withdrawn,
+        0 => EntryOutcome::Withdrawn,
         1 => blocked("Why"),
         2 => super::kit::refused(dice.of(&Refusal::ALL)),
-        _ => Outcome::Done,
+        _ => EntryOutcome::Done,
     };
     let phase = match dice.roll(5) {
         0 => Phase::Intended,
@@ -161,7 +161,12 @@ fn any_entry(dice: &mut Dice, pool: Pool) -> Pool {
         _ => Phase::Ended { at, accepted, outcome },
     };
     let names: Vec<String> = pool.machines.iter().map(|m| m.id.as_str().to_owned()).collect();
-    let because = dice.of(&[Because::Failed, Because::Named, Because::Outdated, Because::Surplus]);
+    let because = dice.of(&[
+        RemovalReason::Failed,
+        RemovalReason::DeleteRequested,
+        RemovalReason::Outdated,
+        RemovalReason::Surplus,
+    ]);
     if names.is_empty() || dice.once_in(3) {
         let from = dice.roll(12) as u32;
         let action = super::kit::raise_action(from, from + 1 + dice.roll(3) as u32, &pool.set);
@@ -177,9 +182,9 @@ fn any_entry(dice: &mut Dice, pool: Pool) -> Pool {
     if dice.once_in(3) { pool.lifecycle(&id, was, ago) } else { pool }
 }
 
-fn any_verb(dice: &mut Dice) -> AskVerb {
-    let mut verbs = AskVerb::PLAIN.to_vec();
-    verbs.push(AskVerb::WriteOff(poolkeeper::model::ids::InstanceId::new("o1")));
+fn any_verb(dice: &mut Dice) -> CommandVerb {
+    let mut verbs = CommandVerb::PLAIN.to_vec();
+    verbs.push(CommandVerb::Abandon(poolkeeper::model::ids::InstanceId::new("o1")));
     dice.of(&verbs)
 }
 
@@ -215,18 +220,21 @@ fn check_whole(pool: &Pool, turn: &Turn) {
     if turn.planned.state.rollout.is_some() && turn.is_idle() && !open {
         let told = turn.planned.report.holds.iter().any(|hold| {
             let object = !(hold.numbers.is_empty() && hold.blockers.is_empty());
-            hold.verb.is_some() || (object && hold.recheck <= pool.now.plus(Span::minutes(15)))
+            hold.remedy.is_some()
+                || (object && hold.next_check_at <= pool.now.plus(Span::minutes(15)))
         });
         assert!(told, "stuck in silence: {:?}", turn.planned.report.holds);
     }
-    assert!(turn.planned.report.again > pool.now || !turn.is_idle() || pool.machines.is_empty());
+    assert!(
+        turn.planned.report.next_check_at > pool.now || !turn.is_idle() || pool.machines.is_empty()
+    );
 }
 
 /// What was decided, without the order in which the machines were handed in.
 fn told(turn: &Turn) -> (String, PoolState, BTreeMap<String, String>) {
     let of = |m: &poolkeeper::model::plan::MachineReport| {
         let id = turn.machines[m.index as usize].id.as_str().to_owned();
-        (id, format!("{:?} {:?} {:?} {:?}", m.class, m.lifecycle, m.why, m.next))
+        (id, format!("{:?} {:?} {:?} {:?}", m.class, m.lifecycle, m.why, m.next_check_at))
     };
     let machines = turn.planned.report.machines.iter().map(of).collect();
     let rest = format!("{:?} {:?}", turn.planned.actions, turn.planned.report.holds);
@@ -275,7 +283,7 @@ fn storm(dice: &mut Dice) {
     pool.draft.rollout.on_failure =
         dice.of(&[OnFailure::Continue, OnFailure::Pause, OnFailure::Rollback]);
     pool.draft.rollout.count_deleting = !dice.once_in(4);
-    pool.draft.unconfirmed = dice.of(&[Unconfirmed::Allow, Unconfirmed::Hold]);
+    pool.draft.unconfirmed = dice.of(&[UnconfirmedFall::Allow, UnconfirmedFall::Hold]);
     if dice.once_in(3) {
         let soak = Span::minutes(dice.roll(3) as i64);
         let (at, approval) = (Quantity::percent(30), dice.once_in(2));
@@ -307,7 +315,7 @@ fn calm(world: &mut World) {
     }
     let desired = world.pool.draft.count;
     for _ in 0..400 {
-        for verb in [AskVerb::Resume, AskVerb::Retry] {
+        for verb in [CommandVerb::Resume, CommandVerb::Retry] {
             world.pool.speak(verb);
         }
         world.pool.approve_all();
@@ -343,7 +351,11 @@ fn accident(dice: &mut Dice, world: &mut World) {
     match event {
         5 => world.pool.draft.count = 1 + dice.roll(8) as u32,
         6 => world.pool.set.revision = rev(dice.of(&["r1", "r2", "r3"])),
-        7 => world.pool.speak(dice.of(&[AskVerb::Pause, AskVerb::Resume, AskVerb::Refresh])),
+        7 => world.pool.speak(dice.of(&[
+            CommandVerb::Pause,
+            CommandVerb::Resume,
+            CommandVerb::Refresh,
+        ])),
         9 => world.refusals = 1 + dice.roll(2) as u32,
         10 => world.bad = Some(dice.of(&["r2", "r3"]).to_owned()),
         11 => world.bad = None,

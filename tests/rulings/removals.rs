@@ -1,11 +1,11 @@
 //! Removals that are refused, that wait for pods, that were begun for a reason, or that wait for nothing.
 
-use poolkeeper::model::action::{Because, Verb};
+use poolkeeper::model::action::{ActionKind, RemovalReason};
 use poolkeeper::model::ids::Key;
-use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine, Protection};
-use poolkeeper::model::plan::{AskVerb, Why};
-use poolkeeper::model::policy::{Method, Unconfirmed};
+use poolkeeper::model::plan::{CommandVerb, MachineReason};
+use poolkeeper::model::policy::{Method, UnconfirmedFall};
 use poolkeeper::model::rollout::KeyBackOff;
 use poolkeeper::model::time::Span;
 
@@ -30,7 +30,7 @@ fn in_a_total_blackout_no_time_lets_repair_eat_the_pool() {
         turn.says("breaker");
         pool = pool.after(&turn, Span::minutes(40));
     }
-    assert_eq!(pool.ask(AskVerb::Release).plan().deleted().len(), 1);
+    assert_eq!(pool.ask(CommandVerb::ResetBreaker).plan().deleted().len(), 1);
 }
 
 #[test]
@@ -121,7 +121,10 @@ fn now_is_heard_on_a_failed_machine_whatever_the_breaker_says() {
         let kept = failing(5).named("n7", true).edit("n7", |m| m.protection = protection);
         let turn = kept.plan();
         assert!(turn.deleted().is_empty(), "{protection:?}");
-        assert_eq!((turn.class("n7"), turn.report("n7").why), ("held", Why::ProtectedInCloud));
+        assert_eq!(
+            (turn.class("n7"), turn.report("n7").why),
+            ("held", MachineReason::ProtectedInCloud)
+        );
     }
 }
 
@@ -143,9 +146,9 @@ fn now_skips_the_drain_and_the_wait_of_a_blocked_one() {
     assert_eq!(pool(true).plan().deleted(), ["o2"]);
     let waits = pool(false).plan();
     assert!(!waits.deleted().contains(&"o2") && !waits.drained().contains(&"o2"));
-    assert_eq!(pool(false).ask(AskVerb::Retry).plan().drained(), ["o2"]);
+    assert_eq!(pool(false).ask(CommandVerb::Retry).plan().drained(), ["o2"]);
     // While it is drained, too.
-    let draining = nodes().named("o1", true).drain_open("o1", Because::Outdated);
+    let draining = nodes().named("o1", true).drain_open("o1", RemovalReason::Outdated);
     assert_eq!(draining.plan().deleted(), ["o1"]);
     // Once a try with `now` was refused itself, its wait stands.
     let mut again = pool(true);
@@ -160,13 +163,13 @@ fn protection_from_scale_in_stops_no_update_in_place() {
         let pool = pool.policy(|d| d.rollout.method = Method::Reimage);
         pool.each(|m| m.protection = protection)
     };
-    assert_eq!(pool(Protection::ScaleIn).plan().of(Verb::Reimage), ["o1"]);
+    assert_eq!(pool(Protection::ScaleIn).plan().of(ActionKind::Reimage), ["o1"]);
     let nodes = pool(Protection::ScaleIn).nodes();
     assert_eq!(nodes.plan().drained(), ["o1"]);
-    let drained = nodes.drain_ended("o1", Because::Outdated, Outcome::Done);
-    assert_eq!(drained.plan().of(Verb::Reimage), ["o1"]);
+    let drained = nodes.drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
+    assert_eq!(drained.plan().of(ActionKind::Reimage), ["o1"]);
     for kept in [Protection::All, Protection::Unknown] {
-        assert!(pool(kept).plan().of(Verb::Reimage).is_empty(), "{kept:?}");
+        assert!(pool(kept).plan().of(ActionKind::Reimage).is_empty(), "{kept:?}");
     }
     // One that never served would be deleted.
     let young = |protection| {
@@ -180,7 +183,7 @@ fn protection_from_scale_in_stops_no_update_in_place() {
     let many = Pool::new(1, "0", "1").settled().new_ready(3);
     let many = many.policy(|d| {
         d.rollout.method = Method::Reimage;
-        d.unconfirmed = Unconfirmed::Allow;
+        d.unconfirmed = UnconfirmedFall::Allow;
     });
     assert!(many.each(|m| m.protection = Protection::ScaleIn).plan().deleted().is_empty());
 }
@@ -223,13 +226,13 @@ fn a_pool_whose_deletes_are_forbidden_takes_nothing_out_of_service_meanwhile() {
     let back_off = &again.planned.state.request_backoff[0];
     assert_eq!((back_off.times, back_off.until.since(back_off.at)), (2, Span::hours(1)));
     // An operator tries at once.
-    assert_eq!(forbidden().ask(AskVerb::Retry).plan().deleted(), ["o1"]);
+    assert_eq!(forbidden().ask(CommandVerb::Retry).plan().deleted(), ["o1"]);
     assert_eq!(forbidden().named("o3", true).plan().deleted(), ["o3"]);
 }
 
 #[test]
 fn what_was_drained_for_a_delete_that_is_forbidden_is_given_back() {
-    let pool = nodes().drain_ended("o2", Because::Outdated, Outcome::Done);
+    let pool = nodes().drain_ended("o2", RemovalReason::Outdated, EntryOutcome::Done);
     let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
     let pool = pool.delete_ended(&["o1"], Span::seconds(20), refused(Refusal::Forbidden));
     let turn = pool.plan();
@@ -244,7 +247,7 @@ fn a_refusal_that_names_its_machine_sets_that_one_aside() {
     let pool = Pool::new(4, "0", "1").old_ready(4);
     let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
     let why = Refused::plain(Refusal::Forbidden);
-    let named = Outcome::Mixed(vec![(pool.machine("o1").key(), Some(why))]);
+    let named = EntryOutcome::Mixed(vec![(pool.machine("o1").key(), Some(why))]);
     let turn = pool.delete_ended(&["o1"], Span::seconds(20), named).plan();
     turn.does(None, &["o2"]).is_silent_on("removalRefused");
 }
@@ -254,7 +257,7 @@ fn one_that_goes_ends_the_back_off_of_the_pool() {
     let turn = forbidden().plan();
     let pool = later(forbidden(), &turn, Span::minutes(31));
     let pool = pool.lifecycle("o2", Lifecycle::Deleting, Span::minutes(1));
-    let turn = pool.delete_ended(&["o2"], Span::seconds(1), Outcome::Done).plan();
+    let turn = pool.delete_ended(&["o2"], Span::seconds(1), EntryOutcome::Done).plan();
     assert!(turn.planned.state.request_backoff.is_empty());
     assert_eq!(turn.planned.state.blocked.len(), 1);
 }
@@ -264,7 +267,7 @@ fn dead(condition: Condition, drained_for: Span) -> Pool {
     let pool = pool.gone_for("n1", condition, Span::minutes(20));
     let at = pool.now.minus(drained_for);
     let phase = Phase::Accepted { at, operation: None };
-    pool.drain_entry("n1", Because::Failed, drained_for, phase)
+    pool.drain_entry("n1", RemovalReason::Failed, drained_for, phase)
 }
 
 #[test]
@@ -288,7 +291,7 @@ fn the_dead_wait_while_the_breaker_is_open_or_too_much_is_unseen() {
     let pool = failing(6).nodes();
     let at = pool.now.minus(Span::minutes(9));
     let phase = Phase::Accepted { at, operation: None };
-    let open = pool.drain_entry("n5", Because::Failed, Span::minutes(9), phase);
+    let open = pool.drain_entry("n5", RemovalReason::Failed, Span::minutes(9), phase);
     let open = open.plan();
     open.says("breaker");
     assert!(open.deleted().is_empty());
@@ -309,9 +312,9 @@ fn a_dead_machine_whose_drain_was_given_up_goes_as_well() {
 fn surge_that_is_needed_no_more_goes_when_the_size_falls() {
     let pool = |count, old, new| {
         let pool = Pool::new(count, "1", "0").old_ready(old).new_ready(new);
-        pool.policy(|d| d.unconfirmed = Unconfirmed::Allow)
+        pool.policy(|d| d.unconfirmed = UnconfirmedFall::Allow)
     };
-    let paused = |count, old, new| pool(count, old, new).ask(AskVerb::Pause).plan();
+    let paused = |count, old, new| pool(count, old, new).ask(CommandVerb::Pause).plan();
     paused(2, 3, 0).does(None, &["o1"]);
     // What replaces one stays, and so does the one that it replaces.
     let stays = paused(2, 2, 1);
@@ -321,24 +324,25 @@ fn surge_that_is_needed_no_more_goes_when_the_size_falls() {
     // None that is on target goes for it.
     paused(2, 1, 2).does(None, &[]);
     // The surge of three goes with the size: from 10 to 2, whatever the gate.
-    let many = Pool::new(2, "3", "0").old_ready(5).policy(|d| d.unconfirmed = Unconfirmed::Allow);
-    assert_eq!(many.ask(AskVerb::Pause).plan().deleted().len(), 3);
+    let many =
+        Pool::new(2, "3", "0").old_ready(5).policy(|d| d.unconfirmed = UnconfirmedFall::Allow);
+    assert_eq!(many.ask(CommandVerb::Pause).plan().deleted().len(), 3);
     // The floor stands.
     let ill = Pool::new(2, "2", "0").old_ready(2).old_unready(2);
-    let ill = ill.policy(|d| d.unconfirmed = Unconfirmed::Allow).ask(AskVerb::Pause).plan();
+    let ill = ill.policy(|d| d.unconfirmed = UnconfirmedFall::Allow).ask(CommandVerb::Pause).plan();
     assert_eq!(ill.deleted(), ["o3", "o4"]);
 }
 
 #[test]
 fn surge_that_is_needed_no_more_goes_under_the_brake() {
-    let pool = Pool::new(2, "3", "0").old_ready(5).ask(AskVerb::Pause);
+    let pool = Pool::new(2, "3", "0").old_ready(5).ask(CommandVerb::Pause);
     assert_eq!(pool.plan().deleted().len(), 1);
 }
 
 #[test]
 fn one_that_may_be_gone_leaves_a_pool_of_none() {
     let pool = Pool::new(0, "1", "0").settled().new_ready(1);
-    let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
+    let pool = pool.policy(|d| d.unconfirmed = UnconfirmedFall::Allow);
     let doubt = (pool.machine("n1").key(), NOW.minus(Span::minutes(2)));
     pool.state(|s| s.doubted.push(doubt.clone())).plan().does(None, &["n1"]);
 }
@@ -349,8 +353,8 @@ fn what_comes_in_the_place_of_a_protected_machine_that_does_not_serve_is_no_surp
     let kept = pool(1).protected("o1").plan();
     kept.does(None, &[]).says("kept");
     assert_eq!(
-        kept.hold("kept").unwrap().say.as_ref(),
-        "1 held or protected, and 1 machine wanted"
+        kept.hold("kept").unwrap().message.as_ref(),
+        "1 held or protected, and 1 machine desired"
     );
     // One that the list lacks may be gone.
     let two = || Pool::new(2, "1", "0").settled().new_ready(2).new_young(1);

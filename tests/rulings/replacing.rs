@@ -1,10 +1,10 @@
 //! Creating and removing inside the two limits.
 
-use poolkeeper::model::action::Verb;
-use poolkeeper::model::journal::{Outcome, Refusal};
+use poolkeeper::model::action::ActionKind;
+use poolkeeper::model::journal::{EntryOutcome, Refusal};
 use poolkeeper::model::machine::{Condition, Protection};
-use poolkeeper::model::plan::{RolloutPhase, Why};
-use poolkeeper::model::policy::{Checkpoint, Method, Order, Ramp, Unconfirmed};
+use poolkeeper::model::plan::{MachineReason, RolloutPhase};
+use poolkeeper::model::policy::{Checkpoint, Method, Ramp, RemovalOrder, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 
@@ -150,7 +150,7 @@ fn an_unknown_revision_is_left_alone() {
         .state(|state| state.refresh_before = Some(NOW));
     let turn = refreshed.plan();
     turn.says("revisionUnknown").does(None, &["n1"]);
-    assert_eq!(turn.report("n4").why, Why::RevisionUnknown);
+    assert_eq!(turn.report("n4").why, MachineReason::RevisionUnknown);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn only_what_is_named_goes_where_an_operator_decides() {
     let pool = manual(Pool::new(3, "1", "0").old_ready(3));
     let turn = pool.plan();
     turn.does(None, &[]).says("onDelete");
-    assert_eq!(turn.report("o1").why, Why::WaitsOnDelete);
+    assert_eq!(turn.report("o1").why, MachineReason::WaitsOnDelete);
     let named = pool.named("o2", false);
     named.plan().does(Some(4), &[]);
     named.new_ready(1).plan().does(None, &["o2"]);
@@ -206,10 +206,10 @@ fn fewest_workloads_before_age_unless_an_order_is_written() {
         pool.edit("o2", |m| m.workloads = 1).policy(|d| d.rollout.order = order)
     };
     pool(None).plan().does(None, &["o2"]);
-    pool(Some(Order::Oldest)).plan().does(None, &["o1"]);
-    pool(Some(Order::Newest)).plan().does(None, &["o3"]);
+    pool(Some(RemovalOrder::Oldest)).plan().does(None, &["o1"]);
+    pool(Some(RemovalOrder::Newest)).plan().does(None, &["o3"]);
     // By chance means by seed and machine, and the same every turn.
-    let random = pool(Some(Order::Random));
+    let random = pool(Some(RemovalOrder::Random));
     let first = random.plan().deleted().join("");
     assert_eq!(random.plan().deleted().join(""), first);
     let others = (1..20).map(|seed| Pool { seed, ..random.clone() }.plan().deleted().join(""));
@@ -250,9 +250,9 @@ fn being_deleted_counts_until_gone_unless_said_otherwise() {
 
 #[test]
 fn draining_machines_live_whatever_is_said_of_deleting_ones() {
-    use poolkeeper::model::action::Because;
+    use poolkeeper::model::action::RemovalReason;
     let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes();
-    let pool = pool.drain_open("o1", Because::Outdated).policy(|d| {
+    let pool = pool.drain_open("o1", RemovalReason::Outdated).policy(|d| {
         d.rollout.count_deleting = false;
     });
     pool.plan().does(None, &[]).says("ceiling");
@@ -267,7 +267,7 @@ fn no_capacity_for_surge_costs_one_machine_at_a_time() {
     // While one is missing no further one is risked.
     missing.plan().does(None, &[]).says("noCapacity");
     let delivered = Pool::new(4, "0", "2").old_ready(3).new_ready(1);
-    let delivered = delivered.raise_ended(3, 4, Span::seconds(30), Outcome::Done);
+    let delivered = delivered.raise_ended(3, 4, Span::seconds(30), EntryOutcome::Done);
     delivered.plan().does(None, &["o1", "o2"]);
 }
 
@@ -278,7 +278,7 @@ fn in_place_one_machine_more_stands_in_and_is_taken_back() {
     start.plan().does(Some(4), &[]);
     let stands = method(Pool::new(3, "1", "0").old_ready(3).new_ready(1));
     let turn = stands.plan();
-    assert_eq!((turn.of(Verb::Reimage), turn.deleted()), (vec!["o1"], vec![]));
+    assert_eq!((turn.of(ActionKind::Reimage), turn.deleted()), (vec!["o1"], vec![]));
     let done = method(Pool::new(3, "1", "0").settled().new_ready(4));
     assert_eq!(done.plan().deleted().len(), 1);
     // With U to spend no buffer is made, and a lost machine is filled.
@@ -299,7 +299,7 @@ fn what_stood_in_goes_though_an_update_brought_nothing() {
     });
     let made = super::kit::NOW.minus(Span::hours(1));
     let pool = pool.edit("n3", |m| (m.created, m.first_seen) = (made, made));
-    let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
+    let pool = pool.policy(|d| d.unconfirmed = UnconfirmedFall::Allow);
     let turn = pool.plan();
     assert_eq!(turn.phase(), RolloutPhase::SucceededWithExceptions);
     assert_eq!(turn.deleted(), ["n3"]);

@@ -1,12 +1,12 @@
 //! Removals that come to nothing: what a rollout ends without, what is given back, and when it is tried again.
 
-use poolkeeper::model::action::{Because, Class, Verb};
+use poolkeeper::model::action::{ActionKind, MachineClass, RemovalReason};
 use poolkeeper::model::ids::{Key, NodeName};
-use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
-use poolkeeper::model::plan::{AskVerb, DrainFact, RolloutPhase, Why};
-use poolkeeper::model::policy::{Method, Unconfirmed};
-use poolkeeper::model::rollout::{Cause, KeyBackOff, Rollout};
+use poolkeeper::model::plan::{CommandVerb, DrainFact, MachineReason, RolloutPhase};
+use poolkeeper::model::policy::{Method, UnconfirmedFall};
+use poolkeeper::model::rollout::{KeyBackOff, Rollout, RolloutCause};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, blocked, refused, rev};
@@ -35,7 +35,7 @@ fn one_machine_that_cannot_leave_does_not_keep_a_rollout_open() {
     let pool = set_aside(nearly(), "o1", 2, Span::minutes(5));
     let twice = pool.plan();
     assert_eq!(twice.phase(), RolloutPhase::SucceededWithExceptions);
-    assert_eq!(twice.report("o1").why, Why::Exception);
+    assert_eq!(twice.report("o1").why, MachineReason::Exception);
     // No clock makes it a candidate again.
     let week = later(pool.clone(), &twice, Span::days(7));
     let week = week.plan();
@@ -54,10 +54,10 @@ fn one_machine_that_cannot_leave_does_not_keep_a_rollout_open() {
         next.plan().planned.state.rollout.map(|rollout| rollout.cause)
     };
     assert_eq!(told(Span::minutes(6)), None);
-    assert_eq!(told(Span::minutes(4)), Some(Cause::Exception));
+    assert_eq!(told(Span::minutes(4)), Some(RolloutCause::Exception));
     // And so do `retry`, and a name.
-    let retried = later(pool.clone(), &twice, Span::minutes(1)).ask(AskVerb::Retry).plan();
-    assert_eq!(retried.planned.state.rollout.unwrap().cause, Cause::Exception);
+    let retried = later(pool.clone(), &twice, Span::minutes(1)).ask(CommandVerb::Retry).plan();
+    assert_eq!(retried.planned.state.rollout.unwrap().cause, RolloutCause::Exception);
     let mut named = later(pool.clone(), &twice, Span::hours(7)).named("o1", false);
     named.machines.retain(|m| m.id.as_str() != "n1");
     assert!(named.plan().raise().is_some());
@@ -65,7 +65,7 @@ fn one_machine_that_cannot_leave_does_not_keep_a_rollout_open() {
     let moved = later(pool, &twice, Span::minutes(1)).set(|set| set.revision = rev("r3"));
     let moved = moved.plan();
     assert!(moved.planned.state.exceptions.is_empty());
-    assert_eq!(moved.planned.state.rollout.unwrap().cause, Cause::Revision);
+    assert_eq!(moved.planned.state.rollout.unwrap().cause, RolloutCause::Revision);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_drain_whose_end_is_on_record_alone_is_done_again() {
     let lost = nodes().lifecycle("o1", Lifecycle::Drained, Span::days(3)).plan();
     assert_eq!((lost.drained(), lost.deleted()), (vec!["o1"], vec![]));
     // A listing lacked it when its drain ended; the entry is still there in the next.
-    let mut pool = nodes().drain_ended("o1", Because::Outdated, Outcome::Done);
+    let mut pool = nodes().drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
     pool.machine_mut("o1").missed = 1;
     let turn = pool.plan();
     assert!(turn.is_idle());
@@ -116,12 +116,12 @@ fn a_machine_leaves_for_the_reason_for_which_it_was_asked() {
     let id = turn.drained()[0].to_owned();
     assert_eq!(turn.planned.state.removals.len(), 1);
     let next = pool.after(&turn, Span::minutes(1));
-    let going = next.clone().drain_open(&id, Because::Outdated).plan();
+    let going = next.clone().drain_open(&id, RemovalReason::Outdated).plan();
     assert!(going.is_idle(), "{:?}", going.planned.actions);
-    let ended = next.clone().drain_ended(&id, Because::Outdated, Outcome::Done);
+    let ended = next.clone().drain_ended(&id, RemovalReason::Outdated, EntryOutcome::Done);
     assert_eq!(ended.plan().deleted(), [id.as_str()]);
     // D rises: it comes back once, and says why.
-    let mut more = next.drain_ended(&id, Because::Outdated, Outcome::Done);
+    let mut more = next.drain_ended(&id, RemovalReason::Outdated, EntryOutcome::Done);
     more.draft.count = 4;
     let back = more.plan();
     assert_eq!(back.restored(), [id.as_str()]);
@@ -131,8 +131,8 @@ fn a_machine_leaves_for_the_reason_for_which_it_was_asked() {
 #[test]
 fn a_reason_that_ended_is_told() {
     let pool = Pool::new(3, "1", "0").settled().new_ready(3).nodes();
-    let pool = pool.drain_ended("n1", Because::Named, Outcome::Done).plan();
-    assert_eq!((pool.restored(), pool.report("n1").why), (vec!["n1"], Why::ReasonEnded));
+    let pool = pool.drain_ended("n1", RemovalReason::DeleteRequested, EntryOutcome::Done).plan();
+    assert_eq!((pool.restored(), pool.report("n1").why), (vec!["n1"], MachineReason::ReasonEnded));
 }
 
 #[test]
@@ -154,7 +154,8 @@ fn a_refused_delete_gives_its_machine_back_to_the_budget() {
         let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(5));
         let at = pool.now.minus(ago);
         let phase = Phase::Doubtful { at };
-        let pool = pool.delete_entry(&["o1"], Because::Outdated, ago.plus(Span::minutes(1)), phase);
+        let pool =
+            pool.delete_entry(&["o1"], RemovalReason::Outdated, ago.plus(Span::minutes(1)), phase);
         pool.set(|set| set.read_at = NOW.minus(Span::seconds(1))).plan()
     };
     let told = doubt(Span::minutes(16));
@@ -176,7 +177,7 @@ fn a_refused_delete_ends_while_another_client_deletes_its_machine() {
     };
     let turn = deleting(Refusal::Conflict).plan();
     let report = turn.report("n1");
-    assert_eq!((report.class, report.lifecycle), (Class::Leaving, Lifecycle::InService));
+    assert_eq!((report.class, report.lifecycle), (MachineClass::Deleting, Lifecycle::InService));
     // What was never answered may be what is seen.
     let unclear = deleting(Refusal::Unclear).plan();
     assert_eq!(unclear.report("n1").lifecycle, Lifecycle::Deleting);
@@ -192,11 +193,11 @@ fn a_refused_delete_ends_while_another_client_deletes_its_machine() {
 
 #[test]
 fn a_delete_that_was_never_sent_leaves_its_drain_as_proof() {
-    let pool = nodes().drain_ended("o1", Because::Outdated, Outcome::Done);
+    let pool = nodes().drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
     let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::seconds(40));
     let at = pool.now.minus(Span::seconds(2));
-    let phase = Phase::Ended { at, accepted: None, outcome: Outcome::Withdrawn };
-    let pool = pool.delete_entry(&["o1"], Because::Outdated, Span::seconds(4), phase);
+    let phase = Phase::Ended { at, accepted: None, outcome: EntryOutcome::Withdrawn };
+    let pool = pool.delete_entry(&["o1"], RemovalReason::Outdated, Span::seconds(4), phase);
     let mut pool = pool;
     pool.machine_mut("o1").lifecycle = Lifecycle::Drained;
     assert_eq!(pool.plan().deleted(), ["o1"]);
@@ -220,14 +221,14 @@ fn a_refused_delete_waits_twice_as_long_each_time_and_never_longer_than_a_quarte
         Refused { retry_at: Some(NOW.plus(Span::hours(1))), ..Refused::plain(Refusal::Throttled) };
     let pool = Pool::new(3, "1", "0").old_ready(3).new_ready(1).named("o1", true);
     let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
-    let pool = pool.delete_ended(&["o1"], Span::minutes(1), Outcome::Refused(told));
-    assert!(pool.ask(AskVerb::Retry).plan().deleted().is_empty());
+    let pool = pool.delete_ended(&["o1"], Span::minutes(1), EntryOutcome::Refused(told));
+    assert!(pool.ask(CommandVerb::Retry).plan().deleted().is_empty());
 }
 
 #[test]
 fn a_refused_update_in_place_waits_as_well() {
     let pool = Pool::new(3, "0", "1").old_ready(3).policy(|d| d.rollout.method = Method::Reimage);
-    let targets = pool.targets(&["o1"], Because::Outdated);
+    let targets = pool.targets(&["o1"], RemovalReason::Outdated);
     let before = pool.now.plus(Span::seconds(30));
     let action = poolkeeper::model::action::Action::Reimage {
         targets,
@@ -239,13 +240,13 @@ fn a_refused_update_in_place_waits_as_well() {
     let phase = Phase::Ended { at, accepted: None, outcome: refused(Refusal::Conflict) };
     let pool = pool.lifecycle("o1", Lifecycle::Updating, Span::minutes(1));
     let turn = pool.entry(action, Span::minutes(1), phase).plan();
-    assert!(turn.of(Verb::Reimage).is_empty());
+    assert!(turn.of(ActionKind::Reimage).is_empty());
     turn.says("removalRefused");
 }
 
 #[test]
 fn a_blocked_drain_learnt_once_is_learnt_once() {
-    let pool = nodes().drain_ended("o1", Because::Outdated, blocked("Budget"));
+    let pool = nodes().drain_ended("o1", RemovalReason::Outdated, blocked("Budget"));
     let turn = pool.plan();
     let next =
         pool.after(&turn, Span::seconds(15)).lifecycle("o1", Lifecycle::InService, Span::ZERO);
@@ -256,17 +257,17 @@ fn a_blocked_drain_learnt_once_is_learnt_once() {
 #[test]
 fn none_on_target_leaves_as_surplus_for_one_that_waits_after_a_passing_refusal() {
     let waits = |pool: Pool| {
-        let pool = pool.policy(|d| d.unconfirmed = Unconfirmed::Allow);
+        let pool = pool.policy(|d| d.unconfirmed = UnconfirmedFall::Allow);
         let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(2));
         let conflict = Some(Refused::plain(Refusal::Conflict));
-        let o1 = Outcome::Mixed(vec![(pool.machine("o1").key(), conflict)]);
+        let o1 = EntryOutcome::Mixed(vec![(pool.machine("o1").key(), conflict)]);
         pool.delete_ended(&["o1"], Span::seconds(20), o1)
     };
     waits(Pool::new(2, "0", "1").old_ready(1).new_ready(2)).plan().does(None, &[]);
     // One whose drain is blocked is tried again in hours: the surplus does not wait for it.
     let blocked = Pool::new(2, "0", "1").old_ready(1).new_ready(2);
     let blocked = set_aside(blocked, "o1", 1, Span::minutes(5));
-    blocked.policy(|d| d.unconfirmed = Unconfirmed::Allow).plan().does(None, &["n1"]);
+    blocked.policy(|d| d.unconfirmed = UnconfirmedFall::Allow).plan().does(None, &["n1"]);
     // Nor does the one that was made for it, and does not serve yet.
     let young = waits(Pool::new(3, "1", "1").old_ready(1).new_ready(2).new_young(1));
     let young = young.named("o1", false);
@@ -297,5 +298,5 @@ fn what_goes_alone_is_named() {
         (hold.numbers.as_slice(), hold.blockers.as_slice()),
         (&[("machines", 1)][..], &["o1".into()][..])
     );
-    assert!(hold.recheck <= NOW.plus(Span::minutes(21)), "it ends by its deadline");
+    assert!(hold.next_check_at <= NOW.plus(Span::minutes(21)), "it ends by its deadline");
 }

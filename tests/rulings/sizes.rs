@@ -1,11 +1,11 @@
 //! How many: who says so, what our own writes explain, and the brakes on getting smaller.
 
-use poolkeeper::model::action::Verb;
-use poolkeeper::model::inventory::{Native, Orchestration};
-use poolkeeper::model::journal::{Outcome, Refusal, Refused};
+use poolkeeper::model::action::ActionKind;
+use poolkeeper::model::inventory::{Orchestration, PlatformFeature};
+use poolkeeper::model::journal::{EntryOutcome, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
-use poolkeeper::model::plan::{AskVerb, Quota, WaitKind};
-use poolkeeper::model::policy::{Adopt, Method, Owner, Unconfirmed};
+use poolkeeper::model::plan::{CommandVerb, Quota, WaitKind};
+use poolkeeper::model::policy::{Adopt, Method, Owner, UnconfirmedFall};
 use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::Span;
 
@@ -23,9 +23,9 @@ fn a_big_fall_waits_for_a_person() {
     let turn = made(7).plan();
     turn.does(None, &[]).says("scaleDownUnconfirmed");
     assert_eq!(turn.desired(), 10);
-    let turn = made(3).shown().ask(AskVerb::Approve).plan();
+    let turn = made(3).shown().ask(CommandVerb::Approve).plan();
     assert_eq!((turn.desired(), turn.deleted().len()), (3, 7));
-    made(0).policy(|d| d.unconfirmed = Unconfirmed::Allow).plan().is_silent_on("brake");
+    made(0).policy(|d| d.unconfirmed = UnconfirmedFall::Allow).plan().is_silent_on("brake");
     // Back up before anybody answered: nothing happened.
     let up = made(10).state(|s| s.desired.count = 10).plan();
     up.does(None, &[]).is_silent_on("scaleDownUnconfirmed");
@@ -50,7 +50,7 @@ fn many_small_falls_are_a_big_one() {
 
 #[test]
 fn what_a_person_agreed_to_is_where_later_falls_are_measured_from() {
-    let pool = made(5).shown().ask(AskVerb::Approve);
+    let pool = made(5).shown().ask(CommandVerb::Approve);
     let turn = pool.plan();
     assert_eq!(turn.desired(), 5);
     let mut later = pool.after(&turn, Span::minutes(5));
@@ -81,7 +81,7 @@ fn nothing_is_surplus_at_first_sight() {
     let pool = Pool::new(10, "1", "0").new_ready(100).first_sight();
     let turn = pool.plan();
     turn.does(None, &[]).says("scaleDownUnconfirmed");
-    let agreed = pool.clone().after(&turn, Span::minutes(1)).ask(AskVerb::Approve);
+    let agreed = pool.clone().after(&turn, Span::minutes(1)).ask(CommandVerb::Approve);
     assert_eq!(agreed.plan().deleted().len(), 90);
 }
 
@@ -111,10 +111,10 @@ fn a_pool_whose_size_somebody_else_changes_twice_an_hour_asks_who_owns_it() {
     let once = pool.clone().state(|s| s.desired.explained = 10);
     // The cloud may still be busy with what they asked for.
     let turn = once.plan();
-    turn.does(None, &[]).is_silent_on("twoWriters");
+    turn.does(None, &[]).is_silent_on("conflictingWriters");
     assert_eq!(turn.desired(), 10);
     let twice = once.after(&turn, Span::minutes(20)).new_ready(1);
-    twice.plan().does(None, &[]).says("twoWriters");
+    twice.plan().does(None, &[]).says("conflictingWriters");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn their_size_is_the_capacity_less_what_our_writes_explain() {
     // One read alone may be an old picture: nothing moves, and no raise starts from it.
     for capacity in [8, 13] {
         let turn = surge.clone().capacity(capacity).plan();
-        turn.does(None, &[]).says("sizeDoubted");
+        turn.does(None, &[]).says("capacityUncertain");
         assert_eq!(turn.desired(), 10, "{capacity}");
     }
     // Two reads that agree are none.
@@ -174,7 +174,7 @@ fn a_refused_write_explains_nothing() {
     let refused = pool.raise_ended(10, 11, Span::seconds(90), refused(Refusal::Conflict));
     assert_eq!(refused.clone().capacity(10).plan().desired(), 10);
     let turn = refused.clone().capacity(11).plan();
-    turn.says("sizeDoubted");
+    turn.says("capacityUncertain");
     assert_eq!(turn.desired(), 10);
     let shown = |s: &mut PoolState| s.desired.above = Some(NOW.minus(Span::minutes(3)));
     assert_eq!(refused.state(shown).capacity(11).plan().desired(), 11);
@@ -184,7 +184,7 @@ fn a_refused_write_explains_nothing() {
 fn a_late_read_is_no_other_writer() {
     // The raise is done, and the capacity is read as it was for a minute.
     let pool = theirs(10).old_ready(10).new_ready(1);
-    let pool = pool.raise_ended(10, 11, Span::seconds(10), Outcome::Done);
+    let pool = pool.raise_ended(10, 11, Span::seconds(10), EntryOutcome::Done);
     let turn = pool.clone().capacity(10).plan();
     assert_eq!(turn.desired(), 10);
     let later = pool.after(&turn, Span::seconds(10)).capacity(11);
@@ -212,16 +212,18 @@ fn without_a_version_another_writers_number_is_not_overwritten() {
     let lacks = lacks.state(|s| (s.desired.shown, s.desired.shown_since) = (10, Some(at)));
     bare(lacks).plan().does(None, &[]).says("unsafeRaise");
     let autoscaled = Pool::new(3, "1", "0").settled().new_ready(2).set(|set| {
-        set.natives = vec![Native::Autoscale];
+        set.platform_features = vec![PlatformFeature::Autoscale];
     });
     bare(autoscaled).plan().does(None, &[]).says("unsafeRaise");
     // One that cannot be read may be one that writes; a version protects from it.
     let unread = Pool::new(3, "1", "0").settled().new_ready(2).set(|set| {
-        set.natives_unknown = vec![Native::Autoscale];
+        set.platform_features_unknown = vec![PlatformFeature::Autoscale];
     });
     let turn = bare(unread.clone()).plan();
     turn.does(None, &[]).says("unsafeRaise");
-    assert!(turn.planned.report.holds.iter().any(|hold| hold.say.contains("cannot be read")));
+    assert!(
+        turn.planned.report.holds.iter().any(|hold| hold.message.contains("cannot read whether"))
+    );
     unread.plan().does(Some(3), &[]);
     bare(Pool::new(3, "1", "0").settled().new_ready(2)).plan().does(Some(3), &[]);
 }
@@ -229,9 +231,9 @@ fn without_a_version_another_writers_number_is_not_overwritten() {
 #[test]
 fn a_raise_waits_until_the_last_one_was_read_back() {
     let asked = Pool::new(5, "1", "0").settled().new_ready(3).raise_open(3, 4, Span::seconds(30));
-    asked.clone().capacity(3).plan().does(None, &[]).says("raiseNotLanded");
+    asked.clone().capacity(3).plan().does(None, &[]).says("scaleOutUnconfirmed");
     // Landed: its operation may go on for long, further ones do not wait for it.
-    asked.capacity(4).plan().does(Some(5), &[]).says("raisedNotSeen");
+    asked.capacity(4).plan().does(Some(5), &[]).says("instancesNotListed");
 }
 
 #[test]
@@ -246,7 +248,7 @@ fn a_machine_of_an_earlier_raise_is_not_taken_for_one_of_the_next() {
 #[test]
 fn a_person_settles_a_capacity_that_nothing_lives_up_to() {
     let above = Pool::new(9, "1", "0").settled().new_ready(6).capacity(11);
-    let settled = above.ask(AskVerb::SettleCapacity).plan();
+    let settled = above.ask(CommandVerb::ResetCapacity).plan();
     assert_eq!((settled.raise(), settled.accepted()), (Some((11, 6)), vec![true]));
 }
 
@@ -254,12 +256,12 @@ fn a_person_settles_a_capacity_that_nothing_lives_up_to() {
 fn capacity_is_not_settled_while_machines_are_on_their_way() {
     let pool = Pool::new(9, "1", "0").settled().new_ready(7).capacity(10);
     let pool = pool.gone_for("n1", Condition::Deleting, Span::seconds(30));
-    let turn = pool.delete_open(&["n1"], Span::seconds(30)).ask(AskVerb::SettleCapacity).plan();
+    let turn = pool.delete_open(&["n1"], Span::seconds(30)).ask(CommandVerb::ResetCapacity).plan();
     assert_eq!((turn.raise(), turn.accepted()), (None, vec![false]));
     // Nor while one of those that are known is not shown.
     let dark = Pool::new(9, "1", "0").settled().new_ready(7).capacity(10);
     let dark = dark.gone_for("n1", Condition::Unknown, Span::seconds(30));
-    let turn = dark.ask(AskVerb::SettleCapacity).plan();
+    let turn = dark.ask(CommandVerb::ResetCapacity).plan();
     assert_eq!((turn.raise(), turn.accepted()), (None, vec![false]));
 }
 
@@ -311,7 +313,7 @@ fn who_asked_too_often_asks_again_when_told() {
         let retry_at = told.map(|told| NOW.plus(Span::seconds(told)));
         let refused = Refused { retry_at, ..Refused::plain(refusal) };
         let pool = Pool::new(3, "1", "0").settled().new_ready(2);
-        let pool = pool.raise_ended(2, 3, Span::seconds(1), Outcome::Refused(refused));
+        let pool = pool.raise_ended(2, 3, Span::seconds(1), EntryOutcome::Refused(refused));
         pool.plan().planned.state.backoff[0].until.since(NOW)
     };
     assert_eq!(at(Refusal::Throttled, Some(3)), Span::seconds(3));
@@ -338,7 +340,7 @@ fn a_set_is_never_asked_for_more_than_it_holds() {
         assert!(turn.planned.report.notices[0].contains("1000 machines"));
         let turn = of(full(3, "1", "0"));
         turn.does(None, &[]).says("setLimit");
-        assert_eq!(turn.hold("setLimit").unwrap().verb, None);
+        assert_eq!(turn.hold("setLimit").unwrap().remedy, None);
         of(full(0, "1", "0").named("o1", false)).does(None, &[]).says("setLimit");
         // Room for some of it.
         let some = Pool::new(990, "2%", "0").old_ready(990);
@@ -371,25 +373,25 @@ fn the_last_machine_of_a_full_set_does_not_wait_for_surge() {
 
 #[test]
 fn size_that_rises_takes_draining_machines_back_before_any_is_made() {
-    use poolkeeper::model::action::Because;
+    use poolkeeper::model::action::RemovalReason;
     let pool = Pool::new(4, "1", "0").settled().new_ready(4).nodes();
-    let drained = pool.clone().drain_ended("n1", Because::Surplus, Outcome::Done);
+    let drained = pool.clone().drain_ended("n1", RemovalReason::Surplus, EntryOutcome::Done);
     let turn = drained.plan();
     assert_eq!((turn.restored(), turn.raise(), turn.deleted()), (vec!["n1"], None, vec![]));
-    let draining = pool.clone().drain_open("n1", Because::Surplus);
+    let draining = pool.clone().drain_open("n1", RemovalReason::Surplus);
     let turn = draining.plan();
     assert_eq!((turn.restored(), turn.raise()), (vec!["n1"], None));
     // Two were on their way, one is wanted back: one comes back, one goes on.
     let two = pool.new_ready(1).nodes();
-    let two = two.drain_ended("n1", Because::Surplus, Outcome::Done);
-    let two = two.drain_ended("n2", Because::Surplus, Outcome::Done);
+    let two = two.drain_ended("n1", RemovalReason::Surplus, EntryOutcome::Done);
+    let two = two.drain_ended("n2", RemovalReason::Surplus, EntryOutcome::Done);
     let turn = two.plan();
-    assert_eq!((turn.of(Verb::Restore).len(), turn.deleted().len()), (1, 1));
+    assert_eq!((turn.of(ActionKind::Restore).len(), turn.deleted().len()), (1, 1));
 }
 
 #[test]
 fn a_size_that_falls_to_nothing_leaves_nothing_parked() {
-    let pool = made(0).policy(|d| d.unconfirmed = Unconfirmed::Allow);
+    let pool = made(0).policy(|d| d.unconfirmed = UnconfirmedFall::Allow);
     assert_eq!(pool.plan().deleted().len(), 10);
 }
 
@@ -397,7 +399,7 @@ fn a_size_that_falls_to_nothing_leaves_nothing_parked() {
 fn a_size_that_falls_in_the_middle_keeps_as_many_replacements_as_are_wanted() {
     // Twelve old ones serve, six replacements boot, and a person agrees to five.
     let pool = Pool::new(5, "2", "0").old_ready(12).new_young(6);
-    let pool = pool.state(|s| s.desired.count = 12).shown().ask(AskVerb::Approve);
+    let pool = pool.state(|s| s.desired.count = 12).shown().ask(CommandVerb::Approve);
     let turn = pool.plan();
     let young = turn.deleted().iter().filter(|id| id.starts_with('n')).count();
     assert!(young <= 1, "{:?}", turn.deleted());

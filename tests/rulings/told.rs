@@ -1,12 +1,13 @@
 //! What people are told: holds and reasons that are true, once each.
 
-use poolkeeper::model::action::{Action, Because};
-use poolkeeper::model::calendar::{Window, Windows, Zone};
-use poolkeeper::model::inventory::Native;
+use poolkeeper::model::action::{Action, RemovalReason};
+use poolkeeper::model::calendar::{ScheduleZone, Window, Windows};
+use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::inventory::PlatformFeature;
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
-use poolkeeper::model::plan::{AskVerb, Why};
-use poolkeeper::model::policy::{Method, Natives, Owner, Unconfirmed};
-use poolkeeper::model::rollout::{Cause, Ended, Ending};
+use poolkeeper::model::plan::{CommandVerb, MachineReason};
+use poolkeeper::model::policy::{Method, Owner, PlatformFeatures, UnconfirmedFall};
+use poolkeeper::model::rollout::{RolloutCause, RolloutEnding, RolloutRecord};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, Turn, rev};
@@ -25,7 +26,7 @@ fn on_a_cut_or_old_listing_nothing_is_said_of_decisions() {
         let turn = pool.plan();
         turn.does(None, &[]).is_silent_on("repairInTurn").is_silent_on("floor");
         for id in ["o1", "o2", "o6"] {
-            assert_eq!(turn.report(id).why, Why::WaitsPicture, "{id}");
+            assert_eq!(turn.report(id).why, MachineReason::WaitsPicture, "{id}");
         }
     }
     // Where all that failed leave, none is repaired in turn.
@@ -48,8 +49,8 @@ fn where_too_many_are_dark_the_rest_wait_for_them() {
     let turn = pool.edit("o1", dark).edit("o2", dark).edit("o3", dark).plan();
     assert!(turn.deleted().is_empty());
     turn.says("healthBlind").is_silent_on("repairInTurn");
-    assert_eq!(turn.report("o4").why, Why::WaitsPicture);
-    assert_eq!(turn.report("o5").why, Why::WaitsPicture);
+    assert_eq!(turn.report("o4").why, MachineReason::WaitsPicture);
+    assert_eq!(turn.report("o5").why, MachineReason::WaitsPicture);
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn surplus_that_the_capacity_does_not_count_is_named() {
     turn.does(None, &[]).says("capacityLags");
     let hold = turn.hold("capacityLags").unwrap();
     assert_eq!(hold.numbers, [("surplus", 3), ("capacity", 4)]);
-    assert!(hold.recheck >= NOW.plus(Span::minutes(5)), "a limit is no event");
+    assert!(hold.next_check_at >= NOW.plus(Span::minutes(5)), "a limit is no event");
     // Where it counts them there is nothing to say.
     let counted = pool.capacity(8).state(|s| s.desired.explained = 8);
     assert_eq!(counted.plan().deleted().len(), 1);
@@ -69,20 +70,20 @@ fn surplus_that_the_capacity_does_not_count_is_named() {
 
 #[test]
 fn what_the_cloud_made_too_many_of_it_takes_away_itself() {
-    let pool = |natives: &[Native]| {
+    let pool = |natives: &[PlatformFeature]| {
         let pool = Pool::new(4, "1", "0").settled().new_ready(3).new_young(2).capacity(5);
-        let pool = pool.policy(|draft| draft.natives = Natives::Warn);
-        pool.set(|set| set.natives = natives.to_vec()).raise_open(4, 5, Span::minutes(20))
+        let pool = pool.policy(|draft| draft.platform_features = PlatformFeatures::Warn);
+        pool.set(|set| set.platform_features = natives.to_vec()).raise_open(4, 5, Span::minutes(20))
     };
     assert_eq!(pool(&[]).plan().deleted().len(), 1);
-    pool(&[Native::Overprovision]).plan().does(None, &[]).says("raiseNotLanded");
+    pool(&[PlatformFeature::Overprovision]).plan().does(None, &[]).says("scaleOutUnconfirmed");
     // Its answer came early: the cloud is at it until enough came up.
-    let mut early = pool(&[Native::Overprovision]);
+    let mut early = pool(&[PlatformFeature::Overprovision]);
     early.open.clear();
-    early.plan().does(None, &[]).says("raiseNotLanded");
+    early.plan().does(None, &[]).says("scaleOutUnconfirmed");
     let up = Pool::new(4, "1", "0").settled().new_ready(5).capacity(5);
-    let up = up.policy(|draft| draft.natives = Natives::Warn);
-    let up = up.set(|set| set.natives = vec![Native::Overprovision]);
+    let up = up.policy(|draft| draft.platform_features = PlatformFeatures::Warn);
+    let up = up.set(|set| set.platform_features = vec![PlatformFeature::Overprovision]);
     assert_eq!(up.plan().deleted().len(), 1, "all came up");
 }
 
@@ -91,8 +92,8 @@ fn surplus_waits_while_others_move_the_capacity_and_says_so() {
     let pool = Pool::new(5, "1", "0").settled().new_ready(6);
     let moved = pool.clone().state(|s| s.desired.others = vec![NOW.minus(Span::minutes(1))]);
     let turn = moved.plan();
-    turn.does(None, &[]).says("sizeDoubted");
-    assert_eq!(turn.hold("sizeDoubted").unwrap().recheck, NOW.plus(Span::minutes(1)));
+    turn.does(None, &[]).says("capacityUncertain");
+    assert_eq!(turn.hold("capacityUncertain").unwrap().next_check_at, NOW.plus(Span::minutes(1)));
     assert_eq!(pool.plan().deleted().len(), 1);
 }
 
@@ -108,15 +109,15 @@ fn a_capacity_that_counts_the_deleted_has_a_reason_of_its_own() {
 #[test]
 fn approval_is_offered_for_an_unsafe_raise_only_where_it_helps() {
     let pool = Pool::new(3, "1", "0").old_ready(3).set(|set| set.etag = None);
-    let verb = |pool: &Pool| pool.plan().hold("unsafeRaise").unwrap().verb;
+    let verb = |pool: &Pool| pool.plan().hold("unsafeRaise").unwrap().verb();
     let theirs = pool.clone().policy(|draft| draft.owner = Owner::ScaleSet);
     assert_eq!(verb(&theirs), None);
-    let scaled = pool.clone().set(|set| set.natives = vec![Native::Autoscale]);
-    let scaled = scaled.policy(|d| d.natives = Natives::Warn);
+    let scaled = pool.clone().set(|set| set.platform_features = vec![PlatformFeature::Autoscale]);
+    let scaled = scaled.policy(|d| d.platform_features = PlatformFeatures::Warn);
     assert_eq!(verb(&scaled), None);
     let written = pool.state(|s| s.desired.others = vec![NOW.minus(Span::minutes(30))]);
-    assert_eq!(verb(&written), Some("approve"));
-    written.shown().ask(AskVerb::Approve).plan().does(Some(4), &[]);
+    assert_eq!(verb(&written), Some(RemedyVerb::Approve));
+    written.shown().ask(CommandVerb::Approve).plan().does(Some(4), &[]);
 }
 
 #[test]
@@ -128,30 +129,30 @@ fn each_machine_is_told_what_is_true_of_it() {
         draft.repair.breaker_percent = 50;
     });
     let turn = turn.plan();
-    assert_eq!(turn.report("o1").why, Why::WaitsOnDelete);
-    assert!(["o3", "o4"].iter().any(|id| turn.report(id).why == Why::FailedInTurn));
+    assert_eq!(turn.report("o1").why, MachineReason::WaitsOnDelete);
+    assert!(["o3", "o4"].iter().any(|id| turn.report(id).why == MachineReason::FailedInTurn));
     // A long drain is no delete that a person could write off.
     let long = Pool::new(3, "1", "1").old_ready(3).nodes();
     let turn = long.lifecycle("o1", Lifecycle::Draining, Span::hours(2)).plan();
-    assert_ne!(turn.report("o1").why, Why::StuckDelete);
+    assert_ne!(turn.report("o1").why, MachineReason::StuckDelete);
     turn.is_silent_on("stuckDelete");
     // The cloud's own flag alone.
-    let flagged = |m: &mut Machine| m.evidence = Evidence::Advisory;
+    let flagged = |m: &mut Machine| m.evidence = Evidence::LatestModelApplied;
     let turn = Pool::new(3, "1", "0").old_ready(3).each(flagged).first_sight().plan();
-    assert_eq!(turn.report("o1").why, Why::WaitsAdoption);
+    assert_eq!(turn.report("o1").why, MachineReason::WaitsAdoption);
     // More than any surge explains, and nobody said that they may leave.
     let many = Pool::new(3, "1", "1").old_ready(6).state(|s| s.surplus_confirmed = false);
     let turn = many.clone().plan();
     turn.does(None, &[]).says("scaleDownUnconfirmed");
-    assert_eq!(turn.report("o1").why, Why::WaitsConfirmation);
-    let allowed = many.policy(|draft| draft.unconfirmed = Unconfirmed::Allow).plan();
-    assert_ne!(allowed.report("o1").why, Why::WaitsConfirmation);
+    assert_eq!(turn.report("o1").why, MachineReason::WaitsConfirmation);
+    let allowed = many.policy(|draft| draft.unconfirmed = UnconfirmedFall::Allow).plan();
+    assert_ne!(allowed.report("o1").why, MachineReason::WaitsConfirmation);
 }
 
 #[test]
 fn what_goes_back_into_service_is_not_on_its_way_out() {
     let pool = Pool::new(3, "1", "1").old_ready(3).nodes();
-    let turn = pool.drain_open("o1", Because::Outdated).ask(AskVerb::Pause).plan();
+    let turn = pool.drain_open("o1", RemovalReason::Outdated).ask(CommandVerb::Pause).plan();
     assert_eq!(turn.restored(), ["o1"]);
     turn.says("paused").is_silent_on("leaving");
 }
@@ -161,22 +162,24 @@ fn an_ill_machine_is_looked_at_when_its_grace_ends() {
     let pool = Pool::new(3, "1", "0").settled().new_ready(2).new_young(1);
     let since = NOW.minus(Span::seconds(30));
     let ill = pool.edit("n3", |m| (m.condition, m.since) = (Condition::Failed, since)).plan();
-    assert_eq!(ill.report("n3").next, Some(since.plus(Span::minutes(10))));
+    assert_eq!(ill.report("n3").next_check_at, Some(since.plus(Span::minutes(10))));
 }
 
 #[test]
 fn who_waits_for_a_rollout_is_told_apart_from_who_waits_at_first_sight() {
     // All went to this revision minutes ago, and one is off it again.
     let again = Pool::new(3, "1", "0").new_ready(2).old_ready(1).state(|s| {
-        let (cause, how, at) = (Cause::Revision, Ending::Succeeded, NOW.minus(Span::minutes(5)));
+        let (cause, how, at) =
+            (RolloutCause::Revision, RolloutEnding::Succeeded, NOW.minus(Span::minutes(5)));
         let (opened, done, covered, failed) = (None, 3, 3, 0);
-        s.last = Some(Ended { cause, to: rev("r2"), opened, at, how, done, covered, failed });
+        s.last =
+            Some(RolloutRecord { cause, to: rev("r2"), opened, at, how, done, covered, failed });
     });
     let turn = again.plan();
     assert!(turn.planned.state.rollout.is_none());
-    assert_eq!(turn.report("o1").why, Why::WaitsRollout);
+    assert_eq!(turn.report("o1").why, MachineReason::WaitsRollout);
     let held = Pool::new(3, "1", "0").old_ready(2).new_ready(1).first_sight().plan();
-    assert_eq!(held.report("o1").why, Why::WaitsAdoption);
+    assert_eq!(held.report("o1").why, MachineReason::WaitsAdoption);
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn a_raise_says_what_it_is_for() {
         reasons.collect::<Vec<String>>()
     };
     let replaces = Pool::new(3, "1", "0").old_ready(3);
-    assert_eq!(reason(replaces), ["1 machine to replace others: 3 of at most 4 there"]);
+    assert_eq!(reason(replaces), ["1 machine to replace others: 3 of at most 4 exist"]);
     let lacks = Pool::new(3, "1", "0").settled().new_ready(2);
     assert_eq!(reason(lacks), ["1 machine is missing: 2 of 3 exist"]);
 }
@@ -199,7 +202,8 @@ fn a_raise_says_what_it_is_for() {
 fn work_that_fits_its_window_to_the_minute_is_no_notice() {
     // Three minutes a machine, and an hour until the window closes.
     let notices = |machines: usize| {
-        let day = Window::dated("2026-03-01T11:00", "2026-03-01T13:00", &Zone::utc()).unwrap();
+        let day =
+            Window::dated("2026-03-01T11:00", "2026-03-01T13:00", &ScheduleZone::utc()).unwrap();
         let pool = Pool::new(machines as u32, "1", "0").old_ready(machines).policy(|d| {
             d.rollout.min_ready = Span::seconds(45);
             d.windows = Windows::new(vec![day], Vec::new()).unwrap();
@@ -213,13 +217,21 @@ fn work_that_fits_its_window_to_the_minute_is_no_notice() {
 fn an_abort_says_which_machines_leave_first() {
     let pool = Pool::new(3, "1", "0").old_ready(3);
     let says = |pool: Pool| {
-        let turn = pool.ask(AskVerb::Abort).plan();
-        turn.planned.report.asks.iter().map(|answer| answer.say.to_string()).collect::<Vec<_>>()
+        let turn = pool.ask(CommandVerb::Abort).plan();
+        turn.planned
+            .report
+            .commands
+            .iter()
+            .map(|answer| answer.message.to_string())
+            .collect::<Vec<_>>()
     };
     let rolls = pool.clone().after(&pool.plan(), Span::minutes(5));
-    assert_eq!(says(rolls), ["aborted; what stands above D leaves, machines on r2 first"]);
+    assert_eq!(
+        says(rolls),
+        ["aborted; machines above the desired number will be removed, machines on r2 first"]
+    );
     let refreshed = Pool::new(3, "1", "0").settled().new_ready(3);
-    let turn = refreshed.clone().ask(AskVerb::Refresh).plan();
+    let turn = refreshed.clone().ask(CommandVerb::Refresh).plan();
     let refreshes = refreshed.after(&turn, Span::minutes(5));
-    assert_eq!(says(refreshes), ["aborted; what stands above D leaves"]);
+    assert_eq!(says(refreshes), ["aborted; machines above the desired number will be removed"]);
 }

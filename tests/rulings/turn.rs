@@ -1,15 +1,15 @@
 //! What one turn decided, and the questions asked of it.
 
 use poolkeeper::judge;
-use poolkeeper::model::action::{Action, Verb};
-use poolkeeper::model::budget::Hold;
+use poolkeeper::model::action::{Action, ActionKind};
+use poolkeeper::model::hold::Hold;
 use poolkeeper::model::machine::Machine;
-use poolkeeper::model::plan::{MachineReport, Planned, RolloutPhase};
+use poolkeeper::model::plan::{Decision, MachineReport, RolloutPhase};
 use poolkeeper::model::rollout::PoolState;
 
 #[derive(Debug)]
 pub struct Turn {
-    pub planned: Planned,
+    pub planned: Decision,
     pub notes: Vec<judge::Note>,
     pub machines: Vec<Machine>,
     pub before: Option<PoolState>,
@@ -23,7 +23,7 @@ impl Turn {
         })
     }
 
-    pub fn of(&self, verb: Verb) -> Vec<&str> {
+    pub fn of(&self, verb: ActionKind) -> Vec<&str> {
         let actions = self.planned.actions.iter().filter(|action| action.verb() == verb);
         let targets = actions.flat_map(Action::targets);
         let mut ids: Vec<&str> = targets.map(|target| target.id.as_str()).collect();
@@ -32,15 +32,15 @@ impl Turn {
     }
 
     pub fn deleted(&self) -> Vec<&str> {
-        self.of(Verb::Delete)
+        self.of(ActionKind::Delete)
     }
 
     pub fn drained(&self) -> Vec<&str> {
-        self.of(Verb::Drain)
+        self.of(ActionKind::Drain)
     }
 
     pub fn restored(&self) -> Vec<&str> {
-        self.of(Verb::Restore)
+        self.of(ActionKind::Restore)
     }
 
     pub fn is_idle(&self) -> bool {
@@ -93,6 +93,6 @@ impl Turn {
     }
 
     pub fn accepted(&self) -> Vec<bool> {
-        self.planned.report.asks.iter().map(|answer| answer.accepted).collect()
+        self.planned.report.commands.iter().map(|answer| answer.accepted).collect()
     }
 }

@@ -1,10 +1,10 @@
 //! What operators say, each word twice.
 
 use poolkeeper::model::machine::{Evidence, Machine};
-use poolkeeper::model::plan::{AskVerb, RolloutPhase, Verdict};
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase, Verdict};
 use poolkeeper::model::policy::{Checkpoint, OnFailure};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{Cause, Ending, Stage};
+use poolkeeper::model::rollout::{RolloutCause, RolloutEnding, RolloutStage};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, good, rev};
@@ -31,7 +31,7 @@ fn three() -> Pool {
 
 /// Honours the verb twice, by two asks; the second changes nothing more.
 #[track_caller]
-fn twice(pool: &Pool, verb: AskVerb) -> Pool {
+fn twice(pool: &Pool, verb: CommandVerb) -> Pool {
     let once = pool.clone().ask(verb.clone());
     let turn = once.plan();
     let mut once = once.after(&turn, Span::seconds(15));
@@ -56,29 +56,33 @@ fn twice(pool: &Pool, verb: AskVerb) -> Pool {
 
 #[test]
 fn each_word_said_twice_is_said_once() {
-    for verb in AskVerb::PLAIN {
+    for verb in CommandVerb::PLAIN {
         twice(&three(), verb);
     }
 }
 
 #[test]
 fn the_same_ask_is_honoured_once() {
-    let pool = three().ask(AskVerb::Pause);
+    let pool = three().ask(CommandVerb::Pause);
     let turn = pool.plan();
     let asks = pool.asks.clone();
-    let mut pool = pool.after(&turn, Span::minutes(1)).ask(AskVerb::Resume);
+    let mut pool = pool.after(&turn, Span::minutes(1)).ask(CommandVerb::Resume);
     pool.asks.extend(asks);
     let turn = pool.plan();
     assert_eq!(turn.accepted(), [true, true]);
-    assert!(matches!(turn.planned.state.rollout.unwrap().stage, Stage::Going));
+    assert!(matches!(turn.planned.state.rollout.unwrap().stage, RolloutStage::Going));
 }
 
 #[test]
 fn words_with_nothing_to_say_them_to_are_refused() {
     let idle = Pool::new(3, "1", "0").settled().new_ready(3);
-    for verb in
-        [AskVerb::Resume, AskVerb::Abort, AskVerb::Promote, AskVerb::Approve, AskVerb::Retry]
-    {
+    for verb in [
+        CommandVerb::Resume,
+        CommandVerb::Abort,
+        CommandVerb::Promote,
+        CommandVerb::Approve,
+        CommandVerb::Retry,
+    ] {
         let turn = idle.clone().ask(verb.clone()).plan();
         assert_eq!(turn.accepted(), [false], "{verb:?}");
         assert!(turn.is_idle());
@@ -87,7 +91,7 @@ fn words_with_nothing_to_say_them_to_are_refused() {
 
 #[test]
 fn paused_nothing_is_replaced_and_what_is_lost_is_made() {
-    let paused = twice(&three(), AskVerb::Pause);
+    let paused = twice(&three(), CommandVerb::Pause);
     let turn = paused.plan();
     assert_eq!(turn.phase(), RolloutPhase::Paused);
     turn.does(None, &[]).says("paused");
@@ -96,21 +100,21 @@ fn paused_nothing_is_replaced_and_what_is_lost_is_made() {
     lost.capacity = None;
     // r2 never served: but a person's pause of a rollout that goes well stops no repair at the floor.
     lost.plan().does(Some(3), &[]);
-    let going = twice(&paused, AskVerb::Resume);
+    let going = twice(&paused, CommandVerb::Resume);
     going.plan().does(Some(4), &[]);
 }
 
 #[test]
 fn paused_a_window_over_surge_removes_no_old_machine() {
     let both = open(Pool::new(10, "100%", "0").old_ready(10).new_ready(5).new_young(5));
-    both.ask(AskVerb::Pause).plan().does(None, &[]);
+    both.ask(CommandVerb::Pause).plan().does(None, &[]);
 }
 
 #[test]
 fn abort_goes_the_other_way_up_and_nothing_restarts_by_itself() {
     let pool = open(Pool::new(3, "2", "0").old_ready(3).new_young(2));
     // One new machine serves errors; the old ones stay.
-    let aborted = pool.ask(AskVerb::Abort);
+    let aborted = pool.ask(CommandVerb::Abort);
     let turn = aborted.plan();
     turn.does(None, &["n1", "n2"]);
     assert_eq!(turn.phase(), RolloutPhase::Aborted);
@@ -121,23 +125,23 @@ fn abort_goes_the_other_way_up_and_nothing_restarts_by_itself() {
     rest.capacity = None;
     rest.plan().does(None, &[]);
     // A verb starts it again.
-    rest.ask(AskVerb::Retry).plan().does(Some(5), &[]);
+    rest.ask(CommandVerb::Retry).plan().does(Some(5), &[]);
 }
 
 #[test]
 fn after_an_abort_machines_of_both_are_reported_and_left() {
     let pool = open(Pool::new(3, "1", "0").old_ready(2).new_ready(1));
-    let turn = pool.clone().ask(AskVerb::Abort).plan();
-    turn.does(None, &[]).says("mixed");
+    let turn = pool.clone().ask(CommandVerb::Abort).plan();
+    turn.does(None, &[]).says("mixedRevisions");
     let later = pool.after(&turn, Span::hours(5));
-    later.plan().does(None, &[]).says("mixed");
+    later.plan().does(None, &[]).says("mixedRevisions");
 }
 
 #[test]
 fn an_abort_after_a_loss_fills_to_the_floor_and_says_what_is_missing() {
     let lost = |left: usize| {
         let pool = open(Pool::new(3, "0", "1").old_ready(left).new_failed(3 - left));
-        let pool = pool.ask(AskVerb::Abort);
+        let pool = pool.ask(CommandVerb::Abort);
         let turn = pool.plan();
         let mut pool = pool.after(&turn, Span::minutes(1));
         pool.machines.truncate(left);
@@ -146,16 +150,16 @@ fn an_abort_after_a_loss_fills_to_the_floor_and_says_what_is_missing() {
     };
     // The model is others': above the floor it waits for a word, below it is made.
     lost(2).plan().does(None, &[]).says("modelUnproven");
-    lost(2).shown().ask(AskVerb::Approve).plan().does(Some(3), &[]);
+    lost(2).shown().ask(CommandVerb::Approve).plan().does(Some(3), &[]);
     lost(1).plan().does(Some(3), &[]).says("modelUnproven");
 }
 
 #[test]
 fn an_aborted_way_back_does_not_make_the_bad_revision_the_wanted_one() {
-    let back = open(Pool::new(3, "1", "0").old_ready(2).new_ready(1)).ask(AskVerb::Rollback);
+    let back = open(Pool::new(3, "1", "0").old_ready(2).new_ready(1)).ask(CommandVerb::Rollback);
     let turn = back.plan();
     assert_eq!(turn.planned.report.rollout.to, Some(rev("r1")));
-    let turn = back.after(&turn, Span::minutes(1)).ask(AskVerb::Abort).plan();
+    let turn = back.after(&turn, Span::minutes(1)).ask(CommandVerb::Abort).plan();
     assert_eq!(turn.planned.state.wanted, Some(rev("r1")));
 }
 
@@ -164,13 +168,13 @@ fn an_aborted_refresh_for_age_stays_aborted() {
     let aged = Pool::new(3, "1", "0").settled().new_ready(3);
     let aged = aged.policy(|d| d.rollout.max_age = Some(Span::days(1)));
     let pool = open(aged.each(|m| m.imaged = NOW.minus(Span::days(2))));
-    let aborted = pool.ask(AskVerb::Abort);
+    let aborted = pool.ask(CommandVerb::Abort);
     let turn = aborted.plan();
     assert!(turn.planned.state.rollout.is_none());
     let later = aborted.after(&turn, Span::hours(1));
     later.plan().does(None, &[]);
-    let again = later.ask(AskVerb::Retry).plan();
-    assert_eq!(again.planned.state.rollout.unwrap().cause, Cause::MaxAge);
+    let again = later.ask(CommandVerb::Retry).plan();
+    assert_eq!(again.planned.state.rollout.unwrap().cause, RolloutCause::MaxAge);
 }
 
 #[test]
@@ -181,21 +185,21 @@ fn an_age_opens_no_rollout_to_the_model_of_one_that_was_aborted() {
     // It was a refresh that a person asked for, and it failed.
     let failing = pool.state(|state| {
         let rollout = state.rollout.as_mut().unwrap();
-        rollout.cause = Cause::Refresh;
-        rollout.stage = Stage::Failing { why: "two failed".into(), at: NOW };
+        rollout.cause = RolloutCause::Refresh;
+        rollout.stage = RolloutStage::Failing { why: "two failed".into(), at: NOW };
     });
-    let aborted = failing.ask(AskVerb::Abort);
+    let aborted = failing.ask(CommandVerb::Abort);
     let turn = aborted.plan();
-    turn.does(None, &[]).says("mixed");
+    turn.does(None, &[]).says("mixedRevisions");
     assert!(turn.planned.state.rollout.is_none());
     let later = aborted.after(&turn, Span::hours(1));
-    later.plan().does(None, &[]).says("mixed");
+    later.plan().does(None, &[]).says("mixedRevisions");
     // Asked for again while none is over age, there is nothing left to say.
-    let young = later.clone().each(|m| m.imaged = NOW).ask(AskVerb::Retry).plan();
+    let young = later.clone().each(|m| m.imaged = NOW).ask(CommandVerb::Retry).plan();
     assert_eq!(young.accepted(), [true]);
-    young.is_silent_on("mixed");
-    let again = later.ask(AskVerb::Retry).plan();
-    assert_eq!(again.planned.state.rollout.unwrap().cause, Cause::MaxAge);
+    young.is_silent_on("mixedRevisions");
+    let again = later.ask(CommandVerb::Retry).plan();
+    assert_eq!(again.planned.state.rollout.unwrap().cause, RolloutCause::MaxAge);
 }
 
 #[test]
@@ -205,18 +209,18 @@ fn an_aborted_rollout_for_age_stays_aborted_though_another_model_joined_it() {
     let pool = open(aged.each(|m| m.imaged = NOW.minus(Span::days(2))));
     let failing = pool.state(|state| {
         let rollout = state.rollout.as_mut().unwrap();
-        rollout.stage = Stage::Failing { why: "two failed".into(), at: NOW };
+        rollout.stage = RolloutStage::Failing { why: "two failed".into(), at: NOW };
     });
     let joined = failing.set(|set| set.revision = rev("r3"));
     // Asked before anyone saw the other model, or after.
-    let turn = joined.clone().ask(AskVerb::Abort).plan();
+    let turn = joined.clone().ask(CommandVerb::Abort).plan();
     assert_eq!(turn.accepted(), [true]);
-    turn.says("mixed");
+    turn.says("mixedRevisions");
     assert!(turn.planned.state.rollout.is_none());
     let seen = joined.plan();
-    assert_eq!(seen.planned.state.rollout.as_ref().unwrap().cause, Cause::Revision);
-    let later = joined.after(&seen, Span::minutes(1)).ask(AskVerb::Abort).plan();
-    later.says("mixed");
+    assert_eq!(seen.planned.state.rollout.as_ref().unwrap().cause, RolloutCause::Revision);
+    let later = joined.after(&seen, Span::minutes(1)).ask(CommandVerb::Abort).plan();
+    later.says("mixedRevisions");
     assert!(later.planned.state.rollout.is_none());
 }
 
@@ -229,9 +233,9 @@ fn retry_forgives_what_failed_before_it() {
     turn.says("failing");
     assert_eq!(turn.phase(), RolloutPhase::Paused);
     assert!(
-        !later.clone().after(&turn, Span::minutes(1)).ask(AskVerb::Resume).plan().accepted()[0]
+        !later.clone().after(&turn, Span::minutes(1)).ask(CommandVerb::Resume).plan().accepted()[0]
     );
-    let again = later.after(&turn, Span::minutes(1)).ask(AskVerb::Retry);
+    let again = later.after(&turn, Span::minutes(1)).ask(CommandVerb::Retry);
     let turn = again.plan();
     assert_eq!(turn.phase(), RolloutPhase::Progressing);
     // The failed ones are still listed, and count no more.
@@ -249,13 +253,13 @@ fn one_yes_says_yes_to_what_waits_and_to_nothing_else() {
             gates: Vec::new(),
         }];
     };
-    let early = open(Pool::new(3, "1", "0").old_ready(3).policy(gated)).ask(AskVerb::Approve);
+    let early = open(Pool::new(3, "1", "0").old_ready(3).policy(gated)).ask(CommandVerb::Approve);
     let turn = early.plan();
     assert!(!turn.planned.state.rollout.as_ref().unwrap().approved);
     assert_eq!(turn.planned.state.model_accepted, None, "nothing was said of the model");
     let reached = open(Pool::new(3, "1", "0").old_ready(2).new_ready(1).policy(gated));
     reached.plan().does(None, &[]).says("checkpoint");
-    reached.ask(AskVerb::Approve).plan().does(Some(4), &[]);
+    reached.ask(CommandVerb::Approve).plan().does(Some(4), &[]);
 }
 
 #[test]
@@ -269,9 +273,9 @@ fn promote_skips_one_wait_and_not_the_next() {
     let pool = Pool::new(6, "1", "0").old_ready(5).new_ready(1);
     let pool = open(pool.policy(|d| d.rollout.checkpoints = vec![soak(1), soak(3)]));
     pool.plan().does(None, &[]).says("checkpoint");
-    let turn = pool.clone().ask(AskVerb::Promote).plan();
+    let turn = pool.clone().ask(CommandVerb::Promote).plan();
     assert_eq!(turn.planned.state.rollout.as_ref().unwrap().passed, 1);
-    let turn = pool.after(&turn, Span::minutes(1)).ask(AskVerb::Promote).plan();
+    let turn = pool.after(&turn, Span::minutes(1)).ask(CommandVerb::Promote).plan();
     assert_eq!(turn.planned.state.rollout.as_ref().unwrap().passed, 1);
     assert_eq!(turn.accepted(), [false]);
 }
@@ -282,16 +286,16 @@ fn promote_ends_the_watch() {
     let mut world = World::new(pool);
     world.run(200, |world| {
         let rollout = world.pool.state.as_ref().unwrap().rollout.as_ref();
-        matches!(rollout.map(|r| &r.stage), Some(Stage::Baking { .. }))
+        matches!(rollout.map(|r| &r.stage), Some(RolloutStage::Baking { .. }))
     });
-    world.pool.speak(AskVerb::Promote);
+    world.pool.speak(CommandVerb::Promote);
     assert_eq!(world.step().phase(), RolloutPhase::Succeeded);
 }
 
 #[test]
 fn rollback_goes_to_the_last_completed_and_never_back_again() {
     let pool = open(Pool::new(3, "1", "0").old_ready(2).new_ready(1).new_young(1));
-    let back = pool.ask(AskVerb::Rollback);
+    let back = pool.ask(CommandVerb::Rollback);
     let turn = back.plan();
     assert_eq!(turn.planned.report.rollout.to, Some(rev("r1")));
     // The model is others': what stands is said, and to whom.
@@ -303,16 +307,16 @@ fn rollback_goes_to_the_last_completed_and_never_back_again() {
     done.capacity = Some(3);
     let turn = done.plan();
     assert_eq!(turn.phase(), RolloutPhase::RolledBack);
-    assert_eq!(turn.planned.state.last.as_ref().unwrap().how, Ending::RolledBack);
+    assert_eq!(turn.planned.state.last.as_ref().unwrap().how, RolloutEnding::RolledBack);
     // Where it went to is where it is: there is no other good one.
-    let turn = done.after(&turn, Span::minutes(1)).ask(AskVerb::Rollback).plan();
+    let turn = done.after(&turn, Span::minutes(1)).ask(CommandVerb::Rollback).plan();
     assert_eq!(turn.accepted(), [false]);
     assert!(turn.is_idle());
 }
 
 #[test]
 fn a_way_back_keeps_what_is_still_there_and_takes_no_surge_it_does_not_need() {
-    let pool = open(Pool::new(3, "1", "0").old_ready(3).new_ready(1)).ask(AskVerb::Rollback);
+    let pool = open(Pool::new(3, "1", "0").old_ready(3).new_ready(1)).ask(CommandVerb::Rollback);
     let turn = pool.plan();
     let back = pool.after(&turn, Span::minutes(1)).set(|set| set.revision = rev("r1"));
     back.plan().does(None, &["n1"]);
@@ -324,13 +328,13 @@ fn a_failing_rollout_with_leave_to_goes_back_by_itself_and_only_once() {
     let pool = begun(pool);
     let later = pool.clone().after(&pool.plan(), Span::minutes(20));
     let turn = later.plan();
-    assert_eq!(turn.planned.state.rollout.as_ref().unwrap().cause, Cause::Rollback);
+    assert_eq!(turn.planned.state.rollout.as_ref().unwrap().cause, RolloutCause::Rollback);
     assert_eq!(turn.planned.state.good_revisions, [good("r1")]);
     // A refresh has nowhere to go back to: it stops.
     let refresh = Pool::new(6, "2", "0").settled().new_ready(6).policy(|d| {
         d.rollout.on_failure = OnFailure::Rollback;
     });
-    let refresh = refresh.ask(AskVerb::Refresh).gate("slo", Verdict::Pass);
+    let refresh = refresh.ask(CommandVerb::Refresh).gate("slo", Verdict::Pass);
     let turn = refresh.plan();
     let mut young = refresh.after(&turn, Span::minutes(5)).new_young(2);
     young.now = young.now.plus(Span::minutes(20));
@@ -340,7 +344,7 @@ fn a_failing_rollout_with_leave_to_goes_back_by_itself_and_only_once() {
 
 #[test]
 fn an_ask_from_a_clock_ahead_does_not_age_what_is_made_for_it() {
-    let mut pool = Pool::new(2, "1", "0").settled().new_ready(2).ask(AskVerb::Refresh);
+    let mut pool = Pool::new(2, "1", "0").settled().new_ready(2).ask(CommandVerb::Refresh);
     pool.asks[0].at = NOW.plus(Span::hours(2));
     let mut world = World::new(pool);
     world.step();
@@ -358,13 +362,13 @@ fn a_word_said_in_the_turn_that_opens_the_rollout_is_said_to_it() {
     };
     for pool in [adopted(), changed(), retargeted()] {
         assert!(!pool.plan().is_idle());
-        let turn = pool.clone().ask(AskVerb::Pause).plan();
+        let turn = pool.clone().ask(CommandVerb::Pause).plan();
         assert_eq!((turn.accepted(), turn.phase()), (vec![true], RolloutPhase::Paused));
         turn.does(None, &[]).says("paused");
         let later = pool.clone().after(&turn, Span::minutes(1)).plan();
         later.does(None, &[]).says("paused");
 
-        let turn = pool.clone().ask(AskVerb::Abort).plan();
+        let turn = pool.clone().ask(CommandVerb::Abort).plan();
         assert_eq!((turn.accepted(), turn.phase()), (vec![true], RolloutPhase::Aborted));
         turn.does(None, &[]);
         pool.after(&turn, Span::minutes(1)).plan().does(None, &[]);
@@ -373,10 +377,10 @@ fn a_word_said_in_the_turn_that_opens_the_rollout_is_said_to_it() {
 
 #[test]
 fn words_said_in_the_turn_that_opens_the_rollout_keep_their_order() {
-    let mut pool = Pool::new(3, "1", "0").old_ready(3).first_sight().ask(AskVerb::Pause);
+    let mut pool = Pool::new(3, "1", "0").old_ready(3).first_sight().ask(CommandVerb::Pause);
     let at = pool.now;
     pool.now = at.plus(Span::from_millis(1));
-    let turn = pool.clone().ask(AskVerb::Resume).plan();
+    let turn = pool.clone().ask(CommandVerb::Resume).plan();
     assert_eq!(turn.accepted(), [true, true]);
     turn.does(Some(4), &[]);
 }
@@ -384,12 +388,12 @@ fn words_said_in_the_turn_that_opens_the_rollout_keep_their_order() {
 #[test]
 fn a_pause_of_a_failing_rollout_holds_when_the_model_changes_with_it() {
     let failing = |pool: Pool| {
-        let stage = Stage::Failing { why: "two failed".into(), at: NOW };
+        let stage = RolloutStage::Failing { why: "two failed".into(), at: NOW };
         pool.state(|state| state.rollout.as_mut().unwrap().stage = stage)
     };
     let pool = failing(three()).set(|set| set.revision = rev("r3"));
     assert_eq!(pool.plan().phase(), RolloutPhase::Progressing);
-    let turn = pool.ask(AskVerb::Pause).plan();
+    let turn = pool.ask(CommandVerb::Pause).plan();
     assert_eq!(turn.phase(), RolloutPhase::Paused);
     turn.does(None, &[]).says("paused");
 }
@@ -397,13 +401,13 @@ fn a_pause_of_a_failing_rollout_holds_when_the_model_changes_with_it() {
 #[test]
 fn approved_at_first_sight_the_flag_is_believed() {
     let flagged = |m: &mut Machine| {
-        m.evidence = Evidence::Advisory;
+        m.evidence = Evidence::LatestModelApplied;
     };
     let pool = Pool::new(3, "1", "0").old_ready(3).each(flagged).first_sight();
     pool.plan().does(None, &[]).says("adoption");
     // An operator does not approve what no answer has shown yet.
-    let early = pool.clone().ask(AskVerb::Approve).plan();
+    let early = pool.clone().ask(CommandVerb::Approve).plan();
     early.does(None, &[]).says("adoption");
     assert_eq!(early.accepted(), [false]);
-    pool.shown().ask(AskVerb::Approve).plan().does(Some(4), &[]).is_silent_on("adoption");
+    pool.shown().ask(CommandVerb::Approve).plan().does(Some(4), &[]).is_silent_on("adoption");
 }

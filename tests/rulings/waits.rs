@@ -1,10 +1,11 @@
 //! What waits on purpose, what an approval covers, and what a person's pause outlives.
 
+use poolkeeper::model::hold::RemedyVerb;
 use poolkeeper::model::machine::Machine;
-use poolkeeper::model::plan::{AskVerb, RolloutPhase, Verdict, WaitKind};
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase, Verdict, WaitKind};
 use poolkeeper::model::policy::{Adopt, Checkpoint};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{BackOff, Ending, KeyBackOff, Stage};
+use poolkeeper::model::rollout::{BackOff, KeyBackOff, RolloutEnding, RolloutStage};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, rev};
@@ -25,13 +26,13 @@ fn at_checkpoint(soak: Span, approval: bool, gates: &[&str]) -> Pool {
 fn an_approval_covers_only_what_stood_there_when_it_was_given() {
     // Approved at a checkpoint, and in the same turn the file falls to two.
     let waits = at_checkpoint(Span::ZERO, true, &[]).shown();
-    let fallen = waits.clone().policy(|d| d.count = 2).ask(AskVerb::Approve);
+    let fallen = waits.clone().policy(|d| d.count = 2).ask(CommandVerb::Approve);
     let turn = fallen.plan();
     assert_eq!((turn.accepted(), turn.desired()), (vec![true], 10));
     assert!(turn.deleted().is_empty());
     turn.says("scaleDownUnconfirmed");
     // The checkpoint alone.
-    waits.ask(AskVerb::Approve).plan().does(Some(12), &[]);
+    waits.ask(CommandVerb::Approve).plan().does(Some(12), &[]);
 }
 
 #[test]
@@ -50,17 +51,17 @@ fn what_waits_is_written_down_byte_for_byte_while_it_waits() {
     });
     assert_eq!(ahead.shown().state.unwrap().waiting, []);
     // Of several none is meant; each is approved by its name, and by no other number.
-    let turn = waits.clone().ask(AskVerb::Approve).plan();
+    let turn = waits.clone().ask(CommandVerb::Approve).plan();
     assert_eq!(turn.accepted(), [false]);
-    let say = &turn.planned.report.asks[0].say;
+    let say = &turn.planned.report.commands[0].message;
     assert!(say.contains("checkpoint 1, scaleDown 2"), "{say}");
     let wrong = waits.clone().approve(WaitKind::ScaleDown, Some(3)).plan();
     assert_eq!((wrong.accepted(), wrong.desired()), (vec![false], 10));
     let right = waits.clone().approve(WaitKind::ScaleDown, Some(2)).plan();
     assert_eq!((right.accepted(), right.desired()), (vec![true], 2));
     // A person who names none saw both, whatever is answered earlier in that turn.
-    let mut both = waits.clone().approve(WaitKind::ScaleDown, Some(2)).ask(AskVerb::Approve);
-    both.asks[1].id = poolkeeper::model::ids::AskId::new("second");
+    let mut both = waits.clone().approve(WaitKind::ScaleDown, Some(2)).ask(CommandVerb::Approve);
+    both.asks[1].id = poolkeeper::model::ids::CommandId::new("second");
     assert_eq!(both.plan().accepted(), [true, false]);
     let only = waits.approve(WaitKind::Checkpoint, None).plan();
     assert_eq!((only.accepted(), only.desired()), (vec![true], 10));
@@ -70,7 +71,7 @@ fn what_waits_is_written_down_byte_for_byte_while_it_waits() {
 fn an_approval_never_covers_what_began_after_it_was_asked() {
     let waits = at_checkpoint(Span::ZERO, true, &[]).shown();
     let said = |at| {
-        let mut pool = waits.clone().ask(AskVerb::Approve);
+        let mut pool = waits.clone().ask(CommandVerb::Approve);
         pool.asks[0].at = at;
         pool.plan().accepted()
     };
@@ -83,25 +84,27 @@ fn an_approval_never_covers_what_began_after_it_was_asked() {
 #[test]
 fn without_a_memory_nothing_is_approved_and_ids_are_heard_once() {
     let first = at_checkpoint(Span::ZERO, true, &[]).first_sight();
-    let turn = first.ask(AskVerb::Approve).plan();
+    let turn = first.ask(CommandVerb::Approve).plan();
     assert_eq!(turn.accepted(), [false]);
-    assert!(turn.planned.report.asks[0].say.contains("ask again"));
+    assert!(turn.planned.report.commands[0].message.contains("run the command again"));
     // Two say yes at once: the second finds nothing left.
-    let mut twice = at_checkpoint(Span::ZERO, true, &[]).shown().ask(AskVerb::Approve);
+    let mut twice = at_checkpoint(Span::ZERO, true, &[]).shown().ask(CommandVerb::Approve);
     let mut second = twice.asks[0].clone();
-    second.id = poolkeeper::model::ids::AskId::new("second");
+    second.id = poolkeeper::model::ids::CommandId::new("second");
     twice.asks.push(second);
     assert_eq!(twice.plan().accepted(), [true, false]);
     // An id that is shown for ever is carried out once, however many others come.
-    let mut pool = Pool::new(3, "1", "0").settled().new_ready(3).ask(AskVerb::Refresh);
+    let mut pool = Pool::new(3, "1", "0").settled().new_ready(3).ask(CommandVerb::Refresh);
     pool.asks[0].at = NOW.minus(Span::days(9));
     let old = pool.asks.clone();
     for _ in 0..300 {
-        pool = pool.clone().shown().ask(AskVerb::Resume);
+        pool = pool.clone().shown().ask(CommandVerb::Resume);
         pool.asks.extend(old.clone());
     }
     let turn = pool.plan();
-    assert!(turn.planned.report.asks.iter().any(|answer| &*answer.say == "was honoured before"));
+    assert!(
+        turn.planned.report.commands.iter().any(|answer| &*answer.message == "already applied")
+    );
 }
 
 #[test]
@@ -124,7 +127,10 @@ fn failed_machines_count_in_the_surplus_that_a_person_approves() {
     assert_eq!((wait.what, wait.number), (WaitKind::FirstSurplus, Some(2)));
     let hold = pool.plan();
     assert!(
-        hold.hold("scaleDownUnconfirmed").unwrap().say.starts_with("3 machines there, 1 wanted")
+        hold.hold("scaleDownUnconfirmed")
+            .unwrap()
+            .message
+            .starts_with("3 machines exist, 1 desired")
     );
     assert_eq!(pool.approve(WaitKind::FirstSurplus, Some(2)).plan().accepted(), [true]);
 }
@@ -145,12 +151,12 @@ fn another_writer_is_approved_for_the_capacity_that_was_seen() {
 fn a_pause_outlives_a_failure_its_retry_and_another_target() {
     let failing = |pool: Pool| {
         let pool = pool.shown();
-        let stage = Stage::Failing { why: "two failed".into(), at: NOW };
+        let stage = RolloutStage::Failing { why: "two failed".into(), at: NOW };
         pool.state(|state| state.rollout.as_mut().unwrap().stage = stage)
     };
-    let pool = failing(Pool::new(3, "1", "0").old_ready(3)).ask(AskVerb::Pause).shown();
+    let pool = failing(Pool::new(3, "1", "0").old_ready(3)).ask(CommandVerb::Pause).shown();
     pool.plan().says("failing").says("paused");
-    let retried = pool.clone().ask(AskVerb::Retry);
+    let retried = pool.clone().ask(CommandVerb::Retry);
     let turn = retried.plan();
     assert_eq!((turn.accepted(), turn.phase()), (vec![true], RolloutPhase::Paused));
     turn.does(None, &[]).says("paused").is_silent_on("failing");
@@ -158,15 +164,15 @@ fn a_pause_outlives_a_failure_its_retry_and_another_target() {
     assert_eq!(moved.phase(), RolloutPhase::Paused);
     moved.does(None, &[]).says("paused");
     // Resumed it is failing still, and then it is retried.
-    let resumed = pool.ask(AskVerb::Resume).shown();
+    let resumed = pool.ask(CommandVerb::Resume).shown();
     resumed.plan().says("failing").is_silent_on("paused");
-    resumed.ask(AskVerb::Retry).plan().does(Some(4), &[]);
-    retried.shown().ask(AskVerb::Resume).plan().does(Some(4), &[]);
+    resumed.ask(CommandVerb::Retry).plan().does(Some(4), &[]);
+    retried.shown().ask(CommandVerb::Resume).plan().does(Some(4), &[]);
 }
 
 #[test]
 fn a_pause_between_rollouts_holds_the_next_one() {
-    let idle = Pool::new(3, "1", "0").settled().new_ready(3).ask(AskVerb::Pause);
+    let idle = Pool::new(3, "1", "0").settled().new_ready(3).ask(CommandVerb::Pause);
     let turn = idle.plan();
     assert_eq!(turn.accepted(), [true]);
     let paused = idle.after(&turn, Span::hours(9));
@@ -175,9 +181,9 @@ fn a_pause_between_rollouts_holds_the_next_one() {
     let turn = changed.plan();
     assert_eq!(turn.phase(), RolloutPhase::Paused);
     turn.does(None, &[]).says("paused");
-    changed.clone().shown().ask(AskVerb::Resume).plan().does(Some(4), &[]);
+    changed.clone().shown().ask(CommandVerb::Resume).plan().does(Some(4), &[]);
     // Lifted before there was one.
-    let lifted = paused.ask(AskVerb::Resume).shown();
+    let lifted = paused.ask(CommandVerb::Resume).shown();
     lifted.set(|set| set.revision = rev("r3")).plan().does(Some(4), &[]);
 }
 
@@ -187,12 +193,12 @@ fn a_pause_of_the_watch_holds_the_end() {
     let opened = Pool::new(3, "1", "0").old_ready(3).plan().planned.state.rollout;
     let baking = pool.state(|s| s.rollout = opened).shown();
     assert_eq!(baking.plan().phase(), RolloutPhase::Baking);
-    let paused = baking.ask(AskVerb::Pause).shown();
+    let paused = baking.ask(CommandVerb::Pause).shown();
     let turn = paused.plan();
     let late = paused.after(&turn, Span::hours(9));
     assert_eq!(late.plan().phase(), RolloutPhase::Paused);
-    assert_eq!(late.clone().ask(AskVerb::Promote).plan().accepted(), [false]);
-    let on = late.ask(AskVerb::Resume).shown();
+    assert_eq!(late.clone().ask(CommandVerb::Promote).plan().accepted(), [false]);
+    let on = late.ask(CommandVerb::Resume).shown();
     assert_eq!(on.plan().phase(), RolloutPhase::Baking);
     let turn = on.plan();
     assert_eq!(on.after(&turn, Span::hours(2)).plan().phase(), RolloutPhase::Succeeded);
@@ -213,7 +219,7 @@ fn waiting_on_purpose_is_waiting_and_the_clock_of_progress_stands() {
     }
     // Approved after thirty hours it has its whole deadline again, less what was spent before.
     let late = long(at_checkpoint(Span::ZERO, true, &[]).shown());
-    let on = late.ask(AskVerb::Approve).shown();
+    let on = late.ask(CommandVerb::Approve).shown();
     on.plan().is_silent_on("stalled");
     let turn = on.plan();
     let stalled = on.after(&turn, Span::minutes(61)).plan();
@@ -258,7 +264,7 @@ fn a_refresh_does_not_walk_round_a_checkpoint() {
     let waits = at_checkpoint(Span::ZERO, true, &[]).shown();
     let mut pool = waits;
     for _ in 0..3 {
-        pool = pool.ask(AskVerb::Refresh);
+        pool = pool.ask(CommandVerb::Refresh);
         let turn = pool.plan();
         turn.does(None, &[]).says("checkpoint");
         assert_eq!(turn.planned.report.numbers.current, 1);
@@ -274,11 +280,11 @@ fn a_refresh_in_the_middle_begins_when_the_rollout_ended_and_spares_what_that_ma
     };
     // Two are on target since long, the third is made.
     let pool = Pool::new(3, "1", "0").old_ready(1).new_ready(2).shown();
-    let mut pool = pool.after_hours(1).ask(AskVerb::Refresh).shown();
+    let mut pool = pool.after_hours(1).ask(CommandVerb::Refresh).shown();
     pool.machines.remove(0);
     let pool = pool.new_ready(1).edit("n3", made).state(|s| s.desired.explained = 3);
     let turn = pool.plan();
-    assert_eq!(turn.planned.state.last.as_ref().unwrap().how, Ending::Succeeded);
+    assert_eq!(turn.planned.state.last.as_ref().unwrap().how, RolloutEnding::Succeeded);
     let next = pool.after(&turn, Span::minutes(1)).capacity(3);
     let turn = next.plan();
     assert_eq!(turn.planned.report.rollout.total, 2, "the one that was made stays");
@@ -307,13 +313,17 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
     };
     let lasting = backed_off(None).plan();
     lasting.does(None, &[]);
-    assert_eq!(lasting.hold("refused").unwrap().verb, Some("retry"), "refused three times");
+    assert_eq!(
+        lasting.hold("refused").unwrap().verb(),
+        Some(RemedyVerb::Retry),
+        "refused three times"
+    );
     let once = backed_off(None).state(|s| s.backoff[0].times = 1).plan();
-    assert_eq!(once.hold("refused").unwrap().verb, None, "it may pass by itself");
-    backed_off(None).ask(AskVerb::Resume).plan().does(None, &[]);
-    backed_off(None).ask(AskVerb::Retry).plan().does(Some(4), &[]);
+    assert_eq!(once.hold("refused").unwrap().remedy, None, "it may pass by itself");
+    backed_off(None).ask(CommandVerb::Resume).plan().does(None, &[]);
+    backed_off(None).ask(CommandVerb::Retry).plan().does(Some(4), &[]);
     let told = Some(NOW.plus(Span::minutes(10)));
-    let waits = backed_off(told).ask(AskVerb::Retry).plan();
+    let waits = backed_off(told).ask(CommandVerb::Retry).plan();
     waits.does(None, &[]);
     assert_eq!(Some(waits.planned.state.backoff[0].until), told);
     // A blocked drain is tried at once.
@@ -332,7 +342,7 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
             .to_vec();
     });
     assert!(blocked.plan().drained().is_empty());
-    assert_eq!(blocked.ask(AskVerb::Retry).plan().drained(), ["o1"]);
+    assert_eq!(blocked.ask(CommandVerb::Retry).plan().drained(), ["o1"]);
 }
 
 #[test]
@@ -340,14 +350,14 @@ fn adoption_in_the_middle_of_a_mix_waits() {
     let mix = Pool::new(6, "1", "0").old_ready(3).new_ready(3).first_sight();
     let turn = mix.plan();
     turn.does(None, &[]).says("adoption");
-    assert!(turn.hold("adoption").unwrap().say.contains("3 on r1, 3 on r2"));
+    assert!(turn.hold("adoption").unwrap().message.contains("3 on r1, 3 on r2"));
     let held = mix.clone().shown();
     held.clone().shown().plan().does(None, &[]).says("adoption");
-    held.clone().ask(AskVerb::Retry).plan().does(None, &[]).says("adoption");
+    held.clone().ask(CommandVerb::Retry).plan().does(None, &[]).says("adoption");
     held.clone().approve(WaitKind::Adoption, None).plan().does(Some(7), &[]);
     held.clone().policy(|d| d.adopt = Adopt::Roll).plan().does(Some(7), &[]);
     mix.policy(|d| d.adopt = Adopt::Roll).plan().does(Some(7), &[]);
-    let all = held.clone().ask(AskVerb::Refresh).plan();
+    let all = held.clone().ask(CommandVerb::Refresh).plan();
     assert_eq!(all.planned.state.rollout.as_ref().unwrap().covered, 6);
     // People change the model: that is a word as well.
     held.set(|set| set.revision = rev("r3")).plan().does(Some(7), &[]);
@@ -363,13 +373,13 @@ fn promote_ends_with_exceptions_where_some_are_left_and_not_before_all_is_done()
         pool.state(|s| s.rollout = opened.clone()).shown()
     };
     let kept = baking(Pool::new(3, "1", "0").new_ready(2).old_ready(1).held("o1"));
-    let turn = kept.ask(AskVerb::Promote).plan();
+    let turn = kept.ask(CommandVerb::Promote).plan();
     assert_eq!(turn.phase(), RolloutPhase::SucceededWithExceptions);
     // One goes down in the very turn: it is not done.
     let ill = baking(Pool::new(3, "1", "0").new_ready(3)).edit("n1", |m| {
         (m.condition, m.since) = (poolkeeper::model::machine::Condition::Unready, NOW);
     });
-    let turn = ill.ask(AskVerb::Promote).plan();
+    let turn = ill.ask(CommandVerb::Promote).plan();
     assert_eq!(turn.accepted(), [false]);
     assert!(turn.planned.state.rollout.is_some());
 }

@@ -1,7 +1,7 @@
 //! Ways back, and where a rollout comes from.
 
-use poolkeeper::model::plan::{AskVerb, RolloutPhase};
-use poolkeeper::model::policy::{Adopt, OnFailure, Rollback};
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
+use poolkeeper::model::policy::{Adopt, OnFailure, RollbackPolicy};
 use poolkeeper::model::rollout::GoodRevision;
 use poolkeeper::model::time::Span;
 
@@ -12,7 +12,7 @@ use super::wishes::{at_rest, fields, known, wants};
 fn a_way_back_is_done_where_those_it_goes_back_to_never_left() {
     let pool = Pool::new(3, "2", "0").old_ready(3).new_ready(2);
     let turn = pool.plan();
-    let pool = pool.after(&turn, Span::seconds(15)).ask(AskVerb::Rollback);
+    let pool = pool.after(&turn, Span::seconds(15)).ask(CommandVerb::Rollback);
     let pool = pool.set(|set| set.revision = rev("r1"));
     let turn = pool.plan();
     turn.does(None, &["n1", "n2"]);
@@ -54,11 +54,11 @@ fn where_most_are_on_target_at_first_sight_nothing_is_left_behind() {
     assert_eq!(turn.planned.state.wanted, Some(rev("r2")));
 
     // Aborted, it stays aborted.
-    let aborted = open.clone().capacity(6).ask(AskVerb::Abort);
+    let aborted = open.clone().capacity(6).ask(CommandVerb::Abort);
     let turn = aborted.plan();
-    turn.does(None, &[]).says("mixed");
+    turn.does(None, &[]).says("mixedRevisions");
     assert_eq!(turn.planned.report.rollout.reference, Some(rev("r2")));
-    aborted.after(&turn, Span::minutes(5)).plan().does(None, &[]).says("mixed");
+    aborted.after(&turn, Span::minutes(5)).plan().does(None, &[]).says("mixedRevisions");
 
     // Another target is gone back from to what most are on.
     let again = open.capacity(6).set(|set| set.revision = rev("r3")).plan();
@@ -73,17 +73,19 @@ fn a_person_names_the_revision_to_go_back_to() {
         wants(&mut world, image);
         world.run(400, |world| world.is_at(3, revision));
     }
-    for (text, said) in [("v9", "v9 is no completed revision"), ("v3", "these are: v2, v1")] {
+    for (text, said) in
+        [("v9", "v9 is not a completed revision"), ("v3", "rollback targets: v2, v1")]
+    {
         world.pool.go_back(text);
         let turn = world.step();
         assert_eq!(turn.accepted(), [false], "{text}");
-        let say = &turn.planned.report.asks[0].say;
+        let say = &turn.planned.report.commands[0].message;
         assert!(say.contains(said), "{text}: {say}");
         assert!(turn.planned.state.rollout.is_none());
     }
     world.pool.go_back("v1");
     let turn = world.step();
-    assert_eq!(&*turn.planned.report.asks[0].say, "rolls back to v1");
+    assert_eq!(&*turn.planned.report.commands[0].message, "rolling back to v1");
     world.run(400, |world| world.is_at(3, "r1"));
     assert_eq!(world.pool.set.revision, rev("r1"));
 }
@@ -97,15 +99,15 @@ fn a_way_back_that_nothing_may_write_is_refused_with_the_edit() {
     };
     for (before, edit) in [
         (known("r1", "v1"), "set image v1 in the model of the scale set"),
-        (good("r1"), "put r1 back into the model of the scale set"),
+        (good("r1"), "restore r1 in the model of the scale set"),
     ] {
-        let turn = rest(before).ask(AskVerb::Rollback).plan();
+        let turn = rest(before).ask(CommandVerb::Rollback).plan();
         assert_eq!(turn.accepted(), [false]);
-        let say = &turn.planned.report.asks[0].say;
+        let say = &turn.planned.report.commands[0].message;
         assert!(say.contains("the scale set has r2") && say.contains(edit), "{say}");
         assert!(turn.planned.state.rollout.is_none() && turn.is_idle(), "nothing is outdated");
     }
-    let pool = rest(known("r1", "v1")).policy(|d| d.rollout.rollback = Rollback::WriteModel);
-    let turn = pool.set(|set| set.model = Some(fields("v2"))).ask(AskVerb::Rollback).plan();
+    let pool = rest(known("r1", "v1")).policy(|d| d.rollout.rollback = RollbackPolicy::WriteModel);
+    let turn = pool.set(|set| set.model = Some(fields("v2"))).ask(CommandVerb::Rollback).plan();
     assert_eq!((turn.accepted(), turn.phase()), (vec![true], RolloutPhase::RollingBack));
 }

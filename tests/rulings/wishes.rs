@@ -1,13 +1,16 @@
 //! What people want of the model: the file, the verbs, refusals, and what is good enough to go back to.
 
-use poolkeeper::model::action::{Action, ModelWrite, Verb};
+use poolkeeper::model::action::{Action, ActionKind, ModelWrite};
+use poolkeeper::model::hold::RemedyVerb;
 use poolkeeper::model::ids::Key;
 use poolkeeper::model::inventory::ModelFields;
-use poolkeeper::model::journal::{Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Machine};
-use poolkeeper::model::plan::{AskVerb, RolloutPhase};
+use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
 use poolkeeper::model::policy::Image;
-use poolkeeper::model::rollout::{Cause, Ending, GoodRevision, ModelMemory, Rollout, Stage};
+use poolkeeper::model::rollout::{
+    GoodRevision, ModelMemory, Rollout, RolloutCause, RolloutEnding, RolloutStage,
+};
 use poolkeeper::model::time::Span;
 
 use super::kit::{NOW, Pool, Turn, good, rev};
@@ -59,7 +62,7 @@ fn until_written(world: &mut World, wanted: &str, why: ModelWrite) {
     panic!("{wanted} was never written as {why:?}");
 }
 
-fn ending(world: &World) -> Option<Ending> {
+fn ending(world: &World) -> Option<RolloutEnding> {
     world.pool.state.as_ref().unwrap().last.as_ref().map(|last| last.how)
 }
 
@@ -86,11 +89,13 @@ fn a_way_back_asked_right_after_our_own_write_ends_with_the_model_where_it_was()
         for _ in 0..turns {
             world.step();
         }
-        world.pool.speak(AskVerb::Rollback);
+        world.pool.speak(CommandVerb::Rollback);
         let turn = world.step();
         assert_eq!(turn.accepted(), [true], "after {turns} turns");
-        assert_ne!(ending(&world), Some(Ending::RolledBack), "after {turns} turns");
-        world.run(300, |world| world.is_at(3, "r1") && ending(world) == Some(Ending::RolledBack));
+        assert_ne!(ending(&world), Some(RolloutEnding::RolledBack), "after {turns} turns");
+        world.run(300, |world| {
+            world.is_at(3, "r1") && ending(world) == Some(RolloutEnding::RolledBack)
+        });
         assert_eq!(world.pool.set.revision, rev("r1"), "after {turns} turns");
         let state = world.pool.state.as_ref().unwrap();
         assert_eq!(state.good_revisions, [known("r1", "v1")], "after {turns} turns");
@@ -112,13 +117,13 @@ fn a_write_that_is_refused_while_one_goes_back_is_not_made_again() {
     wants(&mut world, "v2");
     until_written(&mut world, "v2", ModelWrite::Wanted);
     let at = world.pool.now;
-    let outcome = Outcome::Refused(Refused::plain(Refusal::Conflict));
+    let outcome = EntryOutcome::Refused(Refused::plain(Refusal::Conflict));
     world.pool.open.last_mut().unwrap().phase = Phase::Ended { at, accepted: None, outcome };
-    world.pool.speak(AskVerb::Rollback);
+    world.pool.speak(CommandVerb::Rollback);
     for _ in 0..40 {
         assert_eq!(image(&world.step()), None);
     }
-    assert_eq!(ending(&world), Some(Ending::RolledBack));
+    assert_eq!(ending(&world), Some(RolloutEnding::RolledBack));
 }
 
 #[test]
@@ -131,18 +136,18 @@ fn after_a_completed_rollout_the_way_back_needs_no_person() {
     let state = world.pool.state.clone().unwrap();
     assert_eq!(state.good_revisions, [known("r1", "v1"), known("r2", "v2"), known("r3", "v3")]);
     for revision in ["r2", "r1"] {
-        world.pool.speak(AskVerb::Rollback);
+        world.pool.speak(CommandVerb::Rollback);
         world.step();
         world.run(400, |world| world.is_at(3, revision));
         assert_eq!(world.pool.set.revision, rev(revision));
     }
-    world.pool.speak(AskVerb::Rollback);
+    world.pool.speak(CommandVerb::Rollback);
     assert_eq!(world.step().accepted(), [false]);
 }
 
 #[test]
 fn a_way_back_on_a_model_of_others_stays_open_until_they_restore_it() {
-    let pool = Pool::new(3, "1", "0").old_ready(3).ask(AskVerb::Rollback);
+    let pool = Pool::new(3, "1", "0").old_ready(3).ask(CommandVerb::Rollback);
     let turn = pool.plan();
     turn.does(None, &[]).says("restoreModel");
     assert_eq!(turn.phase(), RolloutPhase::RollingBack);
@@ -156,7 +161,7 @@ fn a_way_back_on_a_model_of_others_stays_open_until_they_restore_it() {
     assert_eq!(turn.planned.state.good_revisions.last(), Some(&good("r1")));
     // Outside its window as well.
     let shut = super::courses::not_allowed(Pool::new(3, "1", "0").old_ready(3));
-    shut.ask(AskVerb::Rollback).plan().says("restoreModel").says("window");
+    shut.ask(CommandVerb::Rollback).plan().says("restoreModel").says("window");
 }
 
 #[test]
@@ -180,7 +185,7 @@ fn what_serves_is_good_whoever_brought_it_there() {
     world.pool.set.revision = rev("r2");
     world.pool.set.model = Some(fields("v2"));
     world.step();
-    world.pool.speak(AskVerb::Rollback);
+    world.pool.speak(CommandVerb::Rollback);
     let turn = world.step();
     assert_eq!(turn.planned.state.rollout.as_ref().unwrap().to, rev("r1"));
 }
@@ -208,8 +213,8 @@ fn what_is_left_is_good_if_it_ever_served() {
     assert_eq!(left(Pool::new(0, "1", "0").old_ready(2)), [good("r0")]);
     // What fails is left for being bad.
     let failing = one_ill().state(|s| {
-        let mut rollout = Rollout::open(Cause::Revision, Some(rev("r0")), rev("r1"), NOW, 3);
-        rollout.stage = Stage::Failing { why: "test".into(), at: NOW };
+        let mut rollout = Rollout::open(RolloutCause::Revision, Some(rev("r0")), rev("r1"), NOW, 3);
+        rollout.stage = RolloutStage::Failing { why: "test".into(), at: NOW };
         s.rollout = Some(rollout);
     });
     assert_eq!(left(failing), [good("r0")]);
@@ -228,14 +233,14 @@ fn a_file_that_is_reverted_after_a_failure_is_the_way_back() {
     wants(&mut world, "v1");
     let turn = world.step();
     let rollout = turn.planned.state.rollout.as_ref();
-    assert!(rollout.is_none_or(|r| r.cause == Cause::Rollback && r.to == rev("r1")));
+    assert!(rollout.is_none_or(|r| r.cause == RolloutCause::Rollback && r.to == rev("r1")));
     world.run(300, |world| world.is_at(4, "r1"));
-    assert_eq!(ending(&world), Some(Ending::RolledBack));
+    assert_eq!(ending(&world), Some(RolloutEnding::RolledBack));
     for _ in 0..10 {
         assert_eq!(image(&world.step()), None);
     }
     // Nothing is asked for that is not wanted.
-    world.pool.speak(AskVerb::Retry);
+    world.pool.speak(CommandVerb::Retry);
     for _ in 0..10 {
         assert_eq!(image(&world.step()), None);
     }
@@ -247,8 +252,8 @@ fn a_file_that_is_reverted_after_a_failure_is_the_way_back() {
 
 #[test]
 fn a_reverted_file_with_nothing_on_the_other_revision_ends_at_once() {
-    let failing = |stage: Stage| {
-        let mut rollout = Rollout::open(Cause::Revision, Some(rev("r1")), rev("r2"), NOW, 3);
+    let failing = |stage: RolloutStage| {
+        let mut rollout = Rollout::open(RolloutCause::Revision, Some(rev("r1")), rev("r2"), NOW, 3);
         rollout.stage = stage;
         rollout.failed = vec![Key::new("vm-x"), Key::new("vm-y")];
         let pool = Pool::new(3, "1", "0").old_ready(3).set(|set| {
@@ -270,19 +275,19 @@ fn a_reverted_file_with_nothing_on_the_other_revision_ends_at_once() {
             };
         })
     };
-    let stopped = Stage::Failing { why: "test".into(), at: NOW };
+    let stopped = RolloutStage::Failing { why: "test".into(), at: NOW };
     let turn = failing(stopped.clone()).plan();
     assert_eq!(turn.phase(), RolloutPhase::RolledBack);
     assert!(turn.is_idle());
     // A retry in the same turn asks for nothing that is not wanted.
-    let turn = failing(stopped.clone()).ask(AskVerb::Retry).plan();
+    let turn = failing(stopped.clone()).ask(CommandVerb::Retry).plan();
     assert_eq!((turn.phase(), image(&turn)), (RolloutPhase::RolledBack, None));
     // What a person paused stays paused, and is the way back already.
-    let paused = Stage::Paused { by: "ops".into(), why: "test".into(), at: NOW };
+    let paused = RolloutStage::Paused { by: "ops".into(), why: "test".into(), at: NOW };
     let turn = failing(paused).plan();
     let rollout = turn.planned.state.rollout.as_ref().unwrap();
-    assert_eq!((rollout.cause, &rollout.to), (Cause::Rollback, &rev("r1")));
-    assert!(matches!(rollout.stage, Stage::Paused { .. }));
+    assert_eq!((rollout.cause, &rollout.to), (RolloutCause::Rollback, &rev("r1")));
+    assert!(matches!(rollout.stage, RolloutStage::Paused { .. }));
     // The file names another image, as it did before: nothing is turned.
     let same = failing(stopped.clone()).policy(|d| d.model.image = Some(Image::Exact("V2".into())));
     assert_eq!(same.plan().phase(), RolloutPhase::Paused);
@@ -308,10 +313,10 @@ fn tags_are_written_as_they_are_and_move_nothing() {
     assert_eq!(world.pool.set.revision, rev("r1"));
     assert_eq!(world.step().phase(), RolloutPhase::Paused);
     // On the way back too, and after it.
-    world.pool.speak(AskVerb::Rollback);
+    world.pool.speak(CommandVerb::Rollback);
     world.pool.draft.model.fields.tags.insert("team".into(), "red".into());
     assert_eq!(image(&world.step()), Some(("tags".into(), ModelWrite::Wanted)));
-    world.run(100, |world| ending(world) == Some(Ending::RolledBack));
+    world.run(100, |world| ending(world) == Some(RolloutEnding::RolledBack));
     world.pool.draft.model.fields.tags.insert("team".into(), "green".into());
     world.step();
     for _ in 0..10 {
@@ -354,7 +359,7 @@ fn nothing_is_replaced_by_what_people_want_no_more() {
     wants(&mut world, "v3");
     let turn = world.step();
     assert_eq!(image(&turn), Some(("v3".into(), ModelWrite::Wanted)));
-    assert_eq!(turn.of(Verb::Delete), [""; 0]);
+    assert_eq!(turn.of(ActionKind::Delete), [""; 0]);
     world.run(400, |world| world.is_at(4, "r3"));
 }
 
@@ -366,7 +371,7 @@ fn refused_write(refusal: Refusal) -> Pool {
     let action = turn.planned.actions[0].clone();
     let next = pool.after(&turn, Span::seconds(10));
     let at = next.set.read_at;
-    let outcome = Outcome::Refused(Refused::plain(refusal));
+    let outcome = EntryOutcome::Refused(Refused::plain(refusal));
     next.entry(action, Span::seconds(10), Phase::Ended { at, accepted: None, outcome })
 }
 
@@ -396,7 +401,7 @@ fn a_refused_write_of_the_model_waits_longer_each_time() {
             let action = turn.planned.actions[0].clone();
             pool = pool.after(&turn, Span::seconds(10));
             let at = pool.set.read_at;
-            let outcome = Outcome::Refused(Refused::plain(refusal));
+            let outcome = EntryOutcome::Refused(Refused::plain(refusal));
             let phase = Phase::Ended { at, accepted: None, outcome };
             pool = pool.entry(action, Span::seconds(10), phase);
         }
@@ -408,10 +413,10 @@ fn a_changed_wish_or_a_person_tries_at_once() {
     let refused = refused_write(Refusal::Forbidden);
     let turn = refused.plan();
     let hold = turn.hold("refused").unwrap();
-    assert_eq!((hold.verb, hold.numbers.is_empty()), (Some("retry"), false));
+    assert_eq!((hold.verb(), hold.numbers.is_empty()), (Some(RemedyVerb::Retry), false));
     let later = refused.after(&turn, Span::seconds(20));
     assert_eq!(image(&later.plan()), None);
-    let asked = later.clone().ask(AskVerb::Retry);
+    let asked = later.clone().ask(CommandVerb::Retry);
     assert_eq!(image(&asked.plan()), Some(("v3".into(), ModelWrite::Wanted)));
     let changed = later.clone().policy(|d| d.model.image = Some(Image::Exact("v4".into())));
     assert_eq!(image(&changed.plan()), Some(("v4".into(), ModelWrite::Wanted)));
@@ -429,10 +434,10 @@ fn what_the_cloud_said_of_the_next_try_stands_against_a_person() {
     let at = refused.set.read_at;
     let why = Refused { retry_at: Some(told), ..Refused::plain(Refusal::Throttled) };
     refused.open.clear();
-    let phase = Phase::Ended { at, accepted: None, outcome: Outcome::Refused(why) };
+    let phase = Phase::Ended { at, accepted: None, outcome: EntryOutcome::Refused(why) };
     let refused = refused.entry(action, Span::seconds(10), phase);
     let turn = refused.plan();
-    let later = refused.after(&turn, Span::minutes(5)).ask(AskVerb::Retry);
+    let later = refused.after(&turn, Span::minutes(5)).ask(CommandVerb::Retry);
     let turn = later.plan();
     assert_eq!(image(&turn), None);
     let then = later.after(&turn, Span::minutes(5));
@@ -445,7 +450,7 @@ fn a_model_that_others_write_beside_a_way_back_is_a_new_wish() {
         let pool =
             Pool::new(3, "1", "0").new_ready(3).settled().set(|set| set.revision = rev(there));
         let opened = NOW.minus(Span::minutes(10));
-        let rollout = Rollout::open(Cause::Rollback, Some(rev("r2")), rev("r1"), opened, 0);
+        let rollout = Rollout::open(RolloutCause::Rollback, Some(rev("r2")), rev("r1"), opened, 0);
         let pool = pool.state(|s| {
             (s.wanted, s.rollout) = (Some(rev("r1")), Some(rollout.clone()));
             (s.model.seen, s.model.declined) = (Some(rev("r2")), true);

@@ -1,10 +1,10 @@
 //! A small cloud that keeps its promises unless told otherwise, and the loop round the planner: actions become journal
 //! entries, entries end, the memory and each lifecycle are handed back. Nothing else carries memory.
 
-use poolkeeper::model::action::{Action, Target, Verb};
+use poolkeeper::model::action::{Action, ActionKind, Target};
 use poolkeeper::model::ids::{EntryId, Epoch, Etag, InstanceId, Revision, VmId};
 use poolkeeper::model::inventory::ModelRest;
-use poolkeeper::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::time::{Span, Time};
 
@@ -120,7 +120,7 @@ impl World {
         self.pool.open = stay;
         // Whose machines all came is explained: some of them may be gone again.
         let go: Vec<Entry> = go;
-        self.pool.dropped.extend(go.into_iter().filter(|entry| entry.verb() != Verb::Raise));
+        self.pool.dropped.extend(go.into_iter().filter(|entry| entry.verb() != ActionKind::Raise));
         for report in &turn.planned.report.machines {
             let machine = &mut self.pool.machines[report.index as usize];
             if machine.lifecycle != report.lifecycle {
@@ -133,8 +133,8 @@ impl World {
         for action in &turn.planned.actions {
             self.perform(action.clone());
         }
-        let next = self.next_event().unwrap_or(turn.planned.report.again);
-        let next = next.min(turn.planned.report.again).max(self.pool.now.plus(COALESCE));
+        let next = self.next_event().unwrap_or(turn.planned.report.next_check_at);
+        let next = next.min(turn.planned.report.next_check_at).max(self.pool.now.plus(COALESCE));
         self.pool.now = next;
         turn
     }
@@ -186,15 +186,17 @@ impl World {
 
     fn ends(&self, entry: &Entry) -> Time {
         let lasts = match entry.verb() {
-            Verb::Raise => self.boot,
-            Verb::Delete => self.delete,
-            Verb::Drain => {
+            ActionKind::Raise => self.boot,
+            ActionKind::Delete => self.delete,
+            ActionKind::Drain => {
                 let id = entry.action.targets()[0].id.as_str();
                 let slow = self.slow.iter().find(|(name, _)| name == id);
                 slow.map_or(self.drain, |(_, span)| *span)
             }
-            Verb::Reimage => self.boot,
-            Verb::Restore | Verb::UpdateModel | Verb::TagOwner => Span::seconds(2),
+            ActionKind::Reimage => self.boot,
+            ActionKind::Restore | ActionKind::UpdateModel | ActionKind::TagOwner => {
+                Span::seconds(2)
+            }
         };
         entry.written.plus(lasts)
     }
@@ -228,14 +230,14 @@ impl World {
 
     fn end(&mut self, at: usize, ends: Time) {
         let entry = self.pool.open[at].clone();
-        let mut outcome = Outcome::Done;
+        let mut outcome = EntryOutcome::Done;
         match &entry.action {
             Action::Raise { to, .. } if self.capacity >= *to && self.short() > 0 => {
                 let no = Refused {
                     code: Some("SkuNotAvailable".into()),
                     ..Refused::plain(Refusal::NoCapacity)
                 };
-                outcome = Outcome::Refused(no);
+                outcome = EntryOutcome::Refused(no);
             }
             Action::Delete { targets, .. } => {
                 self.pool.machines.retain(|m| !targets.iter().any(|target| target.is(m)));
@@ -283,9 +285,10 @@ impl World {
 
     fn perform(&mut self, action: Action) {
         let now = self.pool.now;
-        self.written += usize::from(!matches!(action.verb(), Verb::Drain | Verb::Restore));
+        self.written +=
+            usize::from(!matches!(action.verb(), ActionKind::Drain | ActionKind::Restore));
         let mut phase = Phase::Accepted { at: now, operation: None };
-        if self.refusals > 0 && action.verb() != Verb::Restore {
+        if self.refusals > 0 && action.verb() != ActionKind::Restore {
             self.refusals -= 1;
             let outcome = super::kit::blocked("Busy");
             let phase = Phase::Ended { at: now, accepted: None, outcome };
@@ -319,7 +322,7 @@ impl World {
             }
             // Taking a machine back ends its drain.
             Action::Restore { targets, .. } => {
-                let drains = |e: &&mut Entry| e.verb() == Verb::Drain && !e.is_ended();
+                let drains = |e: &&mut Entry| e.verb() == ActionKind::Drain && !e.is_ended();
                 for entry in self.pool.open.iter_mut().filter(drains) {
                     if entry
                         .action
@@ -384,7 +387,7 @@ fn names(targets: &[Target], machine: &Machine) -> bool {
 fn stays(entry: &Entry, machines: &[Machine], read: Time) -> bool {
     let Some((at, outcome)) = entry.outcome() else { return true };
     let Action::Raise { from, to, .. } = &entry.action else { return false };
-    let never = entry.accepted().is_none() && matches!(outcome, Outcome::Refused(_));
+    let never = entry.accepted().is_none() && matches!(outcome, EntryOutcome::Refused(_));
     let born = machines.iter().filter(|m| m.first_seen > entry.written).count() as u32;
     !never && born < to.saturating_sub(*from) && read < at.plus(SETTLES)
 }

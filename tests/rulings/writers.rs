@@ -1,12 +1,12 @@
 //! Others who write the number as well: what protects a raise from them, what counts as theirs, and what a lost answer
 //! leaves open.
 
-use poolkeeper::model::action::{Because, Verb};
+use poolkeeper::model::action::{ActionKind, RemovalReason};
 use poolkeeper::model::ids::{Etag, InstanceId};
-use poolkeeper::model::inventory::{Eviction, Native, Orchestration};
+use poolkeeper::model::inventory::{Eviction, Orchestration, PlatformFeature};
 use poolkeeper::model::journal::{Phase, Refusal};
 use poolkeeper::model::machine::Condition;
-use poolkeeper::model::policy::{Natives, Owner};
+use poolkeeper::model::policy::{Owner, PlatformFeatures};
 use poolkeeper::model::rollout::{EtagVerdict, PoolState};
 use poolkeeper::model::time::Span;
 
@@ -73,10 +73,10 @@ fn a_loss_is_made_up_for_and_is_nobody_elses_write() {
     let since = NOW.minus(Span::minutes(3));
     let turn = written.clone().state(|s| s.desired.below = Some(since)).plan();
     assert_eq!(turn.planned.state.desired.others.len(), 1);
-    written.plan().does(None, &[]).says("sizeDoubted");
+    written.plan().does(None, &[]).says("capacityUncertain");
     // The cloud's autoscale takes machines away by writing the number.
-    let scaled = fallen().set(|set| set.natives = vec![Native::Autoscale]);
-    let scaled = scaled.policy(|d| d.natives = Natives::Warn);
+    let scaled = fallen().set(|set| set.platform_features = vec![PlatformFeature::Autoscale]);
+    let scaled = scaled.policy(|d| d.platform_features = PlatformFeatures::Warn);
     assert_eq!(scaled.plan().planned.state.desired.others.len(), 1);
 }
 
@@ -91,7 +91,7 @@ fn what_is_lost_twice_after_it_was_made_up_for_is_another_writers() {
         pool.plan()
     };
     let soon = Span::minutes(5);
-    again(0, soon, None).does(Some(5), &[]).is_silent_on("twoWriters");
+    again(0, soon, None).does(Some(5), &[]).is_silent_on("conflictingWriters");
     let second = again(1, soon, None);
     assert_eq!(second.planned.state.desired.others.len(), 2);
     again(1, Span::minutes(20), None).does(Some(5), &[]);
@@ -115,7 +115,7 @@ fn a_size_that_evictions_would_take_away_is_refused() {
         })
     };
     let refused = pool(Some(Eviction::Delete)).plan();
-    refused.does(None, &[]).says("natives");
+    refused.does(None, &[]).says("platformConflict");
     assert_eq!(refused.desired(), 5);
     assert_eq!(pool(Some(Eviction::Deallocate)).plan().desired(), 4);
 }
@@ -124,14 +124,18 @@ fn a_size_that_evictions_would_take_away_is_refused() {
 fn beside_an_autoscale_that_is_refused_only_the_floor_is_filled() {
     let scaled = |desired: u32, there: usize, unavailable: &str| {
         let pool = Pool::new(desired, "1", unavailable).settled().new_ready(there);
-        let pool = pool.set(|set| set.natives = vec![Native::Autoscale]);
+        let pool = pool.set(|set| set.platform_features = vec![PlatformFeature::Autoscale]);
         etag(pool, EtagVerdict::Moves)
     };
-    scaled(5, 4, "1").plan().does(None, &[]).says("natives");
-    scaled(5, 3, "1").plan().does(Some(4), &[]).says("natives");
-    scaled(5, 4, "1").policy(|d| d.natives = Natives::Warn).plan().does(Some(5), &[]);
+    scaled(5, 4, "1").plan().does(None, &[]).says("platformConflict");
+    scaled(5, 3, "1").plan().does(Some(4), &[]).says("platformConflict");
+    scaled(5, 4, "1")
+        .policy(|d| d.platform_features = PlatformFeatures::Warn)
+        .plan()
+        .does(Some(5), &[]);
     // A feature that leaves the size alone holds no growth.
-    let repairs = scaled(5, 4, "1").set(|set| set.natives = vec![Native::AutomaticRepairs]);
+    let repairs = scaled(5, 4, "1")
+        .set(|set| set.platform_features = vec![PlatformFeature::AutomaticRepairs]);
     repairs.plan().does(Some(5), &[]);
 }
 
@@ -148,14 +152,14 @@ fn a_raise(pool: Pool, phase: Phase) -> Pool {
 }
 
 fn a_delete(pool: Pool, phase: Phase) -> Pool {
-    pool.delete_entry(&["n2"], Because::Surplus, Span::minutes(3), phase)
+    pool.delete_entry(&["n2"], RemovalReason::Surplus, Span::minutes(3), phase)
 }
 
 #[test]
 fn until_a_lost_raise_is_settled_only_what_failed_leaves() {
     let doubt = in_doubt(a_raise, Span::seconds(30)).plan();
     doubt.does(None, &["n4"]).says("deleteInDoubt");
-    assert!(doubt.of(Verb::UpdateModel).is_empty());
+    assert!(doubt.of(ActionKind::UpdateModel).is_empty());
     // Two minutes later a read that does not show it says that it did not happen.
     in_doubt(a_raise, Span::minutes(2).plus(Span::seconds(1))).plan().is_silent_on("deleteInDoubt");
     // Its number says that it did.

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use poolkeeper::ambient::Clock;
-use poolkeeper::api::client::{Client, ClientError, Request, Token};
+use poolkeeper::api::client::{Client, ClientError, ClientToken, Request};
 use poolkeeper::api::http::ListenError;
 use poolkeeper::api::http::auth::{Role, tokens};
-use poolkeeper::daemon::board::Standing;
+use poolkeeper::daemon::board::DaemonStatus;
 use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::memory::Store;
 use poolkeeper::model::time::Span;
@@ -24,7 +24,7 @@ const WHY: &str = r#"{"why":"a test"}"#;
 impl Served {
     fn client(&self, token: Option<&str>) -> Client {
         let server = format!("http://{}", self.address);
-        Client::new(&server, token.map(Token::new), None).unwrap()
+        Client::new(&server, token.map(ClientToken::new), None).unwrap()
     }
 
     async fn get(&self, path: &[&str]) -> Value {
@@ -48,7 +48,7 @@ impl Served {
         let id = self.verb(verb).await;
         let answered = async {
             loop {
-                let ask = self.get(&["pools", "web", "asks", &id]).await;
+                let ask = self.get(&["pools", "web", "commands", &id]).await;
                 if ask["state"] != "waiting" {
                     return ask;
                 }
@@ -111,7 +111,7 @@ async fn a_pool_says_that_its_file_is_ignored_until_it_is_mended() {
     served.daemon.reload.notify_one();
     served.daemon.until("it is refused", |d| faults(d) > 0).await;
     let status = served.get(&["pools", "web", "status"]).await;
-    let say = status["ignored"]["say"].as_str().unwrap_or_default();
+    let say = status["ignored"]["message"].as_str().unwrap_or_default();
     assert!(say.starts_with("5:11: replicas.count"), "{status}");
     assert!(status["ignored"]["file"].as_str().unwrap().ends_with("web.yaml"), "{status}");
     house.write("web.yaml", &pool("web", 3, "1.0.0"));
@@ -169,7 +169,7 @@ async fn a_pool_is_applied_asked_looked_at_and_removed() {
     served.client(None).send(&remove).await.unwrap();
     assert_eq!(refused(served.client(None).send(&Request::get(&path)).await).0, 404);
     let released =
-        |d: &Running| d.pool("web").is_none_or(|seen| seen.standing == Standing::Released);
+        |d: &Running| d.pool("web").is_none_or(|seen| seen.standing == DaemonStatus::Released);
     served.daemon.until("it is released", released).await;
     served.daemon.end().await;
 }
@@ -312,7 +312,7 @@ async fn a_door_that_may_not_stand_open_is_not_opened() {
     let why = no(&[("api.listen", "0.0.0.0:0"), ("api.tokens", &good)]).await;
     assert!(matches!(why, NoDoor::Listen(ListenError::Unsealed(_))), "{why}");
     let why = no(&[("api.tokens", &empty)]).await;
-    assert!(matches!(why, NoDoor::Listen(ListenError::Nobody)), "{why}");
+    assert!(matches!(why, NoDoor::Listen(ListenError::NoCredentials)), "{why}");
     let why = no(&[("api.tokens", &bad)]).await;
     assert!(matches!(why, NoDoor::Tokens { .. }) && why.to_string().contains("line 1"), "{why}");
     assert!(matches!(no(&[("api.tokens", "nowhere")]).await, NoDoor::Unread { .. }));

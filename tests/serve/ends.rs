@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use poolkeeper::daemon::board::Lead;
-use poolkeeper::daemon::run::Ended;
+use poolkeeper::daemon::run::DaemonEnd;
 use poolkeeper::memory::Store;
-use poolkeeper::model::plan::{Input, PlanBug, Planned};
+use poolkeeper::model::plan::{Decision, Input, PlanBug};
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::Decisions;
-use poolkeeper::telemetry::Outcome;
+use poolkeeper::telemetry::TurnOutcome;
 
 use super::kit::*;
 use poolkeeper::ambient::Clock;
@@ -58,7 +58,7 @@ async fn who_was_deposed_sends_nothing_more_and_waits_again() {
 }
 
 /// A planner with a fault for one pool.
-fn faulty(input: &Input<'_>) -> Result<Planned, PlanBug> {
+fn faulty(input: &Input<'_>) -> Result<Decision, PlanBug> {
     assert!(input.policy.name.as_str() != "ill", "an arithmetic fault");
     (Decisions::PRODUCTION.plan)(input)
 }
@@ -78,10 +78,10 @@ async fn a_fault_in_one_pools_turn_leaves_the_others_going() {
             d.pool("ill").unwrap().failing.as_ref().is_some_and(|failing| failing.turns > 2)
         })
         .await;
-    assert!(daemon.doors.counters().turns(Outcome::Panicked) > 2);
+    assert!(daemon.doors.counters().turns(TurnOutcome::Panicked) > 2);
     assert!(daemon.pool("ill").unwrap().sentence().contains("a fault of ours"));
     assert!(house.is_on("ill", 2, "1.0.0"));
-    assert_eq!(daemon.end().await, Ended::Stopped);
+    assert_eq!(daemon.end().await, DaemonEnd::Stopped);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -105,7 +105,7 @@ async fn a_broken_law_freezes_one_pool_and_is_counted() {
     for line in [
         "poolkeeper_pool_frozen{pool=\"ill\"} 1",
         "poolkeeper_pool_frozen{pool=\"web\"} 0",
-        "reason=\"law\"} 1",
+        "reason=\"invariantViolated\"} 1",
     ] {
         assert!(page.contains(line), "{line}: {page}");
     }
@@ -123,7 +123,7 @@ async fn told_twice_it_ends_at_once_and_a_stuck_answer_keeps_nobody() {
         .begin_as("first", Decisions::PRODUCTION, &[("stop.within", "1s"), ("azure.timeout", "5m")])
         .await;
     daemon.until("a turn hangs", |d| d.pool("web").is_some_and(|seen| seen.running)).await;
-    assert_eq!(daemon.end().await, Ended::Stopped, "within its time");
+    assert_eq!(daemon.end().await, DaemonEnd::Stopped, "within its time");
     let next = house.begin_as("next", Decisions::PRODUCTION, &[("azure.timeout", "5m")]).await;
     next.until("it waits for the lease that was not given up", |d| {
         matches!(&d.doors.board.house().lead, Lead::Waiting { by, .. } if by.starts_with("first"))
@@ -132,7 +132,7 @@ async fn told_twice_it_ends_at_once_and_a_stuck_answer_keeps_nobody() {
     next.stop.stop();
     next.stop.stop();
     let ended = tokio::time::timeout(Duration::from_secs(5), next.ended).await.unwrap().unwrap();
-    assert!(matches!(ended, Ended::Cut(15) | Ended::Stopped), "{ended:?}");
+    assert!(matches!(ended, DaemonEnd::Cut(15) | DaemonEnd::Stopped), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

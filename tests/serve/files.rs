@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::ambient::Clock;
-use poolkeeper::api::http::View;
-use poolkeeper::daemon::board::Standing;
+use poolkeeper::api::http::Backend;
+use poolkeeper::daemon::board::DaemonStatus;
 use poolkeeper::daemon::door::Front;
-use poolkeeper::memory::{Desk, Found};
+use poolkeeper::memory::{Desk, Expected};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::owner::OWNER_TAG;
 use poolkeeper::model::time::Span;
@@ -53,7 +53,7 @@ async fn a_document_that_was_never_managed_wins_no_restart_against_a_file() {
     house.write("web.yaml", &pool("web", 3, "1.0.0"));
     let other = pool("other", 1, "1.0.0").replace("Sets/other", "Sets/web");
     let (name, now) = (PoolName::new("other"), house.clock.now());
-    house.store.put_document(&name, &other, "ann", now, Found::Nothing).await.unwrap();
+    house.store.put_document(&name, &other, "ann", now, Expected::Nothing).await.unwrap();
     let daemon = house.begin().await;
     daemon.until("the file has its set", |d| d.looked_at("web").is_some()).await;
     assert!(daemon.pool("other").is_none());
@@ -78,7 +78,8 @@ async fn a_pool_whose_file_goes_is_let_alone() {
     house.remove("web.yaml");
     daemon
         .until("it is released", |d| {
-            d.pool("web").is_none_or(|seen| seen.standing == Standing::Released && !seen.running)
+            d.pool("web")
+                .is_none_or(|seen| seen.standing == DaemonStatus::Released && !seen.running)
         })
         .await;
     let writes = house.writes();

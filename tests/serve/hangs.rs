@@ -1,11 +1,11 @@
 //! Turns that never end by themselves, and what outlives the process that began it.
 
-use poolkeeper::daemon::board::Standing;
+use poolkeeper::daemon::board::DaemonStatus;
 use poolkeeper::memory::Store;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::Decisions;
-use poolkeeper::telemetry::Outcome;
+use poolkeeper::telemetry::TurnOutcome;
 
 use super::kit::*;
 
@@ -28,7 +28,7 @@ async fn a_turn_that_hangs_is_cut_off_and_the_next_one_goes_on() {
             })
         })
         .await;
-    assert_eq!(daemon.doors.counters().turns(Outcome::Failed), 1);
+    assert_eq!(daemon.doors.counters().turns(TurnOutcome::Failed), 1);
     daemon.until("the other did not wait", |_| house.is_on("api", 2, "2.0.0")).await;
     daemon.until("it goes on", |_| house.is_on("web", 3, "2.0.0")).await;
     daemon.until("nothing is wrong", |d| d.pool("web").unwrap().failing.is_none()).await;
@@ -61,7 +61,7 @@ async fn what_was_begun_for_a_pool_that_nothing_names_any_more_is_settled_after_
         .until("it is released, or was and is done with", |d| {
             let seen = d.pool("web");
             d.doors.board.house().ready
-                && seen.is_none_or(|seen| seen.standing == Standing::Released)
+                && seen.is_none_or(|seen| seen.standing == DaemonStatus::Released)
         })
         .await;
     second.until("all of it was settled", |d| d.pool("web").is_none()).await;

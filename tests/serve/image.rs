@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use poolkeeper::api::client::{Client, DEFAULT_SERVER, Request, Token};
+use poolkeeper::api::client::{Client, ClientToken, DEFAULT_SERVER, Request};
 use poolkeeper::api::http::auth::{Role, tokens};
 use poolkeeper::daemon::settings::{Sources, keys};
 
@@ -144,11 +144,11 @@ async fn from_outside_it_is_reached_with_a_certificate_and_tokens_or_not_at_all(
     let mut program = Program::start_in(&house, &borrowed(&variables), &free);
     program.until("ready");
     let server = format!("https://localhost:{}", program.address().port());
-    let ask = async |token: Option<Token>| {
+    let ask = async |token: Option<ClientToken>| {
         let client = Client::new(&server, token, Some(made.pem.as_bytes())).unwrap();
         client.send(&Request::get(&["pools"])).await
     };
-    ask(Some(Token::new(&token.token))).await.unwrap();
+    ask(Some(ClientToken::new(&token.token))).await.unwrap();
     assert!(ask(None).await.is_err());
     program.signal("-TERM");
     assert_eq!(program.end().0, Some(0));

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolkeeper::ambient::{Clock, FastClock, Sleep};
-use poolkeeper::daemon::board::PoolSeen;
+use poolkeeper::daemon::board::PoolBoard;
 use poolkeeper::daemon::door::{NoDoor, listen};
-use poolkeeper::daemon::run::{Daemon, Doors, Ended, Plan, Stop};
+use poolkeeper::daemon::run::{Daemon, DaemonConfig, DaemonEnd, DaemonHandle, Stop};
 use poolkeeper::daemon::settings::Sources;
 use poolkeeper::daemon::{Access, Manager};
-use poolkeeper::emulator::{Emulator, Listening, Seed};
+use poolkeeper::emulator::{Emulator, EmulatorListener, Seed};
 use poolkeeper::memory::{Desk, MemoryStore, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
@@ -79,7 +79,7 @@ impl House {
         });
         let seed: Seed = serde_json::from_value(seed).unwrap();
         let emulator = Emulator::new(&seed, 1.0, Arc::new(clock)).unwrap();
-        let there = Listening::at("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let there = EmulatorListener::at("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
         let base = format!("http://{}", there.address());
         tokio::spawn(there.serve(emulator.clone()));
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("serve").join(test);
@@ -149,7 +149,7 @@ impl House {
             all.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
         };
         let access = Access::settle(&settings.choice, env).unwrap();
-        let plan = Plan {
+        let plan = DaemonConfig {
             settings,
             access,
             store,
@@ -210,10 +210,10 @@ pub struct Served {
 }
 
 pub struct Running<S = MemoryStore> {
-    pub doors: Doors<S, FastClock>,
+    pub doors: DaemonHandle<S, FastClock>,
     pub stop: Stop,
     pub reload: Arc<Notify>,
-    pub ended: JoinHandle<Ended>,
+    pub ended: JoinHandle<DaemonEnd>,
 }
 
 impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
@@ -223,7 +223,7 @@ impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
         Running { doors, stop, reload, ended }
     }
 
-    pub fn pool(&self, name: &str) -> Option<Arc<PoolSeen>> {
+    pub fn pool(&self, name: &str) -> Option<Arc<PoolBoard>> {
         self.doors.board.pool(&PoolName::new(name))
     }
 
@@ -251,7 +251,7 @@ impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
         Some(self.pool(name)?.report.as_ref()?.at)
     }
 
-    pub async fn end(self) -> Ended {
+    pub async fn end(self) -> DaemonEnd {
         self.stop.stop();
         tokio::time::timeout(Duration::from_secs(10), self.ended).await.unwrap().unwrap()
     }

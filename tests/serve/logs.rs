@@ -3,7 +3,7 @@
 use std::io::{Result, Write};
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::telemetry::log::{Detail, Format, Log};
+use poolkeeper::telemetry::log::{Log, LogDetail, LogFormat};
 use serde_json::Value;
 
 use super::kit::*;
@@ -25,7 +25,7 @@ impl Write for Kept {
 fn listen() -> Kept {
     let kept = Kept::default();
     let to = kept.clone();
-    let log = Log { format: Format::Json, detail: Detail::Info };
+    let log = Log { format: LogFormat::Json, detail: LogDetail::Info };
     tracing::subscriber::set_global_default(log.subscriber(move || to.clone(), None)).unwrap();
     kept
 }
@@ -45,7 +45,7 @@ async fn each_line_of_a_turn_names_the_pool_and_what_else_it_is_about() {
     let lines: Vec<Value> = whole.collect();
     let of_turns: Vec<&Value> = lines
         .iter()
-        .filter(|line| line["target"].as_str().unwrap().ends_with("daemon::run::tell"))
+        .filter(|line| line["target"].as_str().unwrap().ends_with("daemon::run::turn_log"))
         .collect();
     for line in &of_turns {
         assert!(line["span"]["pool"].is_string(), "{line}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore, backup, restore};
 use poolkeeper::ambient::{Clock, FastClock, SystemClock};
-use poolkeeper::api::http::View;
+use poolkeeper::api::http::Backend;
 use poolkeeper::daemon::board::Lead;
 use poolkeeper::daemon::door::Front;
 use poolkeeper::daemon::run::Daemon;

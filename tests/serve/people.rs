@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use poolkeeper::adapters::issuer::{Issuer, NoKeys};
 use poolkeeper::ambient::Clock;
-use poolkeeper::api::client::{Client, ClientError, Request, Token};
+use poolkeeper::api::client::{Client, ClientError, ClientToken, Request};
 use poolkeeper::api::http::auth::{Role, tokens};
 use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::model::time::Span;
@@ -51,7 +51,7 @@ fn settings(provider: &Provider) -> Vec<(&str, &str)> {
 /// What a request with this token is answered with: 200, or the code of a refusal.
 async fn answered(served: &Served, token: &str) -> String {
     let server = format!("http://{}", served.address);
-    let client = Client::new(&server, Some(Token::new(token)), None).unwrap();
+    let client = Client::new(&server, Some(ClientToken::new(token)), None).unwrap();
     let pools = Request::get(&["pools"]);
     let asked = client.send(&pools);
     match tokio::time::timeout(Duration::from_secs(30), asked).await.unwrap() {
@@ -80,7 +80,7 @@ async fn they_have_the_roles_that_settings_say() {
     assert_eq!(answered(&served, &line.token).await, "200", "tokens of the file are taken too");
     let server = format!("http://{}", served.address);
     let apply = async |token: &str| {
-        let client = Client::new(&server, Some(Token::new(token)), None).unwrap();
+        let client = Client::new(&server, Some(ClientToken::new(token)), None).unwrap();
         let path = ["pools", "web"];
         let put = Request::put(&path, pool("web", 3, "1.0.0").into_bytes()).unwrap();
         client.send(&put.with("why", "a test")).await
@@ -88,13 +88,13 @@ async fn they_have_the_roles_that_settings_say() {
     assert!(matches!(apply(&of("ops")).await, Err(ClientError::Refused(no)) if no.status == 403));
     apply(&of("boss")).await.unwrap();
     let status = async |token: &str| {
-        let client = Client::new(&server, Some(Token::new(token)), None).unwrap();
+        let client = Client::new(&server, Some(ClientToken::new(token)), None).unwrap();
         client.send(&Request::get(&["pools", "web", "status"])).await
     };
     status(&of("all-powerful")).await.unwrap();
     let other = status(&of("guests")).await;
     assert!(matches!(other, Err(ClientError::Refused(no)) if no.status == 403));
-    let client = Client::new(&server, Some(Token::new(&of("boss"))), None).unwrap();
+    let client = Client::new(&server, Some(ClientToken::new(&of("boss"))), None).unwrap();
     let audit = client.send(&Request::get(&["audit"])).await.unwrap();
     assert!(audit.contains("oidc:ann@example.com"), "{audit}");
 
@@ -225,7 +225,7 @@ async fn it_begins_while_the_provider_is_away_and_says_so_once() {
             "--set=oidc.issuer=http://127.0.0.1:1/nobody",
         ],
     );
-    let said = "no keys of the identity provider; it is asked again";
+    let said = "cannot fetch the identity provider's keys; retrying";
     program.until(said);
     let address = program.address();
     for _ in 0..3 {

@@ -133,7 +133,7 @@ async fn it_serves_until_it_is_told_to_stop_and_keeps_its_secrets() {
     let mut program = Program::start(&house, &["--log", "trace", "--store", "memory"]);
     program.until("sent");
     program.signal("-HUP");
-    program.until("pool files were read as asked");
+    program.until("pool files were reloaded on request");
     program.signal("-TERM");
     let (code, log) = program.end();
     assert_eq!(code, Some(0), "{log}");
@@ -211,7 +211,7 @@ async fn a_store_that_lasts_owns_the_set_of_its_pool() {
     house.remove("web.yaml");
     for _ in 0..2 {
         program.signal("-HUP");
-        program.until("pool files were read as asked");
+        program.until("pool files were reloaded on request");
     }
     program.until("released: nothing of it is under way any more");
     assert_eq!(owner(), None);
@@ -244,7 +244,7 @@ async fn commands_ask_it_and_a_port_has_one_listener() {
     ask(&["apply", &document, "--why", "a test"]);
     assert!(ask(&["get"]).contains("web"), "it is managed at once");
     serving.until("sent");
-    ask(&["remove", "web", "--why", "a test"]);
+    ask(&["unmanage", "web", "--why", "a test"]);
     assert!(!ask(&["get"]).contains("web"));
     serving.signal("-TERM");
     assert_eq!(serving.end().0, Some(0));

@@ -1,7 +1,7 @@
 //! Pools from one version to the next.
 
 use poolkeeper::model::time::Span;
-use poolkeeper::telemetry::{FAMILIES, Outcome};
+use poolkeeper::telemetry::{FAMILIES, TurnOutcome};
 
 use super::kit::*;
 
@@ -27,7 +27,7 @@ async fn a_pool_is_upgraded_from_end_to_end() {
         "poolkeeper_pool_desired_machines{pool=\"web\"} 3",
         "poolkeeper_pool_available_machines{pool=\"web\"} 3",
         "poolkeeper_pool_outdated_machines{pool=\"web\"} 0",
-        "poolkeeper_law_violations_total{law=\"1\"} 0",
+        "poolkeeper_invariant_violations_total{invariant=\"1\"} 0",
         "poolkeeper_turns_total{outcome=\"panicked\"} 0",
     ] {
         assert!(page.contains(line), "{line}: {page}");
@@ -45,7 +45,7 @@ async fn a_pool_is_upgraded_from_end_to_end() {
         daemon.doors.bell.scene(&poolkeeper::model::ids::PoolName::new("none")).await.is_none()
     );
     assert_eq!(daemon.doors.counters().laws(), 0);
-    assert!(daemon.doors.counters().turns(Outcome::Done) > 3);
+    assert!(daemon.doors.counters().turns(TurnOutcome::Done) > 3);
     // At rest nothing is written to the cloud.
     let writes = house.writes();
     pass(&house.clock, Span::minutes(6)).await;
@@ -63,7 +63,7 @@ async fn a_stop_half_way_loses_nothing_and_repeats_nothing() {
             house.seen("web")["instances"].as_array().unwrap().len() > 3
         })
         .await;
-    assert_eq!(first.end().await, poolkeeper::daemon::run::Ended::Stopped);
+    assert_eq!(first.end().await, poolkeeper::daemon::run::DaemonEnd::Stopped);
     let writes = house.writes();
     pass(&house.clock, Span::minutes(3)).await;
     assert_eq!(house.writes(), writes, "nobody leads, nothing is changed");

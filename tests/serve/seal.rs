@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use poolkeeper::api::client::{Client, ClientError, Request, Token};
+use poolkeeper::api::client::{Client, ClientError, ClientToken, Request};
 use poolkeeper::api::http::auth::{Role, tokens};
-use poolkeeper::daemon::board::CertificateSeen;
+use poolkeeper::daemon::board::CertificateStatus;
 use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::model::time::Time;
 use rustls::pki_types::pem::PemObject;
@@ -118,7 +118,7 @@ async fn it_is_read_anew_and_a_bad_one_changes_nothing() {
     let set = [("api.certificate", &*chain), ("api.key", &*key), ("api.tokens", &*file)];
     let served = house.serve("first", &set).await.unwrap();
     let until = async |say: &str, ends: i32, refused: bool| {
-        let wanted = Some(CertificateSeen { ends: Some(end(ends)), refused });
+        let wanted = Some(CertificateStatus { ends: Some(end(ends)), refused });
         served.daemon.until(say, |d| d.doors.board.house().certificate == wanted).await;
     };
     until("the first is shown", 2061, false).await;
@@ -180,7 +180,8 @@ async fn a_hang_up_reads_certificate_and_tokens_at_once() {
     program.until("ready");
     let server = format!("https://localhost:{}", program.address().port());
     let ask = async |token: &str, trusted: &Made| {
-        let client = Client::new(&server, Some(Token::new(token)), Some(trusted.pem.as_bytes()));
+        let client =
+            Client::new(&server, Some(ClientToken::new(token)), Some(trusted.pem.as_bytes()));
         client.unwrap().send(&Request::get(&["pools"])).await
     };
     ask(&ann.token, &first).await.unwrap();

@@ -19,7 +19,7 @@ fn a_port_that_is_taken_is_told_with_what_to_do() {
 fn it_is_reached_from_this_machine_only() {
     let ran = run(&["demo", "--listen", "0.0.0.0:0"]);
     assert_eq!((ran.code, &*ran.out), (Some(2), ""));
-    assert!(ran.err.contains("this machine only"), "{}", ran.err);
+    assert!(ran.err.contains("loopback only"), "{}", ran.err);
 }
 
 #[test]

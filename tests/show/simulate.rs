@@ -17,14 +17,14 @@ fn a_small_pool_as_a_document() {
     assert_eq!(document["pool"], "small");
     assert_eq!(document["end"]["kind"], "ended");
     assert_eq!(document["limits"], serde_json::json!({"desired": 5, "floor": 5, "ceiling": 7}));
-    assert_eq!((&document["lowestAvailable"], &document["highestLive"]), (&5.into(), &7.into()));
+    assert_eq!((&document["lowestAvailable"], &document["highestTotal"]), (&5.into(), &7.into()));
     let calls = document["calls"]["made"].as_object().unwrap();
     let sum: u64 = calls.values().map(|made| made.as_u64().unwrap()).sum();
     assert_eq!(document["calls"]["total"].as_u64(), Some(sum));
     assert!(calls["deleteInstances"].as_u64() >= Some(1), "{calls:?}");
     assert_eq!(document["machines"].as_array().unwrap().len(), 10);
     assert!(!document["story"].as_array().unwrap().is_empty());
-    assert!(document["breaches"].as_array().unwrap().is_empty());
+    assert!(document["violations"].as_array().unwrap().is_empty());
     let without = fine(&["simulate", SMALL, "-o", "json"]).json();
     assert_eq!(without.get("story"), None, "the story is told where it is asked for");
 }
@@ -82,7 +82,7 @@ fn many_seeds_are_summarised() {
     assert_eq!(document["seeds"].as_array().unwrap().len(), 12);
     let ends = document["ends"].as_object().unwrap();
     assert_eq!(ends.values().filter_map(Value::as_u64).sum::<u64>(), 12);
-    for spread in ["makespanSeconds", "calls", "turns", "lowestAvailable", "highestLive"] {
+    for spread in ["makespanSeconds", "calls", "turns", "lowestAvailable", "highestTotal"] {
         let mark = |name: &str| document[spread][name].as_i64().unwrap();
         let marks = ["min", "median", "p90", "max"].map(mark);
         assert!(marks.is_sorted(), "{spread}: {marks:?}");
@@ -130,7 +130,7 @@ fn storms_are_played_and_each_can_be_told_again() {
     let args = ["simulate", "--storms", "6", "--first-seed", "40"];
     let (page, document) = (run(&args), run(&[&args[..], &["-o", "json"]].concat()));
     assert!(page.out.starts_with("6 storms, seeds 40 to 45"), "{page:?}");
-    assert!(page.out.contains("   laws 12   "), "{page:?}");
+    assert!(page.out.contains("   invariants 12   "), "{page:?}");
     let (code, document) = (document.code, document.json());
     assert_eq!((&document["kind"], &document["storms"]), (&"Storms".into(), &6.into()));
     let ends = document["ends"].as_object().unwrap();

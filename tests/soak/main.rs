@@ -20,11 +20,11 @@ mod waiting;
 use std::path::PathBuf;
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::model::plan::AskVerb;
+use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, Cut, Faults, Outcome, START, Scenario, Wish};
+use poolkeeper::sim::{self, DiskCut, RunOutcome, START, Scenario, UserAction, WorldFaults};
 use store::{Month, Sizes};
 use waiting::Waiting;
 
@@ -51,33 +51,38 @@ fn weeks(n: u32, week: i64) -> Scenario {
     draft.rollout.max_surge = Quantity::of(1 + (n % 3) as u8);
     draft.rollout.max_unavailable = Quantity::of((n % 2) as u8);
     let policy = Policy::build(draft).unwrap();
-    let mut scenario = Scenario::from_policy(&policy, None, u64::from(n), Faults::default());
+    let mut scenario = Scenario::from_policy(&policy, None, u64::from(n), WorldFaults::default());
     scenario.start = START.plus(apart(week).times(i64::from(n)));
-    scenario.faults = Faults::named("mild").unwrap();
+    scenario.faults = WorldFaults::named("mild").unwrap();
     scenario.calm_after = Span::days(WEEKS * week);
     scenario.operator = true;
     scenario.wishes = wishes(week);
     // Lives end while something goes on, not all at the same place.
     let n = u64::from(n);
-    scenario.cuts = vec![Cut::After(20 + n), Cut::Before(90 + n), Cut::After(240 + n)];
+    scenario.cuts = vec![DiskCut::After(20 + n), DiskCut::Before(90 + n), DiskCut::After(240 + n)];
     scenario
 }
 
 /// Each week another image and another size; each day somebody who tries whatever might help.
-fn wishes(week: i64) -> Vec<(Span, Wish)> {
+fn wishes(week: i64) -> Vec<(Span, UserAction)> {
     let mut wishes = Vec::new();
     for day in 0..WEEKS * week {
         let at = |hour| Span::hours(24 * day + hour);
-        let helps = [AskVerb::Release, AskVerb::Resume, AskVerb::Retry, AskVerb::SettleCapacity];
+        let helps = [
+            CommandVerb::ResetBreaker,
+            CommandVerb::Resume,
+            CommandVerb::Retry,
+            CommandVerb::ResetCapacity,
+        ];
         for (hour, verb) in (0..).zip(helps) {
-            wishes.push((at(hour), Wish::Ask(verb)));
+            wishes.push((at(hour), UserAction::Ask(verb)));
         }
         if day % week == 0 {
             let image = format!("images/base/{}.0.0", 2 + day / week);
-            wishes.push((at(4), Wish::Image(image.into())));
+            wishes.push((at(4), UserAction::Image(image.into())));
         }
         if day % week == week / 2 {
-            wishes.push((at(5), Wish::Count(MACHINES + (day / week % 2) as u32)));
+            wishes.push((at(5), UserAction::Count(MACHINES + (day / week % 2) as u32)));
         }
     }
     wishes
@@ -96,7 +101,7 @@ fn as_large(before: u64, after: u64, handful: u64) -> bool {
     after <= before + before / 5 + handful
 }
 
-fn check(name: &str, outcome: &Outcome, two: &Sizes, four: &Sizes) {
+fn check(name: &str, outcome: &RunOutcome, two: &Sizes, four: &Sizes) {
     let last = outcome.story.len().saturating_sub(30);
     let said = || format!("{name}: {:?}\n{}", outcome.end, outcome.story[last..].join("\n"));
     assert_eq!(outcome.breaches, [], "{}", said());
@@ -123,7 +128,7 @@ fn play(pools: std::ops::Range<u32>, week: i64) {
         let outcome = sim::run_kept(&scenario, Waiting(&seen));
         assert!(outcome.is_settled(), "{name}: {:?}", outcome.end);
         let (two, four) = seen.sizes();
-        let Outcome { turns, commits, crashes, .. } = outcome;
+        let RunOutcome { turns, commits, crashes, .. } = outcome;
         println!(
             "{name}: {turns} turns, {commits} commits, {crashes} power cuts, {two:?} {four:?}"
         );

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use poolkeeper::adapters::sqlite::SqliteStore;
-use poolkeeper::memory::{Audit, Desk, Keep, Lease, Seq, Store, StoreError};
+use poolkeeper::memory::{AuditEntry, Desk, Keep, Lease, Seq, Store, StoreError};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 use tokio::runtime::Runtime;
@@ -121,7 +121,7 @@ impl<'a> Month<'a> {
 /// Of an hour: what doors do, and what the daemon lets go of.
 async fn chores(store: &SqliteStore, keep: Keep, now: Time) {
     let key = now.millis().to_string();
-    let line = Audit {
+    let line = AuditEntry {
         at: now,
         who: "ann".into(),
         verb: "pause".into(),

@@ -1,10 +1,12 @@
 //! Whatever is done to both stores, both remember the same; the one in a file also after it was closed and opened again.
 
-use poolkeeper::memory::{Commit, Line, Mark, MemoryStore, Moved, Seq, Store, StoreError};
+use poolkeeper::memory::{
+    Commit, EntryMove, HistoryRecord, MemoryStore, OverrideWrite, Seq, Store, StoreError,
+};
 use poolkeeper::model::ids::{EntryId, Epoch, Key, PoolName};
-use poolkeeper::model::journal::{Entry, Event, Operation, Outcome, Phase};
-use poolkeeper::model::machine::{Machine, Marks};
-use poolkeeper::model::plan::Ask;
+use poolkeeper::model::journal::{Entry, EntryEvent, EntryOutcome, OperationUrl, Phase};
+use poolkeeper::model::machine::{Machine, Overrides};
+use poolkeeper::model::plan::Command;
 use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::{Span, Time};
 use proptest::prelude::*;
@@ -16,8 +18,8 @@ use super::{Folder, open, samples, wait};
 #[derive(Debug, Clone)]
 enum Doing {
     Commit(Box<Turn>),
-    Ask(Ask),
-    Mark(Index, Marks),
+    Ask(Command),
+    Mark(Index, Overrides),
     Forget,
     Acquire(u8),
     Reopen,
@@ -34,7 +36,7 @@ struct Turn {
     written: Vec<Entry>,
     moved: Vec<(Index, Index, Time)>,
     dropped: Vec<Index>,
-    history: Vec<Line>,
+    history: Vec<HistoryRecord>,
     old_epoch: bool,
     /// Hours since the one before.
     later: u8,
@@ -48,18 +50,20 @@ fn few<T: std::fmt::Debug>(of: impl Strategy<Value = T>) -> impl Strategy<Value 
 }
 
 /// What may become of an entry, and now and then what may not.
-fn event(entry: &Entry, of: Index) -> Event {
-    let ended = |outcome| vec![Event::Ended(outcome)];
-    let accepted = || Event::Accepted(Some(Operation::new("https://example.invalid/o/1")));
+fn event(entry: &Entry, of: Index) -> EntryEvent {
+    let ended = |outcome| vec![EntryEvent::Ended(outcome)];
+    let accepted = || EntryEvent::Accepted(Some(OperationUrl::new("https://example.invalid/o/1")));
     let mut may = match &entry.phase {
-        Phase::Intended => vec![Event::Asking, Event::Ended(Outcome::Withdrawn)],
-        Phase::Asking { .. } => vec![accepted(), Event::Lost, Event::Ended(Outcome::Done)],
-        Phase::Accepted { .. } | Phase::Doubtful { .. } => ended(Outcome::Done),
+        Phase::Intended => vec![EntryEvent::Asking, EntryEvent::Ended(EntryOutcome::Withdrawn)],
+        Phase::Asking { .. } => {
+            vec![accepted(), EntryEvent::Lost, EntryEvent::Ended(EntryOutcome::Done)]
+        }
+        Phase::Accepted { .. } | Phase::Doubtful { .. } => ended(EntryOutcome::Done),
         Phase::Ended { .. } => Vec::new(),
     };
     may.extend(may.clone());
     may.extend(may.clone());
-    may.push(Event::Asking);
+    may.push(EntryEvent::Asking);
     of.get(&may).clone()
 }
 
@@ -129,7 +133,7 @@ async fn commit(memory: &MemoryStore, pool: &PoolName, turn: Turn, now: &Now) ->
     }
     let moved = turn.moved.into_iter().filter(|_| !open.is_empty()).map(|(of, event_of, at)| {
         let entry = of.get(open);
-        Moved { id: entry.id.clone(), event: event(entry, event_of), at }
+        EntryMove { id: entry.id.clone(), event: event(entry, event_of), at }
     });
     let dropped = turn.dropped.iter().filter_map(|of| match of.index(20) {
         0 => Some(EntryId::new("nobody")),
@@ -203,7 +207,7 @@ async fn both(doings: Vec<(&'static str, Doing)>) {
                     n => machines[n - 1].key(),
                 };
                 let mut last = (Ok(true), Ok(true));
-                for mark in [Mark::Delete(marks.delete), Mark::Hold(marks.hold)] {
+                for mark in [OverrideWrite::Delete(marks.delete), OverrideWrite::Hold(marks.hold)] {
                     let one = memory.mark(&pool, &key, &mark).await;
                     last = (one, file.mark(&pool, &key, &mark).await);
                 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use poolkeeper::adapters::sqlite::{AuditCheck, ChainBreak, check};
-use poolkeeper::memory::{Audit, Commit, Desk, Keep, Seq, Store};
+use poolkeeper::memory::{AuditEntry, Commit, Desk, Keep, Seq, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 
 use super::{Folder, open, wait};
 
-fn line(day: i64) -> Audit {
-    Audit {
+fn line(day: i64) -> AuditEntry {
+    AuditEntry {
         at: Time::from_millis(0).plus(Span::days(day)),
         who: "ann".into(),
         verb: "pause".into(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use poolkeeper::adapters::sqlite::{
     OpenError, Options, SqliteStore, backup, check, forget_restored, restore, restored,
 };
-use poolkeeper::memory::{Desk, Found, Store};
+use poolkeeper::memory::{Desk, Expected, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Time;
 
@@ -24,7 +24,7 @@ fn filled(path: &Path) -> SqliteStore {
         let epoch = lead(&store).await.epoch;
         store.commit(&write("web", epoch, 0..500)).await.unwrap();
         store.commit(&write("api", epoch, 0..3)).await.unwrap();
-        let (at, found) = (Time::from_millis(0), Found::Nothing);
+        let (at, found) = (Time::from_millis(0), Expected::Nothing);
         store.put_document(&PoolName::new("api"), "text", "ann", at, found).await.unwrap();
     });
     store

@@ -1,15 +1,15 @@
 //! Version 1 of every record, as it was first written: what is kept by those who run this must stay readable.
 
-use poolkeeper::memory::record::{self, Shared};
-use poolkeeper::memory::{Audit, Consent, Line, Told};
-use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, WriteScope};
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::memory::record::{self, SharedRecord};
+use poolkeeper::memory::{AuditEntry, Consent, HistoryEvent, HistoryRecord};
+use poolkeeper::model::action::{Action, Expect, ModelWrite, RemovalReason, Target, WriteScope};
+use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
-use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
 use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
-use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, RolloutPhase};
+use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase};
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::time::Time;
 
@@ -28,7 +28,7 @@ fn machines() -> Vec<Machine> {
         imaged: at(2),
         first_seen: at(3),
         revision: Some(Revision::new("v1:aa.11")),
-        evidence: Evidence::Advisory,
+        evidence: Evidence::LatestModelApplied,
         condition: Condition::Unknown,
         since: at(4),
         claimed_since: Some(at(7)),
@@ -69,17 +69,17 @@ fn owner_writes() -> [OwnerWrite; 2] {
 
 fn entries() -> Vec<Entry> {
     let [plain, nameless, _] = &machines()[..] else { panic!("three") };
-    let targets =
-        || vec![Target::of(plain, Because::NamedNow), Target::of(nameless, Because::Failed)];
-    let expect = |etag: Option<Etag>| Expect {
-        etag,
-        capacity: 3,
-        revision: Revision::new("v1:aa.11"),
-        before: at(60),
+    let targets = || {
+        vec![
+            Target::of(plain, RemovalReason::DeleteRequestedNow),
+            Target::of(nameless, RemovalReason::Failed),
+        ]
     };
-    let refused = refused();
-    let operation = Some(Operation::new("https://example.invalid/operations/1?sig=x"));
+    let revision = || Revision::new("v1:aa.11");
     let (reason, before) = (|| "why".into(), at(60));
+    let expect = |etag: Option<Etag>| Expect { etag, capacity: 3, revision: revision(), before };
+    let refused = refused();
+    let operation = Some(OperationUrl::new("https://example.invalid/operations/1?sig=x"));
     let actions = [
         (
             Action::Raise { from: 3, to: 4, drift: 0, reason: reason(), expect: expect(None) },
@@ -107,7 +107,7 @@ fn entries() -> Vec<Entry> {
             Phase::Ended {
                 at: at(4),
                 accepted: Some(at(3)),
-                outcome: Outcome::Mixed(vec![
+                outcome: EntryOutcome::Mixed(vec![
                     (plain.key(), None),
                     (nameless.key(), Some(refused.clone())),
                 ]),
@@ -121,7 +121,7 @@ fn entries() -> Vec<Entry> {
                 reason: reason(),
                 expect: expect(Some(Etag::new("\"7\""))),
             },
-            Phase::Ended { at: at(5), accepted: None, outcome: Outcome::Refused(refused) },
+            Phase::Ended { at: at(5), accepted: None, outcome: EntryOutcome::Refused(refused) },
         ),
     ];
     let entry = |(n, (action, phase))| Entry {
@@ -137,30 +137,36 @@ fn entries() -> Vec<Entry> {
     actions.into_iter().chain(tags).enumerate().map(entry).collect()
 }
 
-fn lines() -> Vec<Line> {
+fn lines() -> Vec<HistoryRecord> {
     let (id, key) = (|| InstanceId::new("7"), || Key::new("vm-7"));
     let (entry, say) = (|| EntryId::new("e1"), || "said".into());
-    let verb = poolkeeper::model::action::Verb::Delete;
+    let verb = poolkeeper::model::action::ActionKind::Delete;
     let told = vec![
-        Told::Appeared { id: id(), key: key(), condition: Condition::Provisioning },
-        Told::Became { id: id(), key: key(), from: Condition::Ready, to: Condition::Unready },
-        Told::FirstAvailable { id: id(), key: key() },
-        Told::Closed { id: id(), key: key(), deleted: true },
-        Told::Decided { entry: entry(), verb, machines: vec![id()], reason: say() },
-        Told::Moved { entry: entry(), verb, say: say() },
-        Told::Held { reason: HoldReason::Floor, say: say() },
-        Told::Freed { reason: HoldReason::Floor },
-        Told::Rollout { phase: RolloutPhase::Baking, to: Some(Revision::new("r2")) },
-        Told::Answered { ask: AskId::new("a"), accepted: true, say: say() },
-        Told::Frozen { law: Some(4), say: say() },
+        HistoryEvent::Appeared { id: id(), key: key(), condition: Condition::Provisioning },
+        HistoryEvent::Became {
+            id: id(),
+            key: key(),
+            from: Condition::Ready,
+            to: Condition::Unready,
+        },
+        HistoryEvent::FirstAvailable { id: id(), key: key() },
+        HistoryEvent::Closed { id: id(), key: key(), deleted: true },
+        HistoryEvent::Decided { entry: entry(), verb, machines: vec![id()], reason: say() },
+        HistoryEvent::Moved { entry: entry(), verb, message: say() },
+        HistoryEvent::Held { reason: HoldReason::Floor, message: say() },
+        HistoryEvent::Freed { reason: HoldReason::Floor },
+        HistoryEvent::Rollout { phase: RolloutPhase::Baking, to: Some(Revision::new("r2")) },
+        HistoryEvent::Answered { command: CommandId::new("a"), accepted: true, message: say() },
+        HistoryEvent::Frozen { invariant: Some(4), message: say() },
     ];
-    told.into_iter().map(|told| Line { at: at(0), told }).collect()
+    told.into_iter().map(|told| HistoryRecord { at: at(0), told }).collect()
 }
 
 fn state() -> PoolState {
     let to = || Revision::new("r2");
-    let mut rollout = Rollout::open(Cause::Revision, Some(Revision::new("r1")), to(), at(0), 3);
-    rollout.stage = Stage::Paused { by: "ann".into(), why: "because".into(), at: at(1) };
+    let mut rollout =
+        Rollout::open(RolloutCause::Revision, Some(Revision::new("r1")), to(), at(0), 3);
+    rollout.stage = RolloutStage::Paused { by: "ann".into(), why: "because".into(), at: at(1) };
     rollout.failed = vec![Key::new("vm-7")];
     PoolState {
         adopted: Some(at(0)),
@@ -208,7 +214,7 @@ fn records_are_written_as_they_always_were() {
     for machine in machines() {
         let row = record::write_machine(&machine).unwrap();
         let key = machine.key();
-        let again = record::read_machine(key.as_str(), &row, &mut Shared::default()).unwrap();
+        let again = record::read_machine(key.as_str(), &row, &mut SharedRecord::default()).unwrap();
         assert_eq!(again, machine);
         say(row);
     }
@@ -219,15 +225,24 @@ fn records_are_written_as_they_always_were() {
     for line in lines() {
         say(record::write_line(&line).unwrap());
     }
-    for verb in [AskVerb::Pause, AskVerb::SettleCapacity, AskVerb::WriteOff(InstanceId::new("7"))] {
-        let (id, by, why) = (AskId::new("a"), "ann".into(), "because".into());
-        say(record::write_ask(&Ask { id, verb, by, why, at: at(0), about: AskArgs::default() })
-            .unwrap());
+    for verb in
+        [CommandVerb::Pause, CommandVerb::ResetCapacity, CommandVerb::Abandon(InstanceId::new("7"))]
+    {
+        let (id, by, why) = (CommandId::new("a"), "ann".into(), "because".into());
+        say(record::write_ask(&Command {
+            id,
+            verb,
+            by,
+            why,
+            at: at(0),
+            about: CommandArgs::default(),
+        })
+        .unwrap());
     }
     let delete = Some(DeleteRequest { by: "ann".into(), why: "odd".into(), now: true });
     let hold = Some(MachineHold { by: "bob".into(), why: "debugging".into() });
-    say(record::write_marks(&Marks { delete, hold }).unwrap());
-    let audit = Audit {
+    say(record::write_marks(&Overrides { delete, hold }).unwrap());
+    let audit = AuditEntry {
         at: at(0),
         who: "ann".into(),
         verb: "hold".into(),
@@ -238,7 +253,7 @@ fn records_are_written_as_they_always_were() {
         consent: None,
     };
     say(record::write_audit(&audit).unwrap());
-    let awaited = Audit { consent: Some(Consent::Awaited), ..audit };
+    let awaited = AuditEntry { consent: Some(Consent::Awaited), ..audit };
     say(record::write_audit(&awaited).unwrap());
     golden("store/records-v1.txt", &text);
 }

@@ -107,5 +107,5 @@ fn what_is_old_is_let_go_of_by_the_store_in_a_file() {
 #[test]
 fn the_desk_in_a_file_keeps_its_own() {
     let folder = Folder::new();
-    assert_eq!(wait(contract::desk::check(fresh(&folder))), Ok(()));
+    assert_eq!(wait(contract::api_store::check(fresh(&folder))), Ok(()));
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use poolkeeper::memory::{Commit, Line, Store, Told};
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::memory::{Commit, HistoryEvent, HistoryRecord, Store};
+use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::PoolName;
 
 use super::group::{at, lead, machine, write};
@@ -25,8 +25,8 @@ fn copy(path: &Path, to: &Path) {
     }
 }
 
-fn line(n: usize) -> Line {
-    Line { at: at(n as i64), told: Told::Freed { reason: HoldReason::Floor } }
+fn line(n: usize) -> HistoryRecord {
+    HistoryRecord { at: at(n as i64), told: HistoryEvent::Freed { reason: HoldReason::Floor } }
 }
 
 /// The n-th commit: one machine more, and one line that says so.

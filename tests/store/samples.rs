@@ -1,14 +1,16 @@
 //! Anything that may have to be remembered.
 
-use poolkeeper::memory::{Audit, Consent, Line, Told};
-use poolkeeper::model::action::{Action, Because, Expect, ModelWrite, Target, Verb, WriteScope};
-use poolkeeper::model::budget::HoldReason;
+use poolkeeper::memory::{AuditEntry, Consent, HistoryEvent, HistoryRecord};
+use poolkeeper::model::action::{
+    Action, ActionKind, Expect, ModelWrite, RemovalReason, Target, WriteScope,
+};
+use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
-use poolkeeper::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
 use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
-use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, RolloutPhase, WaitKind};
+use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::time::Time;
 use proptest::option::of as option;
 use proptest::prelude::*;
@@ -64,7 +66,7 @@ fn lifecycle() -> impl Strategy<Value = Lifecycle> {
 
 /// Without marks: those are the doors'.
 pub fn machine() -> BoxedStrategy<Machine> {
-    let evidence = select(vec![Evidence::Model, Evidence::Stamp, Evidence::Advisory]);
+    let evidence = select(vec![Evidence::Model, Evidence::Stamp, Evidence::LatestModelApplied]);
     let protection =
         select(vec![Protection::None, Protection::ScaleIn, Protection::All, Protection::Unknown]);
     let names = (text(), option(text()), option(text()), option(text()), option(text()));
@@ -100,20 +102,20 @@ pub fn machine() -> BoxedStrategy<Machine> {
         .boxed()
 }
 
-pub fn marks() -> BoxedStrategy<Marks> {
+pub fn marks() -> BoxedStrategy<Overrides> {
     let delete = (boxed(), boxed(), any::<bool>());
     let delete = delete.prop_map(|(by, why, now)| DeleteRequest { by, why, now });
     let hold = (boxed(), boxed()).prop_map(|(by, why)| MachineHold { by, why });
-    (option(delete), option(hold)).prop_map(|(delete, hold)| Marks { delete, hold }).boxed()
+    (option(delete), option(hold)).prop_map(|(delete, hold)| Overrides { delete, hold }).boxed()
 }
 
 fn target() -> impl Strategy<Value = Target> {
     let because = select(vec![
-        Because::Failed,
-        Because::Named,
-        Because::NamedNow,
-        Because::Outdated,
-        Because::Surplus,
+        RemovalReason::Failed,
+        RemovalReason::DeleteRequested,
+        RemovalReason::DeleteRequestedNow,
+        RemovalReason::Outdated,
+        RemovalReason::Surplus,
     ]);
     (text(), option(text()), time(), because).prop_map(|(id, vm, created, because)| Target {
         id: InstanceId::new(id),
@@ -202,13 +204,13 @@ fn refused() -> impl Strategy<Value = Refused> {
     )
 }
 
-fn outcome() -> impl Strategy<Value = Outcome> {
+fn outcome() -> impl Strategy<Value = EntryOutcome> {
     let part = (text().prop_map(Key::new), option(refused()));
     prop_oneof![
-        Just(Outcome::Done),
-        Just(Outcome::Withdrawn),
-        refused().prop_map(Outcome::Refused),
-        some(part).prop_map(Outcome::Mixed),
+        Just(EntryOutcome::Done),
+        Just(EntryOutcome::Withdrawn),
+        refused().prop_map(EntryOutcome::Refused),
+        some(part).prop_map(EntryOutcome::Mixed),
     ]
 }
 
@@ -216,7 +218,7 @@ fn phase() -> BoxedStrategy<Phase> {
     prop_oneof![
         Just(Phase::Intended),
         time().prop_map(|at| Phase::Asking { at }),
-        (time(), option(text().prop_map(Operation::new)))
+        (time(), option(text().prop_map(OperationUrl::new)))
             .prop_map(|(at, operation)| Phase::Accepted { at, operation }),
         time().prop_map(|at| Phase::Doubtful { at }),
         (time(), option(time()), outcome()).prop_map(|(at, accepted, outcome)| Phase::Ended {
@@ -241,19 +243,19 @@ pub fn entry() -> BoxedStrategy<Entry> {
         .boxed()
 }
 
-pub fn ask() -> BoxedStrategy<Ask> {
+pub fn ask() -> BoxedStrategy<Command> {
     let verb = prop_oneof![
-        select(AskVerb::PLAIN.to_vec()),
-        text().prop_map(|id| AskVerb::WriteOff(InstanceId::new(id))),
+        select(CommandVerb::PLAIN.to_vec()),
+        text().prop_map(|id| CommandVerb::Abandon(InstanceId::new(id))),
     ];
     let kind = select(WaitKind::ALL.to_vec());
     let about =
         (option(kind), option(number()), option(text())).prop_map(|(what, number, revision)| {
-            AskArgs { what, number, revision: revision.map(Revision::new) }
+            CommandArgs { what, number, revision: revision.map(Revision::new) }
         });
     (text(), verb, boxed(), boxed(), time(), about)
-        .prop_map(|(id, verb, by, why, at, about)| Ask {
-            id: AskId::new(id),
+        .prop_map(|(id, verb, by, why, at, about)| Command {
+            id: CommandId::new(id),
             verb,
             by,
             why,
@@ -279,47 +281,55 @@ fn rollout_phase() -> impl Strategy<Value = RolloutPhase> {
     ])
 }
 
-pub fn line() -> BoxedStrategy<Line> {
+pub fn line() -> BoxedStrategy<HistoryRecord> {
     let names = || (text().prop_map(InstanceId::new), text().prop_map(Key::new));
-    let entry = || (text().prop_map(EntryId::new), select(Verb::ALL.to_vec()));
+    let entry = || (text().prop_map(EntryId::new), select(ActionKind::ALL.to_vec()));
     let reason = || select(HoldReason::ALL.to_vec());
     let told = prop_oneof![
-        (names(), condition()).prop_map(|((id, key), condition)| Told::Appeared {
+        (names(), condition()).prop_map(|((id, key), condition)| HistoryEvent::Appeared {
             id,
             key,
             condition
         }),
-        (names(), condition(), condition()).prop_map(|((id, key), from, to)| Told::Became {
+        (names(), condition(), condition())
+            .prop_map(|((id, key), from, to)| HistoryEvent::Became { id, key, from, to }),
+        names().prop_map(|(id, key)| HistoryEvent::FirstAvailable { id, key }),
+        (names(), any::<bool>()).prop_map(|((id, key), deleted)| HistoryEvent::Closed {
             id,
             key,
-            from,
-            to
+            deleted
         }),
-        names().prop_map(|(id, key)| Told::FirstAvailable { id, key }),
-        (names(), any::<bool>()).prop_map(|((id, key), deleted)| Told::Closed { id, key, deleted }),
         (entry(), some(text().prop_map(InstanceId::new)), boxed()).prop_map(
-            |((entry, verb), machines, reason)| Told::Decided { entry, verb, machines, reason }
+            |((entry, verb), machines, reason)| HistoryEvent::Decided {
+                entry,
+                verb,
+                machines,
+                reason
+            }
         ),
-        (entry(), boxed()).prop_map(|((entry, verb), say)| Told::Moved { entry, verb, say }),
-        (reason(), boxed()).prop_map(|(reason, say)| Told::Held { reason, say }),
-        reason().prop_map(|reason| Told::Freed { reason }),
-        (rollout_phase(), option(text()))
-            .prop_map(|(phase, to)| Told::Rollout { phase, to: to.map(Revision::new) }),
-        (text(), any::<bool>(), boxed()).prop_map(|(ask, accepted, say)| Told::Answered {
-            ask: AskId::new(ask),
-            accepted,
-            say
+        (entry(), boxed()).prop_map(|((entry, verb), message)| HistoryEvent::Moved {
+            entry,
+            verb,
+            message
         }),
-        (option(any::<u8>()), boxed()).prop_map(|(law, say)| Told::Frozen { law, say }),
+        (reason(), boxed()).prop_map(|(reason, message)| HistoryEvent::Held { reason, message }),
+        reason().prop_map(|reason| HistoryEvent::Freed { reason }),
+        (rollout_phase(), option(text()))
+            .prop_map(|(phase, to)| HistoryEvent::Rollout { phase, to: to.map(Revision::new) }),
+        (text(), any::<bool>(), boxed()).prop_map(|(ask, accepted, message)| {
+            HistoryEvent::Answered { command: CommandId::new(ask), accepted, message }
+        }),
+        (option(any::<u8>()), boxed())
+            .prop_map(|(invariant, message)| HistoryEvent::Frozen { invariant, message }),
     ];
-    (time(), told).prop_map(|(at, told)| Line { at, told }).boxed()
+    (time(), told).prop_map(|(at, told)| HistoryRecord { at, told }).boxed()
 }
 
-pub fn audit() -> BoxedStrategy<Audit> {
+pub fn audit() -> BoxedStrategy<AuditEntry> {
     let said = (boxed(), boxed(), boxed(), boxed(), boxed());
     let consent = option(select(vec![Consent::Awaited, Consent::Given]));
     (time(), option(text()), said, consent)
-        .prop_map(|(at, pool, (who, verb, on, why, came), consent)| Audit {
+        .prop_map(|(at, pool, (who, verb, on, why, came), consent)| AuditEntry {
             at,
             who,
             verb,

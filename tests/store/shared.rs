@@ -1,18 +1,25 @@
 //! Two processes on one file: what one records for the turns of the other.
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::memory::{Mark, Store, StoreError};
-use poolkeeper::model::ids::{AskId, PoolName};
+use poolkeeper::memory::{OverrideWrite, Store, StoreError};
+use poolkeeper::model::ids::{CommandId, PoolName};
 use poolkeeper::model::machine::MachineHold;
-use poolkeeper::model::plan::{Ask, AskArgs, AskVerb};
+use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb};
 use poolkeeper::model::time::Span;
 
 use super::group::{at, lead, machine, write};
 use super::{Folder, wait};
 
-fn ask(id: &str) -> Ask {
+fn ask(id: &str) -> Command {
     let (by, why) = ("ann".into(), "looks".into());
-    Ask { id: AskId::new(id), verb: AskVerb::Pause, by, why, at: at(1), about: AskArgs::default() }
+    Command {
+        id: CommandId::new(id),
+        verb: CommandVerb::Pause,
+        by,
+        why,
+        at: at(1),
+        about: CommandArgs::default(),
+    }
 }
 
 #[test]
@@ -39,7 +46,7 @@ fn whoever_leads_hears_once_of_what_others_asked_and_not_of_its_own_writes() {
         let refused = standby.acquire("standby", at(2), Span::hours(1)).await;
         assert!(matches!(refused, Err(StoreError::Held { .. })), "{refused:?}");
         assert_eq!(heard().await, [], "whoever waits for the lease asks nothing");
-        let hold = Mark::Hold(Some(MachineHold { by: "ann".into(), why: "looks".into() }));
+        let hold = OverrideWrite::Hold(Some(MachineHold { by: "ann".into(), why: "looks".into() }));
         assert!(standby.mark(&api, &machine(1).key(), &hold).await.unwrap());
         let mut both = heard().await;
         both.sort();

@@ -1,6 +1,6 @@
 //! A store that lets go of what is old gets smaller, and stays sound.
 
-use poolkeeper::memory::{Commit, Desk, Keep, Line, Store, Told};
+use poolkeeper::memory::{Commit, Desk, HistoryEvent, HistoryRecord, Keep, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 
@@ -15,10 +15,13 @@ fn at(day: i64) -> Time {
     Time::from_millis(0).plus(Span::days(day))
 }
 
-fn line(day: i64) -> Line {
+fn line(day: i64) -> HistoryRecord {
     let say =
         "a sentence as long as such sentences are, now and then even a little longer ".repeat(4);
-    Line { at: at(day), told: Told::Frozen { law: None, say: say.into() } }
+    HistoryRecord {
+        at: at(day),
+        told: HistoryEvent::Frozen { invariant: None, message: say.into() },
+    }
 }
 
 #[test]

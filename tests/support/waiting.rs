@@ -1,9 +1,11 @@
 //! A store in a file for a rehearsal, where nobody waits: whatever is asked of it is done before it is asked again.
 
 use poolkeeper::adapters::sqlite::SqliteStore;
-use poolkeeper::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
+use poolkeeper::memory::{
+    Commit, HistoryRecord, Inbox, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
+};
 use poolkeeper::model::ids::{Epoch, Key, PoolName};
-use poolkeeper::model::plan::Ask;
+use poolkeeper::model::plan::Command;
 use poolkeeper::model::time::{Span, Time};
 
 /// Who has the store.
@@ -17,15 +19,19 @@ pub trait Waits {
 pub struct Waiting<W>(pub W);
 
 impl<W: Waits + Sync> Store for Waiting<W> {
-    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+    async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         self.0.wait(async |store| store.load(pool).await)
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
         self.0.wait(async |store| store.doors(pool).await)
     }
 
-    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+    async fn history(
+        &self,
+        pool: &PoolName,
+        last: usize,
+    ) -> Result<Vec<HistoryRecord>, StoreError> {
         self.0.wait(async |store| store.history(pool, last).await)
     }
 
@@ -34,7 +40,7 @@ impl<W: Waits + Sync> Store for Waiting<W> {
         pool: &PoolName,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         self.0.wait(async |store| store.history_after(pool, after, limit).await)
     }
 
@@ -43,7 +49,7 @@ impl<W: Waits + Sync> Store for Waiting<W> {
         pool: &PoolName,
         before: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         self.0.wait(async |store| store.history_before(pool, before, limit).await)
     }
 
@@ -51,7 +57,7 @@ impl<W: Waits + Sync> Store for Waiting<W> {
         &self,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
         self.0.wait(async |store| store.told_after(after, limit).await)
     }
 
@@ -67,11 +73,16 @@ impl<W: Waits + Sync> Store for Waiting<W> {
         self.0.wait(async |store| store.commit(commit).await)
     }
 
-    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
         self.0.wait(async |store| store.ask(pool, ask).await)
     }
 
-    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+    async fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> Result<bool, StoreError> {
         self.0.wait(async |store| store.mark(pool, machine, mark).await)
     }
 

@@ -13,6 +13,7 @@ mod manifest;
 mod outside;
 mod rooms;
 mod tree;
+mod words;
 
 use tree::{Source, Violation, read, top_level};
 
@@ -64,6 +65,17 @@ fn nothing_banned_is_used() {
 #[test]
 fn no_marker_and_no_path_of_one_machine_is_left() {
     everywhere(TEXT, bans::check_text);
+}
+
+#[test]
+fn types_have_the_nouns_of_the_field() {
+    everywhere(&["src"], words::check_nouns);
+    nothing(&words::check_once(&read(&["src"])));
+}
+
+#[test]
+fn comments_and_messages_name_the_actor() {
+    everywhere(&["src", "config", "README.md"], words::check_vague);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("adapters::sqlite", STORES),
     ("adapters::postgres", STORES),
     // Time comes in with each request; what passed between two is counted by one clock of limiters.
-    ("api", &["model", "memory", "wake", "reconcile", "telemetry", "ambient::Elapsed"]),
+    ("api", &["model", "memory", "wake", "reconcile", "telemetry", "ambient::MonotonicSpan"]),
     // A made-up Azure has no idea of us, so not even of our model.
     ("world", &["ambient"]),
     (

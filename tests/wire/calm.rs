@@ -2,10 +2,10 @@
 //! what was there.
 
 use poolkeeper::model::plan::RolloutPhase;
-use poolkeeper::model::policy::{Draft, Method, Unconfirmed};
+use poolkeeper::model::policy::{Draft, Method, UnconfirmedFall};
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{Doing, End, Scenario, Wish};
-use poolkeeper::world::{Deed, HOUR, MINUTE, ModelPatch, Protection, Which};
+use poolkeeper::sim::{End, Scenario, TimelineState, UserAction};
+use poolkeeper::world::{ExternalEvent, HOUR, InstanceProtection, MINUTE, ModelPatch, Which};
 use serde_json::json;
 
 use crate::kit::{Played, There, image, limits, play, policy, reference, scenario, upgraded};
@@ -36,7 +36,7 @@ fn all_new(played: &Played, count: usize) {
     let last: Vec<_> = there.filter_map(|row| row.segments.last()).collect();
     assert_eq!(last.len(), count);
     for segment in last {
-        assert_eq!((segment.doing, segment.model), (Doing::Serving, timeline.target));
+        assert_eq!((segment.doing, segment.model), (TimelineState::Serving, timeline.target));
     }
 }
 
@@ -63,7 +63,7 @@ fn others_change_the_model_and_nodes_are_not_asked() {
     for there in both(10) {
         let mut scenario = web(&there, |draft| limits(draft, "0", "3"));
         let patch = ModelPatch::image(&reference("2.0.0"));
-        scenario.deeds = vec![(Span::minutes(1), Deed::PatchModel(patch))];
+        scenario.deeds = vec![(Span::minutes(1), ExternalEvent::PatchModel(patch))];
         let played = well(&scenario, &there, RolloutPhase::Succeeded);
         all_new(&played, 10);
         assert!(played.outcome.lowest_available >= 7, "{}", played.outcome.lowest_available);
@@ -74,7 +74,7 @@ fn others_change_the_model_and_nodes_are_not_asked() {
 fn a_pool_grows() {
     for there in both(10) {
         let mut scenario = web(&there, |_| ());
-        scenario.wishes = vec![(Span::minutes(1), Wish::Count(25))];
+        scenario.wishes = vec![(Span::minutes(1), UserAction::Count(25))];
         assert_eq!(left(&well(&scenario, &there, RolloutPhase::None)), 25);
     }
 }
@@ -82,9 +82,9 @@ fn a_pool_grows() {
 #[test]
 fn a_pool_shrinks_as_far_as_it_may() {
     for there in both(10) {
-        for (unconfirmed, stay) in [(Unconfirmed::Allow, 4), (Unconfirmed::Hold, 10)] {
+        for (unconfirmed, stay) in [(UnconfirmedFall::Allow, 4), (UnconfirmedFall::Hold, 10)] {
             let mut scenario = web(&there, |draft| draft.unconfirmed = unconfirmed);
-            scenario.wishes = vec![(Span::minutes(1), Wish::Count(4))];
+            scenario.wishes = vec![(Span::minutes(1), UserAction::Count(4))];
             let played = well(&scenario, &there, RolloutPhase::None);
             assert_eq!(left(&played), stay, "{unconfirmed:?}");
         }
@@ -97,9 +97,9 @@ fn failed_machines_are_replaced() {
         let mut scenario = web(&there, |_| ());
         let deed = |minutes, deed| (Span::minutes(minutes), deed);
         scenario.deeds = vec![
-            deed(1, Deed::Sicken(Which::Oldest, None)),
-            deed(2, Deed::StopInstance(Which::Newest)),
-            deed(3, Deed::Vanish(Which::Any)),
+            deed(1, ExternalEvent::Sicken(Which::Oldest, None)),
+            deed(2, ExternalEvent::StopInstance(Which::Newest)),
+            deed(3, ExternalEvent::Vanish(Which::Any)),
         ];
         let played = well(&scenario, &there, RolloutPhase::None);
         assert_eq!(left(&played), 10);
@@ -116,8 +116,8 @@ fn a_quota_is_refused_until_it_is_granted() {
             upgraded(draft);
         });
         scenario.deeds = vec![
-            (Span::ZERO, Deed::SetQuota(Some(40))),
-            (Span::from_millis(2 * HOUR), Deed::SetQuota(Some(80))),
+            (Span::ZERO, ExternalEvent::SetQuota(Some(40))),
+            (Span::from_millis(2 * HOUR), ExternalEvent::SetQuota(Some(80))),
         ];
         scenario.calm_after = Span::from_millis(2 * HOUR);
         let played = well(&scenario, &there, RolloutPhase::Succeeded);
@@ -157,8 +157,8 @@ fn a_delete_that_hangs_is_waited_for() {
         let end = End::Ended(RolloutPhase::Succeeded);
         assert_eq!(played.outcome.end, end, "{}", played.story(30));
         all_new(&played, 10);
-        let deletes = |row: &&poolkeeper::sim::Row| {
-            let deleting = row.segments.iter().filter(|s| s.doing == Doing::Deleting);
+        let deletes = |row: &&poolkeeper::sim::TimelineRow| {
+            let deleting = row.segments.iter().filter(|s| s.doing == TimelineState::Deleting);
             deleting.map(|s| s.to - s.from).max() > Some(20 * MINUTE)
         };
         assert!(played.outcome.timeline.rows.iter().any(|row| deletes(&row)), "none hung");
@@ -181,11 +181,11 @@ fn protected_machines_outlive_an_upgrade() {
             limits(draft, "2", "1");
             upgraded(draft);
         });
-        let scale_in = Protection { scale_in: true, set_actions: false };
-        let all = Protection { scale_in: true, set_actions: true };
+        let scale_in = InstanceProtection { scale_in: true, set_actions: false };
+        let all = InstanceProtection { scale_in: true, set_actions: true };
         scenario.deeds = vec![
-            (Span::ZERO, Deed::Protect(Which::Oldest, scale_in)),
-            (Span::ZERO, Deed::Protect(Which::Newest, all)),
+            (Span::ZERO, ExternalEvent::Protect(Which::Oldest, scale_in)),
+            (Span::ZERO, ExternalEvent::Protect(Which::Newest, all)),
         ];
         let played = play(&scenario, &there);
         assert_eq!(played.outcome.breaches, [], "{}", played.story(30));

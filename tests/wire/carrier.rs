@@ -11,7 +11,7 @@ use poolkeeper::ambient::Clock;
 use poolkeeper::emulator::{Emulator, Rule};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{Backstage, START};
-use poolkeeper::world::{Settings, World};
+use poolkeeper::world::{World, WorldSettings};
 use serde_json::Value;
 use url::Url;
 
@@ -254,5 +254,5 @@ pub struct Heard {
 }
 
 pub fn nowhere() -> World {
-    World::new(0, START.millis(), Settings::default())
+    World::new(0, START.millis(), WorldSettings::default())
 }

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use azure_core::credentials::Secret;
 use azure_core::http::HttpClient;
-use poolkeeper::act::{Answer, ChangeCloud, ChangeCluster, Drain, Draining, Order};
-use poolkeeper::adapters::azure::auth::{ClientSecret, Settings as Auth, Tokens, Way};
-use poolkeeper::adapters::azure::cloud::Cloud;
+use poolkeeper::act::{
+    CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest,
+};
+use poolkeeper::adapters::azure::auth::{AuthSettings as Auth, ClientSecret, TokenCache, Way};
+use poolkeeper::adapters::azure::cloud::AzureCloud;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, Sleep};
-use poolkeeper::emulator::{Emulator, Listening, Seed, Tls};
+use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
 use poolkeeper::memory::MemoryStore;
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
 use poolkeeper::model::plan::Facts;
@@ -21,9 +23,9 @@ use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Time;
 use poolkeeper::observe::{ReadCloud, ReadFacts};
-use poolkeeper::pace::{Paced, Pacer};
-use poolkeeper::reconcile::{Decisions, World};
-use poolkeeper::sim::{Backstage, NotReady, Outcome, Road, START, Scenario, run_over};
+use poolkeeper::pace::{Pacer, SerializedCloud};
+use poolkeeper::reconcile::{CloudPort, Decisions};
+use poolkeeper::sim::{Backstage, NotReady, Road, RunOutcome, START, Scenario, run_over};
 use poolkeeper::world;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -62,16 +64,16 @@ impl ReadFacts for NoNodes {
 }
 
 impl ChangeCluster for NoNodes {
-    async fn drain(&self, _order: &Order<'_>, _machine: Draining<'_>) -> Answer {
-        Answer::Done
+    async fn drain(&self, _order: &CallContext<'_>, _machine: DrainProgress<'_>) -> CallOutcome {
+        CallOutcome::Done
     }
 
-    async fn drain_state(&self, _machine: Draining<'_>) -> Drain {
-        Drain::Done
+    async fn drain_state(&self, _machine: DrainProgress<'_>) -> DrainRequest {
+        DrainRequest::Done
     }
 
-    async fn release(&self, _machine: Draining<'_>) -> Answer {
-        Answer::Done
+    async fn release(&self, _machine: DrainProgress<'_>) -> CallOutcome {
+        CallOutcome::Done
     }
 }
 
@@ -84,7 +86,7 @@ pub struct House<A, C> {
     pub clock: C,
 }
 
-impl<A: ReadCloud + ChangeCloud, C: Clock> World for House<A, C> {
+impl<A: ReadCloud + ChangeCloud, C: Clock> CloudPort for House<A, C> {
     type Read = A;
     type Facts = NoNodes;
     type Cloud = A;
@@ -200,11 +202,11 @@ impl Clock for StageTime {
 #[derive(Debug)]
 pub struct Wire {
     runtime: Runtime,
-    paced: Paced<Azure, Backstage>,
+    paced: SerializedCloud<Azure, Backstage>,
 }
 
 impl Road for Wire {
-    type Cloud = Paced<Azure, Backstage>;
+    type Cloud = SerializedCloud<Azure, Backstage>;
 
     fn cloud(&self) -> &Self::Cloud {
         &self.paced
@@ -218,7 +220,7 @@ impl Road for Wire {
 /// A listener that serves the emulator for as long as the runtime runs, and how to reach it.
 pub struct Ends {
     pub runtime: Runtime,
-    pub cloud: Cloud,
+    pub cloud: AzureCloud,
     pub net: Net,
 }
 
@@ -227,27 +229,27 @@ pub fn ends(emulator: &Emulator) -> Ends {
     let address = "127.0.0.1:0".parse().unwrap();
     let tls = Tls::made().unwrap();
     let ca = tls.authority.clone().unwrap().into_bytes();
-    let there = runtime.block_on(Listening::at(address, Some(tls))).unwrap();
+    let there = runtime.block_on(EmulatorListener::at(address, Some(tls))).unwrap();
     let base = format!("https://localhost:{}", there.address().port());
     runtime.spawn(there.serve(emulator.clone()));
-    let cloud = Cloud::custom(&base, &base, None).unwrap();
+    let cloud = AzureCloud::custom(&base, &base, None).unwrap();
     Ends { runtime, cloud, net: Net { proxy: Proxy::None, ca: Some(ca), ..Net::default() } }
 }
 
 pub fn tokens<C: Sleep + Send + Sync>(
-    cloud: &Cloud,
+    cloud: &AzureCloud,
     http: &Arc<dyn HttpClient>,
     clock: C,
-) -> Arc<Tokens<C>> {
+) -> Arc<TokenCache<C>> {
     tokens_by(Way::ClientSecret, cloud, http, clock)
 }
 
 fn tokens_by<C: Sleep + Send + Sync>(
     way: Way,
-    cloud: &Cloud,
+    cloud: &AzureCloud,
     http: &Arc<dyn HttpClient>,
     clock: C,
-) -> Arc<Tokens<C>> {
+) -> Arc<TokenCache<C>> {
     let settings = Auth {
         way: Some(way),
         tenant: Some(TENANT.into()),
@@ -255,7 +257,7 @@ fn tokens_by<C: Sleep + Send + Sync>(
         secret: Some(ClientSecret::Value(Secret::new("right"))),
         ..Auth::new(cloud.clone())
     };
-    Arc::new(Tokens::new(settings, Arc::clone(http), clock))
+    Arc::new(TokenCache::new(settings, Arc::clone(http), clock))
 }
 
 fn wire(emulator: &Emulator, stage: &Backstage, there: &There, heard: &Arc<Heard>) -> Wire {
@@ -263,7 +265,7 @@ fn wire(emulator: &Emulator, stage: &Backstage, there: &There, heard: &Arc<Heard
     let base = cloud.resource_manager().clone();
     if there.regional {
         let region = format!("https://eastus2.{GLOBAL}");
-        cloud = Cloud::custom(base.as_str(), &region, None).unwrap();
+        cloud = AzureCloud::custom(base.as_str(), &region, None).unwrap();
     }
     let hasty = Net { answer_within: Duration::from_millis(40), ..net.clone() };
     let carrier = Carrier {
@@ -282,12 +284,12 @@ fn wire(emulator: &Emulator, stage: &Backstage, there: &There, heard: &Arc<Heard
     let pacer = Arc::new(Pacer::new(stage.clone()));
     let learn: Arc<Pacer<Backstage>> = Arc::clone(&pacer);
     let azure = Azure::new(cloud, http, tokens, learn, Arc::new(stage.clone()));
-    Wire { runtime, paced: Paced::new(azure, pacer) }
+    Wire { runtime, paced: SerializedCloud::new(azure, pacer) }
 }
 
 /// What a rehearsal over the wire came to.
 pub struct Played {
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// Requests to ARM as the other end counts them, by method and kind; those for tokens are not among them.
     pub requests: BTreeMap<String, u64>,
     pub throttled: u64,

@@ -12,14 +12,14 @@ use std::task::{Poll, Waker};
 use async_trait::async_trait;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request};
 use poolkeeper::adapters::azure::Azure;
-use poolkeeper::adapters::azure::throttle::{Asked, Class, Learn, Leave};
+use poolkeeper::adapters::azure::throttle::{ArmCall, Learn, Leave, ThrottleClass};
 use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::emulator::Emulator;
 use poolkeeper::memory::{Lease, MemoryStore, Store};
 use poolkeeper::model::plan::{Facts, RolloutPhase};
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::pace::{NotNow, Paced, Pacer, READ_PATIENCE};
+use poolkeeper::pace::{NotNow, Pacer, READ_PATIENCE, SerializedCloud};
 use poolkeeper::reconcile::{Decisions, PoolTurn};
 use poolkeeper::sim::START;
 use serde_json::{Value, json};
@@ -133,13 +133,13 @@ struct Timed {
 
 #[async_trait]
 impl Learn for Timed {
-    async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow> {
+    async fn admit<'a>(&'a self, asked: &ArmCall<'_>) -> Result<Leave<'a>, NotNow> {
         let began = self.pacer.clock().now();
         let leave = self.pacer.admit(asked).await;
         let waited = self.pacer.clock().now().since(began);
         let kind = match asked.class {
             class if class.is_write() => "writes",
-            Class::Poll => "polls",
+            ThrottleClass::Poll => "polls",
             _ => "reads",
         };
         let mut longest = self.longest.lock().unwrap();
@@ -150,7 +150,7 @@ impl Learn for Timed {
     }
 }
 
-type Daemon = House<Paced<Azure, Hours>, Hours>;
+type Daemon = House<SerializedCloud<Azure, Hours>, Hours>;
 
 /// What one pool saw of it.
 #[derive(Debug, Default)]
@@ -219,7 +219,7 @@ fn play() -> Played {
     let timed = Arc::new(Timed { pacer: Arc::clone(&pacer), longest, told_later });
     let learn: Arc<dyn Learn> = Arc::<Timed>::clone(&timed);
     let azure = Azure::new(ends.cloud, http, tokens, learn, Arc::new(hours.clone()));
-    let cloud = Arc::new(Paced::new(azure, pacer));
+    let cloud = Arc::new(SerializedCloud::new(azure, pacer));
     let local = LocalSet::new();
     let pools: Vec<_> = (0..POOLS)
         .map(|n| {

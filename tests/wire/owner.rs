@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use poolkeeper::adapters::azure::Azure;
-use poolkeeper::adapters::azure::throttle::Unpaced;
+use poolkeeper::adapters::azure::throttle::NoPacing;
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::Emulator;
-use poolkeeper::memory::{MemoryStore, Store, Told};
-use poolkeeper::model::action::{Action, Verb};
-use poolkeeper::model::ids::{AskId, ScaleSetId, StoreId};
+use poolkeeper::memory::{HistoryEvent, MemoryStore, Store};
+use poolkeeper::model::action::{Action, ActionKind};
+use poolkeeper::model::ids::{CommandId, ScaleSetId, StoreId};
 use poolkeeper::model::owner::{Keeper, OwnerTag};
-use poolkeeper::model::plan::{Ask, AskArgs, AskVerb, Facts};
+use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, Facts};
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::{Decisions, PoolTurn, TurnReport};
@@ -30,7 +30,7 @@ impl<'a> Daemon<'a> {
         let policy = policy("web", count, |_| {});
         let http = ends.net.http().unwrap();
         let tokens = kit::tokens(&ends.cloud, &http, SystemClock);
-        let (learn, clock) = (Arc::new(Unpaced), Arc::new(SystemClock));
+        let (learn, clock) = (Arc::new(NoPacing), Arc::new(SystemClock));
         let azure = Azure::new(ends.cloud.clone(), http, tokens, learn, clock);
         let keeper = Keeper::Store(StoreId::new(store));
         let house = House {
@@ -65,21 +65,22 @@ impl<'a> Daemon<'a> {
         })
     }
 
-    fn ask(&self, verb: AskVerb) {
-        let (id, by, why) = (AskId::new("ask"), "kim".into(), "the other is gone".into());
-        let ask = Ask { id, verb, by, why, at: SystemClock.now(), about: AskArgs::default() };
+    fn ask(&self, verb: CommandVerb) {
+        let (id, by, why) = (CommandId::new("ask"), "kim".into(), "the other is gone".into());
+        let ask =
+            Command { id, verb, by, why, at: SystemClock.now(), about: CommandArgs::default() };
         let asked = self.house.store.ask(&self.policy.name, &ask);
         self.ends.runtime.block_on(asked).unwrap();
     }
 
-    fn told(&self, of: impl Fn(&Told) -> bool) -> usize {
+    fn told(&self, of: impl Fn(&HistoryEvent) -> bool) -> usize {
         let lines = self.house.store.history(&self.policy.name, 100);
         let lines = self.ends.runtime.block_on(lines).unwrap();
         lines.iter().filter(|line| of(&line.told)).count()
     }
 }
 
-fn verbs(report: &TurnReport) -> Vec<Verb> {
+fn verbs(report: &TurnReport) -> Vec<ActionKind> {
     let planned = report.planned.as_ref().unwrap();
     planned.actions.iter().map(Action::verb).collect()
 }
@@ -122,15 +123,15 @@ fn the_second_holds_takes_over_and_lets_go() {
     for denied in [&[][..], &["tags/write"]] {
         let (emulator, ends, set) = emulated(denied);
         let (mut first, mut second) = (Daemon::new(&ends, "aa", 3), Daemon::new(&ends, "bb", 3));
-        assert_eq!(verbs(&first.turn()), [Verb::TagOwner]);
+        assert_eq!(verbs(&first.turn()), [ActionKind::TagOwner]);
         assert_eq!(owner(&emulator, &set).as_deref(), Some("aa"));
         emulator.advance(Span::minutes(5).millis());
         assert_eq!(verbs(&first.turn()), [], "once is enough");
         let held = second.turn();
         assert_eq!((verbs(&held), holds(&held)), (vec![], vec!["foreignOwner"]));
-        second.ask(AskVerb::TakeOver);
+        second.ask(CommandVerb::TakeOver);
         let took = second.turn();
-        assert_eq!((verbs(&took), holds(&took)), (vec![Verb::TagOwner], vec![]));
+        assert_eq!((verbs(&took), holds(&took)), (vec![ActionKind::TagOwner], vec![]));
         assert_eq!(owner(&emulator, &set).as_deref(), Some("bb"));
         emulator.advance(Span::minutes(5).millis());
         let held = first.turn();
@@ -145,7 +146,9 @@ fn the_second_holds_takes_over_and_lets_go() {
         });
         assert!(open.is_some(), "{denied:?}");
         assert_eq!(owner(&emulator, &set), None, "{denied:?}");
-        let tags = |told: &Told| matches!(told, Told::Decided { verb: Verb::TagOwner, .. });
+        let tags = |told: &HistoryEvent| {
+            matches!(told, HistoryEvent::Decided { verb: ActionKind::TagOwner, .. })
+        };
         assert_eq!((first.told(tags), second.told(tags)), (1, 2));
         assert_eq!(second.watch(), 0, "no more is asked");
     }
@@ -159,6 +162,6 @@ fn a_tag_that_cannot_be_taken_away_is_told_and_nothing_waits_for_it() {
     let _ = daemon.turn();
     daemon.policy = policy("web", 3, |draft| draft.scale_set = kit::set_id("gone"));
     assert_eq!(daemon.watch(), 0);
-    let stays = |told: &Told| matches!(told, Told::Moved { say, .. } if say.contains("stays"));
+    let stays = |told: &HistoryEvent| matches!(told, HistoryEvent::Moved { message, .. } if message.contains("stays"));
     assert_eq!((daemon.told(stays), daemon.watch(), daemon.told(stays)), (1, 0, 1));
 }

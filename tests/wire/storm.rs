@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use poolkeeper::ambient::Dice;
 use poolkeeper::model::policy::Method;
 use poolkeeper::model::time::Span;
-use poolkeeper::world::Faults;
+use poolkeeper::world::WorldFaults;
 use serde_json::{Value, json};
 
 use crate::faults::{after_the_effect, somebody_elses_page, too_often};
@@ -125,7 +125,7 @@ fn storm(seed: u64, met: &'static Mutex<Met>) -> (Vec<Surprise>, Played) {
     let there = There { trouble, seed: seed_of_world, set, managed, regional, ..there };
     let mut scenario = scenario(&policy, &there, seed);
     let weather = ["calm", "mild", "throttle", "nocapacity", "doubt"];
-    scenario.faults = Faults::named(weather[of.below(5) as usize]).unwrap();
+    scenario.faults = WorldFaults::named(weather[of.below(5) as usize]).unwrap();
     scenario.deeds.extend(plans.deeds);
     scenario.wishes.extend(plans.wishes);
     scenario.calm_after = lasts;

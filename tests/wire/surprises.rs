@@ -2,10 +2,10 @@
 
 use poolkeeper::ambient::Dice;
 use poolkeeper::model::action::WriteScope;
-use poolkeeper::model::policy::{Draft, Image, Natives};
+use poolkeeper::model::policy::{Draft, Image, PlatformFeatures};
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::Wish;
-use poolkeeper::world::{Deed, Protection, Which};
+use poolkeeper::sim::UserAction;
+use poolkeeper::world::{ExternalEvent, InstanceProtection, Which};
 use serde_json::{Value, json};
 
 use crate::carrier::Other;
@@ -55,8 +55,8 @@ pub struct Plans {
     pub regional: bool,
     pub seed: Value,
     pub set: Value,
-    pub deeds: Vec<(Span, Deed)>,
-    pub wishes: Vec<(Span, Wish)>,
+    pub deeds: Vec<(Span, ExternalEvent)>,
+    pub wishes: Vec<(Span, UserAction)>,
     pub others: Vec<(Span, Other)>,
     pub policy: Vec<fn(&mut Draft)>,
 }
@@ -90,14 +90,14 @@ impl Surprise {
     pub fn prepare(self, plans: &mut Plans, dice: &mut Dice, machines: u32, ends: Span) {
         match self {
             ProtectionUnread => {
-                let to = Protection { scale_in: true, set_actions: dice.chance(0.5) };
-                plans.deeds.push((Span::ZERO, Deed::Protect(Which::Any, to)));
+                let to = InstanceProtection { scale_in: true, set_actions: dice.chance(0.5) };
+                plans.deeds.push((Span::ZERO, ExternalEvent::Protect(Which::Any, to)));
             }
             OtherImageKind => {
                 plans.policy.push(|draft| {
                     draft.model.image = Some(Image::Exact("p:o:s:2.0.0".into()));
                 });
-                plans.wishes.push((ends, Wish::Image(image("2.0.0").into())));
+                plans.wishes.push((ends, UserAction::Image(image("2.0.0").into())));
             }
             IdentityServiceAway => plans.managed = true,
             DisksMove => {
@@ -120,7 +120,9 @@ impl Surprise {
                 ];
                 switches(plans, &kinds[dice.below(3) as usize]);
                 let at = Span::from_millis(dice.below(ends.millis() as u64) as i64);
-                plans.deeds.push((at, Deed::SetCapacity(machines + 1 + dice.below(2) as u32)));
+                plans
+                    .deeds
+                    .push((at, ExternalEvent::SetCapacity(machines + 1 + dice.below(2) as u32)));
             }
             OneOfABatch => switches(plans, &json!({"lockedVmStopsBatch": true})),
             AttachedVm => attach(plans, dice),
@@ -261,7 +263,7 @@ fn autoscale(plans: &mut Plans, dice: &mut Dice, machines: u32, ends: Span) {
     plans.others.push((Span::ZERO, ("PUT", path.clone(), setting)));
     plans.others.push((ends, ("DELETE", path, Value::Null)));
     if dice.chance(0.5) {
-        plans.policy.push(|draft| draft.natives = Natives::Warn);
+        plans.policy.push(|draft| draft.platform_features = PlatformFeatures::Warn);
     }
 }
 

@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex};
 
 use azure_core::http::headers::Headers;
 use azure_core::http::{AsyncRawResponse, HttpClient, Method, Request, StatusCode};
-use poolkeeper::act::{Answer, ChangeCloud, Poll};
+use poolkeeper::act::{CallOutcome, ChangeCloud, Poll};
 use poolkeeper::adapters::azure::Azure;
-use poolkeeper::adapters::azure::cloud::Cloud;
+use poolkeeper::adapters::azure::cloud::AzureCloud;
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::ids::Revision;
 use poolkeeper::model::inventory::{Inventory, ModelFields};
-use poolkeeper::model::journal::{Operation, Refused};
+use poolkeeper::model::journal::{OperationUrl, Refused};
 use poolkeeper::model::machine::Machine;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::observe::{Look, ReadCloud, fold};
+use poolkeeper::observe::{Observation, ReadCloud, fold};
 use serde_json::json;
 
 use crate::azure::{self, Ledger, Purse, Sheet};
@@ -128,7 +128,7 @@ pub fn read(input: &[u8]) {
 
 /// Each kind of call, and all that was shown of what became of it.
 async fn everything(said: BTreeMap<String, VecDeque<Said>>) -> String {
-    let cloud = Cloud::custom("https://login.example/", ARM, Some(ARM)).unwrap();
+    let cloud = AzureCloud::custom("https://login.example/", ARM, Some(ARM)).unwrap();
     let purse = Arc::new(Purse::default());
     *purse.origin.lock().unwrap() = Some(cloud.origin());
     let http = Arc::new(Arm(Mutex::new(said)));
@@ -158,7 +158,8 @@ fn look(seen: &Inventory, shown: &mut String) {
     // A page may repeat what another showed.
     let (tombs, vanished) = (&[], &[]);
     let (min_ready, now) = (Span::ZERO, azure::START);
-    let look = Look { inventory: seen, tombs, vanished, min_ready, now, before: None, fresh: true };
+    let look =
+        Observation { inventory: seen, tombs, vanished, min_ready, now, before: None, fresh: true };
     let machines = fold(Vec::new(), &look).machines;
     let keys: BTreeSet<_> = machines.iter().map(Machine::key).collect();
     assert_eq!(keys.len(), machines.len(), "a machine has two records: {machines:?}");
@@ -184,16 +185,19 @@ async fn changes(azure: &Azure, shown: &mut String) {
     }
     for answer in &answers {
         match answer {
-            Answer::Refused(why) | Answer::RefusedFor(why, _) => refused(why),
-            Answer::Accepted(Some(operation)) => {
+            CallOutcome::Refused(why) | CallOutcome::RefusedFor(why, _) => refused(why),
+            CallOutcome::Accepted(Some(operation)) => {
                 let state = azure.poll(order.set, operation).await;
                 let _ = write!(shown, "{state:?} ");
             }
-            Answer::Accepted(None) | Answer::Done | Answer::Lost | Answer::NotSent => {}
+            CallOutcome::Accepted(None)
+            | CallOutcome::Done
+            | CallOutcome::Lost
+            | CallOutcome::NotSent => {}
         }
         let _ = write!(shown, "{answer:?} ");
     }
-    let operation = Operation::new(format!("async {ARM}/operations/o?s={SIGNATURE}"));
+    let operation = OperationUrl::new(format!("async {ARM}/operations/o?s={SIGNATURE}"));
     let state = azure.poll(order.set, &operation).await;
     if let Poll::Failed(why) = &state {
         refused(why);

@@ -1,6 +1,6 @@
 //! Cron patterns, zones, dates and windows. One line each: pattern, duration, zone, moment, first date, last date.
 
-use poolkeeper::model::calendar::{Cron, Window, Windows, Written, Zone};
+use poolkeeper::model::calendar::{Cron, ScheduleZone, Window, WindowText, Windows};
 use poolkeeper::model::time::{Span, Time};
 
 use crate::{bounded, kit};
@@ -13,8 +13,10 @@ pub fn read(input: &[u8]) {
     let [cron, lasts, zone, now, from, until] =
         std::array::from_fn(|_| lines.next().unwrap_or_default());
     let now = Time::from(Time::parse(now).unwrap_or(kit::NOW).timestamp());
-    let zone = Zone::get(zone).inspect_err(|fault| bounded(fault)).unwrap_or_else(|_| Zone::utc());
-    assert_eq!(Zone::get(zone.name()).as_ref(), Ok(&zone));
+    let zone = ScheduleZone::get(zone)
+        .inspect_err(|fault| bounded(fault))
+        .unwrap_or_else(|_| ScheduleZone::utc());
+    assert_eq!(ScheduleZone::get(zone.name()).as_ref(), Ok(&zone));
     let dated = Window::dated(from, until, &zone).inspect_err(|fault| bounded(fault)).ok();
     let cron = Cron::parse(cron).inspect_err(|fault| bounded(fault)).ok();
     let lasts = Span::parse(lasts).inspect_err(|fault| bounded(fault)).ok();
@@ -30,7 +32,7 @@ pub fn read(input: &[u8]) {
 }
 
 /// Between a moment and the next firing there is none.
-fn firings(cron: &Cron, zone: &Zone, now: Time) {
+fn firings(cron: &Cron, zone: &ScheduleZone, now: Time) {
     assert_eq!(Cron::parse(&cron.to_string()).as_ref(), Ok(cron));
     let last = cron.prev_at_or_before(now, zone);
     assert!(last.is_none_or(|last| last <= now), "{cron} {zone}: {last:?} is after {now:?}");
@@ -45,11 +47,11 @@ fn firings(cron: &Cron, zone: &Zone, now: Time) {
 pub fn check(windows: &Windows, now: Time) {
     for window in windows.allow().iter().chain(windows.deny()) {
         let again = match window.written() {
-            Written::Recurring { cron, lasts, zone } => {
+            WindowText::Recurring { cron, lasts, zone } => {
                 Window::recurring(cron.clone(), lasts, zone.clone())
             }
-            Written::Dated { from, until, zone } => {
-                Window::dated(from, until, &Zone::get(zone).unwrap())
+            WindowText::Dated { from, until, zone } => {
+                Window::dated(from, until, &ScheduleZone::get(zone).unwrap())
             }
         };
         assert_eq!(again.as_ref(), Ok(window));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use poolkeeper::api::v1::pool::Pools;
+use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::api::v1::snapshot::Snapshots;
 
 use crate::{arm, door, token};
@@ -20,7 +20,7 @@ const MOST: u32 = 9;
 const TRIES: usize = 3;
 
 const READERS: [fn(&[u8]); 5] = [
-    |text| drop(Pools::default().read_bytes(text, None)),
+    |text| drop(PoolDocuments::default().read_bytes(text, None)),
     |text| drop(Snapshots::default().read(text)),
     arm::read,
     door::read,

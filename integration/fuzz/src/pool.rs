@@ -1,11 +1,11 @@
 //! Pool files, by the reader that `validate` and `serve` use.
 
-use poolkeeper::api::v1::pool::{Pools, read_inside, to_json};
+use poolkeeper::api::v1::pool::{PoolDocuments, read_inside, to_json};
 
 use crate::{bounded, calendar, kit};
 
 pub fn read(input: &[u8]) {
-    let (policies, faults) = Pools::default().read_file(input, "pool.yaml");
+    let (policies, faults) = PoolDocuments::default().read_file(input, "pool.yaml");
     assert!(!policies.is_empty() || !faults.is_empty(), "no pool and no fault");
     for fault in &faults {
         assert!(fault.line >= 1 && fault.column >= 1, "{fault}");
@@ -14,7 +14,7 @@ pub fn read(input: &[u8]) {
     for policy in &policies {
         let written = to_json(policy);
         assert_eq!(read_inside(&written).as_ref(), Ok(policy), "{written}");
-        let (again, faults) = Pools::default().read_file(written.as_bytes(), "pool.json");
+        let (again, faults) = PoolDocuments::default().read_file(written.as_bytes(), "pool.json");
         assert_eq!((again.as_slice(), faults.as_slice()), (std::slice::from_ref(policy), &[][..]));
         calendar::check(&policy.windows, kit::NOW);
     }

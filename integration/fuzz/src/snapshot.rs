@@ -3,7 +3,7 @@
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::api::v1::{plan, state};
 use poolkeeper::judge::{self, Case};
-use poolkeeper::model::plan::Planned;
+use poolkeeper::model::plan::Decision;
 use serde_json::Value;
 
 use crate::{bounded, documents};
@@ -43,7 +43,7 @@ fn check(read: &SnapshotInput) {
     assert_eq!(state::decode(&state).unwrap(), planned.state, "{state}");
 }
 
-fn case<'a>(read: &'a SnapshotInput, planned: &'a Planned) -> Case<'a> {
+fn case<'a>(read: &'a SnapshotInput, planned: &'a Decision) -> Case<'a> {
     Case {
         now: read.now,
         policy: &read.policy,

@@ -8,8 +8,8 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use poolkeeper::api::http::auth::oidc::Fetching;
 use poolkeeper::api::http::auth::{
-    ClientNames, Door, Grant, KeySource, Oidc, OidcSettings, PoolScope, Principal, Role, Tokens,
-    usable_keys,
+    ClientNames, Door, KeySource, Oidc, OidcGrant, OidcSettings, PoolScope, Principal, Role,
+    TokenTable, usable_keys,
 };
 use poolkeeper::api::http::problem::Problem;
 use serde_json::Value;
@@ -58,8 +58,8 @@ pub fn read(input: &[u8]) {
     }
 }
 
-fn grant(role: &Role) -> (Box<str>, Grant) {
-    (role.name().into(), Grant { role: *role, scope: PoolScope::default() })
+fn grant(role: &Role) -> (Box<str>, OidcGrant) {
+    (role.name().into(), OidcGrant { role: *role, scope: PoolScope::default() })
 }
 
 fn admit(keys: &str, token: &str) -> Option<Principal> {
@@ -74,7 +74,7 @@ fn admit(keys: &str, token: &str) -> Option<Principal> {
     headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).ok()?);
     let answer: Result<Principal, Problem> = runtime().block_on(async {
         let oidc = Some(Arc::new(Oidc::new(settings, Arc::new(Keys(keys.to_owned())))));
-        let door = Door::Guarded { tokens: Tokens::read("").unwrap(), oidc };
+        let door = Door::Guarded { tokens: TokenTable::read("").unwrap(), oidc };
         door.admit(&headers, &ClientNames::default(), kit::NOW).await
     });
     answer

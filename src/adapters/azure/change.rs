@@ -1,88 +1,97 @@
-//! Changes of a scale set: one request an order. Nothing is repeated: what a "no" asks for is planned again. Only for
-//! VMs of a Flexible set some actions have no batch; there each VM is asked, one after the other.
+//! Changes to a scale set: one request per order. Nothing is retried here: after a refusal, the next turn plans again.
+//! Some actions on VMs of a Flexible set have no batch; those go to each VM in sequence.
 //!
-//! A batch that is refused for one stale id is not sent again without it from here: that would be a choice. Its entry
-//! ends refused, and the next turn plans from a new listing, which lacks that id.
+//! When a batch is refused because of one stale id, it is not sent again without that id: that would be a decision. Its
+//! entry ends as refused, and the next turn plans from a new listing, which lacks that id.
+
+mod outcome;
+mod upkeep;
 
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use self::outcome::{is_of_the_set, no_response};
+pub(super) use self::outcome::{refused, unread};
 use super::Azure;
-use super::http::{Ask, Unheard, Verb};
+use super::fingerprint::ReimageStep;
+use super::http::{ArmRequest, HttpVerb};
 use super::image::image_reference;
-use super::known::Known;
-use super::members::members;
 use super::operation::{self, Address};
+use super::orchestration::members;
 use super::path::SetPath;
-use super::print::Step;
 use super::protection::Harm;
-use super::read::Read;
+use super::read::Reading;
 use super::refusal;
-use super::throttle::{Asked, Class};
-use crate::act::{Answer, ChangeCloud, Order, Poll};
+use super::set_cache::SetCaches;
+use super::throttle::{ArmCall, ThrottleClass};
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId};
 use crate::model::inventory::{ModelFields, Orchestration};
-use crate::model::journal::{CHANGED_SINCE_READ, Operation, Refusal, Refused};
-use crate::model::machine::Protection;
+use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
 use crate::model::owner::OwnerWrite;
-use crate::observe::ReadFailed;
 
-/// What a write rests on: the version to write against, and the size of the set where it was read again.
-struct Verified {
+/// The verified state for a write: the version to write against, and the set's size and disks if they were read again.
+struct WriteBase {
     etag: Option<Etag>,
     size: Option<Box<str>>,
     disks: Option<Map<String, Value>>,
 }
 
-/// What a write needs to read again right before it leaves, whatever the set's version protects.
+/// What must be read again right before a write, whatever the set's version protects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reads {
-    /// What no version protects.
+    /// Nothing, unless the set has no version.
     Unprotected,
-    /// The capacity, which must be this.
+    /// The capacity, which must equal this.
     Capacity(u32),
-    /// The disks, and the capacity where that is written too.
+    /// The disks, and the capacity if it is written too.
     Disks(Option<u32>),
 }
 
-/// What distinguishes one write from another.
+/// The parts that differ between writes.
 pub(super) struct Write<'a> {
-    pub class: Class,
-    pub verb: Verb,
+    pub class: ThrottleClass,
+    pub verb: HttpVerb,
     pub url: Url,
     pub etag: Option<&'a Etag>,
-    /// How many machines it names.
+    /// Number of machines that the write names.
     pub machines: u32,
 }
 
 /// An action on some machines of a set.
 #[derive(Clone)]
 struct Batch<'a> {
-    class: Class,
+    class: ThrottleClass,
     action: &'a str,
     query: Option<(&'a str, &'a str)>,
-    /// What the body says besides the ids.
+    /// The body's fields other than the ids.
     more: Map<String, Value>,
 }
 
 impl<'a> Batch<'a> {
-    fn plain(class: Class, action: &'a str) -> Self {
+    fn plain(class: ThrottleClass, action: &'a str) -> Self {
         Self { class, action, query: None, more: Map::new() }
     }
 }
 
 impl ChangeCloud for Azure {
-    async fn raise(&self, order: &Order<'_>, from: u32, to: u32, expect: &Expect) -> Answer {
+    async fn raise(
+        &self,
+        order: &CallContext<'_>,
+        from: u32,
+        to: u32,
+        expect: &Expect,
+    ) -> CallOutcome {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
         let verified = self.verify(order, &path, expect, Reads::Capacity(from)).await;
-        let Verified { etag, size, .. } = match verified {
+        let WriteBase { etag, size, .. } = match verified {
             Ok(verified) => verified,
             Err(stop) => return stop,
         };
-        // The size goes along as it was read a moment ago: every known client of ARM sends both.
+        // The size was read a moment ago and is sent too: every known ARM client sends both.
         let mut body = json!({"sku": {"capacity": to}});
         if let Some(size) = size {
             body["sku"]["name"] = json!(size);
@@ -90,42 +99,53 @@ impl ChangeCloud for Azure {
         self.patch(order, &path, &body, etag.as_ref()).await
     }
 
-    async fn delete(&self, order: &Order<'_>, targets: &[Target], force: bool) -> Answer {
+    async fn delete(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        force: bool,
+    ) -> CallOutcome {
         if let Err(stop) = self.check_protection(order, targets, Harm::Removal).await {
             return stop;
         }
-        let delete = Batch::plain(Class::DeleteMachines, "delete");
+        let delete = Batch::plain(ThrottleClass::DeleteMachines, "delete");
         let forced = Batch { query: force.then_some(("forceDeletion", "true")), ..delete.clone() };
         let mut answer = self.batch(order, forced, targets).await;
-        // Azure takes no forced delete where people control the maintenance of hosts. It takes one without force.
+        // Azure rejects a forced delete if customers control host maintenance, but accepts an unforced one.
         if force
-            && matches!(&answer, Answer::Refused(no) if no.code.as_deref() == Some(refusal::NOT_BY_FORCE))
+            && matches!(&answer, CallOutcome::Refused(no) if no.code.as_deref() == Some(refusal::NOT_BY_FORCE))
         {
             answer = self.batch(order, delete, targets).await;
         }
         match answer {
-            // A set or group that the front door does not know is no word about these machines.
-            Answer::Refused(no) if no.refusal == Refusal::Gone && is_of_the_set(&no) => {
-                Answer::Refused(Refused { refusal: Refusal::Conflict, ..no })
+            // ARM does not find the set or the group, which proves nothing about these machines.
+            CallOutcome::Refused(no) if no.refusal == Refusal::Gone && is_of_the_set(&no) => {
+                CallOutcome::Refused(Refused { refusal: Refusal::Conflict, ..no })
             }
             answer => answer,
         }
     }
 
-    /// An upgrade where one of them needs it: to those that are on the model it does nothing. Where all are on it, or
-    /// lack what an upgrade does not bring, a new disk.
-    async fn reimage(&self, order: &Order<'_>, targets: &[Target], _to: &Revision) -> Answer {
+    /// Upgrades if any of the targets needs it: an upgrade has no effect on machines that are on the model. If all are
+    /// on it, or the missing change is one that an upgrade does not apply, reimages.
+    async fn reimage(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        _to: &Revision,
+    ) -> CallOutcome {
         if let Err(stop) = self.check_protection(order, targets, Harm::Update).await {
             return stop;
         }
         let known = self.shelf.of(order.set);
         let new_disk = known.filter(|known| {
-            let step =
-                |target: &Target| known.row(&target.id).map_or(Step::Upgrade, |row| row.step);
-            targets.iter().all(|target| step(target) != Step::Upgrade)
+            let step = |target: &Target| {
+                known.row(&target.id).map_or(ReimageStep::Upgrade, |row| row.step)
+            };
+            targets.iter().all(|target| step(target) != ReimageStep::Upgrade)
         });
         let Some(known) = new_disk else {
-            let upgrade = Batch::plain(Class::Actions, "manualupgrade");
+            let upgrade = Batch::plain(ThrottleClass::Actions, "manualupgrade");
             return self.batch(order, upgrade, targets).await;
         };
         let asked = self.arm.clock.now();
@@ -138,32 +158,36 @@ impl ChangeCloud for Azure {
 
     async fn update_model(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         fields: &ModelFields,
         scope: WriteScope,
         expect: &Expect,
-    ) -> Answer {
+    ) -> CallOutcome {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
         let Some(mut body) = self.model_patch(order.set, fields, expect.capacity) else {
             return refused(Refusal::Invalid, "InvalidImage");
         };
-        // Azure's refusal would be final: the last listing shows as much.
+        // Azure's refusal would be final, and the last listing already predicts it.
         let kind = self.shelf.of(order.set).and_then(|known| known.image);
         let wanted = fields.image.as_deref();
         if let Some(no) = kind.zip(wanted).and_then(|(kind, image)| kind.refuses(image)) {
             let (code, message) = (Some(no.code.into()), Some(no.message.into()));
-            return Answer::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) });
+            return CallOutcome::Refused(Refused {
+                code,
+                message,
+                ..Refused::plain(Refusal::Invalid)
+            });
         }
-        // A write of the size carries the number, which must be the one of this moment.
+        // A write of the size includes the capacity, which must be the current one.
         let capacity = fields.vm_size.as_ref().map(|_| expect.capacity);
         let reads = match (scope, capacity) {
             (WriteScope::StorageProfile, _) if fields.image.is_some() => Reads::Disks(capacity),
             (_, Some(capacity)) => Reads::Capacity(capacity),
             (_, None) => Reads::Unprotected,
         };
-        let Verified { etag, disks, .. } = match self.verify(order, &path, expect, reads).await {
+        let WriteBase { etag, disks, .. } = match self.verify(order, &path, expect, reads).await {
             Ok(verified) => verified,
             Err(stop) => return stop,
         };
@@ -175,23 +199,23 @@ impl ChangeCloud for Azure {
         self.patch(order, &path, &body, etag.as_ref()).await
     }
 
-    async fn restore(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
+    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
         self.power(order, "start", targets).await
     }
 
-    async fn tag_owner(&self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
         self.write_owner(order, write).await
     }
 
-    async fn poll(&self, set: &ScaleSetId, operation: &Operation) -> Poll {
+    async fn poll(&self, set: &ScaleSetId, operation: &OperationUrl) -> Poll {
         let (Some(address), Ok(path)) = (Address::of_operation(operation), SetPath::parse(set))
         else {
             return Poll::Lost;
         };
-        let (class, subscription) = (Class::Poll, &*path.subscription);
-        let asked = Asked { class, subscription, set: Some(set), machines: 0, before: None };
+        let (class, subscription) = (ThrottleClass::Poll, &*path.subscription);
+        let asked = ArmCall { class, subscription, set: Some(set), machines: 0, before: None };
         let url = address.url().clone();
-        let ask = Ask { asked, verb: Verb::Get, url, body: None, if_match: None };
+        let ask = ArmRequest { asked, verb: HttpVerb::Get, url, body: None, if_match: None };
         let reply = self.arm.send(&ask).await;
         let (poll, told) = operation::polled(&address, reply, |id| self.shelf.zone(set, id));
         if let Some(told) = told {
@@ -202,23 +226,29 @@ impl ChangeCloud for Azure {
 }
 
 impl Azure {
-    /// Give machines back and keep their disks, so that `restore` can start them again.
-    pub async fn deallocate(&self, order: &Order<'_>, targets: &[Target]) -> Answer {
-        self.power(order, "deallocate", targets).await
-    }
-
-    async fn power(&self, order: &Order<'_>, action: &str, targets: &[Target]) -> Answer {
+    async fn power(
+        &self,
+        order: &CallContext<'_>,
+        action: &str,
+        targets: &[Target],
+    ) -> CallOutcome {
         let kind = self.shelf.of(order.set).map(|known| known.orchestration);
         match kind {
             Some(Orchestration::Flexible) => self.each(order, action, targets, &json!({})).await,
-            _ => self.batch(order, Batch::plain(Class::Actions, action), targets).await,
+            _ => self.batch(order, Batch::plain(ThrottleClass::Actions, action), targets).await,
         }
     }
 
-    /// A new disk. Without a version ARM takes the one that is there.
-    async fn make_anew(&self, order: &Order<'_>, known: &Known, targets: &[Target]) -> Answer {
+    /// Reimages the machines. Without a version, ARM keeps the current one.
+    async fn make_anew(
+        &self,
+        order: &CallContext<'_>,
+        known: &SetCaches,
+        targets: &[Target],
+    ) -> CallOutcome {
         let mut more = Map::new();
-        let swaps = |target: &Target| known.row(&target.id).is_some_and(|r| r.step == Step::Swap);
+        let swaps =
+            |target: &Target| known.row(&target.id).is_some_and(|r| r.step == ReimageStep::Swap);
         if let Some(version) = known.model.version().filter(|_| targets.iter().any(swaps)) {
             more.insert("exactVersion".into(), version.into());
         }
@@ -227,10 +257,10 @@ impl Azure {
                 if known.ephemeral {
                     more.insert("forceUpdateOSDiskForEphemeral".into(), true.into());
                 }
-                let batch = Batch { more, ..Batch::plain(Class::Actions, "reimage") };
+                let batch = Batch { more, ..Batch::plain(ThrottleClass::Actions, "reimage") };
                 self.batch(order, batch, targets).await
             }
-            // VMs of their own keep their disk for good.
+            // These VMs always keep their OS disk.
             Orchestration::Flexible if !known.ephemeral => {
                 refused(Refusal::Invalid, "ReimageNeedsEphemeralDisk")
             }
@@ -240,42 +270,20 @@ impl Azure {
         }
     }
 
-    /// Set or lift what protects one machine from the set's own actions. Nothing else of it is sent: whatever is sent
-    /// back makes it a machine of its own model.
-    pub async fn protect(&self, order: &Order<'_>, target: &Target, to: Protection) -> Answer {
-        let known = self.shelf.of(order.set);
-        let (Ok(path), Some(known)) = (SetPath::parse(order.set), known) else {
-            return refused(Refusal::Invalid, "UnknownSet");
-        };
-        // Under the set's own machines also for a Flexible set: VMs themselves have no such field.
-        let url = path.set(&self.arm.cloud, &["virtualMachines", target.id.as_str()]);
-        if !members(known.orchestration).may_name(&target.id) {
-            return refused(Refusal::Invalid, "InvalidInstanceId");
-        }
-        let policy = json!({
-            "protectFromScaleIn": to != Protection::None,
-            "protectFromScaleSetActions": matches!(to, Protection::All | Protection::Unknown),
-        });
-        let body = json!({"location": known.location, "properties": {"protectionPolicy": policy}});
-        let class = Class::UpdateMachine;
-        let write = Write { class, verb: Verb::Put, url, etag: None, machines: 1 };
-        self.write(order, &path, write, &body).await
-    }
-
-    /// A capacity is read once more right before it is written, and so are disks that go with an image, and a set that has no
-    /// version to check the write against. The version to write against.
+    /// Re-reads right before a write: a capacity, disks that are written with an image, and a set that has no version
+    /// to check the write against. Returns the version to write against.
     async fn verify(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         path: &SetPath,
         expect: &Expect,
         reads: Reads,
-    ) -> Result<Verified, Answer> {
+    ) -> Result<WriteBase, CallOutcome> {
         if reads == Reads::Unprotected && expect.etag.is_some() {
-            return Ok(Verified { etag: expect.etag.clone(), size: None, disks: None });
+            return Ok(WriteBase { etag: expect.etag.clone(), size: None, disks: None });
         }
         if self.arm.clock.now() > order.before {
-            return Err(Answer::NotSent);
+            return Err(CallOutcome::NotSent);
         }
         match self.read_set(order.set, path).await {
             Err(why) => Err(unread(&why)),
@@ -289,7 +297,7 @@ impl Azure {
                 if moved || now.model.revision() != expect.revision {
                     return Err(refused(Refusal::Conflict, CHANGED_SINCE_READ));
                 }
-                // The capacity and the model are what was read: a version that moved for anything else is no conflict.
+                // Capacity and model are unchanged, so a version that changed for another reason is not a conflict.
                 let size = now.sku_name().map(Into::into);
                 let disks = match reads {
                     Reads::Disks(_) => Some(disks_of(&now)?),
@@ -297,17 +305,17 @@ impl Azure {
                 };
                 let known = expect.etag.is_some() || disks.is_some();
                 let etag = now.etag.or_else(|| expect.etag.clone()).filter(|_| known);
-                Ok(Verified { etag, size, disks })
+                Ok(WriteBase { etag, size, disks })
             }
         }
     }
 
-    /// The ids that an action may name, once each; or why it must not leave.
+    /// The ids that an action may name, without duplicates, or the answer if it must not be sent.
     pub(super) fn named<'t>(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         targets: &'t [Target],
-    ) -> Result<(SetPath, Vec<&'t str>), Answer> {
+    ) -> Result<(SetPath, Vec<&'t str>), CallOutcome> {
         let Ok(path) = SetPath::parse(order.set) else {
             return Err(refused(Refusal::Invalid, "InvalidSetId"));
         };
@@ -315,7 +323,7 @@ impl Azure {
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() {
-            return Err(Answer::Done);
+            return Err(CallOutcome::Done);
         }
         let known = self.shelf.of(order.set);
         let nameable = |id: &&InstanceId| match &known {
@@ -328,15 +336,20 @@ impl Azure {
         if !ids.iter().all(nameable) {
             return Err(refused(Refusal::Invalid, "InvalidInstanceId"));
         }
-        // ARM goes by the id alone, and gives ids out again.
+        // ARM only sees the id, and it reuses ids.
         if known.is_some_and(|known| known.replaced(targets).is_some()) {
             return Err(refused(Refusal::Conflict, "AnotherMachine"));
         }
         Ok((path, ids.into_iter().map(InstanceId::as_str).collect()))
     }
 
-    /// One action on these machines. Never on none of them: ARM takes an empty batch for all.
-    async fn batch(&self, order: &Order<'_>, batch: Batch<'_>, targets: &[Target]) -> Answer {
+    /// One action on these machines. Never sent without ids: ARM applies an empty batch to all machines.
+    async fn batch(
+        &self,
+        order: &CallContext<'_>,
+        batch: Batch<'_>,
+        targets: &[Target],
+    ) -> CallOutcome {
         let (path, names) = match self.named(order, targets) {
             Ok(named) => named,
             Err(stop) => return stop,
@@ -348,19 +361,19 @@ impl Azure {
         }
         let machines = u32::try_from(names.len()).unwrap_or(u32::MAX);
         more.insert("instanceIds".into(), json!(names));
-        let write = Write { class, verb: Verb::Post, url, etag: None, machines };
+        let write = Write { class, verb: HttpVerb::Post, url, etag: None, machines };
         self.write(order, &path, write, &Value::Object(more)).await
     }
 
-    /// The same of VMs of a Flexible set, for which this action has no batch. Once one of them was accepted, what became
-    /// of the others the next listing tells.
+    /// The same action for each VM of a Flexible set, for actions without a batch. After one request is accepted, the
+    /// next listing shows the results for the others.
     async fn each(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         action: &str,
         targets: &[Target],
         body: &Value,
-    ) -> Answer {
+    ) -> CallOutcome {
         let (path, names) = match self.named(order, targets) {
             Ok(named) => named,
             Err(stop) => return stop,
@@ -368,47 +381,53 @@ impl Azure {
         let (alone, mut begun) = (names.len() == 1, false);
         for name in names {
             let url = path.vms(&self.arm.cloud, &[name, action]);
-            let class = Class::UpdateMachine;
-            let write = Write { class, verb: Verb::Post, url, etag: None, machines: 1 };
+            let class = ThrottleClass::UpdateMachine;
+            let write = Write { class, verb: HttpVerb::Post, url, etag: None, machines: 1 };
             match self.write(order, &path, write, body).await {
                 answer if alone => return answer,
-                Answer::Accepted(_) | Answer::Done => begun = true,
-                Answer::Lost => return Answer::Lost,
+                CallOutcome::Accepted(_) | CallOutcome::Done => begun = true,
+                CallOutcome::Lost => return CallOutcome::Lost,
                 answer if !begun => return answer,
                 _ => break,
             }
         }
-        Answer::Accepted(None)
+        CallOutcome::Accepted(None)
     }
 
     pub(super) async fn patch(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         path: &SetPath,
         body: &Value,
         etag: Option<&Etag>,
-    ) -> Answer {
+    ) -> CallOutcome {
         let url = path.set(&self.arm.cloud, &[]);
-        let write = Write { class: Class::UpdateSet, verb: Verb::Patch, url, etag, machines: 0 };
+        let write = Write {
+            class: ThrottleClass::UpdateSet,
+            verb: HttpVerb::Patch,
+            url,
+            etag,
+            machines: 0,
+        };
         self.write(order, path, write, body).await
     }
 
-    /// The one door through which every change leaves.
+    /// Every change to Azure is sent from here.
     pub(super) async fn write(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         path: &SetPath,
         write: Write<'_>,
         body: &Value,
-    ) -> Answer {
+    ) -> CallOutcome {
         let Write { class, verb, url, etag, machines } = write;
         let (subscription, set) = (&*path.subscription, Some(order.set));
-        let asked = Asked { class, subscription, set, machines, before: Some(order.before) };
+        let asked = ArmCall { class, subscription, set, machines, before: Some(order.before) };
         let body = Some(body.to_string().into_bytes());
-        let ask = Ask { asked, verb, url, body, if_match: etag.map(Etag::as_str) };
+        let ask = ArmRequest { asked, verb, url, body, if_match: etag.map(Etag::as_str) };
         let reply = match self.arm.send(&ask).await {
             Ok(reply) => reply,
-            Err(why) => return not_heard(&why),
+            Err(why) => return no_response(&why),
         };
         if reply.is_success() {
             return operation::accepted(&reply, |url| self.arm.cloud.owns(url));
@@ -417,12 +436,13 @@ impl Azure {
         let (pool, entry, class) = (order.pool, order.entry, class.name());
         tracing::warn!(%pool, %entry, class, why = %told.say(), "ARM refused");
         match told.machines.is_empty() {
-            true => Answer::Refused(told.refused),
-            false => Answer::RefusedFor(told.refused, told.machines),
+            true => CallOutcome::Refused(told.refused),
+            false => CallOutcome::RefusedFor(told.refused, told.machines),
         }
     }
 
-    /// Only the fields the pool owns. All tags of the set go along with ours, whether ARM merges them or not.
+    /// Only the fields that the pool owns. The set's other tags are sent too, so it does not matter whether ARM merges
+    /// tags.
     fn model_patch(&self, set: &ScaleSetId, fields: &ModelFields, capacity: u32) -> Option<Value> {
         let mut body = Map::new();
         if let Some(size) = &fields.vm_size {
@@ -445,45 +465,13 @@ impl Azure {
     }
 }
 
-/// In a PATCH of the model.
+/// The storage profile's path in a PATCH of the model.
 const STORAGE: &str = "/properties/virtualMachineProfile/storageProfile";
 
-fn disks_of(now: &Read) -> Result<Map<String, Value>, Answer> {
+fn disks_of(now: &Reading) -> Result<Map<String, Value>, CallOutcome> {
     let message = "the OS disks of this set are ephemeral and must not be written; set `model.write: image` in the pool file";
     now.disks().ok_or_else(|| {
         let (code, message) = (Some("EphemeralOsDisk".into()), Some(message.into()));
-        Answer::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) })
+        CallOutcome::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) })
     })
-}
-
-/// What could not be read was not written either.
-pub(super) fn unread(why: &ReadFailed) -> Answer {
-    match why.refusal {
-        Refusal::Unclear => Answer::NotSent,
-        refusal => {
-            let retry_at = why.retry_at;
-            Answer::Refused(Refused { retry_at, ..Refused::plain(refusal) })
-        }
-    }
-}
-
-pub(super) fn refused(refusal: Refusal, code: &str) -> Answer {
-    Answer::Refused(Refused { code: Some(code.into()), ..Refused::plain(refusal) })
-}
-
-fn is_of_the_set(no: &Refused) -> bool {
-    let set = ["ResourceNotFound", "ResourceGroupNotFound", "ResourceGroupBeingDeleted"];
-    no.code.as_deref().is_none_or(|code| set.iter().any(|known| known.eq_ignore_ascii_case(code)))
-}
-
-fn not_heard(why: &Unheard) -> Answer {
-    match why {
-        Unheard::NoToken(failed) if failed.is_final() => refused(Refusal::Forbidden, "NoToken"),
-        Unheard::Foreign => refused(Refusal::Invalid, "ForeignAddress"),
-        // Certain not to have left: it is planned again.
-        Unheard::NoToken(_) | Unheard::TokenLate | Unheard::Late { .. } | Unheard::NotSent(_) => {
-            Answer::NotSent
-        }
-        Unheard::Lost(_) => Answer::Lost,
-    }
 }

@@ -1,27 +1,27 @@
-//! Which Azure: where tokens are had, where ARM answers, and for whom tokens are made out.
+//! Azure clouds: where to get tokens, where ARM is, and the audience of the tokens.
 
 use url::{Host, Url};
 
 use crate::pace::FrontDoor;
 
-/// One of the clouds. Every address is https, or plain http to this machine (an emulator).
+/// An Azure cloud. Every address uses https, or plain http to this machine (an emulator).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cloud {
+pub struct AzureCloud {
     authority: Url,
     resource_manager: Url,
     audience: Box<str>,
 }
 
-/// Scheme, host and port of a cloud's ARM. Microsoft's clouds have one such host for the whole cloud and one for each
-/// region under it, and an answer of the one may name the other.
+/// Scheme, host and port of a cloud's ARM. Each of Microsoft's clouds has one global host and one host per region under
+/// it, and a response from one may refer to the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct CloudEndpoint {
     exact: Box<str>,
-    /// The host of the whole cloud, where it is one of Microsoft's.
+    /// The global host, if the cloud is one of Microsoft's.
     cloud: Option<&'static str>,
 }
 
-/// The address itself is not repeated: people write passwords into addresses.
+/// The messages do not repeat the address: people put passwords into addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadCloud {
     #[error("the {what} is no address: write one such as https://management.azure.com")]
@@ -33,7 +33,7 @@ pub enum BadCloud {
 }
 
 struct Known {
-    /// The name in settings first, then those that the cloud's own tools use.
+    /// The name used in settings first, then the names that Azure's own tools use.
     names: &'static [&'static str],
     authority: &'static str,
     manager: &'static str,
@@ -47,7 +47,7 @@ impl Known {
     }
 }
 
-/// The clouds Microsoft runs.
+/// The clouds that Microsoft operates.
 const KNOWN: [Known; 3] = [
     Known {
         names: &["public", "AzureCloud", "AzurePublicCloud"],
@@ -72,23 +72,23 @@ const KNOWN: [Known; 3] = [
     },
 ];
 
-impl Cloud {
+impl AzureCloud {
     pub const NAMES: [&str; 3] = [KNOWN[0].names[0], KNOWN[1].names[0], KNOWN[2].names[0]];
 
-    /// A cloud by its name in settings, in any case; `None`: there is no such cloud.
-    pub fn named(name: &str) -> Option<Cloud> {
+    /// Finds a cloud by its name in settings, in any case. `None`: there is no such cloud.
+    pub fn named(name: &str) -> Option<AzureCloud> {
         let is_it = |known: &&Known| known.names.iter().any(|n| n.eq_ignore_ascii_case(name));
         let known = KNOWN.iter().find(is_it)?;
-        Cloud::custom(known.authority, known.manager, Some(known.audience)).ok()
+        AzureCloud::custom(known.authority, known.manager, Some(known.audience)).ok()
     }
 
-    /// Any other: a private cloud, an emulator, a region's own endpoint. Without an audience tokens are asked for the
-    /// resource manager's own address.
+    /// Any other cloud: a private cloud, an emulator, a regional endpoint. The default audience is the resource
+    /// manager's address.
     pub fn custom(
         authority: &str,
         manager: &str,
         audience: Option<&str>,
-    ) -> Result<Cloud, BadCloud> {
+    ) -> Result<AzureCloud, BadCloud> {
         let authority = address("authority", authority)?;
         let resource_manager = address("resource manager", manager)?;
         let audience = audience.unwrap_or(resource_manager.as_str());
@@ -97,12 +97,12 @@ impl Cloud {
         if audience.is_empty() || !audience.chars().all(is_word) {
             return Err(BadCloud::NoAudience);
         }
-        Ok(Cloud { audience: audience.into(), authority, resource_manager })
+        Ok(AzureCloud { audience: audience.into(), authority, resource_manager })
     }
 
-    /// The same cloud with tokens from another place.
-    pub fn with_authority(self, authority: &str) -> Result<Cloud, BadCloud> {
-        Ok(Cloud { authority: address("authority", authority)?, ..self })
+    /// The same cloud with a different token authority.
+    pub fn with_authority(self, authority: &str) -> Result<AzureCloud, BadCloud> {
+        Ok(AzureCloud { authority: address("authority", authority)?, ..self })
     }
 
     pub fn authority(&self) -> &Url {
@@ -113,39 +113,40 @@ impl Cloud {
         &self.resource_manager
     }
 
-    /// How its ARM counts calls.
+    /// How this cloud's ARM counts calls against its limits.
     pub fn front_door(&self) -> FrontDoor {
         let of = |known: &Known| self.origin().cloud == known.host();
         let door = KNOWN.iter().find(|known| of(known)).map(|known| known.front_door);
         door.unwrap_or_default()
     }
 
-    /// What a token is asked for.
+    /// The scope that token requests name.
     pub fn scope(&self) -> String {
         format!("{}/.default", self.audience)
     }
 
-    /// The only place where its tokens are shown.
-    pub fn origin(&self) -> Origin {
-        Origin::of(&self.resource_manager)
+    /// The only origin that receives its tokens.
+    pub fn origin(&self) -> CloudEndpoint {
+        CloudEndpoint::of(&self.resource_manager)
     }
 
-    /// Whether a token may go there: this cloud's ARM, at its own address or another of the same cloud, and no other.
+    /// Whether a token may be sent there: only to this cloud's ARM, at its own address or another host of the same
+    /// cloud.
     pub fn owns(&self, url: &Url) -> bool {
         self.origin().takes(url)
     }
 }
 
-impl Origin {
+impl CloudEndpoint {
     pub fn of(url: &Url) -> Self {
         let exact = url.origin().ascii_serialization().into();
         Self { exact, cloud: hosts().find(|cloud| is_host_of(url, cloud)) }
     }
 
-    /// Whether that address is of this origin, and may be sent a token at all.
+    /// Whether the address belongs to this origin and is safe for tokens.
     pub fn takes(&self, url: &Url) -> bool {
         let of_cloud = self.cloud.is_some_and(|cloud| is_host_of(url, cloud));
-        (of_cloud || *Origin::of(url).exact == *self.exact) && may_carry_tokens(url)
+        (of_cloud || *CloudEndpoint::of(url).exact == *self.exact) && may_carry_tokens(url)
     }
 
     pub fn as_str(&self) -> &str {
@@ -153,12 +154,12 @@ impl Origin {
     }
 }
 
-/// Hosts of the ARM of whole clouds.
+/// The global ARM hosts of the known clouds.
 fn hosts() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().filter_map(Known::host)
 }
 
-/// The cloud's own host, or that of one of its regions: one word before it, over TLS at the usual port.
+/// The cloud's global host or one of its regional hosts: one label before it, over TLS on the default port.
 fn is_host_of(url: &Url, cloud: &str) -> bool {
     let Some(host) = url.host_str().filter(|_| url.scheme() == "https" && url.port().is_none())
     else {
@@ -182,7 +183,7 @@ fn address(what: &'static str, text: &str) -> Result<Url, BadCloud> {
     Ok(url)
 }
 
-/// Nobody listens between: TLS, or the machine itself.
+/// Tokens cannot be intercepted there: TLS, or the machine itself.
 fn may_carry_tokens(url: &Url) -> bool {
     let here = match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
@@ -199,18 +200,18 @@ mod tests {
 
     #[test]
     fn the_known_clouds_are_whole() {
-        for name in Cloud::NAMES {
-            let cloud = Cloud::named(name).expect(name);
+        for name in AzureCloud::NAMES {
+            let cloud = AzureCloud::named(name).expect(name);
             assert!(cloud.owns(cloud.resource_manager()), "{cloud:?}");
             assert!(cloud.scope().ends_with("/.default"), "{cloud:?}");
         }
-        assert_eq!(Cloud::named("USGOVERNMENT"), Cloud::named("usGovernment"));
-        assert_eq!(Cloud::named("german"), None);
+        assert_eq!(AzureCloud::named("USGOVERNMENT"), AzureCloud::named("usGovernment"));
+        assert_eq!(AzureCloud::named("german"), None);
     }
 
     #[test]
     fn tokens_stay_with_their_arm() {
-        let cloud = Cloud::named("public").unwrap();
+        let cloud = AzureCloud::named("public").unwrap();
         let goes = |url: &str| cloud.owns(&Url::parse(url).unwrap());
         assert!(goes("https://management.azure.com/subscriptions/x?y=z"));
         assert!(goes("https://MANAGEMENT.azure.com:443/"));
@@ -235,8 +236,12 @@ mod tests {
     fn regions_and_their_cloud_are_one_arm() {
         let url = |url: &str| Url::parse(url).unwrap();
         let (public, region) = (
-            Cloud::named("public").unwrap(),
-            Cloud::custom("https://login.example/", "https://westus.management.azure.com", None),
+            AzureCloud::named("public").unwrap(),
+            AzureCloud::custom(
+                "https://login.example/",
+                "https://westus.management.azure.com",
+                None,
+            ),
         );
         let region = region.unwrap();
         for cloud in [&public, &region] {
@@ -244,7 +249,8 @@ mod tests {
                 assert!(cloud.owns(&url(&format!("https://{host}.azure.com/a"))), "{host}");
             }
         }
-        let own = Cloud::custom("https://login.example/", "https://arm.own.example", None).unwrap();
+        let own =
+            AzureCloud::custom("https://login.example/", "https://arm.own.example", None).unwrap();
         assert!(own.owns(&url("https://arm.own.example/x")));
         for other in ["https://eu.arm.own.example/", "https://management.azure.com/"] {
             assert!(!own.owns(&url(other)), "nothing is known of the hosts of another cloud");
@@ -253,7 +259,8 @@ mod tests {
 
     #[test]
     fn a_cloud_and_its_regions_count_calls_alike() {
-        let at = |manager: &str| Cloud::custom("https://login.example/", manager, None).unwrap();
+        let at =
+            |manager: &str| AzureCloud::custom("https://login.example/", manager, None).unwrap();
         for (name, region, door) in [
             ("public", "https://westus.management.azure.com", FrontDoor::BySecond),
             ("china", "https://chinaeast2.management.chinacloudapi.cn/", FrontDoor::ByHour),
@@ -263,7 +270,7 @@ mod tests {
                 FrontDoor::ByHour,
             ),
         ] {
-            let doors = [Cloud::named(name).unwrap().front_door(), at(region).front_door()];
+            let doors = [AzureCloud::named(name).unwrap().front_door(), at(region).front_door()];
             assert_eq!(doors, [door; 2], "{name}");
         }
         assert_eq!(at("https://arm.own.example").front_door(), FrontDoor::BySecond);
@@ -272,7 +279,7 @@ mod tests {
     #[test]
     fn plain_http_is_for_this_machine() {
         let audience = Some("https://a/.default");
-        let at = |manager: &str| Cloud::custom("https://login.example/", manager, audience);
+        let at = |manager: &str| AzureCloud::custom("https://login.example/", manager, audience);
         assert_eq!(at("http://127.0.0.1:8080").unwrap().scope(), "https://a/.default");
         assert!(at("http://localhost:1").is_ok() && at("http://[::1]:1").is_ok());
         assert!(matches!(at("http://10.0.0.1/"), Err(BadCloud::NotTls { .. })));

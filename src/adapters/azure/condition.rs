@@ -1,7 +1,7 @@
-//! What a row says of its machine's condition. "We could not see" is `Unknown`, and never "it is ill".
+//! Derives a machine's condition from its row. Missing information means `Unknown`, never unhealthy.
 
 use super::wire::some;
-use super::wire::vm::{Properties, Status, View};
+use super::wire::vm::{ArmInstanceView, InstanceStatus, VmProperties};
 use crate::model::machine::{Condition, Protection};
 use crate::model::time::Time;
 
@@ -19,7 +19,7 @@ enum Provisioning {
 enum Power {
     Running,
     Starting,
-    /// Stopped or on the way to it, with the machine kept or given back.
+    /// Stopped or stopping, allocated or deallocated.
     Off,
     Unknown,
 }
@@ -28,12 +28,12 @@ enum Power {
 enum Health {
     Healthy,
     Initializing,
-    /// Unhealthy, or unknown to the probe: Azure's own upgrades count that as unhealthy too.
+    /// Unhealthy, or unknown to the probe: Azure's own upgrades also count that as unhealthy.
     Unhealthy,
 }
 
-/// The condition, and since when where the cloud tells it.
-pub(super) fn condition(properties: &Properties<'_>) -> (Condition, Option<Time>) {
+/// The condition, and its start time if Azure reports it.
+pub(super) fn condition(properties: &VmProperties<'_>) -> (Condition, Option<Time>) {
     let view = properties.instance_view.as_ref();
     let provisioning = provisioning(properties, view);
     let power = power(view);
@@ -51,14 +51,14 @@ pub(super) fn condition(properties: &Properties<'_>) -> (Condition, Option<Time>
         Provisioning::Succeeded => match health {
             Some(Health::Initializing) => (Condition::Provisioning, None),
             Some(_) => (Condition::Unready, since),
-            // No health is shown: what runs is taken to serve.
+            // Without a health signal, a running machine is assumed to serve.
             None if power == Power::Running => (Condition::Ready, None),
             None => (Condition::Unknown, None),
         },
     }
 }
 
-pub(super) fn protection(properties: &Properties<'_>) -> Protection {
+pub(super) fn protection(properties: &VmProperties<'_>) -> Protection {
     let Some(policy) = &properties.protection_policy else { return Protection::None };
     let on = |flag: Option<bool>| flag.unwrap_or(false);
     if on(policy.protect_from_scale_set_actions) {
@@ -70,14 +70,14 @@ pub(super) fn protection(properties: &Properties<'_>) -> Protection {
     }
 }
 
-/// When the last work on the machine ended well.
-pub(super) fn worked_on(properties: &Properties<'_>) -> Option<Time> {
+/// When the last operation on the machine succeeded.
+pub(super) fn worked_on(properties: &VmProperties<'_>) -> Option<Time> {
     let mut statuses = properties.instance_view.as_ref()?.statuses.iter().flatten();
     let ended = statuses.find(|status| second(status, "ProvisioningState") == Some("succeeded"))?;
     time(ended)
 }
 
-fn provisioning(properties: &Properties<'_>, view: Option<&View<'_>>) -> Provisioning {
+fn provisioning(properties: &VmProperties<'_>, view: Option<&ArmInstanceView<'_>>) -> Provisioning {
     let shown = some(properties.provisioning_state.as_ref());
     let told = || of_view(view, "ProvisioningState");
     let Some(word) = shown.or_else(told) else { return Provisioning::Unknown };
@@ -92,7 +92,7 @@ fn provisioning(properties: &Properties<'_>, view: Option<&View<'_>>) -> Provisi
     }
 }
 
-fn power(view: Option<&View<'_>>) -> Power {
+fn power(view: Option<&ArmInstanceView<'_>>) -> Power {
     let Some(word) = of_view(view, "PowerState") else { return Power::Unknown };
     let is = |known: &[&str]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
     match () {
@@ -103,7 +103,7 @@ fn power(view: Option<&View<'_>>) -> Power {
     }
 }
 
-fn health(view: &View<'_>) -> Option<(Health, Option<Time>)> {
+fn health(view: &ArmInstanceView<'_>) -> Option<(Health, Option<Time>)> {
     let status = view.vm_health.as_ref()?.status.as_ref()?;
     let word = second(status, "HealthState")?;
     let is = |known: &str| word.eq_ignore_ascii_case(known);
@@ -115,25 +115,25 @@ fn health(view: &View<'_>) -> Option<(Health, Option<Time>)> {
     Some((health, time(status)))
 }
 
-fn of_view<'v>(view: Option<&'v View<'_>>, kind: &str) -> Option<&'v str> {
+fn of_view<'v>(view: Option<&'v ArmInstanceView<'_>>, kind: &str) -> Option<&'v str> {
     view?.statuses.iter().flatten().find_map(|status| second(status, kind))
 }
 
-/// `PowerState/running` is of the kind `PowerState` and says `running`; a third part tells more than we ask.
-fn second<'s>(status: &'s Status<'_>, kind: &str) -> Option<&'s str> {
+/// `PowerState/running` has the kind `PowerState` and the value `running`. A third part is ignored.
+fn second<'s>(status: &'s InstanceStatus<'_>, kind: &str) -> Option<&'s str> {
     let mut parts = some(status.code.as_ref())?.split('/');
     let same = parts.next().is_some_and(|first| first.eq_ignore_ascii_case(kind));
     parts.next().filter(|_| same)
 }
 
-fn time(status: &Status<'_>) -> Option<Time> {
+fn time(status: &InstanceStatus<'_>) -> Option<Time> {
     Time::parse(some(status.time.as_ref())?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::azure::wire::Vm;
+    use crate::adapters::azure::wire::ArmVm;
 
     fn of(state: &str, statuses: &[&str], health: Option<&str>) -> Condition {
         let statuses: Vec<_> = statuses.iter().map(|c| serde_json::json!({"code": c})).collect();
@@ -145,7 +145,7 @@ mod tests {
         let row =
             serde_json::json!({"properties": {"provisioningState": state, "instanceView": view}});
         let text = row.to_string();
-        let vm = Vm::read(text.as_bytes()).unwrap();
+        let vm = ArmVm::read(text.as_bytes()).unwrap();
         condition(&vm.properties.unwrap()).0
     }
 

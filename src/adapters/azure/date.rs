@@ -1,11 +1,11 @@
-//! Dates as HTTP headers write them.
+//! Dates in the format of HTTP headers.
 
 use crate::model::time::Time;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// `Sat, 21 Nov 2026 18:34:48 GMT`. The two older forms that HTTP also knows are sent by nobody any more.
+/// `Sat, 21 Nov 2026 18:34:48 GMT`. No server sends the two older HTTP formats any more.
 pub(super) fn http_date(text: &str) -> Option<Time> {
     let (_, rest) = text.split_once(", ")?;
     let parts: Vec<&str> = rest.split_whitespace().collect();

@@ -1,7 +1,8 @@
-//! The last fuse before ARM: whatever paces the calls, no more leave than Azure documents for one subscription.
+//! A last safeguard before ARM: whatever the pacer allows, no more calls are sent than Azure documents for a
+//! subscription.
 //!
-//! Azure's front door counts reads and writes by token buckets, for each region and for all regions together. The pacer
-//! is stricter and knows more limits, so a fuse that blows shows a fault of the pacer.
+//! Azure's front door counts reads and writes with token buckets, per region and for all regions together. The pacer is
+//! stricter and knows more limits, so a fuse that blows indicates a bug in the pacer.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use super::http::SharedClock;
-use super::throttle::Asked;
-use crate::ambient::Elapsed;
+use super::throttle::ArmCall;
+use crate::ambient::MonotonicSpan;
 use crate::model::ids::ScaleSetId;
 use crate::model::time::Span;
 
-/// Calls that may leave at once, and calls that may follow each second.
+/// The burst size, and the refill rate per second.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     size: u32,
@@ -30,14 +31,15 @@ struct Bucket {
 const READS: Bucket = Bucket { size: 250, a_second: 25 };
 const WRITES: Bucket = Bucket { size: 200, a_second: 10 };
 
-/// All regions together have fifteen times the bucket of one.
+/// The bucket for all regions together is fifteen times that of one region.
 const REGIONS: u32 = 15;
 
-/// Sets whose region is remembered, and subscriptions whose calls are counted before those at rest are dropped.
+/// Maximum number of sets with a remembered region, and of counted subscriptions before idle ones are dropped.
 const SETS: u64 = 4_096;
 const COUNTED: usize = 1_024;
 
-type Limiter = RateLimiter<String, HashMapStateStore<String>, Elapsed, NoOpMiddleware<Duration>>;
+type Limiter =
+    RateLimiter<String, HashMapStateStore<String>, MonotonicSpan, NoOpMiddleware<Duration>>;
 
 struct Cells {
     region: Limiter,
@@ -45,7 +47,7 @@ struct Cells {
 }
 
 impl Cells {
-    fn new(bucket: Bucket, elapsed: &Elapsed) -> Self {
+    fn new(bucket: Bucket, elapsed: &MonotonicSpan) -> Self {
         let limiter = |times: u32| {
             let most = |number: u32| NonZeroU32::new(number * times).unwrap_or(NonZeroU32::MIN);
             let quota = Quota::per_second(most(bucket.a_second)).allow_burst(most(bucket.size));
@@ -59,29 +61,29 @@ pub(super) struct Fuse {
     reads: Cells,
     writes: Cells,
     clock: SharedClock,
-    /// One for all buckets.
-    elapsed: Elapsed,
+    /// One clock for all buckets.
+    elapsed: MonotonicSpan,
     regions: Cache<ScaleSetId, Arc<str>>,
 }
 
 impl Fuse {
     pub fn new(clock: &SharedClock) -> Self {
-        let elapsed = Elapsed::new(clock.now());
+        let elapsed = MonotonicSpan::new(clock.now());
         let regions = Cache::builder().max_capacity(SETS).eviction_policy(EvictionPolicy::lru());
         let (reads, writes) = (Cells::new(READS, &elapsed), Cells::new(WRITES, &elapsed));
         Self { reads, writes, clock: Arc::clone(clock), elapsed, regions: regions.build() }
     }
 
-    /// A read showed where this set is.
+    /// A read showed this set's region.
     pub fn locate(&self, set: &ScaleSetId, region: &str) {
         self.regions.insert(set.clone(), region.into());
     }
 
-    /// Whether one more call may leave; else how long it must wait.
-    pub fn admit(&self, asked: &Asked<'_>) -> Result<(), Span> {
+    /// Whether one more call may be sent; otherwise how long it must wait.
+    pub fn admit(&self, asked: &ArmCall<'_>) -> Result<(), Span> {
         self.elapsed.advance(self.clock.now());
         let cells = if asked.class.is_write() { &self.writes } else { &self.reads };
-        // What is asked of no set, or of one that was not read yet, counts as a region of its own.
+        // Calls without a set, or for a set that was not read yet, count as a separate region.
         let region = asked.set.and_then(|set| self.regions.get(set)).unwrap_or_default();
         let subscription = asked.subscription.to_ascii_lowercase();
         let place = format!("{subscription}/{region}");
@@ -103,7 +105,7 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::*;
-    use crate::adapters::azure::throttle::Class;
+    use crate::adapters::azure::throttle::ThrottleClass;
     use crate::ambient::Clock;
     use crate::model::time::Time;
 
@@ -132,9 +134,9 @@ mod tests {
         ScaleSetId::new(format!("/subscriptions/s/virtualMachineScaleSets/{name}"))
     }
 
-    /// So many leave of as many as ask.
-    fn leave(fuse: &Fuse, class: Class, set: &ScaleSetId, asking: u32) -> u32 {
-        let asked = Asked { class, subscription: "S", set: Some(set), machines: 1, before: None };
+    /// How many of `asking` calls are admitted.
+    fn leave(fuse: &Fuse, class: ThrottleClass, set: &ScaleSetId, asking: u32) -> u32 {
+        let asked = ArmCall { class, subscription: "S", set: Some(set), machines: 1, before: None };
         (0..asking).map(|_| u32::from(fuse.admit(&asked).is_ok())).sum()
     }
 
@@ -144,14 +146,18 @@ mod tests {
         let (web, batch) = (set("web"), set("batch"));
         fuse.locate(&web, "westeurope");
         fuse.locate(&batch, "eastus");
-        assert_eq!(leave(&fuse, Class::GetSet, &web, 300), 250);
-        assert_eq!(leave(&fuse, Class::DeleteMachines, &web, 300), 200, "writes are counted apart");
-        assert_eq!(leave(&fuse, Class::GetSet, &batch, 300), 250, "and so is each region");
+        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 300), 250);
+        assert_eq!(
+            leave(&fuse, ThrottleClass::DeleteMachines, &web, 300),
+            200,
+            "writes are counted apart"
+        );
+        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &batch, 300), 250, "and so is each region");
         hands.turn(1_000);
-        assert_eq!(leave(&fuse, Class::GetSet, &web, 300), 25);
-        assert_eq!(leave(&fuse, Class::UpdateSet, &web, 300), 10);
-        let asked = Asked {
-            class: Class::GetSet,
+        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 300), 25);
+        assert_eq!(leave(&fuse, ThrottleClass::UpdateSet, &web, 300), 10);
+        let asked = ArmCall {
+            class: ThrottleClass::GetSet,
             subscription: "s",
             set: Some(&web),
             machines: 0,
@@ -167,7 +173,7 @@ mod tests {
             .map(|n| {
                 let set = set(&format!("web-{n}"));
                 fuse.locate(&set, &format!("region-{n}"));
-                leave(&fuse, Class::GetSet, &set, 250)
+                leave(&fuse, ThrottleClass::GetSet, &set, 250)
             })
             .sum();
         assert_eq!(all, 3_750);
@@ -177,10 +183,10 @@ mod tests {
     fn a_clock_that_goes_back_keeps_no_call() {
         let (hands, fuse) = fuse();
         let web = set("web");
-        assert_eq!(leave(&fuse, Class::GetSet, &web, 250), 250);
+        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 250), 250);
         hands.turn(-3_600_000);
-        assert_eq!(leave(&fuse, Class::GetSet, &web, 1), 0);
+        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 1), 0);
         hands.turn(1_000);
-        assert_eq!(leave(&fuse, Class::GetSet, &web, 300), 25);
+        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 300), 25);
     }
 }

@@ -1,23 +1,23 @@
-//! Images: as pool files write them, as ARM reads them, and what of a set's image may change.
+//! Images: their form in pool files, their form in ARM, and which changes of a set's image are possible.
 
 use serde_json::{Value, json};
 
 use super::wire::some;
-use super::wire::vm::Image;
+use super::wire::vm::ImageReference;
 use crate::model::image::ImageName;
 
-/// What of an image is decided when the set is made. Azure refuses every later change of it.
+/// The part of an image that is fixed when the set is created. Azure refuses any later change to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ImageKind {
     Marketplace {
         publisher: Box<str>,
         offer: Box<str>,
     },
-    /// Of a gallery, or a managed image.
+    /// A gallery image or a managed image.
     ById,
 }
 
-/// Why a set does not take an image.
+/// Why a set cannot change to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ImageRefusal {
     pub code: &'static str,
@@ -36,7 +36,7 @@ const OTHER_OFFER: ImageRefusal = ImageRefusal {
 };
 
 impl ImageKind {
-    pub fn of(image: &Image<'_>) -> Option<Self> {
+    pub fn of(image: &ImageReference<'_>) -> Option<Self> {
         let ids = [&image.id, &image.shared_gallery_image_id, &image.community_gallery_image_id];
         if ids.into_iter().any(|id| some(id.as_ref()).is_some()) {
             return Some(Self::ById);
@@ -54,7 +54,7 @@ impl ImageKind {
         }
     }
 
-    /// Why a set with such an image does not take `image`.
+    /// Why a set with an image of this kind cannot change to `image`.
     pub fn refuses(&self, image: &str) -> Option<ImageRefusal> {
         match (self, &Self::of_name(image)) {
             (Self::ById, Self::ById) => None,
@@ -71,7 +71,7 @@ impl ImageKind {
     }
 }
 
-/// An image of a pool file, as ARM reads it.
+/// Converts a pool file's image into ARM's form.
 pub(super) fn image_reference(image: &str) -> Option<Value> {
     Some(match ImageName::parse(image)? {
         ImageName::Resource(id) => json!({ "id": id }),

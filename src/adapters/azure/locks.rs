@@ -1,35 +1,35 @@
-//! Management locks of a resource group, of what contains it and of what is in it: one list, shared by all sets of the
-//! group. A lock protects the machines that it covers; where a group has any, the list is read once more right before a
-//! request that removes or changes machines.
+//! Management locks of a resource group, of its parents and of its contents: one list, shared by all sets of the group.
+//! A lock protects the machines that it covers. If a group has locks, the list is read again right before a request
+//! that removes or changes machines.
 
 use std::sync::Arc;
 
 use super::Azure;
-use super::known::Fresh;
 use super::path::{self, SetPath};
 use super::protection::{Harm, changed};
-use super::throttle::Class;
-use super::wire::lock::Row;
-use super::wire::{Page, some};
-use crate::act::{Answer, Order};
+use super::set_cache::Fresh;
+use super::throttle::ThrottleClass;
+use super::wire::lock::LockRow;
+use super::wire::{ListPage, some};
+use crate::act::{CallContext, CallOutcome};
 use crate::model::action::Target;
 use crate::model::ids::InstanceId;
 use crate::model::inventory::{Gap, Inventory, LOCKS, Lock, Orchestration};
 use crate::model::journal::Refusal;
-use crate::observe::ReadFailed;
+use crate::observe::ReadError;
 
-/// What a role must allow for the list.
+/// The permission that reading the list needs.
 const READ: &str = "Microsoft.Authorization/locks/read";
 
-/// The locks of one group, and why they could not be read lately.
+/// The locks of a group, and why the last read failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Locks {
+pub(super) struct LockCache {
     all: Arc<[Lock]>,
     unseen: Option<Box<str>>,
 }
 
-impl Locks {
-    /// Those that cover the set, or one of these machines.
+impl LockCache {
+    /// The locks that cover the set or one of these machines.
     fn of<'a>(
         &self,
         path: &SetPath,
@@ -40,7 +40,7 @@ impl Locks {
         let covers = |lock: &&Lock| {
             let scope = lock.scope();
             let Some(machine) = lock.machine() else { return is_at_or_below(&set, scope) };
-            // Ordinary VMs of the group may be called by a number as well.
+            // Ordinary VMs of the group may have numbers as names too.
             let ours = is_at_or_below(scope, &set)
                 || (orchestration == Orchestration::Flexible && is_at_or_below(scope, &vms));
             ours && machines.clone().any(|id| id.as_str().eq_ignore_ascii_case(machine))
@@ -57,35 +57,35 @@ fn is_at_or_below(id: &str, scope: &str) -> bool {
 }
 
 impl Azure {
-    pub(super) async fn locks(&self, path: &SetPath) -> Locks {
+    pub(super) async fn locks(&self, path: &SetPath) -> LockCache {
         let key = key(path);
         let read = Box::pin(self.read_locks(path, &key));
         self.locks.or_read(&key, || self.now(), read).await
     }
 
-    async fn read_locks(&self, path: &SetPath, key: &str) -> Fresh<Locks> {
+    async fn read_locks(&self, path: &SetPath, key: &str) -> Fresh<LockCache> {
         let (subscription, group) = (&*path.subscription, &*path.group);
         let parts = ["resourceGroups", group, "providers", "Microsoft.Authorization", "locks"];
         let url = path::subscription(&self.arm.cloud, subscription, &parts, path::LOCKS);
-        let read = self.read_all(Class::ReadLocks, subscription, url, |body| {
-            let page: Page<'_, Row<'_>> = Page::read(body)?;
-            let locks = page.value.iter().filter_map(Row::lock).collect();
+        let read = self.read_all(ThrottleClass::ReadLocks, subscription, url, |body| {
+            let page: ListPage<'_, LockRow<'_>> = ListPage::read(body)?;
+            let locks = page.value.iter().filter_map(LockRow::lock).collect();
             Ok((locks, some(page.next.as_ref()).map(str::to_owned)))
         });
         match read.await {
-            Ok(all) => (Locks { all: all.into(), unseen: None }, None),
+            Ok(all) => (LockCache { all: all.into(), unseen: None }, None),
             Err(why) => {
-                // What may be seen no more may have been lifted: then Azure alone decides.
+                // Locks that can no longer be read may have been removed. Then only Azure enforces them.
                 let before = self.locks.last(key).await;
                 let before = before.filter(|_| why.refusal != Refusal::Forbidden);
                 let all = before.map_or_else(|| Arc::new([]) as Arc<[Lock]>, |before| before.all);
-                (Locks { all, unseen: Some(unseen(&why)) }, self.failed_for(&why))
+                (LockCache { all, unseen: Some(unseen(&why)) }, self.failed_for(&why))
             }
         }
     }
 
-    /// Has locks protect what they cover.
-    pub(super) fn lay_locks(locks: &Locks, path: &SetPath, seen: &mut Inventory) {
+    /// Applies the locks to the machines that they cover.
+    pub(super) fn lay_locks(locks: &LockCache, path: &SetPath, seen: &mut Inventory) {
         let ids = seen.instances.iter().map(|row| &row.id);
         seen.set.locks = locks.of(path, seen.set.orchestration, &ids);
         if !seen.set.locks.is_empty() {
@@ -97,14 +97,14 @@ impl Azure {
         seen.gaps.extend(why.map(|why| Gap { what: LOCKS.into(), why }));
     }
 
-    /// A lock may be new. `Err`: what to answer instead of sending.
+    /// Checks for new locks. `Err`: the answer to return instead of sending.
     pub(super) async fn check_locks(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         path: &SetPath,
         targets: &[Target],
         harm: Harm,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), CallOutcome> {
         let key = key(path);
         if self.locks.last(&key).await.is_none_or(|known| known.all.is_empty()) {
             return Ok(());
@@ -124,7 +124,7 @@ impl Azure {
     }
 }
 
-fn unseen(why: &ReadFailed) -> Box<str> {
+fn unseen(why: &ReadError) -> Box<str> {
     match why.refusal {
         Refusal::Forbidden => format!("{}; a role must allow {READ}", why.say).into(),
         _ => why.say.clone(),

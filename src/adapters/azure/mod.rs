@@ -1,34 +1,37 @@
-//! AZURE over ARM: reads a scale set in one listing, changes it in one request an order, and says what a refusal means.
+//! AZURE through ARM: reads a scale set with one listing, changes it with one request per order, and interprets
+//! refusals.
 //!
-//! Never here: a decision, a wait, a repeat of a call that may have had its effect, a number made up for one that was
-//! not shown. Tokens and operation addresses are types that print nothing, and go only to the origin they are for.
-//! Begin with [`Azure`]; [`auth`] is who we are, [`wire`] the JSON, `http` the road, `refusal` the meaning of every "no".
+//! Never here: a decision, a wait, a retry of a call that may have taken effect, an invented value for one that ARM did
+//! not show. Tokens and operation addresses are types that never print their contents, and they go only to their own
+//! origin.
+//! Begin with [`Azure`]. [`auth`] gets the tokens, [`wire`] holds the JSON types, `http` sends requests, `refusal`
+//! interprets every refusal.
 
-mod anatomy;
 pub mod auth;
-mod brief;
 mod cause;
 mod change;
 pub mod cloud;
+mod compact_id;
 mod condition;
 mod date;
+mod describe;
 mod facts;
+mod fingerprint;
 mod fuse;
 mod http;
 mod image;
-mod known;
 mod locks;
-mod members;
 mod operation;
+mod orchestration;
 mod paced;
 pub mod path;
 mod permission;
-mod print;
+mod probe;
 mod protection;
-mod reach;
 mod read;
 mod refusal;
 mod rest;
+mod set_cache;
 mod tags;
 pub mod throttle;
 pub mod wire;
@@ -38,47 +41,48 @@ use std::sync::{Arc, Mutex};
 
 use azure_core::http::HttpClient;
 
-pub use anatomy::{Anatomy, HealthSource, Linked, Versioned};
+pub use describe::{Anatomy, ApiVersioned, HealthSource, SetLinks};
 pub use http::{BadNet, Net, Proxy, SharedClock};
 pub use permission::Permissions;
-pub use reach::{Answered, Http, Unreached, reach};
+pub use probe::{Http, ProbeAnswer, ProbeError, reach};
 
 use crate::model::ids::PoolName;
 use crate::model::plan::Follow;
 use crate::model::time::Span;
 use auth::TokenSource;
-use cloud::Cloud;
+use cloud::AzureCloud;
 use http::Arm;
-use known::{Kept, Shelf};
+use set_cache::{ResponseCache, Shelf};
 use throttle::Learn;
 
-/// How long each kind of fact is good for.
-// Autoscale, quota and images change when people act, or as machines come and go; sizes with a new region. What an autoscale
-// setting does to the number is read before each raise.
+/// How long each kind of fact is valid.
+// People change autoscale settings, quota and images, and quota also changes as machines come and go. Sizes change when
+// a region is added. The effect of an autoscale setting on the capacity is read again before each raise.
 const AUTOSCALE_FOR: Span = Span::minutes(10);
 const USAGES_FOR: Span = Span::minutes(2);
 const VERSIONS_FOR: Span = Span::minutes(5);
 const SIZES_FOR: Span = Span::hours(6);
-// Locks change when people act; where a group has some, they are read again right before a machine is removed.
+// People change locks. If a group has locks, they are read again right before a machine is removed.
 const LOCKS_FOR: Span = Span::minutes(15);
 
-/// The scale sets of one cloud, as one identity sees them. Implements `ReadCloud`, `ReadFacts` and `ChangeCloud`.
+/// The scale sets of one cloud, as seen by one identity. Implements `ReadCloud`, `ReadFacts` and `ChangeCloud`.
 #[derive(Debug)]
 pub struct Azure {
     arm: Arm,
     shelf: Shelf,
-    autoscale: Kept<facts::Autoscaled>,
-    locks: Kept<locks::Locks>,
-    sizes: Kept<facts::Sizes>,
-    usages: Kept<facts::Left>,
-    versions: Kept<Option<Follow>>,
-    watched: Mutex<BTreeMap<PoolName, facts::Watched>>,
+    autoscale: ResponseCache<facts::AutoscaleVerdict>,
+    locks: ResponseCache<locks::LockCache>,
+    sizes: ResponseCache<facts::SizeCache>,
+    usages: ResponseCache<facts::QuotaLeft>,
+    versions: ResponseCache<Option<Follow>>,
+    watched: Mutex<BTreeMap<PoolName, facts::WatchedFacts>>,
 }
 
 impl Azure {
-    /// Opens nothing yet: the first call does. `http` is best the one that tokens are had by, from [`Net::http`].
+    /// Opens no connection: the first call does. `http` should be the client that also fetches tokens, from
+    /// [`Net::http`].
     pub fn new(
-        cloud: Cloud,
+        cloud: AzureCloud,
         http: Arc<dyn HttpClient>,
         tokens: Arc<dyn TokenSource>,
         learn: Arc<dyn Learn>,
@@ -87,11 +91,11 @@ impl Azure {
         Self {
             arm: Arm::new(cloud, http, tokens, learn, clock),
             shelf: Shelf::default(),
-            autoscale: Kept::new(AUTOSCALE_FOR),
-            locks: Kept::new(LOCKS_FOR),
-            sizes: Kept::new(SIZES_FOR),
-            usages: Kept::new(USAGES_FOR),
-            versions: Kept::new(VERSIONS_FOR),
+            autoscale: ResponseCache::new(AUTOSCALE_FOR),
+            locks: ResponseCache::new(LOCKS_FOR),
+            sizes: ResponseCache::new(SIZES_FOR),
+            usages: ResponseCache::new(USAGES_FOR),
+            versions: ResponseCache::new(VERSIONS_FOR),
             watched: Mutex::default(),
         }
     }

@@ -1,20 +1,20 @@
-//! Long operations: where one can be asked about, and what the answer means. Nothing here waits.
+//! Long-running operations: their addresses, and what the responses mean. Nothing here waits.
 //!
-//! ARM tells of an operation in two ways. `Azure-AsyncOperation` answers a document with a status; `Location` answers
-//! 202 until it is over. Which of the two it was is kept with the address, since a 200 means different things.
+//! ARM offers two ways to follow an operation. `Azure-AsyncOperation` returns a status document. `Location` returns 202
+//! until the operation ends. The way is stored with the address, because a 200 means something different in each.
 
 use std::fmt;
 
 use url::Url;
 
-use super::http::{Reply, Unheard};
-use super::refusal::{self, Told};
-use super::wire::status::{Status, Written};
-use crate::act::{Answer, Poll};
+use super::http::{ArmReply, NoResponse};
+use super::refusal::{self, RefusalDetail};
+use super::wire::status::{ArmTime, OperationStatus};
+use crate::act::{CallOutcome, Poll};
 use crate::model::ids::Zone;
-use crate::model::journal::Operation;
+use crate::model::journal::OperationUrl;
 
-/// Addresses are signed and about 3.5 kB long; whatever is far longer is none.
+/// Addresses are signed and about 3.5 kB long. Anything far longer is not one.
 const LONGEST_ADDRESS: usize = 16 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ enum Kind {
     Location,
 }
 
-/// Where an operation can be asked about. Signed, so it is never shown.
+/// The address at which to poll an operation. It is signed, so it is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     kind: Kind,
@@ -40,17 +40,17 @@ impl Address {
     const ASYNC: &str = "async ";
     const LOCATION: &str = "location ";
 
-    /// As it is kept in the journal.
-    pub fn to_operation(&self) -> Operation {
+    /// The form stored in the journal.
+    pub fn to_operation(&self) -> OperationUrl {
         let kind = match self.kind {
             Kind::Async => Self::ASYNC,
             Kind::Location => Self::LOCATION,
         };
-        Operation::new(format!("{kind}{}", self.url))
+        OperationUrl::new(format!("{kind}{}", self.url))
     }
 
-    /// `None`: not one of ours, so nobody knows what it means.
-    pub fn of_operation(operation: &Operation) -> Option<Self> {
+    /// `None`: not written by this module, so its meaning is unknown.
+    pub fn of_operation(operation: &OperationUrl) -> Option<Self> {
         let text = operation.address();
         let (kind, url) = match text.strip_prefix(Self::ASYNC) {
             Some(url) => (Kind::Async, url),
@@ -63,8 +63,8 @@ impl Address {
         &self.url
     }
 
-    /// Of the headers of an accepted write. The status document is preferred: only it tells why an operation failed.
-    fn of_reply(reply: &Reply) -> Option<Self> {
+    /// Reads the headers of an accepted write. Prefers the status document: only it gives the reason for a failure.
+    fn of_reply(reply: &ArmReply) -> Option<Self> {
         let read = |kind, name| {
             let text = reply.header(name)?;
             let url = (text.len() <= LONGEST_ADDRESS).then(|| Url::parse(text).ok())??;
@@ -74,28 +74,28 @@ impl Address {
     }
 }
 
-/// What a successful answer to a write means. `is_ours` says whether an address may be given a token.
-pub(super) fn accepted(reply: &Reply, is_ours: impl Fn(&Url) -> bool) -> Answer {
+/// Interprets a successful response to a write. `is_ours`: whether a token may be sent to an address.
+pub(super) fn accepted(reply: &ArmReply, is_ours: impl Fn(&Url) -> bool) -> CallOutcome {
     if let Some(address) = Address::of_reply(reply) {
         if is_ours(&address.url) {
-            return Answer::Accepted(Some(address.to_operation()));
+            return CallOutcome::Accepted(Some(address.to_operation()));
         }
         tracing::warn!(
             status = reply.status,
             "an operation lies outside of this cloud's ARM: listings must tell its end"
         );
-        return Answer::Accepted(None);
+        return CallOutcome::Accepted(None);
     }
-    let goes_on = || match Written::state(&reply.body) {
+    let goes_on = || match ArmTime::state(&reply.body) {
         Some(state) => !["Succeeded"].iter().any(|done| state.eq_ignore_ascii_case(done)),
         None => false,
     };
     match reply.status {
-        202 => Answer::Accepted(None),
-        // A write that ARM confirms has a body; a page of somebody else's confirms nothing.
-        200 | 201 if !reply.body.is_empty() && !is_json(&reply.body) => Answer::Lost,
-        _ if goes_on() => Answer::Accepted(None),
-        _ => Answer::Done,
+        202 => CallOutcome::Accepted(None),
+        // ARM confirms a write with a JSON body. A page from another server confirms nothing.
+        200 | 201 if !reply.body.is_empty() && !is_json(&reply.body) => CallOutcome::Lost,
+        _ if goes_on() => CallOutcome::Accepted(None),
+        _ => CallOutcome::Done,
     }
 }
 
@@ -103,16 +103,16 @@ fn is_json(body: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
-/// What became of a poll; with it, what was told where it failed.
+/// The result of a poll, and the details if the operation failed.
 pub(super) fn polled(
     address: &Address,
-    reply: Result<Reply, Unheard>,
+    reply: Result<ArmReply, NoResponse>,
     zone_of: impl Fn(&str) -> Option<Zone>,
-) -> (Poll, Option<Told>) {
+) -> (Poll, Option<RefusalDetail>) {
     let running = |retry_at| (Poll::Running { retry_at }, None);
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Unheard::Foreign) => return (Poll::Lost, None),
+        Err(NoResponse::Foreign) => return (Poll::Lost, None),
         Err(_) => return running(None),
     };
     let retry_at = reply.retry_at();
@@ -120,20 +120,24 @@ pub(super) fn polled(
         (404 | 410, _) if reply.request_id().is_some() || is_json(&reply.body) => {
             (Poll::Lost, None)
         }
-        // The address itself is refused: asking again gives the same.
+        // ARM rejects the address itself, so a retry gives the same result.
         (400, _) => (Poll::Lost, None),
         (202, Kind::Location) => running(retry_at),
         (200..300, Kind::Location) => (Poll::Done, None),
         (200..300, Kind::Async) => document(&reply, zone_of),
-        // Throttled, refused for now, or fallen over: it goes on all the same.
+        // Throttled, temporarily rejected, or failed on the server: the operation itself continues.
         _ => running(retry_at.or_else(|| refusal::of_answer(&reply).refused.retry_at)),
     }
 }
 
-fn document(reply: &Reply, zone_of: impl Fn(&str) -> Option<Zone>) -> (Poll, Option<Told>) {
+fn document(
+    reply: &ArmReply,
+    zone_of: impl Fn(&str) -> Option<Zone>,
+) -> (Poll, Option<RefusalDetail>) {
     let running = (Poll::Running { retry_at: reply.retry_at() }, None);
-    // An empty or strange body says nothing; the next one will.
-    let Ok(Status { status: Some(status), error }) = Status::read(&reply.body) else {
+    // An empty or malformed body proves nothing: wait for the next poll.
+    let Ok(OperationStatus { status: Some(status), error }) = OperationStatus::read(&reply.body)
+    else {
         return running;
     };
     let is = |words: &[&str]| words.iter().any(|word| status.eq_ignore_ascii_case(word));

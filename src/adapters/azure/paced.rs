@@ -1,20 +1,20 @@
-//! The house's pacer as whoever admits the adapter's calls: kinds of call into its operations, headers into what it is told.
+//! Connects the adapter to Poolkeeper's pacer: maps kinds of call to its operations, and headers to its reports.
 
 use async_trait::async_trait;
 
-use super::throttle::{Admitted, Asked, Class, Learn, Leave, ThrottleHint};
+use super::throttle::{ArmCall, ArmPermit, Learn, Leave, ThrottleClass, ThrottleHint};
 use crate::ambient::{Clock, Sleep};
 use crate::model::ids::ScaleSetId;
-use crate::pace::{Call, NotNow, Operation, Pacer, Pass, Told};
+use crate::pace::{CallCost, NotNow, PacedOperation, Pacer, Pass, ResponseHints};
 
 #[async_trait]
 impl<C: Sleep + std::fmt::Debug + Send + Sync> Learn for Pacer<C> {
-    async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow> {
-        let Asked { class, subscription, set, machines, before } = *asked;
+    async fn admit<'a>(&'a self, asked: &ArmCall<'_>) -> Result<Leave<'a>, NotNow> {
+        let ArmCall { class, subscription, set, machines, before } = *asked;
         let operation = operation(class);
-        // What is asked of no set is asked of the subscription alone.
+        // A call without a set counts against the subscription only.
         let none = ScaleSetId::new(format!("/subscriptions/{subscription}"));
-        let call = Call { set: set.unwrap_or(&none), operation, machines, before };
+        let call = CallCost { set: set.unwrap_or(&none), operation, machines, before };
         let pass = self.pass(call).await?;
         Ok(Box::new(pass))
     }
@@ -24,10 +24,10 @@ impl<C: Sleep + std::fmt::Debug + Send + Sync> Learn for Pacer<C> {
     }
 }
 
-impl<C: Clock + Send + Sync> Admitted for Pass<'_, C> {
+impl<C: Clock + Send + Sync> ArmPermit for Pass<'_, C> {
     fn told(self: Box<Self>, hint: &ThrottleHint) {
         let remaining = hint.remaining.iter().map(|(name, left)| (&**name, *left));
-        self.heard(&Told {
+        self.heard(&ResponseHints {
             throttled: hint.refused,
             retry_after: hint.retry_after,
             charge: hint.charge,
@@ -41,24 +41,24 @@ impl<C: Clock + Send + Sync> Admitted for Pass<'_, C> {
     }
 }
 
-const fn operation(class: Class) -> Operation {
+const fn operation(class: ThrottleClass) -> PacedOperation {
     match class {
-        Class::GetSet => Operation::ReadSet,
-        Class::ListMachines => Operation::List,
-        Class::NextPage => Operation::NextPage,
-        Class::ListVms => Operation::ListVms,
-        Class::ReadMachine => Operation::ReadMachine,
-        Class::UpdateSet => Operation::Raise,
-        Class::DeleteMachines => Operation::Delete,
-        Class::Actions => Operation::Upgrade,
-        Class::UpdateMachine => Operation::UpdateMachine,
-        Class::Poll => Operation::Poll,
-        Class::WriteTags => Operation::WriteOther,
-        Class::ReadAutoscale
-        | Class::ReadUsages
-        | Class::ReadSkus
-        | Class::ReadImages
-        | Class::ReadPermissions
-        | Class::ReadLocks => Operation::ReadOther,
+        ThrottleClass::GetSet => PacedOperation::ReadSet,
+        ThrottleClass::ListMachines => PacedOperation::List,
+        ThrottleClass::NextPage => PacedOperation::NextPage,
+        ThrottleClass::ListVms => PacedOperation::ListVms,
+        ThrottleClass::ReadMachine => PacedOperation::ReadMachine,
+        ThrottleClass::UpdateSet => PacedOperation::Raise,
+        ThrottleClass::DeleteMachines => PacedOperation::Delete,
+        ThrottleClass::Actions => PacedOperation::Upgrade,
+        ThrottleClass::UpdateMachine => PacedOperation::UpdateMachine,
+        ThrottleClass::Poll => PacedOperation::Poll,
+        ThrottleClass::WriteTags => PacedOperation::WriteOther,
+        ThrottleClass::ReadAutoscale
+        | ThrottleClass::ReadUsages
+        | ThrottleClass::ReadSkus
+        | ThrottleClass::ReadImages
+        | ThrottleClass::ReadPermissions
+        | ThrottleClass::ReadLocks => PacedOperation::ReadOther,
     }
 }

@@ -1,14 +1,14 @@
-//! Addresses of what we ask about. Built from checked parts, so that no id can lead anywhere else.
+//! URLs of ARM resources. They are built from validated parts, so that no id can lead anywhere else.
 
 use url::Url;
 
-use super::cloud::Cloud;
+use super::cloud::AzureCloud;
 use crate::model::ids::ScaleSetId;
 
 const PROVIDER: &str = "Microsoft.Compute";
 
-/// Each kind of resource is asked by a version of its own.
-// 2024-07-01: has etags on sets and machines, protection on both kinds of set, and is answered in every cloud.
+/// The API version for each resource type.
+// 2024-07-01: has etags on sets and machines, protection on both kinds of set, and is available in every cloud.
 pub(super) const COMPUTE: &str = "2024-07-01";
 pub(super) const GALLERIES: &str = "2023-07-03";
 pub(super) const SKUS: &str = "2021-07-01";
@@ -17,7 +17,7 @@ pub(super) const AUTHORIZATION: &str = "2022-04-01";
 pub(super) const LOCKS: &str = "2020-05-01";
 const TAGS: &str = "2021-04-01";
 
-/// A scale set's id, taken apart.
+/// The parts of a scale set's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetPath {
     pub subscription: Box<str>,
@@ -38,24 +38,24 @@ impl SetPath {
         Ok(Self { subscription: subscription.into(), group: group.into(), name: name.into() })
     }
 
-    /// The set itself, or something under it.
-    pub(super) fn set(&self, cloud: &Cloud, under: &[&str]) -> Url {
+    /// The URL of the set, or of a resource under it.
+    pub(super) fn set(&self, cloud: &AzureCloud, under: &[&str]) -> Url {
         let mut parts = vec!["resourceGroups", &self.group, "providers", PROVIDER];
         parts.extend(["virtualMachineScaleSets", &self.name]);
         parts.extend(under);
         self.url(cloud, &parts, COMPUTE)
     }
 
-    /// The tags of the set, as a resource of their own.
-    pub(super) fn tags(&self, cloud: &Cloud) -> Url {
+    /// The URL of the set's tags, which are a resource of their own.
+    pub(super) fn tags(&self, cloud: &AzureCloud) -> Url {
         let mut parts = vec!["resourceGroups", &self.group, "providers", PROVIDER];
         parts.extend(["virtualMachineScaleSets", &self.name]);
         parts.extend(["providers", "Microsoft.Resources", "tags", "default"]);
         self.url(cloud, &parts, TAGS)
     }
 
-    /// All VMs of the resource group, where the machines of a Flexible set live; or something under them.
-    pub(super) fn vms(&self, cloud: &Cloud, under: &[&str]) -> Url {
+    /// The URL of the resource group's VMs, which include the machines of a Flexible set, or of a resource under them.
+    pub(super) fn vms(&self, cloud: &AzureCloud, under: &[&str]) -> Url {
         let mut parts = vec!["resourceGroups", &self.group, "providers", PROVIDER];
         parts.push("virtualMachines");
         parts.extend(under);
@@ -69,7 +69,7 @@ impl SetPath {
         )
     }
 
-    /// What the ids of the group's VMs begin with.
+    /// The common prefix of the ids of the group's VMs.
     pub(super) fn id_of_vms(&self) -> String {
         format!(
             "/subscriptions/{}/resourceGroups/{}/providers/{PROVIDER}/virtualMachines",
@@ -77,20 +77,20 @@ impl SetPath {
         )
     }
 
-    fn url(&self, cloud: &Cloud, parts: &[&str], version: &str) -> Url {
+    fn url(&self, cloud: &AzureCloud, parts: &[&str], version: &str) -> Url {
         subscription(cloud, &self.subscription, parts, version)
     }
 }
 
-/// An address under a subscription.
-pub(super) fn subscription(cloud: &Cloud, id: &str, parts: &[&str], version: &str) -> Url {
+/// A URL under a subscription.
+pub(super) fn subscription(cloud: &AzureCloud, id: &str, parts: &[&str], version: &str) -> Url {
     let mut all = vec!["subscriptions", id];
     all.extend(parts);
     build(cloud, &all, version)
 }
 
-/// An address of parts that are each one segment, whatever stands in them.
-pub(super) fn build(cloud: &Cloud, parts: &[&str], version: &str) -> Url {
+/// Builds a URL. Each part becomes exactly one path segment, whatever characters it contains.
+pub(super) fn build(cloud: &AzureCloud, parts: &[&str], version: &str) -> Url {
     let mut url = cloud.resource_manager().clone();
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().extend(parts);
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(path.id(), ID);
         assert_eq!(parse(&ID.replace("resourceGroups", "RESOURCEGROUPS")).unwrap(), path);
         assert_eq!(parse(&format!("{ID}/")).unwrap(), path);
-        let cloud = Cloud::named("public").unwrap();
+        let cloud = AzureCloud::named("public").unwrap();
         let url = path.set(&cloud, &["delete"]);
         assert_eq!(
             url.as_str(),

@@ -1,4 +1,4 @@
-//! What we may do at a scope, as ARM tells it of ourselves. Wildcards are evaluated here, as ARM does it.
+//! The daemon's permissions at a scope, as ARM reports them. Wildcards are evaluated here by ARM's rules.
 
 use serde::Deserialize;
 use url::Url;
@@ -6,20 +6,20 @@ use url::Url;
 use super::Azure;
 use super::path;
 use super::read::failed;
-use super::throttle::Class;
-use super::wire::{Page, Text, some};
+use super::throttle::ThrottleClass;
+use super::wire::{BorrowedText, ListPage, some};
 use crate::model::ids::is_name;
 use crate::model::journal::Refusal;
-use crate::observe::ReadFailed;
+use crate::observe::ReadError;
 
-/// Pages of one answer: an identity has a handful of roles at a scope.
+/// Maximum number of pages. An identity has a handful of roles at a scope.
 const PAGES: usize = 20;
 
-/// What the roles that hold at a scope allow together.
+/// The combined permissions of all roles at a scope.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Permissions(Vec<Grant>);
 
-/// Of one role: actions, and what is taken out of them.
+/// One role: its actions and its exclusions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Grant {
     actions: Vec<Box<str>>,
@@ -27,19 +27,19 @@ struct Grant {
 }
 
 impl Permissions {
-    /// Whether some role allows it. What one role takes out another may allow.
+    /// Whether some role allows the action. One role's exclusions do not restrict another role.
     pub fn allow(&self, action: &str) -> bool {
         let any = |patterns: &[Box<str>]| patterns.iter().any(|pattern| fits(pattern, action));
         self.0.iter().any(|grant| any(&grant.actions) && !any(&grant.not_actions))
     }
 
-    /// No role at all holds there.
+    /// Whether there is no role at all at this scope.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// `*` stands for any text, also over slashes; letters count the same in both cases.
+/// `*` matches any text, including slashes. Case is ignored.
 fn fits(pattern: &str, action: &str) -> bool {
     let (pattern, action) = (pattern.to_ascii_lowercase(), action.to_ascii_lowercase());
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == action };
@@ -57,14 +57,14 @@ fn fits(pattern: &str, action: &str) -> bool {
 #[serde(rename_all = "camelCase", default)]
 struct Row<'a> {
     #[serde(borrow)]
-    actions: Option<Vec<Text<'a>>>,
+    actions: Option<Vec<BorrowedText<'a>>>,
     #[serde(borrow)]
-    not_actions: Option<Vec<Text<'a>>>,
+    not_actions: Option<Vec<BorrowedText<'a>>>,
 }
 
 impl Row<'_> {
     fn grant(&self) -> Grant {
-        let texts = |all: &Option<Vec<Text<'_>>>| {
+        let texts = |all: &Option<Vec<BorrowedText<'_>>>| {
             all.iter().flatten().map(|text| text.as_ref().into()).collect()
         };
         Grant { actions: texts(&self.actions), not_actions: texts(&self.not_actions) }
@@ -72,8 +72,8 @@ impl Row<'_> {
 }
 
 impl Azure {
-    /// What we may do at this scope: a subscription, a resource group or a resource, by its id.
-    pub async fn permissions(&self, scope: &str) -> Result<Permissions, ReadFailed> {
+    /// The daemon's permissions at a scope: the id of a subscription, a resource group or a resource.
+    pub async fn permissions(&self, scope: &str) -> Result<Permissions, ReadError> {
         let strange = |refusal, say: String| failed(refusal, &format!("permissions: {say}"));
         let parts: Vec<&str> = scope.trim_matches('/').split('/').collect();
         let ["subscriptions", subscription, ..] = parts[..] else {
@@ -87,8 +87,8 @@ impl Azure {
         let mut url = path::build(&self.arm.cloud, &all, path::AUTHORIZATION);
         let mut grants = Vec::new();
         for _ in 0..PAGES {
-            let reply = self.get(Class::ReadPermissions, subscription, None, url).await?;
-            let page: Page<'_, Row<'_>> = Page::read(&reply.body)
+            let reply = self.get(ThrottleClass::ReadPermissions, subscription, None, url).await?;
+            let page: ListPage<'_, Row<'_>> = ListPage::read(&reply.body)
                 .map_err(|why| strange(Refusal::Unclear, why.to_string()))?;
             grants.extend(page.value.iter().map(Row::grant));
             let Some(next) = some(page.next.as_ref()) else { return Ok(Permissions(grants)) };
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn permissions(body: &str) -> Permissions {
-        let page: Page<'_, Row<'_>> = Page::read(body.as_bytes()).unwrap();
+        let page: ListPage<'_, Row<'_>> = ListPage::read(body.as_bytes()).unwrap();
         Permissions(page.value.iter().map(Row::grant).collect())
     }
 

@@ -1,8 +1,8 @@
-//! Protection of the VMs of Flexible sets. Azure shows it at `{set}/virtualMachines/{name}` alone, neither in the list of
-//! VMs nor on the VM resource, so each VM costs a read of its own. A VM that was not read is `Unknown`.
+//! Protection of the VMs of Flexible sets. Azure shows it only at `{set}/virtualMachines/{name}`, not in the list of
+//! VMs and not on the VM resource, so each VM needs its own read. The protection of an unread VM is `Unknown`.
 //!
-//! A VM is read when it is new, again every few minutes while it is protected, and once more right before a request that
-//! removes or changes it.
+//! A VM is read when it is new, every few minutes while it is protected, and right before a request that removes or
+//! changes it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -12,41 +12,41 @@ use futures_util::stream;
 
 use super::Azure;
 use super::condition::protection;
-use super::members::members;
+use super::orchestration::members;
 use super::path::SetPath;
 use super::read::failed;
-use super::throttle::Class;
-use super::wire::{Vm, some};
-use crate::act::{Answer, Order};
+use super::throttle::ThrottleClass;
+use super::wire::{ArmVm, some};
+use crate::act::{CallContext, CallOutcome};
 use crate::model::action::Target;
 use crate::model::ids::{InstanceId, Key, ScaleSetId, VmId};
 use crate::model::inventory::{Gap, Instance, Orchestration};
 use crate::model::journal::{CHANGED_SINCE_READ, Refusal, Refused};
 use crate::model::machine::{Protection, identity};
 use crate::model::time::{Span, Time};
-use crate::observe::ReadFailed;
+use crate::observe::ReadError;
 
-/// What the reads of one listing may take together. What is not read then is read after the next listing.
+/// Time limit for all reads of one listing together. The remaining VMs are read after the next listing.
 // 20 s: a third of the time for which a listing may be acted on.
 const READ_WITHIN: Span = Span::seconds(20);
 
-/// Reads on their way at once.
-// 16: a thousand VMs of 120 ms each are read in eight seconds, and the pacer holds back what is too much.
+/// Maximum number of concurrent reads.
+// 16: reads a thousand VMs at 120 ms each in eight seconds. The pacer delays what exceeds the rate limits.
 const AT_ONCE: usize = 16;
 
-/// When a VM is read again that could not be read, and one that is protected.
+/// When a VM is read again: after a failed read, and while it is protected.
 const UNREAD_FOR: Span = Span::minutes(1);
 const PROTECTED_FOR: Span = Span::minutes(5);
 
-/// What the last read of one VM showed, and when it was made.
+/// What the last read of a VM showed, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ProtectionRead {
+pub(super) struct ProtectionReading {
     pub shows: Protection,
     pub at: Time,
 }
 
-impl ProtectionRead {
-    /// A VM without protection is not read again before something is to be done to it.
+impl ProtectionReading {
+    /// An unprotected VM is read again only before it is removed or changed.
     fn is_due(self, now: Time) -> bool {
         let good_for = match self.shows {
             Protection::None => return false,
@@ -57,7 +57,7 @@ impl ProtectionRead {
     }
 }
 
-/// What is about to be done to a VM.
+/// What is about to happen to a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Harm {
     Removal,
@@ -75,7 +75,7 @@ impl Harm {
 }
 
 impl Azure {
-    /// Fills in the protection of the VMs of a Flexible set. The gap says why some could not be read.
+    /// Fills in the protection of a Flexible set's VMs. The gap gives the reason if some could not be read.
     pub(super) async fn read_protections(
         &self,
         set: &ScaleSetId,
@@ -91,7 +91,7 @@ impl Azure {
                 read => due.push((read.map(|read| read.at), key, instance)),
             }
         }
-        // What was never read goes first, then what was read longest ago.
+        // VMs that were never read come first, then the oldest reads.
         due.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
         let (before, failed) = (now.plus(READ_WITHIN), Mutex::new(None::<Box<str>>));
         let stopped = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
@@ -103,8 +103,8 @@ impl Azure {
             let read = self.read_protection(set, path, (id, vm.as_ref()), before).await;
             let at = self.arm.clock.now();
             let shows = *read.as_ref().unwrap_or(&Protection::Unknown);
-            self.shelf.keep_protection(set, key, ProtectionRead { shows, at });
-            // A VM that is gone says nothing of the others; any other failure would meet them too.
+            self.shelf.keep_protection(set, key, ProtectionReading { shows, at });
+            // A VM that is gone proves nothing about the others. Any other failure would affect them too.
             if let Err(why) = read
                 && why.refusal != Refusal::Gone
             {
@@ -121,7 +121,7 @@ impl Azure {
             listed.insert(key);
         }
         self.shelf.retain_protections(set, &listed);
-        // Without a failure in this listing: an earlier one, or no time was left.
+        // No read failed in this listing: an earlier one did, or the time limit was reached.
         let later = || format!("of {unknown} VMs it is read after a later listing").into();
         let why = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         (unknown > 0)
@@ -134,12 +134,13 @@ impl Azure {
         path: &SetPath,
         (id, vm): (&InstanceId, Option<&VmId>),
         before: Time,
-    ) -> Result<Protection, ReadFailed> {
+    ) -> Result<Protection, ReadError> {
         let url = path.set(&self.arm.cloud, &["virtualMachines", id.as_str()]);
         let subscription = &path.subscription;
-        let reply = self.get_before(Class::ReadMachine, subscription, Some(set), url, Some(before));
+        let reply =
+            self.get_before(ThrottleClass::ReadMachine, subscription, Some(set), url, Some(before));
         let reply = reply.await?;
-        let shown = Vm::read(&reply.body)
+        let shown = ArmVm::read(&reply.body)
             .map_err(|why| failed(Refusal::Unclear, &format!("machine {id}: {why}")))?;
         let properties = shown.properties.as_ref();
         let properties = properties.ok_or_else(|| {
@@ -158,19 +159,19 @@ impl Azure {
         Ok(protection(properties))
     }
 
-    /// A listing of a Flexible set shows no protection, and the last read of a VM may be old: each target is read once
-    /// more right before it is removed or changed. `Err`: what to answer instead of sending.
+    /// A Flexible set's listing shows no protection, and the last read of a VM may be outdated: reads each target again
+    /// right before it is removed or changed. `Err`: the answer to return instead of sending.
     pub(super) async fn check_protection(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         targets: &[Target],
         harm: Harm,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), CallOutcome> {
         let (path, _) = self.named(order, targets)?;
         self.check_locks(order, &path, targets, harm).await?;
         let uniform = match self.shelf.of(order.set) {
             Some(known) => known.orchestration == Orchestration::Uniform,
-            // A set that no listing showed yet: numbers are what a Uniform one gives its machines.
+            // No listing has shown this set yet: only a Uniform set uses numbers as ids.
             None => targets.iter().all(|t| members(Orchestration::Uniform).may_name(&t.id)),
         };
         if uniform {
@@ -187,16 +188,16 @@ impl Azure {
 
     async fn check_one(
         &self,
-        order: &Order<'_>,
+        order: &CallContext<'_>,
         path: &SetPath,
         target: &Target,
         harm: Harm,
-    ) -> Result<(), Answer> {
+    ) -> Result<(), CallOutcome> {
         let Target { id, vm, created, .. } = target;
         let read = self.read_protection(order.set, path, (id, vm.as_ref()), order.before).await;
         let shows = *read.as_ref().unwrap_or(&Protection::Unknown);
         let (key, at) = (identity(id, vm.as_ref(), *created), self.arm.clock.now());
-        self.shelf.keep_protection(order.set, key, ProtectionRead { shows, at });
+        self.shelf.keep_protection(order.set, key, ProtectionReading { shows, at });
         match read {
             Ok(shows) if !harm.is_forbidden_by(shows) => Ok(()),
             Ok(_) => Err(changed()),
@@ -209,17 +210,19 @@ fn key_of(instance: &Instance) -> Key {
     identity(&instance.id, instance.vm.as_ref(), instance.created)
 }
 
-/// The next listing shows what changed, and the next turn plans from it.
-pub(super) fn changed() -> Answer {
+/// The next listing shows the change, and the next turn plans from it.
+pub(super) fn changed() -> CallOutcome {
     let code = Some(CHANGED_SINCE_READ.into());
-    Answer::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
+    CallOutcome::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
 }
 
-/// What could not be read is not removed either.
-fn unread(why: &ReadFailed) -> Answer {
+/// A VM that could not be read must not be removed.
+fn unread(why: &ReadError) -> CallOutcome {
     match why.refusal {
-        Refusal::Unclear => Answer::NotSent,
+        Refusal::Unclear => CallOutcome::NotSent,
         Refusal::Gone => changed(),
-        refusal => Answer::Refused(Refused { retry_at: why.retry_at, ..Refused::plain(refusal) }),
+        refusal => {
+            CallOutcome::Refused(Refused { retry_at: why.retry_at, ..Refused::plain(refusal) })
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! One look: the set, then all pages of its machines. A page that fails or does not end well is a gap, never an absence.
+//! Lists a set: the set itself, then all pages of its machines. A page that fails or is incomplete is a gap, never an
+//! absence.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +8,36 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::Azure;
-use super::brief::Brief;
+use super::compact_id::CompactId;
 use super::condition::{condition, protection, worked_on};
-use super::facts::Autoscale;
-use super::http::{Ask, Unheard, Verb};
+use super::facts::AutoscaleCache;
+use super::fingerprint::{ModelParts, PastModels, image_name};
+use super::http::{ArmRequest, HttpVerb, NoResponse};
 use super::image::ImageKind;
-use super::known::{Known, Makes, Row, Shelf, Since};
-use super::members::{Belongs, Members, members};
+use super::orchestration::{Belongs, Members, members};
 use super::path::SetPath;
-use super::print::{Model, Past, image_name};
 use super::refusal;
 use super::rest::rest_of;
-use super::throttle::{Asked, Class};
+use super::set_cache::{CachedInstance, Makes, SetCaches, Shelf, Since};
+use super::throttle::{ArmCall, ThrottleClass};
 use super::wire::set::{Switch, is_spot};
-use super::wire::{Page, ScaleSet, Vm, some};
+use super::wire::{ArmScaleSet, ArmVm, ListPage, some};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Eviction, Gap, Instance, Inventory, ModelFields, Native, Orchestration, PriorityMix, SetSeen,
+    Eviction, Gap, Instance, Inventory, ModelFields, Orchestration, PlatformFeature, PriorityMix,
+    SetPresence,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Protection, identity};
 use crate::model::time::Time;
-use crate::observe::{ReadCloud, ReadFailed};
+use crate::observe::{ReadCloud, ReadError};
 
-/// Pages of one list. Beyond it something goes round in circles.
-// 200: the largest set has 1,000 machines, and no page was ever seen with fewer than 20.
+/// Maximum number of pages in one list. More means that the links form a cycle.
+// 200: the largest set has 1,000 machines, and no page with fewer than 20 was ever observed.
 const PAGES: usize = 200;
 
 impl ReadCloud for Azure {
-    async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadFailed> {
+    async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadError> {
         let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, &bad.to_string()))?;
         let began = self.arm.clock.now();
         let seen = self.read_set(set, &path).await?;
@@ -60,11 +62,13 @@ impl ReadCloud for Azure {
         );
         gaps.extend(gap.into_iter().chain(unread));
         match autoscaled {
-            Autoscale::Off => {}
-            Autoscale::On => shown.natives.push(Native::Autoscale),
-            Autoscale::Unknown => shown.natives_unknown.push(Native::Autoscale),
+            AutoscaleCache::Off => {}
+            AutoscaleCache::On => shown.platform_features.push(PlatformFeature::Autoscale),
+            AutoscaleCache::Unknown => {
+                shown.platform_features_unknown.push(PlatformFeature::Autoscale);
+            }
         }
-        shown.natives.sort_unstable();
+        shown.platform_features.sort_unstable();
         self.shelf.keep(set, seen.known(known, regular));
         let mut seen = Inventory { set: shown, instances, gaps };
         Self::lay_locks(&locks, &path, &mut seen);
@@ -72,16 +76,16 @@ impl ReadCloud for Azure {
     }
 }
 
-/// A Flexible set may be made without a VM profile. It has no size and no model then: people add VMs one by one.
+/// A Flexible set may have no VM profile. Then it has no size and no model: people add VMs one by one.
 const NO_PROFILE: &str = "the scale set has no VM profile, so it has neither a size nor a model to keep; Poolkeeper keeps \
                           sets that have one: give this set a VM profile, or take the pool out of the files";
 
-/// The set as it was read, and what follows from it.
+/// The set's response and what is derived from it.
 #[derive(Debug)]
-pub(super) struct Read {
-    set: ScaleSet,
+pub(super) struct Reading {
+    set: ArmScaleSet,
     pub capacity: u32,
-    pub model: Model,
+    pub model: ModelParts,
     orchestration: Orchestration,
     pub etag: Option<Etag>,
     since: Since,
@@ -92,12 +96,12 @@ impl Azure {
         &self,
         set: &ScaleSetId,
         path: &SetPath,
-    ) -> Result<Read, ReadFailed> {
+    ) -> Result<Reading, ReadError> {
         let mut url = path.set(&self.arm.cloud, &[]);
-        // It is part of the model, and shown only to who asks.
+        // User data is part of the model, but ARM returns it only on request.
         url.query_pairs_mut().append_pair("$expand", "userData");
-        let reply = self.get(Class::GetSet, &path.subscription, Some(set), url).await?;
-        let read = ScaleSet::read(&reply.body);
+        let reply = self.get(ThrottleClass::GetSet, &path.subscription, Some(set), url).await?;
+        let read = ArmScaleSet::read(&reply.body);
         let shown =
             read.map_err(|why| failed(Refusal::Unclear, &format!("the scale set: {why}")))?;
         let lacks = |what| failed(Refusal::Unclear, &format!("the scale set shows no {what}"));
@@ -112,18 +116,18 @@ impl Azure {
         }
         let capacity = shown.sku.as_ref().and_then(|sku| sku.capacity).ok_or(lacks("capacity"))?;
         let etag = shown.etag.clone().or_else(|| reply.header("etag").map(str::to_owned));
-        let model = Model::of(&shown);
+        let model = ModelParts::of(&shown);
         let since = self.shelf.since(set, &model, self.arm.clock.now());
-        Ok(Read { capacity, model, orchestration, etag: etag.map(Etag::new), since, set: shown })
+        Ok(Reading { capacity, model, orchestration, etag: etag.map(Etag::new), since, set: shown })
     }
 
     async fn read_machines<'a>(
         &'a self,
         set: &'a ScaleSetId,
         path: &'a SetPath,
-        seen: &'a Read,
+        seen: &'a Reading,
         began: Time,
-    ) -> Result<Rows<'a>, ReadFailed> {
+    ) -> Result<Rows<'a>, ReadError> {
         let kind = members(seen.orchestration);
         let mut rows = Rows {
             set,
@@ -145,9 +149,9 @@ impl Azure {
         for page in 1.. {
             asked.push(url.clone());
             let class = match (seen.orchestration, page) {
-                (Orchestration::Flexible, _) => Class::ListVms,
-                (Orchestration::Uniform, 1) => Class::ListMachines,
-                (Orchestration::Uniform, _) => Class::NextPage,
+                (Orchestration::Flexible, _) => ThrottleClass::ListVms,
+                (Orchestration::Uniform, 1) => ThrottleClass::ListMachines,
+                (Orchestration::Uniform, _) => ThrottleClass::NextPage,
             };
             let got = self.get(class, &path.subscription, Some(set), url);
             let next = got.await.and_then(|reply| rows.take(&reply.body));
@@ -169,77 +173,77 @@ impl Azure {
         Ok(rows)
     }
 
-    /// A read; an answer that refuses is an error.
+    /// Sends a read. A refusal is an error.
     pub(super) async fn get(
         &self,
-        class: Class,
+        class: ThrottleClass,
         subscription: &str,
         set: Option<&ScaleSetId>,
         url: Url,
-    ) -> Result<super::http::Reply, ReadFailed> {
+    ) -> Result<super::http::ArmReply, ReadError> {
         self.get_before(class, subscription, set, url, None).await
     }
 
-    /// A read that must not leave later than `before`.
+    /// Sends a read, but no later than `before`.
     pub(super) async fn get_before(
         &self,
-        class: Class,
+        class: ThrottleClass,
         subscription: &str,
         set: Option<&ScaleSetId>,
         url: Url,
         before: Option<Time>,
-    ) -> Result<super::http::Reply, ReadFailed> {
-        let asked = Asked { class, subscription, set, machines: 0, before };
-        let ask = Ask { asked, verb: Verb::Get, url, body: None, if_match: None };
+    ) -> Result<super::http::ArmReply, ReadError> {
+        let asked = ArmCall { class, subscription, set, machines: 0, before };
+        let ask = ArmRequest { asked, verb: HttpVerb::Get, url, body: None, if_match: None };
         let reply = self.arm.send(&ask).await.map_err(|why| unheard(&why))?;
         if reply.is_success() {
             return Ok(reply);
         }
         let told = refusal::of_answer(&reply);
         let (refusal, retry_at) = (told.refused.refusal, told.refused.retry_at);
-        Err(ReadFailed { refusal, code: told.refused.code.clone(), retry_at, say: told.say() })
+        Err(ReadError { refusal, code: told.refused.code.clone(), retry_at, say: told.say() })
     }
 }
 
-/// An error of a reader may quote all that it met.
-pub(super) fn failed(refusal: Refusal, say: &str) -> ReadFailed {
+/// Parser errors may quote their entire input.
+pub(super) fn failed(refusal: Refusal, say: &str) -> ReadError {
     let say = refusal::shorten(say).into();
-    ReadFailed { refusal, code: None, retry_at: None, say }
+    ReadError { refusal, code: None, retry_at: None, say }
 }
 
-fn unheard(why: &Unheard) -> ReadFailed {
+fn unheard(why: &NoResponse) -> ReadError {
     let (refusal, retry_at) = match why {
-        Unheard::NoToken(failed) if failed.is_final() => (Refusal::Forbidden, None),
-        Unheard::Foreign => (Refusal::Invalid, None),
-        Unheard::Late { retry_at } => (Refusal::Throttled, *retry_at),
+        NoResponse::NoToken(failed) if failed.is_final() => (Refusal::Forbidden, None),
+        NoResponse::Foreign => (Refusal::Invalid, None),
+        NoResponse::Late { retry_at } => (Refusal::Throttled, *retry_at),
         _ => (Refusal::Unclear, None),
     };
-    ReadFailed { retry_at, ..failed(refusal, &why.to_string()) }
+    ReadError { retry_at, ..failed(refusal, &why.to_string()) }
 }
 
-/// The rows that could be read, and what could not.
+/// The rows that could be read, and the gaps.
 struct Rows<'a> {
     set: &'a ScaleSetId,
     path: &'a SetPath,
     kind: &'static dyn Members,
-    seen: &'a Read,
+    seen: &'a Reading,
     began: Time,
     shelf: &'a Shelf,
     instances: Vec<Instance>,
     attached: Vec<InstanceId>,
-    known: Vec<Row>,
-    /// How many of them are not of spare capacity.
+    known: Vec<CachedInstance>,
+    /// Number of machines that are not Spot.
     regular: u32,
     gaps: Vec<Gap>,
     zones: Same<Zone>,
     revisions: Same<Revision>,
 }
 
-/// Texts that most rows of a listing have in common, kept once.
+/// Texts that most rows of a listing share, stored once.
 #[derive(Debug)]
 struct Same<T>(Vec<T>);
 
-/// Looking through them must stay cheaper than keeping a text twice.
+/// Limits the linear search, which must stay cheaper than storing a text twice.
 const SAME_MOST: usize = 16;
 
 impl<T: Clone + PartialEq> Same<T> {
@@ -255,8 +259,8 @@ impl<T: Clone + PartialEq> Same<T> {
 }
 
 impl Rows<'_> {
-    /// The set may have made all of them, under names that no document tells: then none could be told from an attached one,
-    /// and others would be made in their places.
+    /// The set may have created all of these VMs under names of an undocumented form. Then they would look attached,
+    /// and replacements for them would be created.
     fn doubt_names(&mut self) {
         let counted = self.seen.capacity as usize >= self.attached.len();
         if self.instances.is_empty() && !self.attached.is_empty() && counted {
@@ -277,20 +281,21 @@ impl Rows<'_> {
         self.gaps.push(Gap { what, why });
     }
 
-    /// The rows of one page, and where the next is.
-    fn take(&mut self, body: &[u8]) -> Result<Option<Url>, ReadFailed> {
+    /// Reads the rows of one page, and the link to the next page.
+    fn take(&mut self, body: &[u8]) -> Result<Option<Url>, ReadError> {
         let bad = |why: String| failed(Refusal::Unclear, &format!("the list of machines: {why}"));
-        let next = match Page::<'_, Vm<'_>>::read(body) {
+        let next = match ListPage::<'_, ArmVm<'_>>::read(body) {
             Ok(page) => {
                 self.instances.reserve(page.value.len());
                 page.value.iter().for_each(|vm| self.row(vm));
                 page.next
             }
-            // A row of another shape is a gap, and says nothing of the others.
+            // A malformed row is a gap and must not affect the others.
             Err(_) => {
-                let page = Page::<'_, &RawValue>::read(body).map_err(|why| bad(why.to_string()))?;
+                let page =
+                    ListPage::<'_, &RawValue>::read(body).map_err(|why| bad(why.to_string()))?;
                 for row in page.value {
-                    match Vm::read(row.get().as_bytes()) {
+                    match ArmVm::read(row.get().as_bytes()) {
                         Ok(vm) => self.row(&vm),
                         Err(why) => self.unreadable(row, &why),
                     }
@@ -302,7 +307,7 @@ impl Rows<'_> {
         next.map_err(|_| bad("the address of the next page is none".into()))
     }
 
-    fn row(&mut self, vm: &Vm<'_>) {
+    fn row(&mut self, vm: &ArmVm<'_>) {
         match self.kind.belongs(self.path, self.seen.set.computer_name_prefix(), vm) {
             Belongs::Elsewhere => {}
             Belongs::Attached(id) => self.attached.push(id),
@@ -326,17 +331,17 @@ impl Rows<'_> {
         self.gap(&format!("machine {name}"), &format!("is of another shape: {why}"));
     }
 
-    fn nameless(&mut self, vm: &Vm<'_>, why: &str) {
+    fn nameless(&mut self, vm: &ArmVm<'_>, why: &str) {
         let name = some(vm.name.as_ref()).or_else(|| some(vm.id.as_ref())).unwrap_or("?");
         self.gap(&format!("machine {name}"), why);
     }
 
-    fn instance(&mut self, id: InstanceId, vm: &Vm<'_>) -> Option<(Instance, Row)> {
-        let none = super::wire::vm::Properties::default();
+    fn instance(&mut self, id: InstanceId, vm: &ArmVm<'_>) -> Option<(Instance, CachedInstance)> {
+        let none = super::wire::vm::VmProperties::default();
         let properties = vm.properties.as_ref().unwrap_or(&none);
         let vm_id = some(properties.vm_id.as_ref()).map(VmId::new);
         let created = some(properties.time_created.as_ref()).and_then(|at| Time::parse(at).ok());
-        // A birth that nobody tells is taken for now: too young is safe, and the identity does not rest on it.
+        // Without a creation time, assume now: too recent is safe, and the identity does not depend on it.
         let created = created.or(vm_id.as_ref().map(|_| self.began))?;
         let worked_on = worked_on(properties);
         let key = identity(&id, vm_id.as_ref(), created);
@@ -345,9 +350,9 @@ impl Rows<'_> {
         let (condition, since): (Condition, _) = condition(properties);
         let zone = vm.zones.iter().flatten().next().map(|zone| self.zones.of(Zone::new(zone)));
         let revision = self.revisions.of(placed.revision);
-        let known = Row {
-            id: Brief::of(id.as_str()),
-            vm: vm_id.as_ref().map(|vm| Brief::of(vm.as_str())),
+        let known = CachedInstance {
+            id: CompactId::of(id.as_str()),
+            vm: vm_id.as_ref().map(|vm| CompactId::of(vm.as_str())),
             created,
             zone: zone.clone(),
             step: placed.step,
@@ -362,7 +367,7 @@ impl Rows<'_> {
             evidence: placed.evidence,
             condition,
             since,
-            // Of a Flexible set's VM no list shows it: it is read on its own.
+            // No listing shows the protection of a Flexible set's VM: it is read separately.
             protection: match self.seen.orchestration {
                 Orchestration::Uniform => protection(properties),
                 Orchestration::Flexible => Protection::Unknown,
@@ -373,10 +378,10 @@ impl Rows<'_> {
         Some((instance, known))
     }
 
-    fn past(&self, created: Time, imaged: Option<Time>, worked_on: Option<Time>) -> Past {
+    fn past(&self, created: Time, imaged: Option<Time>, worked_on: Option<Time>) -> PastModels {
         let Since { changed, os, os_alone } = self.seen.since;
         let disk = imaged.unwrap_or(created);
-        Past {
+        PastModels {
             updated: changed.zip(worked_on).is_some_and(|(seen, ended)| ended > seen),
             older: changed.is_some_and(|seen| created < seen),
             os_older: os.is_some_and(|seen| disk < seen),
@@ -385,30 +390,30 @@ impl Rows<'_> {
     }
 }
 
-impl Read {
-    /// As ARM shows it, also where the set mixes sizes.
+impl Reading {
+    /// As ARM shows it, even if the set mixes sizes.
     pub(super) fn sku_name(&self) -> Option<&str> {
         self.set.sku.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The disks as a PATCH takes them. `None`: the OS disks are ephemeral, and a write of any `osDisk` makes every
-    /// machine outdated.
+    /// The disks in the form that a PATCH accepts. `None`: the OS disks are ephemeral, and writing any `osDisk` makes
+    /// every machine outdated.
     pub(super) fn disks(&self) -> Option<Map<String, Value>> {
         let storage = self.set.profile().and_then(|profile| profile.get("storageProfile"));
         let mut disks = storage.and_then(Value::as_object).cloned().unwrap_or_default();
         disks.remove("imageReference");
         if let Some(os) = disks.get_mut("osDisk").and_then(Value::as_object_mut) {
-            // Given once, when the set is made.
+            // These can be set only when the set is created.
             os.retain(|key, _| !matches!(key.as_str(), "createOption" | "name" | "osType"));
         }
         (!self.set.is_ephemeral()).then_some(disks)
     }
 
-    fn shown(&self, read_at: Time, complete: bool) -> SetSeen {
+    fn shown(&self, read_at: Time, complete: bool) -> SetPresence {
         let size: Option<Box<str>> = self.set.size().map(Into::into);
         let image = self.set.image().as_ref().and_then(image_name).map(Into::into);
         let tags = self.tags().into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        SetSeen {
+        SetPresence {
             revision: self.model.revision(),
             capacity: self.capacity,
             etag: self.etag.clone(),
@@ -418,8 +423,8 @@ impl Read {
             read_at,
             complete,
             busy: None,
-            natives: self.natives(),
-            natives_unknown: Vec::new(),
+            platform_features: self.platform_features(),
+            platform_features_unknown: Vec::new(),
             locks: Vec::new(),
             spot: self.set.is_spot().then(|| match self.set.deletes_evicted() {
                 true => Eviction::Delete,
@@ -445,10 +450,10 @@ impl Read {
         })
     }
 
-    fn known(&self, rows: Vec<Row>, regular: u32) -> Known {
+    fn known(&self, rows: Vec<CachedInstance>, regular: u32) -> SetCaches {
         let makes = match self.priority_mix() {
             Some(mix) => {
-                // Those of the goal that are not listed yet come as the mix says.
+                // Machines of the goal that are not listed yet will be created as the mix prescribes.
                 let unlisted = self.capacity.saturating_sub(rows.len() as u32);
                 let lacks = mix.regular_of(self.capacity).saturating_sub(regular);
                 let regular = regular + lacks.min(unlisted);
@@ -457,7 +462,7 @@ impl Read {
             None if self.set.is_spot() => Makes::Spot,
             None => Makes::Regular,
         };
-        Known {
+        SetCaches {
             orchestration: self.orchestration,
             location: self.set.location.as_deref().unwrap_or_default().into(),
             sizes: self.set.sizes().into_iter().map(Into::into).collect(),
@@ -471,19 +476,22 @@ impl Read {
         }
     }
 
-    /// Features of the cloud's own that are switched on and would act beside us.
-    fn natives(&self) -> Vec<Native> {
+    /// Enabled platform features that would act on the set alongside the daemon.
+    fn platform_features(&self) -> Vec<PlatformFeature> {
         let Some(properties) = &self.set.properties else { return Vec::new() };
         let upgrade = properties.upgrade_policy.as_ref();
         let mode = upgrade.and_then(|upgrade| upgrade.mode.as_deref()).unwrap_or("Manual");
         let os = upgrade.and_then(|upgrade| upgrade.automatic_os_upgrade.as_ref());
         let uniform = self.orchestration == Orchestration::Uniform;
         [
-            (!mode.eq_ignore_ascii_case("Manual"), Native::RollingUpgrade),
-            (os.and_then(|os| os.enable).unwrap_or(false), Native::AutoOsUpgrade),
-            (Switch::is_on(properties.automatic_repairs_policy.as_ref()), Native::AutomaticRepairs),
-            // On where nothing is said.
-            (uniform && properties.overprovision.unwrap_or(true), Native::Overprovision),
+            (!mode.eq_ignore_ascii_case("Manual"), PlatformFeature::RollingUpgrade),
+            (os.and_then(|os| os.enable).unwrap_or(false), PlatformFeature::AutoOsUpgrade),
+            (
+                Switch::is_on(properties.automatic_repairs_policy.as_ref()),
+                PlatformFeature::AutomaticRepairs,
+            ),
+            // Enabled by default.
+            (uniform && properties.overprovision.unwrap_or(true), PlatformFeature::Overprovision),
         ]
         .into_iter()
         .filter_map(|(on, native)| on.then_some(native))

@@ -1,20 +1,20 @@
-//! What a model says beside the fields that a pool may own, so that a hold can say what a write moved: each field of the
-//! disks by its name, and of every other part, which may hold secrets, a fingerprint.
+//! The fields of a model besides those that a pool may own, so that a hold can say what a write changed: each disk
+//! field by name, and a fingerprint of every other part, which may contain secrets.
 
 use serde_json::{Map, Value};
 
-use super::print::{counts, print_of, rest};
-use super::wire::ScaleSet;
+use super::fingerprint::{counts, print_of, rest};
+use super::wire::ArmScaleSet;
 use crate::model::inventory::ModelRest;
 
 const STORAGE: &str = "storageProfile";
 
-pub(super) fn rest_of(set: &ScaleSet) -> ModelRest {
+pub(super) fn rest_of(set: &ArmScaleSet) -> ModelRest {
     let mut parts = rest(set);
     if let Some(Value::Object(profile)) = parts.remove("profile") {
         parts.extend(profile);
     }
-    // Its fields follow, spelled as Azure spells them.
+    // Its fields are added below, with Azure's spelling.
     parts.remove(STORAGE);
     let mut named = ModelRest::new();
     for (name, part) in parts {
@@ -27,7 +27,8 @@ pub(super) fn rest_of(set: &ScaleSet) -> ModelRest {
     named
 }
 
-/// Each value below, under its path. A disk goes by its `lun`, for disks come in no promised order.
+/// Adds each nested value under its path. A disk is identified by its `lun`, because the order of disks is not
+/// guaranteed.
 fn name_each(path: &str, value: &Value, named: &mut ModelRest) {
     match value {
         Value::Object(map) => {

@@ -1,24 +1,28 @@
-//! The owner tag: by the tags resource, which leaves all other tags alone, where a role allows that; else with the whole
-//! map of tags as it was read a moment before, under the version of that read.
+//! The owner tag. It is written through the tags resource, which leaves all other tags alone, if a role allows that.
+//! Otherwise the whole tag map is written as it was just read, against the version of that read.
 
 use serde_json::json;
 
 use super::Azure;
 use super::change::{Write, refused, unread};
-use super::http::Verb;
+use super::http::HttpVerb;
 use super::path::SetPath;
-use super::throttle::Class;
-use crate::act::{Answer, Order};
+use super::throttle::ThrottleClass;
+use crate::act::{CallContext, CallOutcome};
 use crate::model::journal::{CHANGED_SINCE_READ, Refusal};
 use crate::model::owner::{OWNER_TAG, OwnerWrite};
 
 impl Azure {
-    pub(super) async fn write_owner(&self, order: &Order<'_>, write: &OwnerWrite) -> Answer {
+    pub(super) async fn write_owner(
+        &self,
+        order: &CallContext<'_>,
+        write: &OwnerWrite,
+    ) -> CallOutcome {
         let Ok(path) = SetPath::parse(order.set) else {
             return refused(Refusal::Invalid, "InvalidSetId");
         };
         if self.arm.clock.now() > order.before {
-            return Answer::NotSent;
+            return CallOutcome::NotSent;
         }
         let now = match self.read_set(order.set, &path).await {
             Ok(now) => now,
@@ -28,7 +32,7 @@ impl Azure {
         let known = tags.iter().find(|(name, _)| name.eq_ignore_ascii_case(OWNER_TAG));
         let value = known.map(|(_, value)| value.as_str());
         if write.is_done(value) {
-            return Answer::Done;
+            return CallOutcome::Done;
         }
         if !write.may_follow(value) {
             return refused(Refusal::Conflict, CHANGED_SINCE_READ);
@@ -39,10 +43,11 @@ impl Azure {
             OwnerWrite::TakeAway(_) => "Delete",
         };
         let body = json!({"operation": operation, "properties": {"tags": {OWNER_TAG: tag}}});
-        let (class, verb, url) = (Class::WriteTags, Verb::Patch, path.tags(&self.arm.cloud));
+        let (class, verb, url) =
+            (ThrottleClass::WriteTags, HttpVerb::Patch, path.tags(&self.arm.cloud));
         let alone = Write { class, verb, url, etag: None, machines: 0 };
         let answer = self.write(order, &path, alone, &body).await;
-        if !matches!(&answer, Answer::Refused(no) if no.refusal == Refusal::Forbidden) {
+        if !matches!(&answer, CallOutcome::Refused(no) if no.refusal == Refusal::Forbidden) {
             return answer;
         }
         tags.retain(|name, _| !name.eq_ignore_ascii_case(OWNER_TAG));

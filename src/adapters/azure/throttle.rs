@@ -1,7 +1,7 @@
-//! What ARM tells about how much more it will answer, for whoever paces the calls.
+//! What ARM reports about its remaining rate limits, for the component that paces the calls.
 //!
-//! Two layers count (the front door and the Compute provider), each with names of its own. Names are opaque: the
-//! smallest number seen for a name is what is left under it.
+//! Two layers count, each with its own bucket names: the front door and the Compute provider. Names are opaque: the
+//! smallest number seen for a name is what remains in that bucket.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use crate::pace::NotNow;
 
 /// Kinds of call, as ARM counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum ThrottleClass {
     GetSet,
-    /// All machines of a set; the bucket of a set is the tightest of all.
+    /// The first page of a set's machines. The per-set bucket is the tightest of all.
     ListMachines,
-    /// Any further page of them.
+    /// Any further page of a set's machines.
     NextPage,
-    /// Machines of a set that are VMs of their own, a page at a time.
+    /// A page of a set's machines, where they are VM resources.
     ListVms,
     /// One machine, under the path of its set.
     ReadMachine,
     UpdateSet,
     DeleteMachines,
-    /// Manual upgrade, reimage, start, deallocate: charged by the machine.
+    /// Manual upgrade, reimage, start, deallocate: charged per machine.
     Actions,
     UpdateMachine,
     Poll,
@@ -36,120 +36,120 @@ pub enum Class {
     ReadImages,
     ReadPermissions,
     ReadLocks,
-    /// By the tags resource, which is not Compute's.
+    /// Through the tags resource, which does not belong to Compute.
     WriteTags,
 }
 
-impl Class {
-    pub const ALL: [Class; 17] = [
-        Class::GetSet,
-        Class::ListMachines,
-        Class::NextPage,
-        Class::ListVms,
-        Class::ReadMachine,
-        Class::UpdateSet,
-        Class::DeleteMachines,
-        Class::Actions,
-        Class::UpdateMachine,
-        Class::Poll,
-        Class::ReadAutoscale,
-        Class::ReadUsages,
-        Class::ReadSkus,
-        Class::ReadImages,
-        Class::ReadPermissions,
-        Class::ReadLocks,
-        Class::WriteTags,
+impl ThrottleClass {
+    pub const ALL: [ThrottleClass; 17] = [
+        ThrottleClass::GetSet,
+        ThrottleClass::ListMachines,
+        ThrottleClass::NextPage,
+        ThrottleClass::ListVms,
+        ThrottleClass::ReadMachine,
+        ThrottleClass::UpdateSet,
+        ThrottleClass::DeleteMachines,
+        ThrottleClass::Actions,
+        ThrottleClass::UpdateMachine,
+        ThrottleClass::Poll,
+        ThrottleClass::ReadAutoscale,
+        ThrottleClass::ReadUsages,
+        ThrottleClass::ReadSkus,
+        ThrottleClass::ReadImages,
+        ThrottleClass::ReadPermissions,
+        ThrottleClass::ReadLocks,
+        ThrottleClass::WriteTags,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Class::GetSet => "getSet",
-            Class::ListMachines => "listMachines",
-            Class::NextPage => "nextPage",
-            Class::ListVms => "listVms",
-            Class::ReadMachine => "readMachine",
-            Class::UpdateSet => "updateSet",
-            Class::DeleteMachines => "deleteMachines",
-            Class::Actions => "actions",
-            Class::UpdateMachine => "updateMachine",
-            Class::Poll => "poll",
-            Class::ReadAutoscale => "readAutoscale",
-            Class::ReadUsages => "readUsages",
-            Class::ReadSkus => "readSkus",
-            Class::ReadImages => "readImages",
-            Class::ReadPermissions => "readPermissions",
-            Class::ReadLocks => "readLocks",
-            Class::WriteTags => "writeTags",
+            ThrottleClass::GetSet => "getSet",
+            ThrottleClass::ListMachines => "listMachines",
+            ThrottleClass::NextPage => "nextPage",
+            ThrottleClass::ListVms => "listVms",
+            ThrottleClass::ReadMachine => "readMachine",
+            ThrottleClass::UpdateSet => "updateSet",
+            ThrottleClass::DeleteMachines => "deleteMachines",
+            ThrottleClass::Actions => "actions",
+            ThrottleClass::UpdateMachine => "updateMachine",
+            ThrottleClass::Poll => "poll",
+            ThrottleClass::ReadAutoscale => "readAutoscale",
+            ThrottleClass::ReadUsages => "readUsages",
+            ThrottleClass::ReadSkus => "readSkus",
+            ThrottleClass::ReadImages => "readImages",
+            ThrottleClass::ReadPermissions => "readPermissions",
+            ThrottleClass::ReadLocks => "readLocks",
+            ThrottleClass::WriteTags => "writeTags",
         }
     }
 
-    /// The front door counts everything that is no GET as a write.
+    /// The front door counts everything except a GET as a write.
     pub const fn is_write(self) -> bool {
-        use Class::{Actions, DeleteMachines, UpdateMachine, UpdateSet, WriteTags};
+        use ThrottleClass::{Actions, DeleteMachines, UpdateMachine, UpdateSet, WriteTags};
         matches!(self, UpdateSet | DeleteMachines | Actions | UpdateMachine | WriteTags)
     }
 }
 
-/// A call that is about to leave, or that was answered.
+/// A call that is about to be sent, or that was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked<'a> {
-    pub class: Class,
+pub struct ArmCall<'a> {
+    pub class: ThrottleClass,
     pub subscription: &'a str,
-    /// The set it is about; `None`: it is about the subscription.
+    /// The set that it concerns. `None`: it concerns the subscription.
     pub set: Option<&'a ScaleSetId>,
-    /// So many machines are named, where it is charged by the machine.
+    /// Number of machines named, for calls that are charged per machine.
     pub machines: u32,
-    /// It must not leave later.
+    /// The latest time at which it may be sent.
     pub before: Option<Time>,
 }
 
-/// What an answer told.
+/// What a response reports about rate limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThrottleHint {
-    /// Buckets by name, and what is left in each.
+    /// Buckets by name, and what remains in each.
     pub remaining: Vec<(Box<str>, u32)>,
-    /// Tokens that the call took.
+    /// Tokens that the call cost.
     pub charge: Option<u32>,
-    /// Ask for nothing of this kind sooner.
+    /// Send no call of this kind sooner.
     pub retry_after: Option<Span>,
-    /// It was refused for having asked too often. An answer of status 429 that says something else is no such refusal.
+    /// ARM refused it because of the rate. A 429 with another cause does not count.
     pub refused: bool,
-    /// Buckets that such a refusal names as those that were empty.
+    /// The exhausted buckets that such a refusal names.
     pub met: Vec<Box<str>>,
 }
 
-/// Whoever paces the calls. `admit` may wait; what is told must not.
+/// The component that paces the calls. `admit` may wait; reporting a result must not.
 #[async_trait]
 pub trait Learn: fmt::Debug + Send + Sync {
-    /// Refused: it could not leave in time, and must not leave any more.
-    async fn admit<'a>(&'a self, asked: &Asked<'_>) -> Result<Leave<'a>, NotNow>;
+    /// `Err`: the call cannot be sent in time, and must not be sent.
+    async fn admit<'a>(&'a self, asked: &ArmCall<'_>) -> Result<Leave<'a>, NotNow>;
 
-    /// A read showed the region of this set: ARM and Compute count each region by itself.
+    /// A read showed this set's region: ARM and Compute count each region separately.
     fn locate(&self, _set: &ScaleSetId, _location: &str) {}
 }
 
-/// One call may leave. Dropped without a word it counts as sent and not answered.
-pub trait Admitted: Send + Sync {
+/// The permission to send one call. If it is dropped without a report, the call counts as sent and unanswered.
+pub trait ArmPermit: Send + Sync {
     fn told(self: Box<Self>, hint: &ThrottleHint);
 
-    /// It was not sent after all.
+    /// The call was not sent after all.
     fn unsent(self: Box<Self>);
 }
 
-pub type Leave<'a> = Box<dyn Admitted + 'a>;
+pub type Leave<'a> = Box<dyn ArmPermit + 'a>;
 
-/// Lets everything through.
+/// Admits every call.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unpaced;
+pub struct NoPacing;
 
 #[async_trait]
-impl Learn for Unpaced {
-    async fn admit<'a>(&'a self, _asked: &Asked<'_>) -> Result<Leave<'a>, NotNow> {
+impl Learn for NoPacing {
+    async fn admit<'a>(&'a self, _asked: &ArmCall<'_>) -> Result<Leave<'a>, NotNow> {
         Ok(Box::new(*self))
     }
 }
 
-impl Admitted for Unpaced {
+impl ArmPermit for NoPacing {
     fn told(self: Box<Self>, _hint: &ThrottleHint) {}
 
     fn unsent(self: Box<Self>) {}
@@ -159,23 +159,24 @@ const REMAINING: &str = "x-ms-ratelimit-remaining-";
 const RESOURCE: &str = "x-ms-ratelimit-remaining-resource";
 const CHARGE: &str = "x-ms-request-charge";
 
-/// The longest wait that is believed.
-// A day: whoever says more means "not soon", and a slip must not stop a pool for ever.
+/// The longest Retry-After that is honoured.
+// A day: a longer one only means "not soon", and an erroneous one must not stop a pool forever.
 const LONGEST_WAIT: Span = Span::days(1);
 
-/// The same, of a read.
-// 15 min: no limit of reads takes longer to fill up, and the daemon repairs no pool that it cannot read.
+/// The longest Retry-After that is honoured for a read.
+// 15 min: no read limit takes longer to refill, and the daemon cannot repair a pool that it cannot read.
 const LONGEST_WAIT_TO_READ: Span = Span::minutes(15);
 
-/// Names of buckets taken from one answer.
-// 16: five were seen at once, and more would be no buckets but noise.
+/// Maximum number of buckets taken from one response.
+// 16: at most five were observed at once. More would be noise.
 const MOST_NAMES: usize = 16;
 
-/// On accepted calls 0 stands there too: it is no sign of throttling.
+/// This is 0 on accepted calls too, so it is not a sign of throttling.
 const NO_BUCKET: &str = "VmssQueuedVMOperations";
 
 impl ThrottleHint {
-    /// Of the headers of an answer heard at `at`; a header may come many times, or once with its values joined.
+    /// Reads the headers of a response received at `at`. A header may occur several times, or once with its values
+    /// joined.
     pub fn read<'h>(
         headers: impl Iterator<Item = (&'h str, &'h str)>,
         status: u16,
@@ -199,7 +200,7 @@ impl ThrottleHint {
                 }
             }
         }
-        // A date is of their clock: it is measured by that clock where they tell it.
+        // A date refers to the server's clock, so it is compared with the response's Date header if there is one.
         let until = until.map(|until| until.since(their_now.unwrap_or(at)));
         hint.retry_after = wait_ms.or(wait).or(until).map(|wait| wait.min(LONGEST_WAIT));
         hint
@@ -221,15 +222,15 @@ impl ThrottleHint {
         }
     }
 
-    /// As the answer to a call of this kind.
-    pub fn of(mut self, class: Class) -> Self {
+    /// The hint as the response to a call of this kind.
+    pub fn of(mut self, class: ThrottleClass) -> Self {
         if !class.is_write() {
             self.retry_after = self.retry_after.map(|wait| wait.min(LONGEST_WAIT_TO_READ));
         }
         self
     }
 
-    /// When to ask again, where it was told.
+    /// When to retry, if the response says so.
     pub fn retry_at(&self, now: Time) -> Option<Time> {
         self.retry_after.map(|wait| now.plus(wait))
     }

@@ -1,7 +1,7 @@
-//! An identity provider (OpenID Connect): where it publishes its keys, and the keys, as they are now.
+//! A client for an OpenID Connect identity provider. It finds where the provider publishes its keys and fetches them.
 //!
-//! Never here: what a token says, which key is believed, how long (all are the API's), a secret (nothing is proved to the
-//! provider: what it publishes is for everybody), a repetition, a redirect, a document without an end.
+//! Never here: what a token contains, which key is trusted, for how long (the API decides all three), a secret (the
+//! provider's documents are public, so no authentication is needed), retries, redirects, a document of unlimited size.
 //! Begin with [`Issuer::keys`].
 
 use std::net::IpAddr;
@@ -11,15 +11,15 @@ use reqwest::Response;
 use serde::Deserialize;
 use url::{Host, Url};
 
-/// Where a provider tells about itself, behind its own name.
+/// The path of the discovery document, relative to the issuer's name.
 const ABOUT: &str = ".well-known/openid-configuration";
 const CONNECT: Duration = Duration::from_secs(5);
-/// Both documents together take no longer: somebody waits at the door meanwhile.
+/// Time limit for both documents together: an API request waits meanwhile.
 const WITHIN: Duration = Duration::from_secs(10);
-/// No document is longer.
-// 1 MiB: the largest ones of providers are some tens of kilobytes.
+/// Maximum size of a document.
+// 1 MiB: the largest documents of real providers are some tens of kilobytes.
 const LARGEST: usize = 1 << 20;
-/// What a message repeats of what a provider says.
+/// Maximum number of characters of a provider's text that a message repeats.
 const LONGEST: usize = 200;
 
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum BadIssuer {
     Client(#[source] reqwest::Error),
 }
 
-/// Why there are no keys.
+/// Why the keys could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoKeys {
     #[error("{at} does not answer: {say}")]
@@ -55,29 +55,30 @@ pub enum NoKeys {
     NotText(Box<str>),
 }
 
-/// What of a provider's description is needed.
+/// The fields of a provider's discovery document that the daemon needs.
 #[derive(Deserialize)]
 struct About {
     issuer: Box<str>,
     jwks_uri: Box<str>,
 }
 
-/// A provider that may be asked.
+/// A provider with a valid name.
 #[derive(Debug)]
 pub struct Issuer {
     name: Box<str>,
     about: Url,
     http: reqwest::Client,
-    /// On the loopback keys may come without TLS.
+    /// On the loopback, keys may be fetched without TLS.
     plain: bool,
 }
 
 impl Issuer {
-    /// `name` exactly as tokens say it; `ca`: certificates in PEM to trust beside those of the system.
+    /// `name` must match the tokens' issuer exactly. `ca`: PEM certificates to trust in addition to those of the
+    /// system.
     pub fn new(name: &str, ca: Option<&[u8]>) -> Result<Self, BadIssuer> {
         let about = about(name).ok_or_else(|| BadIssuer::Name(plain(name)))?;
         let plain = about.scheme() == "http";
-        // The second time it says that one is there already.
+        // Fails when a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -96,7 +97,7 @@ impl Issuer {
         Ok(Self { name: name.into(), about, http, plain })
     }
 
-    /// The JSON of the key set, as it is now.
+    /// The current key set, as JSON.
     pub async fn keys(&self) -> Result<String, NoKeys> {
         let asked = tokio::time::timeout(WITHIN, self.ask());
         asked.await.unwrap_or_else(|_| Err(NoKeys::Late(place(&self.about))))
@@ -107,7 +108,7 @@ impl Issuer {
         let text = self.get(&self.about).await?;
         let about: About = serde_json::from_str(&text).map_err(|_| NoKeys::NoDescription(at()))?;
         if about.issuer != self.name {
-            // Whoever may write there could else lend us the keys of somebody else.
+            // Otherwise anyone who can write that document could substitute the keys of another issuer.
             return Err(NoKeys::OtherIssuer { at: at(), told: plain(&about.issuer) });
         }
         let keys = Url::parse(&about.jwks_uri).ok().filter(|keys| {
@@ -138,7 +139,7 @@ impl Issuer {
     }
 }
 
-/// Where an issuer of this name is described; `None`: it is no name of one.
+/// The discovery document's address for an issuer of this name. `None`: the name is not a valid issuer.
 pub fn about(name: &str) -> Option<Url> {
     let url = Url::parse(name).ok()?;
     let sealed = url.scheme() == "https" || url.scheme() == "http" && is_local(&url);
@@ -159,12 +160,12 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-/// An address for a message: what stands behind the `?` is for nobody to read.
+/// An address for a message, without its query string, which may be confidential.
 fn place(url: &Url) -> Box<str> {
     plain(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
 }
 
-/// The innermost reason says most; those around it repeat the address.
+/// The innermost error is the most specific; the outer ones repeat the address.
 fn innermost(error: &reqwest::Error) -> Box<str> {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
@@ -173,7 +174,7 @@ fn innermost(error: &reqwest::Error) -> Box<str> {
     plain(&inner.to_string())
 }
 
-/// Short, and without what moves a terminal.
+/// Shortened, with terminal control characters escaped.
 fn plain(text: &str) -> Box<str> {
     text.chars().take(LONGEST).flat_map(char::escape_debug).collect::<String>().into()
 }

@@ -1,7 +1,7 @@
-//! A collector of traces (OTLP over HTTP, in JSON): one request a batch.
+//! A client for a trace collector (OTLP over HTTP, in JSON). It sends one request per batch.
 //!
-//! Never here: what is traced, when a batch is sent, a repetition (what was refused is lost: traces are for looking, and
-//! nothing hangs on them), a secret. No crate of OpenTelemetry: its format is a page of JSON.
+//! Never here: what is traced, when a batch is sent, retries (a rejected batch is lost: traces are only for inspection,
+//! and nothing depends on them), a secret. No OpenTelemetry crate: the format is a page of JSON.
 //! Begin with [`Collector::send`].
 
 use std::time::Duration;
@@ -11,13 +11,13 @@ use serde_json::{Value as Json, json};
 use url::Url;
 
 use crate::model::time::Time;
-use crate::telemetry::traces::{Ended, Fields, Happened, Value};
+use crate::telemetry::traces::{SpanEvent, SpanFields, SpanValue, TraceSpan};
 
-/// Where a collector takes traces, behind its address.
+/// The path of the traces endpoint, relative to the collector's address.
 const TRACES: &str = "v1/traces";
 const CONNECT: Duration = Duration::from_secs(3);
 const WITHIN: Duration = Duration::from_secs(10);
-/// Numbers of the format.
+/// Enum values of the OTLP format.
 const INTERNAL: u8 = 1;
 const FAILED: u8 = 2;
 
@@ -31,9 +31,9 @@ pub enum BadCollector {
     Client(#[source] reqwest::Error),
 }
 
-/// A batch did not arrive, or not surely.
+/// A batch did not arrive, or its arrival is uncertain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum ExportError {
     #[error("it does not answer: {0}")]
     Unreached(Box<str>),
     #[error("it answered {0}")]
@@ -44,15 +44,15 @@ pub enum NotTaken {
 pub struct Collector {
     at: Url,
     http: reqwest::Client,
-    /// Told apart from others of our kind.
+    /// Distinguishes this process from other Poolkeeper instances.
     instance: Box<str>,
 }
 
 impl Collector {
-    /// `ca`: certificates in PEM to trust beside those of the system.
+    /// `ca`: PEM certificates to trust in addition to those of the system.
     pub fn new(address: &str, instance: &str, ca: Option<&[u8]>) -> Result<Self, BadCollector> {
         let at = at(address).ok_or_else(|| BadCollector::Address(address.into()))?;
-        // The second time it says that one is there already.
+        // Fails when a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -64,15 +64,15 @@ impl Collector {
             builder = builder.tls_certs_merge(ca);
         }
         if at.scheme() == "http" {
-            // A collector stands beside us.
+            // Plain HTTP means that the collector runs next to the daemon.
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(BadCollector::Client)?;
         Ok(Self { at, http, instance: instance.into() })
     }
 
-    /// Once. What is answered besides the status is not read.
-    pub async fn send(&self, spans: &[Ended]) -> Result<(), NotTaken> {
+    /// Sends once, without retries. The response body is not read.
+    pub async fn send(&self, spans: &[TraceSpan]) -> Result<(), ExportError> {
         let body = document(spans, &self.instance).to_string();
         let sent = self.http.post(self.at.clone()).header(CONTENT_TYPE, "application/json");
         let answer = sent.body(body).send().await.map_err(|error| {
@@ -80,16 +80,16 @@ impl Collector {
             while let Some(source) = inner.source() {
                 inner = source;
             }
-            NotTaken::Unreached(inner.to_string().into())
+            ExportError::Unreached(inner.to_string().into())
         })?;
         match answer.status() {
             status if status.is_success() => Ok(()),
-            status => Err(NotTaken::Refused(status.as_u16())),
+            status => Err(ExportError::Refused(status.as_u16())),
         }
     }
 }
 
-/// Where a collector of this address takes traces; `None`: it is no address.
+/// The traces endpoint of a collector at this address. `None`: the address is invalid.
 pub fn at(address: &str) -> Option<Url> {
     let url = Url::parse(address).ok()?;
     let bare = url.username().is_empty() && url.password().is_none();
@@ -101,7 +101,7 @@ pub fn at(address: &str) -> Option<Url> {
     Url::parse(&format!("{}/{TRACES}", address.trim_end_matches('/'))).ok()
 }
 
-fn document(spans: &[Ended], instance: &str) -> Json {
+fn document(spans: &[TraceSpan], instance: &str) -> Json {
     let text = |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     let spans: Vec<Json> = spans.iter().map(span).collect();
     json!({ "resourceSpans": [{
@@ -114,7 +114,7 @@ fn document(spans: &[Ended], instance: &str) -> Json {
     }] })
 }
 
-fn span(span: &Ended) -> Json {
+fn span(span: &TraceSpan) -> Json {
     let [high, low] = span.trace;
     let events: Vec<Json> = span.events.iter().map(event).collect();
     let mut told = json!({
@@ -138,20 +138,20 @@ fn span(span: &Ended) -> Json {
     told
 }
 
-fn event(event: &Happened) -> Json {
+fn event(event: &SpanEvent) -> Json {
     let mut attributes = attributes(&event.fields);
     attributes.push(json!({ "key": "level", "value": { "stringValue": event.level } }));
     json!({ "timeUnixNano": nanoseconds(event.at), "name": event.say, "attributes": attributes })
 }
 
-fn attributes(fields: &Fields) -> Vec<Json> {
+fn attributes(fields: &SpanFields) -> Vec<Json> {
     let each = fields.iter().map(|(key, value)| {
         let value = match value {
-            Value::Text(text) => json!({ "stringValue": text }),
-            // The format has numbers of 64 bits as texts.
-            Value::Int(number) => json!({ "intValue": number.to_string() }),
-            Value::Float(number) => json!({ "doubleValue": number }),
-            Value::Bool(is) => json!({ "boolValue": is }),
+            SpanValue::Text(text) => json!({ "stringValue": text }),
+            // The format encodes 64-bit integers as strings.
+            SpanValue::Int(number) => json!({ "intValue": number.to_string() }),
+            SpanValue::Float(number) => json!({ "doubleValue": number }),
+            SpanValue::Bool(is) => json!({ "boolValue": is }),
         };
         json!({ "key": key, "value": value })
     });
@@ -185,9 +185,10 @@ mod tests {
     #[test]
     fn a_span_is_told_as_the_format_wants_it() {
         let time = Time::from_millis(1_700_000_000_123);
-        let fields = vec![("pool", Value::Text("web".into())), ("n", Value::Int(3))];
-        let happened = Happened { at: time, level: "INFO", say: "sent".into(), fields: Vec::new() };
-        let ended = Ended {
+        let fields = vec![("pool", SpanValue::Text("web".into())), ("n", SpanValue::Int(3))];
+        let happened =
+            SpanEvent { at: time, level: "INFO", say: "sent".into(), fields: Vec::new() };
+        let ended = TraceSpan {
             name: "turn",
             trace: [1, 0xab],
             id: 2,

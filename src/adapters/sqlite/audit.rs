@@ -1,26 +1,27 @@
-//! The audit, chained: each line carries a hash over itself and the hash of the line before. A line that is changed or
-//! taken away breaks the chain. Retention removes the first lines and keeps the hash of the last one that it removed.
+//! The audit log as a hash chain: each line stores a hash of itself and of the previous line's hash. Changing or
+//! removing a line breaks the chain. Retention removes the oldest lines and keeps the hash of the last line that it
+//! removed.
 
 use ring::digest::{Context, SHA256};
 use rusqlite::{Connection, params};
 
-use super::fault::Fault;
-use super::turn::{bound, text};
+use super::fault::SqliteFault;
+use super::pool_rows::{bound, text};
 use crate::memory::{Seq, record};
 use crate::model::time::Time;
 
-/// The schema that has the chain.
+/// The first schema that has the chain.
 const SINCE: u32 = 4;
 
-/// What a check of the audit found.
+/// The result of checking the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuditCheck {
-    /// Lines that were checked.
+    /// Number of lines checked.
     pub lines: u64,
     pub broken: Option<ChainBreak>,
 }
 
-/// Where the chain breaks first.
+/// The first place where the chain breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChainBreak {
     #[error("line {} was changed, or a line before it was taken away", _0.0)]
@@ -37,7 +38,7 @@ fn link(before: &[u8], record: &str) -> Vec<u8> {
     whole.finish().as_ref().to_vec()
 }
 
-pub(super) fn write(db: &Connection, record: &str) -> Result<Seq, Fault> {
+pub(super) fn write(db: &Connection, record: &str) -> Result<Seq, SqliteFault> {
     let sql = "SELECT hash FROM audit_chain";
     let before: Vec<u8> = db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     let hash = link(&before, record);
@@ -48,8 +49,9 @@ pub(super) fn write(db: &Connection, record: &str) -> Result<Seq, Fault> {
     Ok(Seq(seq))
 }
 
-/// Removes the first lines to the first that is younger, so many at most; how many went.
-pub(super) fn let_go(db: &Connection, before: Time, most: usize) -> Result<usize, Fault> {
+/// Removes the oldest lines, at most `most`, up to the first line that is not older than `before`. Returns the number
+/// of removed lines.
+pub(super) fn let_go(db: &Connection, before: Time, most: usize) -> Result<usize, SqliteFault> {
     let mut found = db.prepare_cached("SELECT seq, record FROM audits ORDER BY seq LIMIT ?1")?;
     let rows = found.query([bound(most)])?;
     let is_old = |row: &rusqlite::Row<'_>| Ok(record::read_audit(text(row, 1)?)?.at < before);
@@ -64,15 +66,15 @@ pub(super) fn let_go(db: &Connection, before: Time, most: usize) -> Result<usize
     Ok(count)
 }
 
-/// Lines leave at the front alone, so the two ends count them.
-pub(super) fn lines(db: &Connection) -> Result<u64, Fault> {
+/// Lines are removed only from the front, so the first and the last number give the count.
+pub(super) fn lines(db: &Connection) -> Result<u64, SqliteFault> {
     let sql =
         "SELECT coalesce((SELECT max(seq) FROM audits) - (SELECT min(seq) FROM audits) + 1, 0)";
     Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// Follows the chain from its beginning to the first line that does not fit.
-pub(super) fn check(db: &Connection, schema: u32) -> Result<AuditCheck, Fault> {
+/// Follows the chain from its beginning to the first line that does not match.
+pub(super) fn check(db: &Connection, schema: u32) -> Result<AuditCheck, SqliteFault> {
     let mut audited = AuditCheck::default();
     if schema < SINCE {
         return Ok(audited);

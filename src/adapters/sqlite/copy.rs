@@ -1,6 +1,6 @@
-//! Copies of a store: made while it is in use, checked, and put back.
+//! Backups of a store: made while the store is in use, checked, and restored.
 //!
-//! Never in the process that has the store open: to close a file of SQLite by any other way ends its locks there.
+//! Never in the process that has the store open: closing any other handle to an SQLite file drops that process's locks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,40 +11,40 @@ use rusqlite::Connection;
 use super::audit::{self, AuditCheck};
 use super::fault::{OpenError, of_io, of_sql};
 use super::lock::{self, private};
-use super::{beside, lease, open, turn};
-use crate::memory::{Audit, Lease, StoreError, record};
+use super::{beside, lease, open, pool_rows};
+use crate::memory::{AuditEntry, Lease, StoreError, record};
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
 
-/// What is in a store.
+/// A summary of a store's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreSummary {
     pub schema: u32,
     pub pools: usize,
-    /// Pools that were applied over the API.
+    /// Pools that were applied through the API.
     pub documents: usize,
-    /// The last lease that was given.
+    /// The last lease that was granted.
     pub lease: Option<Lease>,
-    /// Pools whose records cannot be read, and why.
+    /// Pools with unreadable records, and the reason.
     pub damaged: Vec<(PoolName, StoreError)>,
     pub audited: AuditCheck,
 }
 
-/// Copies the store at `from`, which may be in use, to a file of its own. What was there before is replaced at the end.
+/// Copies the store at `from`, which may be in use, to a separate file. An existing copy there is replaced at the end.
 pub fn backup(from: &Path, to: &Path) -> Result<StoreSummary, OpenError> {
     let db = existing(from)?;
     if open::was_made(to) {
         return Err(OpenError::IsAStore { path: to.to_owned() });
     }
     if to.exists() {
-        // A file that is no copy of a store is not written over.
+        // Do not overwrite a file that is not a copy of a store.
         existing(to)?;
     }
     copy(&db, to)?;
     check(to)
 }
 
-/// Reads all of the store at `path`, which may be in use or a copy of one.
+/// Reads the entire store at `path`, which may be in use or be a copy.
 pub fn check(path: &Path) -> Result<StoreSummary, OpenError> {
     let db = existing(path)?;
     let failed = |source| of_sql(path.to_owned(), source);
@@ -53,9 +53,9 @@ pub fn check(path: &Path) -> Result<StoreSummary, OpenError> {
     db.pragma_update(None, "query_only", true).map_err(failed)?;
     let unread =
         |fault| OpenError::Unread { path: path.to_owned(), source: StoreError::from(fault) };
-    let pools = turn::pools(&db).map_err(unread)?;
+    let pools = pool_rows::pools(&db).map_err(unread)?;
     let damaged = pools.iter().filter_map(|pool| {
-        let fault = turn::load(&db, pool).err()?;
+        let fault = pool_rows::load(&db, pool).err()?;
         Some((pool.clone(), fault.into()))
     });
     let damaged = damaged.collect();
@@ -66,16 +66,16 @@ pub fn check(path: &Path) -> Result<StoreSummary, OpenError> {
     Ok(StoreSummary { schema, pools: pools.len(), documents, lease, damaged, audited })
 }
 
-/// What putting a copy back came to.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restoration {
     pub summary: StoreSummary,
-    /// The store that was there before, if there was one.
+    /// Where the previous store was moved, if there was one.
     pub before: Option<PathBuf>,
 }
 
-/// Puts the copy in the place of the store at `path`, which no process may have open. The store that is there is kept
-/// beside it, and a note of it until the next start.
+/// Replaces the store at `path`, which no process may have open, with the copy. The previous store is kept beside it,
+/// and so is a note of the restore until the next start.
 pub fn restore(from: &Path, path: &Path, who: &str, at: Time) -> Result<Restoration, OpenError> {
     let failed = |source| of_io(path.to_owned(), source);
     let db = existing(from)?;
@@ -97,9 +97,9 @@ pub fn restore(from: &Path, path: &Path, who: &str, at: Time) -> Result<Restorat
     Ok(Restoration { summary, before: was_there.then_some(aside) })
 }
 
-/// The audit gets this line at the next start: the copy keeps its chain as it is.
-fn audit_line(from: &Path, who: &str, at: Time, lease: Option<&Lease>) -> Audit {
-    // Nothing is written once the last lease is over.
+/// The next start writes this line to the audit. It is not written now because the copy keeps its chain as it is.
+fn audit_line(from: &Path, who: &str, at: Time, lease: Option<&Lease>) -> AuditEntry {
+    // No turn writes after the last lease has expired.
     let knows = match lease {
         Some(lease) => format!("which remembers nothing after {}", lease.not_after),
         None => "which remembers nothing".to_owned(),
@@ -107,13 +107,13 @@ fn audit_line(from: &Path, who: &str, at: Time, lease: Option<&Lease>) -> Audit 
     let why = format!("from {}, {knows}; what happened since is read from Azure", from.display());
     let (verb, on) = ("restore store".into(), "".into());
     let (why, came, consent) = (why.into(), "done".into(), None);
-    Audit { at, who: who.into(), verb, pool: None, on, why, came, consent }
+    AuditEntry { at, who: who.into(), verb, pool: None, on, why, came, consent }
 }
 
-/// Lies beside a store that was put back, until a start has written into its audit what it says.
+/// The file beside a restored store that holds the audit line, until a start has written that line to the audit.
 const NOTE: &str = ".restoration";
 
-fn note(path: &Path, line: &Audit) -> Result<(), OpenError> {
+fn note(path: &Path, line: &AuditEntry) -> Result<(), OpenError> {
     let at = beside(path, NOTE);
     let failed = |source| of_io(at.clone(), source);
     let text = record::write_audit(line).map_err(|error| failed(io::Error::other(error)))?;
@@ -123,8 +123,8 @@ fn note(path: &Path, line: &Audit) -> Result<(), OpenError> {
     sync_folder(path).map_err(failed)
 }
 
-/// The line for the audit of a store that was put back; `None` where it was not since the last start.
-pub fn restored(path: &Path) -> Result<Option<Audit>, OpenError> {
+/// The audit line of a restored store. `None`: there was no restore since the last start.
+pub fn restored(path: &Path) -> Result<Option<AuditEntry>, OpenError> {
     let at = beside(path, NOTE);
     match fs::read_to_string(&at) {
         Ok(text) => {
@@ -135,13 +135,13 @@ pub fn restored(path: &Path) -> Result<Option<Audit>, OpenError> {
     }
 }
 
-/// The audit has that line.
+/// Removes the note once the audit has its line.
 pub fn forget_restored(path: &Path) -> Result<(), OpenError> {
     let at = beside(path, NOTE);
     fs::remove_file(&at).map_err(|error| of_io(at, error))
 }
 
-/// One of ours, not empty.
+/// Opens a store that exists, is one of Poolkeeper's, and is not empty.
 fn existing(path: &Path) -> Result<Connection, OpenError> {
     if !path.is_file() {
         return Err(OpenError::NoStore { path: path.to_owned() });
@@ -154,7 +154,7 @@ fn existing(path: &Path) -> Result<Connection, OpenError> {
     }
 }
 
-/// One picture of the store, on the disk and whole before it gets its name.
+/// A snapshot of the store. It is checked and on the disk before it gets its name.
 pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), OpenError> {
     let part = beside(to, ".part");
     let failed = |source| of_io(to.to_owned(), source);
@@ -172,7 +172,7 @@ pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), OpenError> {
         open::check(&copy, to)
     });
     if let Err(error) = made {
-        // Half a copy is of no use; the error counts.
+        // A partial copy is useless, and the first error is the one to report.
         let _left = fs::remove_file(&part);
         return Err(error);
     }
@@ -180,14 +180,14 @@ pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), OpenError> {
     sync_folder(to).map_err(failed)
 }
 
-/// `fresh` takes the place of `path`, which is kept as `aside`. Cut off anywhere in between the store is missing, which a
-/// start refuses. False: nothing was there.
+/// Moves `path` to `aside` and `fresh` to `path`. If this is interrupted, the store is missing, and a start refuses
+/// that. Returns false if there was no store at `path`.
 fn put_in_place(fresh: &Path, path: &Path, aside: &Path) -> io::Result<bool> {
     let was_there = renamed(path, aside)?;
     for ending in ["-wal", "-shm"] {
         let (log, aside) = (beside(path, ending), beside(aside, ending));
         if !renamed(&log, &aside)? && was_there && aside.exists() {
-            // It belongs to what was put aside before.
+            // It belongs to the store that an earlier restore moved aside.
             fs::remove_file(aside)?;
         }
     }
@@ -196,7 +196,7 @@ fn put_in_place(fresh: &Path, path: &Path, aside: &Path) -> io::Result<bool> {
     Ok(was_there)
 }
 
-/// False: it was not there.
+/// False: the file did not exist.
 fn renamed(from: &Path, to: &Path) -> io::Result<bool> {
     match fs::rename(from, to) {
         Ok(()) => Ok(true),

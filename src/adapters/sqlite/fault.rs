@@ -1,4 +1,4 @@
-//! What can go wrong with a file, and what to do about it.
+//! Failures of the store's file, and what to do about them.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::migrate::KNOWN;
 use crate::memory::StoreError;
 use crate::memory::record::RecordError;
 
-/// Why a store could not be opened. Nothing in the file was changed, but for finished migrations.
+/// Why a store could not be opened. The file is unchanged, except for completed migrations.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
@@ -96,7 +96,7 @@ pub enum OpenError {
     Thread(#[source] io::Error),
 }
 
-/// What a system says of a file that could not be opened.
+/// Maps an I/O error of a file that could not be opened.
 pub(super) fn of_io(path: PathBuf, source: io::Error) -> OpenError {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OpenError::Full { path },
@@ -105,7 +105,7 @@ pub(super) fn of_io(path: PathBuf, source: io::Error) -> OpenError {
     }
 }
 
-/// What the database says of a file that could not be opened.
+/// Maps a database error of a file that could not be opened.
 pub(super) fn of_sql(path: PathBuf, source: rusqlite::Error) -> OpenError {
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
@@ -121,39 +121,39 @@ pub(super) fn of_sql(path: PathBuf, source: rusqlite::Error) -> OpenError {
     }
 }
 
-/// Why one write or read was not done.
+/// Why a single read or write failed.
 #[derive(Debug)]
-pub(super) enum Fault {
-    /// It makes no sense, or its time is over.
+pub(super) enum SqliteFault {
+    /// The operation is invalid, or its lease has expired.
     Refused(StoreError),
     Record(RecordError),
     Sql(rusqlite::Error),
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for SqliteFault {
     fn from(error: StoreError) -> Self {
-        Fault::Refused(error)
+        SqliteFault::Refused(error)
     }
 }
 
-impl From<RecordError> for Fault {
+impl From<RecordError> for SqliteFault {
     fn from(error: RecordError) -> Self {
-        Fault::Record(error)
+        SqliteFault::Record(error)
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for SqliteFault {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::Sql(error)
+        SqliteFault::Sql(error)
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<SqliteFault> for StoreError {
+    fn from(fault: SqliteFault) -> Self {
         match fault {
-            Fault::Refused(error) => error,
-            Fault::Record(error) => StoreError::Unavailable(error.to_string().into()),
-            Fault::Sql(error) => unavailable(&error),
+            SqliteFault::Refused(error) => error,
+            SqliteFault::Record(error) => StoreError::Unavailable(error.to_string().into()),
+            SqliteFault::Sql(error) => unavailable(&error),
         }
     }
 }
@@ -163,7 +163,7 @@ const LOCKED: &str = "another process keeps the file locked; one that is stopped
 
 const DAMAGED: &str = "the file is damaged; stop, and restore it from a backup";
 
-/// The words for a write or read that the database did not do.
+/// Maps a database error of a failed read or write.
 pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
     let say = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full; make room and it goes on".into(),
@@ -176,7 +176,7 @@ pub(super) fn unavailable(error: &rusqlite::Error) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             return StoreError::Lost(DAMAGED.into());
         }
-        // What was written as text is no text any more.
+        // A value that was written as text is no longer text.
         None if matches!(
             error,
             rusqlite::Error::Utf8Error(..)

@@ -1,25 +1,25 @@
-//! The journal in rows. What is legal is decided by [`Journal`], over the few entries that a commit is about.
+//! The journal as rows. [`JournalStore`] decides which moves are legal, over only the entries that a commit names.
 
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::fault::Fault;
-use super::turn::text;
+use super::fault::SqliteFault;
+use super::pool_rows::text;
 use crate::memory::record;
-use crate::memory::{Commit, JOURNAL_KEPT, Journal};
+use crate::memory::{Commit, JOURNAL_KEPT, JournalStore};
 use crate::model::ids::EntryId;
 use crate::model::journal::Entry;
 use crate::model::time::Time;
 
-pub(super) fn load(db: &Connection, pool: i64) -> Result<Journal, Fault> {
+pub(super) fn load(db: &Connection, pool: i64) -> Result<JournalStore, SqliteFault> {
     let dropped =
         "SELECT record FROM entries WHERE pool = ?1 AND dropped IS NOT NULL ORDER BY dropped";
     let shown = "SELECT record FROM entries WHERE pool = ?1 AND dropped IS NULL ORDER BY n";
-    Ok(Journal::from_parts(entries(db, dropped, pool)?, entries(db, shown, pool)?))
+    Ok(JournalStore::from_parts(entries(db, dropped, pool)?, entries(db, shown, pool)?))
 }
 
-fn entries(db: &Connection, sql: &str, pool: i64) -> Result<Vec<Entry>, Fault> {
+fn entries(db: &Connection, sql: &str, pool: i64) -> Result<Vec<Entry>, SqliteFault> {
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([pool])?;
     let mut entries = Vec::new();
@@ -29,8 +29,8 @@ fn entries(db: &Connection, sql: &str, pool: i64) -> Result<Vec<Entry>, Fault> {
     Ok(entries)
 }
 
-/// A commit's part of the journal: what it names is read, moved as its events say, and written back.
-pub(super) fn write(db: &Connection, pool: i64, commit: &Commit) -> Result<(), Fault> {
+/// Writes a commit's part of the journal: reads the named entries, applies their events, and writes them back.
+pub(super) fn write(db: &Connection, pool: i64, commit: &Commit) -> Result<(), SqliteFault> {
     let staged = touched(db, pool, commit)?.stage(commit)?;
     for entry in staged.changed() {
         let sql = "UPDATE entries SET record = ?3, ended = ?4 WHERE pool = ?1 AND id = ?2";
@@ -52,8 +52,8 @@ pub(super) fn write(db: &Connection, pool: i64, commit: &Commit) -> Result<(), F
     let_go(db, pool, commit.at.minus(JOURNAL_KEPT))
 }
 
-/// The entries that a commit names, as far as they are known.
-fn touched(db: &Connection, pool: i64, commit: &Commit) -> Result<Journal, Fault> {
+/// The entries that a commit names and that exist.
+fn touched(db: &Connection, pool: i64, commit: &Commit) -> Result<JournalStore, SqliteFault> {
     let written = commit.written.iter().map(|entry| &entry.id);
     let moved = commit.moved.iter().map(|moved| &moved.id);
     let ids: BTreeSet<&EntryId> = written.chain(moved).chain(&commit.dropped).collect();
@@ -65,15 +65,15 @@ fn touched(db: &Connection, pool: i64, commit: &Commit) -> Result<Journal, Fault
             found.query_row(params![pool, id.as_str()], |row| row.get(0)).optional()?;
         known.extend(found.map(|text| record::read_entry(&text)).transpose()?);
     }
-    Ok(Journal::from_parts(Vec::new(), known))
+    Ok(JournalStore::from_parts(Vec::new(), known))
 }
 
 fn ended(entry: &Entry) -> Option<i64> {
     entry.outcome().map(|(ended, _)| ended.millis())
 }
 
-/// Dropped entries that ended before the horizon, from the first dropped to the first that did not.
-fn let_go(db: &Connection, pool: i64, horizon: Time) -> Result<(), Fault> {
+/// Deletes dropped entries that ended before the horizon, in order of dropping, up to the first that did not.
+fn let_go(db: &Connection, pool: i64, horizon: Time) -> Result<(), SqliteFault> {
     let sql = "SELECT dropped FROM entries WHERE pool = ?1 AND dropped IS NOT NULL ORDER BY dropped LIMIT 1";
     let first: Option<i64> =
         db.prepare_cached(sql)?.query_row([pool], |row| row.get(0)).optional()?;

@@ -1,5 +1,5 @@
-//! One process a store: a lock that the system takes back when its holder dies, beside the file, with the holder's name
-//! in it.
+//! One process per store: a lock file beside the store that contains the holder's name. The operating system releases
+//! the lock when its holder dies.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -8,22 +8,22 @@ use std::path::Path;
 use super::beside;
 use super::fault::{OpenError, of_io};
 
-/// Of the name in a lock file, as much as is shown.
+/// Maximum number of bytes of the holder's name that is shown.
 const NAME_MOST: u64 = 200;
 
-/// Held as long as it lives.
+/// The lock is held as long as this value exists.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "its end is the end of the lock")] File);
+pub(super) struct FileLock(#[expect(dead_code, reason = "its end is the end of the lock")] File);
 
-/// A file that only its owner may read: what is kept in it is signed.
+/// Makes a file readable only by its owner: the store contains signed URLs.
 pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Take the lock of the store at `path`. `alone`: nobody else may have it open; else nobody who wants to be alone.
-pub(super) fn take(path: &Path, who: &str, alone: bool) -> Result<Lock, OpenError> {
+/// Takes the lock of the store at `path`. `alone`: exclusively; otherwise shared with other non-exclusive holders.
+pub(super) fn take(path: &Path, who: &str, alone: bool) -> Result<FileLock, OpenError> {
     let beside = beside(path, ".lock");
     let mut options = OpenOptions::new();
     let opened = private(options.read(true).write(true).create(true).truncate(false)).open(&beside);
@@ -38,9 +38,9 @@ pub(super) fn take(path: &Path, who: &str, alone: bool) -> Result<Lock, OpenErro
             return Err(OpenError::Lock { path: path.to_owned(), source });
         }
     }
-    // The name is for people, the lock is what counts: a full disk that does not take the name stops nobody.
+    // Only the lock matters, the name is for people. A full disk that cannot store the name must not prevent a start.
     let _named = file.set_len(0).and_then(|()| file.write_all(who.as_bytes()));
-    Ok(Lock(file))
+    Ok(FileLock(file))
 }
 
 fn holder(file: &mut File) -> Box<str> {

@@ -1,8 +1,8 @@
-//! The schema by numbers. A migration is frozen once released; the file says in `user_version` how far it got.
+//! Schema versions. A migration is frozen once released. The file stores its version in `user_version`.
 
 use rusqlite::Connection;
 
-/// Each brings a file from its place in this list to the next.
+/// Each migrates a file from its index in this list to the next.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
@@ -12,25 +12,26 @@ const MIGRATIONS: &[&str] = &[
 /// The schema that this program writes.
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
 
-/// One step failed; the file stays at the number before it.
+/// A step failed. The file stays at the previous version.
 #[derive(Debug)]
-pub(super) struct Stuck {
+pub(super) struct MigrationFailed {
     pub number: u32,
     pub source: rusqlite::Error,
 }
 
-/// Bring a file of schema `found` to [`KNOWN`], each step whole or not at all.
-pub(super) fn migrate(db: &Connection, found: u32) -> Result<(), Stuck> {
+/// Migrates a file from schema `found` to [`KNOWN`]. Each step is atomic.
+pub(super) fn migrate(db: &Connection, found: u32) -> Result<(), MigrationFailed> {
     for (number, sql) in (1..).zip(MIGRATIONS).skip(found as usize) {
         if let Err(source) = step(db, number, sql) {
             let _ended = db.execute_batch("ROLLBACK");
-            return Err(Stuck { number, source });
+            return Err(MigrationFailed { number, source });
         }
     }
     Ok(())
 }
 
-/// Two processes may find the same file at the same number; the second finds under the lock that the step is done.
+/// Two processes may find the same file at the same version. The second one sees, under the lock, that the step is
+/// done.
 fn step(db: &Connection, number: u32, sql: &str) -> Result<(), rusqlite::Error> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     let found: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -50,7 +51,7 @@ mod tests {
         rows.map(Result::unwrap).collect()
     }
 
-    /// FNV-1a: a change of a frozen text must not go unseen.
+    /// FNV-1a, to detect a change to a frozen migration.
     fn print_of(text: &str) -> u64 {
         text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -80,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_finds_an_empty_file_that_another_fills_meanwhile_leaves_it_alone() {
+    fn an_empty_file_that_another_process_fills_meanwhile_is_left_alone() {
         let db = Connection::open_in_memory().unwrap();
         migrate(&db, 0).unwrap();
         let before = schema(&db);
         migrate(&db, 0).unwrap();
         assert_eq!(schema(&db), before);
-        // By a program that knows more than we do.
+        // Migrated by a newer program.
         db.pragma_update(None, "user_version", KNOWN + 1).unwrap();
         migrate(&db, 0).unwrap();
         let version: u32 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();

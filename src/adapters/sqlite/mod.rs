@@ -1,22 +1,22 @@
-//! SQLITE. The store that lasts: one file, read and written by threads of its own.
+//! SQLITE. The persistent store: one file, read and written by dedicated threads.
 //!
-//! Never here: a decision, a clock, a payload of its own making (those are [`crate::memory::record`]'s), a second
-//! statement about what is legal in a journal. What was answered as written is on the disk; what was refused is not.
-//! Begin with [`SqliteStore::open`]; `writer` says how writes are grouped, `fault` what can go wrong with a file.
+//! Never here: a decision, a clock, a record format of its own ([`crate::memory::record`] defines them), a second
+//! definition of what is legal in a journal. A write that succeeded is on the disk; a write that failed is not.
+//! Begin with [`SqliteStore::open`]. `writer` explains how writes are grouped, `fault` what can go wrong with a file.
 
+mod api_store;
 mod audit;
 mod copy;
-mod desk;
-mod doors;
 mod fault;
+mod inbox;
 mod journal;
 mod lease;
 mod lock;
 mod migrate;
 mod open;
+mod pool_rows;
 mod readers;
 mod sweep;
-mod turn;
 mod watch;
 mod writer;
 
@@ -28,65 +28,67 @@ pub use audit::{AuditCheck, ChainBreak};
 pub use copy::{Restoration, StoreSummary, backup, check, forget_restored, restore, restored};
 pub use fault::OpenError;
 
-use crate::memory::{Commit, Doors, Lease, Line, Loaded, Mark, Seq, Store, StoreError};
+use crate::memory::{
+    Commit, HistoryRecord, Inbox, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
+};
 use crate::model::ids::{Epoch, Key, PoolName, StoreId};
-use crate::model::plan::Ask;
+use crate::model::plan::Command;
 use crate::model::time::{Span, Time};
-use lock::Lock;
+use lock::FileLock;
+use pool_rows::PreparedTurn;
 use readers::{READERS, Readers};
-use turn::Prepared;
 use watch::FileWatch;
 use writer::Writer;
 
-/// Whether a new store is made where there is none, or an empty one.
+/// Whether a new store is created when the file is missing or empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Create {
-    /// Only where no store was before.
+    /// Only if no store existed there before.
     #[default]
     First,
-    /// Though there was one: what it remembered is forgotten.
+    /// Even if one existed: everything it recorded is forgotten.
     Allow,
     Refuse,
 }
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub path: PathBuf,
-    /// Who opens it, as a second process is told: a process id and a host, for one.
+    /// The name of the holder as a second process sees it, for example a process id and a host.
     pub who: Box<str>,
-    /// Nobody else may have it open. Otherwise others may, and the lease alone says who writes.
+    /// No other process may have the store open. Otherwise others may, and only the lease decides which one writes.
     pub alone: bool,
-    /// Whether a new file is made.
+    /// Whether a new file is created.
     pub create: Create,
-    /// The file grows no larger than this; a write that needs more fails as on a full disk.
+    /// Maximum size of the file. A write that needs more fails as it would on a full disk.
     pub most_bytes: Option<u64>,
 }
 
 impl Options {
-    /// The usual way: alone, and as large as it gets.
+    /// The default: exclusive, without a size limit.
     pub fn new(path: impl AsRef<Path>, who: &str) -> Self {
         let (path, create) = (path.as_ref().to_owned(), Create::default());
         Self { path, who: who.into(), alone: true, create, most_bytes: None }
     }
 }
 
-/// Pools remembered in one file. When it is dropped it does what was asked of it, and closes the file.
+/// Pools stored in one file. Dropping it completes the pending writes and closes the file.
 #[derive(Debug)]
 pub struct SqliteStore {
     id: StoreId,
     writer: Writer,
     readers: Readers,
-    /// What the file said, when asked last, of writes by other connections.
+    /// SQLite's data version at the last check, which detects writes by other connections.
     version: Arc<AtomicI64>,
     alone: bool,
-    /// Given back last.
-    _lock: Lock,
+    /// Declared last, so that it is released last.
+    _lock: FileLock,
 }
 
 impl SqliteStore {
-    /// Open the file, or make a new one where there is none. It is checked page by page, and brought to the schema of
-    /// this program.
+    /// Opens the file, or creates it if it is missing. Checks it page by page and migrates it to the schema of this
+    /// program.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
         let path = &options.path;
         let folder = open::folder(path);
@@ -113,7 +115,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The writer last: who closes the file last folds the log into it.
+        // The writer last: the last connection to close checkpoints the write-ahead log.
         self.readers.end();
         self.writer.end();
     }
@@ -124,17 +126,21 @@ impl Store for SqliteStore {
         Some(self.id.clone())
     }
 
-    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+    async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         let pool = pool.clone();
-        self.readers.read(move |db| turn::load(db, &pool)).await
+        self.readers.read(move |db| pool_rows::load(db, &pool)).await
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
         let pool = pool.clone();
-        self.readers.read(move |db| doors::of_pool(db, &pool)).await
+        self.readers.read(move |db| inbox::of_pool(db, &pool)).await
     }
 
-    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+    async fn history(
+        &self,
+        pool: &PoolName,
+        last: usize,
+    ) -> Result<Vec<HistoryRecord>, StoreError> {
         let lines = self.history_before(pool, Seq::LAST, last).await?;
         Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
@@ -144,9 +150,9 @@ impl Store for SqliteStore {
         pool: &PoolName,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         let pool = pool.clone();
-        self.readers.read(move |db| turn::history_after(db, &pool, after, limit)).await
+        self.readers.read(move |db| pool_rows::history_after(db, &pool, after, limit)).await
     }
 
     async fn history_before(
@@ -154,50 +160,55 @@ impl Store for SqliteStore {
         pool: &PoolName,
         before: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         let pool = pool.clone();
-        self.readers.read(move |db| turn::history_before(db, &pool, before, limit)).await
+        self.readers.read(move |db| pool_rows::history_before(db, &pool, before, limit)).await
     }
 
     async fn told_after(
         &self,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
-        self.readers.read(move |db| turn::told_after(db, after, limit)).await
+    ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
+        self.readers.read(move |db| pool_rows::told_after(db, after, limit)).await
     }
 
     async fn asked_elsewhere(&self) -> Result<Vec<PoolName>, StoreError> {
         let version = Arc::clone(&self.version);
-        self.writer.write(move |db| doors::asked_elsewhere(db, &version)).await
+        self.writer.write(move |db| inbox::asked_elsewhere(db, &version)).await
     }
 
     async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        self.readers.read(turn::pools).await
+        self.readers.read(pool_rows::pools).await
     }
 
     async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
         let pool = pool.clone();
         let work = move |db: &rusqlite::Connection| {
             lease::fence(db, epoch)?;
-            turn::forget(db, &pool)
+            pool_rows::forget(db, &pool)
         };
         self.writer.write(work).await
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        let prepared = Prepared::new(commit)?;
+        let prepared = PreparedTurn::new(commit)?;
         self.writer.write(move |db| prepared.write(db)).await
     }
 
-    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
         let (pool, ask) = (pool.clone(), ask.clone());
-        self.writer.write(move |db| doors::ask(db, &pool, &ask)).await
+        self.writer.write(move |db| inbox::ask(db, &pool, &ask)).await
     }
 
-    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+    async fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> Result<bool, StoreError> {
         let (pool, machine, mark) = (pool.clone(), machine.clone(), mark.clone());
-        self.writer.write(move |db| doors::mark(db, &pool, &machine, &mark)).await
+        self.writer.write(move |db| inbox::mark(db, &pool, &machine, &mark)).await
     }
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
@@ -213,7 +224,7 @@ impl Store for SqliteStore {
         self.readers.read(lease::current).await
     }
 
-    /// A write of nothing meets what every write meets.
+    /// An empty write fails in the same cases as any other write.
     async fn intact(&self) -> Result<(), StoreError> {
         self.writer.write(|_| Ok(())).await
     }

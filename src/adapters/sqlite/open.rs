@@ -1,4 +1,4 @@
-//! From a path to a connection that may be trusted: locked, ours, whole, of a schema we know.
+//! From a path to a trusted connection: locked, one of Poolkeeper's files, intact, with a known schema.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -14,21 +14,21 @@ use super::migrate::{KNOWN, migrate};
 use super::{Create, beside};
 use crate::model::ids::StoreId;
 
-/// Says in the file whose it is: "PoKe".
+/// The application id in the file: "PoKe".
 const OURS: u32 = 0x506f_4b65;
-/// How every database begins.
+/// The first bytes of every SQLite database.
 const HEAD: &[u8] = b"SQLite format 3\0";
-/// How long a write waits for a program that looks into the file, a backup for one.
+/// How long a write waits for another program that uses the file, for example a backup.
 const BUSY: Duration = Duration::from_secs(5);
-/// So long between two tries, where SQLite itself does not wait.
+/// The interval between retries where SQLite itself does not wait.
 const TRIES_AGAIN: Duration = Duration::from_millis(20);
-/// Statements that a connection keeps ready: all there are.
+/// Size of a connection's statement cache: enough for all statements.
 const STATEMENTS: usize = 128;
-/// Beyond this the write-ahead log gives its room back to the disk when it is folded in.
-// 64 MiB: a first turn of a thousand pools at once; the usual log is a hundredth of it.
+/// A checkpoint truncates the write-ahead log to this size.
+// 64 MiB: the first turn of a thousand pools at once. The log usually has a hundredth of that.
 const LOG_KEPT: u64 = 64 << 20;
 
-/// The connection that writes. A new file is made where there is none.
+/// The writing connection. Creates the file if it is missing.
 pub(super) fn writer(
     path: &Path,
     may_create: Create,
@@ -47,7 +47,7 @@ pub(super) fn writer(
         return Err(OpenError::ReadOnly { path: path.to_owned() });
     }
     if found == 0 {
-        // Before anything is in the file: later it would take writing all of it anew.
+        // Set this while the file is empty: later it would require rewriting the entire file.
         db.pragma_update(None, "auto_vacuum", "incremental").map_err(failed)?;
     }
     settle(&db, most_bytes).map_err(failed)?;
@@ -55,7 +55,7 @@ pub(super) fn writer(
         db.pragma_update(None, "application_id", OURS).map_err(failed)?;
     }
     if found > 0 && found < KNOWN {
-        // An older program cannot read what a migration leaves: this is what it starts with again.
+        // An older program cannot read a migrated file. A rollback to that program needs this copy.
         copy(&db, &beside(path, &format!(".schema-{found}")))?;
     }
     migrate(&db, found).map_err(|stuck| match of_sql(path.to_owned(), stuck.source) {
@@ -68,13 +68,13 @@ pub(super) fn writer(
     Ok(db)
 }
 
-/// The store's own name, which its first schema that knows one gave it.
+/// The store's id, which is assigned by the first schema that has one.
 pub(super) fn id(db: &Connection, path: &Path) -> Result<StoreId, OpenError> {
     let id = db.query_row("SELECT id FROM installation", [], |row| row.get::<_, String>(0));
     id.map(StoreId::new).map_err(|source| of_sql(path.to_owned(), source))
 }
 
-/// A connection that only reads, beside the one that writes and without waiting for it.
+/// A read-only connection. It does not wait for the writing one.
 pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
     let failed = |source| of_sql(path.to_owned(), source);
     let db = connect(path).map_err(failed)?;
@@ -90,13 +90,13 @@ pub(super) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
     Ok(db)
 }
 
-/// Stays beside the store, and says that there was one: a store that is lost is not taken for a first start.
+/// A file beside the store that records that a store was created, so that a lost store is not taken for a first start.
 const TRACE: &str = ".created";
 
-/// Refuses an empty or missing store where one was before.
+/// Rejects an empty or missing store if one existed before.
 fn may_be_new(path: &Path, may_create: Create) -> Result<(), OpenError> {
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
-    // The trace first: another process may be filling the same new file, and leaves its trace last.
+    // Check the trace first: another process may be filling the same new file, and it writes its trace last.
     let trace = was_made(path) || length(&beside(path, "-wal")) > 0;
     let is_new = length(path) == 0;
     match may_create {
@@ -106,7 +106,7 @@ fn may_be_new(path: &Path, may_create: Create) -> Result<(), OpenError> {
     }
 }
 
-/// A store was made here.
+/// Whether a store was ever created here.
 pub(super) fn was_made(path: &Path) -> bool {
     beside(path, TRACE).exists()
 }
@@ -121,13 +121,13 @@ pub(super) fn remember(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The file, empty if it is new, readable by its owner alone: addresses of operations in it are signed.
+/// Creates the file if it is missing, readable only by its owner: it contains signed operation URLs.
 fn create(path: &Path) -> Result<(), OpenError> {
     let failed = |source| of_io(path.to_owned(), source);
     let made = private(OpenOptions::new().write(true).create_new(true)).open(path);
     match made {
         Ok(file) => {
-            // The name of a new file is durable only once its folder is.
+            // A new file's name is durable only once its folder is synced.
             file.sync_all().map_err(failed)?;
             #[cfg(unix)]
             File::open(folder(path)).and_then(|it| it.sync_all()).map_err(failed)
@@ -137,7 +137,7 @@ fn create(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// A file with a few bytes of something else in it would be taken for an empty database, and written over.
+/// SQLite takes a file with a few bytes of other data for an empty database and would overwrite it.
 pub(super) fn look_like_one(path: &Path) -> Result<(), OpenError> {
     let mut head = Vec::with_capacity(HEAD.len());
     let file = File::open(path).map_err(|source| of_io(path.to_owned(), source))?;
@@ -148,7 +148,7 @@ pub(super) fn look_like_one(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The folder in which the store lies.
+/// The folder that contains the store.
 pub(super) fn folder(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -173,10 +173,10 @@ fn close_to_others(_: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The schema of the file, 0 for an empty one, if it is one of ours and not from the future.
+/// The schema of the file, or 0 if it is empty. Fails for files of other programs and for newer schemas.
 pub(super) fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
     let failed = |source| of_sql(path.to_owned(), source);
-    // One statement, one picture: another process may be filling the same new file.
+    // A single statement reads one snapshot: another process may be filling the same new file.
     let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
                FROM pragma_application_id, pragma_user_version";
     let numbers = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -189,7 +189,7 @@ pub(super) fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
     }
 }
 
-/// Every page is reachable, whole and in its order.
+/// Checks that every page is reachable, intact and in order.
 pub(super) fn check(db: &Connection, path: &Path) -> Result<(), OpenError> {
     let said = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match said {
@@ -201,21 +201,21 @@ pub(super) fn check(db: &Connection, path: &Path) -> Result<(), OpenError> {
 
 fn settle(db: &Connection, most_bytes: Option<u64>) -> Result<(), rusqlite::Error> {
     write_ahead(db)?;
-    // FULL: the log is synced before a commit is answered. An intent must be on the disk before its call leaves: with
-    // NORMAL a power cut loses the last commits, and a call that nobody remembers is made again.
+    // FULL syncs the log before a commit returns. An intent must be on the disk before its call is sent: with NORMAL, a
+    // power failure loses the last commits, and calls that are no longer recorded are sent again.
     db.pragma_update(None, "synchronous", "full")?;
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "journal_size_limit", LOG_KEPT)?;
     if let Some(most) = most_bytes {
         let page: u64 = db.pragma_query_value(None, "page_size", |row| row.get(0))?;
-        // A value is answered, so this is a query.
+        // This pragma returns a row, so it must be a query.
         db.query_row(&format!("PRAGMA max_page_count = {}", most / page), [], |_| Ok(()))?;
     }
     Ok(())
 }
 
-/// Readers do not wait for the writer, nor it for them. Who turns a new file to this must be alone with it for a moment,
-/// and of two that begin on one at once SQLite refuses the second without waiting.
+/// In WAL mode, readers and the writer do not wait for each other. Switching a new file to WAL needs exclusive access
+/// for a moment; if two processes start on one at once, SQLite rejects the second without waiting.
 fn write_ahead(db: &Connection) -> Result<(), rusqlite::Error> {
     let mut tries = BUSY.as_millis() / TRIES_AGAIN.as_millis();
     loop {
@@ -226,7 +226,7 @@ fn write_ahead(db: &Connection) -> Result<(), rusqlite::Error> {
             return turned;
         }
         tries -= 1;
-        // Opening blocks its thread, by contract.
+        // Opening blocks its thread by contract.
         std::thread::park_timeout(TRIES_AGAIN);
     }
 }
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_synced_and_nobody_waits_for_readers() {
+    fn a_commit_is_synced_and_no_write_waits_for_readers() {
         let folder = std::env::temp_dir().join(format!("poolkeeper-open-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let db = writer(&folder.join("pools.db"), Create::First, None).unwrap();

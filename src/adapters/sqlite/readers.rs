@@ -1,4 +1,4 @@
-//! The threads that read, each on a connection of its own: no read waits behind a write.
+//! The reading threads, each with its own connection: no read waits behind a write.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,20 +7,20 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::fault::{Fault, OpenError};
+use super::fault::{OpenError, SqliteFault};
 use super::watch::FileWatch;
 use super::writer::gone;
 use crate::memory::StoreError;
 
-/// Threads that read.
-// 2: a start that reads a million machines is done by two cores; more would only wait for the same disk.
+/// Number of reading threads.
+// 2: two cores are enough for a start that reads a million machines; more threads would only wait for the same disk.
 pub(super) const READERS: usize = 2;
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
 #[derive(Debug)]
 pub(super) struct Readers {
-    /// `None`: they end.
+    /// `None`: the threads are shutting down.
     jobs: Option<Sender<Job>>,
     watch: Arc<FileWatch>,
     threads: Vec<JoinHandle<()>>,
@@ -40,14 +40,14 @@ impl Readers {
         Ok(Self { jobs: Some(jobs), watch, threads })
     }
 
-    /// Read from one picture of the store: all that was answered as written before, and nothing half done.
+    /// Reads from one snapshot of the store, which contains every acknowledged write and no partial one.
     pub async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |db| {
-            let _nobody = reply.send(picture(db, work).map_err(StoreError::from));
+            let _dropped = reply.send(picture(db, work).map_err(StoreError::from));
         });
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if !sent {
@@ -59,7 +59,7 @@ impl Readers {
     pub fn end(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing left to do.
+            // A thread that panicked needs no further cleanup.
             let _ended = thread.join();
         }
     }
@@ -67,7 +67,7 @@ impl Readers {
 
 fn work(db: &Connection, waiting: &Mutex<Receiver<Job>>) {
     loop {
-        // Held while waiting: the others wait for the lock instead of the job.
+        // Held while waiting: the other threads wait for the lock instead of a job.
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
             Ok(job) => job(db),
@@ -78,12 +78,12 @@ fn work(db: &Connection, waiting: &Mutex<Receiver<Job>>) {
 
 fn picture<T>(
     db: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, Fault>,
-) -> Result<T, Fault> {
+    work: impl FnOnce(&Connection) -> Result<T, SqliteFault>,
+) -> Result<T, SqliteFault> {
     db.prepare_cached("BEGIN")?.execute([])?;
     let read = work(db);
     if !db.is_autocommit() {
-        // A picture that stayed open would be shown again, and old.
+        // A transaction left open would return the same, outdated snapshot to the next read.
         db.prepare_cached("ROLLBACK")?.execute([])?;
     }
     read

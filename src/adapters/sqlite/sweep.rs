@@ -1,22 +1,22 @@
-//! What is old is let go of, and the room it took is given back to the disk.
+//! Retention: removes old records and returns their space to the disk.
 
 use rusqlite::{Connection, Row, params};
 
 use super::audit;
-use super::fault::Fault;
-use super::turn::{bound, text};
+use super::fault::SqliteFault;
+use super::pool_rows::{bound, text};
 use crate::memory::{ANSWER_KEPT, Keep, SWEPT_AT_ONCE, Seq, Swept, record};
 use crate::model::time::Time;
 
-/// Pages without anything in them that stay in the file.
-// 1,024: 4 MiB, which the next rollouts fill again; giving back every page would move others about for nothing.
+/// Number of free pages that stay in the file.
+// 1,024: 4 MiB, which the next rollouts fill again. Freeing every page would move other pages for nothing.
 const FREE_KEPT: u64 = 1_024;
 
-/// Pages that are given back in one write.
-// 512: 2 MiB are moved within some milliseconds.
+/// Maximum number of pages freed in one write.
+// 512: moving 2 MiB takes some milliseconds.
 const FREED_AT_ONCE: u64 = 512;
 
-pub(super) fn sweep(db: &Connection, keep: &Keep, now: Time) -> Result<Swept, Fault> {
+pub(super) fn sweep(db: &Connection, keep: &Keep, now: Time) -> Result<Swept, SqliteFault> {
     let answers = now.minus(ANSWER_KEPT).millis();
     db.prepare_cached("DELETE FROM claims WHERE at < ?1")?.execute([answers])?;
     let mut left = SWEPT_AT_ONCE;
@@ -32,13 +32,13 @@ pub(super) fn sweep(db: &Connection, keep: &Keep, now: Time) -> Result<Swept, Fa
     Ok(Swept { lines: SWEPT_AT_ONCE - left, more, audit: audit::lines(db)? })
 }
 
-fn pools(db: &Connection) -> Result<Vec<i64>, Fault> {
+fn pools(db: &Connection) -> Result<Vec<i64>, SqliteFault> {
     let mut found = db.prepare_cached("SELECT id FROM pools WHERE lines > 0")?;
     let ids = found.query_map([], |row| row.get(0))?;
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
-fn history(db: &Connection, pool: i64, before: Time, most: usize) -> Result<usize, Fault> {
+fn history(db: &Connection, pool: i64, before: Time, most: usize) -> Result<usize, SqliteFault> {
     let sql = "SELECT seq, record FROM history WHERE pool = ?1 ORDER BY seq LIMIT ?2";
     let mut found = db.prepare_cached(sql)?;
     let rows = found.query(params![pool, bound(most)])?;
@@ -52,11 +52,11 @@ fn history(db: &Connection, pool: i64, before: Time, most: usize) -> Result<usiz
     Ok(count)
 }
 
-/// The number of the last line before the first that is not old, and how many there are.
+/// The number of the last line before the first one that is not old, and the count of old lines.
 pub(super) fn old(
     mut rows: rusqlite::Rows<'_>,
-    is_old: impl Fn(&Row<'_>) -> Result<bool, Fault>,
-) -> Result<(Seq, usize), Fault> {
+    is_old: impl Fn(&Row<'_>) -> Result<bool, SqliteFault>,
+) -> Result<(Seq, usize), SqliteFault> {
     let (mut last, mut count) = (Seq::FIRST, 0);
     while let Some(row) = rows.next()? {
         if !is_old(row)? {
@@ -67,14 +67,14 @@ pub(super) fn old(
     Ok((last, count))
 }
 
-/// True: there is more to give back. A file that was made without the means to do so keeps its size.
-fn give_back(db: &Connection) -> Result<bool, Fault> {
+/// True: there is more to free. A file that was created without `auto_vacuum` keeps its size.
+fn give_back(db: &Connection) -> Result<bool, SqliteFault> {
     let free: u64 = db.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
     let beyond = free.saturating_sub(FREE_KEPT);
     if beyond == 0 {
         return Ok(false);
     }
-    // It frees a page with each step.
+    // The pragma frees one page per step.
     let mut freeing =
         db.prepare(&format!("PRAGMA incremental_vacuum({})", beyond.min(FREED_AT_ONCE)))?;
     let mut steps = freeing.query([])?;

@@ -1,5 +1,5 @@
-//! Whether the file is still the one that was opened. What is written to a file that was taken away is lost, and another
-//! process may lead by the file that is there instead.
+//! Checks whether the file is still the one that was opened. Writes to a file that was removed are lost, and another
+//! process may lead with the file that has replaced it.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -13,17 +13,17 @@ use super::beside;
 use super::fault::{OpenError, of_io};
 use crate::memory::StoreError;
 
-/// A database is never shorter than its smallest page.
+/// A database is never smaller than the smallest SQLite page.
 const LEAST: u64 = 512;
 
 #[derive(Debug)]
 pub(super) struct FileWatch {
-    /// Each file of the store, as it was when it was opened.
+    /// Each file of the store, with its identity at the time of opening.
     files: Vec<(PathBuf, Identity)>,
-    /// The first of them is no shorter than this. 0: others write too, and it is not known.
+    /// Minimum length of the first file. 0: unknown, because other processes write too.
     length: AtomicU64,
     alone: bool,
-    /// It is damaged, and stays so until it is opened anew.
+    /// Why the file is damaged. It counts as damaged until it is reopened.
     damaged: Mutex<Option<Box<str>>>,
 }
 
@@ -37,7 +37,7 @@ impl Identity {
         Self(about.dev(), about.ino())
     }
 
-    /// Where files have no number, only one that is gone is seen.
+    /// Without inode numbers, only a removed file is detected.
     #[cfg(not(unix))]
     fn of(_: &Metadata) -> Self {
         Self(0, 0)
@@ -45,7 +45,7 @@ impl Identity {
 }
 
 impl FileWatch {
-    /// The files of the store at `path`, which is open.
+    /// Records the files of the open store at `path`.
     pub fn begin(path: &Path, alone: bool, db: &Connection) -> Result<Self, OpenError> {
         let names = ["", "-wal", "-shm", ".lock"].map(|ending| beside(path, ending));
         let mut files = Vec::new();
@@ -61,7 +61,7 @@ impl FileWatch {
         Ok(watch)
     }
 
-    /// Asked before each write, by the one thread that writes.
+    /// Called before each write, by the writing thread.
     pub fn check(&self) -> Result<(), StoreError> {
         if let Some(why) = self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return Err(StoreError::Lost(why));
@@ -97,9 +97,9 @@ impl FileWatch {
         length < LEAST.max(self.length.load(Ordering::Relaxed))
     }
 
-    /// Called after each write, by the one thread that writes: no other changes the length of a file that is ours alone.
-    /// A program that folds the log in cuts off only what a commit gave back. A file that is shorter than that was cut
-    /// during this write: the length that it had stays, so that the next check sees it.
+    /// Called after each write, by the writing thread: nothing else changes the length of a file that is opened
+    /// exclusively. A checkpoint by another program truncates the file only by what a commit freed. If the file is
+    /// shorter than that, it was cut during this write: the previous length is kept, so that the next check detects it.
     pub fn wrote(&self, db: &Connection) {
         let Some((path, _)) = self.files.first().filter(|_| self.alone) else { return };
         if let (Ok(about), Some(committed)) = (fs::metadata(path), committed(db)) {
@@ -108,8 +108,8 @@ impl FileWatch {
         }
     }
 
-    /// What the database answered to a read or a write: one that meets damage is the last to be believed. That a file was
-    /// taken away is no damage: it may be put back.
+    /// Inspects the result of a read or a write. After damage is found, no later result is trusted. A removed file does
+    /// not count as damage: it may be put back.
     pub fn note<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(StoreError::Lost(why)) = &done
             && self.check().is_ok()
@@ -120,7 +120,7 @@ impl FileWatch {
     }
 }
 
-/// The length of the file once all commits are folded into it.
+/// The length of the file once all commits are checkpointed.
 fn committed(db: &Connection) -> Option<u64> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0)).ok();
     Some(number("page_count")? * number("page_size")?)

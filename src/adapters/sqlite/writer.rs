@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes every write that waits and makes one transaction of them, so that many pools share
-//! one sync of the disk; each stands or falls alone, and each is answered after the disk has it.
+//! The single writing thread. It combines all waiting writes into one transaction, so that many pools share one disk
+//! sync. Each write succeeds or fails on its own, and each caller gets its result after the sync.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,34 +8,34 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::fault::{Fault, OpenError, unavailable};
+use super::fault::{OpenError, SqliteFault, unavailable};
 use super::watch::FileWatch;
 use crate::memory::StoreError;
 
-/// Writes that share a transaction.
-// 256: a sync is shared by so many that it costs each next to nothing, and the first of them waits no longer than some
+/// Maximum number of writes that share a transaction.
+// 256: sharing a sync among this many makes its cost per write negligible, and the first of them waits at most some
 // tens of milliseconds for the last.
 const GROUP_MOST: usize = 256;
 
-/// A write that waits for its turn.
+/// A queued write.
 trait Job: Send {
-    /// Do it, inside a transaction. It may be asked again, after its doing was undone. False: undo it.
+    /// Runs inside a transaction. It may run again after a rollback. False: roll it back.
     fn run(&mut self, db: &Connection) -> bool;
 
-    /// Say what came of it, now that the disk has it or does not.
+    /// Reports the result, after the commit succeeded or failed.
     fn answer(self: Box<Self>, kept: Result<(), StoreError>, watch: &FileWatch);
 }
 
-struct Asked<T, F> {
+struct WriteJob<T, F> {
     work: F,
-    done: Option<Result<T, Fault>>,
+    done: Option<Result<T, SqliteFault>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F> Job for Asked<T, F>
+impl<T, F> Job for WriteJob<T, F>
 where
     T: Send,
-    F: FnMut(&Connection) -> Result<T, Fault> + Send,
+    F: FnMut(&Connection) -> Result<T, SqliteFault> + Send,
 {
     fn run(&mut self, db: &Connection) -> bool {
         self.done.insert((self.work)(db)).is_ok()
@@ -44,18 +44,18 @@ where
     fn answer(self: Box<Self>, kept: Result<(), StoreError>, watch: &FileWatch) {
         let done = match (self.done, &kept) {
             (Some(done), _) => watch.note(done.map_err(StoreError::from)),
-            // It was not begun, and this is why.
+            // The write never started, for this reason.
             (None, Err(why)) => Err(why.clone()),
             (None, Ok(())) => Err(gone()),
         };
-        // What was refused was not kept, whatever became of the others. Nobody may be waiting any more.
-        let _nobody = self.reply.send(done.and_then(|value| kept.map(|()| value)));
+        // A failed write was not stored, whatever the result of the others. The caller may have stopped waiting.
+        let _dropped = self.reply.send(done.and_then(|value| kept.map(|()| value)));
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// `None`: it ends.
+    /// `None`: the thread is shutting down.
     jobs: Option<Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -69,13 +69,13 @@ impl Writer {
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Have it written. Once asked for it goes on, though nobody waits for the answer.
+    /// Submits a write. Once submitted it runs even if the caller stops waiting.
     pub async fn write<T: Send + 'static>(
         &self,
-        work: impl FnMut(&Connection) -> Result<T, Fault> + Send + 'static,
+        work: impl FnMut(&Connection) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Asked { work, done: None, reply });
+        let job = Box::new(WriteJob { work, done: None, reply });
         let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
         if !sent {
             return Err(gone());
@@ -83,11 +83,11 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Do what waits, and end.
+    /// Completes the queued writes and stops.
     pub fn end(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing left to do.
+            // A thread that panicked needs no further cleanup.
             let _ended = thread.join();
         }
     }
@@ -109,7 +109,7 @@ fn work(db: &Connection, watch: &FileWatch, waiting: &Receiver<Box<dyn Job>>) {
         }
         let kept = together(db, &mut group);
         if kept.is_err() && group.len() > 1 {
-            // One too many for the disk must not take the others down with it.
+            // One write that exceeds the disk's space must not fail the others.
             for mut job in group {
                 let kept = together(db, std::slice::from_mut(&mut job));
                 watch.wrote(db);
@@ -126,23 +126,24 @@ fn work(db: &Connection, watch: &FileWatch, waiting: &Receiver<Box<dyn Job>>) {
     }
 }
 
-/// All of them in one transaction, each undone alone where it failed. An error: none of them is kept.
+/// Runs all writes in one transaction. Each failed write is rolled back on its own. An error: none of them is stored.
 fn together(db: &Connection, group: &mut [Box<dyn Job>]) -> Result<(), rusqlite::Error> {
     let kept = attempt(db, group);
     if kept.is_err() && !db.is_autocommit() {
-        // Where even this fails the next transaction cannot begin, and says so.
+        // If the rollback fails too, the next transaction cannot begin and reports it.
         let _undone = db.execute_batch("ROLLBACK");
     }
     kept
 }
 
 fn attempt(db: &Connection, group: &mut [Box<dyn Job>]) -> Result<(), rusqlite::Error> {
-    // At once: a second process must not slip between what is read here and what is written.
+    // IMMEDIATE: a second process must not write between the reads and the writes of this transaction.
     db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     for job in group {
         db.prepare_cached("SAVEPOINT one")?.execute([])?;
         if !job.run(db) {
-            // Out of room, the database may have undone all of it: then this fails, and so do all.
+            // When out of space, SQLite may have rolled back the whole transaction. Then this fails, and with it the
+            // whole group.
             db.prepare_cached("ROLLBACK TO one")?.execute([])?;
         }
         db.prepare_cached("RELEASE one")?.execute([])?;

@@ -1,4 +1,4 @@
-//! Pools put under management and taken out of it: their documents in the store, which the house then takes up.
+//! Puts pools under management and removes them: writes their documents into the store; the daemon then reloads them.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use axum::http::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
 
 use super::House;
 use super::audited;
-use super::call::{Answer, Call, names, tag};
+use super::backend::{Backend, PoolOrigin, PoolView};
+use super::commands::DONE;
 use super::persons::agreed;
 use super::problem::Problem;
-use super::view::{Origin, Pool, View};
-use super::wishes::DONE;
+use super::request::{Call, HttpAnswer, names, tag};
 use crate::api::v1::API_VERSION;
-use crate::api::v1::pool::{Pools, to_json};
+use crate::api::v1::pool::{PoolDocuments, to_json};
 use crate::api::v1::resources::When;
-use crate::api::v1::resources::asked::Removed;
-use crate::memory::{Desk, Document, Found, Put, Store, StoreError};
+use crate::api::v1::resources::asked::UnmanageReceipt;
+use crate::memory::{Desk, Document, Expected, PutOutcome, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 
-pub async fn apply<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<Answer, Problem>
+pub async fn apply<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<HttpAnswer, Problem>
 where
     S: Store + Desk,
-    V: View,
+    V: Backend,
 {
     let why = call.why()?;
     let policy = read(call)?;
@@ -48,15 +48,15 @@ where
         return Err(Problem::conflict("refused", fault.to_string()));
     }
     write_down(house, call, &name, "apply", &why, DONE).await?;
-    let answer = Answer::tagged_bytes(to_json(&policy).into());
+    let answer = HttpAnswer::tagged_bytes(to_json(&policy).into());
     let status = if current.is_some() { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(Answer { status, ..answer })
+    Ok(HttpAnswer { status, ..answer })
 }
 
-pub async fn remove<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<Answer, Problem>
+pub async fn remove<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<HttpAnswer, Problem>
 where
     S: Store + Desk,
-    V: View,
+    V: Backend,
 {
     let why = call.why()?;
     let name = call.pool();
@@ -68,38 +68,38 @@ where
         (None, None) if !house.view.is_unnamed(&name) => {
             return Err(Problem::not_found("pool", name.as_str()));
         }
-        (None, None | Some(Pool { origin: Origin::Missing(_), .. })) => {
+        (None, None | Some(PoolView { origin: PoolOrigin::Missing(_), .. })) => {
             ask_removal(house, call, &name, &why).await?;
             house.view.let_go(&name).await;
-            write_down(house, call, &name, "remove", &why, DONE).await?;
+            write_down(house, call, &name, "unmanage", &why, DONE).await?;
             return Ok(removed(call, &name, &why));
         }
         (None, _) => own(current.as_ref(), &name)?,
-        // A refused document is removed as a managed one is.
+        // A refused document is removed in the same way as a managed one.
         (Some(_), _) => {}
     }
     let found = found(document.as_ref());
     ask_removal(house, call, &name, &why).await?;
     let put = house.store.remove_document(&name, found).await;
-    settle(house, call, &name, "remove", &why, put).await?;
+    settle(house, call, &name, "unmanage", &why, put).await?;
     house.view.reload(&name).await;
-    write_down(house, call, &name, "remove", &why, DONE).await?;
+    write_down(house, call, &name, "unmanage", &why, DONE).await?;
     Ok(removed(call, &name, &why))
 }
 
-/// Written down, where no second person is needed or one asked before.
-async fn ask_removal<S: Desk, V: View>(
+/// Records the request; succeeds only if one person suffices or another person asked before.
+async fn ask_removal<S: Desk, V: Backend>(
     house: &House<S, V>,
     call: &Call,
     name: &PoolName,
     why: &str,
 ) -> Result<(), Problem> {
-    let asked = agreed(house, audited::line(call, name, "remove", why, "")).await?;
+    let asked = agreed(house, audited::line(call, name, "unmanage", why, "")).await?;
     audited::write_down(house, &asked).await.map_err(|error| Problem::store(&error))
 }
 
-fn removed(call: &Call, name: &PoolName, why: &str) -> Answer {
-    let removed = Removed {
+fn removed(call: &Call, name: &PoolName, why: &str) -> HttpAnswer {
+    let removed = UnmanageReceipt {
         api_version: API_VERSION,
         kind: "Removed",
         pool: name.to_string(),
@@ -107,12 +107,12 @@ fn removed(call: &Call, name: &PoolName, why: &str) -> Answer {
         why: why.to_string(),
         at: When(call.now),
     };
-    Answer::json(StatusCode::OK, &removed)
+    HttpAnswer::json(StatusCode::OK, &removed)
 }
 
-/// The one pool of the body, sound, and of the name in the path.
+/// The one pool of the body: valid, and with the name in the path.
 fn read(call: &Call) -> Result<Policy, Problem> {
-    let (mut policies, faults) = Pools::default().read_bytes(&call.body, None);
+    let (mut policies, faults) = PoolDocuments::default().read_bytes(&call.body, None);
     if !faults.is_empty() {
         return Err(Problem::faults(faults));
     }
@@ -127,24 +127,24 @@ fn read(call: &Call) -> Result<Policy, Problem> {
     Ok(policy)
 }
 
-/// A pool of a file is changed in its file, or the two would fight.
-fn own(current: Option<&Pool>, name: &PoolName) -> Result<(), Problem> {
+/// A pool from a file is changed only in its file; otherwise file and API would overwrite each other.
+fn own(current: Option<&PoolView>, name: &PoolName) -> Result<(), Problem> {
     match current.map(|pool| &pool.origin) {
-        Some(Origin::File(file)) => {
+        Some(PoolOrigin::File(file)) => {
             let say = format!("pool {name} is written in {}", file.display());
             Err(Problem::conflict("fileOwned", say).help("change the file; it is watched"))
         }
-        Some(Origin::Missing(file)) => {
+        Some(PoolOrigin::Missing(file)) => {
             let say = format!("pool {name} was written in {}, which is gone", file.display());
             Err(Problem::conflict("fileOwned", say)
                 .help("put the file back, or remove the pool first"))
         }
-        Some(Origin::Api) | None => Ok(()),
+        Some(PoolOrigin::Api) | None => Ok(()),
     }
 }
 
-/// If-Match and If-None-Match, against what GET answers.
-fn conditions(call: &Call, current: Option<&Pool>) -> Result<(), Problem> {
+/// Checks If-Match and If-None-Match against what GET answers.
+fn conditions(call: &Call, current: Option<&PoolView>) -> Result<(), Problem> {
     let failed = |say: &str| {
         Err(Problem::new(StatusCode::PRECONDITION_FAILED, "preconditionFailed", say)
             .help("get the pool, and apply the change to that"))
@@ -161,8 +161,8 @@ fn conditions(call: &Call, current: Option<&Pool>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What is remembered of a pool is remembered of its scale set.
-fn stays(current: Option<&Pool>, policy: &Policy) -> Result<(), Problem> {
+/// The scale set cannot change: the pool's stored state belongs to its scale set.
+fn stays(current: Option<&PoolView>, policy: &Policy) -> Result<(), Problem> {
     match current {
         Some(pool) if pool.policy.scale_set != policy.scale_set => {
             let say = format!("pool {} has another scale set", policy.name);
@@ -173,8 +173,8 @@ fn stays(current: Option<&Pool>, policy: &Policy) -> Result<(), Problem> {
     }
 }
 
-/// No two pools share a name or a scale set, in upper case or lower.
-fn alone<S, V: View>(house: &House<S, V>, policy: &Policy) -> Result<(), Problem> {
+/// No two pools share a name or a scale set, compared without case.
+fn alone<S, V: Backend>(house: &House<S, V>, policy: &Policy) -> Result<(), Problem> {
     for other in house.view.pools().iter().map(|pool| &pool.policy) {
         if other.name == policy.name {
             continue;
@@ -201,18 +201,18 @@ async fn document<S: Desk, V>(
     house.store.document(name).await.map_err(|error| Problem::store(&error))
 }
 
-fn found(document: Option<&Document>) -> Found {
-    document.map_or(Found::Nothing, |document| Found::Revision(document.revision))
+fn found(document: Option<&Document>) -> Expected {
+    document.map_or(Expected::Nothing, |document| Expected::Revision(document.revision))
 }
 
-/// The document is refused where all pools are known: the store keeps what it had before.
-async fn take_back<S: Desk, V: View>(
+/// The daemon refused the document after it was stored: restore what the store held before.
+async fn take_back<S: Desk, V: Backend>(
     house: &House<S, V>,
     name: &PoolName,
     before: Option<Document>,
     revision: u64,
 ) -> Result<(), Problem> {
-    let found = Found::Revision(revision);
+    let found = Expected::Revision(revision);
     let put = match before {
         Some(Document { text, who, at, .. }) => {
             house.store.put_document(name, &text, &who, at, found).await
@@ -224,18 +224,18 @@ async fn take_back<S: Desk, V: View>(
     Ok(())
 }
 
-/// What came of the writing; where it was not what was asked for, the audit says so too.
-async fn settle<S: Desk, V: View>(
+/// Result of the write. If it differs from the request, the audit records that too.
+async fn settle<S: Desk, V: Backend>(
     house: &House<S, V>,
     call: &Call,
     name: &PoolName,
     verb: &str,
     why: &str,
-    put: Result<Put, StoreError>,
+    put: Result<PutOutcome, StoreError>,
 ) -> Result<u64, Problem> {
     let (came, problem) = match put {
-        Ok(Put::Done { revision }) => return Ok(revision),
-        Ok(Put::Stale { .. }) => {
+        Ok(PutOutcome::Done { revision }) => return Ok(revision),
+        Ok(PutOutcome::Stale { .. }) => {
             let say = "the document was changed at the same time";
             ("stale", Problem::conflict("changedMeanwhile", say))
         }
@@ -245,7 +245,7 @@ async fn settle<S: Desk, V: View>(
     Err(problem)
 }
 
-async fn write_down<S: Desk, V: View>(
+async fn write_down<S: Desk, V: Backend>(
     house: &House<S, V>,
     call: &Call,
     name: &PoolName,

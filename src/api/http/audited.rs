@@ -1,23 +1,23 @@
-//! Lines of the audit: each goes into the store and from there into the log. RefusedTries that a role forbids are folded: the
-//! first of a principal and a verb is a line at once, those after it are one line a minute with their number.
+//! Audit lines: each goes into the store and from there into the log. Attempts that a role forbids are folded: the
+//! first of a principal and a verb is written at once, later ones become one line a minute with their count.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::House;
-use super::call::Call;
-use super::view::View;
-use crate::memory::{Audit, Desk, StoreError};
+use super::backend::Backend;
+use super::request::Call;
+use crate::memory::{AuditEntry, Desk, StoreError};
 use crate::model::ids::PoolName;
 
-/// Refused tries of this long are one line.
+/// Refused attempts within this time become one line.
 const FOLDED: Duration = Duration::from_secs(60);
 
-/// By principal and verb, how many tries came since the last line.
+/// Attempts since the last line, by principal and verb.
 type Counts = BTreeMap<(Box<str>, Box<str>), u64>;
 
-/// Whose tries are counted now.
+/// Principals and verbs whose attempts are being counted.
 #[derive(Debug, Default)]
 pub struct RefusedTries(Mutex<Counts>);
 
@@ -27,9 +27,9 @@ impl RefusedTries {
     }
 }
 
-/// What is asked of a pool, and what came of it.
-pub fn line(call: &Call, pool: &PoolName, verb: &str, why: &str, came: &str) -> Audit {
-    Audit {
+/// The audit line for a request on a pool and its result.
+pub fn line(call: &Call, pool: &PoolName, verb: &str, why: &str, came: &str) -> AuditEntry {
+    AuditEntry {
         at: call.now,
         who: call.who().into(),
         verb: verb.into(),
@@ -41,20 +41,20 @@ pub fn line(call: &Call, pool: &PoolName, verb: &str, why: &str, came: &str) -> 
     }
 }
 
-pub async fn write_down<S: Desk, V: View>(
+pub async fn write_down<S: Desk, V: Backend>(
     house: &House<S, V>,
-    line: &Audit,
+    line: &AuditEntry,
 ) -> Result<(), StoreError> {
     house.store.audit(line).await?;
     house.view.audited(line);
     Ok(())
 }
 
-/// A try that came to nothing.
-pub async fn refused<S, V>(house: &Arc<House<S, V>>, line: Audit) -> Result<(), StoreError>
+/// Records a refused attempt.
+pub async fn refused<S, V>(house: &Arc<House<S, V>>, line: AuditEntry) -> Result<(), StoreError>
 where
     S: Desk + Send + Sync + 'static,
-    V: View,
+    V: Backend,
 {
     let key = (line.who.clone(), line.verb.clone());
     if let Some(count) = house.tries.counts().get_mut(&key) {
@@ -71,8 +71,12 @@ where
     Ok(())
 }
 
-/// Writes the number of tries each minute, until one brings none or the process ends.
-async fn count<S: Desk, V: View>(house: Arc<House<S, V>>, key: (Box<str>, Box<str>), first: Audit) {
+/// Writes the number of attempts each minute, until a minute has none or the process ends.
+async fn count<S: Desk, V: Backend>(
+    house: Arc<House<S, V>>,
+    key: (Box<str>, Box<str>),
+    first: AuditEntry,
+) {
     let mut stopping = house.stopping.subscribe();
     loop {
         let stops = tokio::select! {
@@ -90,7 +94,8 @@ async fn count<S: Desk, V: View>(house: Arc<House<S, V>>, key: (Box<str>, Box<st
             }
         };
         let came = format!("{}, {times} more", first.came).into();
-        let line = Audit { at: house.view.now(), pool: None, on: "".into(), came, ..first.clone() };
+        let line =
+            AuditEntry { at: house.view.now(), pool: None, on: "".into(), came, ..first.clone() };
         let written = write_down(&house, &line).await;
         if stops {
             return;

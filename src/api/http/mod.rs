@@ -1,29 +1,29 @@
-//! HTTP IN. The API, version 1: everything that people and programs may look at or ask for, over one table of routes.
+//! HTTP IN. The API, version 1: everything that people and programs may read or request, over one table of routes.
 //!
-//! Never here: a decision, the cloud, a second path to a change. What is asked is written down (asks, marks, documents,
-//! with who and why) and the pool is woken; its next turn acts. Nothing of a request is believed before the door let it in.
+//! Never here: a decision, a call to the cloud, a second path to a change. A request is recorded (commands, marks,
+//! documents, with who and why) and the pool is woken; its next turn acts. Nothing is trusted before authentication.
 //!
-//! Begin with [`route::routes`]. [`Api::answer`] is the way of a request: rate, browser, door (`auth`), route, role, body,
-//! repetition (`once`), then one of the handlers in `looks`, `wishes`, `apply`, `stream`. `listen` carries it over
-//! sockets; [`View`] is what the house tells, `openapi` how the table is told to programs.
+//! Begin with [`route::routes`]. [`Api::answer`] handles a request: rate, browser, door (`auth`), route, role, body,
+//! repetition (`idempotency`), then a handler in `queries`, `commands`, `apply`, `stream`. `listen` carries it over
+//! sockets; [`Backend`] is what the daemon provides, `openapi` describes the table to programs.
 
 mod apply;
 mod audited;
 pub mod auth;
-mod call;
+mod backend;
+mod commands;
+mod idempotency;
 mod listen;
-mod looks;
-mod once;
 pub mod openapi;
 mod persons;
 mod plain;
 pub mod problem;
+mod queries;
 mod rate;
+mod request;
 pub mod route;
 mod stream;
 pub(super) mod text;
-mod view;
-mod wishes;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,25 +41,25 @@ use tokio::sync::watch;
 use tower_service::Service;
 
 use auth::{Door, Principal, Role};
-use call::{Answer, Call, Content};
-pub use listen::{Certificate, ListenError, Listening, Pair, Places, Proxies, Seal};
+pub use backend::{Backend, PlanContext, PoolOrigin, PoolView, Readiness, TroubleView, roll};
+pub use listen::{Certificate, HttpListener, ListenError, Pair, Places, Proxies, Seal};
 pub use plain::{Rights, read_guarded, read_plain};
 use problem::{Problem, ProblemCode};
 use rate::Rate;
-use route::{Op, Route, routes};
+use request::{Call, Content, HttpAnswer};
+use route::{ApiOperation, Route, routes};
 use stream::Streams;
-pub use view::{Origin, Pool, Readiness, Scene, Trouble, View, roll};
 
 use crate::memory::{Desk, Store};
 
-/// The largest body that is read: as much as a pool document may have.
+/// Largest body that is read: the size limit of a pool document.
 pub const MOST_BYTES: usize = crate::api::v1::node::MAX_BYTES;
-/// A body must be here within this time.
+/// The body must arrive within this time.
 const BODY_WAIT: Duration = Duration::from_secs(10);
-/// An answer takes no longer. The store is local; what takes longer is stuck.
+/// Longest time for an answer. The store is local, so a slower request is stuck.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-/// What the API stands on.
+/// What the API works with.
 struct House<S, V> {
     store: Arc<S>,
     view: V,
@@ -69,12 +69,12 @@ struct House<S, V> {
     /// Documents are applied one at a time, so that no two pools take one scale set.
     applying: tokio::sync::Mutex<()>,
     streams: Arc<Streams>,
-    /// True once no more is taken in: streams end.
+    /// True once the listener accepts nothing new; streams then end.
     stopping: watch::Sender<bool>,
     described: Bytes,
 }
 
-/// The API; a copy is another handle to the same.
+/// The API; a clone is another handle to the same one.
 pub struct Api<S, V> {
     house: Arc<House<S, V>>,
     router: Router,
@@ -92,7 +92,7 @@ impl<S, V> std::fmt::Debug for Api<S, V> {
     }
 }
 
-impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
+impl<S: Store + Desk + Send + Sync + 'static, V: Backend> Api<S, V> {
     pub fn new(store: Arc<S>, view: V, door: Door) -> Self {
         let rate = Rate::new(view.now());
         let house = Arc::new(House {
@@ -113,7 +113,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         &self.house
     }
 
-    /// Other tokens from now on, as after a change of their file. A door stays open or guarded, as it was made.
+    /// Replaces the tokens, for example after a change of their file. A door cannot change between open and guarded.
     pub fn replace_door(&self, door: Door) -> bool {
         self.house.door.send_if_modified(|current| {
             let fits = current.is_open() == door.is_open();
@@ -128,7 +128,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         Arc::clone(&self.house.door.borrow())
     }
 
-    /// One request, from whatever carried it here.
+    /// Answers one request, from any transport.
     pub async fn answer(&self, request: Request<Body>, client: IpAddr) -> Response<Body> {
         let is_head = request.method() == Method::HEAD;
         let (mut parts, body) = request.into_parts();
@@ -140,7 +140,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
                     parts.extensions.insert(who);
                 }
                 let answer = self.router.clone().call(Request::from_parts(parts, body)).await;
-                // A router is always ready, and refuses nothing by itself.
+                // A router is always ready and never fails by itself.
                 answer.unwrap_or_else(|never| match never {})
             }
             Err(problem) => problem.response(),
@@ -161,7 +161,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         response
     }
 
-    /// Who asks, where that is known, and whether the request is let in.
+    /// The caller, if known, and whether the request is admitted.
     async fn admitted(
         &self,
         asked: &Parts,
@@ -177,7 +177,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
         }
     }
 
-    /// Who asks; `None` where anybody may.
+    /// The caller; `None` on public routes.
     async fn known(&self, asked: &Parts, client: IpAddr) -> Result<Option<Principal>, Problem> {
         let (now, rate) = (self.house.view.now(), &self.house.rate);
         let is_public = PUBLIC.contains(&asked.uri.path());
@@ -206,7 +206,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: View> Api<S, V> {
     }
 }
 
-/// Whether this is about who asks, and not about what is asked.
+/// Whether the refusal concerns the caller, not the content of the request.
 fn refuses(response: &Response<Body>) -> bool {
     matches!(response.status().as_u16(), 401 | 403 | 421 | 429)
 }
@@ -216,10 +216,10 @@ fn too_many(whose: &str, later: i64) -> Problem {
     Problem::new(status, "tooManyRequests", say).later(later)
 }
 
-/// What anybody may see, as probes do: held to the table by a test.
+/// Paths that anyone may read, such as probes; a test compares them with the table.
 const PUBLIC: [&str; 4] = ["/health", "/ready", "/api/v1/health", "/api/v1/ready"];
 
-fn router<S: Store + Desk + Send + Sync + 'static, V: View>(house: &Arc<House<S, V>>) -> Router {
+fn router<S: Store + Desk + Send + Sync + 'static, V: Backend>(house: &Arc<House<S, V>>) -> Router {
     let all = routes();
     let mut router = Router::new();
     for route in &all {
@@ -257,8 +257,8 @@ fn router<S: Store + Desk + Send + Sync + 'static, V: View>(house: &Arc<House<S,
         })
 }
 
-/// Role, query, body; then what the route is for.
-async fn handle<S: Store + Desk + Send + Sync + 'static, V: View>(
+/// Checks role, query and body, then runs the route's handler.
+async fn handle<S: Store + Desk + Send + Sync + 'static, V: Backend>(
     house: Arc<House<S, V>>,
     route: Arc<Route>,
     params: &RawPathParams,
@@ -269,14 +269,14 @@ async fn handle<S: Store + Desk + Send + Sync + 'static, V: View>(
     if let Some(needed) = route.role {
         let who = who.as_ref().ok_or_else(|| Problem::unauthenticated("a token is needed"))?;
         if let Some(say) = forbidden(&route, params, who, needed) {
-            return Err(wishes::forbidden(&house, &route, params, who, say).await);
+            return Err(commands::forbidden(&house, &route, params, who, say).await);
         }
     }
     let body = read(&route, &parts, body).await?;
     let call = Call::new(&route, params, &parts, body, who, house.view.now())?;
     let answer = if route.changes() {
-        // It goes on although the client goes away: what is begun is finished, or its key could not say what was done.
-        let doing = tokio::spawn(async move { once::perform(&house, &route, &call).await });
+        // Continues if the client disconnects: started work must finish, or its key could not report what was done.
+        let doing = tokio::spawn(async move { idempotency::perform(&house, &route, &call).await });
         in_time(async { doing.await.map_err(|_| broken())? }).await?
     } else {
         in_time(look(&house, &call)).await?
@@ -284,7 +284,7 @@ async fn handle<S: Store + Desk + Send + Sync + 'static, V: View>(
     Ok(respond(answer, &parts))
 }
 
-/// Why this may not be asked by who asks it.
+/// Why this caller may not make this request.
 fn forbidden(
     route: &Route,
     params: &RawPathParams,
@@ -302,21 +302,23 @@ fn forbidden(
     let pool = params.iter().find(|(name, _)| *name == "pool");
     let covered = match pool {
         Some((_, pool)) => who.scope.covers(pool),
-        // Lists show what who asks may see.
-        None => route.op != Op::Metrics || who.scope.is_house(),
+        // Lists contain only what the caller may see.
+        None => route.op != ApiOperation::Metrics || who.scope.is_house(),
     };
     (!covered).then(|| match pool {
         Some(_) => {
             let say = "the tokens file or oidc.pools names other pools";
-            format!("{} may not ask about this pool: {say}", who.name)
+            format!("{} may not access this pool: {say}", who.name)
         }
-        None => format!("{} may ask about some pools, and this is about all of them", who.name),
+        None => {
+            format!("{} may access some pools only, and this request covers all of them", who.name)
+        }
     })
 }
 
 async fn in_time<T>(doing: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
     tokio::time::timeout(ANSWER_WAIT, doing).await.unwrap_or_else(|_| {
-        let say = "it took too long; look whether it was done before asking again";
+        let say = "the request timed out; check whether it took effect before you send it again";
         Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "timedOut", say).later(5))
     })
 }
@@ -327,8 +329,8 @@ fn broken() -> Problem {
 }
 
 async fn read(route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
-    // Before it is waited for: a body that does not come would keep the place of its connection.
-    call::check_body(route, parts, body.is_end_stream())?;
+    // Checked before waiting for the body: a body that never arrives would keep its connection's place.
+    request::check_body(route, parts, body.is_end_stream())?;
     let read = tokio::time::timeout(BODY_WAIT, to_bytes(body, MOST_BYTES)).await;
     let body = read.map_err(|_| {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "bodyTimedOut", "the body did not come in time")
@@ -340,35 +342,39 @@ async fn read(route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Problem
     })
 }
 
-/// Everything that changes nothing.
-async fn look<S: Store + Desk + Send + Sync + 'static, V: View>(
+/// Handles every request that changes nothing.
+async fn look<S: Store + Desk + Send + Sync + 'static, V: Backend>(
     house: &Arc<House<S, V>>,
     call: &Call,
-) -> Result<Answer, Problem> {
+) -> Result<HttpAnswer, Problem> {
     match call.op {
-        Op::Pools => looks::pools(house, call).await,
-        Op::Pool => looks::pool(house, call),
-        Op::Status => looks::status(house, call).await,
-        Op::Machines => looks::machines(house, call).await,
-        Op::Machine => looks::machine(house, call).await,
-        Op::ExplainMachine => looks::explain_machine(house, call).await,
-        Op::Rollout => looks::rollout(house, call).await,
-        Op::Revisions => looks::revisions(house, call).await,
-        Op::AskState => looks::ask(house, call).await,
-        Op::Plan => looks::plan(house, call).await,
-        Op::Explain => looks::explain(house, call).await,
-        Op::History => looks::history(house, call).await,
-        Op::Audit => looks::audit(house, call).await,
-        Op::PoolEvents | Op::Events => stream::events(house, call),
-        Op::OpenApi => Ok(Answer::tagged_bytes(house.described.clone())),
-        Op::Health => Ok(looks::health(house)),
-        Op::Ready => Ok(looks::ready(house)),
-        Op::Metrics => Ok(Answer::text(house.view.metrics())),
-        Op::Apply | Op::Remove | Op::Mark(_) | Op::WriteOff | Op::Verb(_) => Err(broken()),
+        ApiOperation::Pools => queries::pools(house, call).await,
+        ApiOperation::Pool => queries::pool(house, call),
+        ApiOperation::Status => queries::status(house, call).await,
+        ApiOperation::Machines => queries::machines(house, call).await,
+        ApiOperation::Machine => queries::machine(house, call).await,
+        ApiOperation::ExplainMachine => queries::explain_machine(house, call).await,
+        ApiOperation::Rollout => queries::rollout(house, call).await,
+        ApiOperation::Revisions => queries::revisions(house, call).await,
+        ApiOperation::CommandStatus => queries::ask(house, call).await,
+        ApiOperation::Plan => queries::plan(house, call).await,
+        ApiOperation::Explain => queries::explain(house, call).await,
+        ApiOperation::History => queries::history(house, call).await,
+        ApiOperation::Audit => queries::audit(house, call).await,
+        ApiOperation::PoolEvents | ApiOperation::Events => stream::events(house, call),
+        ApiOperation::OpenApi => Ok(HttpAnswer::tagged_bytes(house.described.clone())),
+        ApiOperation::Health => Ok(queries::health(house)),
+        ApiOperation::Ready => Ok(queries::ready(house)),
+        ApiOperation::Metrics => Ok(HttpAnswer::text(house.view.metrics())),
+        ApiOperation::Apply
+        | ApiOperation::Unmanage
+        | ApiOperation::Mark(_)
+        | ApiOperation::Abandon
+        | ApiOperation::Verb(_) => Err(broken()),
     }
 }
 
-fn respond(answer: Answer, parts: &Parts) -> Response<Body> {
+fn respond(answer: HttpAnswer, parts: &Parts) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
@@ -386,7 +392,7 @@ fn respond(answer: Answer, parts: &Parts) -> Response<Body> {
     if let Some(tag) = answer.tag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
         let is_known =
-            parts.method != Method::PUT && call::names(&parts.headers, &IF_NONE_MATCH, &tag);
+            parts.method != Method::PUT && request::names(&parts.headers, &IF_NONE_MATCH, &tag);
         headers.insert(ETAG, tag);
         if is_known {
             headers.remove(CONTENT_TYPE);

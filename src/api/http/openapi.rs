@@ -1,17 +1,17 @@
-//! The description of the API for programs: OpenAPI 3.1, made from the table of routes and the types of the answers.
+//! The description of the API for programs: OpenAPI 3.1, generated from the routes and the types of the answers.
 
 use serde_json::{Map, Value, json};
 
 use super::auth::Role;
-use super::call::DOCUMENTS;
+use super::request::DOCUMENTS;
 use super::route::{Carries, Gives, Query, Route, routes};
 use crate::api::v1::resources::asked::why_schema;
 use crate::api::v1::resources::shapes::ProblemDocument;
-use crate::api::v1::resources::{Book, Described};
+use crate::api::v1::resources::{HasSchema, SchemaBook};
 
-/// The document, the same bytes each time.
+/// The document; the same bytes each time.
 pub fn document() -> Value {
-    let mut book = Book::default();
+    let mut book = SchemaBook::default();
     let problem = ProblemDocument::schema(&mut book);
     let mut paths: Map<String, Value> = Map::new();
     for route in routes() {
@@ -50,7 +50,7 @@ pub fn document() -> Value {
     })
 }
 
-fn operation(route: &Route, book: &mut Book) -> Value {
+fn operation(route: &Route, book: &mut SchemaBook) -> Value {
     let mut responses = Map::new();
     for status in route.statuses {
         responses.insert(status.to_string(), success(route, *status, book));
@@ -61,7 +61,7 @@ fn operation(route: &Route, book: &mut Book) -> Value {
     let problem = || json!({ "$ref": "#/components/responses/Problem" });
     if let Some(role) = route.role {
         responses.insert("401".into(), problem());
-        // Every role there is may look.
+        // Every role may read.
         if role > Role::Viewer {
             responses.insert("403".into(), problem());
         }
@@ -78,7 +78,7 @@ fn operation(route: &Route, book: &mut Book) -> Value {
         None => keys.insert("security".into(), json!([])),
         Some(role) => {
             keys.insert("x-role".into(), role.name().into());
-            // The second: an open loopback asks nobody.
+            // The second: an open loopback requires no token.
             keys.insert("security".into(), json!([{ "bearer": [] }, {}]))
         }
     };
@@ -100,12 +100,12 @@ fn operation(route: &Route, book: &mut Book) -> Value {
     operation
 }
 
-fn success(route: &Route, status: u16, book: &mut Book) -> Value {
+fn success(route: &Route, status: u16, book: &mut SchemaBook) -> Value {
     let description = match status {
         201 => "It was made",
         202 => "It is recorded; the next turn answers",
         503 => "Not yet",
-        _ => "As asked",
+        _ => "Success",
     };
     let content = match route.gives {
         Gives::Tagged(schema) | Gives::Json(schema) => {
@@ -169,7 +169,7 @@ fn parameter(query: Query) -> Value {
             false,
             json!({ "type": "integer", "minimum": 1, "maximum": 500, "default": 100 }),
         ),
-        Query::Why => ("Kept with who asked", true, why_schema()),
+        Query::Why => ("Stored with the name of the requester", true, why_schema()),
     };
     json!({ "name": query.name(), "in": "query", "description": about, "required": required, "schema": schema })
 }

@@ -1,45 +1,50 @@
-//! Two persons for what cannot be taken back: where `api.approvals` is 2, it is done when two identities asked the same.
-//! What the first one asked is remembered by the audit alone, so a restart and a standby know of it.
+//! Two persons for what cannot be undone: where `api.approvals` is 2, it runs once two identities have requested the
+//! same. The first request is stored only in the audit, so it survives a restart and a standby knows it.
 
 use super::House;
 use super::audited::write_down;
+use super::backend::Backend;
+use super::commands::{ASKED, DELETE_NOW};
 use super::problem::Problem;
-use super::view::View;
-use super::wishes::{ASKED, DELETE_NOW};
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::AwaitedRequest;
-use crate::memory::{Audit, Consent, Desk, Seq, StoreError};
+use crate::memory::{AuditEntry, Consent, Desk, Seq, StoreError};
 use crate::model::time::Span;
 
-/// How the audit calls what the first person asked.
+/// The audit's outcome for the first person's request.
 const WAITS: &str = "waits for a second person";
-/// The second person asks within this time after the first.
+/// The second person must ask within this time after the first.
 const WITHIN: Span = Span::hours(1);
-/// Lines of one read.
+/// Audit lines per read.
 const PAGE: usize = 500;
 
-/// The line of the audit for what is asked, where it may be done now.
-pub async fn agreed<S: Desk, V: View>(house: &House<S, V>, asked: Audit) -> Result<Audit, Problem> {
-    let given = Audit { came: ASKED.into(), consent: Some(Consent::Given), ..asked };
+/// The audit line for this request, if it may run now.
+pub async fn agreed<S: Desk, V: Backend>(
+    house: &House<S, V>,
+    asked: AuditEntry,
+) -> Result<AuditEntry, Problem> {
+    let given = AuditEntry { came: ASKED.into(), consent: Some(Consent::Given), ..asked };
     if house.view.approvals() < 2 {
         return Ok(given);
     }
     let waits = awaited(house).await.map_err(|error| Problem::store(&error))?;
     let mut others = waits.iter().filter(|known| is_same(known, &given) && known.who != given.who);
     if let Some(first) = others.next() {
-        return Ok(Audit { came: format!("{ASKED}, as {} did", first.who).into(), ..given });
+        return Ok(AuditEntry { came: format!("{ASKED}, as {} did", first.who).into(), ..given });
     }
-    let waits = Audit { came: WAITS.into(), consent: Some(Consent::Awaited), ..given };
+    let waits = AuditEntry { came: WAITS.into(), consent: Some(Consent::Awaited), ..given };
     write_down(house, &waits).await.map_err(|error| Problem::store(&error))?;
     let say = format!("it is not done yet: {} waits for a second person", waits.verb);
     let until = waits.at.plus(WITHIN);
     Err(Problem::conflict("secondPerson", say)
-        .help(format!("another person asks the same before {until}; then it is done")))
+        .help(format!("another person must request the same before {until}; then it is done")))
 }
 
-/// What waits for a second person, the youngest first.
-pub async fn awaited<S: Desk, V: View>(house: &House<S, V>) -> Result<Vec<Audit>, StoreError> {
-    let (mut waits, mut given): (Vec<Audit>, Vec<Audit>) = Default::default();
+/// Requests that wait for a second person, newest first.
+pub async fn awaited<S: Desk, V: Backend>(
+    house: &House<S, V>,
+) -> Result<Vec<AuditEntry>, StoreError> {
+    let (mut waits, mut given): (Vec<AuditEntry>, Vec<AuditEntry>) = Default::default();
     if house.view.approvals() < 2 {
         return Ok(waits);
     }
@@ -64,12 +69,12 @@ pub async fn awaited<S: Desk, V: View>(house: &House<S, V>) -> Result<Vec<Audit>
     }
 }
 
-fn is_same(one: &Audit, other: &Audit) -> bool {
+fn is_same(one: &AuditEntry, other: &AuditEntry) -> bool {
     (&one.verb, &one.pool, &one.on) == (&other.verb, &other.pool, &other.on)
 }
 
-/// As a pool shows it, with what the second person types.
-pub fn shown(line: &Audit) -> AwaitedRequest {
+/// The request as a pool shows it, with the command for the second person.
+pub fn shown(line: &AuditEntry) -> AwaitedRequest {
     let pool = line.pool.as_ref().map(ToString::to_string).unwrap_or_default();
     let typed = match &*line.verb {
         DELETE_NOW => format!("delete-machine {pool} {} --now", line.on),

@@ -1,19 +1,19 @@
-//! Files that settings name, read so that none of them can hold the daemon up.
+//! Reads files that settings name, so that none of them can block the daemon.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The most that is read of such a file.
-// 1 MiB: a chain of certificates is some kilobytes, and a thousand tokens are a hundred.
+/// Largest size that is read of such a file.
+// 1 MiB: a certificate chain has some kilobytes, and a thousand tokens about a hundred.
 const MOST: u64 = 1 << 20;
 
-/// What others than its owner may not do with a file.
+/// What users other than the owner may not do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// Write it: what it says could be anyone's word.
+    /// Write it: otherwise anyone could change its content.
     OnlyOwnerWrites,
-    /// Write it, and read it without being of its group: it is a secret.
+    /// Write it, or read it without being in its group: it is a secret.
     Secret,
 }
 
@@ -26,7 +26,7 @@ impl Rights {
     }
 }
 
-/// The bytes of a plain file with which others may not do too much.
+/// The bytes of a plain file whose permissions satisfy `rights`.
 pub fn read_guarded(path: &Path, rights: Rights) -> io::Result<Vec<u8>> {
     let mode = mode(&fs::metadata(path)?);
     let too_much = mode & rights.forbids();
@@ -52,7 +52,7 @@ const fn mode(_: &fs::Metadata) -> u32 {
     0
 }
 
-/// The bytes of a plain file. To open a pipe would wait for its writer, and a device may never end.
+/// The bytes of a plain file. Opening a pipe would wait for its writer, and a device may never end.
 pub fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no plain file"));

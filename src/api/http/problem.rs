@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::memory::StoreError;
 
-/// Why something is not done, for a program by its code and for a person by its text.
+/// Why a request fails: a code for programs and a text for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub status: StatusCode,
@@ -20,7 +20,7 @@ pub struct Problem {
     headers: Vec<(HeaderName, String)>,
 }
 
-/// The code of a problem, beside its answer.
+/// The problem's code, attached to its response.
 #[derive(Debug, Clone, Copy)]
 pub struct ProblemCode(pub &'static str);
 
@@ -72,14 +72,14 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
-    /// Nobody said who asks, or it is not believed.
+    /// The caller gave no credentials, or invalid ones.
     pub fn unauthenticated(detail: &'static str) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
         problem.headers.push((WWW_AUTHENTICATE, "Bearer realm=\"poolkeeper\"".to_owned()));
         problem
     }
 
-    /// Ask again after so many seconds.
+    /// Asks the client to retry after this many seconds.
     pub fn later(mut self, seconds: i64) -> Self {
         self.headers.push((RETRY_AFTER, seconds.max(1).to_string()));
         self
@@ -141,7 +141,7 @@ impl Problem {
 /// Longest piece of a request that an answer repeats.
 const LONGEST: usize = 80;
 
-/// What was written, short and plain enough for a message.
+/// Caller's text, shortened and escaped for a message.
 pub fn plain(text: &str) -> String {
     text.chars().take(LONGEST).flat_map(char::escape_debug).collect()
 }

@@ -1,7 +1,7 @@
 //! How many requests one client may make: cells of governor, in a store of our own.
 //!
-//! Probes and refused tokens are counted by address, those who are known by their name: what one of the three uses up
-//! takes nothing from the others.
+//! Probes and refused tokens are counted by address, known callers by name: none of the three uses up the limit of
+//! another.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,14 +18,14 @@ use governor::state::StateStore;
 use governor::state::keyed::ShrinkableKeyedStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::ambient::Elapsed;
+use crate::ambient::MonotonicSpan;
 use crate::model::time::Time;
 
-/// Requests at once after a calm while, and then by the second.
-// 200 and 50: a dashboard and a script side by side; a loop gone wild is stopped before it costs a core.
+/// Requests at once after a quiet time, and then per second.
+// 200 and 50: a dashboard and a script side by side; a runaway loop is limited before it costs a core.
 const BURST: u32 = 200;
 const EACH_SECOND: u32 = 50;
-/// Refused tokens at once, and then one after each such time.
+/// Refused tokens at once, and then one per this interval.
 const GUESSES: u32 = 10;
 const GUESS: Duration = Duration::from_millis(400);
 /// Clients with a cell of their own.
@@ -33,19 +33,19 @@ const CLIENTS: usize = 4_096;
 
 #[derive(Debug)]
 pub struct Rate {
-    clock: Elapsed,
+    clock: MonotonicSpan,
     probes: Cells<IpAddr>,
     guesses: Cells<IpAddr>,
     known: Cells<Box<str>>,
 }
 
-/// Where too much is asked, `Err`: after how many seconds the next request is taken.
+/// `Err`: the limit is reached; the seconds until the next request is accepted.
 impl Rate {
     pub fn new(now: Time) -> Self {
-        let clock = Elapsed::new(now);
+        let clock = MonotonicSpan::new(now);
         let number = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         let requests = Quota::per_second(number(EACH_SECOND)).allow_burst(number(BURST));
-        // Without a period there is no quota, and with this one there is.
+        // Only a period of zero yields no quota, and this one is not zero.
         let guesses = Quota::with_period(GUESS).unwrap_or(requests).allow_burst(number(GUESSES));
         let (probes, known) = (Cells::new(requests, &clock), Cells::new(requests, &clock));
         Self { probes, guesses: Cells::new(guesses, &clock), known, clock }
@@ -56,7 +56,7 @@ impl Rate {
         self.probes.take(&network(client))
     }
 
-    /// A token was refused.
+    /// Counts a refused token.
     pub fn guess(&self, client: IpAddr, now: Time) -> Result<(), i64> {
         self.clock.advance(now);
         self.guesses.take(&network(client))
@@ -68,7 +68,7 @@ impl Rate {
     }
 }
 
-/// Who has one address of a /64 has them all.
+/// A client with one address of a /64 has them all.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if !v6.is_loopback() => {
@@ -80,12 +80,12 @@ pub fn network(address: IpAddr) -> IpAddr {
 
 #[derive(Debug)]
 struct Cells<K: Ord + Hash + Clone + Debug> {
-    limiter: RateLimiter<K, Few<K>, Elapsed, NoOpMiddleware<Duration>>,
-    clock: Elapsed,
+    limiter: RateLimiter<K, Few<K>, MonotonicSpan, NoOpMiddleware<Duration>>,
+    clock: MonotonicSpan,
 }
 
 impl<K: Ord + Hash + Clone + Debug> Cells<K> {
-    fn new(quota: Quota, clock: &Elapsed) -> Self {
+    fn new(quota: Quota, clock: &MonotonicSpan) -> Self {
         let few = Few(Mutex::default());
         Self { limiter: RateLimiter::new(quota, few, clock.clone()), clock: clock.clone() }
     }
@@ -101,7 +101,7 @@ impl<K: Ord + Hash + Clone + Debug> Cells<K> {
     }
 }
 
-/// A cell for each client, as many as may be: those that have one keep it, and newcomers share one (`None`) meanwhile.
+/// A cell for each client, up to a limit: clients with a cell keep it, and new ones share one (`None`) meanwhile.
 #[derive(Debug)]
 struct Few<K>(Mutex<BTreeMap<Option<K>, Nanos>>);
 

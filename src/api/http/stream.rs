@@ -1,6 +1,6 @@
-//! Lines of the history as they are written, as server-sent events. A client that comes back says which line it saw
-//! last and misses none that is still kept. Whether it may look is asked again and again, and a stream whose token is
-//! refused ends with an event that says so.
+//! New lines of the history as server-sent events. A client that reconnects sends the id of its last line and misses no
+//! line that is still kept. The stream rechecks the caller's token regularly; if it is refused, the stream ends with an
+//! event that says so.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,42 +14,42 @@ use tokio::sync::watch;
 
 use super::House;
 use super::auth::{ClientNames, Door, PoolScope};
-use super::call::{Answer, Call, Content};
+use super::backend::Backend;
 use super::problem::Problem;
-use super::route::{Op, Query};
-use super::view::View;
+use super::request::{Call, Content, HttpAnswer};
+use super::route::{ApiOperation, Query};
 use crate::api::v1::resources::told::HistoryLine;
 use crate::memory::{Seq, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-/// So that both sides, and what lies between, know that the other is there.
+/// Keeps the connection alive: shows both sides and all proxies that the other is there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Who may look is asked again after this, and at once when tokens change.
+/// The caller is rechecked after this, and at once when tokens change.
 const ASKED_AGAIN: Span = Span::seconds(15);
-/// A stream ends after this, so that none outlives what it stands on.
+/// Longest life of a stream, so that no stream outlives the credentials it started with.
 const LIFE: Span = Span::hours(1);
-/// Streams at a time, and of one who reads.
+/// Most streams at a time: in total, and of one caller.
 const STREAMS: usize = 256;
 const OF_ONE: usize = 32;
-/// Lines of one read.
+/// Lines per read.
 const LINES: usize = 100;
-/// How soon a client comes back.
+/// How soon a client reconnects.
 const RETRY: &str = "retry: 2000\n\n";
 
 struct Stream<S, V> {
     house: Arc<House<S, V>>,
     pool: Option<PoolName>,
-    /// Lines of other pools are left out.
+    /// Lines of other pools are omitted.
     scope: PoolScope,
-    /// `None`: from the end, which is looked up first.
+    /// `None`: from the end, which is read first.
     after: Option<Seq>,
     until: Time,
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     doors: watch::Receiver<Arc<Door>>,
-    /// Those that let it in.
+    /// The credentials that admitted it.
     headers: HeaderMap,
     presented: ClientNames,
     asked: Time,
@@ -61,15 +61,15 @@ struct Stream<S, V> {
 enum State {
     New,
     Greeted,
-    /// It said why it ends.
+    /// It has sent its final event.
     Over,
 }
 
-/// Streams that are open, by who reads.
+/// Open streams by caller.
 #[derive(Debug, Default)]
 pub struct Streams(Mutex<BTreeMap<Box<str>, usize>>);
 
-/// Gives its place back when it goes.
+/// Frees its place when dropped.
 struct Place(Arc<Streams>, Box<str>);
 
 impl Streams {
@@ -98,13 +98,13 @@ impl Drop for Place {
     }
 }
 
-pub fn events<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<Answer, Problem>
+pub fn events<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<HttpAnswer, Problem>
 where
     S: Store + Send + Sync + 'static,
-    V: View,
+    V: Backend,
 {
     let pool = match call.op {
-        Op::PoolEvents => {
+        ApiOperation::PoolEvents => {
             let pool = call.pool();
             let known = house.view.pool(&pool);
             Some(
@@ -147,11 +147,11 @@ where
         Some((Ok::<Bytes, std::convert::Infallible>(piece), stream))
     }));
     let content = Content::Events(body);
-    Ok(Answer { status: StatusCode::OK, content, tag: None, headers: Vec::new() })
+    Ok(HttpAnswer { status: StatusCode::OK, content, tag: None, headers: Vec::new() })
 }
 
-impl<S: Store, V: View> Stream<S, V> {
-    /// `None`: it is over. A store that fails ends it too; the client comes back and says where it was.
+impl<S: Store, V: Backend> Stream<S, V> {
+    /// `None`: the stream is over. A store failure ends it too; the client reconnects with its last id.
     async fn next(&mut self) -> Option<Bytes> {
         if self.state == State::New {
             self.state = State::Greeted;
@@ -169,7 +169,7 @@ impl<S: Store, V: View> Stream<S, V> {
                 self.state = State::Over;
                 return Some(end(&problem, now));
             }
-            // Seen before the read: what is written during it makes another.
+            // Marked as seen before the read: lines written during the read wake the stream again.
             self.news.borrow_and_update();
             let lines = self.read().await.ok()?;
             if let Some((last, ..)) = lines.last() {
@@ -193,7 +193,7 @@ impl<S: Store, V: View> Stream<S, V> {
         }
     }
 
-    /// Whether its token is good still, where that was not asked just now.
+    /// Whether its token is still valid, unless that was just checked.
     async fn admitted(&mut self, now: Time) -> Result<(), Problem> {
         let is_other = self.doors.has_changed().unwrap_or(true);
         if !is_other && now.since(self.asked) < ASKED_AGAIN {
@@ -211,7 +211,7 @@ impl<S: Store, V: View> Stream<S, V> {
         }
     }
 
-    /// The newest line there is.
+    /// The newest line.
     async fn end(&self) -> Result<Seq, StoreError> {
         let pools = match &self.pool {
             Some(pool) => vec![pool.clone()],
@@ -246,17 +246,17 @@ impl<S: Store, V: View> Stream<S, V> {
     }
 }
 
-/// The last event. It has no id: a client that comes back goes on after the last line.
+/// The last event. It has no id: a client that reconnects continues after the last line.
 fn end(problem: &Problem, now: Time) -> Bytes {
     let say = format!("the stream ends: {}", problem.detail);
-    let data = json!({ "code": problem.code, "at": now.to_string(), "say": say });
+    let data = json!({ "code": problem.code, "at": now.to_string(), "message": say });
     format!("event: end\ndata: {data}\n\n").into()
 }
 
 fn written(lines: &[(Seq, HistoryLine)]) -> Bytes {
     let mut text = String::new();
     for (seq, line) in lines {
-        // JSON has no bare line ends, so one `data` holds it.
+        // JSON has no raw line breaks, so one `data` line holds it.
         let data = serde_json::to_string(line).unwrap_or_default();
         text.push_str(&format!("id: {}\nevent: {}\ndata: {data}\n\n", seq.0, line.event));
     }

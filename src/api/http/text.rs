@@ -1,4 +1,4 @@
-//! Small spellings of bytes: base64 as tokens have it, hexadecimal, fingerprints.
+//! Small encodings of bytes: base64 as tokens use it, hexadecimal, fingerprints.
 
 use ring::digest::{SHA256, digest};
 
@@ -18,7 +18,7 @@ pub fn base64url(bytes: &[u8]) -> String {
     text
 }
 
-/// Strict: no padding, no other sign, no bits left over.
+/// Strict: no padding, no other character, no bits left over.
 pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
     for part in text.as_bytes().chunks(4) {
@@ -54,7 +54,7 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
     Some(digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
 }
 
-/// A name for exactly these parts, in this order.
+/// A hash of exactly these parts, in this order.
 pub fn fingerprint(parts: &[&[u8]]) -> String {
     let mut whole = Vec::new();
     for part in parts {

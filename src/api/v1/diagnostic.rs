@@ -1,11 +1,11 @@
-//! What is wrong with a document, where, and what would be right.
+//! What is wrong with a document, where, and what would be valid.
 
 use std::fmt;
 
-use super::node::Place;
-use crate::model::spelling::distance;
+use super::node::TextPlace;
+use crate::model::nearest::distance;
 
-/// What kind of mistake it is; the names are public contract.
+/// The kind of mistake; the names are public contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     Syntax,
@@ -22,9 +22,9 @@ pub enum Code {
     NotBuilt,
     Contradiction,
     DuplicatePool,
-    /// A file that is there holds no pool.
+    /// An existing file holds no pool.
     Empty,
-    /// Many files went at once.
+    /// Many files disappeared at once.
     Vanished,
 }
 
@@ -60,15 +60,20 @@ pub struct Diagnostic {
     pub key: String,
     pub code: Code,
     pub message: String,
-    /// The values or keys that would be right, where they can be listed.
+    /// The valid values or keys, where they can be listed.
     pub allowed: Vec<&'static str>,
-    /// The one of them that is spelled most like what was written.
+    /// The valid one whose spelling is closest to what was written.
     pub nearest: Option<String>,
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    pub fn new(at: Place, key: impl Into<String>, code: Code, message: impl Into<String>) -> Self {
+    pub fn new(
+        at: TextPlace,
+        key: impl Into<String>,
+        code: Code,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             file: None,
             line: at.line,
@@ -87,7 +92,7 @@ impl Diagnostic {
         self
     }
 
-    /// Lists what would be right, and which of it `written` looks like.
+    /// Lists the valid words, and the one closest to `written`.
     pub fn allowed(mut self, allowed: &[&'static str], written: &str) -> Self {
         self.allowed = allowed.to_vec();
         self.nearest = nearest(written, allowed).map(str::to_owned);
@@ -117,10 +122,10 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// No key or value of ours is longer; what is longer resembles none of them.
+/// None of our keys or values is longer; a longer text resembles none of them.
 const LONGEST_WORD: usize = 40;
 
-/// The candidate spelled most like `written`, if any is near enough to be meant.
+/// The candidate spelled most like `written`, if one is close enough to be meant.
 pub fn nearest<'a>(written: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let written: Vec<char> = written.chars().take(LONGEST_WORD + 1).map(lower).collect();
     if written.is_empty() || written.len() > LONGEST_WORD {
@@ -141,7 +146,7 @@ fn lower(letter: char) -> char {
 /// Longest piece of a document that a message repeats.
 const LONGEST_QUOTE: usize = 60;
 
-/// What was written, short enough and plain enough for one line of a message.
+/// What was written, shortened and escaped for one line of a message.
 pub fn quote(text: &str) -> String {
     let mut quoted: String =
         text.chars().take(LONGEST_QUOTE).flat_map(char::escape_debug).collect();

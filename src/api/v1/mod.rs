@@ -1,20 +1,21 @@
 //! Version 1 of every document: pool files, snapshots, plans, the state of a pool, errors.
 //!
-//! Never here: reading a field in a new way, or dropping one. Fields may be added.
-//! Begin with [`pool`] for what people write, [`node`] for how it is read.
+//! Never here: giving a field a new meaning, or dropping one. Fields may be added. Begin with [`pool`] for what people
+//! write, [`node`] for how it is read.
 
-pub mod becomes;
 pub mod diagnostic;
-pub mod foremost;
+pub mod next_step;
 pub mod node;
 pub mod plan;
 pub mod pool;
+pub mod primary_hold;
 pub mod problem;
+pub mod remedy;
 pub mod resources;
 pub mod snapshot;
 pub mod state;
 pub(in crate::api) mod wire;
 mod words;
 
-/// What every document calls itself.
+/// The `apiVersion` of every document.
 pub const API_VERSION: &str = "poolkeeper/v1";

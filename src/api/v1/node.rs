@@ -1,129 +1,132 @@
 //! A document as a small tree in which every value knows its line and column. YAML and JSON are read alike.
 //!
-//! Tags, anchors and aliases are refused: nothing in our documents needs them, and a few lines of aliases can stand for
-//! more memory than there is.
+//! Tags, anchors and aliases are refused: our documents do not need them, and a few lines of aliases can expand to more
+//! than all memory.
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
 use super::diagnostic::{Code, Diagnostic, quote};
 
-/// A pool written with every key takes 3 KB; this holds hundreds of them, and reading it takes moments.
+/// A pool with every key takes 3 KB; this holds hundreds of them and still reads quickly.
 pub const MAX_BYTES: usize = 1 << 20;
-/// The deepest key we know lies five levels down; the rest is room for documents that are wrong.
+/// The deepest known key lies five levels down; the rest is room for invalid documents.
 pub const MAX_DEPTH: usize = 16;
-/// Values in one file: two hundred pools with every key. Bounds what looking for repeated keys may cost.
+/// Values in one file: two hundred pools with every key. Bounds the cost of finding repeated keys.
 pub const MAX_NODES: usize = 20_000;
 
-/// Where something is written; both count from 1, columns in characters.
+/// A position in the text; both count from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPlace {
     pub line: u32,
     pub column: u32,
 }
 
-impl Place {
-    pub const START: Place = Place { line: 1, column: 1 };
+impl TextPlace {
+    pub const START: TextPlace = TextPlace { line: 1, column: 1 };
 
-    /// Where a text stops.
-    pub fn after(text: &str) -> Place {
+    /// The position at the end of a text.
+    pub fn after(text: &str) -> TextPlace {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1);
         let last = text.rsplit('\n').next().unwrap_or_default();
-        Place { line: number(text.matches('\n').count()), column: number(last.chars().count()) }
+        TextPlace { line: number(text.matches('\n').count()), column: number(last.chars().count()) }
     }
 
-    fn of(marker: &Marker) -> Place {
+    fn of(marker: &Marker) -> TextPlace {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Place { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
+        TextPlace {
+            line: number(marker.line()).max(1),
+            column: number(marker.col()).saturating_add(1),
+        }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    pub at: Place,
-    pub kind: Kind,
+    pub at: TextPlace,
+    pub kind: NodeKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     Null,
     Bool(bool),
     /// As written: `1`, `-3`, `0.5`.
     Number(Box<str>),
-    Text(Text),
+    Text(NodeText),
     List(Vec<Node>),
-    Map(Vec<Entry>),
-    /// Refused already; nothing more is said about it.
+    Map(Vec<NodeEntry>),
+    /// Already refused; no further fault is reported for it.
     Broken,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct NodeText {
     pub text: Box<str>,
     pub quoted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct NodeEntry {
     pub key: Box<str>,
-    pub at: Place,
+    pub at: TextPlace,
     pub value: Node,
 }
 
 impl Node {
-    /// What it is, for people.
+    /// Its kind, for people.
     pub fn what(&self) -> &'static str {
         match &self.kind {
-            Kind::Null => "nothing",
-            Kind::Bool(_) => "true or false",
-            Kind::Number(_) => "a number",
-            Kind::Text(_) => "text",
-            Kind::List(_) => "a list",
-            Kind::Map(_) => "a map",
-            Kind::Broken => "unreadable",
+            NodeKind::Null => "nothing",
+            NodeKind::Bool(_) => "true or false",
+            NodeKind::Number(_) => "a number",
+            NodeKind::Text(_) => "text",
+            NodeKind::List(_) => "a list",
+            NodeKind::Map(_) => "a map",
+            NodeKind::Broken => "unreadable",
         }
     }
 
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn entry(&self, key: &str) -> Option<&NodeEntry> {
         match &self.kind {
-            Kind::Map(entries) => entries.iter().find(|entry| &*entry.key == key),
+            NodeKind::Map(entries) => entries.iter().find(|entry| &*entry.key == key),
             _ => None,
         }
     }
 }
 
-/// The documents of one text, and what kept the reader from understanding all of it.
+/// The documents of one text, and the faults that kept the reader from understanding all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Documents {
     pub roots: Vec<Root>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// One document. `sound`: all of it was understood.
+/// One document. `sound`: the reader understood all of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     pub node: Node,
     pub sound: bool,
 }
 
-/// What the reader of YAML says of what is nested deeper than it goes itself.
+/// The YAML reader's message for nesting beyond its own limit.
 const TOO_DEEP: &str = "recursion limit exceeded";
 
-/// The text of a file, unless it is none, or more than is read.
+/// The text of a file, unless it is not text or exceeds the size limit.
 pub fn text(bytes: &[u8]) -> Result<&str, Box<Diagnostic>> {
     if bytes.len() > MAX_BYTES {
         let say = format!("this is longer than the {MAX_BYTES} bytes that are read");
-        let fault = Diagnostic::new(Place::START, "", Code::TooLarge, say);
+        let fault = Diagnostic::new(TextPlace::START, "", Code::TooLarge, say);
         return Err(Box::new(fault.help("spread it over several files")));
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let sound = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let at = Place::after(&String::from_utf8_lossy(sound));
+        let at = TextPlace::after(&String::from_utf8_lossy(sound));
         let fault = Diagnostic::new(at, "", Code::Syntax, "this is not UTF-8 text");
         Box::new(fault.help("save it as UTF-8"))
     })
 }
 
-/// Reads all documents; those before a syntax error are kept.
+/// Reads all documents; keeps those before a syntax error.
 pub fn read(written: &str) -> Documents {
     let mut tree = Tree::default();
     if let Err(fault) = text(written.as_bytes()) {
@@ -134,12 +137,12 @@ pub fn read(written: &str) -> Documents {
     while let Some(next) = parser.next_event() {
         match next {
             Ok((event, span)) => {
-                if !tree.take(event, Place::of(&span.start)) {
+                if !tree.take(event, TextPlace::of(&span.start)) {
                     break;
                 }
             }
             Err(error) => {
-                tree.refuse_syntax(Place::of(error.marker()), error.info());
+                tree.refuse_syntax(TextPlace::of(error.marker()), error.info());
                 break;
             }
         }
@@ -147,16 +150,16 @@ pub fn read(written: &str) -> Documents {
     tree.out
 }
 
-/// A list or map still open.
+/// A list or map that is still open.
 enum Open {
-    List { at: Place, items: Vec<Node> },
-    Map { at: Place, entries: Vec<Entry>, key: Option<Key> },
+    List { at: TextPlace, items: Vec<Node> },
+    Map { at: TextPlace, entries: Vec<NodeEntry>, key: Option<Key> },
 }
 
-/// A key that waits for its value. `None`: refused, its value is dropped.
+/// A key that waits for its value. `None`: refused; its value is dropped.
 struct Key {
     name: Option<Box<str>>,
-    at: Place,
+    at: TextPlace,
 }
 
 #[derive(Default)]
@@ -164,13 +167,13 @@ struct Tree {
     out: Documents,
     open: Vec<Open>,
     nodes: usize,
-    /// Diagnostics of documents that are finished.
+    /// Number of diagnostics of finished documents.
     said: usize,
 }
 
 impl Tree {
-    /// False: nothing more can be read.
-    fn take(&mut self, event: Event<'_>, at: Place) -> bool {
+    /// False: the rest cannot be read.
+    fn take(&mut self, event: Event<'_>, at: TextPlace) -> bool {
         match event {
             Event::Nothing
             | Event::StreamStart
@@ -179,7 +182,7 @@ impl Tree {
             | Event::DocumentEnd => true,
             Event::Alias(_) => {
                 self.refuse_anchor(at);
-                self.add(Node { at, kind: Kind::Broken })
+                self.add(Node { at, kind: NodeKind::Broken })
             }
             Event::Scalar(words, style, anchor, tag) => {
                 self.check(at, anchor, tag.map(|tag| tag.to_string()));
@@ -194,16 +197,18 @@ impl Tree {
                 self.start(at, Open::Map { at, entries: Vec::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::List { at, items }) => self.add(Node { at, kind: Kind::List(items) }),
+                Some(Open::List { at, items }) => {
+                    self.add(Node { at, kind: NodeKind::List(items) })
+                }
                 Some(Open::Map { at, entries, .. }) => {
-                    self.add(Node { at, kind: Kind::Map(entries) })
+                    self.add(Node { at, kind: NodeKind::Map(entries) })
                 }
                 None => true,
             },
         }
     }
 
-    fn start(&mut self, at: Place, open: Open) -> bool {
+    fn start(&mut self, at: TextPlace, open: Open) -> bool {
         if self.open.len() >= MAX_DEPTH {
             self.refuse_depth(at);
             return false;
@@ -229,7 +234,7 @@ impl Tree {
             Some(Open::Map { entries, key, .. }) => match key.take() {
                 None => self.key(node),
                 Some(Key { name: Some(name), at }) => {
-                    entries.push(Entry { key: name, at, value: node });
+                    entries.push(NodeEntry { key: name, at, value: node });
                 }
                 Some(Key { name: None, .. }) => {}
             },
@@ -240,12 +245,12 @@ impl Tree {
     fn key(&mut self, node: Node) {
         let at = node.at;
         let name: Option<Box<str>> = match node.kind {
-            Kind::Text(text) => Some(text.text),
-            Kind::Number(text) => Some(text),
-            Kind::Bool(is) => Some(is.to_string().into()),
-            Kind::Null => Some("null".into()),
-            Kind::Broken => None,
-            Kind::List(_) | Kind::Map(_) => {
+            NodeKind::Text(text) => Some(text.text),
+            NodeKind::Number(text) => Some(text),
+            NodeKind::Bool(is) => Some(is.to_string().into()),
+            NodeKind::Null => Some("null".into()),
+            NodeKind::Broken => None,
+            NodeKind::List(_) | NodeKind::Map(_) => {
                 self.report(at, Code::WrongType, "a key must be text".to_owned(), None);
                 None
             }
@@ -269,7 +274,7 @@ impl Tree {
         }
     }
 
-    fn check(&mut self, at: Place, anchor: usize, tag: Option<String>) {
+    fn check(&mut self, at: TextPlace, anchor: usize, tag: Option<String>) {
         if anchor != 0 {
             self.refuse_anchor(at);
         }
@@ -279,12 +284,12 @@ impl Tree {
         }
     }
 
-    fn refuse_depth(&mut self, at: Place) {
+    fn refuse_depth(&mut self, at: TextPlace) {
         let say = format!("lists and maps are nested more than {MAX_DEPTH} deep");
         self.report(at, Code::TooDeep, say, Some("no key of ours lies so deep: take levels out"));
     }
 
-    fn refuse_syntax(&mut self, at: Place, info: &str) {
+    fn refuse_syntax(&mut self, at: TextPlace, info: &str) {
         if info == TOO_DEEP {
             return self.refuse_depth(at);
         }
@@ -292,18 +297,18 @@ impl Tree {
         self.report(at, Code::Syntax, quote(info), Some(help));
     }
 
-    fn refuse_anchor(&mut self, at: Place) {
+    fn refuse_anchor(&mut self, at: TextPlace) {
         let say = "anchors (&) and aliases (*) are not read".to_owned();
         self.report(at, Code::Anchor, say, Some("write the value out, or quote the text"));
     }
 
-    fn report(&mut self, at: Place, code: Code, say: String, help: Option<&str>) {
+    fn report(&mut self, at: TextPlace, code: Code, say: String, help: Option<&str>) {
         let mut found = Diagnostic::new(at, self.path(), code, say);
         found.help = help.map(str::to_owned);
         self.out.diagnostics.push(found);
     }
 
-    /// Where the reader is, as a dotted path.
+    /// The reader's position as a dotted path.
     fn path(&self) -> String {
         self.open.iter().fold(String::new(), |path, open| match open {
             Open::List { items, .. } => format!("{path}[{}]", items.len()),
@@ -318,17 +323,17 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// What a scalar is, by the core rules of YAML 1.2: `off`, `yes` and `no` are text.
-fn scalar(text: &str, style: ScalarStyle) -> Kind {
+/// The kind of a scalar, by the core rules of YAML 1.2: `off`, `yes` and `no` are text.
+fn scalar(text: &str, style: ScalarStyle) -> NodeKind {
     if style != ScalarStyle::Plain {
-        return Kind::Text(Text { text: text.into(), quoted: true });
+        return NodeKind::Text(NodeText { text: text.into(), quoted: true });
     }
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Kind::Null,
-        "true" | "True" | "TRUE" => Kind::Bool(true),
-        "false" | "False" | "FALSE" => Kind::Bool(false),
-        _ if is_number(text) => Kind::Number(text.into()),
-        _ => Kind::Text(Text { text: text.into(), quoted: false }),
+        "" | "~" | "null" | "Null" | "NULL" => NodeKind::Null,
+        "true" | "True" | "TRUE" => NodeKind::Bool(true),
+        "false" | "False" | "FALSE" => NodeKind::Bool(false),
+        _ if is_number(text) => NodeKind::Number(text.into()),
+        _ => NodeKind::Text(NodeText { text: text.into(), quoted: false }),
     }
 }
 
@@ -360,17 +365,17 @@ mod tests {
         let read = read("a: 1\nb:\n  - x: off\n    y: 'é'\n  - {z: 5%}\n---\n\"c\": null\n");
         assert_eq!(read.diagnostics, []);
         let b = &read.roots[0].node.entry("b").unwrap().value;
-        let Kind::List(items) = &b.kind else { panic!("{b:?}") };
+        let NodeKind::List(items) = &b.kind else { panic!("{b:?}") };
         let y = items[0].entry("y").unwrap();
         assert_eq!(
             (y.at, y.value.at),
-            (Place { line: 4, column: 5 }, Place { line: 4, column: 8 })
+            (TextPlace { line: 4, column: 5 }, TextPlace { line: 4, column: 8 })
         );
-        let off = Kind::Text(Text { text: "off".into(), quoted: false });
+        let off = NodeKind::Text(NodeText { text: "off".into(), quoted: false });
         assert_eq!(items[0].entry("x").unwrap().value.kind, off);
-        assert_eq!(items[0].at, Place { line: 3, column: 5 });
-        assert_eq!(items[1].at, Place { line: 5, column: 5 });
-        assert_eq!(read.roots[1].node.entry("c").unwrap().value.kind, Kind::Null);
+        assert_eq!(items[0].at, TextPlace { line: 3, column: 5 });
+        assert_eq!(items[1].at, TextPlace { line: 5, column: 5 });
+        assert_eq!(read.roots[1].node.entry("c").unwrap().value.kind, NodeKind::Null);
     }
 
     #[test]
@@ -378,9 +383,9 @@ mod tests {
         let read = read("{\"a\":1,\"b\":[true,\"5\",\"\\u00e9\\/\"],\n\t\"c\":{}}");
         assert_eq!(read.diagnostics, []);
         let b = &read.roots[0].node.entry("b").unwrap().value;
-        let Kind::List(items) = &b.kind else { panic!("{b:?}") };
-        assert_eq!(items[2].kind, Kind::Text(Text { text: "é/".into(), quoted: true }));
-        assert_eq!(read.roots[0].node.entry("c").unwrap().at, Place { line: 2, column: 2 });
+        let NodeKind::List(items) = &b.kind else { panic!("{b:?}") };
+        assert_eq!(items[2].kind, NodeKind::Text(NodeText { text: "é/".into(), quoted: true }));
+        assert_eq!(read.roots[0].node.entry("c").unwrap().at, TextPlace { line: 2, column: 2 });
     }
 
     #[test]

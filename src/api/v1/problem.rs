@@ -1,24 +1,24 @@
-//! The Error document: what was refused, where, and what helps.
+//! The Error document: what was refused, where, and how to fix it.
 
 use serde::Serialize;
 
 use super::API_VERSION;
 use super::diagnostic::{Code, Diagnostic};
-use super::node::Place;
+use super::node::TextPlace;
 
 /// Why a document was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct DocumentProblem {
     pub line: u32,
     pub column: u32,
-    /// Where in the document: `machines[3].since`; empty for the whole of it.
+    /// The field: `machines[3].since`; empty for the whole document.
     pub field: String,
     pub code: Code,
     pub message: String,
     pub help: Option<String>,
 }
 
-/// What an Error document says, of a document that was not read or of a command that failed.
+/// The content of an Error document, for a document that was not read or a command that failed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ErrorKeys<'a> {
     pub file: Option<&'a str>,
@@ -63,9 +63,9 @@ impl ErrorKeys<'_> {
     }
 }
 
-impl Problem {
+impl DocumentProblem {
     pub fn new(
-        at: Place,
+        at: TextPlace,
         field: impl Into<String>,
         code: Code,
         message: impl Into<String>,
@@ -79,10 +79,10 @@ impl Problem {
         self
     }
 
-    /// The first of several, with how many more there are. `None` where there are none.
+    /// The first of several diagnostics, with the number of the others. `None`: there are none.
     pub fn of(found: &[Diagnostic]) -> Option<Self> {
         let (first, more) = found.split_first()?;
-        let at = Place { line: first.line, column: first.column };
+        let at = TextPlace { line: first.line, column: first.column };
         let plain = Diagnostic { help: None, file: None, key: String::new(), ..first.clone() };
         let message = plain.to_string();
         let place = format!("{}:{}: ", at.line, at.column);
@@ -113,7 +113,7 @@ impl Problem {
     }
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for DocumentProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}: ", self.line, self.column)?;
         if !self.field.is_empty() {
@@ -127,4 +127,4 @@ impl std::fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for DocumentProblem {}

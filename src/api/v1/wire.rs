@@ -1,4 +1,4 @@
-//! Small values as they travel: text that is borrowed where it can be, times, and words out of a table.
+//! Small wire values: text that is borrowed where possible, times, and words from a table.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::diagnostic::{nearest, quote};
 use crate::model::time::Time;
 
-pub(super) use crate::memory::record::Text;
+pub(super) use crate::memory::record::RecordText;
 
 /// A time as RFC 3339 text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl<'de> Deserialize<'de> for Stamp {
 
 const DAY: i64 = 86_400_000;
 
-/// `YYYY-MM-DDTHH:MM:SS[.fff]Z`, which is how nearly all times come; anything else takes the long way.
+/// `YYYY-MM-DDTHH:MM:SS[.fff]Z`, the form of nearly all times; other forms take the slow path.
 fn plain_time(text: &[u8]) -> Option<Time> {
     let (clock, fraction) = match text {
         [clock @ .., b'.', a, b, c, b'Z'] if clock.len() == 19 => (clock, [*a, *b, *c]),
@@ -78,7 +78,7 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days since 1970-01-01 in years that begin in March, so that the leap day comes last.
+/// Days since 1970-01-01, in years that begin in March, so that the leap day comes last.
 fn day_number(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
@@ -86,14 +86,14 @@ fn day_number(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Prints a time as RFC 3339, the way `Time` does.
-pub struct Shown(pub Time);
+/// Prints a time as RFC 3339, as `Time` does.
+pub struct Rfc3339(pub Time);
 
-impl fmt::Display for Shown {
+impl fmt::Display for Rfc3339 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = self.0.millis();
         let (days, clock) = (ms.div_euclid(DAY), ms.rem_euclid(DAY));
-        // The years that have four digits and no sign; beyond them the calendar prints it.
+        // Years with four digits and no sign; the calendar prints all others.
         if !(-719_162..2_932_896).contains(&days) {
             return fmt::Display::fmt(&self.0, f);
         }
@@ -132,14 +132,14 @@ impl fmt::Display for Shown {
     }
 }
 
-impl Serialize for Shown {
+impl Serialize for Rfc3339 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-/// A value of which there are few, each with its word.
-pub trait Named: Copy + PartialEq + 'static {
+/// A value with few variants, each with its word.
+pub trait WordTable: Copy + PartialEq + 'static {
     const WORDS: &'static [(&'static str, Self)];
 
     fn word(self) -> &'static str {
@@ -148,31 +148,31 @@ pub trait Named: Copy + PartialEq + 'static {
     }
 }
 
-/// A word out of its table.
+/// A word from its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word<T>(pub T);
+pub struct WordOf<T>(pub T);
 
-impl<T: Named> Serialize for Word<T> {
+impl<T: WordTable> Serialize for WordOf<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0.word())
     }
 }
 
-impl<'de, T: Named> Deserialize<'de> for Word<T> {
+impl<'de, T: WordTable> Deserialize<'de> for WordOf<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader<T>(PhantomData<T>);
-        impl<T: Named> Visitor<'_> for Reader<T> {
-            type Value = Word<T>;
+        impl<T: WordTable> Visitor<'_> for Reader<T> {
+            type Value = WordOf<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("one of ")?;
                 list::<T>(f)
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Word<T>, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<WordOf<T>, E> {
                 let found = T::WORDS.iter().find(|(word, _)| *word == text);
                 found
-                    .map(|(_, value)| Word(*value))
+                    .map(|(_, value)| WordOf(*value))
                     .ok_or_else(|| E::custom(Strange::<T>(text, PhantomData)))
             }
         }
@@ -180,17 +180,17 @@ impl<'de, T: Named> Deserialize<'de> for Word<T> {
     }
 }
 
-fn list<T: Named>(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn list<T: WordTable>(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (n, (word, _)) in T::WORDS.iter().enumerate() {
         write!(f, "{}{word}", if n == 0 { "" } else { ", " })?;
     }
     Ok(())
 }
 
-/// A word that is in no table, and those that are.
+/// A word that is in no table, and the valid words.
 struct Strange<'a, T>(&'a str, PhantomData<T>);
 
-impl<T: Named> fmt::Display for Strange<'_, T> {
+impl<T: WordTable> fmt::Display for Strange<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not one of ", quote(self.0))?;
         list::<T>(f)?;
@@ -202,7 +202,7 @@ impl<T: Named> fmt::Display for Strange<'_, T> {
     }
 }
 
-/// A key that must be there and may be null.
+/// A required key that may be null.
 pub(super) fn nullable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -231,7 +231,7 @@ mod tests {
         fn times_print_and_read_alike(ms in -62_135_596_800_000_i64..=253_402_207_200_999) {
             let time = Time::from_millis(ms);
             let text = time.to_string();
-            prop_assert_eq!(Shown(time).to_string(), text.clone());
+            prop_assert_eq!(Rfc3339(time).to_string(), text.clone());
             prop_assert!(plain_time(text.as_bytes()).is_none_or(|read| read == time));
             prop_assert_eq!(Time::parse(&text), Ok(time));
         }
@@ -239,7 +239,7 @@ mod tests {
         #[test]
         fn any_time_prints(ms: i64) {
             let time = Time::from_millis(ms);
-            prop_assert_eq!(Shown(time).to_string(), time.to_string());
+            prop_assert_eq!(Rfc3339(time).to_string(), time.to_string());
         }
     }
 }

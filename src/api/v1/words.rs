@@ -1,16 +1,16 @@
 //! The words of the formats: one table for each kind of value.
 
-use super::wire::Named;
-use crate::model::action::{Because, ModelWrite, Verb};
-use crate::model::inventory::{Eviction, LockLevel, Native, Orchestration};
+use super::wire::WordTable;
+use crate::model::action::{ActionKind, ModelWrite, RemovalReason};
+use crate::model::inventory::{Eviction, LockLevel, Orchestration, PlatformFeature};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use crate::model::plan::{Verdict, WaitKind, WitnessKind};
-use crate::model::rollout::{Cause, Ending};
+use crate::model::rollout::{RolloutCause, RolloutEnding};
 
 macro_rules! words {
     ($($of:ty { $($word:literal => $value:expr,)* })*) => {$(
-        impl Named for $of {
+        impl WordTable for $of {
             const WORDS: &'static [(&'static str, Self)] = &[$(($word, $value)),*];
         }
     )*};
@@ -19,7 +19,7 @@ macro_rules! words {
 /// What an entry of the journal does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Do {
-    Known(Verb),
+    Known(ActionKind),
     /// Cutting off and standby belong to gray scale-down.
     NotBuilt,
 }
@@ -46,7 +46,7 @@ words! {
     Evidence {
         "model" => Evidence::Model,
         "stamp" => Evidence::Stamp,
-        "advisory" => Evidence::Advisory,
+        "latestModelApplied" => Evidence::LatestModelApplied,
     }
     Protection {
         "none" => Protection::None,
@@ -58,12 +58,12 @@ words! {
         "Uniform" => Orchestration::Uniform,
         "Flexible" => Orchestration::Flexible,
     }
-    Native {
-        "rollingUpgrade" => Native::RollingUpgrade,
-        "autoOsUpgrade" => Native::AutoOsUpgrade,
-        "automaticRepairs" => Native::AutomaticRepairs,
-        "autoscale" => Native::Autoscale,
-        "overprovision" => Native::Overprovision,
+    PlatformFeature {
+        "rollingUpgrade" => PlatformFeature::RollingUpgrade,
+        "autoOsUpgrade" => PlatformFeature::AutoOsUpgrade,
+        "automaticRepairs" => PlatformFeature::AutomaticRepairs,
+        "autoscale" => PlatformFeature::Autoscale,
+        "overprovision" => PlatformFeature::Overprovision,
     }
     LockLevel {
         "canNotDelete" => LockLevel::CanNotDelete,
@@ -93,43 +93,43 @@ words! {
         "invalid" => Refusal::Invalid,
         "unclear" => Refusal::Unclear,
     }
-    Because {
-        "failed" => Because::Failed,
-        "deleteRequested" => Because::Named,
-        "outdated" => Because::Outdated,
-        "surplus" => Because::Surplus,
+    RemovalReason {
+        "failed" => RemovalReason::Failed,
+        "deleteRequested" => RemovalReason::DeleteRequested,
+        "outdated" => RemovalReason::Outdated,
+        "surplus" => RemovalReason::Surplus,
     }
     ModelWrite {
         "wanted" => ModelWrite::Wanted,
         "putBack" => ModelWrite::PutBack,
     }
     Do {
-        "raise" => Do::Known(Verb::Raise),
-        "drain" => Do::Known(Verb::Drain),
-        "delete" => Do::Known(Verb::Delete),
-        "restore" => Do::Known(Verb::Restore),
-        "reimage" => Do::Known(Verb::Reimage),
-        "updateModel" => Do::Known(Verb::UpdateModel),
-        "tagOwner" => Do::Known(Verb::TagOwner),
+        "raise" => Do::Known(ActionKind::Raise),
+        "drain" => Do::Known(ActionKind::Drain),
+        "delete" => Do::Known(ActionKind::Delete),
+        "restore" => Do::Known(ActionKind::Restore),
+        "reimage" => Do::Known(ActionKind::Reimage),
+        "updateModel" => Do::Known(ActionKind::UpdateModel),
+        "tagOwner" => Do::Known(ActionKind::TagOwner),
         "cutOff" => Do::NotBuilt,
         "standby" => Do::NotBuilt,
     }
-    Cause {
-        "revision" => Cause::Revision,
-        "refresh" => Cause::Refresh,
-        "maxAge" => Cause::MaxAge,
-        "rollback" => Cause::Rollback,
-        "exception" => Cause::Exception,
+    RolloutCause {
+        "revision" => RolloutCause::Revision,
+        "refresh" => RolloutCause::Refresh,
+        "maxAge" => RolloutCause::MaxAge,
+        "rollback" => RolloutCause::Rollback,
+        "exception" => RolloutCause::Exception,
     }
-    Ending {
-        "succeeded" => Ending::Succeeded,
-        "succeededWithExceptions" => Ending::SucceededWithExceptions,
-        "aborted" => Ending::Aborted,
-        "rolledBack" => Ending::RolledBack,
+    RolloutEnding {
+        "succeeded" => RolloutEnding::Succeeded,
+        "succeededWithExceptions" => RolloutEnding::SucceededWithExceptions,
+        "aborted" => RolloutEnding::Aborted,
+        "rolledBack" => RolloutEnding::RolledBack,
     }
 }
 
-impl Named for WaitKind {
+impl WordTable for WaitKind {
     const WORDS: &'static [(&'static str, Self)] = &WaitKind::WORDS;
 }
 
@@ -142,6 +142,6 @@ mod tests {
         assert!(Refusal::ALL.iter().all(|refusal| refusal.word() == refusal.name()));
         let verdicts = [Verdict::Pass, Verdict::Fail, Verdict::Unknown];
         assert!(verdicts.iter().all(|verdict| verdict.word() == verdict.name()));
-        assert!(Verb::ALL.iter().all(|verb| Do::Known(*verb).word() == verb.name()));
+        assert!(ActionKind::ALL.iter().all(|verb| Do::Known(*verb).word() == verb.name()));
     }
 }

@@ -1,19 +1,19 @@
-//! Commands that ask a Poolkeeper that serves: verbs, pools, history, audit.
+//! Commands that are clients of a running Poolkeeper server: verbs, pools, history, audit.
 //!
-//! Never here: a decision, or a second way to a change: everything goes through the HTTP API, with who and why.
-//! Begin with [`Line`]; `verbs` are the wishes, `pools` what is applied, got and removed, `told` what happened, `served`
-//! what pages tell of a pool.
+//! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
+//! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `pools` manages pool
+//! documents, `history` prints the history and the audit, `served` converts the server's answers for the pages.
 
+mod history;
 mod pools;
 pub(super) mod served;
-mod told;
 mod verbs;
 
-pub use pools::{Apply, Get, Remove};
-pub use told::{Audit, History};
+pub use history::{AuditCommand, HistoryCommand};
+pub use pools::{Apply, Get, Unmanage};
 pub use verbs::{
-    Abort, Approve, DeleteMachine, Hold, Keep, Pause, Promote, Refresh, Release, Resume, Retry,
-    Rollback, SettleCapacity, TakeOver, WriteOff,
+    Abandon, Abort, Approve, DeleteMachine, Hold, Pause, Promote, Refresh, Release, ResetBreaker,
+    ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,
 };
 
 use std::env;
@@ -25,57 +25,57 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::exit::{Exit, Failure};
-use crate::api::client::{Client, ClientError, DEFAULT_SERVER, Request, Token};
+use super::exit::{CommandFailure, Exit};
+use crate::api::client::{Client, ClientError, ClientToken, DEFAULT_SERVER, Request};
 
-/// Items of one page: the most that is answered.
+/// Items per page: the server's maximum.
 const PAGE: u32 = 500;
 
-/// No turn of a pool has decided yet.
+/// The error code of a pool whose first turn has not planned yet.
 pub(super) const NO_PLAN_YET: &str = "noPlanYet";
 
-/// The end of what these commands say of themselves.
+/// The end of the help text of these commands.
 pub(super) const ENVIRONMENT: &str = "\
 Environment:
-  POOLKEEPER_SERVER      the server, where --server does not say
+  POOLKEEPER_SERVER      the server, unless --server names one
   POOLKEEPER_TOKEN_FILE  a file that holds the token; or, without it,
   POOLKEEPER_TOKEN       the token itself
-  POOLKEEPER_CA_FILE     certificates to trust beside those of the system, in PEM";
+  POOLKEEPER_CA_FILE     PEM file of additional certificates to trust";
 
-/// Where the Poolkeeper is that is asked. A token is taken from the environment alone: arguments are seen by others.
+/// The address of the Poolkeeper server. The token comes from the environment only: other users can see arguments.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(super) struct Server {
-    /// The server that is asked; by default one on this machine
+    /// URL of the Poolkeeper server; by default, a server on this machine
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 
-    /// Certificates to trust beside those of the system, in PEM
+    /// PEM file of certificates to trust in addition to the system's
     #[arg(long = "server-ca", value_name = "FILE", hide_short_help = true)]
     ca: Option<PathBuf>,
 }
 
 impl Server {
-    fn client(&self) -> Result<Client, Failure> {
+    fn client(&self) -> Result<Client, CommandFailure> {
         let server = self.server.clone().or_else(|| set("POOLKEEPER_SERVER"));
         let server = server.unwrap_or_else(|| DEFAULT_SERVER.to_owned());
         let token = match set("POOLKEEPER_TOKEN_FILE") {
             Some(path) => {
                 let read = std::fs::read_to_string(&path);
-                Some(read.map_err(|error| Failure::unreadable(&path, &error))?)
+                Some(read.map_err(|error| CommandFailure::unreadable(&path, &error))?)
             }
             None => set("POOLKEEPER_TOKEN"),
         };
         let ca = self.ca.clone().or_else(|| set("POOLKEEPER_CA_FILE").map(PathBuf::from));
         let ca = ca.map(|path| {
             std::fs::read(&path)
-                .map_err(|error| Failure::unreadable(&path.display().to_string(), &error))
+                .map_err(|error| CommandFailure::unreadable(&path.display().to_string(), &error))
         });
-        let token = token.as_deref().map(Token::new);
+        let token = token.as_deref().map(ClientToken::new);
         Client::new(&server, token, ca.transpose()?.as_deref()).map_err(|error| failure(&error))
     }
 
-    /// Whether somebody said where it is.
+    /// Whether an option or the environment names the server.
     pub(in crate::cli) fn is_named(&self) -> bool {
         self.server.is_some() || set("POOLKEEPER_SERVER").is_some()
     }
@@ -84,60 +84,63 @@ impl Server {
         Self { server, ca }
     }
 
-    /// For several requests, one after the other.
-    pub(in crate::cli) fn line(&self) -> Result<Line, Failure> {
-        Line::of(self.client()?)
+    /// Opens a connection for several requests, one after another.
+    pub(in crate::cli) fn line(&self) -> Result<ServerLine, CommandFailure> {
+        ServerLine::of(self.client()?)
     }
 
-    fn ask(&self, request: &Request<'_>) -> Result<String, Failure> {
+    fn ask(&self, request: &Request<'_>) -> Result<String, CommandFailure> {
         self.line()?.send(request)
     }
 
-    fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), Failure> {
+    fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), CommandFailure> {
         self.line()?.read(request)
     }
 }
 
-/// A variable of the environment that says something.
+/// An environment variable, unless it is blank.
 fn set(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// A line to a server: every request goes over one.
+/// A connection to a server; every request uses one.
 #[derive(Debug)]
-pub(in crate::cli) struct Line {
+pub(in crate::cli) struct ServerLine {
     client: Client,
     runtime: Runtime,
 }
 
-impl Line {
-    fn of(client: Client) -> Result<Self, Failure> {
+impl ServerLine {
+    fn of(client: Client) -> Result<Self, CommandFailure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
-            Failure::new(Exit::Internal, "internal", format!("no runtime: {error}"))
+            CommandFailure::new(Exit::Internal, "internal", format!("no runtime: {error}"))
         })?;
         Ok(Self { client, runtime })
     }
 
-    pub fn send(&self, request: &Request<'_>) -> Result<String, Failure> {
+    pub fn send(&self, request: &Request<'_>) -> Result<String, CommandFailure> {
         self.runtime.block_on(self.client.send(request)).map_err(|error| failure(&error))
     }
 
-    /// What was answered, as text and as what it is.
-    pub fn read<T: DeserializeOwned>(&self, request: &Request<'_>) -> Result<(String, T), Failure> {
+    /// The answer, as text and as a parsed value.
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        request: &Request<'_>,
+    ) -> Result<(String, T), CommandFailure> {
         let text = self.send(request)?;
         let read = understood(&text)?;
         Ok((text, read))
     }
 
-    /// An answer whose status says something, as those to probes.
-    pub fn probe<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Failure> {
+    /// The answer of a probe, whose status code is part of the answer.
+    pub fn probe<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, CommandFailure> {
         let request = Request::get(path);
         let asked = self.runtime.block_on(self.client.probe(&request));
         understood(&asked.map_err(|error| failure(&error))?)
     }
 
-    /// The first page of a list, if it comes in time.
+    /// The first page of a list, if it arrives in time.
     pub fn within(&self, time: Duration, path: &[&str], most: u32) -> Option<Value> {
         let request = Request::get(path).with("limit", most);
         let asked = async { tokio::time::timeout(time, self.client.send(&request)).await };
@@ -145,8 +148,8 @@ impl Line {
         serde_json::from_str(&answer).ok()
     }
 
-    /// Every page of a list as one.
-    pub fn all(&self, path: &[&str]) -> Result<Value, Failure> {
+    /// All pages of a list, joined into one.
+    pub fn all(&self, path: &[&str]) -> Result<Value, CommandFailure> {
         let mut all: Option<Value> = None;
         let mut after: Option<String> = None;
         loop {
@@ -173,27 +176,29 @@ impl Line {
     }
 }
 
-fn understood<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+fn understood<T: DeserializeOwned>(text: &str) -> Result<T, CommandFailure> {
     serde_json::from_str(text).map_err(|error| strange(&error))
 }
 
-fn strange(error: &serde_json::Error) -> Failure {
-    let say = format!("the server's answer is not understood: {error}");
-    Failure::new(Exit::Internal, "strangeAnswer", say)
+fn strange(error: &serde_json::Error) -> CommandFailure {
+    let say = format!("cannot parse the server's answer: {error}");
+    CommandFailure::new(Exit::Internal, "strangeAnswer", say)
         .help("the server may be of another version: `poolkeeper --version` says which this is")
 }
 
-pub(super) fn failure(error: &ClientError) -> Failure {
+pub(super) fn failure(error: &ClientError) -> CommandFailure {
     let say = error.to_string();
     match error {
-        ClientError::Address(_) | ClientError::Unsealed(_) => Failure::usage(say),
-        ClientError::Setup(_) => Failure::new(Exit::Input, "badCertificates", say),
-        ClientError::NoDice => Failure::new(Exit::Internal, "internal", say),
-        ClientError::Unreachable { .. } => Failure::new(Exit::Unreachable, "unreachable", say)
-            .help("start one with `poolkeeper serve`, or name it with --server"),
-        ClientError::TimedOut { .. } => Failure::new(Exit::Unreachable, "timedOut", say),
-        ClientError::Strange { .. } => Failure::new(Exit::Unreachable, "strangeAnswer", say)
-            .help("--server names the address of a Poolkeeper that serves"),
+        ClientError::Address(_) | ClientError::Unsealed(_) => CommandFailure::usage(say),
+        ClientError::Setup(_) => CommandFailure::new(Exit::Input, "badCertificates", say),
+        ClientError::NoDice => CommandFailure::new(Exit::Internal, "internal", say),
+        ClientError::Unreachable { .. } => {
+            CommandFailure::new(Exit::Unreachable, "unreachable", say)
+                .help("start a daemon with `poolkeeper serve`, or name its address with --server")
+        }
+        ClientError::TimedOut { .. } => CommandFailure::new(Exit::Unreachable, "timedOut", say),
+        ClientError::Strange { .. } => CommandFailure::new(Exit::Unreachable, "strangeAnswer", say)
+            .help("--server names the address of a running Poolkeeper daemon"),
         ClientError::Refused(refused) => {
             let (exit, code) = match refused.status {
                 401 => (Exit::NotPermitted, "unauthenticated"),
@@ -205,7 +210,7 @@ pub(super) fn failure(error: &ClientError) -> Failure {
                 500.. => (Exit::Internal, "serverFault"),
                 _ => (Exit::Input, "refused"),
             };
-            let mut failure = Failure::new(exit, code, say);
+            let mut failure = CommandFailure::new(exit, code, say);
             failure.told.help.clone_from(&refused.help);
             if refused.status == 401 && refused.help.is_none() {
                 let help = "set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN";
@@ -221,7 +226,7 @@ pub(super) fn failure(error: &ClientError) -> Failure {
     }
 }
 
-/// A text of an answer; empty where it is none.
+/// A string field of an answer; empty if the field is missing or not a string.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }

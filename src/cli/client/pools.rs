@@ -1,4 +1,4 @@
-//! Pools of a Poolkeeper that serves: applied, got, removed.
+//! Pools of a running Poolkeeper server: applies, reads and removes them.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::{ENVIRONMENT, Server, failure, text};
 use crate::api::client::Request;
-use crate::api::v1::pool::{Pools, to_json};
-use crate::api::v1::problem::Problem;
+use crate::api::v1::pool::{PoolDocuments, to_json};
+use crate::api::v1::problem::DocumentProblem;
 use crate::cli::args::with_exit_codes;
-use crate::cli::exit::{Exit, Failure};
-use crate::cli::shell::Shell;
-use crate::cli::source::Source;
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
+use crate::cli::source::SnapshotSource;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::plain;
@@ -20,8 +20,8 @@ use crate::model::policy::Policy;
 
 const APPLY: &str = "Puts pools under management, or changes their documents";
 const APPLY_MORE: &str = "\
-Each pool of the file is checked here, then handed to the Poolkeeper that serves, which keeps it. A pool that is written \
-in a folder it watches is changed there, not by this.";
+Checks each pool of the file here, then sends it to the running daemon, which stores it. A pool from a folder that \
+the daemon watches is changed in that folder, not by this command.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -30,10 +30,10 @@ in a folder it watches is changed there, not by this.";
     after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper apply web.yaml --why 'first pool'\n\n{ENVIRONMENT}"))
 )]
 pub struct Apply {
-    /// A pool file; `-` is standard input
+    /// A pool file, or `-` for standard input
     file: PathBuf,
 
-    /// Why; it is kept with who asked
+    /// Reason for the change; recorded with the name of the caller
     #[arg(long, value_name = "TEXT")]
     why: String,
 
@@ -42,15 +42,15 @@ pub struct Apply {
 }
 
 impl Apply {
-    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
-        let source = Source::new(&self.file);
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+        let source = SnapshotSource::new(&self.file);
         let bytes = source.read(shell, crate::api::v1::node::MAX_BYTES)?;
-        let (policies, faults) = Pools::default().read_bytes(&bytes, None);
-        if let Some(problem) = Problem::of(&faults) {
-            return Err(Failure::bad_input(problem, source.file().as_deref()));
+        let (policies, faults) = PoolDocuments::default().read_bytes(&bytes, None);
+        if let Some(problem) = DocumentProblem::of(&faults) {
+            return Err(CommandFailure::bad_input(problem, source.file().as_deref()));
         }
         if policies.is_empty() {
-            return Err(Failure::usage(format!("{} holds no pool", source.name())));
+            return Err(CommandFailure::usage(format!("{} holds no pool", source.name())));
         }
         for policy in &policies {
             self.apply(shell, policy, &bytes, policies.len() == 1)?;
@@ -58,38 +58,40 @@ impl Apply {
         Ok(Exit::Done)
     }
 
-    /// One alone goes as it was written; of several each goes by itself, with its defaults written out.
+    /// Sends a single pool as it was written. Sends each of several pools by itself, with its defaults filled in.
     fn apply(
         &self,
         shell: &mut Shell,
         policy: &Policy,
         bytes: &[u8],
         alone: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CommandFailure> {
         let document = if alone { bytes.to_vec() } else { to_json(policy).into_bytes() };
         let path = ["pools", policy.name.as_str()];
         let request = Request::put(&path, document).map_err(|error| failure(&error))?;
         let written = self.server.ask(&request.with("why", &self.why))?;
         match shell.format {
-            crate::cli::args::Format::Table => shell.line(&format!("applied: {}", policy.name)),
+            crate::cli::args::OutputFormat::Table => {
+                shell.line(&format!("applied: {}", policy.name))
+            }
             _ => shell.line(&written),
         }
     }
 }
 
-const REMOVE: &str = "Takes a pool out of management; its machines are not touched";
+const UNMANAGE: &str = "Stops managing a pool; its machines and scale set are not touched";
 
 #[derive(Debug, Args)]
 #[command(
-    about = REMOVE,
-    long_about = format!("{REMOVE}.\n\nOnly a pool that was applied is removed by this; one of a watched folder by its file."),
-    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper remove web --why 'moved away'\n\n{ENVIRONMENT}"))
+    about = UNMANAGE,
+    long_about = format!("{UNMANAGE}.\n\nOnly for a pool that was applied. To stop managing a pool of a watched folder, remove its file."),
+    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper unmanage web --why 'moved away'\n\n{ENVIRONMENT}"))
 )]
-pub struct Remove {
+pub struct Unmanage {
     /// Name of the pool
     pool: String,
 
-    /// Why; it is kept with who asked
+    /// Reason for the change; recorded with the name of the caller
     #[arg(long, value_name = "TEXT")]
     why: String,
 
@@ -97,21 +99,21 @@ pub struct Remove {
     server: Server,
 }
 
-impl Remove {
-    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
-        let is_json = shell.one_document("remove")?;
+impl Unmanage {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+        let is_json = shell.one_document("unmanage")?;
         let path = ["pools", self.pool.as_str()];
         let request = Request::delete(&path).map_err(|error| failure(&error))?;
         let written = self.server.ask(&request.with("why", &self.why))?;
-        let say = format!("removed: {}; its machines are as they were", plain(&self.pool));
+        let say = format!("no longer managed: {}; its machines are untouched", plain(&self.pool));
         shell.line(if is_json { &written } else { &say })?;
         Ok(Exit::Done)
     }
 }
 
-const GET: &str = "Shows the pools of a Poolkeeper that serves, or one part of a pool";
+const GET: &str = "Shows the pools of a running daemon, or one part of a pool";
 const GET_MORE: &str = "\
-Without a name it lists the pools and how each stands. With one it shows the pool's document, or the part that is named. \
+Without a name it lists the pools and their status. With a name it shows the pool's document, or the named part. \
 Lists are tables; everything else is JSON.";
 
 #[derive(Debug, Args)]
@@ -124,7 +126,7 @@ pub struct Get {
     /// Name of the pool
     pool: Option<String>,
 
-    /// What of it
+    /// Which part of the pool to print
     #[arg(value_enum, default_value_t)]
     part: Part,
 
@@ -134,16 +136,16 @@ pub struct Get {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Part {
-    /// The document, as it may be applied again
+    /// The pool document, in a form that can be applied again
     #[default]
     Document,
-    /// How it stands, and what it waits for
+    /// The status of the pool, and what it waits for
     Status,
-    /// Its machines
+    /// The machines of the pool
     Machines,
-    /// Its rollout
+    /// The rollout of the pool
     Rollout,
-    /// The plan of its last turn
+    /// The plan of the last turn
     Plan,
     /// Why nothing (more) happens
     Explain,
@@ -163,7 +165,7 @@ impl Part {
 }
 
 impl Get {
-    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("get")?;
         let Some(pool) = &self.pool else {
             let list = self.server.line()?.all(&["pools"])?;
@@ -191,14 +193,14 @@ fn show(
     is_json: bool,
     list: &Value,
     table: fn(&[Value]) -> Table,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     if is_json {
         shell.line(&list.to_string())?;
         return Ok(Exit::Done);
     }
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     if items.is_empty() {
-        shell.line("there are none")?;
+        shell.line("none")?;
         return Ok(Exit::Done);
     }
     let mut page = String::new();
@@ -220,7 +222,7 @@ fn pools(items: &[Value]) -> Table {
             None => "?".to_owned(),
         };
         let frozen = &item["frozen"]["reason"];
-        let trouble = &item["trouble"]["say"];
+        let trouble = &item["trouble"]["message"];
         let hold = &item["holds"][0]["reason"];
         let first = [frozen, trouble, hold].into_iter().find_map(Value::as_str);
         table.row([
@@ -246,7 +248,7 @@ fn machines(items: &[Value]) -> Table {
             cell(&or("condition")),
             cell(&or("lifecycle")),
             cell(&or("revision")),
-            cell(text(item, "say")),
+            cell(text(item, "message")),
         ]);
     }
     table

@@ -1,38 +1,38 @@
-//! What a Poolkeeper that serves says of its pools, as pages tell it.
+//! Reads pools from a running Poolkeeper server and converts them for the pages.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Line, Server, strange};
+use super::{Server, ServerLine, strange};
 use crate::api::client::Request;
-use crate::api::v1::foremost::rank;
+use crate::api::v1::primary_hold::rank;
 use crate::api::v1::resources::read::{
-    ActionRead, AnswerRead, HoldRead, MachineRead, NumbersRead, PlanRead, ProgressRead,
-    RolloutRead, StatusRead, class,
+    ClientAction, ClientHold, ClientMachine, ClientNumbers, ClientPlan, ClientProgress,
+    ClientRollout, ClientStatus, CommandOutcome, class,
 };
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::{
-    ActionFacts, AskFacts, Facts, HoldFacts, MachineFacts, RolloutFacts, targets, written,
+    ActionFacts, CommandFacts, HoldFacts, MachineFacts, PoolFacts, RolloutFacts, targets, written,
 };
 use crate::cli::text::{alike, list};
-use crate::model::action::Class;
+use crate::model::action::MachineClass;
 
-/// The names that are told where a pool is not known.
+/// The most pool names that an error about an unknown pool lists.
 const NAMES: usize = 8;
 
-impl Line {
-    /// One part of a pool. Where there is no such pool, those that there are help.
+impl ServerLine {
+    /// One part of a pool. If the pool does not exist, the error suggests existing names.
     pub fn of_pool<T: DeserializeOwned>(
         &self,
         pool: &str,
         part: &[&str],
-    ) -> Result<(String, T), Failure> {
+    ) -> Result<(String, T), CommandFailure> {
         let path = [&["pools", pool], part].concat();
         self.read(&Request::get(&path)).map_err(|failure| self.nearest(pool, failure))
     }
 
-    /// Of a pool that is not there: what its name looks like.
-    fn nearest(&self, pool: &str, failure: Failure) -> Failure {
+    /// Adds the nearest pool names to an error about an unknown pool.
+    fn nearest(&self, pool: &str, failure: CommandFailure) -> CommandFailure {
         if failure.exit != Exit::NotFound || failure.told.help.is_some() {
             return failure;
         }
@@ -44,49 +44,49 @@ impl Line {
         let near = alike(&names, pool);
         match (near.is_empty(), names.is_empty()) {
             (false, _) => failure.help(format!("nearest: {}", list(near.into_iter(), NAMES))),
-            (true, true) => failure.help("no pool is under management there"),
+            (true, true) => failure.help("the daemon manages no pool"),
             (true, false) => failure.help(format!("there are: {}", list(names.into_iter(), NAMES))),
         }
     }
 
-    pub fn status(&self, pool: &str) -> Result<(String, StatusRead), Failure> {
+    pub fn status(&self, pool: &str) -> Result<(String, ClientStatus), CommandFailure> {
         self.of_pool(pool, &["status"])
     }
 
-    pub fn rollout(&self, pool: &str) -> Result<(String, RolloutRead), Failure> {
+    pub fn rollout(&self, pool: &str) -> Result<(String, ClientRollout), CommandFailure> {
         self.of_pool(pool, &["rollout"])
     }
 
-    /// Every pool, as it was answered and as it was understood.
-    pub fn pools(&self) -> Result<Vec<(Value, StatusRead)>, Failure> {
+    /// All pools, each as raw JSON and parsed.
+    pub fn pools(&self) -> Result<Vec<(Value, ClientStatus)>, CommandFailure> {
         items(self.all(&["pools"])?)
     }
 
-    pub fn machines(&self, pool: &str) -> Result<Vec<MachineRead>, Failure> {
+    pub fn machines(&self, pool: &str) -> Result<Vec<ClientMachine>, CommandFailure> {
         let machines = items(self.all(&["pools", pool, "machines"])?)?;
         Ok(machines.into_iter().map(|(_, machine)| machine).collect())
     }
 
-    /// The plan of the last turn, as it was answered and as pages tell it.
-    pub fn decided(&self, pool: &str) -> Result<(String, Facts<'static>), Failure> {
+    /// The plan of the last turn, as raw text and as facts for the pages.
+    pub fn decided(&self, pool: &str) -> Result<(String, PoolFacts<'static>), CommandFailure> {
         let (_, status) = self.status(pool)?;
         self.plan(pool, &status, &self.machines(pool)?)
     }
 
-    /// The same, where the rest is known already.
+    /// Like [`Self::decided`], for callers that already read the status and the machines.
     pub fn plan(
         &self,
         pool: &str,
-        status: &StatusRead,
-        machines: &[MachineRead],
-    ) -> Result<(String, Facts<'static>), Failure> {
-        let (text, plan): (_, PlanRead) = self.of_pool(pool, &["plan"])?;
+        status: &ClientStatus,
+        machines: &[ClientMachine],
+    ) -> Result<(String, PoolFacts<'static>), CommandFailure> {
+        let (text, plan): (_, ClientPlan) = self.of_pool(pool, &["plan"])?;
         Ok((text, facts(&plan, status, machines)))
     }
 }
 
 impl Server {
-    pub(super) fn nearest(&self, pool: &str, failure: Failure) -> Failure {
+    pub(super) fn nearest(&self, pool: &str, failure: CommandFailure) -> CommandFailure {
         match self.line() {
             Ok(line) if failure.exit == Exit::NotFound => line.nearest(pool, failure),
             _ => failure,
@@ -94,29 +94,34 @@ impl Server {
     }
 }
 
-fn items<T: DeserializeOwned>(mut list: Value) -> Result<Vec<(Value, T)>, Failure> {
+fn items<T: DeserializeOwned>(mut list: Value) -> Result<Vec<(Value, T)>, CommandFailure> {
     let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
     let read = |item: Value| T::deserialize(&item).map(|read| (item, read));
     items.into_iter().map(read).collect::<Result<_, _>>().map_err(|error| strange(&error))
 }
 
-fn facts(plan: &PlanRead, status: &StatusRead, machines: &[MachineRead]) -> Facts<'static> {
+fn facts(
+    plan: &ClientPlan,
+    status: &ClientStatus,
+    machines: &[ClientMachine],
+) -> PoolFacts<'static> {
     let at = plan.at.0;
-    // Those of the status say what they mean; a frozen pool has one more.
+    // The holds of the status carry their meaning; a frozen pool has one more hold.
     let told = if status.holds.is_empty() { &plan.holds } else { &status.holds };
     let mut holds: Vec<HoldFacts> = told.iter().map(hold).collect();
     if let Some(frozen) = status.frozen.as_ref().map(hold).filter(|frozen| !holds.contains(frozen))
     {
         holds.insert(0, frozen);
     }
-    let foremost = (0..holds.len()).min_by_key(|at| holds.get(*at).map(|hold| rank(&hold.rule)));
+    let foremost = (0..holds.len()).min_by_key(|at| holds.get(*at).map(|hold| rank(&hold.reason)));
     let machines = machines.iter().map(|machine| {
-        let (say, next) = (machine.say.clone().unwrap_or_default(), machine.next.map(|at| at.0));
+        let (say, next) =
+            (machine.message.clone().unwrap_or_default(), machine.next_check_at.map(|at| at.0));
         let name = machine.revision_name.as_deref();
         MachineFacts::told(machine.record(), name, machine.class(), say, next)
     });
     let resolved = &plan.resolved;
-    Facts {
+    PoolFacts {
         pool: plan.pool.clone(),
         at,
         frozen: status.frozen.is_some(),
@@ -136,37 +141,37 @@ fn facts(plan: &PlanRead, status: &StatusRead, machines: &[MachineRead]) -> Fact
         peak_machines: plan.estimate.peak_machines,
         peak_cores: plan.estimate.peak_cores,
         calls: plan.estimate.calls,
-        again: plan.again.0,
+        next_check_at: plan.next_check_at.0,
         notices: resolved.notices.clone(),
         actions: plan.actions.iter().map(action).collect(),
         holds,
         foremost,
-        asks: plan.asks.iter().map(ask).collect(),
+        commands: plan.commands.iter().map(ask).collect(),
         machines: machines.collect(),
     }
 }
 
-fn numbers(plan: &PlanRead, more: Option<NumbersRead>) -> Vec<(&'static str, u32)> {
+fn numbers(plan: &ClientPlan, more: Option<ClientNumbers>) -> Vec<(&'static str, u32)> {
     let resolved = &plan.resolved;
     let mut numbers = vec![
-        ("live", resolved.live),
+        ("total", resolved.total),
         ("available", resolved.available),
-        ("promise", resolved.promise),
+        ("committed", resolved.committed),
         ("current", resolved.current),
         ("outdated", resolved.outdated),
     ];
     numbers.extend(more.iter().flat_map(|more| {
         [
-            ("pending", more.pending),
-            ("young", more.young),
+            ("requested", more.requested),
+            ("notYetAvailable", more.not_yet_available),
             ("failed", more.failed),
-            ("leaving", more.leaving),
+            ("deleting", more.deleting),
         ]
     }));
     numbers
 }
 
-pub(in crate::cli) fn rollout(progress: &ProgressRead) -> RolloutFacts {
+pub(in crate::cli) fn rollout(progress: &ClientProgress) -> RolloutFacts {
     RolloutFacts {
         phase: progress.phase.clone(),
         from: progress.from_name.clone(),
@@ -178,7 +183,7 @@ pub(in crate::cli) fn rollout(progress: &ProgressRead) -> RolloutFacts {
     }
 }
 
-fn action(action: &ActionRead) -> ActionFacts {
+fn action(action: &ClientAction) -> ActionFacts {
     let fields = &action.fields;
     let object = match (action.from, action.to) {
         (Some(from), Some(to)) => format!("{from} → {to}"),
@@ -189,32 +194,32 @@ fn action(action: &ActionRead) -> ActionFacts {
         _ => {
             let of = |id: &String| {
                 let named = action.class.as_ref().or_else(|| action.classes.get(id));
-                let class = named.and_then(|name| class(name)).unwrap_or(Class::Unknown);
+                let class = named.and_then(|name| class(name)).unwrap_or(MachineClass::Unknown);
                 (id.clone(), class)
             };
             targets(&action.machines.iter().map(of).collect::<Vec<_>>())
         }
     };
-    ActionFacts { verb: action.verb.clone(), object, reason: action.reason.clone() }
+    ActionFacts { verb: action.verb.clone(), object, reason: action.message.clone() }
 }
 
-pub(in crate::cli) fn hold(hold: &HoldRead) -> HoldFacts {
+pub(in crate::cli) fn hold(hold: &ClientHold) -> HoldFacts {
     HoldFacts {
-        rule: hold.reason.clone(),
+        reason: hold.reason.clone(),
         meaning: hold.meaning.clone(),
-        say: hold.say.clone(),
+        message: hold.message.clone(),
         numbers: hold.numbers.iter().map(|(name, n)| (name.clone(), *n)).collect(),
         blockers: hold.blockers.clone(),
-        recheck: hold.recheck.0,
-        verb: hold.verb.clone(),
+        next_check_at: hold.next_check_at.0,
+        remedy: hold.remedy.clone(),
     }
 }
 
-fn ask(answer: &AnswerRead) -> AskFacts {
-    AskFacts {
+fn ask(answer: &CommandOutcome) -> CommandFacts {
+    CommandFacts {
         id: answer.id.clone(),
         verb: String::new(),
         accepted: answer.accepted,
-        say: answer.say.clone(),
+        message: answer.message.clone(),
     }
 }

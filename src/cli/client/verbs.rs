@@ -1,4 +1,4 @@
-//! What people ask of a pool or a machine. Each is recorded by the server, and answered by the pool's next turn.
+//! Requests about a pool or a machine. The server records each request, and the pool's next turn answers it.
 
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::{ENVIRONMENT, Server, failure, text};
 use crate::api::client::Request;
 use crate::cli::args::with_exit_codes;
-use crate::cli::exit::{Exit, Failure};
-use crate::cli::shell::Shell;
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
 use crate::cli::text::plain;
 use crate::model::plan::WaitKind;
 
 const MORE: &str = "\
-The wish is recorded by the Poolkeeper that serves, with who asked and why, and its next turn answers it: what comes of \
-it is in `poolkeeper history`. Asked again after a lost answer it is still done once.";
+The running daemon records the request, who sent it and why, and the next turn of the pool answers it: `poolkeeper \
+history` shows the result. A request that is sent again after a lost answer is still executed once.";
 
-/// What every wish has.
+/// The options that every request has.
 #[derive(Debug, Args)]
 struct Wish {
-    /// Why; it is kept with who asked
+    /// Reason for the request; recorded with the name of the caller
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     why: String,
 
@@ -28,14 +28,14 @@ struct Wish {
 }
 
 impl Wish {
-    fn send(&self, shell: &mut Shell, path: &[&str], now: bool) -> Result<Exit, Failure> {
+    fn send(&self, shell: &mut Shell, path: &[&str], now: bool) -> Result<Exit, CommandFailure> {
         let body =
             if now { json!({ "why": self.why, "now": true }) } else { json!({ "why": self.why }) };
         self.post(shell, path, &body)
     }
 
-    fn post(&self, shell: &mut Shell, path: &[&str], body: &Value) -> Result<Exit, Failure> {
-        let is_json = shell.one_document("a wish")?;
+    fn post(&self, shell: &mut Shell, path: &[&str], body: &Value) -> Result<Exit, CommandFailure> {
+        let is_json = shell.one_document("a command")?;
         let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
         let (written, receipt) = self.server.ask_json(&request)?;
         if is_json {
@@ -50,8 +50,8 @@ impl Wish {
             format!("machine {} of {pool}", plain(machine))
         };
         let verb = plain(text(&receipt, "verb")).into_owned();
-        shell.line(&format!("{verb}: asked of {of}; its next turn answers"))?;
-        shell.line(&format!("`poolkeeper history {pool}` tells what comes of it"))?;
+        shell.line(&format!("{verb}: requested for {of}; the next turn answers it"))?;
+        shell.line(&format!("`poolkeeper history {pool}` shows the outcome"))?;
         Ok(Exit::Done)
     }
 }
@@ -77,7 +77,7 @@ macro_rules! of_pools {
         }
 
         impl $name {
-            pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+            pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
                 self.wish.send(shell, &["pools", &self.pool, $path], false)
             }
         }
@@ -86,13 +86,14 @@ macro_rules! of_pools {
 
 of_pools! {
     Pause "pause" "Stops the rollout of a pool where it is" "pause web --why 'errors since noon'";
-    Resume "resume" "Goes on with a paused rollout" "resume web --why 'mended'";
-    Abort "abort" "Ends the rollout and puts the pool back at its size" "abort web --why 'wrong image'";
-    Retry "retry" "Tries again what failed" "retry web --why 'quota raised'";
-    Promote "promote" "Skips the present wait of a rollout" "promote web --why 'no need to wait'";
+    Resume "resume" "Resumes a paused rollout" "resume web --why 'mended'";
+    Abort "abort" "Ends the rollout and returns the pool to its size" "abort web --why 'wrong image'";
+    Retry "retry" "Retries what failed" "retry web --why 'quota raised'";
+    Promote "promote" "Skips the current wait of a rollout" "promote web --why 'no need to wait'";
     Refresh "refresh" "Replaces every machine of a pool, whatever its revision" "refresh web --why 'new keys'";
-    SettleCapacity "settleCapacity" "Sets the capacity to what lives: the one write that lowers it" "settle-capacity web --why 'drift'";
-    TakeOver "takeOver" "Owns a scale set that another store owns, as its tag says" "take-over web --why 'the old server is gone'";
+    ResetCapacity "reset-capacity" "Lowers the capacity of the scale set to the machines it has" "reset-capacity web --why 'drift'";
+    ResetBreaker "reset-breaker" "Closes the repair breaker, so that failed machines are replaced again" "reset-breaker web --why 'the cloud is healthy again'";
+    TakeOver "take-over" "Takes ownership of a scale set from another store, whose tag it has" "take-over web --why 'the old server is gone'";
 }
 
 macro_rules! of_machines {
@@ -111,7 +112,7 @@ macro_rules! of_machines {
         }
 
         impl $name {
-            pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+            pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
                 let path = ["pools", &self.pool, "machines", &self.machine, $path];
                 self.wish.send(shell, &path, false)
             }
@@ -121,14 +122,15 @@ macro_rules! of_machines {
 
 of_machines! {
     Hold "hold" "Never acts on a machine until it is released" "hold web 17 --why debugging";
-    Keep "keep" "Takes back the wish to replace a machine" "keep web 17 --why 'it was 18'";
-    WriteOff "writeOff" "A machine stuck in deletion counts no more" "write-off web 17 --why 'support says so'";
+    Release "release" "Ends the hold on a machine" "release web 17 --why 'done debugging'";
+    Undelete "undelete" "Cancels delete-machine" "undelete web 17 --why 'it was 18'";
+    Abandon "abandon" "Stops counting a machine that is stuck in deletion" "abandon web 17 --why 'support confirmed'";
 }
 
-const APPROVE: &str = "Approves the checkpoint ahead, or what waits for a person";
+const APPROVE: &str = "Approves the next checkpoint, or anything else that waits for approval";
 const APPROVE_MORE: &str = "\
-Without --what, the approval is about the only thing that waits; where several wait, the answer names them. It covers \
-what waited when it was given, and nothing that began since.";
+Without --what, the approval is for the only thing that waits; if several wait, the answer lists them. It covers \
+what waited when it was given, and nothing that began later.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -140,15 +142,15 @@ pub struct Approve {
     /// Name of the pool
     pool: String,
 
-    /// What is approved
+    /// What to approve
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(WaitKind::ALL.map(WaitKind::name)))]
     what: Option<String>,
 
-    /// The number that waits: machines, a size or a capacity
+    /// The number that waits for approval: machines, a size or a capacity
     #[arg(long, value_name = "N")]
     number: Option<u32>,
 
-    /// The revision that waits
+    /// The revision that waits for approval
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
 
@@ -157,7 +159,7 @@ pub struct Approve {
 }
 
 impl Approve {
-    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let mut body = json!({ "why": self.wish.why });
         if let Some(what) = &self.what {
             body["what"] = json!(what);
@@ -172,10 +174,10 @@ impl Approve {
     }
 }
 
-const ROLLBACK: &str = "Goes back to a revision that completed: the last one, or the one named";
+const ROLLBACK: &str = "Rolls back to a completed revision: the last one, or the named one";
 const ROLLBACK_MORE: &str = "\
-With no rollout open it is refused at once where Poolkeeper does not write the model, and the answer is the edit to make. \
-`poolkeeper history POOL --revisions` lists the revisions.";
+If no rollout is open and Poolkeeper does not write the model, the request is rejected at once, and the answer says \
+which edit to make. `poolkeeper history POOL --revisions` lists the revisions.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -183,11 +185,11 @@ With no rollout open it is refused at once where Poolkeeper does not write the m
     long_about = format!("{}\n\n{ROLLBACK_MORE}", long(ROLLBACK)),
     after_long_help = after("rollback web --to 1.0.0 --why 'latency'")
 )]
-pub struct Rollback {
+pub struct RollbackCommand {
     /// Name of the pool
     pool: String,
 
-    /// The revision: its name, its number as in #7, or its fingerprint
+    /// The revision to go back to: its name, its number as in #7, or its fingerprint
     #[arg(long, value_name = "REVISION")]
     to: Option<String>,
 
@@ -195,8 +197,8 @@ pub struct Rollback {
     wish: Wish,
 }
 
-impl Rollback {
-    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+impl RollbackCommand {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let mut body = json!({ "why": self.wish.why });
         if let Some(to) = &self.to {
             body["revision"] = json!(to);
@@ -216,7 +218,7 @@ pub struct DeleteMachine {
     /// Id or vmId of the machine
     machine: String,
 
-    /// Accept the loss: the floor does not protect it
+    /// Delete it even if the pool falls below its floor
     #[arg(long)]
     now: bool,
 
@@ -225,36 +227,8 @@ pub struct DeleteMachine {
 }
 
 impl DeleteMachine {
-    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let path = ["pools", &self.pool, "machines", &self.machine, "delete"];
         self.wish.send(shell, &path, self.now)
-    }
-}
-
-const RELEASE: &str =
-    "Ends the hold on a machine; without one, closes the repair breaker of the pool";
-
-#[derive(Debug, Args)]
-#[command(about = RELEASE, long_about = long(RELEASE), after_long_help = after("release web 17 --why 'done debugging'"))]
-pub struct Release {
-    /// Name of the pool
-    pool: String,
-
-    /// Id or vmId of the machine
-    machine: Option<String>,
-
-    #[command(flatten)]
-    wish: Wish,
-}
-
-impl Release {
-    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
-        match &self.machine {
-            Some(machine) => {
-                let path = ["pools", &self.pool, "machines", machine, "release"];
-                self.wish.send(shell, &path, false)
-            }
-            None => self.wish.send(shell, &["pools", &self.pool, "release"], false),
-        }
     }
 }

@@ -1,27 +1,27 @@
-//! Which names are meant after the words that are typed already, by the same table of commands that reads them.
+//! Determines which names fit after the words typed so far, from the same command table that parses them.
 
 use std::path::PathBuf;
 
 use clap::{Arg, Command};
 
-/// What is looked up, and where.
+/// What to look up, and on which server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
-    pub meant: Meant,
+pub(super) struct CompletionContext {
+    pub meant: CompletionTarget,
     pub server: Option<String>,
     pub ca: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meant {
+pub(super) enum CompletionTarget {
     Pools,
     MachinesOf(String),
 }
 
-/// Options by which a command looks elsewhere than at a server.
+/// Options that make a command read from somewhere other than a server.
 const ELSEWHERE: [&str; 3] = ["snapshot", "pool-file", "resource"];
 
-/// Which argument is a pool.
+/// Whether an argument is the name of a pool.
 pub(super) fn is_pool(arg: &Arg) -> bool {
     matches!(arg.get_id().as_str(), "pool" | "pools") && arg.is_positional()
 }
@@ -30,8 +30,8 @@ pub(super) fn is_machine(arg: &Arg) -> bool {
     arg.get_id() == "machine" && arg.is_positional()
 }
 
-/// `None`: no name of a pool or machine is meant here.
-pub(super) fn asked(root: &Command, words: &[String]) -> Option<Asked> {
+/// `None`: neither a pool name nor a machine name fits here.
+pub(super) fn asked(root: &Command, words: &[String]) -> Option<CompletionContext> {
     let (mut command, mut named) = (None::<&Command>, Vec::new());
     let (mut server, mut ca) = (None, None);
     let mut words = words.iter().map(String::as_str);
@@ -60,18 +60,18 @@ pub(super) fn asked(root: &Command, words: &[String]) -> Option<Asked> {
     let many = last.filter(|arg| arg.get_action().takes_values() && takes_many(arg));
     let arg = places.nth(named.len()).or(many)?;
     let meant = match arg {
-        arg if is_pool(arg) => Meant::Pools,
-        arg if is_machine(arg) => Meant::MachinesOf((*named.first()?).to_owned()),
+        arg if is_pool(arg) => CompletionTarget::Pools,
+        arg if is_machine(arg) => CompletionTarget::MachinesOf((*named.first()?).to_owned()),
         _ => return None,
     };
-    Some(Asked { meant, server, ca })
+    Some(CompletionContext { meant, server, ca })
 }
 
 fn takes_many(arg: &Arg) -> bool {
     matches!(arg.get_action(), clap::ArgAction::Append)
 }
 
-/// An option, where the word is one, and its value, where it is in the same word. One that is not known takes none.
+/// Parses a word as an option, with its value if the same word holds it. An unknown option takes no value.
 fn option<'c, 'w>(
     command: &'c Command,
     word: &'w str,
@@ -96,7 +96,7 @@ mod tests {
     use crate::cli::args::Cli;
     use clap::CommandFactory;
 
-    fn of(line: &str) -> Option<Asked> {
+    fn of(line: &str) -> Option<CompletionContext> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let mut command = Cli::command();
         command.build();
@@ -117,19 +117,20 @@ mod tests {
             "pause --why x",
             "-o json pause",
             "hold",
-            "remove",
-            "settle-capacity",
+            "unmanage",
+            "reset-capacity",
+            "reset-breaker",
             "take-over",
         ] {
-            assert_eq!(of(line).map(|asked| asked.meant), Some(Meant::Pools), "{line}");
+            assert_eq!(of(line).map(|asked| asked.meant), Some(CompletionTarget::Pools), "{line}");
         }
     }
 
     #[test]
     fn machines_come_after_their_pool() {
-        for verb in ["explain", "hold", "release", "delete-machine", "keep", "write-off"] {
+        for verb in ["explain", "hold", "release", "delete-machine", "undelete", "abandon"] {
             let meant = of(&format!("{verb} web")).map(|asked| asked.meant);
-            assert_eq!(meant, Some(Meant::MachinesOf("web".to_owned())), "{verb}");
+            assert_eq!(meant, Some(CompletionTarget::MachinesOf("web".to_owned())), "{verb}");
         }
     }
 

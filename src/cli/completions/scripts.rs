@@ -1,11 +1,11 @@
-//! What each shell's script has beside that which is made of the table of commands: names, asked for when they are needed.
+//! What each shell's script adds to the generated completions: pool and machine names, looked up when needed.
 
 use clap::Command;
 use clap_complete::Shell as Kind;
 
 use super::asked::{is_machine, is_pool};
 
-// By the line, not by `COMP_WORDS`: those are broken at colons, and addresses have some.
+// Split the line, not `COMP_WORDS`: bash breaks those at colons, and addresses contain colons.
 const BASH: &str = r#"
 _poolkeeper_names() {
     _poolkeeper "$@"
@@ -38,7 +38,8 @@ pub(super) fn with_names(shell: Kind, script: &str, command: &Command) -> String
     }
 }
 
-/// Arguments that are names ask for them; the function comes right after the line by which the shell knows the script.
+/// Makes name arguments call the lookup function, which goes right after the first line, by which zsh recognises the
+/// script.
 fn zsh(script: &str) -> String {
     let is_name = |line: &str| {
         let name = line.trim_start_matches(['\'', '*', ':']);
@@ -47,7 +48,7 @@ fn zsh(script: &str) -> String {
     let mut text = String::new();
     for (n, line) in script.lines().enumerate() {
         match line.strip_suffix(":_default' \\").filter(|_| is_name(line)) {
-            // With two colons the function would be told of these words alone, and not of the command.
+            // With two colons zsh would pass the function only these words, without the command.
             Some(head) => {
                 let head = head.replacen("'*::", "'*:", 1);
                 text.push_str(&format!("{head}:_poolkeeper_names' \\"));

@@ -1,33 +1,34 @@
-//! How it went, and what to try next.
+//! The results of the demo, and what to try next.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::sight::Sight;
-use super::stage::{POOL, Stage};
+use super::sight::DemoSight;
+use super::stage::{DemoStage, POOL};
 use crate::api::client::DEFAULT_SERVER;
 use crate::api::v1::API_VERSION;
 use crate::cli::table::push_line;
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{short, wrap};
 use crate::emulator::Extremes;
+use crate::model::quantity::counted;
 use crate::model::time::Span;
 
 #[derive(Debug)]
-pub struct Ending {
-    sight: Sight,
-    /// By what was really there.
+pub struct DemoSummary {
+    sight: DemoSight,
+    /// The extremes of the emulated machines themselves.
     extremes: Option<Extremes>,
-    /// From the new image to the last machine.
+    /// The time from applying the new image until the last machine was done.
     took: Span,
     azure: SocketAddr,
     api: SocketAddr,
     times: u32,
 }
 
-impl Ending {
-    pub fn of(stage: &Stage, sight: Sight, took: Span) -> Self {
+impl DemoSummary {
+    pub fn of(stage: &DemoStage, sight: DemoSight, took: Span) -> Self {
         let times = stage.clock.times();
         let (azure, api, extremes) = (stage.azure, stage.api, stage.extremes());
         Self { sight, extremes, took, azure, api, times }
@@ -44,7 +45,7 @@ impl Ending {
             "fewestReady": extremes.map(|e| e.fewest_ready), "mostThere": extremes.map(|e| e.most_there),
             "outdated": sight.numbers.outdated, "took": self.took.to_string(),
             "calls": sight.calls.made, "saved": sight.calls.saved, "refused": sight.calls.throttled,
-            "lawsBroken": sight.laws })
+            "invariantViolations": sight.laws })
     }
 
     pub fn page(&self, term: Term) -> String {
@@ -62,33 +63,31 @@ impl Ending {
         let (sight, limits) = (&self.sight, self.sight.limits);
         if !self.is_good() {
             return vec![
-                "A law was broken, and the pool froze: that is a fault of poolkeeper.".to_owned(),
+                "An invariant was violated, and the pool froze: this is a bug in Poolkeeper."
+                    .to_owned(),
             ];
         }
         let range = self.extremes.map_or_else(String::new, |seen| {
-            let ill = if seen.fewest_ready < limits.floor as usize { ", the ill one missing" } else { "" };
+            let ill = if seen.fewest_ready < limits.floor as usize { ", and one machine failed by itself" } else { "" };
             format!(
-                " There were never fewer than {} in service{ill} (at least {} are promised), and never more than {} alive (at most {}).",
+                " Never fewer than {} machines served (the floor is {}{ill}), and never more than {} existed (the ceiling is {}).",
                 seen.fewest_ready, limits.floor, seen.most_there, limits.ceiling
             )
         });
         vec![
             format!("All {} machines are on the new image.{range}", sight.numbers.desired),
             format!(
-                "It took {}, played {} times as fast, and {} calls; {} refused, and made up for.",
+                "It took {} (shown {} times as fast) and {} calls; Azure refused {}, and Poolkeeper retried later.",
                 short(self.took),
                 self.times,
                 sight.calls.made,
-                match sight.calls.throttled {
-                    1 => "1 was".to_owned(),
-                    n => format!("{n} were"),
-                }
+                counted(sight.calls.throttled as usize, "call")
             ),
-            "Every plan was judged, before anything was sent, by laws that share nothing with the planner: none was broken.".to_owned(),
+            "Every plan was checked against invariants that share no code with the planner before anything was sent: none was violated.".to_owned(),
         ]
     }
 
-    /// While the API stays up.
+    /// Commands to try while the API stays up.
     pub fn door(&self, term: Term, program: &str) -> String {
         let mut page = String::from("\n");
         let api = format!("http://{}", self.api);
@@ -99,23 +98,20 @@ impl Ending {
         );
         let last = self.sight.machines.last().map_or("0", |machine| &*machine.id);
         let asks = [
-            (
-                format!("{program} status {POOL}{server}"),
-                "is anything wrong, what moves, when does it end",
-            ),
+            (format!("{program} status {POOL}{server}"), "health, progress and end of the rollout"),
             (
                 format!("{program} explain {POOL} {last}{server}"),
-                "one machine: why it is as it is, and what comes next",
+                "one machine: its state, the reason, the next step",
             ),
-            (
-                format!("{program} history {POOL}{server}"),
-                "what was decided and done, with the reasons",
-            ),
+            (format!("{program} history {POOL}{server}"), "decisions and actions, with reasons"),
             (
                 format!("{program} delete-machine {POOL} {last} --why 'see what happens'{server}"),
-                "it is replaced, safely, and that is told here",
+                "it is replaced safely; this terminal shows it",
             ),
-            (format!("{program} refresh {POOL} --why 'again'{server}"), "all of them once more"),
+            (
+                format!("{program} refresh {POOL} --why 'again'{server}"),
+                "replace all machines once more",
+            ),
         ];
         for (command, why) in asks {
             told(&mut page, term, &command, why);
@@ -125,21 +121,21 @@ impl Ending {
             &mut page,
             term,
             &format!("http://{}/", self.azure),
-            "the made-up Azure, for a browser",
+            "the Azure emulator, in a browser",
         );
         page.push('\n');
         page
     }
 }
 
-/// What needs nothing that goes on.
+/// Commands to try that need no running daemon.
 pub fn next(term: Term, program: &str) -> String {
     let mut page = String::from("\n");
     push_line(&mut page, &term.paint(Style::Bold, "Try next, in a clone of the repository"));
     for (command, why) in [
-        ("simulate config/pools/web.yaml --faults storm", "a pool file, on a bad day, at once"),
-        ("plan --snapshot tests/cli/inputs/rolling.json", "what to do now, and why"),
-        ("validate config/pools", "whether pool files are sound"),
+        ("simulate config/pools/web.yaml --faults storm", "a pool file, rehearsed with faults"),
+        ("plan --snapshot tests/cli/inputs/rolling.json", "the next actions, and why"),
+        ("validate config/pools", "check pool files"),
     ] {
         told(&mut page, term, &format!("{program} {command}"), why);
     }

@@ -1,9 +1,9 @@
-//! `demo`: the daemon and a made-up Azure in one process, and a rollout of thirty machines before your eyes: one falls ill
-//! on the way, and Azure refuses calls for a while.
+//! `demo`: the daemon and an Azure emulator in one process, and a live rollout of thirty machines: one machine becomes
+//! unhealthy on the way, and Azure throttles calls for a while.
 //!
-//! Never here: what is decided or done (the daemon is the one that `serve` runs). Begin with [`Demo::run`]; `stage` puts the
-//! two together, `script` says what befalls the pool, `show` plays it; `sight` and `words` are what is seen and
-//! told, `screen` draws.
+//! Never here: decisions or actions (the daemon is the one that `serve` runs). Begin with [`Demo::run`]; `stage` starts
+//! the daemon and the emulator, `script` says what happens to the pool, `show` plays it; `sight` is the observed state,
+//! `words` the lines of text, `screen` draws.
 
 mod ending;
 mod screen;
@@ -21,27 +21,27 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::args::with_exit_codes;
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
 use super::term::Term;
 use show::{Manner, Show};
-use stage::Stage;
+use stage::DemoStage;
 
-const ABOUT: &str = "Upgrades a pool of 30 machines before your eyes, in two minutes";
+const ABOUT: &str = "Shows a live rollout of 30 machines, in two minutes";
 const MORE: &str = "\
-Needs nothing: no file, no account, no network beyond this machine. A made-up Azure and the daemon that `serve` runs are \
-started in this process, on the loopback, and time passes faster for both. 30 machines get a new image while they serve, \
-one of them falls ill, Azure refuses calls for a while; what is decided is told with its reasons. On a terminal it is \
-drawn, and the daemon goes on until Ctrl-C, so that you can ask it things; elsewhere, or with --once, each line is told \
-as it happens, and it ends by itself. Nothing is kept.";
+Needs nothing: no file, no account, no network beyond this machine. It starts a simulated Azure and the daemon that \
+`serve` runs in this process, on the loopback, and time passes faster for both. 30 machines get a new image while \
+they serve, one of them becomes unhealthy, and Azure throttles calls for a while. It shows each decision with its \
+reasons. On a terminal it draws a picture, and the daemon keeps running until Ctrl-C, so that you can query it; \
+elsewhere, or with --once, it prints each line as it happens and exits by itself. It keeps nothing.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper demo
-  poolkeeper demo --once                      ends when the rollout does
-  poolkeeper demo --listen 127.0.0.1:9000     with its API there
-  poolkeeper demo -o json                     how it went, as a document";
+  poolkeeper demo --once                      exit when the rollout ends
+  poolkeeper demo --listen 127.0.0.1:9000     with its API at this address
+  poolkeeper demo -o json                     the result as a document";
 
-/// Half an hour and some passes in two minutes.
+/// Speed-up: a good half hour passes in two minutes.
 const TIMES: u32 = 16;
 
 #[derive(Debug, Args)]
@@ -51,39 +51,39 @@ const TIMES: u32 = 16;
     after_long_help = with_exit_codes(EXAMPLES)
 )]
 pub struct Demo {
-    /// Tell each line, and end when the rollout ends; so it does wherever standard output is no terminal
+    /// Print lines and exit when the rollout ends; always so if standard output is not a terminal
     #[arg(long)]
     once: bool,
 
-    /// Where the API listens; by default at 127.0.0.1:7770, or at any free port where that is taken
+    /// Address of the API; by default 127.0.0.1:7770, or any free port if that one is taken
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 }
 
 impl Demo {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("demo")?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
-            Failure::new(Exit::Internal, "internal", format!("cannot begin: {error}"))
+            CommandFailure::new(Exit::Internal, "internal", format!("cannot start: {error}"))
         })?;
         let ended = runtime.block_on(self.show(shell, json));
-        // Whatever still hangs on a socket is not waited for.
+        // Do not wait for tasks that still block on a socket.
         runtime.shutdown_background();
         match ended? {
             Over::Told(exit) => Ok(exit),
             Over::Cut(signal) => {
                 shell.flush()?;
-                // As a shell tells of a process that a signal ended.
+                // The exit code that a shell reports for a process that a signal ended.
                 std::process::exit(128 + signal)
             }
         }
     }
 
-    async fn show(&self, shell: &mut Shell, json: bool) -> Result<Over, Failure> {
+    async fn show(&self, shell: &mut Shell, json: bool) -> Result<Over, CommandFailure> {
         let mut signals = Signals::heard()?;
         let stage = tokio::select! {
-            stage = Stage::set_up(self.listen, TIMES) => stage?,
+            stage = DemoStage::set_up(self.listen, TIMES) => stage?,
             signal = signals.next() => return Ok(Over::Cut(signal)),
         };
         let manner = match (json, can_draw(shell.term) && !self.once) {
@@ -123,11 +123,11 @@ impl Demo {
 
 enum Over {
     Told(Exit),
-    /// By this signal, before its end.
+    /// Interrupted by this signal before the end.
     Cut(i32),
 }
 
-/// Somebody watches, and pictures can be drawn over one another.
+/// Whether standard output is a terminal that is large enough and can redraw a picture in place.
 fn can_draw(term: Term) -> bool {
     let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
     let wide = term.width.is_some_and(|columns| columns >= screen::WIDE);
@@ -135,20 +135,20 @@ fn can_draw(term: Term) -> bool {
     io::stdout().is_terminal() && !dumb && wide && tall
 }
 
-/// As it was called, so that what is told to try works from where the person is.
+/// The program as it was called, so that the suggested commands work from the current folder.
 fn program() -> String {
     let called = env::args().next().filter(|called| called.contains('/'));
     called.unwrap_or_else(|| "poolkeeper".to_owned())
 }
 
-/// The terminal's and the system's wish that this ends.
+/// SIGINT and SIGTERM.
 struct Signals(Signal, Signal);
 
 impl Signals {
-    fn heard() -> Result<Self, Failure> {
+    fn heard() -> Result<Self, CommandFailure> {
         let unheard = |error: io::Error| {
-            let say = format!("signals cannot be heard: {error}");
-            Failure::new(Exit::Internal, "internal", say)
+            let say = format!("cannot listen for signals: {error}");
+            CommandFailure::new(Exit::Internal, "internal", say)
         };
         let interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
         Ok(Self(interrupt, signal(SignalKind::terminate()).map_err(unheard)?))

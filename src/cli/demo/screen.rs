@@ -1,36 +1,37 @@
-//! The picture: the fleet, how far it is, why it waits, and what was told last.
+//! The picture: the fleet, the progress, the holds, and the latest lines.
 
 use std::fmt::Write as _;
 
-use super::sight::{Seen, Sight};
-use super::words::{By, Words};
+use super::sight::{DemoSight, DemoView};
+use super::words::{Speaker, Words};
 use crate::cli::draw::axis::clock;
-use crate::cli::draw::look::Look;
+use crate::cli::draw::look::DrawStyle;
 use crate::cli::table::push_line;
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{cut, short, width};
 use crate::model::ids::Key;
 use crate::model::time::Time;
 
-/// Terminals are at least this large; a larger picture could not be drawn over itself.
+/// Size of the picture: terminals are at least this large. A larger picture could not be redrawn in place.
 pub const WIDE: usize = 78;
 pub const TALL: usize = 23;
 
-/// Machines on a line of the fleet, each 7 columns wide.
+/// Machines per line of the fleet, each 7 columns wide.
 const ABREAST: usize = 11;
-/// Lines that are always there, so that nothing jumps: one more than the pool fills, for records of those who just went.
+/// Lines of the fleet, always drawn so that the picture does not jump: one more than the pool fills, for records of
+/// machines that were just deleted.
 const ROWS: usize = 4;
-/// Places that are shown while nobody is in them: as many as the pool may have.
+/// Slots that are drawn even when empty: as many as the pool may have machines.
 const BERTHS: usize = 3 * ABREAST;
-/// Of the bar.
+/// Width of the progress bar.
 const BAR: usize = 40;
 const HOLDS: usize = 2;
-/// What was told last.
+/// Latest lines to show.
 const LINES: usize = 8;
-/// Where words begin: behind the clock.
+/// The column where text begins, after the clock.
 const INDENT: usize = 11;
 
-/// What does not change from picture to picture, and who is where.
+/// What stays the same from picture to picture, and the slot of each machine.
 #[derive(Debug)]
 pub struct Screen {
     term: Term,
@@ -46,7 +47,7 @@ impl Screen {
         Self { term, began, times, api, berths: vec![None; ROWS * ABREAST] }
     }
 
-    pub fn draw(&mut self, sight: &Sight, told: &[Words]) -> String {
+    pub fn draw(&mut self, sight: &DemoSight, told: &[Words]) -> String {
         self.moor(&sight.machines);
         let mut page = String::new();
         self.title(sight, &mut page);
@@ -60,8 +61,8 @@ impl Screen {
         page
     }
 
-    /// Who comes takes the first place that is free, and keeps it.
-    fn moor(&mut self, machines: &[Seen]) {
+    /// Assigns slots: a new machine takes the first free slot and keeps it.
+    fn moor(&mut self, machines: &[DemoView]) {
         for berth in &mut self.berths {
             let is_there = |key: &Key| machines.iter().any(|machine| machine.key == *key);
             if berth.as_ref().is_some_and(|key| !is_there(key)) {
@@ -79,7 +80,7 @@ impl Screen {
         }
     }
 
-    fn title(&self, sight: &Sight, page: &mut String) {
+    fn title(&self, sight: &DemoSight, page: &mut String) {
         let title = "  A pool gets a new image, and keeps serving";
         let passed = clock(sight.at.since(self.began).millis());
         let pace = format!("{passed}, {} times as fast", self.times);
@@ -89,7 +90,7 @@ impl Screen {
         page.push('\n');
     }
 
-    fn fleet(&self, sight: &Sight, page: &mut String) {
+    fn fleet(&self, sight: &DemoSight, page: &mut String) {
         for (row, berths) in self.berths.chunks(ABREAST).take(ROWS).enumerate() {
             let mut line = String::from(" ");
             for berth in berths {
@@ -110,15 +111,21 @@ impl Screen {
     }
 
     fn legend(&self, page: &mut String) {
-        let looks =
-            [Look::Old, Look::Deleting, Look::Booting, Look::Settling, Look::New, Look::Failed];
-        let entry = |look: Look| {
+        let looks = [
+            DrawStyle::Old,
+            DrawStyle::Deleting,
+            DrawStyle::Booting,
+            DrawStyle::Settling,
+            DrawStyle::New,
+            DrawStyle::Failed,
+        ];
+        let entry = |look: DrawStyle| {
             format!("{} {}", self.term.paint(look.style(), &look.glyph().to_string()), look.words())
         };
         push_line(page, &format!("  {}", looks.map(entry).join("  ")));
     }
 
-    fn numbers(&self, sight: &Sight, page: &mut String) {
+    fn numbers(&self, sight: &DemoSight, page: &mut String) {
         let total = sight.total.max(1) as usize;
         let full = (BAR * sight.done as usize / total).min(BAR);
         let bar = self.term.paint(Style::Green, &"█".repeat(full));
@@ -143,8 +150,8 @@ impl Screen {
         );
     }
 
-    /// Always as many lines, so that nothing jumps.
-    fn holds(&self, sight: &Sight, page: &mut String) {
+    /// The holds, always on the same number of lines, so that the picture does not jump.
+    fn holds(&self, sight: &DemoSight, page: &mut String) {
         for n in 0..HOLDS {
             match sight.holds.get(n) {
                 Some(hold) => {
@@ -178,14 +185,14 @@ impl Screen {
 
     fn say(&self, words: &Words, room: usize) -> String {
         let style = match words.by {
-            By::Daemon => Style::Cyan,
-            By::World => Style::Plain,
-            By::Fate => Style::Yellow,
+            Speaker::Daemon => Style::Cyan,
+            Speaker::World => Style::Plain,
+            Speaker::Fate => Style::Yellow,
         };
         self.term.paint(style, &cut(&words.say, room))
     }
 
-    /// Where no picture is drawn.
+    /// A line of the output without a picture.
     pub fn line(&self, words: &Words) -> String {
         format!("{}{}\n", self.when(words), self.say(words, usize::MAX))
     }

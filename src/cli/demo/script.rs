@@ -1,23 +1,24 @@
-//! What befalls the pool, and when: by how far the rollout is, so that it is the same story on a slow machine.
+//! What happens to the pool, and when. Progress of the rollout triggers each event, so that the story is the same on a
+//! slow host.
 
-use super::sight::Sight;
-use crate::cli::draw::look::Look;
+use super::sight::DemoSight;
+use crate::cli::draw::look::DrawStyle;
 use crate::model::time::{Span, Time};
 
-/// So long everything is at peace before the new image.
+/// How long the pool must be stable before the new image is applied.
 const PEACE: Span = Span::minutes(1);
-/// Machines that are done when one of them falls ill, and when Azure refuses calls.
+/// How many machines are done when one becomes unhealthy, and when Azure throttles calls.
 const ILL_AT: u32 = 6;
 const REFUSED_AT: u32 = 14;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
+pub enum ScriptStep {
     NewImage,
     Sicken(Box<str>),
     Throttle,
 }
 
-/// What comes next.
+/// The current scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scene {
     Peace { since: Option<Time> },
@@ -36,12 +37,12 @@ impl Default for Script {
 }
 
 impl Script {
-    /// Everything that was to happen has.
+    /// Whether all events have happened.
     pub fn is_told(&self) -> bool {
         self.0 == Scene::Refused
     }
 
-    pub fn next(&mut self, sight: &Sight) -> Option<Deed> {
+    pub fn next(&mut self, sight: &DemoSight) -> Option<ScriptStep> {
         match self.0 {
             Scene::Peace { since } => {
                 let whole = sight.numbers.available == sight.numbers.desired;
@@ -51,17 +52,17 @@ impl Script {
                     return None;
                 }
                 self.0 = Scene::Rolling;
-                Some(Deed::NewImage)
+                Some(ScriptStep::NewImage)
             }
             Scene::Rolling if sight.done >= ILL_AT => {
-                // One of those that are done: an old one would go anyhow.
-                let done = sight.machines.iter().find(|machine| machine.look == Look::New)?;
+                // Pick an updated machine: an old one would be replaced anyway.
+                let done = sight.machines.iter().find(|machine| machine.look == DrawStyle::New)?;
                 self.0 = Scene::Repaired;
-                Some(Deed::Sicken(done.id.clone()))
+                Some(ScriptStep::Sicken(done.id.clone()))
             }
             Scene::Repaired if sight.done >= REFUSED_AT => {
                 self.0 = Scene::Refused;
-                Some(Deed::Throttle)
+                Some(ScriptStep::Throttle)
             }
             Scene::Rolling | Scene::Repaired | Scene::Refused => None,
         }

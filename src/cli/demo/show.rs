@@ -1,25 +1,25 @@
-//! The show: from the first look to the last machine, tick by tick.
+//! Plays the demo tick by tick, from the first read to the last machine.
 
 use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-use super::ending::Ending;
+use super::ending::DemoSummary;
 use super::screen::Screen;
-use super::script::{Deed, Script};
-use super::sight::Sight;
-use super::stage::{Stage, Version};
+use super::script::{Script, ScriptStep};
+use super::sight::DemoSight;
+use super::stage::{DemoStage, DemoVersion};
 use super::words::{self, Words};
-use crate::cli::exit::{Exit, Failure};
-use crate::cli::shell::Shell;
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
 use crate::model::time::{Span, Time};
 
-/// Between two pictures.
+/// Interval between two pictures.
 const TICK: Duration = Duration::from_millis(200);
-/// It takes a fifth of this; what takes longer hangs.
+/// Timeout of the demo in real time. It takes a fifth of this; a longer run hangs.
 const PATIENCE: Span = Span::minutes(10);
 
-/// How it is told.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     Drawn,
@@ -29,22 +29,22 @@ pub enum Manner {
 
 #[derive(Debug)]
 pub struct Show<'a> {
-    pub stage: Stage,
+    pub stage: DemoStage,
     pub shell: &'a mut Shell,
     manner: Manner,
     screen: Screen,
     ticks: Interval,
     script: Script,
     told: Vec<Words>,
-    last: Option<Sight>,
+    last: Option<DemoSight>,
     /// When the new image was applied.
     since: Option<Time>,
-    /// Lines of the picture that is there.
+    /// The number of lines of the picture on the screen.
     drawn: usize,
 }
 
 impl<'a> Show<'a> {
-    pub fn new(stage: Stage, shell: &'a mut Shell, manner: Manner) -> Self {
+    pub fn new(stage: DemoStage, shell: &'a mut Shell, manner: Manner) -> Self {
         let (times, api) = (stage.clock.times(), format!("http://{}", stage.api));
         let screen = Screen::new(shell.term, stage.began, times, api);
         let mut ticks = interval(TICK);
@@ -53,29 +53,29 @@ impl<'a> Show<'a> {
         Self { stage, shell, manner, screen, ticks, script, told, last, since, drawn: 0 }
     }
 
-    pub async fn play(&mut self) -> Result<Ending, Failure> {
-        self.stage.apply(Version::Old).await?;
+    pub async fn play(&mut self) -> Result<DemoSummary, CommandFailure> {
+        self.stage.apply(DemoVersion::Old).await?;
         let last = self.stage.began.plus(PATIENCE.times(i64::from(self.stage.clock.times())));
         loop {
             self.ticks.tick().await;
             let Some(sight) = self.step().await? else { continue };
             if self.script.is_told() && sight.is_over() {
                 let took = self.since.map_or(Span::ZERO, |since| sight.decided.since(since));
-                return Ok(Ending::of(&self.stage, sight, took));
+                return Ok(DemoSummary::of(&self.stage, sight, took));
             }
             if sight.at > last {
-                let say = "the rollout did not come to its end";
-                let help = "`poolkeeper demo --once` tells each line; please report them";
-                return Err(Failure::new(Exit::Internal, "internal", say).help(help));
+                let say = "the rollout did not end";
+                let help = "please report the output of `poolkeeper demo --once`";
+                return Err(CommandFailure::new(Exit::Internal, "internal", say).help(help));
             }
         }
     }
 
-    /// Looks, lets happen what comes next, and tells of both.
-    async fn step(&mut self) -> Result<Option<Sight>, Failure> {
+    /// Reads the state, triggers the next event, and prints both.
+    async fn step(&mut self) -> Result<Option<DemoSight>, CommandFailure> {
         if self.stage.has_ended() {
             let say = "the daemon ended by itself";
-            return Err(Failure::new(Exit::Internal, "internal", say));
+            return Err(CommandFailure::new(Exit::Internal, "internal", say));
         }
         let Some(sight) = self.look().await else { return Ok(None) };
         let mut words = self.news().await?;
@@ -92,33 +92,33 @@ impl<'a> Show<'a> {
         Ok(Some(sight))
     }
 
-    async fn look(&self) -> Option<Sight> {
+    async fn look(&self) -> Option<DemoSight> {
         match timeout(TICK, self.stage.look()).await {
             Ok(sight) => sight,
-            // A turn that waits for Azure keeps the scene to itself: the last one stays.
+            // A turn that waits for Azure locks the scene: keep showing the last one.
             Err(_) => {
                 let (at, calls) = (self.stage.now(), self.stage.calls());
-                Some(Sight { at, calls, ..self.last.clone()? })
+                Some(DemoSight { at, calls, ..self.last.clone()? })
             }
         }
     }
 
-    async fn news(&mut self) -> Result<Vec<Words>, Failure> {
+    async fn news(&mut self) -> Result<Vec<Words>, CommandFailure> {
         Ok(words::of_history(&self.stage.news().await?))
     }
 
-    async fn carry_out(&mut self, deed: &Deed) -> Result<(), Failure> {
+    async fn carry_out(&mut self, deed: &ScriptStep) -> Result<(), CommandFailure> {
         match deed {
-            Deed::NewImage => {
+            ScriptStep::NewImage => {
                 self.since = Some(self.stage.now());
-                self.stage.apply(Version::New).await
+                self.stage.apply(DemoVersion::New).await
             }
-            Deed::Sicken(id) => self.stage.sicken(id),
-            Deed::Throttle => self.stage.throttle(),
+            ScriptStep::Sicken(id) => self.stage.sicken(id),
+            ScriptStep::Throttle => self.stage.throttle(),
         }
     }
 
-    fn tell(&mut self, words: Vec<Words>) -> Result<(), Failure> {
+    fn tell(&mut self, words: Vec<Words>) -> Result<(), CommandFailure> {
         if self.manner == Manner::Lines && !words.is_empty() {
             for one in &words {
                 self.shell.print(&self.screen.line(one))?;
@@ -129,12 +129,12 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    fn draw(&mut self, sight: &Sight) -> Result<(), Failure> {
+    fn draw(&mut self, sight: &DemoSight) -> Result<(), CommandFailure> {
         let picture = self.screen.draw(sight, &self.told);
         let back = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { "\n".to_owned() };
         let mut page = back;
         for line in picture.lines() {
-            // Each line ends what was there; nothing is hidden that an interrupt would leave hidden.
+            // Each line erases the rest of the old one. The cursor stays visible: an interrupt would leave it hidden.
             page.extend(["\r", line, "\u{1b}[K\n"]);
         }
         self.drawn = picture.lines().count();
@@ -142,8 +142,8 @@ impl<'a> Show<'a> {
         self.shell.flush()
     }
 
-    /// The rollout is over; what others ask for is told line by line. Ends only where something is wrong.
-    pub async fn go_on(&mut self) -> Result<(), Failure> {
+    /// After the rollout, prints line by line what happens on requests of other clients. Returns only on an error.
+    pub async fn go_on(&mut self) -> Result<(), CommandFailure> {
         self.manner = Manner::Lines;
         loop {
             self.ticks.tick().await;
@@ -152,8 +152,8 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Interrupted half-way.
-    pub async fn cut_short(self) -> Result<(), Failure> {
+    /// Ends the demo after an interrupt.
+    pub async fn cut_short(self) -> Result<(), CommandFailure> {
         let say = match &self.last {
             Some(sight) => format!("Ended at {} of {} machines.", sight.done, sight.total),
             None => "Ended before it began.".to_owned(),
@@ -168,22 +168,22 @@ impl<'a> Show<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::Format;
+    use crate::cli::args::OutputFormat;
     use crate::cli::demo::screen::{TALL, WIDE};
-    use crate::cli::demo::words::By;
+    use crate::cli::demo::words::Speaker;
     use crate::cli::term::Term;
     use crate::cli::text::width;
 
-    /// Half an hour in seconds.
+    /// Speed-up: half an hour passes in seconds.
     const QUICK: u32 = 300;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_whole_show_keeps_its_promises_and_fits_a_small_terminal() {
         let anywhere = "127.0.0.1:0".parse().unwrap();
-        let stage = Stage::set_up(Some(anywhere), QUICK).await.unwrap();
-        let mut shell = Shell::new(Format::Table, Term::PLAIN);
+        let stage = DemoStage::set_up(Some(anywhere), QUICK).await.unwrap();
+        let mut shell = Shell::new(OutputFormat::Table, Term::PLAIN);
         let mut show = Show::new(stage, &mut shell, Manner::Silent);
-        show.stage.apply(Version::Old).await.unwrap();
+        show.stage.apply(DemoVersion::Old).await.unwrap();
         let (mut heights, mut looks) = (Vec::new(), Vec::new());
         let end = loop {
             show.ticks.tick().await;
@@ -200,15 +200,15 @@ mod tests {
         assert!(heights.iter().all(|tall| *tall == heights[0] && *tall <= TALL), "{heights:?}");
         let told = |part: &str| show.told.iter().any(|words| words.say.contains(part));
         for part in
-            ["are out of date", "falls ill", "with 429", "1 outdated", "failed", "Succeeded"]
+            ["are outdated", "fails by itself", "with 429", "1 outdated", "failed", "Succeeded"]
         {
             assert!(told(part), "{part} is not told: {:#?}", show.told);
         }
-        assert!(show.told.iter().any(|words| words.by == By::Fate));
+        assert!(show.told.iter().any(|words| words.by == Speaker::Fate));
         let extremes = show.stage.extremes().unwrap();
         assert!(extremes.most_there <= end.limits.ceiling as usize, "{extremes:?}");
         assert!(extremes.fewest_ready + 1 >= end.limits.floor as usize, "{extremes:?}");
-        let ending = Ending::of(&show.stage, end, Span::ZERO);
+        let ending = DemoSummary::of(&show.stage, end, Span::ZERO);
         assert!(ending.is_good());
         let document = ending.document();
         assert_eq!((&document["outdated"], &document["desired"]), (&0.into(), &30.into()));

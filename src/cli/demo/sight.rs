@@ -1,8 +1,8 @@
-//! What there is to see of one moment: each machine, the numbers, what holds, the calls.
+//! The observed state at one moment: each machine, the numbers, the holds, the calls.
 
-use crate::cli::draw::look::Look;
-use crate::daemon::run::{Calls, Scene};
-use crate::model::action::Class;
+use crate::cli::draw::look::DrawStyle;
+use crate::daemon::run::{Calls, PlanContext};
+use crate::model::action::MachineClass;
 use crate::model::ids::Key;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Numbers, RolloutPhase};
@@ -10,40 +10,40 @@ use crate::model::quantity::Resolved;
 use crate::model::time::Time;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct DemoView {
     pub key: Key,
     pub id: Box<str>,
-    pub look: Look,
+    pub look: DrawStyle,
 }
 
 #[derive(Debug, Clone)]
-pub struct Sight {
-    /// When it was looked, and when what is seen was decided.
+pub struct DemoSight {
+    /// When the state was read, and when the turn that it shows decided.
     pub at: Time,
     pub decided: Time,
-    pub machines: Vec<Seen>,
+    pub machines: Vec<DemoView>,
     pub numbers: Numbers,
     pub limits: Resolved,
     pub phase: RolloutPhase,
     pub done: u32,
     pub total: u32,
     pub ends: Option<Time>,
-    /// Why it waits, in sentences.
+    /// The holds, as sentences.
     pub holds: Vec<Box<str>>,
     pub calls: Calls,
-    /// Laws that were broken.
+    /// The number of broken invariants.
     pub laws: u64,
 }
 
-impl Sight {
-    /// Nothing where the planner contradicted itself.
-    pub fn of(scene: &Scene, calls: Calls, laws: u64, at: Time) -> Option<Self> {
+impl DemoSight {
+    /// `None` if the turn has no plan because the planner contradicted itself.
+    pub fn of(scene: &PlanContext, calls: Calls, laws: u64, at: Time) -> Option<Self> {
         let planned = scene.report.planned.as_ref()?;
         let report = &planned.report;
         let machine = |told: &crate::model::plan::MachineReport| {
             let machine = scene.machines.get(told.index as usize)?;
             let look = look(machine, told.class, told.lifecycle);
-            Some(Seen { key: machine.key(), id: machine.id.as_str().into(), look })
+            Some(DemoView { key: machine.key(), id: machine.id.as_str().into(), look })
         };
         let frozen = scene.report.frozen.iter();
         Some(Self {
@@ -56,13 +56,13 @@ impl Sight {
             done: report.rollout.done,
             total: report.rollout.total,
             ends: report.estimate.finishes,
-            holds: frozen.chain(&report.holds).map(|hold| hold.say.clone()).collect(),
+            holds: frozen.chain(&report.holds).map(|hold| hold.message.clone()).collect(),
             calls,
             laws,
         })
     }
 
-    /// All are on the new image, and serve, and nobody else is there.
+    /// Whether the pool has exactly the desired machines, all on the new image and serving.
     pub fn is_over(&self) -> bool {
         let done = matches!(
             self.phase,
@@ -73,18 +73,18 @@ impl Sight {
     }
 }
 
-fn look(machine: &Machine, class: Class, lifecycle: Lifecycle) -> Look {
+fn look(machine: &Machine, class: MachineClass, lifecycle: Lifecycle) -> DrawStyle {
     match (lifecycle, machine.condition, class) {
-        (Lifecycle::Deleting, ..) | (_, Condition::Deleting, _) => Look::Deleting,
-        (Lifecycle::Draining | Lifecycle::Drained, ..) => Look::Draining,
-        (Lifecycle::Updating, ..) => Look::Updating,
-        (_, Condition::Provisioning, _) => Look::Booting,
+        (Lifecycle::Deleting, ..) | (_, Condition::Deleting, _) => DrawStyle::Deleting,
+        (Lifecycle::Draining | Lifecycle::Drained, ..) => DrawStyle::Draining,
+        (Lifecycle::Updating, ..) => DrawStyle::Updating,
+        (_, Condition::Provisioning, _) => DrawStyle::Booting,
         (_, Condition::Unready | Condition::Failed | Condition::Stopped, _) => {
-            if machine.ever_available { Look::Failed } else { Look::Booting }
+            if machine.ever_available { DrawStyle::Failed } else { DrawStyle::Booting }
         }
-        (_, Condition::Unknown, _) => Look::Deleting,
-        (.., Class::Replacement) => Look::Settling,
-        (.., Class::Outdated) => Look::Old,
-        _ => Look::New,
+        (_, Condition::Unknown, _) => DrawStyle::Deleting,
+        (.., MachineClass::NotYetAvailable) => DrawStyle::Settling,
+        (.., MachineClass::Outdated) => DrawStyle::Old,
+        _ => DrawStyle::New,
     }
 }

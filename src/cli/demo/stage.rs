@@ -1,72 +1,79 @@
-//! The stage: a made-up Azure, and the daemon that `serve` runs, in this process on the loopback. Time passes faster on it,
-//! for both alike.
+//! The stage: the Azure emulator and the daemon that `serve` runs, in this process on the loopback. Time passes faster,
+//! equally for both.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use super::sight::Sight;
+use super::sight::DemoSight;
 use crate::api::client::{Client, Request};
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::{client, cloud, emulate, serve};
 use crate::daemon::door::{ListenError, NoDoor, listen};
-use crate::daemon::run::{Calls, Daemon, Doors, Ended, FastClock, Plan, ServeError, Stop};
+use crate::daemon::run::{
+    Calls, Daemon, DaemonConfig, DaemonEnd, DaemonHandle, FastClock, ServeError, Stop,
+};
 use crate::daemon::settings::{Settings, Sources};
 use crate::daemon::{Access, descriptors};
-use crate::emulator::{Emulator, Extremes, Listening, Rule, Seed};
-use crate::memory::{Line, MemoryStore, Seq, Store};
+use crate::emulator::{Emulator, EmulatorListener, Extremes, Rule, Seed};
+use crate::memory::{HistoryRecord, MemoryStore, Seq, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
-/// The pool, and its scale set.
+/// Name of the pool and of its scale set.
 pub const POOL: &str = "web";
 pub const MACHINES: u32 = 30;
-/// How long Azure wants to be left alone, once it does.
+/// The Retry-After of a throttled call.
 pub const PATIENCE: Span = Span::seconds(90);
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/demo/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 const IMAGE: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/demo/providers/Microsoft.Compute/galleries/demo/images/web/versions/";
-/// Where the commands of this program ask, where nobody says otherwise.
+/// The port that this program's commands use by default.
 const USUAL_PORT: u16 = 7770;
-/// Lines of history that are read at once.
+/// Lines of history to read at once.
 const LINES: usize = 200;
 
-/// Which image the pool is meant to be on.
+/// The desired image of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum DemoVersion {
     Old,
     New,
 }
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct DemoStage {
     pub azure: SocketAddr,
     pub api: SocketAddr,
     pub clock: FastClock,
     pub began: Time,
     emulator: Emulator,
-    doors: Doors<MemoryStore, FastClock>,
+    doors: DaemonHandle<MemoryStore, FastClock>,
     pool: PoolName,
     client: Client,
     read: Seq,
     stop: Stop,
-    daemon: JoinHandle<Result<Ended, ServeError>>,
+    daemon: JoinHandle<Result<DaemonEnd, ServeError>>,
 }
 
-impl Stage {
-    /// Everything listens, and the daemon runs; no pool is there yet. `api`: where its API must listen.
-    pub async fn set_up(api: Option<SocketAddr>, times: u32) -> Result<Self, Failure> {
+impl DemoStage {
+    /// Starts the emulator and the daemon, without a pool. `api`: the address on which the API must listen.
+    pub async fn set_up(api: Option<SocketAddr>, times: u32) -> Result<Self, CommandFailure> {
         if let Some(api) = api.filter(|api| !api.ip().is_loopback()) {
-            let say = format!("{api} is reached by others: the demo listens on this machine only");
-            return Err(Failure::usage(say).help("use 127.0.0.1 or [::1], or leave --listen out"));
+            let say = format!(
+                "{api} is reachable from other machines: the demo listens on loopback only"
+            );
+            return Err(
+                CommandFailure::usage(say).help("use 127.0.0.1 or [::1], or leave --listen out")
+            );
         }
         let clock = FastClock::new(times);
         let seed = seed()?;
         let emulator = Emulator::new(&seed, 1.0, std::sync::Arc::new(clock))
-            .map_err(|error| fault(&format!("the made-up Azure is not sound: {error}")))?;
+            .map_err(|error| fault(&format!("the Azure emulator failed: {error}")))?;
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let there = Listening::at(free, None).await.map_err(|error| emulate::unserved(&error))?;
+        let there =
+            EmulatorListener::at(free, None).await.map_err(|error| emulate::unserved(&error))?;
         let azure = there.address();
         tokio::spawn(there.serve(emulator.clone()));
         let (daemon, api) = open(api, azure, &seed.tenant, clock).await?;
@@ -79,8 +86,8 @@ impl Stage {
         Ok(Self { azure, api, clock, began, emulator, doors, pool, client, read, stop, daemon })
     }
 
-    /// As everybody would: over the API.
-    pub async fn apply(&self, version: Version) -> Result<(), Failure> {
+    /// Applies the pool over the API, as any client would.
+    pub async fn apply(&self, version: DemoVersion) -> Result<(), CommandFailure> {
         let (document, why) = (document(version), "the demo");
         let path = ["pools", POOL];
         let request = Request::put(&path, document.into_bytes());
@@ -88,14 +95,14 @@ impl Stage {
         self.client.send(&request).await.map(|_| ()).map_err(|error| client::failure(&error))
     }
 
-    /// From now on this machine serves nobody.
-    pub fn sicken(&self, machine: &str) -> Result<(), Failure> {
+    /// Makes a machine unhealthy from now on.
+    pub fn sicken(&self, machine: &str) -> Result<(), CommandFailure> {
         let order = json!({ "instance": machine, "deed": { "sicken": {} } });
         self.emulator.befall(&order).map_err(|why| fault(&format!("machine {machine}: {why}")))
     }
 
-    /// The next call about the scale set is refused for the number of them.
-    pub fn throttle(&self) -> Result<(), Failure> {
+    /// Makes Azure throttle the next call about the scale set.
+    pub fn throttle(&self) -> Result<(), CommandFailure> {
         let seconds = PATIENCE.millis() / 1_000;
         let rule = json!({ "path": SET, "times": 1, "status": 429, "code": "TooManyRequests",
             "retryAfter": seconds });
@@ -108,36 +115,36 @@ impl Stage {
         self.doors.now()
     }
 
-    /// `None`: no turn decided anything yet.
-    pub async fn look(&self) -> Option<Sight> {
+    /// `None`: no turn has decided yet.
+    pub async fn look(&self) -> Option<DemoSight> {
         let scene = self.doors.bell.scene(&self.pool).await?;
-        Sight::of(&scene, self.calls(), self.doors.counters().laws(), self.now())
+        DemoSight::of(&scene, self.calls(), self.doors.counters().laws(), self.now())
     }
 
     pub fn calls(&self) -> Calls {
         self.doors.calls()
     }
 
-    /// What was told since this was asked last.
-    pub async fn news(&mut self) -> Result<Vec<Line>, Failure> {
+    /// The history lines since the last call.
+    pub async fn news(&mut self) -> Result<Vec<HistoryRecord>, CommandFailure> {
         let told = self.doors.store.history_after(&self.pool, self.read, LINES).await;
         let told = told.map_err(|error| fault(&error.to_string()))?;
         self.read = told.last().map_or(self.read, |(seq, _)| *seq);
         Ok(told.into_iter().map(|(_, line)| line).collect())
     }
 
-    /// By what was really there, not by what the daemon saw.
+    /// The extremes of the emulated machines themselves, not of what the daemon saw.
     pub fn extremes(&self) -> Option<Extremes> {
         self.emulator.extremes()
     }
 
-    /// The daemon ended by itself, which it never should.
+    /// Whether the daemon ended by itself, which must never happen.
     pub fn has_ended(&self) -> bool {
         self.daemon.is_finished()
     }
 
-    /// As a signal would end it: in order.
-    pub async fn end(self) -> Result<(), Failure> {
+    /// Stops the daemon gracefully, as a signal would.
+    pub async fn end(self) -> Result<(), CommandFailure> {
         self.stop.stop();
         match self.daemon.await {
             Ok(Ok(_)) => Ok(()),
@@ -147,24 +154,24 @@ impl Stage {
     }
 }
 
-fn seed() -> Result<Seed, Failure> {
+fn seed() -> Result<Seed, CommandFailure> {
     let seed = json!({
         "scaleSets": [{ "name": POOL, "resourceGroup": "demo", "capacity": MACHINES,
-            "zones": ["1", "2", "3"], "image": image(Version::Old) }],
+            "zones": ["1", "2", "3"], "image": image(DemoVersion::Old) }],
         "settings": { "record": true },
     });
     serde_json::from_value(seed).map_err(|error| fault(&error.to_string()))
 }
 
-fn image(version: Version) -> String {
+fn image(version: DemoVersion) -> String {
     let number = match version {
-        Version::Old => "1.0.0",
-        Version::New => "1.1.0",
+        DemoVersion::Old => "1.0.0",
+        DemoVersion::New => "1.1.0",
     };
     format!("{IMAGE}{number}")
 }
 
-fn document(version: Version) -> String {
+fn document(version: DemoVersion) -> String {
     format!(
         "apiVersion: poolkeeper/v1\nkind: Pool\nname: {POOL}\nscaleSet: {SET}\n\
          replicas: {{owner: pool, count: {MACHINES}}}\nmodel: {{image: {}}}\n\
@@ -173,23 +180,23 @@ fn document(version: Version) -> String {
     )
 }
 
-/// At the usual port where nobody says otherwise; where that is taken, at any.
+/// Opens the daemon at `api`. Without `api`, tries the usual port, then any free port.
 async fn open(
     api: Option<SocketAddr>,
     azure: SocketAddr,
     tenant: &str,
     clock: FastClock,
-) -> Result<(Daemon<MemoryStore, FastClock>, SocketAddr), Failure> {
+) -> Result<(Daemon<MemoryStore, FastClock>, SocketAddr), CommandFailure> {
     let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, USUAL_PORT));
     let mut places = vec![api.unwrap_or(usual)];
     places.extend(api.is_none().then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0))));
     let mut refused = None;
     for place in places {
         let settings = settings(place, azure, tenant)?;
-        let secret = |name: &str| (name == "AZURE_CLIENT_SECRET").then(|| "made-up".to_owned());
+        let secret = |name: &str| (name == "AZURE_CLIENT_SECRET").then(|| "demo".to_owned());
         let access =
             Access::settle(&settings.choice, secret).map_err(|bad| cloud::not_opened(&bad))?;
-        let plan = Plan::forgetful(settings, access, clock);
+        let plan = DaemonConfig::forgetful(settings, access, clock);
         let opened = Daemon::open(plan).await;
         let mut daemon = opened.map_err(|error| fault(&error.to_string()))?;
         match listen(&mut daemon, descriptors::raise()).await {
@@ -203,24 +210,24 @@ async fn open(
         || fault("there is no port"),
         |no_door| {
             serve::closed(&no_door)
-                .help("something listens there already: leave --listen out, or name another port")
+                .help("the port is in use: leave --listen out, or choose another port")
         },
     ))
 }
 
-fn settings(api: SocketAddr, azure: SocketAddr, tenant: &str) -> Result<Settings, Failure> {
+fn settings(api: SocketAddr, azure: SocketAddr, tenant: &str) -> Result<Settings, CommandFailure> {
     let azure = format!("http://{azure}");
     let set = [
         ("pools", "off".to_owned()),
         ("store.path", "memory".to_owned()),
-        // A machine that slept is no reason to stop leading: nobody else is there.
+        // The daemon must keep the lease even if the host sleeps: there is no other candidate.
         ("lease.ttl", "1h".to_owned()),
         ("api.listen", api.to_string()),
         ("azure.resourceManager", azure.clone()),
         ("azure.authority", azure),
         ("azure.auth", "client-secret".to_owned()),
         ("azure.tenant", tenant.to_owned()),
-        // It believes whoever asks.
+        // The emulator accepts any client.
         ("azure.clientId", "demo".to_owned()),
     ];
     let flags = set.into_iter().map(|(key, value)| ("set", key.to_owned(), value)).collect();
@@ -229,7 +236,7 @@ fn settings(api: SocketAddr, azure: SocketAddr, tenant: &str) -> Result<Settings
     settled.map(|settled| settled.settings()).map_err(|faults| fault(&first(faults)))
 }
 
-/// Nothing of it depends on what a person gave.
-fn fault(say: &str) -> Failure {
-    Failure::new(Exit::Internal, "internal", say)
+/// An internal error: no user input can cause it.
+fn fault(say: &str) -> CommandFailure {
+    CommandFailure::new(Exit::Internal, "internal", say)
 }

@@ -1,64 +1,66 @@
-//! What is told to people, line by line: the pool's own history, what the script did, and Azure's refusals.
+//! The lines that people read: the pool's own history, the events of the script, and Azure's refusals.
 
-use super::script::Deed;
-use super::sight::Sight;
+use super::script::ScriptStep;
+use super::sight::DemoSight;
 use super::stage::{MACHINES, PATIENCE};
 use crate::cli::text::{count, list, plain, short};
-use crate::memory::{Line, Told};
+use crate::memory::{HistoryEvent, HistoryRecord};
 use crate::model::ids::InstanceId;
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
-/// Machines in one line; the rest are counted.
+/// The most machines on a line; the rest are counted.
 const NAMES: usize = 6;
 
-/// Whose words they are.
+/// The source of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The daemon decided, or says why not.
+pub enum Speaker {
+    /// The daemon decided something, or reports why it waits.
     Daemon,
-    /// Something is otherwise.
+    /// Something in the cloud changed.
     World,
-    /// The script.
+    /// The script triggered an event.
     Fate,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Words {
     pub at: Time,
-    pub by: By,
+    pub by: Speaker,
     pub say: String,
 }
 
-pub fn of_deed(deed: &Deed, at: Time) -> Words {
+pub fn of_deed(deed: &ScriptStep, at: Time) -> Words {
     let say = match deed {
-        Deed::NewImage => format!("somebody applies a new image: all {MACHINES} are out of date"),
-        Deed::Sicken(id) => format!("machine {id} falls ill, all by itself"),
-        Deed::Throttle => "from now on Azure has had enough of calls".to_owned(),
+        ScriptStep::NewImage => {
+            format!("a new image is applied: all {MACHINES} machines are outdated")
+        }
+        ScriptStep::Sicken(id) => format!("machine {id} fails by itself"),
+        ScriptStep::Throttle => "Azure starts to throttle calls".to_owned(),
     };
-    Words { at, by: By::Fate, say }
+    Words { at, by: Speaker::Fate, say }
 }
 
-/// What calls tell: that they are refused for their number, and that they no more are.
-pub fn of_calls(before: Option<&Sight>, now: &Sight) -> Option<Words> {
+/// A line about the calls that Azure throttled since the last read.
+pub fn of_calls(before: Option<&DemoSight>, now: &DemoSight) -> Option<Words> {
     let refused = now.calls.throttled.checked_sub(before?.calls.throttled).filter(|n| *n > 0)?;
     let calls = count(refused as usize, "call");
-    let say = format!("Azure refused {calls} with 429: nothing is asked for {}", short(PATIENCE));
-    Some(Words { at: now.at, by: By::World, say })
+    let say = format!("Azure refused {calls} with 429: no calls for {}", short(PATIENCE));
+    Some(Words { at: now.at, by: Speaker::World, say })
 }
 
-/// Lines of one moment that say the same of several machines become one.
-pub fn of_history(lines: &[Line]) -> Vec<Words> {
+/// Converts history lines. Merges lines of the same moment that report the same event for several machines.
+pub fn of_history(lines: &[HistoryRecord]) -> Vec<Words> {
     let mut words: Vec<Words> = Vec::new();
-    let alike = |a: &Line, b: &Line| {
+    let alike = |a: &HistoryRecord, b: &HistoryRecord| {
         a.at == b.at && kind(&a.told).is_some_and(|k| Some(k) == kind(&b.told))
     };
     for same in lines.chunk_by(alike) {
         let Some(first) = same.first() else { continue };
         let ids: Vec<&str> = same.iter().filter_map(|line| machine(&line.told)).collect();
         let told = match kind(&first.told) {
-            Some(kind) => Some((By::World, many(kind, &ids))),
+            Some(kind) => Some((Speaker::World, many(kind, &ids))),
             None => one(&first.told),
         };
         words.extend(told.map(|(by, say)| Words {
@@ -70,7 +72,7 @@ pub fn of_history(lines: &[Line]) -> Vec<Words> {
     words
 }
 
-/// What is told of machines together.
+/// Events that are merged when they happen to several machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Came,
@@ -80,25 +82,26 @@ enum Kind {
     Lost,
 }
 
-fn kind(told: &Told) -> Option<Kind> {
+fn kind(told: &HistoryEvent) -> Option<Kind> {
     match told {
-        Told::Appeared { .. } => Some(Kind::Came),
-        Told::FirstAvailable { .. } => Some(Kind::Serves),
-        Told::Became {
-            to: Condition::Unready | Condition::Failed | Condition::Stopped, ..
+        HistoryEvent::Appeared { .. } => Some(Kind::Came),
+        HistoryEvent::FirstAvailable { .. } => Some(Kind::Serves),
+        HistoryEvent::Became {
+            to: Condition::Unready | Condition::Failed | Condition::Stopped,
+            ..
         } => Some(Kind::Ill),
-        Told::Closed { deleted: true, .. } => Some(Kind::Gone),
-        Told::Closed { deleted: false, .. } => Some(Kind::Lost),
+        HistoryEvent::Closed { deleted: true, .. } => Some(Kind::Gone),
+        HistoryEvent::Closed { deleted: false, .. } => Some(Kind::Lost),
         _ => None,
     }
 }
 
-fn machine(told: &Told) -> Option<&str> {
+fn machine(told: &HistoryEvent) -> Option<&str> {
     match told {
-        Told::Appeared { id, .. }
-        | Told::Became { id, .. }
-        | Told::FirstAvailable { id, .. }
-        | Told::Closed { id, .. } => Some(id.as_str()),
+        HistoryEvent::Appeared { id, .. }
+        | HistoryEvent::Became { id, .. }
+        | HistoryEvent::FirstAvailable { id, .. }
+        | HistoryEvent::Closed { id, .. } => Some(id.as_str()),
         _ => None,
     }
 }
@@ -111,31 +114,35 @@ fn many(kind: Kind, ids: &[&str]) -> String {
     let what = match (kind, one) {
         (Kind::Came, true) => "is there",
         (Kind::Came, false) => "are there",
-        (Kind::Serves, true) => "is ready for long enough: it counts",
-        (Kind::Serves, false) => "are ready for long enough: they count",
+        (Kind::Serves, true) => "has been ready for `minReady` and counts as available",
+        (Kind::Serves, false) => "have been ready for `minReady` and count as available",
         (Kind::Ill, true) => "does not serve any more",
         (Kind::Ill, false) => "do not serve any more",
         (Kind::Gone, true) => "is gone",
         (Kind::Gone, false) => "are gone",
-        (Kind::Lost, true) => "is gone, and not by us",
-        (Kind::Lost, false) => "are gone, and not by us",
+        (Kind::Lost, true) => "is gone; Poolkeeper did not delete it",
+        (Kind::Lost, false) => "are gone; Poolkeeper did not delete them",
     };
     format!("{machines} {} {what}", list(ids.iter().copied(), NAMES))
 }
 
-fn one(told: &Told) -> Option<(By, String)> {
+fn one(told: &HistoryEvent) -> Option<(Speaker, String)> {
     Some(match told {
-        Told::Decided { verb, machines, reason, .. } if machines.is_empty() => {
-            (By::Daemon, format!("{}: {reason}", verb.name()))
+        HistoryEvent::Decided { verb, machines, reason, .. } if machines.is_empty() => {
+            (Speaker::Daemon, format!("{}: {reason}", verb.name()))
         }
-        Told::Decided { verb, machines, reason, .. } => {
+        HistoryEvent::Decided { verb, machines, reason, .. } => {
             let ids = list(machines.iter().map(InstanceId::as_str), NAMES);
-            (By::Daemon, format!("{} {ids}: {reason}", verb.name()))
+            (Speaker::Daemon, format!("{} {ids}: {reason}", verb.name()))
         }
-        Told::Held { say, .. } => (By::Daemon, format!("waits: {say}")),
-        Told::Rollout { phase: RolloutPhase::None, .. } => return None,
-        Told::Rollout { phase, .. } => (By::Daemon, format!("the rollout is {}", phase.name())),
-        Told::Answered { say, .. } | Told::Frozen { say, .. } => (By::Daemon, say.to_string()),
+        HistoryEvent::Held { message: say, .. } => (Speaker::Daemon, format!("waits: {say}")),
+        HistoryEvent::Rollout { phase: RolloutPhase::None, .. } => return None,
+        HistoryEvent::Rollout { phase, .. } => {
+            (Speaker::Daemon, format!("the rollout is {}", phase.name()))
+        }
+        HistoryEvent::Answered { message: say, .. } | HistoryEvent::Frozen { message: say, .. } => {
+            (Speaker::Daemon, say.to_string())
+        }
         _ => return None,
     })
 }
@@ -143,24 +150,29 @@ fn one(told: &Told) -> Option<(By, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::action::Verb;
+    use crate::model::action::ActionKind;
     use crate::model::ids::{EntryId, Key};
     use crate::model::machine::Condition;
 
-    fn line(second: i64, told: Told) -> Line {
-        Line { at: Time::from_millis(second * 1_000), told }
+    fn line(second: i64, told: HistoryEvent) -> HistoryRecord {
+        HistoryRecord { at: Time::from_millis(second * 1_000), told }
     }
 
-    fn said(lines: &[Line]) -> Vec<String> {
+    fn said(lines: &[HistoryRecord]) -> Vec<String> {
         of_history(lines).into_iter().map(|words| words.say).collect()
     }
 
-    fn became(id: &str, to: Condition) -> Told {
-        Told::Became { id: InstanceId::new(id), key: Key::new(id), from: Condition::Ready, to }
+    fn became(id: &str, to: Condition) -> HistoryEvent {
+        HistoryEvent::Became {
+            id: InstanceId::new(id),
+            key: Key::new(id),
+            from: Condition::Ready,
+            to,
+        }
     }
 
-    fn gone(id: &str, deleted: bool) -> Told {
-        Told::Closed { id: InstanceId::new(id), key: Key::new(id), deleted }
+    fn gone(id: &str, deleted: bool) -> HistoryEvent {
+        HistoryEvent::Closed { id: InstanceId::new(id), key: Key::new(id), deleted }
     }
 
     #[test]
@@ -176,7 +188,7 @@ mod tests {
             said(&lines),
             [
                 "machines 3, 4 are gone",
-                "machine 5 is gone, and not by us",
+                "machine 5 is gone; Poolkeeper did not delete it",
                 "machine 6 is gone",
                 "machine 7 does not serve any more"
             ]
@@ -184,16 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_is_left_out_and_decisions_name_their_machines() {
-        let decided = |machines: &[&str]| Told::Decided {
+    fn what_is_not_needed_is_left_out_and_decisions_name_their_machines() {
+        let decided = |machines: &[&str]| HistoryEvent::Decided {
             entry: EntryId::new("e"),
-            verb: Verb::Delete,
+            verb: ActionKind::Delete,
             machines: machines.iter().map(InstanceId::new).collect(),
             reason: "outdated".into(),
         };
         let lines = [
             line(1, became("7", Condition::Unknown)),
-            line(1, Told::Rollout { phase: RolloutPhase::None, to: None }),
+            line(1, HistoryEvent::Rollout { phase: RolloutPhase::None, to: None }),
             line(1, decided(&["1", "2"])),
             line(1, decided(&[])),
         ];

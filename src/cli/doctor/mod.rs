@@ -1,6 +1,7 @@
-//! `doctor`: whether the care of live pools has everything it needs, and what to do where it has not.
+//! `doctor`: checks whether Poolkeeper has everything it needs to manage pools, and suggests fixes.
 //!
-//! Never here: a check of the cloud (they are the house's), a write. Begin with [`Doctor::run`]; `server` checks who serves.
+//! Never here: a check of the cloud (those belong to the daemon's `CloudReader`), a write. Begin with [`Doctor::run`];
+//! `server` checks a running server.
 
 mod server;
 
@@ -12,37 +13,40 @@ use serde_json::{Value, json};
 
 use super::args::with_exit_codes;
 use super::client::{self, Server};
-use super::cloud::{Cloud, ENVIRONMENT};
-use super::exit::{Exit, Failure};
+use super::cloud::{CloudArgs, ENVIRONMENT};
+use super::exit::{CommandFailure, Exit};
 use super::live;
-use super::shell::Shell;
+use super::output::Shell;
 use super::table::{Cell, Table};
 use super::term::{Style, Term};
 use super::text::{count, plain};
 use crate::api::v1::API_VERSION;
-use crate::daemon::checkup::{Check, Diagnosis, Outcome, PoolChecks};
+use crate::daemon::diagnose::{Check, CheckOutcome, Diagnosis, PoolChecks};
 use crate::daemon::set_id;
 use crate::model::ids::ScaleSetId;
 
-const ABOUT: &str = "Checks whether the care of live pools has all it needs, and says what to do";
+const ABOUT: &str =
+    "Checks whether Poolkeeper has what it needs to manage pools, and suggests fixes";
 const MORE: &str = "\
-Without a pool, or where a server is named, it checks the Poolkeeper that serves: that it answers and is ready, who leads, \
-that no plan would have broken a law, that its pool files have no fault, and that no pool is frozen, refused or in trouble.
+Without a pool, or if a server is named, it checks the running daemon: that it answers and is ready, which process \
+leads, that no plan would have violated an invariant, that its pool files have no fault, and that no pool is frozen, \
+refused or in trouble.
 
-Of the pools that are named it checks once what all pools share: that both addresses answer, that the clocks agree, which credential works (or why none \
-of the five ways does), and that a token is obtained for the right audience. Then for each pool: that its scale set and \
-machines can be read, that each permission is held, that the quota has room for the surge, what of Azure's own would act \
-beside us, whether something tells the health of machines, and whether the set has a version that protects raises.
+For named pools it first checks what all pools share: that both addresses answer, that the clocks agree, which \
+credential works (or why none of the five kinds does), and that it gets a token for the right audience. Then it \
+checks for each pool: that its scale set and machines can be read, that each permission is held, that the quota has \
+room for the surge, which of Azure's own features would act on the set too, whether something reports the health of \
+machines, and whether the set has an etag that protects capacity raises.
 
-Permissions are those that Azure says this identity has, with wildcards and exceptions evaluated; also those on the \
-networks and identities that new machines use. Where they cannot be read that is said, and which are needed. Nothing is \
-tried out: no call made here changes anything.
+Permissions are those that Azure reports for this identity, with wildcards and exceptions evaluated, including those \
+on the networks and identities that new machines use. If they cannot be read, it says so and lists the needed ones. \
+It tries nothing out: none of its calls changes anything.
 
-What is wrong or missing is a finding, and then the exit code is 7. What could not be found out is told as unknown and \
-is no finding. A pool that cannot be looked at is a finding, and the others are checked all the same.";
+Anything wrong or missing is a finding, and then the exit code is 7. What could not be determined is unknown, which \
+is not a finding. A pool that cannot be read is a finding; the others are still checked.";
 const EXAMPLES: &str = "\
 Examples:
-  poolkeeper doctor                                    the Poolkeeper that serves
+  poolkeeper doctor                                    the running daemon
   poolkeeper doctor /subscriptions/…/virtualMachineScaleSets/web
   poolkeeper doctor --pool-file pools/web.yaml
   poolkeeper doctor --pool-file all.yaml --auth workload-identity
@@ -57,15 +61,15 @@ To try it without an account, run `poolkeeper emulate` in another terminal: it p
     after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{}\n\n{ENVIRONMENT}", client::ENVIRONMENT))
 )]
 pub struct Doctor {
-    /// Resource ids of live scale sets
+    /// Resource ids of scale sets to check in the cloud
     #[arg(value_name = "RESOURCE", value_parser = set_id)]
     resources: Vec<ScaleSetId>,
 
-    /// A pool file, whose live pools are examined
+    /// A pool file, whose pools are checked in the cloud
     #[arg(short, long = "pool-file", value_name = "FILE")]
     pool_files: Vec<PathBuf>,
 
-    /// Only findings, and what is unknown
+    /// Print only findings and unknown results
     #[arg(long)]
     brief: bool,
 
@@ -73,50 +77,50 @@ pub struct Doctor {
     server: Server,
 
     #[command(flatten)]
-    cloud: Cloud,
+    cloud: CloudArgs,
 }
 
 impl Doctor {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("doctor")?;
         let asks_cloud = !self.resources.is_empty() || !self.pool_files.is_empty();
         let diagnosis = if asks_cloud { Some(self.cloud(shell)?) } else { None };
         let server = match &diagnosis {
-            // Who looks at the cloud before anything serves is not to be told that nothing does.
+            // A check of the cloud before any server runs must not report the missing server as a finding.
             Some(_) if !self.server.is_named() => Vec::new(),
             _ => server::examine(&self.server),
         };
-        let found = Found { server, diagnosis };
+        let found = Findings { server, diagnosis };
         if json {
             shell.line(&document(&found).to_string())?;
         } else {
             shell.print(&page(&found, self.brief, shell.term))?;
         }
-        let is_ill = found.count(Outcome::Finding) > 0;
+        let is_ill = found.count(CheckOutcome::Finding) > 0;
         Ok(if is_ill { Exit::Findings } else { Exit::Done })
     }
 
-    fn cloud(&self, shell: &Shell) -> Result<Diagnosis, Failure> {
+    fn cloud(&self, shell: &Shell) -> Result<Diagnosis, CommandFailure> {
         let pools = live::meant(&self.pool_files, &self.resources, shell)?;
         let policies: Vec<Arc<_>> = pools.into_iter().map(|meant| meant.policy).collect();
         self.cloud.visit(async |house| house.examine(&policies).await)
     }
 }
 
-/// What was checked; empty, or `None`: nobody asked.
-struct Found {
+/// The results. A part that was not requested is empty or `None`.
+struct Findings {
     server: Vec<Check>,
     diagnosis: Option<Diagnosis>,
 }
 
-impl Found {
-    fn count(&self, outcome: Outcome) -> usize {
+impl Findings {
+    fn count(&self, outcome: CheckOutcome) -> usize {
         let server = self.server.iter().filter(|check| check.outcome == outcome).count();
         server + self.diagnosis.as_ref().map_or(0, |diagnosis| diagnosis.count(outcome))
     }
 }
 
-fn page(found: &Found, brief: bool, term: Term) -> String {
+fn page(found: &Findings, brief: bool, term: Term) -> String {
     let mut text = String::new();
     if !found.server.is_empty() {
         section("Server", "", &found.server, brief, term, &mut text);
@@ -132,7 +136,8 @@ fn page(found: &Found, brief: bool, term: Term) -> String {
         }
     }
     let [findings, unknown, notes] =
-        [Outcome::Finding, Outcome::Unknown, Outcome::Note].map(|outcome| found.count(outcome));
+        [CheckOutcome::Finding, CheckOutcome::Unknown, CheckOutcome::Note]
+            .map(|outcome| found.count(outcome));
     let line =
         format!("{}, {unknown} unknown, {}", count(findings, "finding"), count(notes, "note"));
     let style = if findings > 0 { Style::Red } else { Style::Green };
@@ -145,16 +150,16 @@ fn section(title: &str, about: &str, checks: &[Check], brief: bool, term: Term, 
     let about = term.paint(Style::Dim, &plain(about));
     text.push_str(format!("{title}  {about}").trim_end());
     text.push('\n');
-    let told = |check: &&Check| !brief || check.outcome >= Outcome::Unknown;
+    let told = |check: &&Check| !brief || check.outcome >= CheckOutcome::Unknown;
     let mut table = Table::new(2);
     let mut none = true;
     for check in checks.iter().filter(told) {
         none = false;
         let style = match check.outcome {
-            Outcome::Fine => Style::Green,
-            Outcome::Note => Style::Cyan,
-            Outcome::Unknown => Style::Yellow,
-            Outcome::Finding => Style::Red,
+            CheckOutcome::Fine => Style::Green,
+            CheckOutcome::Note => Style::Cyan,
+            CheckOutcome::Unknown => Style::Yellow,
+            CheckOutcome::Finding => Style::Red,
         };
         let name = Cell::new(check.name, Style::Plain);
         table.row([Cell::new(check.outcome.name(), style), name, check.say.as_str().into()]);
@@ -164,12 +169,12 @@ fn section(title: &str, about: &str, checks: &[Check], brief: bool, term: Term, 
         }
     }
     if none {
-        table.row([Cell::new("nothing to tell", Style::Dim)]);
+        table.row([Cell::new("no checks", Style::Dim)]);
     }
     table.draw(term, text);
 }
 
-fn document(found: &Found) -> Value {
+fn document(found: &Findings) -> Value {
     let of_pools = found.diagnosis.iter().flat_map(|diagnosis| &diagnosis.pools);
     let pools = of_pools.map(|pool| {
         let rights = pool.rights.iter().map(|right| {
@@ -180,11 +185,11 @@ fn document(found: &Found) -> Value {
     });
     let access = found.diagnosis.as_ref().map_or(&[][..], |diagnosis| &diagnosis.access);
     json!({ "apiVersion": API_VERSION, "kind": "Diagnosis",
-        "findings": found.count(Outcome::Finding), "unknown": found.count(Outcome::Unknown),
+        "findings": found.count(CheckOutcome::Finding), "unknown": found.count(CheckOutcome::Unknown),
         "server": checks(&found.server), "cloud": checks(access), "pools": pools.collect::<Vec<_>>() })
 }
 
 fn checks(checks: &[Check]) -> Vec<Value> {
-    let of = |check: &Check| json!({ "check": check.name, "outcome": check.outcome.name(), "say": check.say, "next": check.next });
+    let of = |check: &Check| json!({ "check": check.name, "outcome": check.outcome.name(), "message": check.say, "next": check.next });
     checks.iter().map(of).collect()
 }

@@ -1,15 +1,15 @@
-//! Whether a Poolkeeper serves: reachable, ready, who leads, laws, pool files, pools that come to nothing.
+//! Checks a running Poolkeeper server: reachable, ready, who leads, invariants, pool files, pools in trouble.
 
 use serde_json::Value;
 
 use crate::api::client::Request;
-use crate::api::v1::resources::read::{PoolListRead, ReadyRead};
-use crate::cli::client::{Line, Server};
-use crate::cli::exit::Failure;
+use crate::api::v1::resources::read::{ClientPoolList, ClientReady};
+use crate::cli::client::{Server, ServerLine};
+use crate::cli::exit::CommandFailure;
 use crate::cli::text::{count, list};
-use crate::daemon::checkup::{Check, Outcome};
+use crate::daemon::diagnose::{Check, CheckOutcome};
 
-/// Names in one line; the rest are counted.
+/// The most names on a line; the rest are counted.
 const NAMES: usize = 8;
 
 pub(super) fn examine(server: &Server) -> Vec<Check> {
@@ -22,11 +22,11 @@ pub(super) fn examine(server: &Server) -> Vec<Check> {
         Err(failure) => return vec![failed("server", failure)],
     };
     let mut checks = vec![version(&health)];
-    match line.probe::<ReadyRead>(&["ready"]) {
+    match line.probe::<ClientReady>(&["ready"]) {
         Ok(ready) => checks.push(readiness(&ready)),
         Err(failure) => checks.push(failed("ready", failure)),
     }
-    // Whoever may not look is told so once.
+    // Report a missing permission once, not for every check.
     match line.send(&Request::get(&["metrics"])) {
         Ok(metrics) => {
             checks.extend(by_metrics(&metrics, &faults(&line)));
@@ -37,44 +37,48 @@ pub(super) fn examine(server: &Server) -> Vec<Check> {
     checks
 }
 
-fn check(name: &'static str, outcome: Outcome, say: impl Into<String>) -> Check {
+fn check(name: &'static str, outcome: CheckOutcome, say: impl Into<String>) -> Check {
     Check { name, outcome, say: say.into(), next: None }
 }
 
-fn failed(name: &'static str, failure: Failure) -> Check {
+fn failed(name: &'static str, failure: CommandFailure) -> Check {
     let say = failure.to_string();
-    Check { name, outcome: Outcome::Finding, say, next: failure.told.help }
+    Check { name, outcome: CheckOutcome::Finding, say, next: failure.told.help }
 }
 
 fn version(health: &Value) -> Check {
     let (theirs, ours) = (health["version"].as_str(), env!("CARGO_PKG_VERSION"));
     match theirs {
         Some(theirs) if theirs == ours => {
-            check("server", Outcome::Fine, format!("it answers, version {theirs}"))
+            check("server", CheckOutcome::Fine, format!("the server responds, version {theirs}"))
         }
         Some(theirs) => Check {
             next: Some("use a command line of the server's own version".to_owned()),
-            ..check("server", Outcome::Note, format!("it is of version {theirs}, this is {ours}"))
+            ..check(
+                "server",
+                CheckOutcome::Note,
+                format!("the server has version {theirs}, this client {ours}"),
+            )
         },
         None => Check {
-            next: Some("--server names the address of a Poolkeeper that serves".to_owned()),
-            ..check("server", Outcome::Finding, "what answers there is no Poolkeeper")
+            next: Some("--server names the address of a running Poolkeeper daemon".to_owned()),
+            ..check("server", CheckOutcome::Finding, "the server at this address is not Poolkeeper")
         },
     }
 }
 
-fn readiness(ready: &ReadyRead) -> Check {
+fn readiness(ready: &ClientReady) -> Check {
     if ready.ready {
-        return check("ready", Outcome::Fine, ready.say.clone());
+        return check("ready", CheckOutcome::Fine, ready.message.clone());
     }
-    // One that stands by does what it should; what it waits for says who leads.
-    let stands_by = ready.say.contains("leads");
-    let outcome = if stands_by { Outcome::Note } else { Outcome::Finding };
-    let next = "its log says more; where it does not lead, ask the process that does";
-    Check { next: Some(next.to_owned()), ..check("ready", outcome, ready.say.clone()) }
+    // A standby is working as it should; its message names the leader.
+    let stands_by = ready.message.contains("leads");
+    let outcome = if stands_by { CheckOutcome::Note } else { CheckOutcome::Finding };
+    let next = "its log says more; if it is not the leader, ask the process that is";
+    Check { next: Some(next.to_owned()), ..check("ready", outcome, ready.message.clone()) }
 }
 
-/// The values of a family, each with what stands between its braces.
+/// The values of a metric family, each with the labels between its braces.
 fn values<'m>(metrics: &'m str, family: &'m str) -> impl Iterator<Item = (&'m str, f64)> {
     metrics.lines().filter_map(move |line| {
         let rest = line.strip_prefix(family)?;
@@ -92,57 +96,72 @@ fn by_metrics(metrics: &str, faults: &[String]) -> Vec<Check> {
     let leader = match lease {
         Some((_, left)) if left > 0.0 => {
             let say = format!("this process leads; its lease holds for {left:.0} s and is renewed");
-            check("leader", Outcome::Fine, say)
+            check("leader", CheckOutcome::Fine, say)
         }
-        Some(_) => check("leader", Outcome::Note, "this process does not lead"),
-        None => check("leader", Outcome::Unknown, "it does not tell whether it leads"),
+        Some(_) => check("leader", CheckOutcome::Note, "this process does not lead"),
+        None => check(
+            "leader",
+            CheckOutcome::Unknown,
+            "the metrics do not say whether this process leads",
+        ),
     };
     vec![leader, laws(metrics), files(metrics, faults)]
 }
 
 fn laws(metrics: &str) -> Check {
-    const NAME: &str = "lawViolations";
-    let counts: Vec<(&str, f64)> = values(metrics, "poolkeeper_law_violations_total").collect();
+    const NAME: &str = "invariantViolations";
+    let counts: Vec<(&str, f64)> =
+        values(metrics, "poolkeeper_invariant_violations_total").collect();
     if counts.is_empty() {
-        return check(NAME, Outcome::Unknown, "it does not tell whether a law was broken");
+        return check(
+            NAME,
+            CheckOutcome::Unknown,
+            "the metrics do not say whether an invariant was violated",
+        );
     }
     let broken = counts.iter().filter(|(_, times)| *times > 0.0);
     let broken: Vec<String> = broken
         .map(|(law, times)| {
-            format!("{} {times} times", law.replace("law=", "law ").replace('"', ""))
+            format!("{} {times} times", law.replace("invariant=", "invariant ").replace('"', ""))
         })
         .collect();
     if broken.is_empty() {
-        return check(NAME, Outcome::Fine, "no plan would have broken a law");
+        return check(NAME, CheckOutcome::Fine, "no plan would have violated an invariant");
     }
-    let next = "this is a fault of Poolkeeper: report it with the log of that time";
+    let next = "this is a bug in Poolkeeper: report it with the log of that time";
     let say = format!("plans were refused: {}", broken.join(", "));
-    Check { next: Some(next.to_owned()), ..check(NAME, Outcome::Finding, say) }
+    Check { next: Some(next.to_owned()), ..check(NAME, CheckOutcome::Finding, say) }
 }
 
-/// What is wrong with pool files, as far as the server says it. Where it cannot be asked, the check of the pools tells.
-fn faults(line: &Line) -> Vec<String> {
-    let list = line.read::<PoolListRead>(&Request::get(&["pools"]).with("limit", 1));
+/// The faults of pool files that the server reports. If this request fails, the check of the pools reports the error.
+fn faults(line: &ServerLine) -> Vec<String> {
+    let list = line.read::<ClientPoolList>(&Request::get(&["pools"]).with("limit", 1));
     list.map(|(_, list)| list.faults).unwrap_or_default()
 }
 
 fn files(metrics: &str, named: &[String]) -> Check {
     const NAME: &str = "poolFiles";
     match values(metrics, "poolkeeper_pool_file_faults").next() {
-        None => check(NAME, Outcome::Unknown, "it does not tell whether pool files have faults"),
+        None => check(
+            NAME,
+            CheckOutcome::Unknown,
+            "the metrics do not say whether pool files have faults",
+        ),
         Some((_, faults)) if faults > 0.0 => {
             let known = list(named.iter().map(String::as_str), NAMES);
             let known = if named.is_empty() { known } else { format!(": {known}") };
-            let say = format!("{faults} faults; pools of such files go on as they were{known}");
-            let next = "`poolkeeper validate` with its folder of pool files names each";
-            Check { next: Some(next.to_owned()), ..check(NAME, Outcome::Finding, say) }
+            let say = format!(
+                "{faults} faults; pools of these files keep their last valid settings{known}"
+            );
+            let next = "run `poolkeeper validate` on the folder of pool files to see each";
+            Check { next: Some(next.to_owned()), ..check(NAME, CheckOutcome::Finding, say) }
         }
-        Some(_) => check(NAME, Outcome::Fine, "no fault in them"),
+        Some(_) => check(NAME, CheckOutcome::Fine, "no faults"),
     }
 }
 
-/// Those that come to nothing.
-fn pools(line: &Line) -> Result<Check, Failure> {
+/// Checks for pools that are frozen, refused or in trouble.
+fn pools(line: &ServerLine) -> Result<Check, CommandFailure> {
     let pools = line.pools()?;
     let ill = pools.iter().map(|(_, pool)| pool).filter(|pool| pool.is_ill());
     let ill: Vec<&str> = ill.map(|pool| pool.name.as_str()).collect();
@@ -150,7 +169,7 @@ fn pools(line: &Line) -> Result<Check, Failure> {
     if ill.is_empty() {
         return Ok(check(
             "pools",
-            Outcome::Fine,
+            CheckOutcome::Fine,
             format!("{all}, none frozen, refused or in trouble"),
         ));
     }
@@ -161,7 +180,7 @@ fn pools(line: &Line) -> Result<Check, Failure> {
     );
     Ok(Check {
         next: Some("`poolkeeper status` says why".to_owned()),
-        ..check("pools", Outcome::Finding, say)
+        ..check("pools", CheckOutcome::Finding, say)
     })
 }
 
@@ -171,21 +190,24 @@ mod tests {
 
     #[test]
     fn metrics_are_read_by_family() {
-        let metrics = "# HELP poolkeeper_law_violations_total x\npoolkeeper_law_violations_total{law=\"3\"} 2\n\
-            poolkeeper_law_violations_total{law=\"4\"} 0\npoolkeeper_pool_file_faults 1\n\
+        let metrics = "# HELP poolkeeper_invariant_violations_total x\npoolkeeper_invariant_violations_total{invariant=\"3\"} 2\n\
+            poolkeeper_invariant_violations_total{invariant=\"4\"} 0\npoolkeeper_pool_file_faults 1\n\
             poolkeeper_pool_file_faults_other 9\npoolkeeper_lease_remaining_seconds 12.4\n";
         let fault = "pools/web.yaml:3:1: name: there is no key nmae".to_owned();
         let checks = by_metrics(metrics, std::slice::from_ref(&fault));
-        let told: Vec<(&str, Outcome)> =
+        let told: Vec<(&str, CheckOutcome)> =
             checks.iter().map(|check| (check.name, check.outcome)).collect();
-        let (fine, finding) = (Outcome::Fine, Outcome::Finding);
-        assert_eq!(told, [("leader", fine), ("lawViolations", finding), ("poolFiles", finding)]);
-        assert_eq!(checks[1].say, "plans were refused: law 3 2 times");
+        let (fine, finding) = (CheckOutcome::Fine, CheckOutcome::Finding);
+        assert_eq!(
+            told,
+            [("leader", fine), ("invariantViolations", finding), ("poolFiles", finding)]
+        );
+        assert_eq!(checks[1].say, "plans were refused: invariant 3 2 times");
         let said = &checks[2].say;
         assert!(said.starts_with("1 faults") && said.ends_with(&fault), "{said}");
         let silent = by_metrics("", &[]);
-        assert!(silent.iter().all(|check| check.outcome == Outcome::Unknown), "{silent:?}");
-        let calm = "poolkeeper_law_violations_total{law=\"3\"} 0\npoolkeeper_pool_file_faults 0\n";
+        assert!(silent.iter().all(|check| check.outcome == CheckOutcome::Unknown), "{silent:?}");
+        let calm = "poolkeeper_invariant_violations_total{invariant=\"3\"} 0\npoolkeeper_pool_file_faults 0\n";
         assert!(by_metrics(calm, &[])[1..].iter().all(|check| check.outcome == fine));
     }
 }

@@ -1,15 +1,15 @@
-//! Marks along time.
+//! Marks on the time axis.
 
 /// Milliseconds.
-pub type Ms = i64;
+pub type AxisTime = i64;
 
-const SECOND: Ms = 1_000;
-const MINUTE: Ms = 60 * SECOND;
-const HOUR: Ms = 60 * MINUTE;
-const DAY: Ms = 24 * HOUR;
+const SECOND: AxisTime = 1_000;
+const MINUTE: AxisTime = 60 * SECOND;
+const HOUR: AxisTime = 60 * MINUTE;
+const DAY: AxisTime = 24 * HOUR;
 
-/// Distances between marks that people count in.
-const STEPS: [Ms; 17] = [
+/// Distances between marks, in units that people use.
+const STEPS: [AxisTime; 17] = [
     10 * SECOND,
     30 * SECOND,
     MINUTE,
@@ -29,16 +29,16 @@ const STEPS: [Ms; 17] = [
     10 * DAY,
 ];
 
-/// Marks from 0 up to `span`, at most so many and one.
-pub fn marks(span: Ms, most: usize) -> Vec<Ms> {
-    let most = most.max(1) as Ms;
+/// Marks from 0 up to `span`, at most `most` plus one.
+pub fn marks(span: AxisTime, most: usize) -> Vec<AxisTime> {
+    let most = most.max(1) as AxisTime;
     let fits = STEPS.into_iter().find(|step| span / step <= most);
     let step = fits.unwrap_or_else(|| (span / most).max(1));
     (0..=span / step).map(|n| n * step).collect()
 }
 
-/// `0`, `30s`, `1m30`, `5m`, `1h30`, `2d`.
-pub fn name(at: Ms) -> String {
+/// The label of a mark: `0`, `30s`, `1m30`, `5m`, `1h30`, `2d`.
+pub fn name(at: AxisTime) -> String {
     match at {
         0 => "0".to_owned(),
         at if at < MINUTE => format!("{}s", at / SECOND),
@@ -50,8 +50,8 @@ pub fn name(at: Ms) -> String {
     }
 }
 
-/// `3:20` and, from an hour on, `1:03:20`.
-pub fn clock(at: Ms) -> String {
+/// An elapsed time: `3:20`, or `1:03:20` from one hour on.
+pub fn clock(at: AxisTime) -> String {
     let (h, m, s) = (at / HOUR, at % HOUR / MINUTE, at % MINUTE / SECOND);
     if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }
 }

@@ -1,10 +1,10 @@
-//! What a machine looks like: a glyph that is legible without colour, a style, a colour, words.
+//! The look of a machine: a glyph that is legible without colour, a style, a colour, words.
 
 use crate::cli::term::Style;
-use crate::sim::{Doing, Segment, Timeline};
+use crate::sim::{Segment, Timeline, TimelineState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Look {
+pub enum DrawStyle {
     Failed,
     Deleting,
     Draining,
@@ -15,98 +15,99 @@ pub enum Look {
     New,
 }
 
-impl Look {
-    /// In the order of a legend: a life from its start to its end.
-    pub const ALL: [Look; 8] = [
-        Look::Old,
-        Look::Draining,
-        Look::Deleting,
-        Look::Booting,
-        Look::Settling,
-        Look::New,
-        Look::Updating,
-        Look::Failed,
+impl DrawStyle {
+    /// In the order of the legend, which follows a replacement from the old machine to the new one.
+    pub const ALL: [DrawStyle; 8] = [
+        DrawStyle::Old,
+        DrawStyle::Draining,
+        DrawStyle::Deleting,
+        DrawStyle::Booting,
+        DrawStyle::Settling,
+        DrawStyle::New,
+        DrawStyle::Updating,
+        DrawStyle::Failed,
     ];
 
-    pub fn of(segment: &Segment, timeline: &Timeline) -> Look {
+    pub fn of(segment: &Segment, timeline: &Timeline) -> DrawStyle {
         match segment.doing {
-            Doing::Booting => Look::Booting,
-            Doing::Settling => Look::Settling,
-            Doing::Serving if segment.model == timeline.target => Look::New,
-            Doing::Serving => Look::Old,
-            Doing::Draining => Look::Draining,
-            Doing::Updating => Look::Updating,
-            Doing::Deleting => Look::Deleting,
-            Doing::Failed => Look::Failed,
+            TimelineState::Booting => DrawStyle::Booting,
+            TimelineState::Settling => DrawStyle::Settling,
+            TimelineState::Serving if segment.model == timeline.target => DrawStyle::New,
+            TimelineState::Serving => DrawStyle::Old,
+            TimelineState::Draining => DrawStyle::Draining,
+            TimelineState::Updating => DrawStyle::Updating,
+            TimelineState::Deleting => DrawStyle::Deleting,
+            TimelineState::Failed => DrawStyle::Failed,
         }
     }
 
     pub const fn glyph(self) -> char {
         match self {
-            Look::Old => '░',
-            Look::New => '█',
-            Look::Booting => '·',
-            Look::Settling => '▒',
-            Look::Draining => '▽',
-            Look::Updating => '~',
-            Look::Deleting => '×',
-            Look::Failed => '!',
+            DrawStyle::Old => '░',
+            DrawStyle::New => '█',
+            DrawStyle::Booting => '·',
+            DrawStyle::Settling => '▒',
+            DrawStyle::Draining => '▽',
+            DrawStyle::Updating => '~',
+            DrawStyle::Deleting => '×',
+            DrawStyle::Failed => '!',
         }
     }
 
     pub const fn style(self) -> Style {
         match self {
-            Look::Old => Style::Dim,
-            Look::New => Style::Green,
-            Look::Booting | Look::Settling => Style::Cyan,
-            Look::Draining | Look::Updating | Look::Deleting => Style::Yellow,
-            Look::Failed => Style::Red,
+            DrawStyle::Old => Style::Dim,
+            DrawStyle::New => Style::Green,
+            DrawStyle::Booting | DrawStyle::Settling => Style::Cyan,
+            DrawStyle::Draining | DrawStyle::Updating | DrawStyle::Deleting => Style::Yellow,
+            DrawStyle::Failed => Style::Red,
         }
     }
 
     pub const fn words(self) -> &'static str {
         match self {
-            Look::Old => "serves, old",
-            Look::New => "serves, new",
-            Look::Booting => "boots",
-            Look::Settling => "settles",
-            Look::Draining => "drains",
-            Look::Updating => "is updated",
-            Look::Deleting => "is deleted",
-            Look::Failed => "failed",
+            DrawStyle::Old => "serves, old",
+            DrawStyle::New => "serves, new",
+            DrawStyle::Booting => "boots",
+            DrawStyle::Settling => "settles",
+            DrawStyle::Draining => "drains",
+            DrawStyle::Updating => "is updated",
+            DrawStyle::Deleting => "is deleted",
+            DrawStyle::Failed => "failed",
         }
     }
 
     pub const fn colour(self) -> &'static str {
         match self {
-            Look::Old => "#b8c2cc",
-            Look::New => "#2f9e62",
-            Look::Booting => "#f3c969",
-            Look::Settling => "#a5dcbc",
-            Look::Draining => "#ec9a4c",
-            Look::Updating => "#7b8ce0",
-            Look::Deleting => "#8a5a83",
-            Look::Failed => "#d6293e",
+            DrawStyle::Old => "#b8c2cc",
+            DrawStyle::New => "#2f9e62",
+            DrawStyle::Booting => "#f3c969",
+            DrawStyle::Settling => "#a5dcbc",
+            DrawStyle::Draining => "#ec9a4c",
+            DrawStyle::Updating => "#7b8ce0",
+            DrawStyle::Deleting => "#8a5a83",
+            DrawStyle::Failed => "#d6293e",
         }
     }
 
-    /// How much a moment of it counts where many share a cell, so that short troubles are not drowned by long peace.
+    /// The weight of this look in a cell that several looks share: short failures must stay visible among long stable
+    /// periods.
     pub const fn weight(self) -> i64 {
         match self {
-            Look::Failed => 8,
-            Look::Draining | Look::Deleting => 3,
-            Look::Booting | Look::Settling | Look::Updating => 2,
-            Look::Old | Look::New => 1,
+            DrawStyle::Failed => 8,
+            DrawStyle::Draining | DrawStyle::Deleting => 3,
+            DrawStyle::Booting | DrawStyle::Settling | DrawStyle::Updating => 2,
+            DrawStyle::Old | DrawStyle::New => 1,
         }
     }
 }
 
-/// Those that occur in a timeline, in the order of a legend.
-pub fn seen(timeline: &Timeline) -> Vec<Look> {
-    let occurs = |look: &Look| {
+/// The looks that occur in a timeline, in the order of the legend.
+pub fn seen(timeline: &Timeline) -> Vec<DrawStyle> {
+    let occurs = |look: &DrawStyle| {
         timeline.rows.iter().any(|row| {
-            row.segments.iter().any(|s| s.to > timeline.from && Look::of(s, timeline) == *look)
+            row.segments.iter().any(|s| s.to > timeline.from && DrawStyle::of(s, timeline) == *look)
         })
     };
-    Look::ALL.into_iter().filter(occurs).collect()
+    DrawStyle::ALL.into_iter().filter(occurs).collect()
 }

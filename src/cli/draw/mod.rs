@@ -1,8 +1,9 @@
-//! PICTURES of rehearsals: machines as rows, time as columns; the height of the pool between its floor and its ceiling;
-//! the same as SVG.
+//! PICTURES of simulation runs: machines as rows, time as columns; the size of the pool between its floor and its
+//! ceiling; the same as SVG.
 //!
-//! Never here: a number of its own. Everything is read off the timeline of a rehearsal.
-//! Begin with [`look`], what a machine may look like; [`grid`] turns a timeline into cells, [`page`] and [`svg`] draw.
+//! Never here: a number of its own. Every number comes from the timeline of a run.
+//! Begin with [`look`], the possible looks of a machine; [`grid`] turns a timeline into cells, [`page`] and [`svg`]
+//! draw.
 
 pub mod axis;
 pub mod grid;
@@ -15,22 +16,22 @@ use crate::model::policy::Owner;
 use crate::model::quantity::resolve;
 use crate::sim::Scenario;
 
-/// What a pool promises, and how large it should be.
+/// The desired size of a pool, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct DrawLimits {
     pub desired: u32,
     pub floor: u32,
     pub ceiling: u32,
 }
 
-impl Limits {
-    pub fn of(scenario: &Scenario) -> Limits {
+impl DrawLimits {
+    pub fn of(scenario: &Scenario) -> DrawLimits {
         let policy = &scenario.policy;
         let desired = match policy.owner {
             Owner::Pool => policy.count,
             Owner::ScaleSet => scenario.set.capacity,
         };
         let resolved = resolve(policy.rollout.max_surge, policy.rollout.max_unavailable, desired);
-        Limits { desired, floor: resolved.floor, ceiling: resolved.ceiling }
+        DrawLimits { desired, floor: resolved.floor, ceiling: resolved.ceiling }
     }
 }

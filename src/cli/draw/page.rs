@@ -1,41 +1,41 @@
-//! Drawing in a terminal: the machines, the height of the pool, the axis and the legend.
+//! Draws in a terminal: the machines, the size of the pool, the axis and the legend.
 
-use super::Limits;
+use super::DrawLimits;
 use super::axis::{self, marks};
 use super::grid::{Grid, grid};
-use super::look::{Look, seen};
+use super::look::{DrawStyle, seen};
 use super::steps::columns;
 use crate::cli::table::push_line;
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, cut, plain, width};
 use crate::sim::Timeline;
 
-/// Columns of time where a line may be as long as it likes.
+/// Columns of time if the width is unlimited.
 const USUAL: usize = 72;
-/// Fewer would show nothing.
+/// The fewest columns of time; fewer would show nothing.
 const FEWEST: usize = 20;
-/// Longer names are cut.
+/// Longest label; longer names are cut.
 const LABEL: usize = 20;
-/// Columns that one mark of the axis needs.
+/// Columns that a mark on the axis needs.
 const MARK: usize = 9;
-/// Lines of the height: most pools move within fewer.
+/// Lines of the size chart: most pools vary within fewer.
 const TALL: u32 = 9;
 
-/// Where a picture begins, and how wide it is.
+/// The position and the width of a picture.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame {
+pub struct PageFrame {
     pub term: Term,
     /// Columns before the picture, for labels.
     pub gutter: usize,
     pub columns: usize,
 }
 
-impl Frame {
-    pub fn new(term: Term, labels: impl Iterator<Item = usize>) -> Frame {
+impl PageFrame {
+    pub fn new(term: Term, labels: impl Iterator<Item = usize>) -> PageFrame {
         let gutter = labels.max().unwrap_or(0).min(LABEL) + 4;
         let fits = |wide: usize| wide.saturating_sub(gutter + 1).max(FEWEST);
         let columns = term.width.map_or(USUAL, fits);
-        Frame { term, gutter, columns }
+        PageFrame { term, gutter, columns }
     }
 
     fn label(&self, text: &str) -> String {
@@ -44,22 +44,22 @@ impl Frame {
         format!("  {}{}", self.term.paint(Style::Dim, text), " ".repeat(pad))
     }
 
-    /// A line of cells, painted in runs.
-    pub fn cells(&self, cells: &[Option<Look>]) -> String {
+    /// A line of cells; each run of equal cells is painted once.
+    pub fn cells(&self, cells: &[Option<DrawStyle>]) -> String {
         let mut line = String::new();
         for run in cells.chunk_by(|a, b| a == b) {
             let Some(first) = run.first() else { continue };
-            let glyph = first.map_or(' ', Look::glyph).to_string().repeat(run.len());
-            line.push_str(&self.term.paint(first.map_or(Style::Plain, Look::style), &glyph));
+            let glyph = first.map_or(' ', DrawStyle::glyph).to_string().repeat(run.len());
+            line.push_str(&self.term.paint(first.map_or(Style::Plain, DrawStyle::style), &glyph));
         }
         line
     }
 
-    /// The line of marks under, or over, a picture.
-    pub fn axis(&self, span: axis::Ms, page: &mut String) {
+    /// The line of marks below or above a picture.
+    pub fn axis(&self, span: axis::AxisTime, page: &mut String) {
         let mut line = String::new();
         for mark in marks(span, self.columns / MARK) {
-            let at = (mark * self.columns as axis::Ms / span.max(1)) as usize;
+            let at = (mark * self.columns as axis::AxisTime / span.max(1)) as usize;
             let name = axis::name(mark);
             if at >= width(&line) && at + width(&name) <= self.columns + 2 {
                 line.push_str(&" ".repeat(at - width(&line)));
@@ -74,11 +74,12 @@ impl Frame {
     }
 }
 
-/// Machines as lines, then the height of the pool, with one axis and a legend.
-pub fn timeline(timeline: &Timeline, limits: Limits, term: Term, lines: usize) -> String {
+/// Machines as lines, then the size of the pool, with one axis and a legend.
+pub fn timeline(timeline: &Timeline, limits: DrawLimits, term: Term, lines: usize) -> String {
     let labels = grid(timeline, 1, lines);
     let names = ["ceiling", "floor"].map(|word| width(word) + 6);
-    let frame = Frame::new(term, labels.lines.iter().map(|line| width(&line.label)).chain(names));
+    let frame =
+        PageFrame::new(term, labels.lines.iter().map(|line| width(&line.label)).chain(names));
     let grid = grid(timeline, frame.columns, lines);
     let mut page = String::new();
     if grid.each > 1 {
@@ -95,17 +96,17 @@ pub fn timeline(timeline: &Timeline, limits: Limits, term: Term, lines: usize) -
     page
 }
 
-fn machines(grid: &Grid, frame: Frame, page: &mut String) {
+fn machines(grid: &Grid, frame: PageFrame, page: &mut String) {
     for line in &grid.lines {
         push_line(page, &format!("{}{}", frame.label(&line.label), frame.cells(&line.cells)));
     }
 }
 
-/// How many serve (full) and how many live (light), level by level from the ceiling down to the floor.
+/// The number of available (full) and of all (light) machines, level by level from the ceiling down to the floor.
 pub fn height(
     timeline: &Timeline,
-    limits: Limits,
-    frame: Frame,
+    limits: DrawLimits,
+    frame: PageFrame,
     columns: &[(u32, u32)],
     page: &mut String,
 ) {
@@ -123,12 +124,12 @@ pub fn height(
         };
         let cell = |(available, live): &(u32, u32)| {
             if *available >= level {
-                Some(Look::New)
+                Some(DrawStyle::New)
             } else {
-                (*live >= level).then_some(Look::Old)
+                (*live >= level).then_some(DrawStyle::Old)
             }
         };
-        let cells: Vec<Option<Look>> = columns.iter().map(cell).collect();
+        let cells: Vec<Option<DrawStyle>> = columns.iter().map(cell).collect();
         push_line(page, &format!("{}{}", frame.label(&word), frame.cells(&cells)));
         if level <= bottom {
             break;
@@ -138,13 +139,13 @@ pub fn height(
 }
 
 fn legend(timeline: &Timeline, term: Term, page: &mut String) {
-    let entry = |look: Look| {
+    let entry = |look: DrawStyle| {
         let glyph = look.glyph().to_string().repeat(2);
         format!("{} {}", term.paint(look.style(), &glyph), look.words())
     };
     let entries: Vec<String> = seen(timeline).into_iter().map(entry).collect();
     push_line(page, &format!("  machines  {}", entries.join("  ")));
-    let full = term.paint(Look::New.style(), "██");
-    let light = term.paint(Look::Old.style(), "░░");
+    let full = term.paint(DrawStyle::New.style(), "██");
+    let light = term.paint(DrawStyle::Old.style(), "░░");
     push_line(page, &format!("  height    {full} available  {light} live, not available"));
 }

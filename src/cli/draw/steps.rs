@@ -1,23 +1,23 @@
-//! How many serve and how many live, over time.
+//! The number of available machines and of all machines over time.
 
-use super::axis::Ms;
-use crate::sim::{Doing, Timeline};
+use super::axis::AxisTime;
+use crate::sim::{Timeline, TimelineState};
 
-/// From a moment on, until the next one.
+/// The numbers from `at` until the next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
-    pub at: Ms,
+pub struct DrawStep {
+    pub at: AxisTime,
     pub available: u32,
     pub live: u32,
 }
 
-/// In the order of time; the first one stands at the start.
-pub fn steps(timeline: &Timeline) -> Vec<Step> {
-    let mut changes: Vec<(Ms, i64, i64)> = vec![(timeline.from, 0, 0)];
+/// The steps in order of time; the first is at the start of the timeline.
+pub fn steps(timeline: &Timeline) -> Vec<DrawStep> {
+    let mut changes: Vec<(AxisTime, i64, i64)> = vec![(timeline.from, 0, 0)];
     for row in &timeline.rows {
         changes.push((row.created.max(timeline.from), 0, 1));
         changes.extend(row.gone.map(|gone| (gone, 0, -1)));
-        for segment in row.segments.iter().filter(|s| s.doing == Doing::Serving) {
+        for segment in row.segments.iter().filter(|s| s.doing == TimelineState::Serving) {
             changes.push((segment.from.max(timeline.from), 1, 0));
             if segment.to < timeline.to {
                 changes.push((segment.to, -1, 0));
@@ -26,11 +26,11 @@ pub fn steps(timeline: &Timeline) -> Vec<Step> {
     }
     changes.sort_by_key(|(at, ..)| *at);
     let (mut available, mut live) = (0, 0);
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<DrawStep> = Vec::new();
     for (at, serves, lives) in changes {
         available += serves;
         live += lives;
-        let step = Step { at, available: available.max(0) as u32, live: live.max(0) as u32 };
+        let step = DrawStep { at, available: available.max(0) as u32, live: live.max(0) as u32 };
         match steps.last_mut().filter(|last| last.at == at) {
             Some(last) => *last = step,
             None => steps.push(step),
@@ -39,7 +39,7 @@ pub fn steps(timeline: &Timeline) -> Vec<Step> {
     steps
 }
 
-/// The fewest that served and the most that lived in each column.
+/// The lowest available count and the highest total count in each column.
 pub fn columns(timeline: &Timeline, columns: usize) -> Vec<(u32, u32)> {
     let steps = steps(timeline);
     let column = |n: usize| {
@@ -51,9 +51,9 @@ pub fn columns(timeline: &Timeline, columns: usize) -> Vec<(u32, u32)> {
     (0..columns).map(column).collect()
 }
 
-/// From when to when a column is.
-pub fn bucket(timeline: &Timeline, columns: usize, n: usize) -> (Ms, Ms) {
-    let (span, columns) = (timeline.to - timeline.from, columns.max(1) as Ms);
-    let edge = |n: usize| timeline.from + span * n as Ms / columns;
+/// The start and the end of a column.
+pub fn bucket(timeline: &Timeline, columns: usize, n: usize) -> (AxisTime, AxisTime) {
+    let (span, columns) = (timeline.to - timeline.from, columns.max(1) as AxisTime);
+    let edge = |n: usize| timeline.from + span * n as AxisTime / columns;
     (edge(n), edge(n + 1))
 }

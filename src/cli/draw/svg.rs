@@ -1,29 +1,29 @@
-//! The same picture as a standalone SVG: no scripts, no fonts of its own, every text escaped.
+//! The same picture as a standalone SVG: no scripts, no embedded fonts, all text escaped.
 
 use std::fmt::Write as _;
 
-use super::Limits;
-use super::axis::{self, Ms, clock, marks};
+use super::DrawLimits;
+use super::axis::{self, AxisTime, clock, marks};
 use super::grid::{name, ordered};
-use super::look::{Look, seen};
+use super::look::{DrawStyle, seen};
 use super::steps::steps;
-use crate::sim::{Row, Timeline};
+use crate::sim::{Timeline, TimelineRow};
 
-/// The picture without its margins.
+/// Width of the picture without its margins.
 const WIDE: i64 = 960;
-/// Left for names of machines and numbers.
+/// Left margin, for machine names and numbers.
 const LEFT: i64 = 92;
 const RIGHT: i64 = 28;
-/// Above the machines: title and legend.
+/// Space above the machines, for the title and the legend.
 const TOP: i64 = 92;
-/// All machines together should not be taller than this.
+/// Maximum height of all machines together, unless their lines would be thinner than `THINNEST`.
 const TALL: i64 = 1_500;
-/// A machine's line is between these.
+/// Limits of the thickness of a machine's line.
 const THICKEST: i64 = 14;
 const THINNEST: i64 = 2;
-/// Lines thinner than this carry no names.
+/// Thinner lines have no names.
 const NAMED: i64 = 9;
-/// The height of the chart of heights, and what lies above it.
+/// Height of the size chart, and the gap above it.
 const CHART: i64 = 120;
 const GAP: i64 = 44;
 
@@ -32,7 +32,7 @@ const STYLE: &str = "text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica
 .g{stroke:#e2e8f0}.l{stroke:#b91c1c;stroke-dasharray:5 4;fill:none}\
 .live{fill:#dbe3ea}.avail{fill:#2f9e62;fill-opacity:.75}";
 
-/// What stands over the picture.
+/// The text above the picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Heading<'a> {
     pub title: &'a str,
@@ -42,12 +42,12 @@ pub struct Heading<'a> {
 struct Picture<'a> {
     timeline: &'a Timeline,
     svg: String,
-    /// Of one machine's line.
+    /// Thickness of a machine's line.
     thick: i64,
-    rows: Vec<&'a Row>,
+    rows: Vec<&'a TimelineRow>,
 }
 
-pub fn svg(timeline: &Timeline, limits: Limits, heading: Heading) -> String {
+pub fn svg(timeline: &Timeline, limits: DrawLimits, heading: Heading) -> String {
     let rows = ordered(timeline);
     let thick = (TALL / (rows.len() as i64).max(1)).clamp(THINNEST, THICKEST);
     let mut picture = Picture { timeline, svg: String::new(), thick, rows };
@@ -59,7 +59,7 @@ pub fn svg(timeline: &Timeline, limits: Limits, heading: Heading) -> String {
     picture.svg
 }
 
-/// `&`, `<`, `>` and quotes as XML wants them; what XML cannot hold is left out.
+/// Escapes `&`, `<`, `>` and quotes for XML; replaces characters that XML cannot represent with U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -83,13 +83,13 @@ impl Picture<'_> {
         self.svg.push('\n');
     }
 
-    fn x(&self, at: Ms) -> i64 {
+    fn x(&self, at: AxisTime) -> i64 {
         let span = (self.timeline.to - self.timeline.from).max(1);
         let at = at.clamp(self.timeline.from, self.timeline.to) - self.timeline.from;
         LEFT + (at * WIDE + span / 2) / span
     }
 
-    /// Under the last machine.
+    /// The y coordinate below the last machine.
     fn bottom(&self) -> i64 {
         TOP + self.thick * self.rows.len() as i64
     }
@@ -117,7 +117,7 @@ impl Picture<'_> {
         }
     }
 
-    /// Lines up and down at the marks, through both charts.
+    /// Vertical lines at the marks, through both charts.
     fn grid(&mut self) {
         let bottom = self.bottom() + GAP + CHART;
         for mark in marks(self.timeline.to - self.timeline.from, 9) {
@@ -151,7 +151,7 @@ impl Picture<'_> {
                 ));
             }
             for segment in row.segments.iter().filter(|segment| segment.to > from) {
-                let look = Look::of(segment, self.timeline);
+                let look = DrawStyle::of(segment, self.timeline);
                 let x = self.x(segment.from);
                 let wide = (self.x(segment.to) - x).max(1);
                 let (begins, ends) = (segment.from.max(from) - from, segment.to - from);
@@ -168,11 +168,11 @@ impl Picture<'_> {
         }
     }
 
-    /// How many live and how many serve, between the ceiling and the floor.
-    fn heights(&mut self, limits: Limits) {
+    /// The size chart: all machines and available machines, with the ceiling and the floor.
+    fn heights(&mut self, limits: DrawLimits) {
         let reached = self.timeline.heights();
         let highest = i64::from(limits.ceiling.max(reached.highest_live)) + 1;
-        // A chart that began at zero would hide what happens between the limits.
+        // A chart that starts at zero would hide what happens between the limits.
         let lowest = i64::from(limits.floor.min(reached.lowest_available));
         let lowest = (lowest - 1 - (highest - lowest) / 3).max(0);
         let (top, bottom) = (self.bottom() + GAP, self.bottom() + GAP + CHART);

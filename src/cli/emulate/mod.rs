@@ -1,10 +1,10 @@
-//! `emulate`: a made-up Azure on this machine, for `az`, the SDKs and Poolkeeper itself.
+//! `emulate`: an Azure emulator on this machine, for `az`, the SDKs and Poolkeeper itself.
 //!
-//! Never here: what Azure answers (it is the emulator's). Begin with [`Emulate::run`]; `seed` reads what is there at
-//! the start, `told` says how to talk to it.
+//! Never here: Azure's answers (they belong to the emulator). Begin with [`Emulate::run`]; `seed` reads the initial
+//! resources, `report` prints how to connect.
 
+mod report;
 mod seed;
-mod told;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,34 +13,34 @@ use std::{env, fs, io};
 use clap::Args;
 
 use super::args::with_exit_codes;
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
-use crate::emulator::{Emulator, Listening, Seed, ServeError, Tls};
-use told::Told;
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
+use crate::emulator::{Emulator, EmulatorListener, EmulatorServeError, Seed, Tls};
+use report::EmulatorMessage;
 
-const ABOUT: &str = "Serves a made-up Azure that az and the official SDKs take for the real one";
+const ABOUT: &str = "Serves a simulated Azure that az and the official SDKs accept as the real one";
 const MORE: &str = "\
-Scale sets of both kinds, their VMs, long operations, etags, paging, throttling, autoscale settings, quota, sizes, \
-gallery images and the tokens for all of it, answered as Azure Resource Manager answers them, from the same made-up \
-cloud that `simulate` rehearses in. Nothing is kept when it ends, and it listens on the loopback only: it gives a token \
-to whoever asks.
+Serves scale sets of both kinds, their VMs, long operations, etags, paging, throttling, autoscale settings, quota, \
+sizes, gallery images and the tokens for all of it. It answers as Azure Resource Manager does, from the same \
+simulated cloud that `simulate` uses. It keeps nothing when it ends, and it listens on the loopback only, because it \
+gives a token to every caller.
 
-Official clients send tokens over TLS only. With --tls a certificate authority is made for this run, its certificate is \
-written to a file, and what to export so that clients trust it is printed.
+Official clients send tokens over TLS only. With --tls it creates a certificate authority for this run, writes its \
+certificate to a file, and prints what to export so that clients trust it.
 
-With --quicker all that Azure takes time for takes so many times less. World time runs with the clock; --speed moves it \
-ahead of the clock of every client, and POST /_control/clock sends it ahead at once. GET / is a page for people, \
-GET /_control/state the same as a document; POST /_control/faults orders trouble, POST /_control/deeds lets things \
-happen to VMs.";
+With --quicker everything that takes time in Azure takes that many times less. World time runs with the clock; \
+--speed moves it ahead of the clock of every client, and POST /_control/clock advances it at once. GET / is a page \
+for people, and GET /_control/state the same as a document. POST /_control/faults orders faults, and POST \
+/_control/deeds triggers events on VMs.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper emulate                              plain HTTP on 127.0.0.1:8400, one scale set of three VMs
   poolkeeper emulate --tls --quicker 60           for az, the SDKs and `serve`: a minute takes a second
   poolkeeper emulate --pool pools/web.yaml        with the scale set of a pool file
-  poolkeeper emulate --seed-file azure.yaml       with everything that file names
+  poolkeeper emulate --seed-file azure.yaml       with everything in this file
   poolkeeper emulate --listen 127.0.0.1:0 -o json what a script needs, on one line
 
-A seed file, every key of which may be left out:
+A seed file; every key is optional:
   location: eastus2
   scaleSets:
     - {name: web, resourceGroup: rg, capacity: 10, zones: ['1', '2'], size: Standard_D4s_v5}
@@ -50,18 +50,18 @@ A seed file, every key of which may be left out:
   settings: {pageSize: 50, quotaCores: 200, throttling: true, quicker: 60, record: true}
   faults: {named: mild}
 
-With record, GET /_control/record tells what was asked and what became of VMs.
+With record, GET /_control/record lists the requests and the changes of VMs.
 
-Trouble to order:
+Faults, events and time on demand:
   curl 127.0.0.1:8400/_control/faults -d '{\"named\":\"storm\"}'
   curl 127.0.0.1:8400/_control/faults -d '{\"rules\":[{\"method\":\"PATCH\",\"status\":429,\"retryAfter\":5}]}'
   curl 127.0.0.1:8400/_control/deeds  -d '{\"instance\":\"oldest\",\"deed\":{\"sicken\":{}}}'
   curl 127.0.0.1:8400/_control/clock  -d '{\"advance\":\"10m\"}'";
 
-/// A week of it is a second; faster, and clients see nothing between two polls.
+/// Maximum speed: a week per second. At higher speeds clients would see nothing between two polls.
 const FASTEST: f64 = 604_800.0;
 
-/// The most that a seed file may ask for too.
+/// Maximum of `--quicker`; a seed file has the same limit.
 const QUICKEST: f64 = 1_000.0;
 
 #[derive(Debug, Args)]
@@ -71,43 +71,43 @@ const QUICKEST: f64 = 1_000.0;
     after_long_help = with_exit_codes(EXAMPLES)
 )]
 pub struct Emulate {
-    /// Where to listen, on the loopback; port 0 picks a free one
+    /// Loopback address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8400")]
     listen: SocketAddr,
 
-    /// What is there at the start, in YAML or JSON; `-` reads standard input
+    /// File of the initial resources, in YAML or JSON, or `-` for standard input
     #[arg(long, value_name = "FILE")]
     seed_file: Option<PathBuf>,
 
-    /// Pool files whose scale sets are there too
+    /// Pool file whose scale sets exist at the start too; may be repeated
     #[arg(long = "pool", value_name = "FILE")]
     pools: Vec<PathBuf>,
 
-    /// Serve HTTPS with a certificate made for this run
+    /// Serve HTTPS with a certificate generated for this run
     #[arg(long)]
     tls: bool,
 
-    /// Where the certificate authority of --tls is written; in the folder for temporary files where not given
+    /// File to write the certificate authority of --tls to; by default, a file in the temporary folder
     #[arg(long, value_name = "FILE", requires = "tls")]
     ca_file: Option<PathBuf>,
 
-    /// Serve HTTPS with this certificate chain, in PEM
+    /// Serve HTTPS with the certificate chain in this PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls")]
     tls_cert: Option<PathBuf>,
 
-    /// The key of --tls-cert, in PEM
+    /// PEM file of the key of --tls-cert
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// Everything takes so many times less
+    /// Divide the duration of every operation by this factor
     ///
-    /// The clock stays that of the clients. It goes before the same setting of a seed file.
+    /// The emulator's clock stays equal to the clients' clock. This flag overrides the same setting in a seed file.
     #[arg(long, value_name = "TIMES", value_parser = quicker)]
     quicker: Option<f64>,
 
-    /// World seconds in a second
+    /// Seconds that pass in the emulator per real second
     ///
-    /// For clients that compare no clocks: `serve` does.
+    /// Only for clients that do not compare clocks. `serve` does compare them.
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed)]
     speed: f64,
 }
@@ -125,21 +125,23 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl Emulate {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("emulate")?;
         let (seed, from) = self.seed(shell)?;
-        let emulator = Emulator::by_the_clock(&seed, self.speed)
-            .map_err(|error| Failure::new(Exit::Input, "badValue", format!("{from}: {error}")))?;
+        let emulator = Emulator::by_the_clock(&seed, self.speed).map_err(|error| {
+            CommandFailure::new(Exit::Input, "badValue", format!("{from}: {error}"))
+        })?;
         let tls = self.security()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| internal(&error))?;
         runtime.block_on(async {
             let authority = tls.as_ref().and_then(|tls| tls.authority.clone());
             let is_tls = tls.is_some();
-            let listening = Listening::at(self.listen, tls).await.map_err(|e| unserved(&e))?;
+            let listening =
+                EmulatorListener::at(self.listen, tls).await.map_err(|e| unserved(&e))?;
             let address = listening.address();
             let ca_file = self.write_authority(authority.as_deref(), address)?;
-            let told = Told { address, is_tls, ca_file, seed: &seed, speed: self.speed };
+            let told = EmulatorMessage { address, is_tls, ca_file, seed: &seed, speed: self.speed };
             if json {
                 shell.line(&told.document(&emulator.state()).to_string())?;
             } else {
@@ -151,8 +153,8 @@ impl Emulate {
         Ok(Exit::Done)
     }
 
-    /// And where it comes from, for messages.
-    fn seed(&self, shell: &Shell) -> Result<(Seed, String), Failure> {
+    /// The seed, and its source for messages.
+    fn seed(&self, shell: &Shell) -> Result<(Seed, String), CommandFailure> {
         let mut from = "the seed".to_owned();
         let mut seed = match &self.seed_file {
             Some(path) => {
@@ -169,7 +171,7 @@ impl Emulate {
         Ok((seed, from))
     }
 
-    fn security(&self) -> Result<Option<Tls>, Failure> {
+    fn security(&self) -> Result<Option<Tls>, CommandFailure> {
         let made = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls::given(certificate, key)),
             _ => self.tls.then(Tls::made),
@@ -181,41 +183,44 @@ impl Emulate {
         &self,
         authority: Option<&str>,
         address: SocketAddr,
-    ) -> Result<Option<PathBuf>, Failure> {
+    ) -> Result<Option<PathBuf>, CommandFailure> {
         let Some(pem) = authority else { return Ok(None) };
         let name = format!("poolkeeper-emulator-{}.pem", address.port());
         let path = self.ca_file.clone().unwrap_or_else(|| env::temp_dir().join(name));
         let told = path.display().to_string();
-        fs::write(&path, pem).map_err(|error| Failure::unwritable_file(&told, &error))?;
+        fs::write(&path, pem).map_err(|error| CommandFailure::unwritable_file(&told, &error))?;
         Ok(Some(path))
     }
 }
 
-fn internal(error: &io::Error) -> Failure {
-    Failure::new(Exit::Internal, "internal", format!("cannot begin to serve: {error}"))
+fn internal(error: &io::Error) -> CommandFailure {
+    CommandFailure::new(Exit::Internal, "internal", format!("cannot start to serve: {error}"))
 }
 
-pub(super) fn unserved(error: &ServeError) -> Failure {
+pub(super) fn unserved(error: &EmulatorServeError) -> CommandFailure {
     let say = error.to_string();
     match error {
-        ServeError::Listen { source, .. } => {
-            let failure = Failure::new(Exit::Internal, "cannotListen", say);
+        EmulatorServeError::Listen { source, .. } => {
+            let failure = CommandFailure::new(Exit::Internal, "cannotListen", say);
             failure.help(match source.kind() {
                 io::ErrorKind::AddrInUse => {
-                    "something listens there already: end it, or let --listen 127.0.0.1:0 pick a free port"
+                    "the port is in use: stop that program, or let --listen 127.0.0.1:0 choose a free port"
                 }
                 io::ErrorKind::PermissionDenied => "ports below 1024 are for root: choose a higher one",
                 _ => "choose another address with --listen",
             })
         }
-        ServeError::NotLoopback(_) => {
-            Failure::usage(say).help("use 127.0.0.1, [::1] or a tunnel to it")
+        EmulatorServeError::NotLoopback(_) => {
+            CommandFailure::usage(say).help("use 127.0.0.1, [::1] or a tunnel to it")
         }
-        ServeError::Read { .. } => Failure::new(Exit::Internal, "unreadable", say).help(
-            "give a certificate chain with --tls-cert and its key with --tls-key, both in PEM",
-        ),
-        ServeError::Certificate(_) => Failure::new(Exit::Input, "badValue", say)
+        EmulatorServeError::Read { .. } => CommandFailure::new(Exit::Internal, "unreadable", say)
+            .help(
+                "give a certificate chain with --tls-cert and its key with --tls-key, both in PEM",
+            ),
+        EmulatorServeError::Certificate(_) => CommandFailure::new(Exit::Input, "badValue", say)
             .help("give a certificate and the key it was made with, or use --tls"),
-        ServeError::Make(_) | ServeError::Ended(_) => Failure::new(Exit::Internal, "internal", say),
+        EmulatorServeError::Make(_) | EmulatorServeError::Ended(_) => {
+            CommandFailure::new(Exit::Internal, "internal", say)
+        }
     }
 }

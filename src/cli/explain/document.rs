@@ -1,22 +1,23 @@
-//! The JSON of an explanation: the one line and what it is made of, then the parts of the plan it rests on.
+//! The JSON of an explanation: the headline and its parts, then the parts of the plan it rests on.
 
+use crate::api::v1::remedy::RemedyKeys;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::api::v1::becomes::becomes;
+use crate::api::v1::next_step::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
-use crate::cli::decide::Decision;
-use crate::cli::page::Facts;
-use crate::model::action::Class;
-use crate::model::budget::Hold;
+use crate::cli::decide::SnapshotDecision;
+use crate::cli::page::PoolFacts;
+use crate::model::action::MachineClass;
+use crate::model::hold::Hold;
 use crate::model::ids::{NodeName, Revision, VmId, Zone};
 use crate::model::machine::Machine;
 use crate::model::plan::MachineReport;
 
-/// What an explanation takes from the plan as it stands there.
+/// The parts of the plan that an explanation copies unchanged.
 #[derive(Serialize, Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]
@@ -30,7 +31,7 @@ struct Parts<'a> {
     #[serde(borrow)]
     estimate: &'a RawValue,
     #[serde(borrow)]
-    again: &'a RawValue,
+    next_check_at: &'a RawValue,
 }
 
 #[derive(Serialize)]
@@ -40,24 +41,24 @@ struct Document<'a> {
     kind: &'static str,
     pool: &'a str,
     at: String,
-    say: String,
-    reason: Option<Reason<'a>>,
+    message: String,
+    reason: Option<PrimaryHold<'a>>,
     machine: Option<About<'a>>,
     classes: BTreeMap<&'static str, usize>,
     #[serde(flatten)]
     parts: Option<Parts<'a>>,
 }
 
-/// The hold that says most.
+/// The most important hold.
 #[derive(Serialize)]
-struct Reason<'a> {
-    rule: String,
+struct PrimaryHold<'a> {
+    reason: &'static str,
     meaning: &'static str,
-    say: &'a str,
+    message: &'a str,
     numbers: BTreeMap<&'static str, i64>,
     blockers: &'a [Box<str>],
-    recheck: String,
-    verb: Option<&'static str>,
+    next_check_at: String,
+    remedy: Option<RemedyKeys>,
 }
 
 #[derive(Serialize)]
@@ -68,9 +69,9 @@ struct About<'a> {
     node: Option<&'a str>,
     zone: Option<&'a str>,
     class: &'static str,
-    say: String,
+    message: String,
     becomes: &'static str,
-    next: Option<String>,
+    next_check_at: Option<String>,
     condition: String,
     since: String,
     revision: Option<&'a str>,
@@ -80,11 +81,15 @@ struct About<'a> {
     history: Vec<String>,
 }
 
-pub(super) fn encode(snapshot: &SnapshotInput, decision: &Decision, at: Option<usize>) -> String {
+pub(super) fn encode(
+    snapshot: &SnapshotInput,
+    decision: &SnapshotDecision,
+    at: Option<usize>,
+) -> String {
     let plan = v1::plan::encode(&snapshot.input(), &decision.planned);
     let report = &decision.planned.report;
     let mut classes: BTreeMap<&'static str, usize> =
-        Class::ALL.iter().map(|class| (class.name(), 0)).collect();
+        MachineClass::ALL.iter().map(|class| (class.name(), 0)).collect();
     for machine in &report.machines {
         *classes.entry(machine.class.name()).or_default() += 1;
     }
@@ -97,9 +102,9 @@ pub(super) fn encode(snapshot: &SnapshotInput, decision: &Decision, at: Option<u
         kind: "Explanation",
         pool: snapshot.policy.name.as_str(),
         at: snapshot.now.to_string(),
-        say: match &machine {
-            Some(machine) => format!("{} is {}: {}", machine.id, machine.class, machine.say),
-            None => super::headline(&Facts::of(snapshot, decision)),
+        message: match &machine {
+            Some(machine) => format!("{} is {}: {}", machine.id, machine.class, machine.message),
+            None => super::headline(&PoolFacts::of(snapshot, decision)),
         },
         reason: super::reason(decision).map(reason),
         machine,
@@ -109,15 +114,15 @@ pub(super) fn encode(snapshot: &SnapshotInput, decision: &Decision, at: Option<u
     serde_json::to_string(&document).unwrap_or_default()
 }
 
-fn reason(hold: &Hold) -> Reason<'_> {
-    Reason {
-        rule: crate::cli::page::rule(hold),
+fn reason(hold: &Hold) -> PrimaryHold<'_> {
+    PrimaryHold {
+        reason: hold.reason.code(),
         meaning: hold.reason.meaning(),
-        say: &hold.say,
+        message: &hold.message,
         numbers: hold.numbers.iter().copied().collect(),
         blockers: &hold.blockers,
-        recheck: hold.recheck.to_string(),
-        verb: hold.verb,
+        next_check_at: hold.next_check_at.to_string(),
+        remedy: hold.remedy.as_ref().map(RemedyKeys::from),
     }
 }
 
@@ -125,7 +130,7 @@ fn about<'a>(
     machine: &'a Machine,
     report: &MachineReport,
     snapshot: &SnapshotInput,
-    decision: &Decision,
+    decision: &SnapshotDecision,
 ) -> About<'a> {
     let (input, planned) = (snapshot.input(), &decision.planned);
     let say = v1::plan::say(&input, planned, report);
@@ -136,9 +141,9 @@ fn about<'a>(
         node: machine.node.as_ref().map(NodeName::as_str),
         zone: machine.zone.as_ref().map(Zone::as_str),
         class: report.class.name(),
-        say: say.map_or_else(String::new, |say| say.to_string()),
+        message: say.map_or_else(String::new, |say| say.to_string()),
         becomes: becomes(report.why),
-        next: report.next.map(|at| at.to_string()),
+        next_check_at: report.next_check_at.map(|at| at.to_string()),
         condition: crate::cli::page::condition(machine),
         since: machine.since.to_string(),
         revision: machine.revision.as_ref().map(Revision::as_str),

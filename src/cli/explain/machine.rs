@@ -1,23 +1,27 @@
-//! One machine: its class, why, what becomes of it, and what the records say.
+//! One machine: its class and the reason, what happens next, and its records.
 
 use crate::api::v1;
-use crate::api::v1::becomes::becomes;
+use crate::api::v1::next_step::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::cli::decide::Decision;
-use crate::cli::exit::Failure;
-use crate::cli::page::{Page, class_style, condition_name, lifecycle_name, revision, since};
+use crate::cli::decide::SnapshotDecision;
+use crate::cli::exit::CommandFailure;
+use crate::cli::page::{StatusPage, class_style, condition_name, lifecycle_name, revision, since};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::{clock, nearer, plain, when};
-use crate::model::action::Class;
+use crate::model::action::MachineClass;
 use crate::model::ids::{NodeName, VmId, Zone};
-use crate::model::journal::{Entry, Outcome, Phase};
+use crate::model::journal::{Entry, EntryOutcome, Phase};
 use crate::model::machine::{Machine, Protection};
 use crate::model::plan::MachineReport;
 use crate::model::time::Time;
 
-/// The position of the machine that is meant. Of several with one id, the youngest: the others were there before.
-pub(super) fn find(written: &str, pool: &str, machines: &[&Machine]) -> Result<usize, Failure> {
+/// The index of the machine with this id, vmId or node. Of several with one id, the newest: the others had it before.
+pub(super) fn find(
+    written: &str,
+    pool: &str,
+    machines: &[&Machine],
+) -> Result<usize, CommandFailure> {
     let is = |machine: &&Machine| machine.id.as_str() == written;
     let also = |machine: &&Machine| {
         let vm = machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written));
@@ -27,21 +31,21 @@ pub(super) fn find(written: &str, pool: &str, machines: &[&Machine]) -> Result<u
     found.ok_or_else(|| super::not_found(written, pool, machines))
 }
 
-/// What is told of one machine.
-pub(super) struct About<'a> {
+/// The facts about one machine.
+pub(super) struct MachineSummary<'a> {
     pub machine: &'a Machine,
     pub revision: String,
-    pub class: Option<Class>,
+    pub class: Option<MachineClass>,
     pub say: String,
     pub becomes: Option<String>,
     pub next: Option<Time>,
-    /// What its revision is held against.
+    /// The revision to compare its own with, as a sentence.
     pub target: String,
     pub history: Vec<(&'static str, String)>,
 }
 
-impl<'a> About<'a> {
-    pub fn of(snapshot: &'a SnapshotInput, decision: &Decision, at: usize) -> Option<Self> {
+impl<'a> MachineSummary<'a> {
+    pub fn of(snapshot: &'a SnapshotInput, decision: &SnapshotDecision, at: usize) -> Option<Self> {
         let (input, planned) = (snapshot.input(), &decision.planned);
         let machines = &planned.report.machines;
         let report = machines.iter().find(|machine| machine.index as usize == at)?;
@@ -54,17 +58,17 @@ impl<'a> About<'a> {
             class: Some(report.class),
             say: say.map_or_else(String::new, |say| say.to_string()),
             becomes: Some(becomes(report.why).to_owned()),
-            next: report.next,
+            next: report.next_check_at,
             target: format!("the scale set has {}", planned.state.name(&snapshot.set.revision)),
             history: history(machine, report, snapshot),
         })
     }
 }
 
-pub(super) fn page(page: &mut Page<'_>, about: &About<'_>) {
+pub(super) fn page(page: &mut StatusPage<'_>, about: &MachineSummary<'_>) {
     let now = page.facts.at;
     let id = plain(about.machine.id.as_str()).into_owned();
-    let class = about.class.map_or("not judged yet", Class::name);
+    let class = about.class.map_or("not judged yet", MachineClass::name);
     page.paragraph(&format!("{id} is {class}: {}", nearer(&about.say, now)));
     page.line("");
     let mut table = Table::new(2);
@@ -75,7 +79,7 @@ pub(super) fn page(page: &mut Page<'_>, about: &About<'_>) {
         row("Becomes", becomes.clone(), Style::Bold);
     }
     if let Some(next) = about.next {
-        row("Looked at", when(next, now), Style::Plain);
+        row("Next check", when(next, now), Style::Plain);
     }
     if let Some(class) = about.class {
         row("Class", means(class), class_style(class));
@@ -90,26 +94,26 @@ pub(super) fn page(page: &mut Page<'_>, about: &About<'_>) {
     page.draw(&table);
 }
 
-fn means(class: Class) -> String {
+fn means(class: MachineClass) -> String {
     let means = match class {
-        Class::Leaving => "on its way out",
-        Class::Updating => "being updated in place",
-        Class::Gray => "cut off or standing by, before it leaves",
-        Class::Unknown => "could not be seen",
-        Class::Held => "held by a person or protected in the cloud",
-        Class::Failed => "ill for longer than its grace, or never available",
-        Class::DeleteRequested => "named to be replaced",
-        Class::Replacement => "young, still proving itself",
-        Class::Surplus => "more than the pool should have",
-        Class::Outdated => "off target, or too old",
-        Class::Current => "on target",
+        MachineClass::Deleting => "on its way out",
+        MachineClass::Updating => "being updated in place",
+        MachineClass::ScalingDown => "cut off or standing by, before it leaves",
+        MachineClass::Unknown => "could not be seen",
+        MachineClass::Held => "held by a person or protected in the cloud",
+        MachineClass::Failed => "unhealthy for longer than its grace period, or never available",
+        MachineClass::DeleteRequested => "named to be replaced",
+        MachineClass::NotYetAvailable => "young, still proving itself",
+        MachineClass::Surplus => "more than the pool should have",
+        MachineClass::Outdated => "off target, or too old",
+        MachineClass::Current => "on target",
     };
     format!("{} ({means})", class.name())
 }
 
-/// What the record says.
-fn record(about: &About<'_>, now: Time) -> Vec<(&'static str, String)> {
-    let About { machine, revision, target, .. } = about;
+/// The rows from the machine's record.
+fn record(about: &MachineSummary<'_>, now: Time) -> Vec<(&'static str, String)> {
+    let MachineSummary { machine, revision, target, .. } = about;
     let mut rows = vec![
         ("Condition", since(condition_name(machine.condition), machine.since, now)),
         ("Lifecycle", since(lifecycle_name(machine.lifecycle), machine.lifecycle_since, now)),
@@ -118,7 +122,7 @@ fn record(about: &About<'_>, now: Time) -> Vec<(&'static str, String)> {
             "Served",
             if machine.ever_available { "yes, it was available" } else { "never yet" }.into(),
         ),
-        ("Born", when(machine.created, now)),
+        ("Created", when(machine.created, now)),
     ];
     if machine.imaged != machine.created {
         rows.push(("Disk from", when(machine.imaged, now)));
@@ -150,7 +154,7 @@ fn record(about: &About<'_>, now: Time) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What was done with it, is under way, and waits.
+/// What was done with the machine, what is in progress, and what it waits for.
 pub(super) fn history(
     machine: &Machine,
     report: &MachineReport,
@@ -172,7 +176,7 @@ pub(super) fn history(
     let key = machine.key();
     for blocked in state.iter().flat_map(|state| &state.blocked).filter(|b| b.key == key) {
         let times = crate::cli::text::count(blocked.times as usize, "time");
-        rows.push(("Blocked", format!("{times}; tried again {}", when(blocked.until, now))));
+        rows.push(("Blocked", format!("{times}; next try {}", when(blocked.until, now))));
     }
     if machine.lifecycle != report.lifecycle {
         let to = lifecycle_name(report.lifecycle);
@@ -186,7 +190,7 @@ fn told(entry: &Entry, machine: &Machine, snapshot: &SnapshotInput) -> String {
     let phase = match &entry.phase {
         Phase::Ended { at, outcome, .. } => {
             let how = match (outcome, entry.outcome_for(&machine.key())) {
-                (Outcome::Withdrawn, _) => "withdrawn".to_owned(),
+                (EntryOutcome::Withdrawn, _) => "withdrawn".to_owned(),
                 (_, Some(Err(refused))) => {
                     let code = refused.code.map(|code| format!(" ({code})")).unwrap_or_default();
                     format!("refused: {}{code}", refused.refusal.name())
@@ -195,7 +199,7 @@ fn told(entry: &Entry, machine: &Machine, snapshot: &SnapshotInput) -> String {
             };
             format!("{how} at {}", clock(*at, now))
         }
-        // Who keeps the journal for us says no more than this of what goes on.
+        // A program that keeps the journal for us reports no more detail about an open entry.
         Phase::Intended | Phase::Asking { .. } => "under way".to_owned(),
         Phase::Accepted { at, .. } => format!("accepted at {}", clock(*at, now)),
         Phase::Doubtful { .. } => "its answer was lost; the next listing tells".to_owned(),

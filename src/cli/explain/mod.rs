@@ -1,8 +1,9 @@
-//! `explain`: why nothing (more) happens now, to a pool or to one of its machines: of a Poolkeeper that serves, or of a
+//! `explain`: why nothing (more) happens now to a pool or to one of its machines, from a running server or from a
 //! snapshot.
 //!
-//! Never here: a reason of its own; it reads those of the plan. Begin with [`Explain::run`]; `foremost` finds the hold that
-//! says most, `machine` is the page of one machine, `document` the JSON of a snapshot's, `served` asks the server.
+//! Never here: a reason of its own; the reasons come from the plan. Begin with [`Explain::run`]; `primary_hold` finds the
+//! most important hold, `machine` is the page of one machine, `document` the JSON for a snapshot, `served` queries the
+//! server.
 
 mod document;
 mod machine;
@@ -15,28 +16,28 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::args::with_exit_codes;
 use super::client::{ENVIRONMENT, Server};
-use super::decide::{Decision, decide};
-use super::exit::{Exit, Failure};
-use super::page::{Facts, Page, circumstances, remedy, rule_and_say};
-use super::shell::Shell;
-use super::source::Source;
+use super::decide::{SnapshotDecision, decide};
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
+use super::page::{PoolFacts, StatusPage, circumstances, reason_and_message, remedy};
+use super::source::SnapshotSource;
 use super::text::{TIE, alike, count, list, plain, when};
-use crate::model::budget::Hold;
+use crate::model::hold::Hold;
 use crate::model::machine::Machine;
 
-const ABOUT: &str = "Says why nothing (more) happens now, to a pool or to one machine";
+const ABOUT: &str = "Explains why nothing (more) happens now to a pool or to one machine";
 const MORE: &str = "\
-Asks a Poolkeeper that serves what the last turn of the POOL decided, or reads a snapshot and decides as `plan` does, and \
-tells the reason: first one line that names the rule, its numbers, what blocks, and when it is looked at again; then the \
-details.
+Reads from a running daemon what the last turn of the POOL decided, or reads a snapshot and decides as `plan` does, \
+and shows the reason: first one line with the rule, its numbers, what blocks, and the time of the next check; then \
+the details.
 
-With a MACHINE it tells about that one: its class, the reason, what becomes of it and when, what the records say, and by \
-a Poolkeeper that serves also what happened to it. A machine is named by its id, its vmId or its node.";
+With a MACHINE it explains that machine: its class, the reason, what happens to it next and when, what the records \
+say and, from a running daemon, also its history. A machine is named by its id, its vmId or its node.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper explain web                               why the pool waits
-  poolkeeper explain web 17                            why machine 17 is, or is not, replaced
-  poolkeeper explain --snapshot now.json               the same, of a snapshot
+  poolkeeper explain web 17                            why machine 17 is (not) replaced
+  poolkeeper explain --snapshot now.json               the same, for a snapshot
   poolkeeper explain --snapshot now.json 17
   poolkeeper explain web -o json | jq -r .say          the one line, for a chat message";
 
@@ -53,14 +54,14 @@ pub struct Explain {
     #[arg(short, long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
 
-    /// A pool of a Poolkeeper that serves; left out with a snapshot, which is of one pool
+    /// Name of a pool on the server; omit it with --snapshot, which holds one pool
     #[arg(
         value_parser = NonEmptyStringValueParser::new(),
         required_unless_present = "snapshot"
     )]
     pool: Option<String>,
 
-    /// One machine: its id, its vmId or its node
+    /// Explain one machine: its id, its vmId or its node
     #[arg(
         value_parser = NonEmptyStringValueParser::new(),
         conflicts_with = "snapshot"
@@ -72,27 +73,28 @@ pub struct Explain {
 }
 
 impl Explain {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("explain")?;
         match (&self.snapshot, &self.pool) {
             (None, Some(pool)) => {
-                super::live::pool_name(pool).map_err(|bad| Failure::usage(bad.to_string()))?;
+                super::live::pool_name(pool)
+                    .map_err(|bad| CommandFailure::usage(bad.to_string()))?;
                 served::explain(&self.server, pool, self.machine.as_deref(), json, shell)
             }
             (Some(source), machine) => {
-                of_snapshot(&Source::new(source), machine.as_deref(), json, shell)
+                of_snapshot(&SnapshotSource::new(source), machine.as_deref(), json, shell)
             }
-            (None, None) => Err(Failure::usage("a pool or a snapshot is needed")),
+            (None, None) => Err(CommandFailure::usage("a pool or a snapshot is needed")),
         }
     }
 }
 
 fn of_snapshot(
-    source: &Source,
+    source: &SnapshotSource,
     machine: Option<&str>,
     json: bool,
     shell: &mut Shell,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     let snapshot = super::plan::read(source, shell)?;
     let decision = decide(&snapshot)?;
     let at = match machine {
@@ -106,8 +108,8 @@ fn of_snapshot(
         shell.line(&document::encode(&snapshot, &decision, at))?;
         return Ok(decision.exit());
     }
-    let mut page = Page::new(&snapshot, &decision, shell.term);
-    match at.and_then(|at| machine::About::of(&snapshot, &decision, at)) {
+    let mut page = StatusPage::new(&snapshot, &decision, shell.term);
+    match at.and_then(|at| machine::MachineSummary::of(&snapshot, &decision, at)) {
         Some(about) => machine::page(&mut page, &about),
         None => pool(&mut page),
     }
@@ -115,7 +117,7 @@ fn of_snapshot(
     Ok(decision.exit())
 }
 
-fn pool(page: &mut Page<'_>) {
+fn pool(page: &mut StatusPage<'_>) {
     let line = headline(&page.facts);
     page.paragraph(&line);
     page.line("");
@@ -126,19 +128,19 @@ fn pool(page: &mut Page<'_>) {
     page.classes();
 }
 
-/// The hold that says most.
-fn reason(decision: &Decision) -> Option<&Hold> {
-    crate::api::v1::foremost::foremost(&decision.planned.report.holds)
+/// The most important hold.
+fn reason(decision: &SnapshotDecision) -> Option<&Hold> {
+    crate::api::v1::primary_hold::foremost(&decision.planned.report.holds)
 }
 
-/// One line: what is done, and why no more.
-fn headline(facts: &Facts<'_>) -> String {
+/// One line: what the plan does, and why it does no more.
+fn headline(facts: &PoolFacts<'_>) -> String {
     let now = facts.at;
     let name = plain(&facts.pool);
     let acts = facts.actions.iter().map(|action| format!("{} {}", action.verb, action.object));
     let acts = acts.collect::<Vec<_>>().join(", ");
     let why = facts.foremost.and_then(|at| facts.holds.get(at)).map(|hold| {
-        let mut parts = vec![rule_and_say(hold, now)];
+        let mut parts = vec![reason_and_message(hold, now)];
         parts.extend(circumstances(hold));
         parts.extend(remedy(hold));
         parts.join("; ")
@@ -154,13 +156,13 @@ fn headline(facts: &Facts<'_>) -> String {
             facts.outdated
         ),
     };
-    format!("{say}; looked at again {}", when(facts.again, now)).replace(TIE, " ")
+    format!("{say}; next check {}", when(facts.next_check_at, now)).replace(TIE, " ")
 }
 
-fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> Failure {
+fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> CommandFailure {
     let names: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
     let say = format!("pool {pool} has no machine {written}");
-    let failure = Failure::new(Exit::NotFound, "notFound", say);
+    let failure = CommandFailure::new(Exit::NotFound, "notFound", say);
     let near = alike(&names, written);
     match (near.is_empty(), names.is_empty()) {
         (false, _) => failure.help(format!("nearest: {}", list(near.into_iter(), 3))),

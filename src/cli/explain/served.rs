@@ -1,21 +1,21 @@
-//! Of a Poolkeeper that serves: what the last turn decided, and what its history says of a machine.
+//! From a running server: the decision of the last turn, and the history of a machine.
 
 use serde_json::Value;
 
-use super::machine::{self, About};
+use super::machine::{self, MachineSummary};
 use crate::api::client::Request;
-use crate::api::v1::resources::read::ExplanationRead;
-use crate::cli::client::{Line, Server};
-use crate::cli::exit::{Exit, Failure};
-use crate::cli::page::Page;
-use crate::cli::shell::Shell;
+use crate::api::v1::resources::read::ClientExplanation;
+use crate::cli::client::{Server, ServerLine};
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
+use crate::cli::page::StatusPage;
 use crate::cli::text::{clock, nearer};
 use crate::model::machine::Machine;
 use crate::model::time::Time;
 
-/// Lines of the pool's history in which those about the machine are looked for.
+/// The most recent lines of the pool's history to search for lines about the machine.
 const LOOKED_AT: u32 = 500;
-/// Lines about the machine that are told: the last.
+/// The most lines about the machine to show, counted from the latest.
 const TOLD: usize = 6;
 
 pub(super) fn explain(
@@ -24,7 +24,7 @@ pub(super) fn explain(
     machine: Option<&str>,
     json: bool,
     shell: &mut Shell,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     let line = server.line()?;
     let (_, facts) = line.decided(pool)?;
     let exit = if facts.frozen { Exit::Refused } else { Exit::Done };
@@ -36,10 +36,16 @@ pub(super) fn explain(
         }
         None => None,
     };
-    // The page takes the facts with it.
+    // Copy what is needed: the page takes ownership of the facts.
     let judged = at.and_then(|at| facts.machines.get(at)).map(|judged| {
         let record = judged.record.clone().into_owned();
-        (record, judged.revision.clone(), judged.class, judged.say.clone(), judged.next)
+        (
+            record,
+            judged.revision.clone(),
+            judged.class,
+            judged.message.clone(),
+            judged.next_check_at,
+        )
     });
     let id = judged.as_ref().map(|(record, ..)| record.id.to_string());
     let part: Vec<&str> = match &id {
@@ -51,18 +57,18 @@ pub(super) fn explain(
         shell.line(&written)?;
         return Ok(exit);
     }
-    let mut page = Page::of(facts, shell.term);
+    let mut page = StatusPage::of(facts, shell.term);
     if let Some((record, revision, class, say, next)) = &judged {
-        let (_, told): (_, ExplanationRead) = line.of_pool(pool, &part)?;
+        let (_, told): (_, ClientExplanation) = line.of_pool(pool, &part)?;
         let reference = page.facts.rollout.reference.as_deref().unwrap_or("not known");
-        let about = About {
+        let about = MachineSummary {
             machine: record,
             revision: revision.clone(),
             class: *class,
             say: say.clone(),
             becomes: told.becomes,
             next: *next,
-            target: format!("on target is {reference}"),
+            target: format!("the target is {reference}"),
             history: history(&line, pool, record, page.facts.at)?,
         };
         machine::page(&mut page, &about);
@@ -73,13 +79,13 @@ pub(super) fn explain(
     Ok(exit)
 }
 
-/// What happened to the machine, the last of it.
+/// The latest events of the machine.
 fn history(
-    line: &Line,
+    line: &ServerLine,
     pool: &str,
     machine: &Machine,
     now: Time,
-) -> Result<Vec<(&'static str, String)>, Failure> {
+) -> Result<Vec<(&'static str, String)>, CommandFailure> {
     let path = ["pools", pool, "history"];
     let (_, page): (_, Value) = line.read(&Request::get(&path).with("limit", LOOKED_AT))?;
     let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
@@ -90,9 +96,9 @@ fn history(
     };
     let told = items.iter().filter(about).filter_map(|item| {
         let at = Time::parse(item["at"].as_str()?).ok()?;
-        // An id may have been another machine's before.
+        // An earlier machine may have had the same id.
         (at >= machine.created).then(|| {
-            let say = nearer(item["say"].as_str().unwrap_or_default(), now);
+            let say = nearer(item["message"].as_str().unwrap_or_default(), now);
             format!("{} {say}", clock(at, now))
         })
     });

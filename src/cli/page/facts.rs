@@ -1,25 +1,26 @@
-//! What pages tell of one decision, wherever it was made: here, from a snapshot, or by a Poolkeeper that serves.
+//! The facts of one decision that pages show, whether it was made here, from a snapshot, or by a running server.
 
+use crate::api::v1::remedy::RemedyKeys;
 use std::borrow::Cow;
 
-use super::{NAMES, revision, rule};
+use super::{NAMES, revision};
 use crate::api::v1;
-use crate::api::v1::foremost::foremost;
+use crate::api::v1::primary_hold::foremost;
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::cli::decide::Decision;
+use crate::cli::decide::SnapshotDecision;
 use crate::cli::text::{count, list};
-use crate::model::action::{Action, Class, Target};
+use crate::model::action::{Action, MachineClass, Target};
 use crate::model::ids::Revision;
 use crate::model::inventory::ModelFields;
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::{MachineReport, Planned, Report, RolloutPhase, Why};
+use crate::model::plan::{Decision, MachineReason, MachineReport, Report, RolloutPhase};
 use crate::model::time::Time;
 
 #[derive(Debug)]
-pub(in crate::cli) struct Facts<'a> {
+pub(in crate::cli) struct PoolFacts<'a> {
     pub pool: String,
     pub at: Time,
-    /// The judge refused what was planned.
+    /// The judge refused the plan.
     pub frozen: bool,
     pub resolved: Vec<(&'static str, u32)>,
     pub numbers: Vec<(&'static str, u32)>,
@@ -31,13 +32,13 @@ pub(in crate::cli) struct Facts<'a> {
     pub peak_machines: u32,
     pub peak_cores: Option<u32>,
     pub calls: u32,
-    pub again: Time,
+    pub next_check_at: Time,
     pub notices: Vec<String>,
     pub actions: Vec<ActionFacts>,
     pub holds: Vec<HoldFacts>,
-    /// Which hold says most.
+    /// The index of the most important hold.
     pub foremost: Option<usize>,
-    pub asks: Vec<AskFacts>,
+    pub commands: Vec<CommandFacts>,
     pub machines: Vec<MachineFacts<'a>>,
 }
 
@@ -46,7 +47,7 @@ pub(in crate::cli) struct RolloutFacts {
     pub phase: String,
     pub from: Option<String>,
     pub to: Option<String>,
-    /// What counts as on target.
+    /// The revision that counts as on target.
     pub reference: Option<String>,
     pub done: u32,
     pub total: u32,
@@ -62,64 +63,71 @@ impl RolloutFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct ActionFacts {
     pub verb: String,
-    /// What it acts on.
+    /// The object of the action, such as machine ids.
     pub object: String,
     pub reason: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct HoldFacts {
-    /// Its name; of a broken law with its number.
-    pub rule: String,
+    /// The name of the hold; for a broken invariant, with its number.
+    pub reason: String,
     pub meaning: String,
-    pub say: String,
+    pub message: String,
     pub numbers: Vec<(String, i64)>,
     pub blockers: Vec<String>,
-    pub recheck: Time,
-    /// What a person can do about it.
-    pub verb: Option<String>,
+    pub next_check_at: Time,
+    /// The command that a person can use.
+    pub remedy: Option<RemedyKeys>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct AskFacts {
+pub(in crate::cli) struct CommandFacts {
     pub id: String,
     pub verb: String,
     pub accepted: bool,
-    pub say: String,
+    pub message: String,
 }
 
 #[derive(Debug)]
 pub(in crate::cli) struct MachineFacts<'a> {
     pub record: Cow<'a, Machine>,
-    /// The name of its revision.
+    /// The name of the machine's revision.
     pub revision: String,
-    /// `None`: no plan has looked at it.
-    pub class: Option<Class>,
-    pub say: String,
-    pub next: Option<Time>,
-    /// On target, serving, and nothing becomes of it.
+    /// `None`: no plan has classified it yet.
+    pub class: Option<MachineClass>,
+    pub message: String,
+    pub next_check_at: Option<Time>,
+    /// On target, serving, and nothing is planned for it.
     pub quiet: bool,
 }
 
 impl<'a> MachineFacts<'a> {
-    /// Of a record that another process judged.
+    /// The facts of a machine that another process classified.
     pub fn told(
         record: Machine,
         name: Option<&str>,
-        class: Option<Class>,
+        class: Option<MachineClass>,
         say: String,
         next: Option<Time>,
     ) -> MachineFacts<'a> {
         let serves =
             record.condition == Condition::Ready && record.lifecycle == Lifecycle::InService;
-        let quiet = class == Some(Class::Current) && serves && next.is_none();
+        let quiet = class == Some(MachineClass::Current) && serves && next.is_none();
         let revision = revision(&record, name);
-        MachineFacts { record: Cow::Owned(record), revision, class, say, next, quiet }
+        MachineFacts {
+            record: Cow::Owned(record),
+            revision,
+            class,
+            message: say,
+            next_check_at: next,
+            quiet,
+        }
     }
 }
 
-impl<'a> Facts<'a> {
-    pub fn of(snapshot: &'a SnapshotInput, decision: &Decision) -> Self {
+impl<'a> PoolFacts<'a> {
+    pub fn of(snapshot: &'a SnapshotInput, decision: &SnapshotDecision) -> Self {
         let (planned, report) = (&decision.planned, &decision.planned.report);
         let estimate = &report.estimate;
         Self {
@@ -136,13 +144,13 @@ impl<'a> Facts<'a> {
             peak_machines: estimate.peak_machines,
             peak_cores: estimate.peak_cores,
             calls: estimate.calls,
-            again: report.again,
+            next_check_at: report.next_check_at,
             notices: report.notices.iter().map(ToString::to_string).collect(),
             actions: planned.actions.iter().map(action).collect(),
             holds: report.holds.iter().map(hold).collect(),
             foremost: foremost(&report.holds)
                 .and_then(|first| report.holds.iter().position(|hold| hold == first)),
-            asks: asks(snapshot, report),
+            commands: asks(snapshot, report),
             machines: machines(snapshot, decision),
         }
     }
@@ -162,21 +170,21 @@ fn resolved(report: &Report) -> Vec<(&'static str, u32)> {
 fn numbers(report: &Report) -> Vec<(&'static str, u32)> {
     let n = &report.numbers;
     vec![
-        ("live", n.live),
+        ("total", n.total),
         ("available", n.available),
-        ("promise", n.promise),
+        ("committed", n.committed),
         ("current", n.current),
         ("outdated", n.outdated),
-        ("pending", n.pending),
-        ("young", n.young),
+        ("requested", n.requested),
+        ("notYetAvailable", n.not_yet_available),
         ("failed", n.failed),
-        ("leaving", n.leaving),
-        ("kept", n.kept),
-        ("named", n.named),
+        ("deleting", n.deleting),
+        ("protected", n.protected),
+        ("deleteRequested", n.delete_requested),
     ]
 }
 
-fn rollout(planned: &Planned) -> RolloutFacts {
+fn rollout(planned: &Decision) -> RolloutFacts {
     let rollout = &planned.report.rollout;
     let text = |of: &Option<Revision>| of.as_ref().map(|of| planned.state.name(of));
     RolloutFacts {
@@ -198,32 +206,32 @@ fn action(action: &Action) -> ActionFacts {
     }
 }
 
-fn hold(hold: &crate::model::budget::Hold) -> HoldFacts {
+fn hold(hold: &crate::model::hold::Hold) -> HoldFacts {
     HoldFacts {
-        rule: rule(hold),
+        reason: hold.reason.code().to_owned(),
         meaning: hold.reason.meaning().to_owned(),
-        say: hold.say.to_string(),
+        message: hold.message.to_string(),
         numbers: hold.numbers.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
         blockers: hold.blockers.iter().map(ToString::to_string).collect(),
-        recheck: hold.recheck,
-        verb: hold.verb.map(str::to_owned),
+        next_check_at: hold.next_check_at,
+        remedy: hold.remedy.as_ref().map(RemedyKeys::from),
     }
 }
 
-fn asks(snapshot: &SnapshotInput, report: &Report) -> Vec<AskFacts> {
-    let of = |answer: &crate::model::plan::AskAnswer| {
+fn asks(snapshot: &SnapshotInput, report: &Report) -> Vec<CommandFacts> {
+    let of = |answer: &crate::model::plan::CommandAnswer| {
         let asked = snapshot.asks.iter().find(|ask| ask.id == answer.id);
-        AskFacts {
+        CommandFacts {
             id: answer.id.to_string(),
             verb: asked.map_or("", |ask| ask.verb.name()).to_owned(),
             accepted: answer.accepted,
-            say: answer.say.to_string(),
+            message: answer.message.to_string(),
         }
     };
-    report.asks.iter().map(of).collect()
+    report.commands.iter().map(of).collect()
 }
 
-fn machines<'a>(snapshot: &'a SnapshotInput, decision: &Decision) -> Vec<MachineFacts<'a>> {
+fn machines<'a>(snapshot: &'a SnapshotInput, decision: &SnapshotDecision) -> Vec<MachineFacts<'a>> {
     let (input, planned) = (snapshot.input(), &decision.planned);
     let of = |report: &MachineReport| {
         let record = snapshot.machines.get(report.index as usize)?;
@@ -233,15 +241,18 @@ fn machines<'a>(snapshot: &'a SnapshotInput, decision: &Decision) -> Vec<Machine
             record: Cow::Borrowed(record),
             revision: revision(record, name.as_deref()),
             class: Some(report.class),
-            say: say.map_or_else(String::new, |say| say.to_string()),
-            next: report.next,
-            quiet: matches!((report.class, report.why), (Class::Current, Why::Fine)),
+            message: say.map_or_else(String::new, |say| say.to_string()),
+            next_check_at: report.next_check_at,
+            quiet: matches!(
+                (report.class, report.why),
+                (MachineClass::Current, MachineReason::Fine)
+            ),
         })
     };
     planned.report.machines.iter().filter_map(of).collect()
 }
 
-/// What an action acts on.
+/// The object of an action, as text.
 pub(in crate::cli) fn object(action: &Action) -> String {
     match action {
         Action::Raise { from, to, .. } => format!("{from} → {to}"),
@@ -257,7 +268,7 @@ pub(in crate::cli) fn object(action: &Action) -> String {
     }
 }
 
-/// What is written into a model.
+/// The fields that an action writes to the model, as text.
 pub(in crate::cli) fn written(image: Option<&str>, size: Option<&str>, tags: usize) -> String {
     let image = image.map(|image| format!("image {image}"));
     let size = size.map(|size| format!("size {size}"));
@@ -266,12 +277,12 @@ pub(in crate::cli) fn written(image: Option<&str>, size: Option<&str>, tags: usi
     parts.join(", ")
 }
 
-/// Ids by the class that they leave for, where there are several.
-pub(in crate::cli) fn targets(targets: &[(String, Class)]) -> String {
-    let mut classes: Vec<Class> = targets.iter().map(|(_, class)| *class).collect();
+/// Machine ids, grouped by the class that is the reason for the action.
+pub(in crate::cli) fn targets(targets: &[(String, MachineClass)]) -> String {
+    let mut classes: Vec<MachineClass> = targets.iter().map(|(_, class)| *class).collect();
     classes.sort_unstable();
     classes.dedup();
-    let of = |class: Class| -> String {
+    let of = |class: MachineClass| -> String {
         let of = targets.iter().filter(|(_, because)| *because == class);
         list(of.map(|(id, _)| id.as_str()).collect::<Vec<_>>().into_iter(), NAMES)
     };

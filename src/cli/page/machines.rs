@@ -1,18 +1,18 @@
 //! The table of machines.
 
-use super::{MachineFacts, Page};
+use super::{MachineFacts, StatusPage};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::{count, nearer, short};
-use crate::model::action::Class;
+use crate::model::action::MachineClass;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 
-/// Of more machines than this, those with nothing to say are counted instead of listed.
-// 40: what fits on a page together with the rest of a plan.
+/// With more machines than this, those with nothing to report are counted instead of listed.
+// 40 machines fit on a page together with the rest of a plan.
 const FITS: usize = 40;
 
-impl Page<'_> {
-    /// `all`: also those with nothing to say.
+impl StatusPage<'_> {
+    /// `all`: list also the machines with nothing to report.
     pub fn machines(&mut self, all: bool) {
         let (machines, now) = (&self.facts.machines, self.facts.at);
         if machines.is_empty() {
@@ -39,7 +39,7 @@ impl Page<'_> {
                 condition(record).into(),
                 short(now.since(record.imaged)).into(),
                 machine.revision.as_str().into(),
-                nearer(&machine.say, now).into(),
+                nearer(&machine.message, now).into(),
             ]);
         }
         let what = if left_out < machines.len() { "more machine" } else { "machine" };
@@ -53,17 +53,22 @@ impl Page<'_> {
     }
 }
 
-pub(in crate::cli) const fn class_style(class: Class) -> Style {
+pub(in crate::cli) const fn class_style(class: MachineClass) -> Style {
     match class {
-        Class::Failed => Style::Red,
-        Class::Outdated | Class::Surplus | Class::DeleteRequested | Class::Unknown => Style::Yellow,
-        Class::Leaving | Class::Updating | Class::Replacement => Style::Cyan,
-        Class::Current => Style::Green,
-        Class::Gray | Class::Held => Style::Plain,
+        MachineClass::Failed => Style::Red,
+        MachineClass::Outdated
+        | MachineClass::Surplus
+        | MachineClass::DeleteRequested
+        | MachineClass::Unknown => Style::Yellow,
+        MachineClass::Deleting | MachineClass::Updating | MachineClass::NotYetAvailable => {
+            Style::Cyan
+        }
+        MachineClass::Current => Style::Green,
+        MachineClass::ScalingDown | MachineClass::Held => Style::Plain,
     }
 }
 
-/// What was seen of it, and what we are doing with it.
+/// The observed condition, and the lifecycle step in progress.
 pub(in crate::cli) fn condition(machine: &Machine) -> String {
     let seen = condition_name(machine.condition);
     match machine.lifecycle {
@@ -96,12 +101,12 @@ pub(in crate::cli) const fn lifecycle_name(lifecycle: Lifecycle) -> &'static str
     }
 }
 
-/// By its name, where it has one.
+/// The revision by its name, or by its fingerprint if it has no name.
 pub(in crate::cli) fn revision(machine: &Machine, name: Option<&str>) -> String {
     let Some(revision) = &machine.revision else { return "?".to_owned() };
     let name = name.unwrap_or(revision.as_str());
     match machine.evidence {
         Evidence::Model | Evidence::Stamp => name.to_owned(),
-        Evidence::Advisory => format!("{name} (advisory)"),
+        Evidence::LatestModelApplied => format!("{name} (advisory)"),
     }
 }

@@ -1,48 +1,48 @@
 //! Pages about one decision, for people: numbers, actions, holds, machines.
 //!
-//! Never here: what to print in which command, and no fact of its own.
-//! Begin with [`Page`]; `facts` is what it tells, `machines` the table of machines.
+//! Never here: what each command prints, or a fact of its own.
+//! Begin with [`StatusPage`]; `facts` is its content, `machines` the table of machines.
 
 mod facts;
 mod machines;
 
 use std::fmt::Write;
 
-use super::decide::Decision;
+use super::decide::SnapshotDecision;
 use super::table::{Cell, Table, push_line};
 use super::term::{Style, Term};
 use super::text::{TIE, clock, count, list, nearer, plain, short, when, wrap};
-use crate::api::v1::foremost::needs_edit;
+use crate::api::v1::primary_hold::needs_edit;
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::model::action::Class;
-use crate::model::budget::Hold;
+use crate::model::action::MachineClass;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
 pub(super) use facts::{
-    ActionFacts, AskFacts, Facts, HoldFacts, MachineFacts, RolloutFacts, object, targets, written,
+    ActionFacts, CommandFacts, HoldFacts, MachineFacts, PoolFacts, RolloutFacts, object, targets,
+    written,
 };
 pub(super) use machines::{class_style, condition, condition_name, lifecycle_name, revision};
 
-/// Names in one line; the rest are counted.
+/// The most names on a line; the rest are counted.
 const NAMES: usize = 12;
-/// Counts that are told where they are zero too: the first of them.
+/// How many of the first counts are shown even if they are zero.
 const ALWAYS: usize = 5;
 
-/// A page being written.
+/// A page under construction.
 #[derive(Debug)]
-pub(super) struct Page<'a> {
-    pub facts: Facts<'a>,
+pub(super) struct StatusPage<'a> {
+    pub facts: PoolFacts<'a>,
     pub term: Term,
     pub text: String,
 }
 
-impl<'a> Page<'a> {
-    pub fn new(snapshot: &'a SnapshotInput, decision: &Decision, term: Term) -> Self {
-        Self::of(Facts::of(snapshot, decision), term)
+impl<'a> StatusPage<'a> {
+    pub fn new(snapshot: &'a SnapshotInput, decision: &SnapshotDecision, term: Term) -> Self {
+        Self::of(PoolFacts::of(snapshot, decision), term)
     }
 
-    pub fn of(facts: Facts<'a>, term: Term) -> Self {
+    pub fn of(facts: PoolFacts<'a>, term: Term) -> Self {
         Self { facts, term, text: String::new() }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Page<'a> {
         push_line(&mut self.text, line);
     }
 
-    /// A text that wraps, in bold up to its first colon.
+    /// A wrapped text, bold up to its first colon.
     pub fn paragraph(&mut self, text: &str) {
         let lines = wrap(text, self.term.width);
         for (n, line) in lines.iter().enumerate() {
@@ -64,12 +64,12 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A table in the page.
+    /// Adds a table to the page.
     pub fn draw(&mut self, table: &Table) {
         table.draw(self.term, &mut self.text);
     }
 
-    /// A heading after an empty line.
+    /// Adds an empty line and a heading.
     pub fn section(&mut self, title: &str, about: &str) {
         let title = self.term.paint(Style::Bold, title);
         let about = self.term.paint(Style::Dim, about);
@@ -90,7 +90,7 @@ impl<'a> Page<'a> {
         self.line(&line);
     }
 
-    /// The numbers that the decision rests on, and where the rollout stands.
+    /// The numbers that the decision rests on, and the progress of the rollout.
     pub fn numbers(&mut self) {
         let (facts, now) = (&self.facts, self.facts.at);
         let mut table = Table::new(2);
@@ -107,7 +107,7 @@ impl<'a> Page<'a> {
             facts.peak_cores.map_or_else(String::new, |cores| format!("   peak cores {cores}"));
         let (peak, calls) = (facts.peak_machines, facts.calls);
         row("Estimate", format!("{finishes}peak machines {peak}{cores}   calls {calls}"));
-        row("Again", when(facts.again, now));
+        row("Next check", when(facts.next_check_at, now));
         for notice in &facts.notices {
             row("Notice", nearer(notice, now));
         }
@@ -133,7 +133,7 @@ impl<'a> Page<'a> {
         self.draw(&table);
     }
 
-    /// Each with its numbers, what blocks, when it is looked at again, and what a person can do.
+    /// Each hold with its numbers, its blockers, its next check, and what a person can do.
     pub fn holds(&mut self, meanings: bool) {
         let facts = &self.facts;
         if facts.holds.is_empty() {
@@ -142,9 +142,12 @@ impl<'a> Page<'a> {
         }
         let mut table = Table::new(2);
         for hold in &facts.holds {
-            table.row([Cell::new(&hold.rule, Style::Yellow), nearer(&hold.say, facts.at).into()]);
+            table.row([
+                Cell::new(&hold.reason, Style::Yellow),
+                nearer(&hold.message, facts.at).into(),
+            ]);
             let mut parts = circumstances(hold);
-            parts.push(format!("again {}", when(hold.recheck, facts.at)));
+            parts.push(format!("next check {}", when(hold.next_check_at, facts.at)));
             parts.extend(remedy(hold));
             table.row([Cell::default(), Cell::new(parts.join(" · "), Style::Dim)]);
             if meanings {
@@ -158,28 +161,28 @@ impl<'a> Page<'a> {
 
     pub fn asks(&mut self) {
         let facts = &self.facts;
-        if facts.asks.is_empty() {
+        if facts.commands.is_empty() {
             return;
         }
         let mut table = Table::new(2);
-        for answer in &facts.asks {
+        for answer in &facts.commands {
             let (word, style) =
                 if answer.accepted { ("done", Style::Green) } else { ("not done", Style::Yellow) };
             table.row([
                 answer.id.as_str().into(),
                 answer.verb.as_str().into(),
                 Cell::new(word, style),
-                nearer(&answer.say, facts.at).into(),
+                nearer(&answer.message, facts.at).into(),
             ]);
         }
-        self.section("Asks", "what operators asked for");
+        self.section("Commands", "what operators requested");
         self.draw(&table);
     }
 
-    /// How many machines are in each class.
+    /// The number of machines in each class.
     pub fn classes(&mut self) {
         let mut table = Table::new(2);
-        for class in Class::ALL {
+        for class in MachineClass::ALL {
             let of = self.facts.machines.iter().filter(|machine| machine.class == Some(class));
             let ids: Vec<&str> = of.map(|machine| machine.record.id.as_str()).collect();
             if ids.is_empty() {
@@ -196,7 +199,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Names and numbers in a row; a line breaks only between them.
+/// Pairs of name and number in a row; lines break only between pairs.
 fn numbers<'n>(numbers: impl Iterator<Item = &'n (&'static str, u32)>) -> String {
     let pairs: Vec<String> = numbers.map(|(name, n)| format!("{name}{TIE}{n}{TIE}{TIE}")).collect();
     pairs.join(" ")
@@ -213,18 +216,18 @@ pub(super) fn rollout(rollout: &RolloutFacts) -> String {
             true => String::new(),
             false => format!("; the last: {phase}, {done} of {total} done, {failed} failed"),
         };
-        return format!("none open{last}{}", target("on target is"));
+        return format!("none open{last}{}", target("the target is"));
     }
     let from = rollout.from.as_deref().unwrap_or_default();
     let to = rollout.to.as_deref().unwrap_or("?");
     let arrow = if from.is_empty() { "to" } else { "→" };
     let away = rollout.reference != rollout.to;
-    let turned = if away { target("on target is now") } else { String::new() };
+    let turned = if away { target("the target is now") } else { String::new() };
     let path = format!("{from} {arrow} {to}");
     format!("{phase} {}: {done} of {total} done, {failed} failed{turned}", path.trim())
 }
 
-/// Numbers and blockers of a hold.
+/// The numbers and the blockers of a hold.
 pub(super) fn circumstances(hold: &HoldFacts) -> Vec<String> {
     let mut parts = Vec::new();
     if !hold.numbers.is_empty() {
@@ -238,26 +241,18 @@ pub(super) fn circumstances(hold: &HoldFacts) -> Vec<String> {
     parts
 }
 
-/// What a person can do about a hold.
+/// The command that a person can use to end a hold.
 pub(super) fn remedy(hold: &HoldFacts) -> Option<String> {
-    let verb = hold.verb.as_ref().filter(|_| !needs_edit(&hold.rule))?;
+    let verb = hold.remedy.as_ref()?.verb().filter(|_| !needs_edit(&hold.reason))?;
     Some(format!("you can: {verb}"))
 }
 
 /// A hold in one line.
-pub(super) fn rule_and_say(hold: &HoldFacts, now: Time) -> String {
-    format!("{}: {}", hold.rule, nearer(&hold.say, now))
+pub(super) fn reason_and_message(hold: &HoldFacts, now: Time) -> String {
+    format!("{}: {}", hold.reason, nearer(&hold.message, now))
 }
 
-/// A hold's name; of a broken law with its number.
-pub(super) fn rule(hold: &Hold) -> String {
-    match hold.law {
-        Some(law) => format!("{}:{law}", hold.reason.code()),
-        None => hold.reason.code().to_owned(),
-    }
-}
-
-/// `Ready for 3d 4h`, with the time it began where that is another day.
+/// `Ready for 3d 4h, since …`; the start time has its date only if that is not today's.
 pub(super) fn since(what: &str, at: Time, now: Time) -> String {
     format!("{what} for {}, since {}", short(now.since(at)), clock(at, now))
 }

@@ -1,16 +1,16 @@
-//! Snapshots a line, each answered by a line, with the memory of one.
+//! Reads one snapshot per line and answers each with one line, in the memory of a single snapshot.
 
 use crate::api::v1;
 use crate::api::v1::snapshot::{MAX_BYTES, Snapshots};
 use crate::cli::decide::decide;
-use crate::cli::exit::{Exit, Failure};
-use crate::cli::shell::Shell;
-use crate::cli::source::{Lines, Source};
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
+use crate::cli::source::{Lines, SnapshotSource};
 
-pub(super) fn answer(source: &Source, shell: &mut Shell) -> Result<Exit, Failure> {
+pub(super) fn answer(source: &SnapshotSource, shell: &mut Shell) -> Result<Exit, CommandFailure> {
     let mut lines = Lines::new(source.open(shell)?, MAX_BYTES);
     let mut snapshots = Snapshots::default();
-    let (mut number, mut worst) = (0_u32, Ended::default());
+    let (mut number, mut worst) = (0_u32, StreamFailures::default());
     loop {
         let line = lines.next().map_err(|error| source.unreadable(&error))?;
         let Some(line) = line else { return Ok(worst.exit()) };
@@ -32,10 +32,14 @@ pub(super) fn answer(source: &Source, shell: &mut Shell) -> Result<Exit, Failure
     }
 }
 
-fn one(line: &[u8], number: u32, snapshots: &mut Snapshots) -> Result<(String, Exit), Failure> {
+fn one(
+    line: &[u8],
+    number: u32,
+    snapshots: &mut Snapshots,
+) -> Result<(String, Exit), CommandFailure> {
     let snapshot = snapshots
         .read(line)
-        .map_err(|problem| Failure::bad_input(problem.on_line(number), None))?;
+        .map_err(|problem| CommandFailure::bad_input(problem.on_line(number), None))?;
     let decision = decide(&snapshot).map_err(|mut failure| {
         failure.told.place = Some((number, 1));
         failure
@@ -44,15 +48,15 @@ fn one(line: &[u8], number: u32, snapshots: &mut Snapshots) -> Result<(String, E
     Ok((v1::plan::encode(&snapshot.input(), &decision.planned), exit))
 }
 
-/// What the lines came to.
+/// The kinds of failures among the lines.
 #[derive(Debug, Default)]
-struct Ended {
+struct StreamFailures {
     internal: bool,
     bad: bool,
     refused: bool,
 }
 
-impl Ended {
+impl StreamFailures {
     fn note(&mut self, exit: Exit) {
         match exit {
             Exit::Internal => self.internal = true,
@@ -62,7 +66,7 @@ impl Ended {
         }
     }
 
-    /// A fault of ours weighs more than a bad line, and that more than a law: a bad line was not judged at all.
+    /// An internal error outweighs a bad line. A bad line outweighs a broken invariant: it was not judged at all.
     const fn exit(&self) -> Exit {
         if self.internal {
             Exit::Internal

@@ -1,39 +1,39 @@
-//! Flags of the daemon: the keys that people change most, and `--set` for every other.
+//! Flags of the daemon: the settings that people change most, and `--set` for every other one.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::exit::Failure;
+use crate::cli::exit::CommandFailure;
 use crate::daemon::settings::without_secrets;
 
 #[derive(Debug, Args)]
 pub(super) struct Flags {
-    /// The settings file, in YAML or JSON; POOLKEEPER_SETTINGS where not given
+    /// Settings file, in YAML or JSON; by default, the file that POOLKEEPER_SETTINGS names
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
 
-    /// The folder of pool files, or `off`
+    /// Folder of pool files, or `off`
     #[arg(long, value_name = "FOLDER")]
     pools: Option<String>,
 
-    /// Where pools are remembered, or `memory`
+    /// Path of the store that holds the state of pools, or `memory`
     #[arg(long, value_name = "PATH")]
     store: Option<String>,
 
-    /// Where the API listens, or `off`
+    /// Address on which the API listens, or `off`
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
 
-    /// How much is logged: error, warn, info, debug or trace
+    /// Log level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
 
-    /// Any key of the settings; may be given several times
+    /// Set any key of the settings; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Print the settings that would hold, and where each came from, and end
+    /// Print the effective settings and the source of each, then exit
     #[arg(long)]
     pub print_settings: bool,
 
@@ -44,56 +44,56 @@ pub(super) struct Flags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cloud")]
 struct Cloud {
-    /// public, usGovernment or china
+    /// Azure cloud: public, usGovernment or china
     #[arg(long = "cloud", value_name = "NAME", hide_short_help = true)]
     named: Option<String>,
 
-    /// Where the resource manager is, where not where the cloud has it
+    /// URL of Azure Resource Manager, if it differs from the cloud's own
     #[arg(long, value_name = "URL", hide_short_help = true)]
     arm: Option<String>,
 
-    /// Where tokens are had
+    /// URL of the authority that issues tokens
     #[arg(long, value_name = "URL", hide_short_help = true)]
     authority: Option<String>,
 
-    /// For whom tokens are made out
+    /// Audience of the tokens
     #[arg(long, value_name = "URL", hide_short_help = true)]
     audience: Option<String>,
 
-    /// How we say who we are; without it each way is tried
+    /// How to authenticate; by default, each method is tried
     #[arg(long, value_name = "WAY", hide_short_help = true)]
     auth: Option<String>,
 
-    /// The tenant that gives the token
+    /// Tenant that issues the token
     #[arg(long, value_name = "ID", hide_short_help = true)]
     tenant: Option<String>,
 
-    /// The application, or the managed identity
+    /// Client id of the application or of the managed identity
     #[arg(long, value_name = "ID", hide_short_help = true)]
     client_id: Option<String>,
 
-    /// A managed identity, by its resource id
+    /// Resource id of a managed identity
     #[arg(long, value_name = "RESOURCE", hide_short_help = true, conflicts_with = "client_id")]
     identity: Option<String>,
 
-    /// Certificates to trust beside those of the system, in PEM
+    /// PEM file of certificates to trust in addition to the system's
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ca_file: Option<String>,
 
-    /// So long an answer may take, such as 30s
+    /// Timeout of a request, such as 30s
     #[arg(long, value_name = "DURATION", hide_short_help = true)]
     timeout: Option<String>,
 }
 
 impl Flags {
-    /// Flag, key and value of all that were given; `--set` is weaker than a flag of the key's own.
-    pub fn said(&self) -> Result<Vec<(&'static str, String, String)>, Failure> {
+    /// Flag, key and value of each given flag. A key's own flag overrides `--set`.
+    pub fn said(&self) -> Result<Vec<(&'static str, String, String)>, CommandFailure> {
         let mut said = Vec::new();
         for pair in &self.set {
             let Some((key, value)) = pair.split_once('=') else {
                 let pair = without_secrets(pair);
                 let say = format!("--set {pair}: a key and a value are needed");
-                return Err(Failure::usage(say).help("write it like --set turns.atOnce=32"));
+                return Err(CommandFailure::usage(say).help("write it like --set turns.atOnce=32"));
             };
             said.push(("set", key.to_owned(), value.to_owned()));
         }

@@ -1,9 +1,9 @@
-//! `serve`: the daemon, from the terminal or a service manager.
+//! `serve`: starts the daemon, from a terminal or a service manager.
 //!
-//! Never here: what a setting may be, or how a pool is looked after (both are the daemon's). Begin with [`Serve::run`].
+//! Never here: the rules for settings, or the care of pools (both belong to the daemon). Begin with [`Serve::run`].
 
 mod flags;
-mod told;
+mod settings;
 
 use std::env;
 use std::fs;
@@ -13,31 +13,32 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::args::with_exit_codes;
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
 use super::term::Style;
 use crate::daemon::door::{ListenError, NoDoor};
-use crate::daemon::run::{BeginError, Ended, NotOpened, ServeError, begin};
-use crate::daemon::settings::{Effective, Fault, Settings, Sources, keys};
+use crate::daemon::run::{BeginError, DaemonEnd, DaemonOpenError, ServeError, begin};
+use crate::daemon::settings::{Effective, Settings, SettingsFault, Sources, keys};
 use crate::daemon::store::OpenError;
 use flags::Flags;
 
-const ABOUT: &str = "Keeps pools: the daemon";
+const ABOUT: &str = "Runs the daemon, which manages pools";
 const MORE: &str = "\
-Looks after every pool of a folder of pool files, and keeps looking at that folder: a file that is new or changed is \
-taken in within seconds, one that is faulty changes nothing and is told with its place, and a pool whose file is taken \
-away is released: nothing of it is touched any more. SIGHUP looks at once. Pools may also be applied over the API, \
-which listens on the loopback and which the commands of this program ask; of a file and an applied pool that share a \
-name or a scale set the one that was there first goes on.
+Manages every pool in a folder of pool files, and keeps checking that folder. It takes in a new or changed file \
+within seconds. A file with a fault changes nothing, and the daemon reports the place of the fault. When a file is \
+removed, its pool is released: the daemon no longer touches it. SIGHUP checks at once. Pools can also be applied \
+over the API, which listens on the loopback and serves the other commands of this program. If a file and an applied \
+pool share a name or a scale set, the one that came first stays in effect.
 
-One process leads at a time, under a lease; another one that is started on the same store waits for it and says who \
-leads. SIGTERM and SIGINT let the turns that run come to their end, within seconds, and a second one ends at once. \
-Killed at any moment it goes on where it was: what it meant to do was written down before, and what came of it is read \
-off the cloud.
+One process leads at a time, under a lease; another process on the same store waits for the lease and says who \
+leads. SIGTERM and SIGINT let running turns end, within seconds; a second signal ends the process at once. After a \
+kill at any moment it continues where it was: it records each call before it sends it, and reads the outcome from \
+the cloud.
 
-Settings come from a file, from the environment and from flags, the later before the earlier; --print-settings says \
-what holds and where it came from. Logs go to standard error: text on a terminal, else one JSON object a line. systemd \
-is told when it is ready (Type=notify), and hears from the loop itself where it wants a watchdog.";
+Settings come from a file, the environment and flags; a later source overrides an earlier one. --print-settings \
+prints the effective settings and the source of each. Logs go to standard error: text on a terminal, otherwise one \
+JSON object per line. The daemon notifies systemd when it is ready (Type=notify), and its main loop notifies the \
+watchdog if one is set.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper serve --pools pools
@@ -69,12 +70,12 @@ fn examples() -> String {
 }
 
 impl Serve {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("serve")?;
         let settled = self.sources()?.settle().map_err(|faults| refused(&faults, shell))?;
         if self.flags.print_settings {
             match json {
-                true => shell.line(&told::document(&settled))?,
+                true => shell.line(&settings::document(&settled))?,
                 false => shell.print(&settled.to_yaml())?,
             }
             return Ok(Exit::Done);
@@ -82,9 +83,9 @@ impl Serve {
         serve(&settled)
     }
 
-    fn sources(&self) -> Result<Sources, Failure> {
+    fn sources(&self) -> Result<Sources, CommandFailure> {
         let file = settings_file(self.flags.settings.clone())?;
-        // What is no text is none of ours.
+        // Skip variables that are not Unicode: none of them is ours.
         let variables = env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
@@ -92,88 +93,94 @@ impl Serve {
     }
 }
 
-/// The settings file by its name, and what is in it; as the environment names it where `named` does not.
-pub(super) fn settings_file(named: Option<PathBuf>) -> Result<Option<(String, Vec<u8>)>, Failure> {
+/// The name and the content of the settings file: the one in `named`, or else the one that the environment names.
+pub(super) fn settings_file(
+    named: Option<PathBuf>,
+) -> Result<Option<(String, Vec<u8>)>, CommandFailure> {
     let Some(path) = named.or_else(|| env::var_os(keys::FILE).map(Into::into)) else {
         return Ok(None);
     };
     let name = path.display().to_string();
-    let bytes = fs::read(&path).map_err(|error| Failure::unreadable(&name, &error))?;
+    let bytes = fs::read(&path).map_err(|error| CommandFailure::unreadable(&name, &error))?;
     Ok(Some((name, bytes)))
 }
 
-/// All of them at once; the document names the first.
-fn refused(faults: &[Fault], shell: &Shell) -> Failure {
+/// Prints all faults but the last, and returns the last as the failure.
+fn refused(faults: &[SettingsFault], shell: &Shell) -> CommandFailure {
     let (last, before) = match faults {
         [before @ .., last] => (last.to_string(), before),
-        [] => return Failure::usage("settings are refused"),
+        [] => return CommandFailure::usage("settings are refused"),
     };
     for fault in before {
         shell.say(Style::Red, "error", &fault.to_string());
     }
-    let failure = Failure::new(Exit::Input, "badValue", last);
+    let failure = CommandFailure::new(Exit::Input, "badValue", last);
     failure.help("nothing was started; `poolkeeper help serve` lists the keys")
 }
 
-fn serve(settled: &Effective) -> Result<Exit, Failure> {
+fn serve(settled: &Effective) -> Result<Exit, CommandFailure> {
     let settings = settled.settings();
     there(&settings)?;
     let traces = settings.begin_log(io::stderr().is_terminal());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Failure::new(Exit::Internal, "internal", format!("cannot begin: {error}"))
+        CommandFailure::new(Exit::Internal, "internal", format!("cannot start: {error}"))
     })?;
     let ended = runtime.block_on(begin(settings, traces, |name| env::var(name).ok()));
-    // Whatever still hangs on a socket is not waited for.
+    // Do not wait for tasks that still block on a socket.
     runtime.shutdown_background();
     match ended {
-        Ok(Ended::Stopped) => Ok(Exit::Done),
-        // As a shell tells of a process that a signal ended.
-        Ok(Ended::Cut(signal)) => std::process::exit(128 + signal),
+        Ok(DaemonEnd::Stopped) => Ok(Exit::Done),
+        // The exit code that a shell reports for a process that a signal ended.
+        Ok(DaemonEnd::Cut(signal)) => std::process::exit(128 + signal),
         Err(error) => Err(not_begun(error)),
     }
 }
 
-/// A folder that is not there is a slip, and no pools at all would be served.
-fn there(settings: &Settings) -> Result<(), Failure> {
+/// Checks that the folder of pool files exists. A missing folder is a mistake, and the daemon would manage no pools.
+fn there(settings: &Settings) -> Result<(), CommandFailure> {
     let Some(pools) = &settings.pools else { return Ok(()) };
     let name = pools.display().to_string();
     match fs::read_dir(pools) {
         Ok(_) => Ok(()),
         Err(error) => {
             let failure =
-                Failure::unreadable(&format!("the folder of pool files, {name},"), &error);
+                CommandFailure::unreadable(&format!("the folder of pool files, {name},"), &error);
             Err(failure.help("name the folder with --pools, POOLKEEPER_POOLS or the key pools; `--pools off` takes pools over the API alone"))
         }
     }
 }
 
-fn not_begun(error: BeginError) -> Failure {
+fn not_begun(error: BeginError) -> CommandFailure {
     match error {
         BeginError::Access(bad) => super::cloud::not_opened(&bad),
-        BeginError::Serve(ServeError::NotOpened(NotOpened::Access(bad))) => {
+        BeginError::Serve(ServeError::NotOpened(DaemonOpenError::Access(bad))) => {
             super::cloud::not_opened(&bad)
         }
-        BeginError::Serve(ServeError::NotOpened(NotOpened::Trouble(trouble))) => trouble.into(),
-        BeginError::Store(OpenError::InUse { .. }) => {
-            // No second one on a store of its own: two that lead work against each other.
-            Failure::new(Exit::Internal, "store", error.to_string())
-                .help("`poolkeeper status` asks the one that runs; --set store.shared=true on both lets this one stand by")
+        BeginError::Serve(ServeError::NotOpened(DaemonOpenError::Trouble(trouble))) => {
+            trouble.into()
         }
-        // The error itself says what to do. A second store beside the first one is no remedy.
-        BeginError::Store(_) => Failure::new(Exit::Internal, "store", error.to_string()),
+        BeginError::Store(OpenError::InUse { .. }) => {
+            // Do not suggest a second daemon with its own store: two leaders work against each other.
+            CommandFailure::new(Exit::Internal, "store", error.to_string())
+                .help("`poolkeeper status` asks the running daemon; with --set store.shared=true on both, this one stands by")
+        }
+        // The error itself names the remedy. A second store next to the first is not one.
+        BeginError::Store(_) => CommandFailure::new(Exit::Internal, "store", error.to_string()),
         BeginError::Door(no_door) => closed(&no_door),
-        BeginError::Traces(_) => Failure::new(Exit::Input, "badValue", error.to_string())
+        BeginError::Traces(_) => CommandFailure::new(Exit::Input, "badValue", error.to_string())
             .help("nothing was started; telemetry.otlp names the collector"),
-        BeginError::Manager(_) => Failure::new(Exit::Internal, "internal", error.to_string())
-            .help("NOTIFY_SOCKET is set by systemd; unset it to run by hand"),
+        BeginError::Manager(_) => {
+            CommandFailure::new(Exit::Internal, "internal", error.to_string())
+                .help("NOTIFY_SOCKET is set by systemd; unset it to run by hand")
+        }
         BeginError::Serve(_) | BeginError::Fault => {
-            Failure::new(Exit::Internal, "internal", error.to_string())
+            CommandFailure::new(Exit::Internal, "internal", error.to_string())
         }
     }
 }
 
-pub(super) fn closed(no_door: &NoDoor) -> Failure {
+pub(super) fn closed(no_door: &NoDoor) -> CommandFailure {
     let (exit, code, help) = match no_door {
         NoDoor::Listen(ListenError::Listen { .. }) => {
             let help = "another process may listen there: name another address with --listen, or serve no API with --listen off";
@@ -184,8 +191,9 @@ pub(super) fn closed(no_door: &NoDoor) -> Failure {
         | NoDoor::Unread { .. } => {
             (Exit::Internal, "unreadable", "it is named by the settings; nothing was started")
         }
-        NoDoor::Listen(ListenError::Nobody) => {
-            let help = "`poolkeeper token` makes a token, and its line for the file of api.tokens";
+        NoDoor::Listen(ListenError::NoCredentials) => {
+            let help =
+                "`poolkeeper create-token` makes a token, and its line for the file of api.tokens";
             (Exit::Input, "badValue", help)
         }
         NoDoor::HalfOidc(_) | NoDoor::LoneOidc(_) | NoDoor::NoRole(_) | NoDoor::Issuer(_) => {
@@ -206,5 +214,5 @@ pub(super) fn closed(no_door: &NoDoor) -> Failure {
             (Exit::Input, "badValue", help)
         }
     };
-    Failure::new(exit, code, no_door.to_string()).help(help)
+    CommandFailure::new(exit, code, no_door.to_string()).help(help)
 }

@@ -1,4 +1,4 @@
-//! Rehearsals as documents.
+//! Simulation runs as JSON documents.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::words;
 use crate::api::v1::API_VERSION;
-use crate::cli::draw::Limits;
-use crate::cli::draw::look::Look;
+use crate::cli::draw::DrawLimits;
+use crate::cli::draw::look::DrawStyle;
 use crate::model::time::Time;
-use crate::sim::{End, Outcome, Row, Scenario, Timeline};
+use crate::sim::{End, RunOutcome, Scenario, Timeline, TimelineRow};
 
-/// One rehearsal; with every machine's life, and its story where that is asked for.
-pub fn one(scenario: &Scenario, faults: &str, outcome: &Outcome, story: bool) -> Value {
+/// One run, with the life of every machine, and the story if requested.
+pub fn one(scenario: &Scenario, faults: &str, outcome: &RunOutcome, story: bool) -> Value {
     let mut document = numbers(scenario, faults, outcome);
     if let Value::Object(fields) = &mut document {
         fields.insert("machines".to_owned(), machines(&outcome.timeline));
@@ -23,11 +23,11 @@ pub fn one(scenario: &Scenario, faults: &str, outcome: &Outcome, story: bool) ->
     document
 }
 
-/// What it came to.
-pub fn numbers(scenario: &Scenario, faults: &str, outcome: &Outcome) -> Value {
-    let limits = Limits::of(scenario);
-    let calls: BTreeMap<String, u64> =
-        outcome.calls.iter().map(|(call, made)| (words::call(*call), *made)).collect();
+/// The results of a run in numbers.
+pub fn numbers(scenario: &Scenario, faults: &str, outcome: &RunOutcome) -> Value {
+    let limits = DrawLimits::of(scenario);
+    let calls: BTreeMap<&str, u64> =
+        outcome.calls.iter().map(|(call, made)| (call.name(), *made)).collect();
     json!({
         "apiVersion": API_VERSION,
         "kind": "Simulation",
@@ -40,44 +40,46 @@ pub fn numbers(scenario: &Scenario, faults: &str, outcome: &Outcome) -> Value {
         "makespanSeconds": outcome.makespan.map(|span| span.millis() / 1_000),
         "limits": {"desired": limits.desired, "floor": limits.floor, "ceiling": limits.ceiling},
         "lowestAvailable": outcome.lowest_available,
-        "highestLive": outcome.highest_live,
+        "highestTotal": outcome.highest_live,
         "calls": {"made": calls, "total": outcome.calls_made(), "saved": outcome.calls_saved},
         "turns": {"made": outcome.turns, "savedByCoalescing": outcome.asks_coalesced},
         "pods": {"moves": outcome.pod_moves, "mostMovesOfOne": outcome.most_evictions},
         "crashes": outcome.crashes,
-        "breaches": outcome.breaches.iter().map(|breach| json!({
+        "violations": outcome.breaches.iter().map(|breach| json!({
             "at": breach.at.to_string(),
             "turn": breach.turn,
-            "law": breach.law,
-            "say": breach.say,
+            "invariant": breach.law,
+            "message": breach.say,
         })).collect::<Vec<Value>>(),
     })
 }
 
-pub fn end(outcome: &Outcome) -> Value {
+pub fn end(outcome: &RunOutcome) -> Value {
     let name = words::name(&outcome.end);
     let say = words::sentence(outcome);
     match &outcome.end {
-        End::Ended(phase) => json!({"kind": name, "phase": phase.name(), "say": say}),
-        End::Waits { verb, hold } => json!({"kind": name, "verb": verb, "hold": hold, "say": say}),
-        End::Broken | End::NotSettled { .. } => json!({"kind": name, "say": say}),
+        End::Ended(phase) => json!({"kind": name, "phase": phase.name(), "message": say}),
+        End::Waits { remedy, hold } => {
+            json!({"kind": name, "remedy": remedy.name(), "hold": hold, "message": say})
+        }
+        End::Broken | End::NotSettled { .. } => json!({"kind": name, "message": say}),
     }
 }
 
 fn machines(timeline: &Timeline) -> Value {
-    let segments = |row: &Row| -> Vec<Value> {
+    let segments = |row: &TimelineRow| -> Vec<Value> {
         let shown = row.segments.iter().filter(|segment| segment.to > timeline.from);
         let one = |segment: &crate::sim::Segment| {
             json!({
                 "from": Time::from_millis(segment.from.max(timeline.from)).to_string(),
                 "to": Time::from_millis(segment.to).to_string(),
-                "is": Look::of(segment, timeline).words(),
+                "is": DrawStyle::of(segment, timeline).words(),
                 "model": segment.model,
             })
         };
         shown.map(one).collect()
     };
-    let machine = |row: &Row| {
+    let machine = |row: &TimelineRow| {
         json!({
             "id": row.id,
             "vmId": row.vm,

@@ -1,75 +1,82 @@
-//! What is rehearsed: the pool of a file, or the pool, the scale set and the machines of a snapshot.
+//! The input of a simulation: the pool of a pool file, or the pool, the scale set and the machines of a snapshot.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::api::v1::pool::Pools;
-use crate::api::v1::problem::Problem;
+use crate::api::v1::pool::PoolDocuments;
+use crate::api::v1::problem::DocumentProblem;
 use crate::api::v1::snapshot::{self, SnapshotInput, Snapshots};
-use crate::cli::exit::{Exit, Failure};
-use crate::cli::shell::Shell;
-use crate::cli::source::Source;
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
+use crate::cli::source::SnapshotSource;
 use crate::cli::text::list;
-use crate::model::policy::{Health, Owner, Policy};
+use crate::model::policy::{HealthPolicy, Owner, Policy};
 use crate::model::time::Time;
-use crate::sim::{ClusterSpec, Faults, Scenario};
+use crate::sim::{ClusterSpec, Scenario, WorldFaults};
 
-/// Names of pools that an error lists.
+/// The most pool names that an error lists.
 const NAMED: usize = 10;
 
 #[derive(Debug)]
-pub enum Input {
+pub enum SimulateInput {
     Pool(Box<Policy>),
     Snapshot(Box<SnapshotInput>),
 }
 
-/// What options say about every rehearsal alike.
+/// Options that apply to every run alike.
 #[derive(Debug, Clone)]
 pub struct Terms {
     pub machines: Option<u32>,
-    pub faults: Faults,
+    pub faults: WorldFaults,
     pub pods: Option<u32>,
     pub start: Option<Time>,
 }
 
-impl Input {
-    pub fn read(path: &Path, pool: Option<&str>, shell: &Shell) -> Result<Input, Failure> {
-        let source = Source::new(path);
+impl SimulateInput {
+    pub fn read(
+        path: &Path,
+        pool: Option<&str>,
+        shell: &Shell,
+    ) -> Result<SimulateInput, CommandFailure> {
+        let source = SnapshotSource::new(path);
         let bytes = source.read(shell, snapshot::MAX_BYTES)?;
         let file = source.file();
         if is_snapshot(&bytes) {
             let read = Snapshots::default().read(&bytes);
-            let read = read.map_err(|problem| Failure::bad_input(problem, file.as_deref()))?;
-            return Ok(Input::Snapshot(Box::new(read)));
+            let read =
+                read.map_err(|problem| CommandFailure::bad_input(problem, file.as_deref()))?;
+            return Ok(SimulateInput::Snapshot(Box::new(read)));
         }
-        let (policies, found) = Pools::default().read_bytes(&bytes, None);
-        if let Some(problem) = Problem::of(&found) {
-            return Err(Failure::bad_input(problem, file.as_deref()));
+        let (policies, found) = PoolDocuments::default().read_bytes(&bytes, None);
+        if let Some(problem) = DocumentProblem::of(&found) {
+            return Err(CommandFailure::bad_input(problem, file.as_deref()));
         }
-        choose(policies, pool, &source.name()).map(|policy| Input::Pool(Box::new(policy)))
+        choose(policies, pool, &source.name()).map(|policy| SimulateInput::Pool(Box::new(policy)))
     }
 
     pub fn policy(&self) -> &Policy {
         match self {
-            Input::Pool(policy) => policy,
-            Input::Snapshot(snapshot) => &snapshot.policy,
+            SimulateInput::Pool(policy) => policy,
+            SimulateInput::Snapshot(snapshot) => &snapshot.policy,
         }
     }
 
-    /// A size is needed: that of the file, of the snapshot, or of the command line.
-    pub fn check(&self, terms: &Terms) -> Result<(), Failure> {
+    /// Checks that the size of the pool is known: from the pool file, from the snapshot, or from the command line.
+    pub fn check(&self, terms: &Terms) -> Result<(), CommandFailure> {
         let policy = self.policy();
         match self {
-            Input::Snapshot(_) if terms.machines.is_some() => {
-                Err(Failure::usage("--machines is for pool files: a snapshot brings its machines"))
-            }
-            Input::Pool(_) if policy.owner == Owner::ScaleSet && terms.machines.is_none() => {
+            SimulateInput::Snapshot(_) if terms.machines.is_some() => Err(CommandFailure::usage(
+                "--machines is for pool files: a snapshot brings its machines",
+            )),
+            SimulateInput::Pool(_)
+                if policy.owner == Owner::ScaleSet && terms.machines.is_none() =>
+            {
                 let say = format!(
                     "pool {} does not say how many machines it has: its scale set does",
                     policy.name.as_str()
                 );
-                Err(Failure::usage(say).help("say how many to rehearse with: --machines 30"))
+                Err(CommandFailure::usage(say).help("say how many to rehearse with: --machines 30"))
             }
             _ => Ok(()),
         }
@@ -77,15 +84,15 @@ impl Input {
 
     pub fn scenario(&self, terms: &Terms, seed: u64) -> Scenario {
         let mut scenario = match self {
-            Input::Pool(policy) => {
+            SimulateInput::Pool(policy) => {
                 Scenario::from_policy(policy, terms.machines, seed, terms.faults)
             }
-            Input::Snapshot(it) => {
+            SimulateInput::Snapshot(it) => {
                 Scenario::from_snapshot(&it.policy, &it.set, &it.machines, seed, terms.faults)
             }
         };
-        // Health that is read from nodes needs nodes.
-        let nodes = (self.policy().health == Health::Node).then_some(0);
+        // Health from nodes requires nodes.
+        let nodes = (self.policy().health == HealthPolicy::Node).then_some(0);
         scenario.cluster = terms
             .pods
             .or(nodes)
@@ -95,7 +102,7 @@ impl Input {
     }
 }
 
-/// By its kind; of what is no JSON, by whether it tries to be one.
+/// Whether the input is a snapshot: by its `kind`, or, if the JSON is broken, by the text `"Snapshot"` in it.
 fn is_snapshot(bytes: &[u8]) -> bool {
     let opens = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if !opens {
@@ -107,23 +114,29 @@ fn is_snapshot(bytes: &[u8]) -> bool {
     }
 }
 
-fn choose(mut policies: Vec<Policy>, pool: Option<&str>, name: &str) -> Result<Policy, Failure> {
+fn choose(
+    mut policies: Vec<Policy>,
+    pool: Option<&str>,
+    name: &str,
+) -> Result<Policy, CommandFailure> {
     let names = policies.iter().map(|policy| policy.name.as_str().to_owned()).collect::<Vec<_>>();
     let names = list(names.iter().map(String::as_str), NAMED);
     if let Some(pool) = pool {
         let found = policies.into_iter().find(|policy| policy.name.as_str() == pool);
         return found.ok_or_else(|| {
             let say = format!("{name} has no pool {pool}");
-            Failure::new(Exit::NotFound, "notFound", say).help(format!("it has: {names}"))
+            CommandFailure::new(Exit::NotFound, "notFound", say).help(format!("it has: {names}"))
         });
     }
     match (policies.pop(), policies.len()) {
         (Some(policy), 0) => Ok(policy),
         (Some(_), more) => {
             let say = format!("{name} has {} pools", more + 1);
-            Err(Failure::usage(say).help(format!("say which with --pool: {names}")))
+            Err(CommandFailure::usage(say).help(format!("say which with --pool: {names}")))
         }
-        (None, _) => Err(Failure::new(Exit::Input, "missingKey", format!("{name} has no pool"))
-            .help("give a pool file in YAML, or a snapshot in JSON")),
+        (None, _) => {
+            Err(CommandFailure::new(Exit::Input, "missingKey", format!("{name} has no pool"))
+                .help("give a pool file in YAML, or a snapshot in JSON"))
+        }
     }
 }

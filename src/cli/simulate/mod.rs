@@ -1,13 +1,13 @@
-//! `simulate`: the loop of production on a pool file or a snapshot, with a made-up cloud and in virtual time.
+//! `simulate`: runs the production loop on a pool file or a snapshot, with a simulated cloud and in virtual time.
 //!
-//! Never here: what happens (the rehearsal's), what it looks like (the pictures'). Begin with [`Simulate::run`].
+//! Never here: the simulation itself (`crate::sim`), or the drawing (`crate::cli::draw`). Begin with [`Simulate::run`].
 
+mod batch;
+mod compare;
 pub mod document;
 mod input;
-mod many;
 mod page;
 mod storms;
-mod versus;
 mod words;
 
 use std::fs;
@@ -17,46 +17,47 @@ use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
 use super::args::with_exit_codes;
-use super::draw::{Limits, svg};
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
+use super::draw::{DrawLimits, svg};
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
 use super::term::Style;
 use crate::model::time::Time;
-use crate::sim::{self, Faults, Outcome, Scenario, Strategy};
-use input::{Input, Terms};
+use crate::sim::{self, RunOutcome, Scenario, Strategy, WorldFaults};
+use input::{SimulateInput, Terms};
 
-const ABOUT: &str = "Rehearses a rollout in a made-up cloud and virtual time";
+const ABOUT: &str = "Simulates a rollout with a simulated cloud and virtual time";
 const MORE: &str = "\
-Takes a pool file in YAML, or a snapshot in JSON, and rehearses what happens when the model of its scale set changes: the \
-very loop that runs in production, with a made-up cloud that boots, fails, throttles and forgets, and a made-up clock. \
-Nothing outside the process is touched. Prints how it ended, how long it took, the fewest that served and the most that \
-lived beside the limits, the calls it made, and a picture: machines as lines, time as columns.
+Takes a pool file in YAML, or a snapshot in JSON, and simulates what happens when the model of its scale set \
+changes. It runs the production loop with a virtual clock and a simulated cloud that boots, fails, throttles and \
+forgets, and touches nothing outside the process. It prints how the run ended, how long it took, the fewest serving \
+and the most existing machines next to the limits, the calls, and a timeline: machines as lines, time as columns.
 
-Every machine of a pool file begins on the old model. A snapshot brings its machines as they are; where none of them is \
-out of date, the model changes at the start. After every turn laws are checked that share nothing with the planner.
+Every machine of a pool file starts on the old model. A snapshot supplies its machines as they are; if none of them \
+is outdated, the model changes at the start. After every turn, a judge that shares nothing with the planner checks \
+the invariants.
 
-The same input and the same seed give the same bytes. A broken law is a fault of poolkeeper and ends with exit code 3, \
-as does a storm that does not come to rest; a pool that waits for a person is no error.";
+The same input and the same seed give the same bytes. A violated invariant is a fault of poolkeeper and ends with \
+exit code 3, as does a storm that does not settle; a pool that waits for a person is not an error.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper simulate web.yaml                          a calm day
   poolkeeper simulate web.yaml --faults storm --story   a bad day, turn by turn
   poolkeeper simulate web.yaml --machines 200 --svg web.svg
-  poolkeeper simulate web.yaml --faults mild --runs 100 how times, calls and heights are spread
+  poolkeeper simulate web.yaml --faults mild --runs 100 distribution of results
   poolkeeper simulate web.yaml --compare waves,batch:20%,one-by-one
-  poolkeeper simulate --storms 1000                     drawn scenarios, every kind of trouble
-  poolkeeper simulate --storm-seed 42                   one of them, told
+  poolkeeper simulate --storms 1000                     random fault scenarios
+  poolkeeper simulate --storm-seed 42                   one of them, with story
   poolkeeper simulate now.json                          from the machines of a snapshot
 
 Faults:
   calm        nothing goes wrong
-  mild        a usual week: rare failures of every kind
+  mild        a typical week: rare failures of every kind
   storm       everything at once, for two hours, then calm
   throttle    the cloud refuses one call in seven
-  nocapacity  the cloud has no machines to give, now and then
+  nocapacity  the cloud is out of capacity now and then
   stale       listings are minutes old, cut short, or wrong
-  doubt       answers are lost after the effect happened
-  evict       machines are taken away";
+  doubt       answers are lost after the call took effect
+  evict       machines are evicted or vanish";
 
 #[derive(Debug, Args)]
 #[command(
@@ -70,51 +71,51 @@ pub struct Simulate {
     #[arg(value_name = "FILE", required_unless_present_any = ["storms", "storm_seed"])]
     file: Option<PathBuf>,
 
-    /// Which pool, where the file has several
+    /// Name of the pool, if the file has several
     #[arg(long, hide_short_help = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pool: Option<String>,
 
-    /// How many machines, instead of the pool file's count
+    /// Number of machines, instead of the count in the pool file
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 1_000))]
     machines: Option<u32>,
 
-    /// Picks the dice
+    /// Seed of the random numbers
     #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = whole::<u64>(0, u64::MAX))]
     seed: u64,
 
-    /// What goes wrong
-    #[arg(long, value_name = "PROFILE", default_value = "calm", value_parser = PossibleValuesParser::new(Faults::NAMES))]
+    /// Fault profile
+    #[arg(long, value_name = "PROFILE", default_value = "calm", value_parser = PossibleValuesParser::new(WorldFaults::NAMES))]
     faults: String,
 
-    /// Machines carry nodes with so many pods; they are drained before they go
+    /// Run this many pods on each machine's node; nodes are drained before their machines are deleted
     #[arg(long, hide_short_help = true, value_name = "N", value_parser = whole::<u32>(0, 250))]
     pods: Option<u32>,
 
-    /// When it begins, for pools with windows and schedules
+    /// Start time, for pools with windows and schedules
     #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = time)]
     start: Option<Time>,
 
-    /// Play so many seeds, from --seed on, and summarise them
+    /// Run this many seeds, starting at --seed, and summarise the results
     #[arg(long, value_name = "N", conflicts_with_all = TOLD, value_parser = whole::<u32>(1, 100_000))]
     runs: Option<u32>,
 
-    /// Play other ways to roll in the same world: waves, batch:20% (or another part), one-by-one
+    /// Compare with other rollout strategies in the same world: waves, batch:20% (any number or percentage), one-by-one
     #[arg(long, value_name = "WAYS", value_delimiter = ',', conflicts_with = "runs", conflicts_with_all = TOLD, value_parser = strategy)]
     compare: Vec<Strategy>,
 
-    /// Write the picture to a file
+    /// Write the timeline to an SVG file
     #[arg(long, value_name = "PATH")]
     svg: Option<PathBuf>,
 
-    /// Tell every turn that did anything
+    /// Print every turn that did anything
     #[arg(long)]
     story: bool,
 
-    /// Instead of a file: draw and play so many storms, and judge them
+    /// Run this many random scenarios (storms) instead of a file, and check the invariants
     #[arg(long, value_name = "COUNT", conflicts_with_all = ONLY_A_FILE, conflicts_with_all = TOLD, value_parser = whole::<u64>(1, 1_000_000))]
     storms: Option<u64>,
 
-    /// The first of them
+    /// Seed of the first storm
     #[arg(
         long,
         hide_short_help = true,
@@ -125,18 +126,18 @@ pub struct Simulate {
     )]
     first_seed: u64,
 
-    /// Play one storm again, and tell its story
+    /// Repeat one storm, and print its story
     #[arg(long, hide_short_help = true, value_name = "SEED", conflicts_with_all = ONLY_A_FILE, conflicts_with = "storms", value_parser = whole::<u64>(0, u64::MAX))]
     storm_seed: Option<u64>,
 }
 
-/// What has no meaning for a storm: its seed says it all.
+/// Options that do not apply to a storm: its seed determines everything.
 const ONLY_A_FILE: [&str; 9] =
     ["file", "pool", "machines", "pods", "start", "runs", "compare", "seed", "faults"];
-/// What is told of one rehearsal, and not of many.
+/// Options that apply to one run only, not to many.
 const TOLD: [&str; 2] = ["svg", "story"];
 
-/// Reads whole numbers between two.
+/// A parser of whole numbers from `least` to `most`.
 fn whole<T: TryFrom<u64>>(
     least: u64,
     most: u64,
@@ -157,7 +158,7 @@ fn time(text: &str) -> Result<Time, String> {
 }
 
 impl Simulate {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("simulate")?;
         if let Some(count) = self.storms {
             let summary = storms::run(self.first_seed, count, shell);
@@ -172,17 +173,22 @@ impl Simulate {
             return self.show(&scenario, &drawn, &outcome, json, shell);
         }
         let file = self.file.as_deref().unwrap_or_else(|| Path::new("-"));
-        let input = Input::read(file, self.pool.as_deref(), shell)?;
+        let input = SimulateInput::read(file, self.pool.as_deref(), shell)?;
         self.rehearse(&input, json, shell)
     }
 
-    /// A pool, once, many times, or beside other ways.
-    fn rehearse(&self, input: &Input, json: bool, shell: &mut Shell) -> Result<Exit, Failure> {
+    /// Runs a pool once, with many seeds, or in comparison with other strategies.
+    fn rehearse(
+        &self,
+        input: &SimulateInput,
+        json: bool,
+        shell: &mut Shell,
+    ) -> Result<Exit, CommandFailure> {
         let (faults, profile) = self.profile()?;
         let terms = Terms { machines: self.machines, faults, pods: self.pods, start: self.start };
         input.check(&terms)?;
         if let Some(runs) = self.runs {
-            let many = many::run(input, &terms, profile, self.seed, runs, shell);
+            let many = batch::run(input, &terms, profile, self.seed, runs, shell);
             let page = || many.page(shell.term);
             let answer = if json { many.document().to_string() + "\n" } else { page() };
             shell.print(&answer)?;
@@ -190,7 +196,7 @@ impl Simulate {
         }
         let scenario = input.scenario(&terms, self.seed);
         if !self.compare.is_empty() {
-            let versus = versus::run(&scenario, profile, &self.compare, shell);
+            let versus = compare::run(&scenario, profile, &self.compare, shell);
             let page = || versus.page(shell.term);
             let answer = if json { versus.document().to_string() + "\n" } else { page() };
             shell.print(&answer)?;
@@ -200,13 +206,13 @@ impl Simulate {
         self.show(&scenario, profile, &outcome, json, shell)
     }
 
-    /// By its name, and that name.
-    fn profile(&self) -> Result<(Faults, &'static str), Failure> {
-        let name = Faults::NAMES.into_iter().find(|name| *name == self.faults);
-        let faults = name.and_then(Faults::named);
+    /// The fault profile of `--faults`, and its name.
+    fn profile(&self) -> Result<(WorldFaults, &'static str), CommandFailure> {
+        let name = WorldFaults::NAMES.into_iter().find(|name| *name == self.faults);
+        let faults = name.and_then(WorldFaults::named);
         faults.zip(name).ok_or_else(|| {
-            Failure::usage(format!("there are no faults {}", self.faults))
-                .help(format!("there are: {}", Faults::NAMES.join(", ")))
+            CommandFailure::usage(format!("there are no faults {}", self.faults))
+                .help(format!("there are: {}", WorldFaults::NAMES.join(", ")))
         })
     }
 
@@ -214,10 +220,10 @@ impl Simulate {
         &self,
         scenario: &Scenario,
         faults: &str,
-        outcome: &Outcome,
+        outcome: &RunOutcome,
         json: bool,
         shell: &mut Shell,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<Exit, CommandFailure> {
         let story = self.story || self.storm_seed.is_some();
         if let Some(path) = &self.svg {
             write_svg(path, scenario, faults, outcome)?;
@@ -246,10 +252,10 @@ fn write_svg(
     path: &Path,
     scenario: &Scenario,
     faults: &str,
-    outcome: &Outcome,
-) -> Result<(), Failure> {
+    outcome: &RunOutcome,
+) -> Result<(), CommandFailure> {
     let title = page::title_of_one(scenario, faults);
-    let Limits { floor, ceiling, .. } = Limits::of(scenario);
+    let DrawLimits { floor, ceiling, .. } = DrawLimits::of(scenario);
     let line = format!(
         "{}; available {} at least (floor {floor}), live {} at most (ceiling {ceiling})",
         words::sentence(outcome),
@@ -257,9 +263,9 @@ fn write_svg(
         outcome.highest_live,
     );
     let heading = svg::Heading { title: &title, line: &line };
-    let picture = svg::svg(&outcome.timeline, Limits::of(scenario), heading);
+    let picture = svg::svg(&outcome.timeline, DrawLimits::of(scenario), heading);
     fs::write(path, picture)
-        .map_err(|error| Failure::unwritable_file(&path.display().to_string(), &error))
+        .map_err(|error| CommandFailure::unwritable_file(&path.display().to_string(), &error))
 }
 
 #[cfg(test)]

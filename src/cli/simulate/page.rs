@@ -1,27 +1,27 @@
-//! One rehearsal as a page: what it came to, its picture, and its story where that is asked for.
+//! One run as a page: the results, the timeline, and the story if requested.
 
 use super::words;
-use crate::cli::draw::{Limits, page};
+use crate::cli::draw::{DrawLimits, page};
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, plain, short};
-use crate::sim::{End, Outcome, Scenario};
+use crate::sim::{End, RunOutcome, Scenario};
 
-/// Lines for machines where it is not known how tall the terminal is.
+/// Lines for machines if the height of the terminal is unknown.
 const USUAL: usize = 40;
-/// Lines that are not machines.
+/// Lines that the rest of the page takes.
 const REST: usize = 12;
-/// Fewer lines would show nothing.
+/// The fewest lines for machines; fewer would show nothing.
 const FEWEST: usize = 10;
 
-/// Lines for machines.
+/// The number of lines for machines.
 fn room(term: Term) -> usize {
     term.height.map_or(USUAL, |tall| tall.saturating_sub(REST).max(FEWEST))
 }
 
-/// What is played, with these dice.
+/// The title: pool, limits, faults and seeds.
 pub fn title(scenario: &Scenario, faults: &str, seeds: &str) -> String {
-    let Limits { desired, floor, ceiling } = Limits::of(scenario);
+    let DrawLimits { desired, floor, ceiling } = DrawLimits::of(scenario);
     format!(
         "{}: {}, floor {floor}, ceiling {ceiling}; faults {faults}, {seeds}",
         scenario.policy.name.as_str(),
@@ -29,7 +29,7 @@ pub fn title(scenario: &Scenario, faults: &str, seeds: &str) -> String {
     )
 }
 
-/// What is played once.
+/// The title of a run with one seed.
 pub fn title_of_one(scenario: &Scenario, faults: &str) -> String {
     title(scenario, faults, &format!("seed {}", scenario.seed))
 }
@@ -37,11 +37,11 @@ pub fn title_of_one(scenario: &Scenario, faults: &str) -> String {
 pub fn page(
     scenario: &Scenario,
     faults: &str,
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     story: bool,
     term: Term,
 ) -> String {
-    let limits = Limits::of(scenario);
+    let limits = DrawLimits::of(scenario);
     let mut text = String::new();
     push_line(&mut text, &term.paint(Style::Bold, &plain(&title_of_one(scenario, faults))));
     text.push('\n');
@@ -58,7 +58,7 @@ pub fn page(
     text
 }
 
-fn numbers(outcome: &Outcome, limits: Limits) -> Table {
+fn numbers(outcome: &RunOutcome, limits: DrawLimits) -> Table {
     let mut table = Table::new(2);
     let mut row = |name: &str, text: String, style: Style| {
         table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
@@ -74,9 +74,9 @@ fn numbers(outcome: &Outcome, limits: Limits) -> Table {
         },
     );
     row("took", took, Style::Plain);
-    let Limits { floor, ceiling, .. } = limits;
+    let DrawLimits { floor, ceiling, .. } = limits;
     let (low, high) = (outcome.lowest_available, outcome.highest_live);
-    // Where a law was broken it may have been our doing.
+    // If an invariant was broken, the planner may have caused it, so do not blame faults alone.
     let theirs = !outcome.is_broken();
     let fell = if low < floor && theirs { ", and faults alone took the pool below it" } else { "" };
     row("available", format!("never fewer than {low}; the floor is {floor}{fell}"), Style::Plain);
@@ -86,14 +86,14 @@ fn numbers(outcome: &Outcome, limits: Limits) -> Table {
     row("live", high, Style::Plain);
     let more = match outcome.asks_coalesced {
         0 => String::new(),
-        more => format!(", in place of {} that were asked for", u64::from(outcome.turns) + more),
+        more => format!(", instead of {} requested", u64::from(outcome.turns) + more),
     };
     row("turns", format!("{}{more}", outcome.turns), Style::Plain);
     let by_kind: Vec<String> = outcome
         .calls
         .iter()
         .filter(|(_, made)| **made > 0)
-        .map(|(call, made)| format!("{} {made}", words::call(*call)))
+        .map(|(call, made)| format!("{} {made}", call.name()))
         .collect();
     let saved = match outcome.calls_saved {
         0 => String::new(),

@@ -1,24 +1,24 @@
-//! Storms: scenarios drawn from seeds, many at once, or one of them with its story.
+//! Storms: random scenarios generated from seeds, many at once.
 
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
 use crate::api::v1::API_VERSION;
-use crate::cli::shell::Shell;
+use crate::cli::output::Shell;
 use crate::cli::table::{Cell, Table, push_line};
-use crate::cli::term::{Progress, Style, Term};
+use crate::cli::term::{ProgressLine, Style, Term};
 use crate::cli::text::{count, plain, wrap};
 use crate::judge;
 use crate::sim::{self, Summary};
 
-/// Failing storms that a page names; there is something to mend long before these are read.
+/// The most failing storms that a page lists; that many are more than enough to start fixing.
 const NAMED: usize = 20;
 
 pub fn run(first: u64, storms: u64, shell: &Shell) -> Summary {
-    let progress = Mutex::new((Progress::new(shell.term), 0));
+    let progress = Mutex::new((ProgressLine::new(shell.term), 0));
     sim::storms(first, storms, &|_| {
-        // Storms end in any order; they are counted here.
+        // Storms end in any order; count the ones that ended.
         let mut told = progress.lock().unwrap_or_else(PoisonError::into_inner);
         told.1 += 1;
         let done = told.1;
@@ -27,7 +27,7 @@ pub fn run(first: u64, storms: u64, shell: &Shell) -> Summary {
 }
 
 pub fn document(summary: &Summary) -> Value {
-    let failed = |failed: &sim::Failed| json!({"seed": failed.seed, "say": failed.say, "replay": failed.replay()});
+    let failed = |failed: &sim::FailedStorm| json!({"seed": failed.seed, "message": failed.say, "replay": failed.replay()});
     json!({
         "apiVersion": API_VERSION,
         "kind": "Storms",
@@ -35,7 +35,7 @@ pub fn document(summary: &Summary) -> Value {
         "storms": summary.storms,
         "ends": summary.ends,
         "turns": summary.turns,
-        "laws": judge::LAWS,
+        "invariants": judge::LAWS,
         "machines": summary.machines,
         "calls": summary.calls,
         "crashes": summary.crashes,
@@ -50,7 +50,7 @@ pub fn page(summary: &Summary, term: Term) -> String {
     let title = format!("{storms}, seeds {} to {last}", summary.first_seed);
     push_line(&mut text, &term.paint(Style::Bold, &title));
     let played = format!(
-        "turns {}   laws {}   machines {}   calls {}   crashes {}",
+        "turns {}   invariants {}   machines {}   calls {}   crashes {}",
         summary.turns,
         judge::LAWS,
         summary.machines,
@@ -67,8 +67,7 @@ pub fn page(summary: &Summary, term: Term) -> String {
     ends.draw(term, &mut text);
     text.push('\n');
     if summary.is_clean() {
-        let say =
-            "every storm was weathered: no law was broken, and all ended or wait for a person";
+        let say = "all storms passed: no invariant was violated, and every one ended or waits for a person";
         push_line(&mut text, &term.paint(Style::Green, say));
         return text;
     }

@@ -1,9 +1,9 @@
-//! How a rehearsal ended, in words for people and in names for programs.
+//! How a run ended, as sentences for people and as names for programs.
 
 use crate::model::plan::RolloutPhase;
-use crate::sim::{Call, End, Outcome};
+use crate::sim::{End, RunOutcome};
 
-/// The name of an end; public contract.
+/// The name of an end. Public contract.
 pub fn name(end: &End) -> &'static str {
     match end {
         End::Ended(_) => "ended",
@@ -13,27 +13,29 @@ pub fn name(end: &End) -> &'static str {
     }
 }
 
-/// What ends are counted by.
+/// The key by which ends are counted.
 pub fn kind(end: &End) -> String {
     match end {
         End::Ended(RolloutPhase::None) => "nothing to do".to_owned(),
         End::Ended(phase) => spoken(phase.name()),
-        End::Waits { hold, verb } => format!("waits for {verb} ({hold})"),
-        End::Broken => "a law was broken".to_owned(),
+        End::Waits { hold, remedy } => format!("waits for {} ({hold})", remedy.name()),
+        End::Broken => "an invariant was violated".to_owned(),
         End::NotSettled { .. } => "not settled".to_owned(),
     }
 }
 
-pub fn sentence(outcome: &Outcome) -> String {
+pub fn sentence(outcome: &RunOutcome) -> String {
     match &outcome.end {
         End::NotSettled { why } => format!("not settled: {why}"),
         End::Broken => {
             let laws: Vec<String> = outcome
                 .breaches
                 .iter()
-                .map(|breach| format!("law {} in turn {}: {}", breach.law, breach.turn, breach.say))
+                .map(|breach| {
+                    format!("invariant {} in turn {}: {}", breach.law, breach.turn, breach.say)
+                })
                 .collect();
-            format!("a law was broken, which is a fault of poolkeeper; {}", laws.join("; "))
+            format!("an invariant was violated, which is a bug in Poolkeeper; {}", laws.join("; "))
         }
         end => kind(end),
     }
@@ -51,13 +53,6 @@ fn spoken(name: &str) -> String {
     words
 }
 
-/// `getSet`, as programs read it.
-pub fn call(call: Call) -> String {
-    let name = format!("{call:?}");
-    let mut letters = name.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,7 +60,6 @@ mod tests {
     #[test]
     fn names_become_words() {
         assert_eq!(spoken("SucceededWithExceptions"), "succeeded with exceptions");
-        assert_eq!(call(Call::GetSet), "getSet");
         assert_eq!(kind(&End::Ended(RolloutPhase::RolledBack)), "rolled back");
     }
 }

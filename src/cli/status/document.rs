@@ -1,16 +1,16 @@
-//! The JSON of a status: what is counted, and the parts of the plan it leads to.
+//! The JSON of a status: the counts, and the parts of the resulting plan.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::facts::{Standing, headline};
+use super::facts::{SetHealth, headline};
 use crate::api::v1::{self, API_VERSION};
 use crate::daemon::HealthSource;
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 
-/// What it takes from the plan as it stands there.
+/// The parts of the plan that a status copies unchanged.
 #[derive(Serialize, Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]
@@ -22,7 +22,7 @@ struct Parts<'a> {
     #[serde(borrow)]
     estimate: &'a RawValue,
     #[serde(borrow)]
-    again: &'a RawValue,
+    next_check_at: &'a RawValue,
 }
 
 #[derive(Serialize)]
@@ -33,14 +33,14 @@ struct Document<'a> {
     parts: Option<Parts<'a>>,
 }
 
-pub(super) fn document(standing: &Standing<'_>) -> String {
+pub(super) fn document(standing: &SetHealth<'_>) -> String {
     let seen = standing.seen;
     let plan = v1::plan::encode(&seen.looked.snapshot.input(), &seen.decision.planned);
     let document = Document { facts: facts(standing), parts: serde_json::from_str(&plan).ok() };
     serde_json::to_string(&document).unwrap_or_default()
 }
 
-fn facts(standing: &Standing<'_>) -> Value {
+fn facts(standing: &SetHealth<'_>) -> Value {
     let (seen, anatomy) = (standing.seen, standing.anatomy);
     let snapshot = &seen.looked.snapshot;
     let versions = standing.versions.iter().map(|version| {
@@ -59,7 +59,7 @@ fn facts(standing: &Standing<'_>) -> Value {
         "kind": "Status",
         "pool": snapshot.policy.name.as_str(),
         "at": snapshot.now.to_string(),
-        "say": headline(seen),
+        "message": headline(seen),
         "scaleSet": {
             "id": snapshot.policy.scale_set.as_str(),
             "capacity": snapshot.set.capacity,
@@ -81,8 +81,8 @@ fn facts(standing: &Standing<'_>) -> Value {
             "zones": snapshot.set.zones.iter().map(Zone::as_str).collect::<Vec<_>>(),
             "attached": snapshot.set.attached.iter().map(InstanceId::as_str).collect::<Vec<_>>(),
             "state": anatomy.state,
-            "natives": standing.natives,
-            "nativesUnknown": standing.natives_unknown,
+            "platformFeatures": standing.platform_features,
+            "platformFeaturesUnknown": standing.platform_features_unknown,
             "locks": locks.collect::<Vec<_>>(),
         },
         "judgedByDefaults": seen.meant.by_default,

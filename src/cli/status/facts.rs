@@ -1,43 +1,43 @@
-//! What is told of a pool: counted once, for people and for programs.
+//! The facts about a pool, computed once for people and for programs.
 
 use std::collections::BTreeMap;
 
-use crate::cli::live::Seen;
+use crate::cli::live::LiveSet;
 use crate::cli::page::{condition_name, object};
 use crate::cli::text::{count, plain};
 use crate::daemon::Anatomy;
-use crate::model::action::Class;
+use crate::model::action::MachineClass;
 use crate::model::ids::Revision;
-use crate::model::inventory::Native;
+use crate::model::inventory::PlatformFeature;
 use crate::model::machine::{Condition, Machine};
 
-/// How one pool stands.
-pub(super) struct Standing<'a> {
-    pub seen: &'a Seen,
+/// The status of one pool.
+pub(super) struct SetHealth<'a> {
+    pub seen: &'a LiveSet,
     pub anatomy: &'a Anatomy,
-    /// By condition, in words.
+    /// Machines per condition.
     pub conditions: BTreeMap<&'static str, usize>,
-    /// Machines by the revision they are of; `None`: it is not known.
-    pub versions: Vec<Version<'a>>,
+    /// Machines per revision; `None`: the revision is unknown.
+    pub versions: Vec<ModelVersion<'a>>,
     pub outdated: Vec<&'a str>,
     pub failed: Vec<&'a str>,
     pub unready: Vec<&'a str>,
     pub making: Vec<&'a str>,
     pub leaving: Vec<&'a str>,
-    pub natives: Vec<&'static str>,
-    pub natives_unknown: Vec<&'static str>,
+    pub platform_features: Vec<&'static str>,
+    pub platform_features_unknown: Vec<&'static str>,
 }
 
-pub(super) struct Version<'a> {
+pub(super) struct ModelVersion<'a> {
     pub revision: Option<&'a str>,
     pub name: String,
     pub machines: usize,
-    /// It is what the model of the set makes now.
+    /// This is the revision that the scale set's model creates now.
     pub is_model: bool,
 }
 
-impl<'a> Standing<'a> {
-    pub fn of(seen: &'a Seen, anatomy: &'a Anatomy) -> Self {
+impl<'a> SetHealth<'a> {
+    pub fn of(seen: &'a LiveSet, anatomy: &'a Anatomy) -> Self {
         let machines = &seen.looked.snapshot.machines;
         let with = |is: &dyn Fn(&Machine) -> bool| -> Vec<&'a str> {
             machines
@@ -47,7 +47,7 @@ impl<'a> Standing<'a> {
                 .collect()
         };
         let reports = &seen.decision.planned.report.machines;
-        let of_class = |class: Class| -> Vec<&'a str> {
+        let of_class = |class: MachineClass| -> Vec<&'a str> {
             let of = reports.iter().filter(|report| report.class == class);
             of.filter_map(|report| machines.get(report.index as usize))
                 .map(|m| m.id.as_str())
@@ -58,7 +58,7 @@ impl<'a> Standing<'a> {
             *conditions.entry(condition_name(machine.condition)).or_default() += 1;
         }
         let ill = [Condition::Failed, Condition::Unready, Condition::Stopped, Condition::Unknown];
-        let failed = of_class(Class::Failed);
+        let failed = of_class(MachineClass::Failed);
         let mut unready = with(&|machine| ill.contains(&machine.condition));
         unready.retain(|id| !failed.contains(id));
         Self {
@@ -66,25 +66,25 @@ impl<'a> Standing<'a> {
             anatomy,
             conditions,
             versions: versions(seen),
-            outdated: of_class(Class::Outdated),
+            outdated: of_class(MachineClass::Outdated),
             failed,
             unready,
             making: with(&|machine| machine.condition == Condition::Provisioning),
             leaving: with(&|machine| machine.condition == Condition::Deleting),
-            natives: names(&seen.looked.snapshot.set.natives),
-            natives_unknown: names(&seen.looked.snapshot.set.natives_unknown),
+            platform_features: names(&seen.looked.snapshot.set.platform_features),
+            platform_features_unknown: names(&seen.looked.snapshot.set.platform_features_unknown),
         }
     }
 
-    /// The set's own state, where something goes on in it.
+    /// The scale set's own state, unless it is `Succeeded`.
     pub fn state(&self) -> Option<&'a str> {
         let state = self.anatomy.state.as_deref()?;
         (!state.eq_ignore_ascii_case("Succeeded")).then_some(state)
     }
 }
 
-/// One line: how it serves, and what a plan would do.
-pub(super) fn headline(seen: &Seen) -> String {
+/// One line: the availability of the pool, and what a plan would do.
+pub(super) fn headline(seen: &LiveSet) -> String {
     let planned = &seen.decision.planned;
     let numbers = &planned.report.numbers;
     let name = plain(seen.looked.snapshot.policy.name.as_str());
@@ -94,8 +94,9 @@ pub(super) fn headline(seen: &Seen) -> String {
         .map(|action| format!("{} {}", action.verb().name(), object(action)))
         .collect();
     let acts = if acts.is_empty() { "do nothing".to_owned() } else { acts.join(", ") };
-    // As the list of them counts: one that is failed and held is told as held.
-    let failed = planned.report.machines.iter().filter(|one| one.class == Class::Failed).count();
+    // Count like the list of failed machines: a machine that is failed and held counts as held.
+    let failed =
+        planned.report.machines.iter().filter(|one| one.class == MachineClass::Failed).count();
     let frozen = if seen.decision.refused { ", and is frozen by the judge" } else { "" };
     format!(
         "{name} has {} of {} available, {} outdated, {} failed; a plan would {acts}{frozen}",
@@ -106,17 +107,17 @@ pub(super) fn headline(seen: &Seen) -> String {
     )
 }
 
-/// The model's first, then those with the most machines.
-fn versions(seen: &Seen) -> Vec<Version<'_>> {
+/// The revisions: the model's first, then by number of machines.
+fn versions(seen: &LiveSet) -> Vec<ModelVersion<'_>> {
     let snapshot = &seen.looked.snapshot;
     let model = snapshot.set.revision.as_str();
     let mut counts: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for machine in &snapshot.machines {
         *counts.entry(machine.revision.as_ref().map(Revision::as_str)).or_default() += 1;
     }
-    let mut versions: Vec<Version<'_>> = counts
+    let mut versions: Vec<ModelVersion<'_>> = counts
         .into_iter()
-        .map(|(revision, machines)| Version {
+        .map(|(revision, machines)| ModelVersion {
             revision,
             name: revision.map_or_else(
                 || "unknown".to_owned(),
@@ -130,16 +131,6 @@ fn versions(seen: &Seen) -> Vec<Version<'_>> {
     versions
 }
 
-fn names(natives: &[Native]) -> Vec<&'static str> {
-    natives.iter().map(|native| name(*native)).collect()
-}
-
-const fn name(native: Native) -> &'static str {
-    match native {
-        Native::RollingUpgrade => "rollingUpgrade",
-        Native::AutoOsUpgrade => "autoOsUpgrade",
-        Native::AutomaticRepairs => "automaticRepairs",
-        Native::Autoscale => "autoscale",
-        Native::Overprovision => "overprovision",
-    }
+fn names(platform_features: &[PlatformFeature]) -> Vec<&'static str> {
+    platform_features.iter().map(|feature| feature.name()).collect()
 }

@@ -1,7 +1,7 @@
-//! `status`: how pools are, on one screen: by the Poolkeeper that keeps them, or by a look at the cloud.
+//! `status`: the status of pools on one screen, from a running server or from a read of the cloud.
 //!
-//! Never here: a decision, a write. Begin with [`Status::run`]. Of a look, `facts` is what is told, `page` and `document`
-//! are its two shapes; by the API, `standing` is what is told and `served` shows it.
+//! Never here: a decision, a write. Begin with [`StatusCommand::run`]. For a read of the cloud, `facts` holds the
+//! content, which `page` and `document` print; for a server, `standing` holds the content, which `served` prints.
 
 mod document;
 mod facts;
@@ -13,37 +13,38 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{Format, with_exit_codes};
+use super::args::{OutputFormat, with_exit_codes};
 use super::client::{self, Server};
-use super::cloud::{Cloud, ENVIRONMENT};
-use super::exit::{Exit, Failure};
-use super::live::{self, Named, Seen};
-use super::shell::Shell;
-use crate::daemon::House;
-use facts::Standing;
+use super::cloud::{CloudArgs, ENVIRONMENT};
+use super::exit::{CommandFailure, Exit};
+use super::live::{self, LiveSet, TargetArg};
+use super::output::Shell;
+use crate::daemon::CloudReader;
+use facts::SetHealth;
 
 const ABOUT: &str =
-    "Shows how pools are: what is wrong, what moves, when it ends, what waits for you";
+    "Shows the status of pools: problems, progress, expected end, what waits for you";
 const MORE: &str = "\
-Asks a Poolkeeper that serves. Of one POOL it says on one screen whether anything is wrong, what moves, when it ends, \
-what waits for a person and what to type then; without a name, or with several, it is a table with a line a pool, the \
-worst first.
+Queries a running daemon. For one POOL it shows on one screen whether anything is wrong, what is in progress, when \
+it ends, what waits for a person, and which command to use then. Without a name, or with several, it shows a table \
+with a line per pool, the worst first.
 
-Named by the id of its scale set, by its pool file, or by both, which picks one pool of a file, a pool is looked at in \
-the cloud instead, once, and by nobody's memory: how large it is, which versions its machines are of, which are failed, \
-unready or out of date, what is under way, what of Azure's own acts on it, what a plan would do now, and what holds it \
-back. Without a pool file it is judged by the defaults, and the scale set says how many machines it wants.
+A pool that is named by the id of its scale set, by its pool file, or by both, which selects one pool of a file, is \
+read from the cloud instead, once and without stored state: its size, the versions of its machines, which machines \
+are failed, unready or outdated, what is in progress, which of Azure's own features act on it, what a plan would do \
+now, and what holds it back. Without a pool file, the pool uses the default policy, and the scale set sets the \
+number of machines.
 
-It changes nothing, in the cloud or anywhere else. `plan` and `explain` say more of each machine.";
+It changes nothing, in the cloud or anywhere else. `plan` and `explain` show more about each machine.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper status                                    every pool, the worst first
   poolkeeper status web                                one pool, on one screen
   poolkeeper status -o ndjson | jq -r 'select(.wrong != []) | .pool'
-                                                       pools with which something is wrong
+                                                       pools with problems
   poolkeeper status /subscriptions/…/virtualMachineScaleSets/web
-                                                       a scale set, as the cloud has it
-  poolkeeper status --pool-file pools/web.yaml         the same, judged by its pool file
+                                                       a live scale set
+  poolkeeper status --pool-file pools/web.yaml         the same, with its pool file
 
 To try it without an account, run `poolkeeper emulate` in another terminal: it prints what to export.";
 
@@ -53,16 +54,16 @@ To try it without an account, run `poolkeeper emulate` in another terminal: it p
     long_about = format!("{ABOUT}.\n\n{MORE}"),
     after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{}\n\n{ENVIRONMENT}", client::ENVIRONMENT))
 )]
-pub struct Status {
-    /// Names of pools of a Poolkeeper that serves, or resource ids of live scale sets
-    #[arg(value_name = "POOL|RESOURCE", value_parser = Named::read)]
-    pools: Vec<Named>,
+pub struct StatusCommand {
+    /// Names of pools on the server, or resource ids of scale sets to read from the cloud
+    #[arg(value_name = "POOL|RESOURCE", value_parser = TargetArg::read)]
+    pools: Vec<TargetArg>,
 
-    /// A pool file, whose live pools are looked at
+    /// A pool file, whose pools are read from the cloud
     #[arg(short, long = "pool-file", value_name = "FILE")]
     pool_files: Vec<PathBuf>,
 
-    /// List every pool, also those that are fine
+    /// List every pool, even healthy ones
     #[arg(long, conflicts_with = "pool_files")]
     all: bool,
 
@@ -70,11 +71,11 @@ pub struct Status {
     server: Server,
 
     #[command(flatten)]
-    cloud: Cloud,
+    cloud: CloudArgs,
 }
 
-impl Status {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+impl StatusCommand {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let (names, sets) = live::split(&self.pools)?;
         if sets.is_empty() && self.pool_files.is_empty() {
             return served::show(&self.server, &names, self.all, shell);
@@ -86,11 +87,15 @@ impl Status {
     }
 }
 
-async fn show(house: &House, shell: &mut Shell, seen: &Seen) -> Result<(), Failure> {
+async fn show(
+    house: &CloudReader,
+    shell: &mut Shell,
+    seen: &LiveSet,
+) -> Result<(), CommandFailure> {
     let anatomy = house.anatomy(&seen.meant.policy).await?;
-    let standing = Standing::of(seen, &anatomy);
+    let standing = SetHealth::of(seen, &anatomy);
     match shell.format {
-        Format::Table => shell.print(&page::page(&standing, shell.term)),
+        OutputFormat::Table => shell.print(&page::page(&standing, shell.term)),
         _ => shell.line(&document::document(&standing)),
     }
 }

@@ -1,21 +1,21 @@
-//! The screen for people.
+//! The status of a pool as a page for people.
 
-use super::facts::{Standing, headline};
-use crate::cli::page::{object, rule};
+use super::facts::{SetHealth, headline};
+use crate::cli::page::object;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, list, nearer, plain, wrap};
 use crate::daemon::HealthSource;
 use crate::model::ids::{InstanceId, Zone};
-use crate::model::inventory::{Eviction, Orchestration, SetSeen};
+use crate::model::inventory::{Eviction, Orchestration, SetPresence};
 use crate::model::policy::Owner;
 
-/// Ids in one line; the rest are counted.
+/// The most ids on a line; the rest are counted.
 const NAMES: usize = 12;
-/// Holds that are told; the rest are counted.
+/// The most holds to show; the rest are counted.
 const HOLDS: usize = 6;
 
-pub(super) fn page(standing: &Standing<'_>, term: Term) -> String {
+pub(super) fn page(standing: &SetHealth<'_>, term: Term) -> String {
     let (seen, mut text) = (standing.seen, String::new());
     let snapshot = &seen.looked.snapshot;
     let line = headline(seen);
@@ -60,8 +60,8 @@ pub(super) fn page(standing: &Standing<'_>, term: Term) -> String {
         }
     }
     row("Under way", under_way(standing), Style::Plain);
-    let (natives, style) = natives(standing);
-    row("Natives", natives, style);
+    let (platform_features, style) = platform_features(standing);
+    row("Platform", platform_features, style);
     for lock in &snapshot.set.locks {
         row("Lock", plain(&lock.to_string()).to_string(), Style::Yellow);
     }
@@ -71,7 +71,7 @@ pub(super) fn page(standing: &Standing<'_>, term: Term) -> String {
     text
 }
 
-/// An id is longer than a line.
+/// The parts of a scale set id that people need: a full id is longer than a line.
 fn place(id: &str) -> String {
     let parts: Vec<&str> = id.split('/').collect();
     match parts[..] {
@@ -82,7 +82,7 @@ fn place(id: &str) -> String {
     }
 }
 
-fn size(standing: &Standing<'_>) -> String {
+fn size(standing: &SetHealth<'_>) -> String {
     let snapshot = &standing.seen.looked.snapshot;
     let (set, report) = (&snapshot.set, &standing.seen.decision.planned.report);
     let kind = match set.orchestration {
@@ -108,7 +108,7 @@ fn size(standing: &Standing<'_>) -> String {
 }
 
 /// Which machines are Spot, and what an eviction does to them.
-fn priority(set: &SetSeen) -> Option<String> {
+fn priority(set: &SetPresence) -> Option<String> {
     let eviction = match set.spot? {
         Eviction::Deallocate => "deallocated",
         Eviction::Delete => "deleted",
@@ -120,7 +120,7 @@ fn priority(set: &SetSeen) -> Option<String> {
     Some(format!("{of} ({eviction} when evicted)"))
 }
 
-fn machines(standing: &Standing<'_>) -> String {
+fn machines(standing: &SetHealth<'_>) -> String {
     let snapshot = &standing.seen.looked.snapshot;
     let available = standing.seen.decision.planned.report.numbers.available;
     let all = snapshot.machines.len();
@@ -131,8 +131,8 @@ fn machines(standing: &Standing<'_>) -> String {
     format!("{available} available of {all} listed{cut}{by}")
 }
 
-fn versions(standing: &Standing<'_>) -> String {
-    let version = |version: &super::facts::Version<'_>| {
+fn versions(standing: &SetHealth<'_>) -> String {
+    let version = |version: &super::facts::ModelVersion<'_>| {
         let name = plain(&version.name);
         let model = if version.is_model { " (the model's)" } else { "" };
         format!("{} on {name}{model}", version.machines)
@@ -146,7 +146,7 @@ fn versions(standing: &Standing<'_>) -> String {
     parts.join(", ")
 }
 
-fn under_way(standing: &Standing<'_>) -> String {
+fn under_way(standing: &SetHealth<'_>) -> String {
     let state = standing.state().map(|state| format!("the scale set is {}", plain(state)));
     let of = |ids: &[&str], what: &str| {
         (!ids.is_empty()).then(|| {
@@ -159,12 +159,12 @@ fn under_way(standing: &Standing<'_>) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" · ") }
 }
 
-fn natives(standing: &Standing<'_>) -> (String, Style) {
-    let on = standing.natives.join(", ");
-    let unknown = standing.natives_unknown.join(", ");
+fn platform_features(standing: &SetHealth<'_>) -> (String, Style) {
+    let on = standing.platform_features.join(", ");
+    let unknown = standing.platform_features_unknown.join(", ");
     let text = match (on.is_empty(), unknown.is_empty()) {
-        (true, true) => return ("nothing of Azure's own acts on it".to_owned(), Style::Plain),
-        (false, true) => format!("{on}; `poolkeeper doctor` says how to stop it"),
+        (true, true) => return ("no Azure feature acts on it".to_owned(), Style::Plain),
+        (false, true) => format!("{on}; `poolkeeper doctor` says how to switch it off"),
         (true, false) => {
             format!("not known whether {unknown} acts on it; `poolkeeper doctor` says why")
         }
@@ -177,17 +177,17 @@ fn natives(standing: &Standing<'_>) -> (String, Style) {
     (text, Style::Yellow)
 }
 
-fn health(standing: &Standing<'_>) -> String {
+fn health(standing: &SetHealth<'_>) -> String {
     match &standing.anatomy.health {
-        HealthSource::Extension(name) => format!("told by the extension {}", plain(name)),
-        HealthSource::Probe => "told by a load balancer's probe".to_owned(),
+        HealthSource::Extension(name) => format!("reported by the extension {}", plain(name)),
+        HealthSource::Probe => "reported by a load balancer probe".to_owned(),
         HealthSource::None => {
-            "not told: a machine counts as ready once it is provisioned".to_owned()
+            "not reported: a machine counts as ready once it is provisioned".to_owned()
         }
     }
 }
 
-fn plan(standing: &Standing<'_>, row: &mut impl FnMut(&str, String, Style)) {
+fn plan(standing: &SetHealth<'_>, row: &mut impl FnMut(&str, String, Style)) {
     let (planned, now) = (&standing.seen.decision.planned, standing.seen.looked.snapshot.now);
     for (n, action) in planned.actions.iter().enumerate() {
         let say = nearer(action.reason(), now);
@@ -196,7 +196,7 @@ fn plan(standing: &Standing<'_>, row: &mut impl FnMut(&str, String, Style)) {
     }
     let holds = &planned.report.holds;
     for (n, hold) in holds.iter().take(HOLDS).enumerate() {
-        let text = format!("{}: {}", rule(hold), nearer(&hold.say, now));
+        let text = format!("{}: {}", hold.reason.code(), nearer(&hold.message, now));
         row(if n == 0 { "Holds" } else { "" }, text, Style::Yellow);
     }
     if let Some(more) = holds.len().checked_sub(HOLDS).filter(|more| *more > 0) {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn who_is_evicted_and_how_is_told() {
-        let mut set = SetSeen::new(Revision::new("r"), 3, Time::from_millis(0));
+        let mut set = SetPresence::new(Revision::new("r"), 3, Time::from_millis(0));
         assert_eq!(priority(&set), None);
         set.spot = Some(Eviction::Deallocate);
         assert_eq!(priority(&set).as_deref(), Some("Spot (deallocated when evicted)"));

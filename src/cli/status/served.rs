@@ -1,32 +1,32 @@
-//! Pools of a Poolkeeper that serves: one on a screen, or several in a table.
+//! Pools of a running server: one pool on a page, or several in a table.
 
 use serde_json::{Value, json};
 
-use super::standing::{Grade, More, Standing};
+use super::standing::{More, PoolHealth, PoolReport};
 use crate::api::v1::API_VERSION;
-use crate::api::v1::resources::read::{ReadyRead, StatusRead};
-use crate::cli::args::Format;
-use crate::cli::client::{Line, NO_PLAN_YET, Server};
-use crate::cli::exit::{Exit, Failure};
-use crate::cli::page::rule_and_say;
-use crate::cli::shell::Shell;
+use crate::api::v1::resources::read::{ClientReady, ClientStatus};
+use crate::cli::args::OutputFormat;
+use crate::cli::client::{NO_PLAN_YET, Server, ServerLine};
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
+use crate::cli::page::reason_and_message;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, plain, short, when, wrap};
 use crate::model::plan::RolloutPhase;
 
-/// Of more pools than this, those that are well are counted instead of listed.
+/// With more pools than this, healthy ones are counted instead of listed.
 const FITS: usize = 40;
-/// Reasons to wait that are told; the rest are counted.
+/// The most holds to show; the rest are counted.
 const HOLDS: usize = 6;
 
-/// The pools that are named, or all of them.
+/// Shows the named pools, or all of them.
 pub(super) fn show(
     server: &Server,
     names: &[&str],
     all: bool,
     shell: &mut Shell,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     let line = server.line()?;
     match names {
         [name] => one(&line, name, shell),
@@ -34,17 +34,17 @@ pub(super) fn show(
     }
 }
 
-fn exit<'s>(standings: impl Iterator<Item = &'s Standing>) -> Exit {
+fn exit<'s>(standings: impl Iterator<Item = &'s PoolReport>) -> Exit {
     let mut standings = standings;
-    let frozen = standings.any(|standing| standing.grade == Grade::Frozen);
+    let frozen = standings.any(|standing| standing.health == PoolHealth::Frozen);
     if frozen { Exit::Refused } else { Exit::Done }
 }
 
-fn one(line: &Line, name: &str, shell: &mut Shell) -> Result<Exit, Failure> {
+fn one(line: &ServerLine, name: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
     let (status, read) = line.status(name)?;
-    let ready: ReadyRead = line.probe(&["ready"])?;
+    let ready: ClientReady = line.probe(&["ready"])?;
     let (rollout, rollout_read) = line.rollout(name)?;
-    // Where no turn decided there is no plan, and that is told already.
+    // Before the first turn there is no plan; the status already says so.
     let machines = line.machines(name)?;
     let facts = match line.plan(name, &read, &machines) {
         Ok((_, facts)) => Some(facts),
@@ -52,87 +52,93 @@ fn one(line: &Line, name: &str, shell: &mut Shell) -> Result<Exit, Failure> {
         Err(failure) => return Err(failure),
     };
     let more = More { rollout: Some(rollout_read), machines, facts };
-    let standing = Standing::of(read, &more);
-    if shell.format == Format::Table {
+    let standing = PoolReport::of(read, &more);
+    if shell.format == OutputFormat::Table {
         shell.print(&page(&standing, &more, &ready, shell.term))?;
         return Ok(exit([&standing].into_iter()));
     }
     let json = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
     let mut document = standing.document(&json(&status), Some(&json(&rollout)));
     document["apiVersion"] = API_VERSION.into();
-    document["kind"] = "PoolStanding".into();
-    document["acts"] = ready.ready.into();
+    document["kind"] = "PoolHealth".into();
+    document["ready"] = ready.ready.into();
     shell.line(&document.to_string())?;
     Ok(exit([&standing].into_iter()))
 }
 
-fn several(line: &Line, names: &[&str], all: bool, shell: &mut Shell) -> Result<Exit, Failure> {
-    let ready: ReadyRead = line.probe(&["ready"])?;
-    let pools: Vec<(Value, StatusRead)> = if names.is_empty() {
+fn several(
+    line: &ServerLine,
+    names: &[&str],
+    all: bool,
+    shell: &mut Shell,
+) -> Result<Exit, CommandFailure> {
+    let ready: ClientReady = line.probe(&["ready"])?;
+    let pools: Vec<(Value, ClientStatus)> = if names.is_empty() {
         line.pools()?
     } else {
         let of = |name: &&str| {
             let (text, read) = line.status(name)?;
             Ok((serde_json::from_str(&text).unwrap_or(Value::Null), read))
         };
-        names.iter().map(of).collect::<Result<_, Failure>>()?
+        names.iter().map(of).collect::<Result<_, CommandFailure>>()?
     };
     let none = More::default();
-    let mut standings: Vec<(Value, Standing)> =
-        pools.into_iter().map(|(value, read)| (value, Standing::of(read, &none))).collect();
-    standings.sort_by(|(_, a), (_, b)| (a.grade, &a.status.name).cmp(&(b.grade, &b.status.name)));
+    let mut standings: Vec<(Value, PoolReport)> =
+        pools.into_iter().map(|(value, read)| (value, PoolReport::of(read, &none))).collect();
+    standings.sort_by(|(_, a), (_, b)| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
     match shell.format {
-        Format::Table => {
-            let standings: Vec<&Standing> = standings.iter().map(|(_, one)| one).collect();
+        OutputFormat::Table => {
+            let standings: Vec<&PoolReport> = standings.iter().map(|(_, one)| one).collect();
             shell.print(&table(&standings, &ready, all, shell.term))?;
         }
-        Format::Ndjson => {
+        OutputFormat::Ndjson => {
             for (status, standing) in &standings {
                 let mut document = standing.document(status, None);
                 document["apiVersion"] = API_VERSION.into();
-                document["kind"] = "PoolStanding".into();
+                document["kind"] = "PoolHealth".into();
                 shell.line(&document.to_string())?;
             }
         }
-        Format::Json => {
+        OutputFormat::Json => {
             let items = standings.iter().map(|(status, one)| one.document(status, None));
-            let document = json!({ "apiVersion": API_VERSION, "kind": "PoolStandings",
-                "acts": ready.ready, "say": ready.say, "items": items.collect::<Vec<_>>() });
+            let document = json!({ "apiVersion": API_VERSION, "kind": "PoolHealthList",
+                "ready": ready.ready, "message": ready.message, "items": items.collect::<Vec<_>>() });
             shell.line(&document.to_string())?;
         }
     }
     Ok(exit(standings.iter().map(|(_, one)| one)))
 }
 
-const fn style(grade: Grade) -> Style {
-    match grade {
-        Grade::Frozen | Grade::Troubled | Grade::Wrong => Style::Red,
-        Grade::Waiting | Grade::New => Style::Yellow,
-        Grade::Moving => Style::Cyan,
-        Grade::Fine => Style::Green,
+const fn style(health: PoolHealth) -> Style {
+    match health {
+        PoolHealth::Frozen | PoolHealth::Error | PoolHealth::Degraded => Style::Red,
+        PoolHealth::ActionRequired | PoolHealth::Unknown => Style::Yellow,
+        PoolHealth::Progressing => Style::Cyan,
+        PoolHealth::Healthy => Style::Green,
     }
 }
 
-/// Nothing is done by a server that is not ready: that comes before all else.
-fn idle(ready: &ReadyRead, term: Term, text: &mut String) {
+/// A warning, printed before everything else, if the server is not ready: it does nothing then.
+fn idle(ready: &ClientReady, term: Term, text: &mut String) {
     if !ready.ready {
-        let line = format!("this Poolkeeper does not act: {}", plain(&ready.say));
+        let line =
+            format!("this Poolkeeper is not ready and changes nothing: {}", plain(&ready.message));
         push_line(text, &term.paint(Style::Red, &line));
     }
 }
 
-fn table(standings: &[&Standing], ready: &ReadyRead, all: bool, term: Term) -> String {
+fn table(standings: &[&PoolReport], ready: &ClientReady, all: bool, term: Term) -> String {
     let mut text = String::new();
     idle(ready, term, &mut text);
     if standings.is_empty() {
-        push_line(&mut text, "no pool is under management; `poolkeeper apply` puts one there");
+        push_line(&mut text, "no pools; `poolkeeper apply` adds one");
         return text;
     }
-    let shown = |standing: &&&Standing| {
-        all || standings.len() <= FITS || !matches!(standing.grade, Grade::Fine)
+    let shown = |standing: &&&PoolReport| {
+        all || standings.len() <= FITS || !matches!(standing.health, PoolHealth::Healthy)
     };
     let mut table = Table::new(0);
-    table.heading(&["POOL", "STANDING", "SERVE", "OLD", "ROLLOUT", "ENDS IN", "SAYS"]);
+    table.heading(&["POOL", "HEALTH", "AVAIL", "OLD", "ROLLOUT", "ETA", "MESSAGE"]);
     for standing in standings.iter().filter(shown) {
         let status = &standing.status;
         let (available, outdated) = status.numbers.map_or_else(Default::default, |numbers| {
@@ -142,7 +148,7 @@ fn table(standings: &[&Standing], ready: &ReadyRead, all: bool, term: Term) -> S
         let ends = standing.finishes().zip(status.at).map(|(end, at)| short(end.since(at.0)));
         table.row([
             Cell::new(&status.name, Style::Bold),
-            Cell::new(standing.grade.name(), style(standing.grade)),
+            Cell::new(standing.health.name(), style(standing.health)),
             available.into(),
             outdated.into(),
             phase(&status.phase).into(),
@@ -151,13 +157,13 @@ fn table(standings: &[&Standing], ready: &ReadyRead, all: bool, term: Term) -> S
         ]);
     }
     table.draw(term, &mut text);
-    let counts = Grade::ALL.into_iter().filter_map(|grade| {
-        let of = standings.iter().filter(|standing| standing.grade == grade).count();
-        (of > 0).then(|| format!("{of} {}", grade.name()))
+    let counts = PoolHealth::ALL.into_iter().filter_map(|health| {
+        let of = standings.iter().filter(|standing| standing.health == health).count();
+        (of > 0).then(|| format!("{of} {}", health.name()))
     });
     let counts: Vec<String> = counts.collect();
     let left_out = standings.len() - standings.iter().filter(shown).count();
-    let hint = if left_out > 0 { "; --all lists those that are fine" } else { "" };
+    let hint = if left_out > 0 { "; --all lists the healthy ones" } else { "" };
     let line = format!("{}: {}{hint}", count(standings.len(), "pool"), counts.join(", "));
     push_line(&mut text, &term.paint(Style::Dim, &line));
     text
@@ -167,12 +173,12 @@ fn phase(phase: &str) -> &str {
     if phase == RolloutPhase::None.name() { "-" } else { phase }
 }
 
-fn page(standing: &Standing, more: &More, ready: &ReadyRead, term: Term) -> String {
+fn page(standing: &PoolReport, more: &More, ready: &ClientReady, term: Term) -> String {
     let (status, mut text) = (&standing.status, String::new());
     idle(ready, term, &mut text);
-    let line = format!("{} {}", plain(&status.name), standing.grade.says());
+    let line = format!("{}: {}", plain(&status.name), standing.health.meaning());
     for line in wrap(&line, term.width) {
-        push_line(&mut text, &term.paint(style(standing.grade), &line));
+        push_line(&mut text, &term.paint(style(standing.health), &line));
     }
     let mut table = Table::new(2);
     let mut row = |name: &str, text: String, style: Style| {
@@ -186,27 +192,27 @@ fn page(standing: &Standing, more: &More, ready: &ReadyRead, term: Term) -> Stri
             row(name, none.to_owned(), Style::Plain);
         }
     };
-    list("Wrong", &standing.wrong, Style::Red, "nothing");
-    list("Moves", &standing.moves, Style::Cyan, "nothing");
-    list("Ends", &[ends(standing, more)], Style::Plain, "");
-    list("For you", &standing.waits, Style::Yellow, "nothing waits for you");
-    list("Holds", &holds(standing), Style::Plain, "none");
+    list("Problems", &standing.problems, Style::Red, "none");
+    list("Progress", &standing.progress, Style::Cyan, "none");
+    list("ETA", &[ends(standing, more)], Style::Plain, "");
+    list("Action needed", &standing.actions, Style::Yellow, "none");
+    list("Waiting for", &holds(standing), Style::Plain, "none");
     list("Machines", &[numbers(standing)], Style::Plain, "");
-    list("Turns", &[turns(standing)], Style::Plain, "");
+    list("Last check", &[turns(standing)], Style::Plain, "");
     table.draw(term, &mut text);
-    let hint = format!("`poolkeeper explain {}` says why no more happens now", plain(&status.name));
+    let hint = format!("`poolkeeper explain {}` explains what it waits for", plain(&status.name));
     push_line(&mut text, &term.paint(Style::Dim, &hint));
     text
 }
 
-fn ends(standing: &Standing, more: &More) -> String {
+fn ends(standing: &PoolReport, more: &More) -> String {
     let now = standing.status.at.map(|at| at.0);
     if let Some((end, now)) = standing.finishes().zip(now) {
         return when(end, now);
     }
     let rollout = more.rollout.as_ref();
     if rollout.is_some_and(|rollout| rollout.open.is_some()) {
-        return "nobody can tell: it waits for something that has no time".to_owned();
+        return "unknown: it waits for something that has no known end".to_owned();
     }
     match rollout.and_then(|rollout| rollout.last.as_ref()) {
         Some(last) => {
@@ -217,16 +223,20 @@ fn ends(standing: &Standing, more: &More) -> String {
     }
 }
 
-/// Those that are told by nothing else.
-fn holds(standing: &Standing) -> Vec<String> {
+/// The holds that no other part of the page shows.
+fn holds(standing: &PoolReport) -> Vec<String> {
     let status = &standing.status;
     let Some(now) = status.at else { return Vec::new() };
     let lines = status
         .holds
         .iter()
-        .map(|hold| rule_and_say(&crate::cli::client::served::hold(hold), now.0));
+        .map(|hold| reason_and_message(&crate::cli::client::served::hold(hold), now.0));
     let told = |line: &String| {
-        standing.waits.iter().chain(&standing.wrong).any(|known| known.starts_with(line.as_str()))
+        standing
+            .actions
+            .iter()
+            .chain(&standing.problems)
+            .any(|known| known.starts_with(line.as_str()))
     };
     let mut lines: Vec<String> = lines.filter(|line| !told(line)).collect();
     let more = lines.len().saturating_sub(HOLDS);
@@ -237,22 +247,22 @@ fn holds(standing: &Standing) -> Vec<String> {
     lines
 }
 
-fn numbers(standing: &Standing) -> String {
+fn numbers(standing: &PoolReport) -> String {
     let Some(numbers) = standing.status.numbers else { return "not seen yet".to_owned() };
     let wanted = count(numbers.desired as usize, "machine");
     format!(
-        "{} of {wanted} available · {} current · {} outdated · {} live · floor {} · ceiling {}",
+        "{} of {wanted} available · {} current · {} outdated · {} in total · floor {} · ceiling {}",
         numbers.available,
         numbers.current,
         numbers.outdated,
-        numbers.live,
+        numbers.total,
         numbers.floor,
         numbers.ceiling
     )
 }
 
-fn turns(standing: &Standing) -> String {
-    match (standing.status.at, standing.status.again) {
+fn turns(standing: &PoolReport) -> String {
+    match (standing.status.at, standing.status.next_check_at) {
         (Some(at), Some(again)) => {
             format!("the last at {}; the next {}", at.0, when(again.0, at.0))
         }

@@ -1,151 +1,151 @@
-//! How a pool stands by the Poolkeeper that keeps it: what is wrong, what moves, when it ends, what waits for a person.
+//! The status of a pool on a server: what is wrong, what is in progress, when it ends, what waits for a person.
 
 use serde_json::{Value, json};
 
-use crate::api::v1::foremost::{needs_edit, rank};
+use crate::api::v1::primary_hold::{needs_edit, rank};
 use crate::api::v1::resources::pools::AwaitedRequest;
 use crate::api::v1::resources::read::{
-    HoldRead, IgnoredRead, MachineRead, RolloutRead, StatusRead,
+    ClientHold, ClientIgnored, ClientMachine, ClientRollout, ClientStatus,
 };
 use crate::cli::client::served;
-use crate::cli::page::{Facts, rollout, rule_and_say};
+use crate::cli::page::{PoolFacts, reason_and_message, rollout};
 use crate::cli::text::{clock, count, list, nearer};
-use crate::model::action::Class;
-use crate::model::budget::HoldReason;
+use crate::model::action::MachineClass;
+use crate::model::hold::HoldReason;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
-/// Ids in one line; the rest are counted.
+/// The most ids on a line; the rest are counted.
 const NAMES: usize = 12;
 
-/// The worst first.
+/// The health of a pool, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Grade {
-    /// A law forbids what would be done.
+pub(super) enum PoolHealth {
+    /// The plan would violate an invariant; nothing is done.
     Frozen,
-    /// Its turns come to nothing.
-    Troubled,
-    /// Machines are ill, or too few serve, or its rollout fails.
-    Wrong,
-    /// Somebody's word is needed.
-    Waiting,
-    /// No turn has looked at it yet.
-    New,
-    Moving,
-    Fine,
+    /// The last reconcile failed.
+    Error,
+    /// Machines failed, too few serve, or the rollout fails.
+    Degraded,
+    /// A person must decide or act.
+    ActionRequired,
+    /// Not reconciled yet.
+    Unknown,
+    Progressing,
+    Healthy,
 }
 
-impl Grade {
-    pub const ALL: [Grade; 7] = [
-        Grade::Frozen,
-        Grade::Troubled,
-        Grade::Wrong,
-        Grade::Waiting,
-        Grade::New,
-        Grade::Moving,
-        Grade::Fine,
+impl PoolHealth {
+    pub const ALL: [PoolHealth; 7] = [
+        PoolHealth::Frozen,
+        PoolHealth::Error,
+        PoolHealth::Degraded,
+        PoolHealth::ActionRequired,
+        PoolHealth::Unknown,
+        PoolHealth::Progressing,
+        PoolHealth::Healthy,
     ];
 
     pub const fn name(self) -> &'static str {
         match self {
-            Grade::Frozen => "frozen",
-            Grade::Troubled => "troubled",
-            Grade::Wrong => "wrong",
-            Grade::Waiting => "waiting",
-            Grade::New => "new",
-            Grade::Moving => "moving",
-            Grade::Fine => "fine",
+            PoolHealth::Frozen => "frozen",
+            PoolHealth::Error => "error",
+            PoolHealth::Degraded => "degraded",
+            PoolHealth::ActionRequired => "actionRequired",
+            PoolHealth::Unknown => "unknown",
+            PoolHealth::Progressing => "progressing",
+            PoolHealth::Healthy => "healthy",
         }
     }
 
-    /// What it means, after the name of a pool.
-    pub const fn says(self) -> &'static str {
+    /// In a sentence, after the name of the pool and a colon.
+    pub const fn meaning(self) -> &'static str {
         match self {
-            Grade::Frozen => "is frozen: a law forbids what would be done",
-            Grade::Troubled => "has trouble: its turns come to nothing",
-            Grade::Wrong => "is not well",
-            Grade::Waiting => "waits for you",
-            Grade::New => "is new: no turn has looked at it yet",
-            Grade::Moving => "is well, and moves",
-            Grade::Fine => "is well",
+            PoolHealth::Frozen => "frozen: the plan would violate an invariant, so nothing is done",
+            PoolHealth::Error => "error: the last reconcile failed",
+            PoolHealth::Degraded => "degraded",
+            PoolHealth::ActionRequired => "action required",
+            PoolHealth::Unknown => "unknown: not reconciled yet",
+            PoolHealth::Progressing => "progressing",
+            PoolHealth::Healthy => "healthy",
         }
     }
 }
 
-/// How one pool stands.
+/// The status of one pool.
 #[derive(Debug)]
-pub(super) struct Standing {
-    pub status: StatusRead,
-    pub grade: Grade,
-    pub wrong: Vec<String>,
-    pub moves: Vec<String>,
-    pub waits: Vec<String>,
+pub(super) struct PoolReport {
+    pub status: ClientStatus,
+    pub health: PoolHealth,
+    pub problems: Vec<String>,
+    pub progress: Vec<String>,
+    pub actions: Vec<String>,
 }
 
-/// What is known of one pool beside its status.
+/// What is known about one pool in addition to its status.
 #[derive(Debug, Default)]
 pub(super) struct More {
-    pub rollout: Option<RolloutRead>,
-    pub machines: Vec<MachineRead>,
-    pub facts: Option<Facts<'static>>,
+    pub rollout: Option<ClientRollout>,
+    pub machines: Vec<ClientMachine>,
+    pub facts: Option<PoolFacts<'static>>,
 }
 
-impl Standing {
-    /// Times are told as seen from its last turn.
-    pub fn of(status: StatusRead, more: &More) -> Self {
+impl PoolReport {
+    /// Times are relative to the pool's last turn.
+    pub fn of(status: ClientStatus, more: &More) -> Self {
         let now = status.at.map(|at| at.0);
-        let wrong = wrong(&status, more, now);
-        let moves = moves(&status, more, now);
-        let waits = waits(&status, more, now);
-        let grade = match () {
-            () if status.frozen.is_some() => Grade::Frozen,
-            () if status.trouble.is_some() => Grade::Troubled,
-            () if !wrong.is_empty() => Grade::Wrong,
-            () if !waits.is_empty() => Grade::Waiting,
-            () if status.numbers.is_none() => Grade::New,
-            () if !moves.is_empty() => Grade::Moving,
-            () => Grade::Fine,
+        let problems = problems(&status, more, now);
+        let progress = progress(&status, more, now);
+        let actions = actions(&status, more, now);
+        let health = match () {
+            () if status.frozen.is_some() => PoolHealth::Frozen,
+            () if status.trouble.is_some() => PoolHealth::Error,
+            () if !problems.is_empty() => PoolHealth::Degraded,
+            () if !actions.is_empty() => PoolHealth::ActionRequired,
+            () if status.numbers.is_none() => PoolHealth::Unknown,
+            () if !progress.is_empty() => PoolHealth::Progressing,
+            () => PoolHealth::Healthy,
         };
-        Self { status, grade, wrong, moves, waits }
+        Self { status, health, problems, progress, actions }
     }
 
     pub fn finishes(&self) -> Option<Time> {
         self.status.estimate.and_then(|estimate| estimate.finishes).map(|at| at.0)
     }
 
-    /// The reason that says most, for one line: first what a person must do, then what is wrong, then what it waits for.
+    /// The most important reason, in one line: what a person must do, else what is wrong, else what the pool waits for.
     pub fn foremost(&self) -> Option<String> {
-        let stands = matches!(self.grade, Grade::Frozen | Grade::Troubled);
-        let task = self.waits.first().filter(|_| !stands);
-        let first = task.or_else(|| self.wrong.first()).cloned();
+        let stands = matches!(self.health, PoolHealth::Frozen | PoolHealth::Error);
+        let task = self.actions.first().filter(|_| !stands);
+        let first = task.or_else(|| self.problems.first()).cloned();
         let now = self.status.at.map(|at| at.0);
         first.or_else(|| {
             let hold = self.status.holds.iter().min_by_key(|hold| rank(&hold.reason))?;
-            Some(rule_and_say(&served::hold(hold), now.unwrap_or(hold.recheck.0)))
+            Some(reason_and_message(&served::hold(hold), now.unwrap_or(hold.next_check_at.0)))
         })
     }
 
-    /// For programs; what the server answered stands in it as it came.
+    /// The document for programs; it contains the server's answers unchanged.
     pub fn document(&self, status: &Value, rollout: Option<&Value>) -> Value {
         json!({
             "pool": self.status.name,
-            "standing": self.grade.name(),
-            "wrong": self.wrong,
-            "moves": self.moves,
-            "ends": self.finishes().map(|at| at.to_string()),
-            "waitsForYou": self.waits,
+            "health": self.health.name(),
+            "problems": self.problems,
+            "progress": self.progress,
+            "finishes": self.finishes().map(|at| at.to_string()),
+            "actionRequired": self.actions,
             "status": status,
             "rollout": rollout,
         })
     }
 }
 
-fn ids(machines: &[MachineRead], is: impl Fn(Class) -> bool) -> Vec<String> {
+fn ids(machines: &[ClientMachine], is: impl Fn(MachineClass) -> bool) -> Vec<String> {
     let of = machines.iter().filter(|machine| machine.class().is_some_and(&is));
     of.map(|machine| machine.record().id.to_string()).collect()
 }
 
-/// `3 machines are failed: 1, 2, 3`; the names where they are known.
+/// A sentence such as `3 machines failed: 1, 2, 3`, with the ids if they are known.
 fn named(number: u32, what: &str, ids: &[String]) -> Option<String> {
     let number = usize::try_from(number).unwrap_or(usize::MAX).max(ids.len());
     (number > 0).then(|| {
@@ -155,24 +155,24 @@ fn named(number: u32, what: &str, ids: &[String]) -> Option<String> {
     })
 }
 
-fn wrong(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
+fn problems(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(status.frozen.as_ref().map(|hold| {
         let hold = served::hold(hold);
-        rule_and_say(&hold, now.unwrap_or(hold.recheck))
+        reason_and_message(&hold, now.unwrap_or(hold.next_check_at))
     }));
     found.extend(status.trouble.as_ref().map(|trouble| {
         let since = trouble.since.0;
-        let retry = trouble.retry.map(|at| format!("; tried again at {}", clock(at.0, since)));
-        format!("since {since}: {}{}", trouble.say, retry.unwrap_or_default())
+        let retry = trouble.retry.map(|at| format!("; next try at {}", clock(at.0, since)));
+        format!("since {since}: {}{}", trouble.message, retry.unwrap_or_default())
     }));
     found.extend(status.ignored.as_ref().map(|ignored| {
-        format!("{} has a fault, so its changes are ignored: {}", ignored.file, ignored.say)
+        format!("{} has a fault, so its changes are ignored: {}", ignored.file, ignored.message)
     }));
     let refusals = status.holds.iter().filter(|hold| hold.is_lasting_refusal());
     found.extend(refusals.map(|hold| {
         let hold = served::hold(hold);
-        rule_and_say(&hold, now.unwrap_or(hold.recheck))
+        reason_and_message(&hold, now.unwrap_or(hold.next_check_at))
     }));
     if let Some(numbers) = status.numbers {
         if numbers.available < numbers.floor.min(numbers.desired) {
@@ -182,7 +182,7 @@ fn wrong(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
                 count(floor as usize, "machine")
             ));
         }
-        let failed = ids(&more.machines, |class| class == Class::Failed);
+        let failed = ids(&more.machines, |class| class == MachineClass::Failed);
         found.extend(named(numbers.failed, "failed", &failed));
     }
     if status.phase == RolloutPhase::Stalled.name() {
@@ -195,7 +195,7 @@ fn wrong(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
     found
 }
 
-fn moves(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
+fn progress(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String> {
     let mut found = Vec::new();
     match more.rollout.as_ref().map(|shown| served::rollout(&shown.progress)) {
         Some(shown) if shown.is_open() => found.push(format!("rollout {}", rollout(&shown))),
@@ -206,11 +206,15 @@ fn moves(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
         None => {}
     }
     if let Some(numbers) = status.numbers {
-        let of = |wanted: Class| ids(&more.machines, |class| class == wanted);
-        found.extend(named(numbers.pending, "raised for and not seen yet", &[]));
-        found.extend(named(numbers.young, "new, proving itself", &of(Class::Replacement)));
-        found.extend(named(0, "updated in place", &of(Class::Updating)));
-        found.extend(named(numbers.leaving, "on the way out", &of(Class::Leaving)));
+        let of = |wanted: MachineClass| ids(&more.machines, |class| class == wanted);
+        found.extend(named(numbers.requested, "raised for and not seen yet", &[]));
+        found.extend(named(
+            numbers.not_yet_available,
+            "new, proving itself",
+            &of(MachineClass::NotYetAvailable),
+        ));
+        found.extend(named(0, "updated in place", &of(MachineClass::Updating)));
+        found.extend(named(numbers.deleting, "being removed", &of(MachineClass::Deleting)));
     }
     let actions = more.facts.iter().flat_map(|facts| &facts.actions);
     found.extend(actions.map(|action| {
@@ -220,80 +224,44 @@ fn moves(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
     found
 }
 
-/// Holds that end by themselves too, sooner or later, however much somebody may hurry them.
+/// Verbs of holds that also end by themselves, even if a person may end them sooner.
 const BY_ITSELF: [&str; 3] = ["promote", "abort", "explain"];
 
-/// The holds that need a person, the one that stops most first.
-fn waits(status: &StatusRead, more: &More, now: Option<Time>) -> Vec<String> {
-    let mut needed: Vec<&HoldRead> = status.holds.iter().collect();
+/// The holds that need a person, the most important first.
+fn actions(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String> {
+    let mut needed: Vec<&ClientHold> = status.holds.iter().collect();
     needed.sort_by_key(|hold| rank(&hold.reason));
-    // A person holds or protects these machines on purpose: that is a state and no task.
+    // A person holds or protects these machines on purpose: this is a state, not a task.
     needed.retain(|hold| hold.reason != HoldReason::Kept.code());
     let holds = needed.into_iter().filter_map(|hold| {
         let told = served::hold(hold);
-        let say = rule_and_say(&told, now.unwrap_or(told.recheck));
+        let say = reason_and_message(&told, now.unwrap_or(told.next_check_at));
         if needs_edit(&hold.reason) {
             return Some(say);
         }
-        let verb = hold.verb.as_deref().filter(|verb| !BY_ITSELF.contains(verb))?;
-        let command = command(verb, &status.name, &hold.blockers);
-        Some(format!("{say}; {command}"))
+        let remedy = hold.remedy.as_ref()?;
+        remedy.verb().filter(|verb| !BY_ITSELF.contains(verb))?;
+        Some(format!("{say}; `{}`", remedy.command(&status.name)?))
     });
-    let file = status.ignored.as_ref().map(|IgnoredRead { file, .. }| {
+    let file = status.ignored.as_ref().map(|ClientIgnored { file, .. }| {
         format!("correct {file}; `poolkeeper validate {file}` names every fault")
     });
     let persons = status.awaited.iter().flatten().map(awaited);
     let mut found: Vec<String> = persons.chain(file).chain(holds).collect();
-    // The next turn answers it; it is told so that nobody asks twice.
-    let asked = more.rollout.as_ref().and_then(|rollout| rollout.asks.last());
+    // The next turn answers this request. Show it, so that a person does not send it twice.
+    let asked = more.rollout.as_ref().and_then(|rollout| rollout.commands.last());
     if let Some(ask) = asked.filter(|_| !found.is_empty()) {
-        found.push(format!("{} was asked by {}; the next turn answers", ask.verb, ask.by));
+        found.push(format!("{} was requested by {}; the next turn answers it", ask.verb, ask.by));
     }
     found
 }
 
-/// What another person must ask for too.
+/// A request that a second person must make too.
 fn awaited(request: &AwaitedRequest) -> String {
     let AwaitedRequest { verb, machine, who, why, at, until, command } = request;
     let of = machine.as_ref().map(|machine| format!(" of machine {machine}"));
     let (of, until) = (of.unwrap_or_default(), clock(until.0, at.0));
     format!(
-        "{who} asked for {verb}{of} ({why}); a second person must ask before {until}: `{command}`"
+        "{who} requested {verb}{of} ({why}); a second person must request the same before {until}: `{command}`"
     )
-}
-
-/// What a person would type.
-fn command(verb: &str, pool: &str, blockers: &[String]) -> String {
-    let mut name = String::new();
-    for letter in verb.chars() {
-        if letter.is_ascii_uppercase() {
-            name.push('-');
-        }
-        name.push(letter.to_ascii_lowercase());
-    }
-    let of_machine = match (name.as_str(), blockers.first()) {
-        ("release" | "delete-machine" | "write-off", Some(machine)) => format!(" {machine}"),
-        _ => String::new(),
-    };
-    format!("`poolkeeper {name} {pool}{of_machine} --why …`")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_helps_is_what_a_person_would_type() {
-        let blockers = ["3".to_owned()];
-        for (verb, blockers, typed) in [
-            ("resume", &blockers[..0], "`poolkeeper resume web --why …`"),
-            ("approve", &blockers, "`poolkeeper approve web --why …`"),
-            ("settleCapacity", &[], "`poolkeeper settle-capacity web --why …`"),
-            ("release", &blockers, "`poolkeeper release web 3 --why …`"),
-            ("release", &[], "`poolkeeper release web --why …`"),
-            ("write-off", &blockers, "`poolkeeper write-off web 3 --why …`"),
-        ] {
-            assert_eq!(command(verb, "web", blockers), typed);
-        }
-    }
 }

@@ -1,6 +1,6 @@
-//! `validate`: pool files checked offline, every fault of every file at once.
+//! `validate`: checks pool files offline, and reports every fault of every file at once.
 //!
-//! Never here: a rule about pool files (they belong to the format). Begin with [`Validate::run`]; `walk` finds the files.
+//! Never here: a rule about pool files (they belong to the format). Begin with [`Validate::run`]; `walk` finds files.
 
 mod walk;
 
@@ -11,22 +11,22 @@ use clap::Args;
 use serde::Serialize;
 
 use super::args::with_exit_codes;
-use super::exit::{Exit, Failure};
-use super::shell::Shell;
-use super::source::Source;
+use super::exit::{CommandFailure, Exit};
+use super::output::Shell;
+use super::source::SnapshotSource;
 use super::term::Style;
 use super::text::{count, list, plain};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::api::v1::node::MAX_BYTES;
-use crate::api::v1::pool::Pools;
+use crate::api::v1::pool::PoolDocuments;
 
-const ABOUT: &str = "Checks pool files, and names every fault at once";
+const ABOUT: &str = "Checks pool files, and reports every fault at once";
 const MORE: &str = "\
-Reads pool files in YAML or JSON, of one or more pools each, and says for each file what is fine and what is not: the \
-place, the key, what would be allowed, and what was probably meant. Two pools with one name, or with one scale set, \
-are a fault wherever they stand. Of a folder every *.yaml, *.yml and *.json file is read, and of its folders too; names \
-that begin with a dot are left out.";
+Reads pool files in YAML or JSON, with one or more pools each, and reports for each file whether it is valid. Each \
+fault has its place, the key, the allowed values, and what was probably meant. Two pools with the same name or the \
+same scale set are a fault, in whatever files they are. In a folder and its subfolders it reads every *.yaml, *.yml \
+and *.json file, and skips names that begin with a dot.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper validate web.yaml
@@ -34,7 +34,7 @@ Examples:
   poolkeeper validate - < web.yaml           standard input
   poolkeeper validate pools/ -o json | jq '.files[] | select(.ok | not)'
 
-What a fault looks like:
+Example of a fault:
   pools/web.yaml:7:3: rollout.maxsurge: there is no key maxsurge; allowed: …; did you mean maxSurge?";
 
 #[derive(Debug, Args)]
@@ -49,13 +49,13 @@ pub struct Validate {
     paths: Vec<PathBuf>,
 }
 
-/// What one file came to.
-struct Checked {
+/// The result of one file.
+struct FileResult {
     name: String,
-    result: Result<Read, Failure>,
+    result: Result<FileContent, CommandFailure>,
 }
 
-struct Read {
+struct FileContent {
     pools: Vec<String>,
     faults: Vec<Diagnostic>,
 }
@@ -79,15 +79,15 @@ impl Sum {
 }
 
 impl Validate {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("validate")?;
         let found = walk::files(&self.paths);
-        let mut known = Pools::default();
+        let mut known = PoolDocuments::default();
         let (mut checked, mut sum) = (Vec::new(), Sum::default());
         for file in found {
             let file = match file {
                 Ok(source) => check(&source, &mut known, shell),
-                Err((name, failure)) => Checked { name, result: Err(failure) },
+                Err((name, failure)) => FileResult { name, result: Err(failure) },
             };
             sum.add(&file);
             if json {
@@ -108,7 +108,7 @@ impl Validate {
 }
 
 impl Sum {
-    fn add(&mut self, file: &Checked) {
+    fn add(&mut self, file: &FileResult) {
         match &file.result {
             Ok(read) => {
                 self.pools += read.pools.len();
@@ -131,16 +131,16 @@ impl Sum {
     }
 }
 
-fn check(source: &Source, known: &mut Pools, shell: &Shell) -> Checked {
+fn check(source: &SnapshotSource, known: &mut PoolDocuments, shell: &Shell) -> FileResult {
     let name = source.name();
     let result = source.read(shell, MAX_BYTES).map(|bytes| {
         let (policies, faults) = known.read_file(&bytes, &name);
-        Read { pools: policies.iter().map(|p| p.name.as_str().to_owned()).collect(), faults }
+        FileContent { pools: policies.iter().map(|p| p.name.as_str().to_owned()).collect(), faults }
     });
-    Checked { name, result }
+    FileResult { name, result }
 }
 
-fn print(file: &Checked, shell: &mut Shell) -> Result<(), Failure> {
+fn print(file: &FileResult, shell: &mut Shell) -> Result<(), CommandFailure> {
     let term = shell.term;
     let name = plain(&file.name).into_owned();
     let read = match &file.result {
@@ -166,7 +166,7 @@ fn print(file: &Checked, shell: &mut Shell) -> Result<(), Failure> {
     }
 }
 
-/// A fault without its place.
+/// A fault as a sentence, without its place.
 fn sentence(fault: &Diagnostic) -> String {
     let mut say = String::new();
     if !fault.key.is_empty() {
@@ -216,7 +216,7 @@ struct Fault<'a> {
     help: Option<&'a str>,
 }
 
-fn document(checked: &[Checked], sum: &Sum) -> String {
+fn document(checked: &[FileResult], sum: &Sum) -> String {
     let document = Document {
         api_version: API_VERSION,
         kind: "Validation",
@@ -228,7 +228,7 @@ fn document(checked: &[Checked], sum: &Sum) -> String {
     serde_json::to_string(&document).unwrap_or_default()
 }
 
-fn of_file(file: &Checked) -> Answer<'_> {
+fn of_file(file: &FileResult) -> Answer<'_> {
     let (pools, faults) = match &file.result {
         Ok(read) => (read.pools.as_slice(), read.faults.iter().map(of_fault).collect()),
         Err(failure) => (&[][..], vec![of_failure(failure)]),
@@ -249,7 +249,7 @@ fn of_fault(fault: &Diagnostic) -> Fault<'_> {
     }
 }
 
-fn of_failure(failure: &Failure) -> Fault<'_> {
+fn of_failure(failure: &CommandFailure) -> Fault<'_> {
     Fault {
         line: None,
         column: None,

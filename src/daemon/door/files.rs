@@ -1,4 +1,4 @@
-//! The files that say who may come in and what is shown to them: looked at from time to time, and at once after a hang-up.
+//! Token and certificate files of the API: read again periodically, and at once after SIGHUP.
 
 use std::io;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::seal::Sealed;
-use super::tokens::Known;
-use crate::api::http::{Api, View};
+use super::tls::TlsAcceptors;
+use super::tokens::TokenIndex;
+use crate::api::http::{Api, Backend};
 use crate::daemon::run::Ticks;
 use crate::memory::{Desk, Store};
 use crate::model::time::Span;
 
-/// One look takes no longer, or its disk hangs.
-// 10 s: as long as a look at the pool files.
+/// Timeout of one check of the files; after this the disk counts as hung.
+// 10 s: the same as for a scan of the pool files.
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
-/// Reads on a thread of its own. A disk that hangs costs that one thread, and nothing waits for it for long.
+/// Reads on a separate thread. A hung disk costs that one thread, and nothing waits for it longer than the timeout.
 #[derive(Debug)]
 pub(super) struct Reader {
     longest: Duration,
@@ -32,7 +32,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// An error also while the read before this one hangs.
+    /// Also fails while the previous read hangs.
     pub async fn read<T: Send + 'static>(
         &mut self,
         read: impl FnOnce() -> T + Send + 'static,
@@ -51,19 +51,19 @@ impl Reader {
 }
 
 pub(super) struct Watch<C> {
-    pub tokens: Option<Known>,
-    pub sealed: Option<Sealed>,
+    pub tokens: Option<TokenIndex>,
+    pub sealed: Option<TlsAcceptors>,
     pub every: Span,
     pub clock: C,
     pub again: Arc<Notify>,
 }
 
 impl<C: Ticks> Watch<C> {
-    /// Never ends; without a file nobody is woken.
+    /// Never returns; without files it never wakes up.
     pub async fn keep<S, V>(mut self, api: &Api<S, V>)
     where
         S: Store + Desk + Send + Sync + 'static,
-        V: View,
+        V: Backend,
     {
         if self.tokens.is_none() && self.sealed.is_none() {
             return std::future::pending().await;
@@ -90,7 +90,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A reader that waits for a disk that does not answer until the test says so.
+    /// A reader on a disk that hangs until the test releases it.
     pub async fn hung() -> (Reader, Sender<()>) {
         let (go_on, wait) = channel::<()>();
         let mut reader = Reader { longest: Duration::from_millis(20), hung: None };

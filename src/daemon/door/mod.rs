@@ -1,14 +1,13 @@
-//! The daemon as its API sees it: pools by files and documents, what the board and the records tell of them.
+//! The daemon as its API sees it: pools from files and documents, with their state from the board and the records.
 //!
-//! Never here: a route, who may come in (both are the API's), a wait for the cloud or for a turn. What is asked is in the
-//! store already; here the loop only hears that it is.
-//! Begin with [`Front`]; [`listen`] opens the door.
+//! Never here: a route, access control (both belong to the API), a wait for the cloud or for a turn. Requests are
+//! already in the store; this module only notifies the loop. Begin with [`Front`]; [`listen`] starts the server.
 
 mod files;
 mod oidc;
 mod open;
 mod refusals;
-mod seal;
+mod tls;
 mod tokens;
 
 use std::net::IpAddr;
@@ -20,33 +19,33 @@ use tokio::sync::watch;
 pub use crate::api::http::ListenError;
 pub use open::{NoDoor, listen};
 
-use super::board::{FilesSeen, HouseSeen, Lead};
-use super::folder::{Meant, Source};
-use super::run::{Doors, Ticks};
-use crate::api::http::{Origin, Pool, Readiness, Scene, Trouble, View};
+use super::board::{FilesStatus, Lead, ProcessStatus};
+use super::pool_sources::{ManagedPoolSpec, PoolSource};
+use super::run::{DaemonHandle, Ticks};
+use crate::api::http::{Backend, PlanContext, PoolOrigin, PoolView, Readiness, TroubleView};
 use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::memory::{AUDIT_LARGE, Audit, Store};
+use crate::memory::{AUDIT_LARGE, AuditEntry, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 use refusals::RefusedRequests;
 
-/// The loop shows a pool only between its turns; the records are read instead when that takes longer.
+/// The loop shows a pool only between its turns. If that takes longer than this, read the records instead.
 const SHOWN_WITHIN: Duration = Duration::from_millis(500);
 
-/// What the API is given to look at.
+/// The daemon's state for the API.
 #[derive(Debug)]
 pub struct Front<S, C> {
-    doors: Doors<S, C>,
+    doors: DaemonHandle<S, C>,
     approvals: u32,
     refusals: RefusedRequests,
 }
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
-    pub fn new(doors: Doors<S, C>) -> Self {
+    pub fn new(doors: DaemonHandle<S, C>) -> Self {
         Self { doors, approvals: 1, refusals: RefusedRequests::default() }
     }
 
-    /// So many persons must ask for what cannot be taken back.
+    /// `approvals`: how many people must request an irreversible action.
     pub fn asking(self, approvals: u32) -> Self {
         Self { approvals, ..self }
     }
@@ -55,28 +54,26 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
         self.refusals.clone()
     }
 
-    fn seen(&self, meant: &Meant, faults: &[Diagnostic]) -> Pool {
+    fn seen(&self, meant: &ManagedPoolSpec, faults: &[Diagnostic]) -> PoolView {
         let seen = self.doors.board.pool(&meant.policy.name);
-        let trouble = seen.as_ref().and_then(|seen| seen.failing.as_ref()).map(|failing| Trouble {
-            say: failing.say.clone(),
-            since: failing.since,
-            retry: failing.retry,
+        let trouble = seen.as_ref().and_then(|seen| seen.failing.as_ref()).map(|failing| {
+            TroubleView { say: failing.say.clone(), since: failing.since, retry: failing.retry }
         });
         let origin = match &meant.source {
-            Source::File(path) => Origin::File(PathBuf::from(&**path)),
-            Source::Missing(path) => Origin::Missing(PathBuf::from(&**path)),
-            Source::Applied => Origin::Api,
+            PoolSource::File(path) => PoolOrigin::File(PathBuf::from(&**path)),
+            PoolSource::Missing(path) => PoolOrigin::Missing(PathBuf::from(&**path)),
+            PoolSource::Applied => PoolOrigin::Api,
         };
         let report = seen.as_ref().and_then(|seen| seen.report.clone());
         let ignored = match &origin {
-            Origin::File(path) => first_fault(faults, path),
-            Origin::Missing(_) | Origin::Api => None,
+            PoolOrigin::File(path) => first_fault(faults, path),
+            PoolOrigin::Missing(_) | PoolOrigin::Api => None,
         };
-        Pool { policy: meant.policy.clone(), origin, report, trouble, ignored }
+        PoolView { policy: meant.policy.clone(), origin, report, trouble, ignored }
     }
 
-    /// `None` also where we stop leading meanwhile: then nobody answers.
-    async fn shown(&self, name: &PoolName) -> Option<Scene> {
+    /// `None` also if this process stops leading in the meantime: then nothing answers.
+    async fn shown(&self, name: &PoolName) -> Option<PlanContext> {
         let mut changes = self.doors.board.subscribe();
         let mut scene = std::pin::pin!(self.doors.bell.scene(name));
         while self.doors.board.house().ready {
@@ -89,24 +86,24 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Front<S, C> {
     }
 }
 
-impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
+impl<S: Store + Send + Sync + 'static, C: Ticks> Backend for Front<S, C> {
     fn now(&self) -> Time {
         self.doors.clock.now()
     }
 
-    fn pools(&self) -> Vec<Pool> {
+    fn pools(&self) -> Vec<PoolView> {
         let faults = self.doors.board.house().faults;
         self.doors.meant().iter().map(|meant| self.seen(meant, &faults)).collect()
     }
 
-    fn pool(&self, name: &PoolName) -> Option<Pool> {
+    fn pool(&self, name: &PoolName) -> Option<PoolView> {
         let pools = self.doors.meant();
         let found = pools.binary_search_by(|meant| meant.policy.name.cmp(name)).ok()?;
         let meant = pools.get(found)?;
         Some(self.seen(meant, &self.doors.board.house().faults))
     }
 
-    async fn scene(&self, name: &PoolName) -> Option<Scene> {
+    async fn scene(&self, name: &PoolName) -> Option<PlanContext> {
         if let Ok(shown) = tokio::time::timeout(SHOWN_WITHIN, self.shown(name)).await {
             return shown;
         }
@@ -114,7 +111,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     }
 
     fn wake(&self, name: &PoolName) {
-        // Whoever does not lead makes no turn; whoever leads next begins with one of each pool.
+        // A process that does not lead runs no turns; the next leader starts with a turn of every pool.
         if self.doors.board.house().ready && !self.doors.bell.knock(name) {
             let (bell, name) = (self.doors.bell.clone(), name.clone());
             tokio::spawn(async move { bell.ring(&name).await });
@@ -164,12 +161,12 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
         self.approvals
     }
 
-    fn audited(&self, line: &Audit) {
+    fn audited(&self, line: &AuditEntry) {
         crate::daemon::run::audited(line);
     }
 
     fn expired(&self, name: &str, at: Time) {
-        tracing::warn!(name, %at, "a token that has ended was brought; `poolkeeper token` makes another");
+        tracing::warn!(name, %at, "a token that has ended was brought; `poolkeeper create-token` makes another");
     }
 
     fn not_admitted(&self, client: IpAddr, name: Option<&str>, code: &'static str) {
@@ -186,14 +183,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> View for Front<S, C> {
     }
 }
 
-/// Without the name of the file, which stands beside it.
+/// Without the file name, which is shown next to it.
 fn first_fault(faults: &[Diagnostic], file: &Path) -> Option<Box<str>> {
     let is_of = |fault: &&Diagnostic| fault.file.as_deref().map(Path::new) == Some(file);
     let fault = faults.iter().find(is_of)?;
     Some(Diagnostic { file: None, ..fault.clone() }.to_string().into())
 }
 
-fn waits_for(house: &HouseSeen) -> String {
+fn waits_for(house: &ProcessStatus) -> String {
     match &house.lead {
         _ if house.stopping => "stopping".to_owned(),
         _ if house.store.is_some() => {
@@ -201,7 +198,7 @@ fn waits_for(house: &HouseSeen) -> String {
             format!("the store does not keep what is written: {why}")
         }
         _ if house.ready => "turns are made".to_owned(),
-        Lead::Nobody => "waiting for the lease".to_owned(),
+        Lead::Vacant => "waiting for the lease".to_owned(),
         Lead::Waiting { by, until } => {
             format!("another process leads, {by}, until {until} at least")
         }
@@ -209,19 +206,19 @@ fn waits_for(house: &HouseSeen) -> String {
     }
 }
 
-/// Certificates and tokens that end so soon are a trouble.
-// Two weeks: whoever renews by himself does so a month before, and people need days.
+/// Certificates and tokens that expire within this time are reported as trouble.
+// Two weeks: automatic renewal happens a month before, and people need days.
 const SOON: Span = Span::days(14);
 
-/// So long a store that was restored is a trouble.
-// A day: who restored it in the night tells the others.
+/// How long a restored store is reported as trouble.
+// A day: the person who restored it at night has time to inform the others.
 const RESTORED_SHOWN: Span = Span::days(1);
 
 fn ends_soon(ends: Time, now: Time) -> bool {
     ends.since(now) < SOON
 }
 
-fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
+fn troubles(house: &ProcessStatus, now: Time) -> Vec<String> {
     let mut troubles = Vec::new();
     if house.store.is_some() {
         troubles
@@ -232,10 +229,10 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
             "the store was restored from a copy at {at}; what the copy does not know is read from Azure, and the audit says more"
         ));
     }
-    if let Some(FilesSeen { looked, hangs: true }) = house.files {
+    if let Some(FilesStatus { looked, hangs: true }) = house.files {
         let since = looked.map_or("the start".to_owned(), |at| at.to_string());
         troubles.push(format!(
-            "pool files have not been looked at since {since}: their disk does not answer"
+            "pool files have not been scanned since {since}: their disk does not respond"
         ));
     }
     if house.faults.iter().any(|fault| fault.code == Code::Vanished) {
@@ -246,7 +243,7 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
     }
     if let Some(lines) = house.audit.filter(|lines| *lines > AUDIT_LARGE) {
         troubles.push(format!(
-            "the audit has {lines} lines younger than audit.keep, and grows: see who asks so much, or keep it for less time"
+            "the audit has {lines} lines younger than audit.keep and keeps growing: find out who sends so many requests, or lower audit.keep"
         ));
     }
     let certificate = house.certificate.as_ref();
@@ -275,44 +272,48 @@ fn troubles(house: &HouseSeen, now: Time) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::board::CertificateSeen;
+    use crate::daemon::board::CertificateStatus;
 
     #[test]
     fn a_certificate_is_told_of_two_weeks_before_its_end() {
         let now = Time::from_millis(1_800_000_000_000);
         let told = |left: Span, refused: bool| {
-            let certificate = Some(CertificateSeen { ends: Some(now.plus(left)), refused });
-            troubles(&HouseSeen { certificate, ..HouseSeen::default() }, now)
+            let certificate = Some(CertificateStatus { ends: Some(now.plus(left)), refused });
+            troubles(&ProcessStatus { certificate, ..ProcessStatus::default() }, now)
         };
         assert_eq!(told(Span::days(14), false), Vec::<String>::new());
         let soon = told(Span::from_millis(Span::days(14).millis() - 1), false);
         assert!(soon.len() == 1 && soon[0].contains("ends at"), "{soon:?}");
         let over = told(Span::from_millis(0), true);
         assert!(over.len() == 2 && over[0].contains("ended at"), "{over:?}");
-        let lost = troubles(&HouseSeen { store: Some("gone".into()), ..HouseSeen::default() }, now);
+        let lost = troubles(
+            &ProcessStatus { store: Some("gone".into()), ..ProcessStatus::default() },
+            now,
+        );
         assert!(lost.len() == 1 && lost[0].starts_with("the store does not keep"), "{lost:?}");
         let token = |left: Span| {
             let tokens = [("ann".into(), now.plus(left))].into();
-            troubles(&HouseSeen { tokens, ..HouseSeen::default() }, now)
+            troubles(&ProcessStatus { tokens, ..ProcessStatus::default() }, now)
         };
         assert_eq!(token(Span::days(14)), Vec::<String>::new());
         assert_eq!(token(Span::days(13)), ["tokens end soon or have ended; the log names whose"]);
         let restored = |ago: Span| {
             let restored = Some(now.minus(ago));
-            troubles(&HouseSeen { restored, ..HouseSeen::default() }, now)
+            troubles(&ProcessStatus { restored, ..ProcessStatus::default() }, now)
         };
         assert!(restored(Span::hours(23))[0].starts_with("the store was restored"));
         assert_eq!(restored(Span::days(1)), Vec::<String>::new());
-        let refused = HouseSeen { tokens_refused: true, ..HouseSeen::default() };
+        let refused = ProcessStatus { tokens_refused: true, ..ProcessStatus::default() };
         assert_eq!(troubles(&refused, now), ["the tokens file cannot be used; the log says why"]);
-        let large =
-            |lines| troubles(&HouseSeen { audit: Some(lines), ..HouseSeen::default() }, now);
+        let large = |lines| {
+            troubles(&ProcessStatus { audit: Some(lines), ..ProcessStatus::default() }, now)
+        };
         assert_eq!(large(AUDIT_LARGE), Vec::<String>::new());
         assert!(large(AUDIT_LARGE + 1)[0].starts_with("the audit has 100001 lines"));
-        let files = Some(FilesSeen { looked: Some(now), hangs: true });
-        let hangs = troubles(&HouseSeen { files, ..HouseSeen::default() }, now);
+        let files = Some(FilesStatus { looked: Some(now), hangs: true });
+        let hangs = troubles(&ProcessStatus { files, ..ProcessStatus::default() }, now);
         assert!(hangs.len() == 1 && hangs[0].contains(&format!("since {now}")), "{hangs:?}");
-        let away = troubles(&HouseSeen { keys_fail: true, ..HouseSeen::default() }, now);
+        let away = troubles(&ProcessStatus { keys_fail: true, ..ProcessStatus::default() }, now);
         assert!(away.len() == 1 && away[0].contains("identity provider"), "{away:?}");
     }
 }

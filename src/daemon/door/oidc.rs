@@ -1,4 +1,4 @@
-//! The identity provider that settings name: asked for its keys by whoever checks tokens. That it is away is told once.
+//! The identity provider from settings: the token check fetches its keys. A failure is logged once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::open::NoDoor;
 use crate::adapters::issuer::{Issuer, NoKeys};
 use crate::api::http::auth::oidc::Fetching;
-use crate::api::http::auth::{Grant, KeySource, KeysFailed, Oidc, OidcSettings, usable_keys};
+use crate::api::http::auth::{KeySource, KeysError, Oidc, OidcGrant, OidcSettings, usable_keys};
 use crate::daemon::board::Board;
 use crate::daemon::settings::OidcAt;
 
-/// `None`: settings name none.
+/// `None`: settings name no provider.
 pub(super) fn open(
     at: OidcAt,
     trusted: Option<&[u8]>,
@@ -34,15 +34,15 @@ pub(super) fn open(
         return Err(NoDoor::HalfOidc("viewers, operators or admins"));
     }
     let source = Provider::new(Issuer::new(&issuer, trusted)?, board);
-    // A name that is written otherwise there would leave its group all pools.
+    // A misspelled group in the scopes would leave the real group with all pools.
     let has_role = |group: &str| roles.iter().any(|(name, _)| **name == *group);
     if let Some(group) = scopes.keys().find(|group| !has_role(group)) {
         return Err(NoDoor::NoRole(group.clone()));
     }
-    let mut grants: BTreeMap<Box<str>, Grant> = BTreeMap::new();
+    let mut grants: BTreeMap<Box<str>, OidcGrant> = BTreeMap::new();
     for (name, role) in roles {
         let scope = scopes.get(&name).cloned().unwrap_or_default();
-        let known = grants.entry(name).or_insert(Grant { role, scope });
+        let known = grants.entry(name).or_insert(OidcGrant { role, scope });
         known.role = role.max(known.role);
     }
     let settings = OidcSettings {
@@ -55,7 +55,7 @@ pub(super) fn open(
     Ok(Some(Arc::new(Oidc::new(settings, Arc::new(source)))))
 }
 
-/// What was heard of it last.
+/// The last result from the provider.
 #[derive(PartialEq)]
 enum Heard {
     Nothing,
@@ -80,8 +80,8 @@ impl Provider {
         Self { issuer, board, heard: Mutex::new(Heard::Nothing) }
     }
 
-    /// Each thing once, until it is otherwise.
-    fn told(&self, keys: Result<String, NoKeys>) -> Result<String, KeysFailed> {
+    /// Logs each result once, until it changes.
+    fn told(&self, keys: Result<String, NoKeys>) -> Result<String, KeysError> {
         let keys = keys.map_err(|no| no.to_string()).and_then(|text| match usable_keys(&text) {
             0 => Err("there is no key for RS256 or ES256 among them".to_owned()),
             _ => Ok(text),
@@ -94,7 +94,7 @@ impl Provider {
         if *heard != now {
             match &now {
                 Heard::No(say) => {
-                    tracing::warn!(%say, "no keys of the identity provider; it is asked again");
+                    tracing::warn!(%say, "cannot fetch the identity provider's keys; retrying");
                 }
                 Heard::Keys | Heard::Nothing => {
                     tracing::info!("the keys of the identity provider are known");
@@ -103,7 +103,7 @@ impl Provider {
             self.board.set_house(|house| house.keys_fail = keys.is_err());
             *heard = now;
         }
-        keys.map_err(|say| KeysFailed(say.into()))
+        keys.map_err(|say| KeysError(say.into()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! From settings to a door that stands open, or to the reason why it may not.
+//! Starts the API server from settings, or says why it cannot.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::files::{Reader, Watch};
-use super::seal::Sealed;
-use super::tokens::{self, Known};
+use super::tls::TlsAcceptors;
+use super::tokens::{self, TokenIndex};
 use super::{Front, oidc};
 use crate::adapters::issuer::BadIssuer;
-use crate::api::http::auth::{Door, Oidc, Tokens, TokensError};
-use crate::api::http::{Api, ListenError, Listening, Places};
+use crate::api::http::auth::{Door, Oidc, TokenTable, TokensError};
+use crate::api::http::{Api, HttpListener, ListenError, Places};
 use crate::daemon::board::Board;
 use crate::daemon::run::{Daemon, Ticks};
 use crate::daemon::settings::ApiAt;
@@ -33,7 +33,7 @@ pub enum NoDoor {
     Unread { path: PathBuf, source: io::Error },
     #[error("the tokens file {path}: {source}")]
     Tokens { path: PathBuf, source: TokensError },
-    #[error("oidc.issuer is set, and oidc.{0} is not: nobody could come in")]
+    #[error("oidc.issuer is set and oidc.{0} is not: no token would be accepted")]
     HalfOidc(&'static str),
     #[error("oidc.{0} is set, and oidc.issuer is not")]
     LoneOidc(&'static str),
@@ -52,8 +52,8 @@ pub enum NoDoor {
     Issuer(#[from] BadIssuer),
 }
 
-/// Takes the port now; requests are answered once the daemon runs and has looked at pool files and documents. `None`:
-/// settings want no API. `descriptors`: how many files and connections the process may open.
+/// Binds the port now; the server answers requests once the daemon runs and has read pool files and documents. `None`:
+/// settings disable the API. `descriptors`: the process's limit of open files and connections.
 pub async fn listen<S, C>(
     daemon: &mut Daemon<S, C>,
     descriptors: u64,
@@ -67,10 +67,11 @@ where
     let ApiAt { listen, certificate, key, tokens, oidc, approvals, clients, proxies } =
         daemon.settings().api.clone();
     let Some(address) = listen else { return Ok(None) };
-    // An error and no warning: short of descriptors it fails later, at the worst moment, in calls to the cloud.
+    // An error, not a warning: without enough descriptors, calls to the cloud fail later, at the worst moment.
     let places = Places::of(descriptors).ok_or(NoDoor::FewDescriptors(descriptors))?;
     let (board, clock) = (daemon.doors().board, daemon.doors().clock);
-    let sealed = Sealed::first(certificate, key, clients, Arc::clone(&board), clock.now()).await?;
+    let sealed =
+        TlsAcceptors::first(certificate, key, clients, Arc::clone(&board), clock.now()).await?;
     let oidc = oidc::open(oidc, daemon.trusted(), Arc::clone(&board))?;
     let (door, mut tokens) = guarded_by(tokens, oidc.as_ref(), board).await?;
     if let Some(tokens) = &mut tokens {
@@ -83,7 +84,8 @@ where
     let front = Front::new(doors.clone()).asking(approvals);
     let refusals = front.refusals();
     let api = Api::new(doors.store.clone(), front, door);
-    let listening = Listening::at(address, seal, api.clone()).await?.with(places).behind(proxies);
+    let listening =
+        HttpListener::at(address, seal, api.clone()).await?.with(places).behind(proxies);
     let address = listening.address();
     tracing::info!(%address, guarded, "the API listens");
     daemon.add_server("the API", |stopping| {
@@ -93,7 +95,7 @@ where
                 () = stopping.stopped() => return,
             }
             if let Some(oidc) = oidc {
-                // Nobody waits for it; whoever comes first finds the keys there.
+                // Fetch the keys in the background, so that the first request finds them.
                 drop(oidc.renew(doors.clock.now()));
             }
             tokio::select! {
@@ -106,7 +108,7 @@ where
     Ok(Some(address))
 }
 
-/// What goes together is set together.
+/// Checks that settings that depend on each other are set together.
 fn fits(api: &ApiAt) -> Result<(), NoDoor> {
     if api.clients.is_some() && api.tokens.is_none() {
         return Err(NoDoor::LoneClients);
@@ -117,12 +119,12 @@ fn fits(api: &ApiAt) -> Result<(), NoDoor> {
     Ok(())
 }
 
-/// Who is let in, and the file that says so.
+/// Access control, and the token file behind it.
 async fn guarded_by(
     tokens: Option<PathBuf>,
     oidc: Option<&Arc<Oidc>>,
     board: Arc<Board>,
-) -> Result<(Door, Option<Known>), NoDoor> {
+) -> Result<(Door, Option<TokenIndex>), NoDoor> {
     let oidc = oidc.map(Arc::clone);
     match (tokens, &oidc) {
         (Some(path), _) => {
@@ -130,11 +132,11 @@ async fn guarded_by(
             let (tokens, text) = tokens::first(&path, &mut reader).await?;
             let (ending, was_empty) = (Vec::new(), false);
             let (text, oidc_too) = (Ok(text), oidc.clone());
-            let known = Known { path, text, reader, was_empty, oidc: oidc_too, board, ending };
+            let known = TokenIndex { path, text, reader, was_empty, oidc: oidc_too, board, ending };
             known.show(&tokens);
             Ok((Door::Guarded { tokens, oidc }, Some(known)))
         }
-        (None, Some(_)) => Ok((Door::Guarded { tokens: Tokens::default(), oidc }, None)),
+        (None, Some(_)) => Ok((Door::Guarded { tokens: TokenTable::default(), oidc }, None)),
         (None, None) => Ok((Door::Open, None)),
     }
 }

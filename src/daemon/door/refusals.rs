@@ -1,5 +1,5 @@
-//! Requests that were not let in: counted by reason, and logged with one line a minute for each address, or for each
-//! name where the token is good.
+//! Refused requests: counted by reason, and logged with one line a minute for each address, or for each name if the
+//! token is valid.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::daemon::run::Ticks;
 use crate::model::time::{Span, Time};
 
-/// From one line to the next.
+/// Interval between two lines.
 const FOLDED: Span = Span::minutes(1);
-/// How often it is looked whether a line is due.
+/// Interval of the check for due lines.
 const LOOKED: Span = Span::seconds(10);
-/// Who has lines of their own; all others share one, under the address 0.0.0.0.
+/// How many clients have lines of their own; all others share one, under the address 0.0.0.0.
 const MOST: usize = 1_024;
 
 type Who = (IpAddr, Box<str>);
 
-/// What came since the last line.
+/// Requests since the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Since {
     at: Time,
@@ -44,7 +44,7 @@ impl RefusedRequests {
         }
     }
 
-    /// Tells what is due, and forgets those who stayed away.
+    /// Logs due lines, and forgets clients that did not come back.
     fn look(&self, now: Time) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|who, since| {
@@ -60,7 +60,7 @@ impl RefusedRequests {
         });
     }
 
-    /// Never ends.
+    /// Never returns.
     pub async fn keep(self, clock: impl Ticks) {
         loop {
             clock.sleep_until(clock.now().plus(LOOKED)).await;

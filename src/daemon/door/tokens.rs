@@ -1,4 +1,4 @@
-//! The file of tokens: read at the start, and again when it changes. What is wrong with it then changes nothing.
+//! The token file: read at the start, and again when it changes. If the new content is not valid, the old tokens stay.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,35 +6,38 @@ use std::sync::Arc;
 
 use super::files::Reader;
 use super::open::NoDoor;
-use crate::api::http::auth::{Door, Oidc, Tokens};
-use crate::api::http::{Api, Rights, View, read_guarded};
+use crate::api::http::auth::{Door, Oidc, TokenTable};
+use crate::api::http::{Api, Backend, Rights, read_guarded};
 use crate::daemon::board::Board;
 use crate::memory::{Desk, Store};
 use crate::model::time::Time;
 
-/// What was read of it, or why it was not: hashes, never a token.
+/// Its content, or why it could not be read. It holds hashes, never a token.
 type Text = Result<String, Box<str>>;
 
-pub(super) struct Known {
+pub(super) struct TokenIndex {
     pub path: PathBuf,
-    /// As it was seen last.
+    /// Content at the last check.
     pub text: Text,
     pub reader: Reader,
-    /// It was without a token at the last look, where it had one before.
+    /// The last check found no token, although there was one before.
     pub was_empty: bool,
-    /// Who is let in besides.
+    /// The identity provider, accepted in addition to the file.
     pub oidc: Option<Arc<Oidc>>,
     pub board: Arc<Board>,
-    /// The log has these names, whose tokens end soon.
+    /// Names with tokens that expire soon and are already logged.
     pub ending: Vec<Box<str>>,
 }
 
-/// At the start there is no last good word: a bad file is an error.
-pub(super) async fn first(path: &Path, reader: &mut Reader) -> Result<(Tokens, String), NoDoor> {
+/// At the start there is no earlier valid content, so a bad file is an error.
+pub(super) async fn first(
+    path: &Path,
+    reader: &mut Reader,
+) -> Result<(TokenTable, String), NoDoor> {
     let path = path.to_owned();
     let text = read(&path, reader).await;
     let text = text.map_err(|source| NoDoor::Unread { path: path.clone(), source })?;
-    let tokens = Tokens::read(&text).map_err(|source| NoDoor::Tokens { path, source })?;
+    let tokens = TokenTable::read(&text).map_err(|source| NoDoor::Tokens { path, source })?;
     Ok((tokens, text))
 }
 
@@ -44,20 +47,20 @@ async fn read(path: &Path, reader: &mut Reader) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-impl Known {
+impl TokenIndex {
     pub async fn look<S, V>(&mut self, api: &Api<S, V>, now: Time)
     where
         S: Store + Desk + Send + Sync + 'static,
-        V: View,
+        V: Backend,
     {
         if let Some(tokens) = self.others(now).await {
             api.replace_door(Door::Guarded { tokens, oidc: self.oidc.clone() });
         }
     }
 
-    /// The tokens of the file, where it is otherwise than it was and sound. A file without a token is one that is being
-    /// written, unless it is seen twice.
-    async fn others(&mut self, now: Time) -> Option<Tokens> {
+    /// The tokens of the file, if it changed and is valid. A file without tokens counts as half written, unless two
+    /// checks in a row see it.
+    async fn others(&mut self, now: Time) -> Option<TokenTable> {
         self.say_ending(now);
         let text = read(&self.path, &mut self.reader).await;
         let text = text.map_err(|error| error.to_string().into());
@@ -67,10 +70,10 @@ impl Known {
         }
         let file = self.path.display();
         let read = match &text {
-            Ok(text) => Tokens::read(text).map_err(|wrong| wrong.to_string()),
+            Ok(text) => TokenTable::read(text).map_err(|wrong| wrong.to_string()),
             Err(why) => Err(why.to_string()),
         };
-        if read.as_ref().is_ok_and(Tokens::is_empty) && !self.was_empty {
+        if read.as_ref().is_ok_and(TokenTable::is_empty) && !self.was_empty {
             self.was_empty = true;
             return None;
         }
@@ -90,16 +93,16 @@ impl Known {
         read.ok()
     }
 
-    pub fn show(&self, tokens: &Tokens) {
+    pub fn show(&self, tokens: &TokenTable) {
         self.board.set_house(|house| house.tokens = tokens.ends());
     }
 
-    /// Each name once, until it has a token that lasts longer.
+    /// Logs each name once, until it has a token that lasts longer.
     pub fn say_ending(&mut self, now: Time) {
         let ends = self.board.house().tokens;
         let soon = ends.iter().filter(|(_, at)| super::ends_soon(**at, now));
         for (name, at) in soon.clone().filter(|(name, _)| !self.ending.contains(*name)) {
-            tracing::warn!(%name, %at, "the tokens of this name end soon; `poolkeeper token` makes another");
+            tracing::warn!(%name, %at, "the tokens of this name end soon; `poolkeeper create-token` makes another");
         }
         self.ending = soon.map(|(name, _)| name.clone()).collect();
     }
@@ -123,7 +126,7 @@ mod tests {
             let (_, text) = first(&path, &mut Reader::default()).await.unwrap();
             let (board, ending) = (Arc::new(Board::default()), Vec::new());
             let (text, reader, was_empty, oidc) = (Ok(text), stuck, false, None);
-            let known = Known {
+            let known = TokenIndex {
                 path: path.clone(),
                 text,
                 reader,

@@ -1,4 +1,4 @@
-//! From settings to a daemon that runs: which store, who we are, who is told.
+//! Starts the daemon from settings: the store, the identity, the service manager.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::audited;
-use super::serve::{Daemon, Ended, Plan, ServeError};
+use super::serve::{Daemon, DaemonConfig, DaemonEnd, ServeError};
 use crate::adapters::otlp::{BadCollector, Collector};
 use crate::adapters::sqlite::{OpenError, Options, SqliteStore, forget_restored, restored};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
@@ -14,7 +14,7 @@ use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::door::{NoDoor, listen};
 use crate::daemon::notify::Manager;
 use crate::daemon::settings::{Settings, StoreAt};
-use crate::daemon::traces::Carrying;
+use crate::daemon::traces::TraceExport;
 use crate::daemon::{descriptors, dumps};
 use crate::memory::{Desk, MemoryStore, Store};
 use crate::model::time::Time;
@@ -25,7 +25,7 @@ use crate::telemetry::Traces;
 pub enum BeginError {
     #[error(transparent)]
     Access(#[from] BadAccess),
-    #[error("the service manager cannot be told anything: {0}")]
+    #[error("the service manager cannot be notified: {0}")]
     Manager(std::io::Error),
     #[error("{}", with_causes(.0))]
     Store(#[from] OpenError),
@@ -39,19 +39,20 @@ pub enum BeginError {
     Serve(#[from] ServeError),
 }
 
-/// An error and all that led to it: a right that lacks and a disk that fails look alike without.
+/// An error with all its causes: without them a missing permission and a failing disk look alike.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
 }
 
-/// Runs until it is told to stop. `traces`: what [`Settings::begin_log`] gave. `get` reads the environment.
+/// Runs until it is stopped. `traces`: the result of [`Settings::begin_log`]. `get` reads the environment.
 pub async fn begin(
     settings: Settings,
     traces: Option<Traces>,
     get: impl Fn(&str) -> Option<String>,
-) -> Result<Ended, BeginError> {
-    // A hang-up that comes before the daemon listens for it ends nothing: what it asks for is looked at anyway.
+) -> Result<DaemonEnd, BeginError> {
+    // A SIGHUP before the daemon listens for it must not kill the process. It needs no action: the start reads all
+    // files.
     let _heard = signal(SignalKind::hangup()).map_err(ServeError::Signals)?;
     if let Err(error) = dumps::forbid() {
         tracing::warn!(
@@ -67,7 +68,7 @@ pub async fn begin(
     let carrying = match (&settings.otlp, traces) {
         (Some(at), Some(traces)) => {
             let collector = Collector::new(at, &holder, access.net.ca.as_deref())?;
-            Some(Carrying::begin(traces, collector))
+            Some(TraceExport::begin(traces, collector))
         }
         _ => None,
     };
@@ -84,7 +85,7 @@ async fn remembering(
     manager: Manager,
     holder: String,
     descriptors: u64,
-) -> Result<Ended, BeginError> {
+) -> Result<DaemonEnd, BeginError> {
     match settings.store.clone() {
         StoreAt::Memory => {
             tracing::warn!("the store is memory: everything is forgotten at the end");
@@ -93,7 +94,7 @@ async fn remembering(
         }
         StoreAt::File { path, shared, create } => {
             let options = Options { alone: !shared, create, ..Options::new(&path, &holder) };
-            // A large file is checked from end to end, and so much reading is no work for this thread.
+            // Opening checks the whole file, which is too much blocking work for this thread if the file is large.
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
             let store = opened.map_err(|_| BeginError::Fault)??;
             let restored = announce(&store, &path).await;
@@ -103,7 +104,7 @@ async fn remembering(
     }
 }
 
-/// A store that was put back since the last start says so once, in the audit and the log. When that was.
+/// If the store was restored since the last start, records that once in the audit and the log. Returns when.
 async fn announce(store: &SqliteStore, path: &Path) -> Option<Time> {
     let line = match restored(path) {
         Ok(line) => line?,
@@ -137,9 +138,9 @@ async fn serve<S: Store + Desk + Send + Sync + 'static>(
     holder: String,
     descriptors: u64,
     restored: Option<Time>,
-) -> Result<Ended, BeginError> {
+) -> Result<DaemonEnd, BeginError> {
     let (clock, decide) = (SteadyClock::default(), Decisions::PRODUCTION);
-    let plan = Plan { settings, access, store, clock, manager, holder, decide };
+    let plan = DaemonConfig { settings, access, store, clock, manager, holder, decide };
     let mut daemon = Daemon::open(plan).await?;
     daemon.doors().board.set_house(|house| house.restored = restored);
     listen(&mut daemon, descriptors).await?;
@@ -147,7 +148,7 @@ async fn serve<S: Store + Desk + Send + Sync + 'static>(
     Ok(daemon.run().await?)
 }
 
-/// The machine, the process, and when it began: no two starts are the same holder.
+/// Host, process id and start time: no two starts are the same holder.
 fn holder(get: &impl Fn(&str) -> Option<String>) -> String {
     let host = get("HOSTNAME").or_else(|| std::fs::read_to_string("/etc/hostname").ok());
     let host = host.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
@@ -161,10 +162,10 @@ mod tests {
 
     #[test]
     fn why_a_store_was_not_opened_is_told_to_its_last_cause() {
-        let source = std::io::Error::other("operation not permitted by somebody");
+        let source = std::io::Error::other("operation not permitted");
         let error = OpenError::NotWritable { path: "pools.db".into(), source };
         let said = BeginError::from(error).to_string();
         assert!(said.starts_with("pools.db cannot be written: give the user"), "{said}");
-        assert!(said.ends_with(": operation not permitted by somebody"), "{said}");
+        assert!(said.ends_with(": operation not permitted"), "{said}");
     }
 }

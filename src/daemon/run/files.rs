@@ -1,42 +1,42 @@
-//! Looks at pool files and documents from time to time, and at once where somebody asks.
+//! Scans pool files and documents periodically, and at once on request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use super::live::Ticks;
 use super::looker::Looker;
+use super::production::Ticks;
 use super::stop::Stopping;
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::daemon::board::{Board, FilesSeen};
-use crate::daemon::folder::{Folder, FolderListing, Meant};
+use crate::daemon::board::{Board, FilesStatus};
 use crate::daemon::notify::Manager;
+use crate::daemon::pool_sources::{Folder, FolderListing, ManagedPoolSpec};
 use crate::memory::{Desk, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
-/// A store that does not tell the documents is asked again after this.
+/// Retry delay if the store does not return the documents.
 const TRIES_AGAIN: Span = Span::seconds(1);
 
-/// Pools as they are meant, and what is wrong with their files and documents.
+/// Declared pools, and the faults of their files and documents.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pools {
-    pub meant: Arc<[Meant]>,
+pub(super) struct PoolSet {
+    pub meant: Arc<[ManagedPoolSpec]>,
     pub faults: Arc<[Diagnostic]>,
-    /// True: pools are otherwise than before.
+    /// Counts the changes of pools.
     pub changes: u64,
-    /// Documents that are kept and not taken in, and why.
+    /// Stored documents that are not in force, and why.
     pub refused: Arc<[(PoolName, Box<str>)]>,
-    /// The store has them in its care, nothing named them at the start, and no person has let them go.
+    /// Pools that the store manages, that nothing declared at the start, and that no person has released.
     pub unnamed: Arc<[PoolName]>,
-    /// They were looked at.
+    /// The first scan has finished.
     pub looked: bool,
 }
 
-/// Take documents up, and say when that is done.
+/// A request to read the documents again, with a reply when that is done.
 #[derive(Debug)]
-pub(super) struct Look {
-    /// A pool whose file is missing, and that a person wants to go.
+pub(super) struct FileScan {
+    /// A pool without its file that a person wants to release.
     pub let_go: Option<PoolName>,
     pub done: oneshot::Sender<()>,
 }
@@ -47,22 +47,22 @@ pub(super) struct Files<S, C> {
     pub every: Span,
     pub clock: C,
     pub ask: Arc<Notify>,
-    pub look: mpsc::Receiver<Look>,
-    pub tell: Arc<watch::Sender<Pools>>,
+    pub look: mpsc::Receiver<FileScan>,
+    pub tell: Arc<watch::Sender<PoolSet>>,
     pub manager: Arc<Manager>,
     pub board: Arc<Board>,
     pub stopping: Stopping,
 }
 
-/// Why it is looked now.
+/// Reason for a scan.
 enum Why {
     Time,
     Asked,
-    Documents(Look),
+    Documents(FileScan),
 }
 
 impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
-    /// Has looked once when this returns, and goes on looking until the end. False: told to stop before.
+    /// Returns after the first scan and keeps scanning in the background. False: stopped before the first scan ended.
     pub async fn begin(self) -> bool {
         let Self { folder, store, every, clock, ask, mut look, tell, manager, board, stopping } =
             self;
@@ -89,11 +89,11 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
                     manager.reloading();
                 }
                 take(&folder, &*store, Which::All).await;
-                if let Why::Documents(Look { let_go: Some(pool), .. }) = &why {
+                if let Why::Documents(FileScan { let_go: Some(pool), .. }) = &why {
                     folder.lock().unwrap_or_else(PoisonError::into_inner).let_go(pool);
                 }
                 let before = tell.borrow().clone();
-                // Two looks at which a file is missing are two moments: a document is no reason to look at files.
+                // Documents do not cause a scan of files: the scans that find a file missing must be at separate times.
                 let found = match why {
                     Why::Documents(_) => None,
                     Why::Time | Why::Asked => disk.look(&folder).await,
@@ -110,10 +110,10 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
                     Why::Time => {}
                     Why::Asked => {
                         manager.ready(&format!("{pools} pools"));
-                        tracing::info!(pools, faults, "pool files were read as asked");
+                        tracing::info!(pools, faults, "pool files were reloaded on request");
                     }
-                    // Whoever asked may be gone.
-                    Why::Documents(Look { done, .. }) => drop(done.send(())),
+                    // The requester may be gone.
+                    Why::Documents(FileScan { done, .. }) => drop(done.send(())),
                 }
             }
         });
@@ -121,19 +121,19 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
     }
 }
 
-/// Pools as a start finds them.
-async fn first<S, C>(folder: &Arc<Mutex<Folder>>, store: &S, disk: &mut Disk<C>) -> Pools
+/// Pools at a start.
+async fn first<S, C>(folder: &Arc<Mutex<Folder>>, store: &S, disk: &mut Disk<C>) -> PoolSet
 where
     S: Store + Desk,
     C: Ticks,
 {
     let clock = disk.clock.clone();
-    // Without the documents a file could take what one of them has.
+    // Documents come first: otherwise a file could claim what a document has.
     while !take(folder, store, Which::Managed).await {
         clock.sleep_until(clock.now().plus(TRIES_AGAIN)).await;
     }
     let found = disk.first_look(folder).await;
-    let managed = looked(folder, &Pools::default(), Some(found)).await;
+    let managed = looked(folder, &PoolSet::default(), Some(found)).await;
     take(folder, store, Which::All).await;
     let all = looked(folder, &managed, None).await;
     if !disk.has_files {
@@ -150,7 +150,7 @@ where
     looked(folder, &all, None).await
 }
 
-/// The disk of the pool files, and what the board shows of it.
+/// The disk with the pool files, and its state on the board.
 struct Disk<C> {
     looker: Looker,
     has_files: bool,
@@ -159,7 +159,7 @@ struct Disk<C> {
 }
 
 impl<C: Ticks> Disk<C> {
-    /// `None`: it does not answer now.
+    /// `None`: the disk does not answer now.
     async fn look(&mut self, folder: &Mutex<Folder>) -> Option<(FolderListing, Time)> {
         let found = self.looker.look(folder).await;
         let (now, hangs) = (self.clock.now(), self.looker.hangs());
@@ -167,13 +167,13 @@ impl<C: Ticks> Disk<C> {
             self.board.set_house(|house| {
                 let last = house.files.and_then(|files| files.looked);
                 let looked = if found.is_some() && !hangs { Some(now) } else { last };
-                house.files = Some(FilesSeen { looked, hangs });
+                house.files = Some(FilesStatus { looked, hangs });
             });
         }
         found.map(|found| (found, now))
     }
 
-    /// What hangs once is left out the next time.
+    /// Retries; a path that hangs is skipped by the next try.
     async fn first_look(&mut self, folder: &Mutex<Folder>) -> (FolderListing, Time) {
         loop {
             if let Some(found) = self.look(folder).await {
@@ -184,15 +184,16 @@ impl<C: Ticks> Disk<C> {
     }
 }
 
-/// Which documents are taken up.
+/// Which documents to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// Those whose pools had a turn. They go before files at a start; one that was refused had none, and goes after them.
+    /// Those whose pools had a turn. At a start they win over files. A refused document had no turn and comes after
+    /// files.
     Managed,
     All,
 }
 
-/// The documents that the store has now. False: it does not say; they stay what they were.
+/// Takes the current documents from the store. False: the store failed, and they stay as they were.
 async fn take<S: Store + Desk>(folder: &Mutex<Folder>, store: &S, which: Which) -> bool {
     let documents = async {
         let mut documents = store.documents().await?;
@@ -214,9 +215,12 @@ async fn take<S: Store + Desk>(folder: &Mutex<Folder>, store: &S, which: Which) 
     }
 }
 
-/// Pools without a file or document whose scale sets carry the owner tag of this store. One that a person released carries
-/// none; one that cannot be read stands among them, since nothing says that it was released.
-async fn cared_for<S: Store>(store: &S, meant: &[Meant]) -> Result<Vec<PoolName>, StoreError> {
+/// Pools without a file or document whose scale sets carry the owner tag of this store. A pool that a person released
+/// carries none. A pool that cannot be read is included, since nothing shows that it was released.
+async fn cared_for<S: Store>(
+    store: &S,
+    meant: &[ManagedPoolSpec],
+) -> Result<Vec<PoolName>, StoreError> {
     let mut pools = store.pools().await?;
     pools.retain(|name| !meant.iter().any(|meant| meant.policy.name == *name));
     let mut cared_for = Vec::new();
@@ -231,22 +235,22 @@ async fn cared_for<S: Store>(store: &S, meant: &[Meant]) -> Result<Vec<PoolName>
     Ok(cared_for)
 }
 
-/// On a thread of its own: thousands of files take their time.
+/// Runs on a blocking thread: thousands of files take a while.
 async fn looked(
     folder: &Arc<Mutex<Folder>>,
-    before: &Pools,
+    before: &PoolSet,
     found: Option<(FolderListing, Time)>,
-) -> Pools {
+) -> PoolSet {
     let there = Arc::clone(folder);
     let looked = tokio::task::spawn_blocking(move || {
-        // A look that went wrong left what was there before it.
+        // A panicked scan left the previous state, so a poisoned lock is harmless.
         let mut folder = there.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((found, at)) = found {
             folder.found(found, at);
         }
         let looked = folder.settled();
         let (refused, unnamed) = (folder.refused().collect(), folder.unnamed().cloned().collect());
-        (looked, folder.pools().cloned().collect::<Arc<[Meant]>>(), refused, unnamed)
+        (looked, folder.pools().cloned().collect::<Arc<[ManagedPoolSpec]>>(), refused, unnamed)
     });
     let Ok((looked, meant, refused, unnamed)) = looked.await else {
         tracing::error!("looking at the pool files failed; all pools go on as they were");
@@ -260,9 +264,9 @@ async fn looked(
         tracing::warn!("refused: {fault}");
     }
     if faults.is_empty() && !before.faults.is_empty() {
-        tracing::info!("all pool files and documents are sound again");
+        tracing::info!("all pool files and documents are valid again");
     }
     let changed = !looked.set.is_empty() || !looked.gone.is_empty();
     let changes = before.changes + u64::from(changed);
-    Pools { meant, faults, changes, refused, unnamed, looked: true }
+    PoolSet { meant, faults, changes, refused, unnamed, looked: true }
 }

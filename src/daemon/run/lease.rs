@@ -1,10 +1,10 @@
-//! The right to change anything: had, kept, and lost in time.
+//! The lease, which is the right to change anything: how a process acquires it, renews it, and stops before it expires.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::live::Ticks;
+use super::production::Ticks;
 use crate::ambient::Clock;
 use crate::daemon::board::{Board, Lead};
 use crate::daemon::notify::Manager;
@@ -12,23 +12,23 @@ use crate::daemon::settings::keys;
 use crate::memory::{Lease, Store, StoreError};
 use crate::model::time::{Span, Time};
 
-/// How often whoever waits looks whether the lease was given up before its time.
+/// How often a waiting process checks whether the holder gave up the lease early.
 const LOOKS_AGAIN: Span = Span::seconds(2);
 
-/// Who leads looks this often whether the store is there still.
+/// How often the leader checks that the store still exists.
 const LOOKS_AT_STORE: Span = Span::seconds(2);
 
-/// While the lease cannot be kept longer, it is tried this often.
+/// Retry interval while the lease cannot be renewed.
 const TRIES_AGAIN: Span = Span::seconds(1);
 
-/// What is remembered is believed to be so much later than this machine's clock, and no more.
-// 1 day: a clock that was set to another time zone, or by the wrong day. One that went wrong by years needs a person.
+/// Stored times may be at most this far ahead of this machine's clock; beyond that they are not believed.
+// 1 day: a clock set to another time zone, or off by a day. A clock that is wrong by years needs a person.
 const MOST_AHEAD: Span = Span::days(1);
 
-/// A clock that was set back by less is not worth a word.
+/// A clock that was set back by less is not logged.
 const TELLS_BEHIND: Span = Span::seconds(10);
 
-/// A service manager that waits for us is told to wait this much longer, each time.
+/// Each notification extends the service manager's start timeout by this.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub(super) struct Candidate<'a, S, C> {
@@ -41,7 +41,7 @@ pub(super) struct Candidate<'a, S, C> {
 }
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
-    /// Waits until nobody else holds it, and tells who does.
+    /// Waits until the lease is free, and reports its current holder.
     pub async fn lead(&self) -> Lease {
         let mut told: Option<Box<str>> = None;
         let mut said: Option<StoreError> = None;
@@ -55,7 +55,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                     self.board.set_house(|house| house.store = None);
                     return lease;
                 }
-                // Its lock proves that no other process lives that could lead: who held the lease has ended.
+                // The store's lock proves that no other process could lead: the holder of the lease has ended.
                 Err(StoreError::Held { by, .. }) if self.store.is_alone() && self.end().await => {
                     tracing::info!(holder = %by, "the process that led before has ended: its lease is taken over");
                     continue;
@@ -93,7 +93,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
         }
     }
 
-    /// Ends the lease of a process that has ended. False: it cannot be done now.
+    /// Ends the lease of a process that has ended. Returns false if that fails now.
     async fn end(&self) -> bool {
         match self.store.lease().await {
             Ok(Some(last)) => self.store.resign(last.epoch, self.clock.now()).await.is_ok(),
@@ -101,11 +101,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
         }
     }
 
-    /// What is remembered was written by a clock that may have been set back since. It is not to lie in the future: who
-    /// goes by this clock would wait for it for as long.
+    /// The clock that stamped the stored records may have been set back since. Move our clock forward to them:
+    /// otherwise their times lie in the future, and this process would wait until then.
     async fn catch_up(&self) {
         let Ok(Some(last)) = self.store.lease().await else { return };
-        // No lease is given for longer, so it was that late when this one was given.
+        // No lease is longer than this, so this one was acquired at `was` at the earliest.
         let least = if last.is_given_up() { Span::ZERO } else { keys::LONGEST_LEASE };
         let (now, was) = (self.clock.now(), last.not_after.minus(least));
         if was > now && was.since(now) <= MOST_AHEAD {
@@ -119,8 +119,8 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
     }
 }
 
-/// Keeps the lease for as long as it can. Ends when another has it, or may have had it meanwhile: with a lease that is ours
-/// and that nobody goes by, if there is one.
+/// Renews the lease for as long as possible. Ends when another process has it, or may have had it in the meantime. In
+/// the latter case returns our new lease, which nothing uses yet.
 pub(super) async fn keep<S: Store, C: Ticks>(
     store: Arc<S>,
     clock: C,
@@ -145,13 +145,13 @@ pub(super) async fn keep<S: Store, C: Ticks>(
                     (house.lead, house.store) = (Lead::Ours(new.clone()), None);
                 });
                 if said_why {
-                    tracing::info!(until = %new.not_after, "the lease is kept again");
+                    tracing::info!(until = %new.not_after, "the lease is renewed again");
                 }
                 tell.send_replace(new);
                 said_why = false;
             }
             Ok(new) => {
-                // It ended, and somebody else may have led in between: what we remember may be old.
+                // The lease expired, and another process may have led in between: our memory may be stale.
                 tracing::warn!(
                     epoch = new.epoch.0,
                     "the lease ended before it was kept longer; beginning anew"
@@ -175,7 +175,7 @@ pub(super) async fn keep<S: Store, C: Ticks>(
     }
 }
 
-/// Looks at the store until then. `Some`: it is lost.
+/// Watches the store until `then`. `Some`: the store is lost.
 async fn lost_until<S: Store, C: Ticks>(store: &S, clock: &C, then: Time) -> Option<StoreError> {
     loop {
         let next = clock.now().plus(LOOKS_AT_STORE);
@@ -190,14 +190,14 @@ async fn lost_until<S: Store, C: Ticks>(store: &S, clock: &C, then: Time) -> Opt
     }
 }
 
-/// The lease ends at once: another process may lead by the store that is there instead.
+/// Ends the lease at once: another process may lead with the store that replaced ours.
 fn stop_leading(board: &Board, lost: &StoreError) -> Option<Lease> {
     tracing::error!("{lost}; this process stops leading");
     board.set_house(|house| house.store = Some(why(lost)));
     None
 }
 
-/// What the store says, without the words around it.
+/// The store's reason without the surrounding message.
 fn why(error: &StoreError) -> Box<str> {
     match error {
         StoreError::Unavailable(why) | StoreError::Lost(why) => why.clone(),
@@ -205,7 +205,7 @@ fn why(error: &StoreError) -> Box<str> {
     }
 }
 
-/// Tells once that the machine's clock is behind.
+/// Logs once that the machine's clock is behind.
 fn set_back<C: Ticks>(clock: &C, said: &mut bool) {
     let behind = clock.now().since(clock.wall().now());
     if behind < TELLS_BEHIND {
@@ -219,7 +219,7 @@ const fn third(span: Span) -> Span {
     Span::from_millis(span.millis() / 3)
 }
 
-/// Whether a turn may begin under it.
+/// True if a turn may begin under this lease.
 pub(super) fn is_good(lease: &Lease, now: Time) -> bool {
     now < lease.not_after
 }

@@ -1,4 +1,4 @@
-//! Looks at the disk on threads of their own. A disk that hangs costs its thread, and nothing waits for it for long.
+//! Scans the disk on separate threads. A hung disk costs a thread, and nothing waits for it longer than a timeout.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::daemon::folder::{Folder, FolderListing, Search};
+use crate::daemon::pool_sources::{Folder, FolderListing, Search};
 
-/// One look takes no longer, or it hangs.
-// 10 s: thousands of files on a slow mount take one, and who applies a pool meanwhile waits for it.
+/// Timeout of a scan; after this it counts as hung.
+// 10 s: thousands of files on a slow mount take 1 s, and a client that applies a pool in the meantime waits for the
+// scan.
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
-/// Threads that may hang at once.
-// 4: a mount that hangs is met at one path; who has more of them needs a person first.
+/// Most threads that may hang at once.
+// 4: one hung mount hangs one thread; more hung mounts need a person first.
 const MOST_STUCK: usize = 4;
 
 pub(super) struct Looker {
@@ -22,7 +23,7 @@ pub(super) struct Looker {
     stuck: Vec<HungLook>,
 }
 
-/// A look that hangs, and where.
+/// A hung scan and its path.
 struct HungLook {
     path: Option<PathBuf>,
     thread: JoinHandle<FolderListing>,
@@ -35,7 +36,7 @@ impl Default for Looker {
 }
 
 impl Looker {
-    /// What the disk says now. `None`: it does not say, and files stay what they were.
+    /// The current files on disk. `None`: the disk does not answer, and files stay as they were.
     pub async fn look(&mut self, folder: &Mutex<Folder>) -> Option<FolderListing> {
         self.stuck.retain(|stuck| !stuck.thread.is_finished());
         let mut search = folder.lock().unwrap_or_else(PoisonError::into_inner).search();
@@ -57,7 +58,7 @@ impl Looker {
                 let path = at.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 tracing::error!(
                     path = path.as_ref().map(|path| path.display().to_string()),
-                    "the disk does not answer; later looks leave this path out until it does"
+                    "the disk does not respond; later scans skip this path until it does"
                 );
                 self.stuck.push(HungLook { path, thread });
                 None
@@ -65,7 +66,7 @@ impl Looker {
         }
     }
 
-    /// A look hangs now.
+    /// True if a scan hangs now.
     pub fn hangs(&self) -> bool {
         self.stuck.iter().any(|stuck| !stuck.thread.is_finished())
     }
@@ -81,7 +82,7 @@ mod tests {
 
     type Disk = (Mutex<Sender<()>>, Mutex<Receiver<()>>);
 
-    /// Where a test lets a disk that hangs go on.
+    /// A hung disk that a test can release.
     fn disk() -> &'static Disk {
         static DISK: OnceLock<Disk> = OnceLock::new();
         DISK.get_or_init(|| {
@@ -90,7 +91,7 @@ mod tests {
         })
     }
 
-    /// The first file of the folder hangs, as on a mount whose server went away.
+    /// The first file of the folder hangs, as on a mount whose server is gone.
     fn hangs_at_a(search: &Search) -> FolderListing {
         let path = search.folder.clone().unwrap().join("a.yaml");
         if !search.stuck.contains(&path) {

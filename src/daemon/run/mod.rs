@@ -1,41 +1,41 @@
-//! The daemon at work: it leads, looks at its folder, makes turns, and stops when it is told to.
+//! The running daemon: it leads, reads its folder, runs turns, and stops on request.
 //!
-//! Never here: a decision about a pool, a retry of a call, a turn without a lease, two turns of one pool beside each other.
+//! Never here: a decision about a pool, a retry of a call, a turn without a lease, two concurrent turns of one pool.
 //!
-//! What each task does when it fails, and the order of the end, are written down once:
+//! Failure of each task, and the order of shutdown:
 //!
 //! | Task | When it fails |
 //! | --- | --- |
-//! | a turn | its pool backs off; the others do not notice, not even of a panic |
-//! | pool files and documents | what was good last stays; they are looked at again |
-//! | the lease | no turn is begun and nothing is sent after its end; then this process waits like any other |
-//! | letting go of what is old | nothing is lost; it is tried again |
-//! | a server | the process stops: nobody could ask it any more |
+//! | a turn | its pool backs off; other pools are not affected, not even by a panic |
+//! | pool files and documents | the last valid content stays; the next scan reads them again |
+//! | the lease | after it expires no turn starts and nothing is sent; then this process waits like any other |
+//! | deleting old records | nothing is lost; the daemon retries |
+//! | a server | the process stops: clients could no longer reach it |
 //!
-//! At the end: servers hear of it, no turn is begun, those that run come to theirs, the lease is given up, the store is let go.
+//! Shutdown: servers are notified, no turn starts, running turns finish, the lease is given up, the store is closed.
 //! Begin with [`Daemon::run`]; `turns` is the loop.
 
 mod begin;
-mod bell;
 mod files;
 mod lease;
-mod live;
 mod looker;
+mod loop_handle;
+mod production;
 mod scene;
 mod serve;
 mod stop;
 mod sweep;
-mod tell;
+mod turn_log;
 mod turns;
 
 pub use begin::{BeginError, begin};
-pub use bell::Bell;
-pub use live::{Live, NoCluster, NotOpened, Ticks};
+pub use loop_handle::Bell;
+pub use production::{DaemonOpenError, Live, NoCluster, Ticks};
 pub use scene::Noting;
-pub use serve::{Daemon, Doors, Ended, Plan, ServeError};
+pub use serve::{Daemon, DaemonConfig, DaemonEnd, DaemonHandle, ServeError};
 pub use stop::{Stop, Stopping};
-pub use tell::audited;
+pub use turn_log::audited;
 
 pub use crate::ambient::FastClock;
-pub use crate::api::http::Scene;
-pub use crate::pace::Tally as Calls;
+pub use crate::api::http::PlanContext;
+pub use crate::pace::CallTally as Calls;

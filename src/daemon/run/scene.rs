@@ -1,4 +1,4 @@
-//! What the last decision of a pool was made from, for those who explain it.
+//! The inputs of a pool's last decision, for explanations.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,19 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::api::http::roll;
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
-use crate::model::plan::{Ask, Facts, Input, PlanBug, Planned};
+use crate::model::plan::{Command, Decision, Facts, Input, PlanBug};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::reconcile::{Case, Decide, Decisions, Note};
 
-/// The small part of an input, which nobody else keeps.
+/// The small part of an input that is stored nowhere else.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Given {
+pub(super) struct DecisionInputs {
     pub at: Time,
-    /// Which machines, in one number.
+    /// Hash of the machines in their order.
     pub roll: u64,
     pub open: Vec<Entry>,
-    pub asks: Vec<Ask>,
+    pub asks: Vec<Command>,
     pub facts: Facts,
     pub state: Option<PoolState>,
 }
@@ -26,13 +26,13 @@ pub(super) struct Given {
 /// The inputs of one pool's decisions.
 #[derive(Debug, Default)]
 struct Inputs {
-    /// Of the latest decision; its turn may still run.
-    latest: Option<Given>,
-    /// Of the decision whose report the API shows.
-    shown: Option<Given>,
+    /// Input of the latest decision; its turn may still run.
+    latest: Option<DecisionInputs>,
+    /// Input of the decision whose report the API shows.
+    shown: Option<DecisionInputs>,
 }
 
-/// Decides as it is told to, and notes what it was given.
+/// Delegates the decision and records its input.
 #[derive(Debug)]
 pub struct Noting {
     decide: Decisions,
@@ -49,11 +49,11 @@ impl Noting {
     }
 
     /// The input of the decision whose report the API shows.
-    pub(super) fn given(&self, pool: &PoolName) -> Option<Given> {
+    pub(super) fn given(&self, pool: &PoolName) -> Option<DecisionInputs> {
         self.inputs().get(pool)?.shown.clone()
     }
 
-    /// The turn of this time ended: the API shows its report from now on.
+    /// The turn of this time has ended: the API shows its report from now on.
     pub(super) fn show(&self, pool: &PoolName, at: Time) {
         if let Some(inputs) = self.inputs().get_mut(pool) {
             inputs.shown = inputs.latest.take().filter(|given| given.at == at);
@@ -66,12 +66,12 @@ impl Noting {
 }
 
 impl Decide for Noting {
-    fn plan(&self, input: &Input<'_>) -> Result<Planned, PlanBug> {
-        let given = Given {
+    fn plan(&self, input: &Input<'_>) -> Result<Decision, PlanBug> {
+        let given = DecisionInputs {
             at: input.now,
             roll: roll(input.machines),
             open: input.open.to_vec(),
-            asks: input.asks.to_vec(),
+            asks: input.commands.to_vec(),
             facts: input.facts.clone(),
             state: input.state.cloned(),
         };

@@ -1,4 +1,4 @@
-//! The house put together, and the order in which it begins and ends.
+//! Assembles the daemon, and defines the order of start and shutdown.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,62 +7,62 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use super::bell::{Bell, Rung, overhear};
-use super::files::{Files, Look, Pools};
+use super::files::{FileScan, Files, PoolSet};
 use super::lease::{Candidate, keep};
-use super::live::{Live, NotOpened, Ticks};
+use super::loop_handle::{Bell, Rung, overhear};
+use super::production::{DaemonOpenError, Live, Ticks};
 use super::stop::{Stop, Stopping};
 use super::sweep::sweep;
-use super::turns::{Ears, House, Over, Turns};
+use super::turns::{Ears, Over, TurnPorts, Turns};
 use crate::ambient::Dice;
-use crate::api::http::Scene;
+use crate::api::http::PlanContext;
 use crate::daemon::access::Access;
 use crate::daemon::board::{Board, Lead};
-use crate::daemon::folder::{Folder, Meant};
 use crate::daemon::metrics;
 use crate::daemon::notify::Manager;
+use crate::daemon::pool_sources::{Folder, ManagedPoolSpec};
 use crate::daemon::settings::Settings;
-use crate::memory::{Desk, Loaded, MemoryStore, Store};
+use crate::memory::{Desk, MemoryStore, PoolRecord, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
-use crate::pace::Tally;
-use crate::reconcile::{Decisions, World};
+use crate::pace::CallTally;
+use crate::reconcile::{CloudPort, Decisions};
 use crate::telemetry::Counters;
 
-/// Documents that changed, and wait to be taken up.
+/// Capacity of the queue of requests to read documents again.
 const TAKEN_UP: usize = 64;
 
-/// What is left to servers once they were told to stop.
+/// Time for servers to finish after the request to stop.
 const SERVERS_END: Duration = Duration::from_millis(500);
 
-/// What a daemon is made of.
+/// The parts of a daemon.
 #[derive(Debug)]
-pub struct Plan<S, C> {
+pub struct DaemonConfig<S, C> {
     pub settings: Settings,
     pub access: Access,
     pub store: Arc<S>,
     pub clock: C,
     pub manager: Manager,
-    /// Told apart from every other start: another process sees it as the holder of the lease.
+    /// Unique to this start: another process sees it as the holder of the lease.
     pub holder: String,
-    /// Who decides: those of the house, but in tests.
+    /// The planner and the judge: `Decisions::PRODUCTION` except in tests.
     pub decide: Decisions,
 }
 
-/// What a server is given: what it may read, and how it is heard.
+/// What a server needs: the state that it may read, and its channels to the loop.
 #[derive(Debug)]
-pub struct Doors<S, C> {
+pub struct DaemonHandle<S, C> {
     pub board: Arc<Board>,
     pub store: Arc<S>,
     pub bell: Bell,
     pub clock: C,
     counters: Arc<Counters>,
     live: Arc<Live<S, C>>,
-    pools: watch::Receiver<Pools>,
-    look: mpsc::Sender<Look>,
+    pools: watch::Receiver<PoolSet>,
+    look: mpsc::Sender<FileScan>,
 }
 
-impl<S, C: Clone> Clone for Doors<S, C> {
+impl<S, C: Clone> Clone for DaemonHandle<S, C> {
     fn clone(&self) -> Self {
         let Self { board, store, bell, clock, counters, live, pools, look } = self;
         let (pools, look) = (pools.clone(), look.clone());
@@ -72,8 +72,8 @@ impl<S, C: Clone> Clone for Doors<S, C> {
     }
 }
 
-impl<S, C: Ticks> Doors<S, C> {
-    /// The page that Prometheus reads.
+impl<S, C: Ticks> DaemonHandle<S, C> {
+    /// The metrics page for Prometheus.
     pub fn metrics(&self) -> String {
         let ahead = self.live.azure().clock_ahead();
         let calls = self.live.pacer().counts();
@@ -88,55 +88,55 @@ impl<S, C: Ticks> Doors<S, C> {
         self.clock.now()
     }
 
-    /// Calls to the cloud since the start, of all pools.
-    pub fn calls(&self) -> Tally {
+    /// Calls to the cloud since the start, for all pools.
+    pub fn calls(&self) -> CallTally {
         self.live.pacer().counts().sum()
     }
 
-    /// Pools as they are meant, by name; whether or not we lead.
-    pub(in crate::daemon) fn meant(&self) -> Arc<[Meant]> {
+    /// Declared pools in name order, even if this process does not lead.
+    pub(in crate::daemon) fn meant(&self) -> Arc<[ManagedPoolSpec]> {
         Arc::clone(&self.pools.borrow().meant)
     }
 
-    /// Documents that are kept and not taken in, and why.
+    /// Stored documents that are not in force, and why.
     pub(in crate::daemon) fn refused(&self) -> Arc<[(PoolName, Box<str>)]> {
         Arc::clone(&self.pools.borrow().refused)
     }
 
-    /// Pools that nothing named at the start, and that only a person releases.
+    /// Pools that nothing declared at the start. Only a person releases them.
     pub(in crate::daemon) fn unnamed(&self) -> Arc<[PoolName]> {
         Arc::clone(&self.pools.borrow().unnamed)
     }
 
-    /// Once pool files and documents were looked at for the first time.
+    /// Waits for the first scan of pool files and documents.
     pub(in crate::daemon) async fn looked(&self) {
-        // Nobody is left to look where this fails: what is served then ends with the house.
+        // This fails only if the looking task is gone; then the servers end with the daemon.
         let _ended = self.pools.clone().wait_for(|pools| pools.looked).await.is_err();
     }
 
-    /// Documents are otherwise, or a person lets go of a pool whose file is missing: ready when that was taken up.
-    /// False: the house ends, and takes up nothing more.
+    /// Documents changed, or a person releases a pool whose file is missing: returns when that is in force. False: the
+    /// daemon is ending and takes no more changes.
     pub(in crate::daemon) async fn take_up(&self, let_go: Option<PoolName>) -> bool {
         let (done, is_done) = oneshot::channel();
-        self.look.send(Look { let_go, done }).await.is_ok() && is_done.await.is_ok()
+        self.look.send(FileScan { let_go, done }).await.is_ok() && is_done.await.is_ok()
     }
 }
 
-impl<S: Store + Send + Sync, C: Ticks> Doors<S, C> {
-    /// The scene by the records as they are now, where they fit the report still: while a turn is under way for long.
-    pub(in crate::daemon) async fn recorded(&self, pool: &PoolName) -> Option<Scene> {
+impl<S: Store + Send + Sync, C: Ticks> DaemonHandle<S, C> {
+    /// The plan context from the current records, if they still fit the report. Used while a long turn runs.
+    pub(in crate::daemon) async fn recorded(&self, pool: &PoolName) -> Option<PlanContext> {
         let seen = self.board.pool(pool)?;
         let report = seen.report.clone()?;
         // A turn may end between the two reads.
         let given = self.live.decide().given(pool).filter(|given| given.at == report.at)?;
-        let loaded: Loaded = self.store.load(pool).await.ok()?;
+        let loaded: PoolRecord = self.store.load(pool).await.ok()?;
         let policy = Arc::clone(&seen.policy);
-        Scene::of_records(policy, report, given.roll, loaded, given.facts)
+        PlanContext::of_records(policy, report, given.roll, loaded, given.facts)
     }
 }
 
-impl<C> Plan<MemoryStore, C> {
-    /// A daemon that forgets everything at its end.
+impl<C> DaemonConfig<MemoryStore, C> {
+    /// A daemon whose store is in memory only.
     pub fn forgetful(settings: Settings, access: Access, clock: C) -> Self {
         Self {
             settings,
@@ -157,52 +157,52 @@ pub enum ServeError {
     #[error("signals cannot be heard: {0}")]
     Signals(std::io::Error),
     #[error(transparent)]
-    NotOpened(#[from] NotOpened),
-    /// Nobody could ask this process anything any more.
+    NotOpened(#[from] DaemonOpenError),
+    /// Clients could no longer reach this process.
     #[error("the server for {0} ended by itself")]
     ServerEnded(&'static str),
 }
 
-/// How it ended.
+/// How the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// In order; what was under way is settled at the next start.
+pub enum DaemonEnd {
+    /// In order; the next start settles what was in flight.
     Stopped,
-    /// At once, told so twice, by this signal.
+    /// At once, by a second stop request with this signal.
     Cut(i32),
 }
 
-/// A daemon that is put together and has not begun.
+/// A daemon that is assembled but not running.
 #[derive(Debug)]
 pub struct Daemon<S, C> {
     settings: Settings,
-    /// Certificates (PEM) that are trusted beside those of the system.
+    /// Certificates (PEM) that are trusted in addition to the system's.
     trusted: Option<Vec<u8>>,
     holder: String,
     manager: Arc<Manager>,
     stop: Stop,
     reload: Arc<Notify>,
-    look_for: mpsc::Receiver<Look>,
-    tell: Arc<watch::Sender<Pools>>,
-    /// Rung at a hang-up: settings that are files are read again.
+    look_for: mpsc::Receiver<FileScan>,
+    tell: Arc<watch::Sender<PoolSet>>,
+    /// Notified at SIGHUP: token and certificate files are read again.
     again: Arc<Notify>,
-    doors: Doors<S, C>,
+    doors: DaemonHandle<S, C>,
     rung: mpsc::Receiver<Rung>,
     servers: JoinSet<&'static str>,
 }
 
 impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
-    /// Opens the cloud. Nothing is looked at or changed before [`Daemon::run`].
-    pub async fn open(plan: Plan<S, C>) -> Result<Self, ServeError> {
-        let Plan { settings, access, store, clock, manager, holder, decide } = plan;
+    /// Opens the cloud. The daemon lists and changes nothing before [`Daemon::run`].
+    pub async fn open(plan: DaemonConfig<S, C>) -> Result<Self, ServeError> {
+        let DaemonConfig { settings, access, store, clock, manager, holder, decide } = plan;
         let trusted = access.net.ca.clone();
         let live = Live::open(access, Arc::clone(&store), decide, clock.clone()).await?;
         let (bell, rung) = Bell::new();
         let (board, counters) = (Arc::new(Board::default()), Arc::new(Counters::default()));
-        let (tell, pools) = watch::channel(Pools::default());
+        let (tell, pools) = watch::channel(PoolSet::default());
         let (look, look_for) = mpsc::channel(TAKEN_UP);
         let live = Arc::new(live);
-        let doors = Doors { board, store, bell, clock, counters, live, pools, look };
+        let doors = DaemonHandle { board, store, bell, clock, counters, live, pools, look };
         let (tell, again) = (Arc::new(tell), Arc::new(Notify::new()));
         let (stop, reload) = (Stop::default(), Arc::new(Notify::new()));
         let (manager, servers) = (Arc::new(manager), JoinSet::new());
@@ -235,7 +235,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         Arc::clone(&self.again)
     }
 
-    pub fn doors(&self) -> Doors<S, C> {
+    pub fn doors(&self) -> DaemonHandle<S, C> {
         self.doors.clone()
     }
 
@@ -243,12 +243,12 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         self.stop.clone()
     }
 
-    /// Look at the pool files now.
+    /// Handle to request a scan of the pool files now.
     pub fn reload(&self) -> Arc<Notify> {
         Arc::clone(&self.reload)
     }
 
-    /// The one place where a server is added: it serves what [`Daemon::doors`] shows, until it is told to stop.
+    /// The only place to add a server: it serves the state of [`Daemon::doors`] until it is stopped.
     pub fn add_server(&mut self, what: &'static str, server: impl FnOnce(Stopping) -> Server) {
         let server = server(self.stop.stopping());
         self.servers.spawn(async move {
@@ -257,7 +257,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         });
     }
 
-    /// SIGTERM and SIGINT stop it, SIGHUP looks at the pool files and tokens.
+    /// SIGTERM and SIGINT stop the daemon; SIGHUP reads the pool files and tokens again.
     pub fn on_signals(&self) -> Result<(), ServeError> {
         use tokio::signal::unix::{SignalKind, signal};
         self.stop.on_signals().map_err(ServeError::Signals)?;
@@ -272,8 +272,8 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         Ok(())
     }
 
-    /// Leads, and makes turns, until told to stop.
-    pub async fn run(mut self) -> Result<Ended, ServeError> {
+    /// Leads and runs turns until it is stopped.
+    pub async fn run(mut self) -> Result<DaemonEnd, ServeError> {
         let stopping = self.stop.stopping();
         let (stop, mut gone) = (self.stop.clone(), None);
         let mut servers = std::mem::take(&mut self.servers);
@@ -283,8 +283,8 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
                 tokio::select! {
                     biased;
                     signal = stopping.now() => {
-                        tracing::warn!("told twice to stop: ending at once");
-                        return Ok(Ended::Cut(signal));
+                        tracing::warn!("second stop signal: ending at once");
+                        return Ok(DaemonEnd::Cut(signal));
                     }
                     Some(server) = servers.join_next() => {
                         if !stopping.is_stopped() {
@@ -305,7 +305,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
     }
 
     /// One term of leadership after another.
-    async fn terms(&mut self, stopping: &Stopping) -> Ended {
+    async fn terms(&mut self, stopping: &Stopping) -> DaemonEnd {
         let (_, none) = mpsc::channel(1);
         let files = Files {
             folder: Folder::new(self.settings.pools.clone(), self.settings.reload),
@@ -320,27 +320,27 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
             board: Arc::clone(&self.doors.board),
         };
         if !files.begin().await {
-            return Ended::Stopped;
+            return DaemonEnd::Stopped;
         }
         let mut files = self.doors.pools.clone();
         let mut term = 0_u32;
         loop {
             term += 1;
             if self.term(term, &mut files, stopping).await == Over::Stopped {
-                return Ended::Stopped;
+                return DaemonEnd::Stopped;
             }
-            self.doors.board.set_house(|house| (house.lead, house.ready) = (Lead::Nobody, false));
+            self.doors.board.set_house(|house| (house.lead, house.ready) = (Lead::Vacant, false));
         }
     }
 
-    /// Each is a holder of its own: what an earlier one remembered may be old.
+    /// Each term is a separate holder of the lease: the memory of an earlier term may be stale.
     async fn term(
         &mut self,
         term: u32,
-        files: &mut watch::Receiver<Pools>,
+        files: &mut watch::Receiver<PoolSet>,
         stopping: &Stopping,
     ) -> Over {
-        let Doors { board, store, clock, counters, live, .. } = self.doors.clone();
+        let DaemonHandle { board, store, clock, counters, live, .. } = self.doors.clone();
         let (ttl, holder) = (self.settings.lease_ttl, format!("{}-{term}", self.holder));
         let candidate = Candidate {
             store: &store,
@@ -366,7 +366,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
         let sweeper = tokio::spawn(sweep(Arc::clone(&store), clock.clone(), keep_for, shown));
         let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
         let dice = Dice::from_seed(clock.now().millis().unsigned_abs()).branch(&holder);
-        let house = House { live, board: Arc::clone(&board), counters, manager, at_once, dice };
+        let house = TurnPorts { live, board: Arc::clone(&board), counters, manager, at_once, dice };
         let mut turns = Turns::new(house, hear.clone());
         let pools = files.borrow_and_update().clone();
         turns.recover(&pools, &store).await;
@@ -382,7 +382,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
             Over::Deposed => turns.cut().await,
         }
         if let Some(lease) = left {
-            // Ours, and nobody goes by it: the next term need not wait for its end.
+            // This lease is ours but unused: give it up, so that the next term need not wait until it expires.
             let _or_it_waits = store.resign(lease.epoch, clock.now()).await.is_err();
         }
         keeper.abort();
@@ -392,20 +392,21 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
     }
 
     async fn end(&self, turns: &mut Turns<S, C>, lease: watch::Receiver<crate::memory::Lease>) {
-        let Doors { board, store, .. } = &self.doors;
+        let DaemonHandle { board, store, .. } = &self.doors;
         self.manager.stopping();
         board.set_house(|house| (house.stopping, house.ready) = (true, false));
         tracing::info!("stopping: turns that run come to their end");
         let within = Duration::from_millis(self.settings.stop_within.millis().unsigned_abs());
         if !turns.finish(within).await {
-            // What was cut off may be on its way still: whoever leads next waits for the end of this lease.
+            // Calls of the interrupted turn may still be in flight: keep the lease, so that the next leader waits for
+            // its end.
             tracing::warn!("a turn did not end in time; what it did is settled at the next start");
             return;
         }
         let lease = lease.borrow().clone();
         if let Err(error) = store.resign(lease.epoch, self.doors.clock.now()).await {
             tracing::warn!(
-                "the lease was not given up: {error}; whoever leads next waits for its end"
+                "the lease was not released: {error}; the next leader waits until it expires"
             );
         }
     }

@@ -1,18 +1,18 @@
-//! Being told to stop: once to come to an end, twice to end now.
+//! Stop requests: the first one ends the daemon in order, the second one ends it now.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// How often we were told, and by which signal lastly.
-type Told = (u32, i32);
+/// Number of stop requests, and the last signal.
+type StopRequests = (u32, i32);
 
-/// Tells everybody to stop.
+/// Sends stop requests to all tasks.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Sender<Told>);
+pub struct Stop(watch::Sender<StopRequests>);
 
-/// Hears of it.
+/// Receives stop requests.
 #[derive(Debug, Clone)]
-pub struct Stopping(watch::Receiver<Told>);
+pub struct Stopping(watch::Receiver<StopRequests>);
 
 impl Default for Stop {
     fn default() -> Self {
@@ -21,7 +21,7 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// As a signal would; a second time it is meant at once.
+    /// The same as a signal; a second call means stop at once.
     pub fn stop(&self) {
         self.told(SignalKind::terminate());
     }
@@ -34,7 +34,7 @@ impl Stop {
         Stopping(self.0.subscribe())
     }
 
-    /// From now on SIGTERM and SIGINT mean this.
+    /// From now on SIGTERM and SIGINT are stop requests.
     pub fn on_signals(&self) -> std::io::Result<()> {
         for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
             let (mut signals, stop) = (signal(kind)?, self.clone());
@@ -49,12 +49,12 @@ impl Stop {
 }
 
 impl Stopping {
-    /// Once it was said.
+    /// Waits for the first request.
     pub async fn stopped(&self) {
         self.times(1).await;
     }
 
-    /// Once it was said again: by which signal.
+    /// Waits for the second request and returns its signal.
     pub async fn now(&self) -> i32 {
         self.times(2).await
     }
@@ -68,7 +68,7 @@ impl Stopping {
         let heard = told.wait_for(|(said, _)| *said >= times).await.ok().map(|told| told.1);
         match heard {
             Some(signal) => signal,
-            // Nobody is left who could say it.
+            // The sender is gone: no request can come.
             None => std::future::pending().await,
         }
     }

@@ -1,24 +1,24 @@
-//! Lets go of what is old, now and then, while we lead.
+//! Deletes old records periodically while this process leads.
 
 use std::sync::Arc;
 
-use super::live::Ticks;
+use super::production::Ticks;
 use crate::daemon::board::Board;
 use crate::memory::{Desk, Keep};
 use crate::model::time::Span;
 
-/// The first sweep. A start has better things to do.
+/// Delay of the first sweep: a start has more urgent work.
 const FIRST: Span = Span::minutes(5);
 
-/// From one sweep to the next.
-// 1 h: what is kept for days need not go to the minute, and an hour's worth is gone in a few writes.
+/// Interval between sweeps.
+// 1 h: records that are kept for days need no precision of minutes, and a few writes delete an hour's worth.
 const EVERY: Span = Span::hours(1);
 
-/// Where there is more to let go of.
-// 1 s: turns write in between.
+/// Delay if there is more to delete.
+// 1 s: leaves room for writes of turns in between.
 const GOES_ON: Span = Span::seconds(1);
 
-/// Until it is dropped. It may be cut off anywhere.
+/// Runs until it is dropped, which is safe at any point.
 pub(super) async fn sweep<S: Desk, C: Ticks>(
     store: Arc<S>,
     clock: C,
@@ -35,7 +35,7 @@ pub(super) async fn sweep<S: Desk, C: Ticks>(
                 if swept.more { GOES_ON } else { EVERY }
             }
             Err(error) => {
-                tracing::warn!("what is old cannot be let go of: {error}; it is tried again");
+                tracing::warn!("cannot prune old records: {error}; retrying");
                 EVERY
             }
         };

@@ -1,4 +1,4 @@
-//! The loop: one task owns the queue of turns, and makes those that are due, some beside each other.
+//! The loop: one task owns the queue of turns and runs those that are due, several concurrently.
 
 mod intake;
 
@@ -9,43 +9,43 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::Instrument;
 
-use super::bell::Rung;
-use super::files::Pools;
+use super::files::PoolSet;
 use super::lease::is_good;
-use super::live::{Live, Ticks};
-use super::scene::Given;
+use super::loop_handle::Rung;
+use super::production::{Live, Ticks};
+use super::scene::DecisionInputs;
 use super::stop::Stopping;
-use super::tell;
+use super::turn_log;
 use crate::ambient::Dice;
-use crate::api::http::Scene;
+use crate::api::http::PlanContext;
 use crate::daemon::board::{Board, Failing};
 use crate::daemon::notify::Manager;
-use crate::memory::{Commit, Journal, Lease, Store, StoreError};
+use crate::memory::{Commit, JournalStore, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
-use crate::reconcile::{PoolTurn, TurnError, TurnReport, World};
-use crate::telemetry::{Counters, Outcome};
-use crate::wake::{Wake, Why};
+use crate::reconcile::{CloudPort, PoolTurn, TurnError, TurnReport};
+use crate::telemetry::{Counters, TurnOutcome};
+use crate::wake::{Wake, WakeReason};
 
-/// A released pool with open entries is looked at this often.
+/// Interval between turns of a released pool with open entries.
 const WATCHED_EVERY: Span = Span::seconds(30);
 
-/// A turn that takes longer hangs: on a disk, or by a fault of ours, for every call has an end of its own.
-// 10 min: a thousand machines of which each page and each answer comes at the last moment it may.
+/// A turn that takes longer hangs, on a disk or through a bug of ours: every call has its own timeout.
+// 10 min: a thousand machines, with each page and each answer just within its timeout.
 const LONGEST_TURN: Span = Span::minutes(10);
 
 /// Why a term of leadership ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Stopped,
-    /// Another may lead: what is remembered is old.
+    /// Another process may lead: our memory is stale.
     Deposed,
 }
 
-/// What the loop hears.
+/// The inputs of the loop.
 pub(super) struct Ears<'a> {
-    pub files: &'a mut watch::Receiver<Pools>,
+    pub files: &'a mut watch::Receiver<PoolSet>,
     pub rung: &'a mut mpsc::Receiver<Rung>,
     pub stopping: &'a Stopping,
 }
@@ -58,51 +58,51 @@ pub(super) struct Turns<S, C> {
     lease: watch::Receiver<Lease>,
     at_once: usize,
     wake: Wake,
-    kept: BTreeMap<PoolName, Kept>,
-    /// Pools of the store that are not in our care, and that only a person releases.
+    kept: BTreeMap<PoolName, ManagedPool>,
+    /// Pools in the store that nothing declares. Only a person releases them.
     unnamed: Arc<[PoolName]>,
-    running: JoinSet<Made>,
+    running: JoinSet<TurnResult>,
     ids: BTreeMap<Id, (PoolName, Time)>,
 }
 
-/// A pool in our care.
-struct Kept {
+/// A pool that this process runs turns for.
+struct ManagedPool {
     policy: Arc<Policy>,
     /// `None` while its turn runs.
     turn: Option<PoolTurn>,
     released: bool,
-    /// Its last turn was cut off: what that had asked of the store may still be on its way there.
+    /// Its last turn was cut off: that turn's writes to the store may still be in flight.
     cut: bool,
-    /// Those who want to see it once its turn is over.
-    shows: Vec<oneshot::Sender<Scene>>,
+    /// Requests to see it when its turn has ended.
+    shows: Vec<oneshot::Sender<PlanContext>>,
 }
 
-impl Kept {
+impl ManagedPool {
     fn new(policy: Arc<Policy>, turn: PoolTurn) -> Self {
         Self { policy, turn: Some(turn), released: false, cut: false, shows: Vec::new() }
     }
 }
 
-/// A turn that came to its end.
-struct Made {
+/// A turn that has ended.
+struct TurnResult {
     turn: PoolTurn,
     did: Result<Did, Undone>,
 }
 
 enum Undone {
     Failed(TurnError),
-    /// It took too long. What it was about to do is dropped, and what it sent is in doubt.
+    /// It took too long. Its remaining work is dropped, and the calls that it sent are in doubt.
     Cut,
 }
 
 enum Did {
     Turn(Box<TurnReport>),
-    /// Of a released pool: so many entries are still open.
+    /// Number of entries of a released pool that are still open.
     Watched(usize),
 }
 
-/// The house a term is made in.
-pub(super) struct House<S, C> {
+/// The daemon's parts that a term of leadership uses.
+pub(super) struct TurnPorts<S, C> {
     pub live: Arc<Live<S, C>>,
     pub board: Arc<Board>,
     pub counters: Arc<Counters>,
@@ -112,8 +112,8 @@ pub(super) struct House<S, C> {
 }
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
-    pub fn new(house: House<S, C>, lease: watch::Receiver<Lease>) -> Self {
-        let House { live, board, counters, manager, at_once, dice } = house;
+    pub fn new(house: TurnPorts<S, C>, lease: watch::Receiver<Lease>) -> Self {
+        let TurnPorts { live, board, counters, manager, at_once, dice } = house;
         Self {
             live,
             board,
@@ -129,7 +129,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
     }
 
-    /// Until we are told to stop, or another leads.
+    /// Runs until the daemon is stopped or another process leads.
     pub async fn run(&mut self, ears: Ears<'_>, deposed: impl Future<Output = ()>) -> Over {
         let mut deposed = std::pin::pin!(deposed);
         let mut beat = self.manager.beat().map(tokio::time::interval);
@@ -164,7 +164,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
     }
 
-    /// Those that run come to their end; nothing else is begun. False: there was no time for all of them.
+    /// Waits for running turns and starts no others. Returns false if some did not end in time.
     pub async fn finish(&mut self, within: std::time::Duration) -> bool {
         let all = async {
             while let Some(ended) = self.running.join_next_with_id().await {
@@ -176,12 +176,12 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         ended
     }
 
-    /// Those that run are let go; after this none of them does anything more.
+    /// Aborts running turns; after this returns, none of them does anything more.
     pub async fn cut(&mut self) {
         self.running.shutdown().await;
     }
 
-    /// Begins what is due, as far as there is room. Answers when there is more to begin.
+    /// Starts due turns up to the concurrency limit. Returns when to start more.
     fn begin_due(&mut self) -> Time {
         let now = self.live.now();
         let lease = self.lease.borrow().clone();
@@ -193,7 +193,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         if self.running.len() >= self.at_once {
             return far;
         }
-        // Without the lease nothing is begun; it is looked at again all the same.
+        // Without a valid lease no turn starts, but check again in a second.
         let soonest = if is_good(&lease, now) { now } else { now.plus(Span::seconds(1)) };
         self.wake.next_at().map_or(far, |at| at.min(far)).max(soonest)
     }
@@ -209,7 +209,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         let work = Work { live, policy, lease: lease.clone(), released: kept.released };
         let after_cut = std::mem::take(&mut kept.cut);
         let rollout = self.board.pool(name).and_then(|seen| seen.report.clone());
-        let rollout = rollout.as_deref().and_then(tell::rollout);
+        let rollout = rollout.as_deref().and_then(turn_log::rollout);
         let span = tracing::info_span!("turn", pool = name.as_str(), rollout);
         let made = work.make(turn, after_cut, now.plus(LONGEST_TURN));
         let id = self.running.spawn(made.instrument(span)).id();
@@ -217,7 +217,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         self.board.change_pool(name, |seen| seen.running = true);
     }
 
-    fn end(&mut self, ended: Result<(Id, Made), JoinError>) -> Option<Over> {
+    fn end(&mut self, ended: Result<(Id, TurnResult), JoinError>) -> Option<Over> {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
@@ -226,7 +226,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         let now = self.live.now();
         let took = now.since(began);
         let rollout = match &ended {
-            Ok((_, Made { did: Ok(Did::Turn(report)), .. })) => tell::rollout(report),
+            Ok((_, TurnResult { did: Ok(Did::Turn(report)), .. })) => turn_log::rollout(report),
             _ => None,
         };
         let span = tracing::info_span!("turn", pool = name.as_str(), rollout);
@@ -239,12 +239,12 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     fn ended(
         &mut self,
         name: &PoolName,
-        ended: Result<(Id, Made), JoinError>,
+        ended: Result<(Id, TurnResult), JoinError>,
         took: Span,
         now: Time,
     ) -> Option<Over> {
         match ended {
-            Ok((_, Made { turn, did })) => {
+            Ok((_, TurnResult { turn, did })) => {
                 let oldest = turn.remembered().map(|image| oldest(&image.journal));
                 if let Some(kept) = self.kept.get_mut(name) {
                     kept.turn = Some(turn);
@@ -263,14 +263,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 None
             }
             Err(error) => {
-                // What it knew is lost with it, and read again from the store.
+                // The turn's memory is lost; the next turn reads it from the store.
                 let say = if error.is_panic() {
                     "a fault of ours ended the turn"
                 } else {
                     "the turn was cut off"
                 };
                 tracing::error!("{say}; the pool backs off, others go on");
-                self.counters.turn(Outcome::Panicked, took);
+                self.counters.turn(TurnOutcome::Panicked, took);
                 self.wake.failed(name, now, None);
                 self.note_failure(name, say.into(), now);
                 if let Some(kept) = self.kept.get_mut(name) {
@@ -285,7 +285,8 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         let released = self.kept.get(name).is_none_or(|kept| kept.released);
         match did {
             Did::Turn(report) => {
-                let outcome = if report.frozen.is_some() { Outcome::Frozen } else { Outcome::Done };
+                let outcome =
+                    if report.frozen.is_some() { TurnOutcome::Frozen } else { TurnOutcome::Done };
                 self.counters.turn(outcome, took);
                 report.notes.iter().for_each(|note| self.counters.law(note.law));
                 if report.planned.is_none() {
@@ -298,9 +299,9 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                     self.live.note_losses(name, &image.machines);
                 }
                 let was = before.as_ref().and_then(|seen| seen.report.as_deref());
-                tell::turn(was, &report, journal);
+                turn_log::turn(was, &report, journal);
                 if before.is_some_and(|seen| seen.failing.is_some()) {
-                    tracing::info!("can be looked after again");
+                    tracing::info!("can be managed again");
                 }
                 self.wake.done(name, if released { now } else { report.again });
                 self.live.decide().show(name, report.at);
@@ -334,7 +335,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         took: Span,
         now: Time,
     ) -> Option<Over> {
-        self.counters.turn(Outcome::Failed, took);
+        self.counters.turn(TurnOutcome::Failed, took);
         if let TurnError::Store { source: StoreError::Fenced { current }, .. } = error {
             tracing::error!(epoch = current.0, "another process leads now");
             return Some(Over::Deposed);
@@ -352,16 +353,16 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         if known.as_deref() == Some(&*say) {
             tracing::debug!("failed again: {say}");
         } else {
-            tracing::warn!("failed: {say}; it is tried again");
+            tracing::warn!("failed: {say}; retrying");
         }
         self.wake.failed(name, now, error.retry_at());
         self.note_failure(name, say, now);
         None
     }
 
-    /// It is no longer beside its next: whatever it waited for was let go with it.
+    /// A cut turn does not overlap with the next one: everything that it waited for was dropped with it.
     fn cut_off(&mut self, name: &PoolName, took: Span, now: Time) {
-        self.counters.turn(Outcome::Failed, took);
+        self.counters.turn(TurnOutcome::Failed, took);
         let say = format!("the turn hung and was cut off after {LONGEST_TURN}");
         tracing::error!("{say}; the pool backs off, and what was sent is settled by the next turn");
         self.wake.failed(name, now, None);
@@ -381,23 +382,23 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         });
     }
 
-    /// Asked for a pool that is not there: the ask is in the store, and waits for its file.
+    /// A request for an unknown pool stays in the store until the pool has a file.
     fn asked(&mut self, pool: &PoolName, now: Time) {
         match self.kept.contains_key(pool) {
             true => self.overheard(pool, now),
-            false => tracing::warn!(pool = pool.as_str(), "asked for, and not managed"),
+            false => tracing::warn!(pool = pool.as_str(), "requested, but not managed"),
         }
     }
 
-    /// Of pools in nobody's care others may have asked as well: that waits for their files.
+    /// Another process may also record requests for unmanaged pools; those wait for their files.
     fn overheard(&mut self, pool: &PoolName, now: Time) {
         if let Some(kept) = self.kept.get(pool) {
             self.live.pacer().try_now(&kept.policy.scale_set);
-            self.wake.ask(pool, Why::Operator, now);
+            self.wake.ask(pool, WakeReason::Operator, now);
         }
     }
 
-    fn show(&mut self, pool: &PoolName, show: oneshot::Sender<Scene>) {
+    fn show(&mut self, pool: &PoolName, show: oneshot::Sender<PlanContext>) {
         let Some(kept) = self.kept.get_mut(pool) else { return };
         let Some(turn) = &kept.turn else {
             kept.shows.push(show);
@@ -406,16 +407,16 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         let report = self.board.pool(pool).and_then(|seen| seen.report.clone());
         let given = self.live.decide().given(pool);
         if let (Some(report), Some(given), Some(image)) = (report, given, turn.remembered()) {
-            let Given { open, asks, facts, state, .. } = given;
+            let DecisionInputs { open, asks, facts, state, .. } = given;
             let (policy, machines) = (Arc::clone(&kept.policy), image.machines.clone());
-            let scene = Scene { policy, report, machines, open, asks, facts, state };
-            // Whoever asked may be gone.
+            let scene = PlanContext { policy, report, machines, open, asks, facts, state };
+            // The requester may be gone.
             let _unseen = show.send(scene);
         }
     }
 }
 
-/// What one turn is made with.
+/// The inputs of one turn.
 struct Work<S, C> {
     live: Arc<Live<S, C>>,
     policy: Arc<Policy>,
@@ -424,8 +425,8 @@ struct Work<S, C> {
 }
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Work<S, C> {
-    /// To its end, or until it has taken too long: then all of it is dropped before anybody hears of it.
-    async fn make(self, mut turn: PoolTurn, after_cut: bool, at_most: Time) -> Made {
+    /// Runs the turn to its end or to its timeout. On timeout all of it is dropped before this returns.
+    async fn make(self, mut turn: PoolTurn, after_cut: bool, at_most: Time) -> TurnResult {
         let clock = self.live.clock().clone();
         let did = tokio::select! {
             biased;
@@ -435,13 +436,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Work<S, C> {
         if matches!(did, Err(Undone::Cut)) {
             turn = new_turn(turn.pool());
         }
-        Made { turn, did }
+        TurnResult { turn, did }
     }
 
     async fn work(&self, turn: &mut PoolTurn, after_cut: bool) -> Result<Did, TurnError> {
         let Self { live, policy, lease, released } = self;
         if after_cut {
-            // Writes are made in their order: after this one, what the cut turn asked for is there or never will be.
+            // The store executes writes in order: after this one, each write of the cut turn has happened or never
+            // will.
             let pool = turn.pool().clone();
             let last = Commit::new(pool.clone(), lease.epoch, live.now());
             let asked = live.store().commit(&last).await;
@@ -463,13 +465,13 @@ async fn tick(beat: &mut Option<tokio::time::Interval>) {
     }
 }
 
-/// The same dice after every start.
+/// The seed is the same after every start.
 fn new_turn(name: &PoolName) -> PoolTurn {
     let seed = Dice::from_seed(0).branch(name.as_str()).next_u64();
     PoolTurn::new(name.clone(), seed)
 }
 
-fn oldest(journal: &Journal) -> (usize, Option<Time>) {
+fn oldest(journal: &JournalStore) -> (usize, Option<Time>) {
     let open = journal.open().iter().filter(|entry| !entry.is_ended());
     (open.clone().count(), open.map(|entry| entry.written).min())
 }

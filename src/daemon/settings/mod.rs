@@ -1,7 +1,8 @@
-//! How the daemon is to run: one file, the environment, flags; the later wins, key by key.
+//! The daemon's settings: one file, the environment, flags. The later source wins, key by key.
 //!
-//! Never here: a secret (they are read from the environment by whoever needs them, and are shown by nobody), a default
-//! outside of the table, a fault that is told alone: all are told at once. Begin with [`keys::KEYS`], then [`Sources`].
+//! Never here: a secret (the code that needs one reads it from the environment, and nothing shows it), a default
+//! outside of the table, a fault reported alone: all faults are reported at once. Begin with [`keys::KEYS`], then
+//! [`Sources`].
 
 pub mod keys;
 mod read;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use read::without_secrets;
-pub use read::{Fault, From};
+pub use read::{From, SettingsFault};
 
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
@@ -24,14 +25,14 @@ use crate::api::http::auth::{PoolScope, Role};
 use crate::memory::Keep;
 use crate::model::time::Span;
 use crate::telemetry::Traces;
-use crate::telemetry::log::{Detail, Format, Log};
-use keys::Key;
-use read::Taken;
+use crate::telemetry::log::{Log, LogDetail, LogFormat};
+use keys::SettingsKey;
+use read::Layers;
 
-/// What was said, by whom.
+/// The sources of settings.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// The settings file by its name, and what is in it.
+    /// Name and content of the settings file.
     pub file: Option<(String, Vec<u8>)>,
     /// The whole environment.
     pub variables: Vec<(String, String)>,
@@ -39,65 +40,65 @@ pub struct Sources {
     pub flags: Vec<(&'static str, String, String)>,
 }
 
-/// Every key with its value and where it came from.
+/// All keys with their values and sources.
 #[derive(Debug, Clone)]
 pub struct Effective {
-    values: Vec<(&'static Key, Option<(String, From)>)>,
-    /// Variables that are read beside ours, and are set.
+    values: Vec<(&'static SettingsKey, Option<(String, From)>)>,
+    /// Names of the secret variables that are set.
     secrets: Vec<&'static str>,
 }
 
-/// Variables that hold what must not be seen.
+/// Variables that hold secrets, or paths to them.
 const SECRETS: [&str; 3] =
     ["AZURE_CLIENT_SECRET", "AZURE_CLIENT_SECRET_FILE", "AZURE_CLIENT_CERTIFICATE_PATH"];
 
-/// Where pools are remembered.
+/// Where the daemon stores its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAt {
     Memory,
-    /// `shared`: other processes may stand by on it.
+    /// `shared`: other processes may use it as standby.
     File {
         path: PathBuf,
         shared: bool,
-        /// Whether a new one is made.
+        /// Whether to create it if it is missing.
         create: Create,
     },
 }
 
-/// Where the API is, and who may come in.
+/// The address of the API, and who has access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiAt {
-    /// `None`: there is none.
+    /// `None`: no API.
     pub listen: Option<SocketAddr>,
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
     pub tokens: Option<PathBuf>,
     pub oidc: OidcAt,
-    /// Authorities whose client certificates are taken beside tokens.
+    /// Authorities whose client certificates the API accepts in addition to tokens.
     pub clients: Option<PathBuf>,
-    /// Persons who must ask for what cannot be taken back.
+    /// How many people must request an irreversible action.
     pub approvals: u32,
-    /// Who says for whom it asks.
+    /// Trusted proxies, which name the client they forward for.
     pub proxies: Proxies,
 }
 
-/// Which identity provider is believed, as far as it is said.
+/// The trusted identity provider, as far as settings give it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OidcAt {
     pub issuer: Option<String>,
     pub audience: Option<String>,
     pub name_claim: String,
     pub role_claim: String,
-    /// Which value of that claim means which role.
+    /// Role for each value of that claim.
     pub roles: Vec<(Box<str>, Role)>,
-    /// Which pools that role is for, where not for all.
+    /// Pools that the role applies to, if not all.
     pub scopes: BTreeMap<Box<str>, PoolScope>,
 }
 
-/// The same, to be used.
+/// The same in typed form.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// `None`: pools come over the API alone.
+    /// `None`: pools come only over the API.
     pub pools: Option<PathBuf>,
     pub reload: Span,
     pub store: StoreAt,
@@ -106,18 +107,18 @@ pub struct Settings {
     pub stop_within: Span,
     pub keep: Keep,
     pub api: ApiAt,
-    pub detail: Detail,
-    /// `None`: as suits where it goes.
-    pub format: Option<Format>,
-    /// Where traces go, if anywhere.
+    pub detail: LogDetail,
+    /// `None`: depends on whether the output is a terminal.
+    pub format: Option<LogFormat>,
+    /// Address of the trace collector, if any.
     pub otlp: Option<String>,
     pub choice: Choice,
 }
 
 impl Sources {
-    /// Settings, or everything that is wrong with them.
-    pub fn settle(&self) -> Result<Effective, Vec<Fault>> {
-        let mut taken = Taken::defaults();
+    /// The settings, or all their faults.
+    pub fn settle(&self) -> Result<Effective, Vec<SettingsFault>> {
+        let mut taken = Layers::defaults();
         if let Some((name, bytes)) = &self.file {
             taken.file(bytes, name);
         }
@@ -135,8 +136,8 @@ impl Sources {
 }
 
 impl Effective {
-    /// Every key with its value as it may be shown, if it has one, and where that came from.
-    pub fn values(&self) -> impl Iterator<Item = (&'static Key, Option<(String, &From)>)> {
+    /// Every key with its value in a form safe to show, if it has one, and its source.
+    pub fn values(&self) -> impl Iterator<Item = (&'static SettingsKey, Option<(String, &From)>)> {
         let shown = |text: &String| match text.contains("://") {
             true => without_secrets(text),
             false => text.clone(),
@@ -146,23 +147,23 @@ impl Effective {
             .map(move |(key, value)| (*key, value.as_ref().map(|(text, from)| (shown(text), from))))
     }
 
-    /// Variables with secrets in them that are set.
+    /// Names of the secret variables that are set.
     pub fn secrets(&self) -> &[&'static str] {
         &self.secrets
     }
 
-    fn text(&self, key: &Key) -> Option<String> {
-        let of = |(known, _): &&(&'static Key, _)| known.name == key.name;
+    fn text(&self, key: &SettingsKey) -> Option<String> {
+        let of = |(known, _): &&(&'static SettingsKey, _)| known.name == key.name;
         self.values.iter().find(of)?.1.as_ref().map(|(text, _)| text.clone())
     }
 
-    fn span(&self, key: &Key) -> Span {
+    fn span(&self, key: &SettingsKey) -> Span {
         let text = self.text(key);
         text.and_then(|text| Span::parse(&text).ok()).unwrap_or_default()
     }
 
     fn api(&self) -> ApiAt {
-        let path = |key: &Key| self.text(key).map(PathBuf::from);
+        let path = |key: &SettingsKey| self.text(key).map(PathBuf::from);
         ApiAt {
             listen: self.text(&keys::LISTEN).and_then(|text| text.parse().ok()),
             certificate: path(&keys::CERTIFICATE),
@@ -202,13 +203,13 @@ impl Effective {
         }
     }
 
-    /// Every value was checked when it was taken.
+    /// Cannot fail: every value was checked when it was read.
     pub fn settings(&self) -> Settings {
-        let text = |key: &Key| self.text(key).unwrap_or_default();
-        let detail = Detail::ALL.into_iter().find(|detail| detail.name() == text(&keys::LEVEL));
+        let text = |key: &SettingsKey| self.text(key).unwrap_or_default();
+        let detail = LogDetail::ALL.into_iter().find(|detail| detail.name() == text(&keys::LEVEL));
         let format = match text(&keys::FORMAT).as_str() {
-            "text" => Some(Format::Text),
-            "json" => Some(Format::Json),
+            "text" => Some(LogFormat::Text),
+            "json" => Some(LogFormat::Json),
             _ => None,
         };
         let store = text(&keys::STORE);
@@ -233,7 +234,7 @@ impl Effective {
             stop_within: self.span(&keys::STOP),
             keep: Keep { history: self.span(&keys::HISTORY), audit: self.span(&keys::AUDIT) },
             api: self.api(),
-            detail: detail.unwrap_or(Detail::Info),
+            detail: detail.unwrap_or(LogDetail::Info),
             format,
             otlp: self.text(&keys::OTLP),
             choice: Choice {
@@ -253,20 +254,20 @@ impl Effective {
 }
 
 impl Settings {
-    /// Logs are written from now on; `watched`: somebody reads along at a terminal. With where traces are, if they are to go
-    /// anywhere.
+    /// Starts logging. `watched`: a person reads the log at a terminal. Returns the trace buffer, if traces have a
+    /// collector.
     pub fn begin_log(&self, watched: bool) -> Option<Traces> {
-        let format = self.format.unwrap_or(if watched { Format::Text } else { Format::Json });
+        let format = self.format.unwrap_or(if watched { LogFormat::Text } else { LogFormat::Json });
         let seed =
             SystemClock.now().millis().unsigned_abs() ^ (u64::from(std::process::id()) << 42);
         let traces = self.otlp.as_ref().map(|_| Traces::new(seed));
-        // Where a subscriber is set already, as in a test, it stays.
+        // A subscriber that is already set, as in a test, stays.
         let _was_first = Log { format, detail: self.detail }.begin(traces.clone());
         traces
     }
 }
 
-/// The word of a way is its name with hyphens.
+/// The setting for a credential source is its name with hyphens.
 fn way(word: &str) -> Option<Way> {
     Way::ALL.into_iter().find(|way| way.name().replace(' ', "-").to_ascii_lowercase() == word)
 }
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn each_way_has_its_word() {
-        let keys::Kind::Word(words) = keys::AUTH.kind else { panic!("words") };
+        let keys::SettingsKind::Word(words) = keys::AUTH.kind else { panic!("words") };
         let ways: Vec<Way> = words.iter().filter_map(|word| way(word)).collect();
         assert_eq!(ways, Way::ALL);
     }

@@ -1,12 +1,12 @@
-//! From a file, the environment and flags to values, each with where it came from; all faults at once.
+//! Reads values from a file, the environment and flags, each with its source; reports all faults at once.
 
 use std::fmt;
 
-use super::keys::{FILE, KEYS, Key, PREFIX, is_foreign};
+use super::keys::{FILE, KEYS, PREFIX, SettingsKey, is_foreign};
 use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
-use crate::api::v1::node::{self, Entry, Kind, Node, Place};
+use crate::api::v1::node::{self, Node, NodeEntry, NodeKind, TextPlace};
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum From {
     Default,
@@ -28,39 +28,39 @@ impl fmt::Display for From {
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// A variable or flag; `None`: the file, where the diagnostic says.
+pub struct SettingsFault {
+    /// A variable or flag; `None`: the file, at the place in the diagnostic.
     pub from: Option<String>,
     pub found: Diagnostic,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SettingsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(from) = &self.from else { return self.found.fmt(f) };
-        // Whoever wrote no file has no line in it.
+        // Variables and flags have no line and column.
         let plain = self.found.to_string();
         let place = format!("{}:{}: ", self.found.line, self.found.column);
         write!(f, "{from}: {}", plain.strip_prefix(&place).unwrap_or(&plain))
     }
 }
 
-/// Values by key, in the order of the table. Weaker sources are taken in first.
+/// Values by key, in the order of the table. Sources with lower precedence are read first.
 #[derive(Debug, Clone)]
-pub(super) struct Taken {
-    pub values: Vec<(&'static Key, Option<(String, From)>)>,
-    pub faults: Vec<Fault>,
+pub(super) struct Layers {
+    pub values: Vec<(&'static SettingsKey, Option<(String, From)>)>,
+    pub faults: Vec<SettingsFault>,
 }
 
-impl Taken {
+impl Layers {
     pub fn defaults() -> Self {
-        let value = |key: &'static Key| {
+        let value = |key: &'static SettingsKey| {
             let default = Some(key.default).filter(|text| !text.is_empty());
             (key, default.map(|text| (text.to_owned(), From::Default)))
         };
         Self { values: KEYS.iter().map(value).collect(), faults: Vec::new() }
     }
 
-    fn set(&mut self, key: &Key, text: &str, from: From) {
+    fn set(&mut self, key: &SettingsKey, text: &str, from: From) {
         if let Some((_, value)) = self.values.iter_mut().find(|(known, _)| known.name == key.name) {
             *value = Some((text.to_owned(), from));
         }
@@ -73,7 +73,7 @@ impl Taken {
             Err(fault) => found.push(*fault),
         }
         found.sort_by_key(|fault| (fault.line, fault.column));
-        self.faults.extend(found.into_iter().map(|found| Fault {
+        self.faults.extend(found.into_iter().map(|found| SettingsFault {
             from: None,
             found: Diagnostic { file: Some(file.to_owned()), ..found },
         }));
@@ -83,7 +83,7 @@ impl Taken {
         let read = node::read(text);
         out.extend(read.diagnostics);
         let mut roots =
-            read.roots.iter().map(|root| &root.node).filter(|node| node.kind != Kind::Null);
+            read.roots.iter().map(|root| &root.node).filter(|node| node.kind != NodeKind::Null);
         let Some(root) = roots.next() else { return };
         if let Some(second) = roots.next() {
             let say = "settings are one document";
@@ -94,9 +94,9 @@ impl Taken {
 
     fn section(&mut self, node: &Node, path: &str, file: &str, out: &mut Vec<Diagnostic>) {
         match &node.kind {
-            // A section of which every key is commented out.
-            Kind::Null | Kind::Broken => {}
-            Kind::Map(entries) => {
+            // A section in which every key is commented out.
+            NodeKind::Null | NodeKind::Broken => {}
+            NodeKind::Map(entries) => {
                 for entry in entries {
                     self.entry(entry, path, file, out);
                 }
@@ -108,13 +108,13 @@ impl Taken {
         }
     }
 
-    fn entry(&mut self, entry: &Entry, path: &str, file: &str, out: &mut Vec<Diagnostic>) {
+    fn entry(&mut self, entry: &NodeEntry, path: &str, file: &str, out: &mut Vec<Diagnostic>) {
         let name = match path.is_empty() {
             true => entry.key.to_string(),
             false => format!("{path}.{}", entry.key),
         };
         let inner = format!("{name}.");
-        if let Some(key) = Key::named(&name) {
+        if let Some(key) = SettingsKey::named(&name) {
             self.value(key, &entry.value, file, out);
         } else if KEYS.iter().any(|key| key.name.starts_with(&inner)) {
             self.section(&entry.value, &name, file, out);
@@ -125,13 +125,13 @@ impl Taken {
         }
     }
 
-    fn value(&mut self, key: &Key, node: &Node, file: &str, out: &mut Vec<Diagnostic>) {
+    fn value(&mut self, key: &SettingsKey, node: &Node, file: &str, out: &mut Vec<Diagnostic>) {
         let text = match &node.kind {
-            Kind::Text(text) => text.text.to_string(),
-            Kind::Number(text) => text.to_string(),
-            Kind::Bool(flag) => flag.to_string(),
-            Kind::Broken => return,
-            Kind::Null | Kind::List(_) | Kind::Map(_) => {
+            NodeKind::Text(text) => text.text.to_string(),
+            NodeKind::Number(text) => text.to_string(),
+            NodeKind::Bool(flag) => flag.to_string(),
+            NodeKind::Broken => return,
+            NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => {
                 let say = format!("this is {}, where one value is needed", node.what());
                 let fault = Diagnostic::new(node.at, key.name, Code::WrongType, say);
                 out.push(fault.help("leave the key out for its default"));
@@ -141,56 +141,56 @@ impl Taken {
         match wrong(key, &text, node.at) {
             Some(fault) => out.push(fault),
             None => {
-                let Place { line, column } = node.at;
+                let TextPlace { line, column } = node.at;
                 self.set(key, &text, From::File(format!("{file}:{line}:{column}")));
             }
         }
     }
 
-    /// Every variable whose name begins like ours.
+    /// Reads every variable with our prefix.
     pub fn variables(&mut self, all: impl Iterator<Item = (String, String)>) {
         let mut ours: Vec<(String, String)> =
             all.filter(|(name, _)| name.starts_with(PREFIX) && name != FILE).collect();
         ours.sort();
         for (name, text) in ours {
             if let Some(key) = KEYS.iter().find(|key| key.variable == name) {
-                match wrong(key, &text, Place::START) {
-                    Some(found) => self.faults.push(Fault { from: Some(name), found }),
+                match wrong(key, &text, TextPlace::START) {
+                    Some(found) => self.faults.push(SettingsFault { from: Some(name), found }),
                     None => self.set(key, &text, From::Variable(key.variable)),
                 }
             } else if !is_foreign(&name) {
                 let known: Vec<&'static str> = KEYS.iter().map(|key| key.variable).collect();
                 let found = Diagnostic::new(
-                    Place::START,
+                    TextPlace::START,
                     "",
                     Code::UnknownKey,
                     "there is no such variable",
                 );
                 let found = found.allowed(&known, &name);
-                self.faults.push(Fault { from: Some(name), found });
+                self.faults.push(SettingsFault { from: Some(name), found });
             }
         }
     }
 
-    /// A flag of ours, or `--set key=value`.
+    /// Reads a flag, or `--set key=value`.
     pub fn flag(&mut self, flag: &str, name: &str, text: &str) {
         let from = format!("--{flag}");
-        let Some(key) = Key::named(name) else {
+        let Some(key) = SettingsKey::named(name) else {
             let known: Vec<&'static str> = KEYS.iter().map(|key| key.name).collect();
             let say = format!("there is no key {}", quote(name));
             let found =
-                Diagnostic::new(Place::START, "", Code::UnknownKey, say).allowed(&known, name);
-            self.faults.push(Fault { from: Some(from), found });
+                Diagnostic::new(TextPlace::START, "", Code::UnknownKey, say).allowed(&known, name);
+            self.faults.push(SettingsFault { from: Some(from), found });
             return;
         };
-        match wrong(key, text, Place::START) {
-            Some(found) => self.faults.push(Fault { from: Some(from), found }),
+        match wrong(key, text, TextPlace::START) {
+            Some(found) => self.faults.push(SettingsFault { from: Some(from), found }),
             None => self.set(key, text, From::Flag(from)),
         }
     }
 }
 
-/// The keys and sections that may stand under this path.
+/// The keys and sections allowed under this path.
 fn beside(path: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();
     for key in KEYS {
@@ -204,14 +204,14 @@ fn beside(path: &str) -> Vec<&'static str> {
     names
 }
 
-fn wrong(key: &Key, text: &str, at: Place) -> Option<Diagnostic> {
+fn wrong(key: &SettingsKey, text: &str, at: TextPlace) -> Option<Diagnostic> {
     let wrong = key.check(text).err()?;
     let say = format!("{}: {}", quote(&without_secrets(text)), wrong.say);
     let found = Diagnostic::new(at, key.name, Code::BadValue, say);
     Some(found.allowed(wrong.allowed, text))
 }
 
-/// A value as it may be shown though it may be an address: people write passwords into those, and keys into their queries.
+/// A value in a form safe to show. It may be an address: people put passwords into those, and keys into their queries.
 pub(crate) fn without_secrets(text: &str) -> String {
     let (place, query) = text.split_once('?').map_or((text, ""), |(place, _)| (place, "?…"));
     let Some((before, rest)) = place.rsplit_once('@') else { return format!("{place}{query}") };

@@ -1,14 +1,14 @@
-//! The settings in force, as a settings file that says where each value came from.
+//! The settings in force, as a settings file with the source of each value.
 
 use std::fmt::Write;
 
 use super::Effective;
 
-/// Where the remark on a line begins, if the line is not longer.
+/// Column of the remark on a line, if the line is not longer.
 const REMARKS_AT: usize = 40;
 
 impl Effective {
-    /// Read again it gives the same settings.
+    /// Reading the result gives the same settings.
     pub fn to_yaml(&self) -> String {
         let (mut text, mut open) = (String::new(), "");
         for (key, value) in self.values() {
@@ -33,7 +33,7 @@ impl Effective {
     }
 }
 
-/// Quoted where YAML would take it for something else.
+/// Quotes a text that YAML would not read as a string.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%".contains(c);
     let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '.');

@@ -1,29 +1,34 @@
-//! Laws 4 and 9: each thing is done once, and by the one who leads.
+//! Laws 4 and 9: each thing is done once, and by the leader.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Notes;
-use super::super::truth::{Birth, Sent, Truth};
-use crate::model::action::{Action, Target, Verb};
+use super::super::postconditions::{MachineBirth, SentCall, Truth};
+use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::{EntryId, Epoch, Key};
-use crate::model::journal::{Entry, Outcome, Refusal};
+use crate::model::journal::{Entry, EntryOutcome, Refusal};
 use crate::model::quantity::counted;
 use crate::model::time::Time;
 
-/// Law 9. Epochs never go back, and every call is made under a lease that holds.
+/// Law 9. Epochs never go back, and every call is made under a valid lease.
 #[derive(Debug, Default)]
 pub struct Fence {
     leads: Epoch,
     leads_until: Option<Time>,
-    /// Until when some earlier leader may still have been sending.
+    /// Until when an earlier leader may still have been sending.
     others_until: Option<Time>,
-    /// Entries read so far, and the highest epoch among them.
+    /// Number of entries read so far, and the highest epoch among them.
     read: usize,
     written: Epoch,
 }
 
 impl Fence {
-    pub(in super::super) fn call(&mut self, sent: &Sent, entry: Option<&Entry>, notes: &mut Notes) {
+    pub(in super::super) fn call(
+        &mut self,
+        sent: &SentCall,
+        entry: Option<&Entry>,
+        notes: &mut Notes,
+    ) {
         if sent.epoch < self.leads {
             notes.add(9, "a leader that was replaced made a call", sent.hit.clone());
             return;
@@ -58,15 +63,15 @@ impl Fence {
     }
 }
 
-/// Law 4. No machine is deleted twice, and no raise bears more machines than it asked for.
+/// Law 4. No machine is deleted twice, and no raise creates more machines than it asked for.
 #[derive(Debug, Default)]
 pub struct Once {
     deletes: BTreeMap<Key, Vec<EntryId>>,
-    raises: BTreeMap<EntryId, Raised>,
+    raises: BTreeMap<EntryId, RaiseTally>,
 }
 
 #[derive(Debug, Default)]
-struct Raised {
+struct RaiseTally {
     allowed: u32,
     born: u32,
 }
@@ -75,7 +80,7 @@ impl Once {
     pub(in super::super) fn call(
         &mut self,
         truth: &Truth,
-        sent: &Sent,
+        sent: &SentCall,
         entry: Option<&Entry>,
         notes: &mut Notes,
     ) {
@@ -85,16 +90,16 @@ impl Once {
                 let raised = self.raises.entry(sent.entry.clone()).or_default();
                 raised.allowed = raised.allowed.max(asked);
             }
-            Some(Action::Delete { targets, .. }) if sent.verb == Verb::Delete => {
+            Some(Action::Delete { targets, .. }) if sent.verb == ActionKind::Delete => {
                 let mut again = Vec::new();
                 let keys = targets.iter().map(Target::key).chain(sent.hit.iter().cloned());
                 for key in keys.collect::<BTreeSet<Key>>() {
                     let ids = self.deletes.entry(key.clone()).or_default();
                     let of = |id: &EntryId| truth.journal.iter().rev().find(|e| e.id == *id);
-                    // A request whose answer was lost is sent once more, and then takes nothing a second time.
+                    // A request whose answer was lost is sent once more, and the repeat hits nothing.
                     let hits = sent.hit.contains(&key);
                     let other = |id: &&EntryId| **id != sent.entry || hits;
-                    // Of all that were ever sent, not of the last alone.
+                    // Compare with all deletes ever sent, not only the last one.
                     let mut earlier = ids.iter().filter(other).filter_map(of);
                     if earlier.any(|earlier| !may_repeat(truth, earlier, &key, sent)) {
                         again.push(key.clone());
@@ -107,7 +112,7 @@ impl Once {
         }
     }
 
-    pub(in super::super) fn births(&mut self, births: &[Birth], notes: &mut Notes) {
+    pub(in super::super) fn births(&mut self, births: &[MachineBirth], notes: &mut Notes) {
         for birth in births {
             let Some(of) = &birth.of else { continue };
             let raised = self.raises.entry(of.clone()).or_default();
@@ -124,10 +129,10 @@ impl Once {
     }
 }
 
-/// It ended otherwise than well, or it was accepted longer ago than its deadline.
-fn may_repeat(truth: &Truth, earlier: &Entry, key: &Key, sent: &Sent) -> bool {
+/// It failed, or it was accepted longer ago than its deadline.
+fn may_repeat(truth: &Truth, earlier: &Entry, key: &Key, sent: &SentCall) -> bool {
     match earlier.outcome() {
-        Some((_, Outcome::Withdrawn)) => true,
+        Some((_, EntryOutcome::Withdrawn)) => true,
         Some(_) => matches!(
             earlier.outcome_for(key),
             Some(Err(refused)) if refused.refusal != Refusal::Gone

@@ -1,40 +1,40 @@
-//! Law 7, round and round: what is refused again and again, what is made and taken away for nothing, what is drained and
-//! put back in turn, and a pool that stands still.
+//! Law 7, cycles: writes refused again and again, machines created and removed for nothing, machines drained and put
+//! back in turn, and a pool that stands still.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::Notes;
-use super::super::facts::{Hit, Scene, Standing};
+use super::super::facts::{Hit, MachineState, View};
+use super::super::postconditions::{SentCall, Truth};
 use super::super::removal::writes_to_set;
-use super::super::truth::{Sent, Truth};
-use super::calm::{asks_people, is_whole};
-use crate::model::action::{Action, Because, Target, Verb};
-use crate::model::budget::HoldReason;
+use super::liveness::{asks_people, is_whole};
+use crate::model::action::{Action, ActionKind, RemovalReason, Target};
+use crate::model::hold::HoldReason;
 use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::inventory::ModelFields;
-use crate::model::journal::{CHANGED_SINCE_READ, Entry, Outcome, Refusal};
+use crate::model::journal::{CHANGED_SINCE_READ, Entry, EntryOutcome, Refusal};
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 
-/// So often within an hour one and the same write may be refused in the same way.
-// 12: tries that begin half a minute apart and double to a quarter of an hour are nine in the first hour.
+/// The same write may be refused in the same way this often within an hour.
+// 12: retries that begin 30 s apart and double to 15 min are nine in the first hour.
 pub(in super::super) const REFUSED_AN_HOUR: usize = 12;
 const AN_HOUR: Span = Span::hours(1);
 
-/// What comes to nothing so often in a row comes to nothing for ever.
+/// A write that had no effect this often in a row will never have one.
 const IN_A_ROW: u32 = 3;
 
-/// A pool that has something to do and does nothing for this long stands still.
-// 2 h: longer than every deadline and back-off of the defaults but those that name their moment.
+/// A pool that has work and does nothing for this long stands still.
+// 2 h: longer than every default deadline and back-off, except those that name their moment.
 const STANDS_STILL: Span = Span::hours(2);
 
-/// What a write asks for. Batches are told apart by machine.
+/// What a write asks for. Batches are distinguished by machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Content {
     Raise { from: u32, to: u32 },
     Model(ModelFields),
-    Machine(Verb, Key),
+    Machine(ActionKind, Key),
 }
 
 impl Content {
@@ -49,49 +49,49 @@ impl Content {
         }
     }
 
-    const fn verb(&self) -> Verb {
+    const fn verb(&self) -> ActionKind {
         match self {
-            Content::Raise { .. } => Verb::Raise,
-            Content::Model(_) => Verb::UpdateModel,
+            Content::Raise { .. } => ActionKind::Raise,
+            Content::Model(_) => ActionKind::UpdateModel,
             Content::Machine(verb, _) => *verb,
         }
     }
 
-    /// How it ended for this machine, or at all.
+    /// How it was refused, for this machine or as a whole.
     fn refusal(&self, entry: &Entry) -> Option<Refusal> {
         let (_, outcome) = entry.outcome()?;
         match (self, outcome) {
-            (_, Outcome::Withdrawn) => None,
+            (_, EntryOutcome::Withdrawn) => None,
             (Content::Machine(_, key), _) => {
                 entry.outcome_for(key)?.err().map(|refused| refused.refusal)
             }
-            // Overtaken by a newer request, often our own, after it had its effect.
-            (Content::Raise { .. }, Outcome::Refused(refused))
+            // A newer request, often our own, preempted it after it had its effect.
+            (Content::Raise { .. }, EntryOutcome::Refused(refused))
                 if refused.refusal == Refusal::Preempted && entry.accepted().is_some() =>
             {
                 None
             }
-            (_, Outcome::Refused(refused)) => Some(refused.refusal),
+            (_, EntryOutcome::Refused(refused)) => Some(refused.refusal),
             _ => None,
         }
     }
 }
 
-/// How many of these raises deletes of ours explain: one that ends between the look and the raise moves the number, and the
-/// raise is not sent. Each machine that leaves does so once.
+/// How many of these raises our deletes explain: a delete that ends between the read and the raise changes the
+/// capacity, and the raise is not sent. Each machine that leaves explains one.
 fn met_our_deletes(raise: &Entry, since: Time, journal: &[Entry]) -> usize {
-    let Some((_, Outcome::Refused(refused))) = raise.outcome() else { return 0 };
+    let Some((_, EntryOutcome::Refused(refused))) = raise.outcome() else { return 0 };
     if refused.code.as_deref() != Some(CHANGED_SINCE_READ) {
         return 0;
     }
     let deletes = |entry: &&Entry| {
-        let taken = entry.verb() == Verb::Delete && entry.accepted().is_some();
+        let taken = entry.verb() == ActionKind::Delete && entry.accepted().is_some();
         taken && entry.outcome().is_none_or(|(at, _)| at > since)
     };
     journal.iter().filter(deletes).map(|entry| entry.action.targets().len()).sum()
 }
 
-/// One write, and when it was refused so.
+/// One write, and the times of its refusals of one kind.
 #[derive(Debug)]
 struct Tries {
     content: Content,
@@ -100,24 +100,24 @@ struct Tries {
 }
 
 impl Tries {
-    fn is_throttled(&self, verb: Verb) -> bool {
+    fn is_throttled(&self, verb: ActionKind) -> bool {
         self.refusal == Refusal::Throttled && self.content.verb() == verb
     }
 }
 
-/// All of it.
+/// All checks of this file.
 #[derive(Debug, Default)]
 pub struct Loops {
     refused: Refusals,
-    unserved: Unserved,
+    unserved: UnservedMachines,
     vain: Vain,
     drained: InTurn,
     still: Still,
-    /// What the world outside was at the last turn.
+    /// What operators and others had set at the last turn.
     outside: Option<Outside>,
 }
 
-/// What people and others change: with any of it, the same way may be gone once more.
+/// What operators and others change. After any change the pool may repeat the same steps.
 #[derive(Debug, Clone, PartialEq)]
 struct Outside {
     desired: i64,
@@ -126,17 +126,17 @@ struct Outside {
 }
 
 impl Loops {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
         let case = truth.case;
         let outside = Outside {
             desired: scene.desired,
             revision: case.set.revision.clone(),
             policy: case.policy.clone(),
         };
-        let asked = !case.planned.report.asks.is_empty();
+        let asked = !case.planned.report.commands.is_empty();
         let moved = self.outside.as_ref() != Some(&outside);
         if moved || asked {
-            self.unserved = Unserved::default();
+            self.unserved = UnservedMachines::default();
             self.drained = InTurn::default();
         }
         self.outside = Some(outside);
@@ -155,10 +155,10 @@ impl Loops {
     }
 }
 
-/// The same write, refused in the same way.
+/// Writes refused again in the same way.
 #[derive(Debug, Default)]
 struct Refusals {
-    /// Entries of the journal that were read, and those among them that had not ended.
+    /// Number of journal entries read, and those among them that had not ended.
     read: usize,
     open: Vec<usize>,
     tries: Vec<Tries>,
@@ -167,7 +167,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// True: something was refused since the last turn.
+    /// Returns true if something was refused since the last turn.
     fn turn(&mut self, truth: &Truth, asked: bool, notes: &mut Notes) -> bool {
         let journal = truth.journal;
         let from = self.read.min(journal.len());
@@ -175,7 +175,7 @@ impl Refusals {
         looked.extend(from..journal.len());
         self.read = journal.len();
         if asked {
-            // A person's word is a reason to try at once.
+            // An operator's command is a reason to retry at once.
             self.tries.clear();
             self.updates.clear();
         }
@@ -195,14 +195,14 @@ impl Refusals {
         let since = ended.minus(AN_HOUR);
         self.tries.iter_mut().for_each(|tries| tries.at.retain(|at| *at > since));
         self.tries.retain(|tries| !tries.at.is_empty());
-        // A throttle that let one through is the cloud's pace: the next one begins anew.
-        if matches!(entry.outcome(), Some((_, Outcome::Done))) {
+        // A throttle that lets a call through sets the pace: counting restarts.
+        if matches!(entry.outcome(), Some((_, EntryOutcome::Done))) {
             let verb = entry.verb();
             self.tries.retain(|tries| !tries.is_throttled(verb));
         }
         self.updated(entry, ended, notes);
         for content in Content::of(&entry.action) {
-            // What is gone already, or needs no taking back, is no refusal.
+            // A machine that is already gone, or needs no return to service, does not count as a refusal.
             let Some(refusal) = content.refusal(entry).filter(|how| *how != Refusal::Gone) else {
                 continue;
             };
@@ -228,7 +228,7 @@ impl Refusals {
         any
     }
 
-    /// An update that was carried out is made once for a machine and a revision: again and again, it brings nothing.
+    /// An update that was carried out is made once for each machine and revision: repeats change nothing.
     fn updated(&mut self, entry: &Entry, ended: Time, notes: &mut Notes) {
         let Action::Reimage { targets, to, .. } = &entry.action else { return };
         let since = ended.minus(AN_HOUR);
@@ -249,22 +249,22 @@ impl Refusals {
     }
 }
 
-/// Machines of our raises that we took away before they ever served.
+/// Machines of our raises that we removed before they ever served.
 #[derive(Debug, Default)]
-struct Unserved {
-    /// Machines of our raises, since what was outside last moved, and when they came.
+struct UnservedMachines {
+    /// Machines of our raises since the last outside change, and when they appeared.
     born: BTreeMap<Key, Time>,
     last: Option<Time>,
     in_a_row: u32,
 }
 
-impl Unserved {
-    fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+impl UnservedMachines {
+    fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
         let now = truth.case.now;
-        // The plan removes a failed machine in any case, by whatever reason, and may not know of the failure yet.
+        // The plan removes a failed machine in any case, for whatever reason, and may not know of the failure yet.
         let ill = |key: &Key| {
             let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == *key);
-            pairs.any(|(_, look)| look.standing == Standing::Failed)
+            pairs.any(|(_, look)| look.standing == MachineState::Failed)
                 || truth.world.iter().any(|real| real.failed && real.key == *key)
         };
         if self.born.is_empty() && truth.births.is_empty() {
@@ -276,12 +276,12 @@ impl Unserved {
             }
         }
         self.born.retain(|key, _| !ill(key));
-        // Where the set lacked some of its capacity, a raise may bring those machines too, beyond its own.
+        // Where the set lacked some of its capacity, a raise may create those machines too, beyond its own.
         let more = |id: &EntryId| truth.sent.iter().any(|s| s.entry == *id && s.lacking > 0);
         let ours =
             truth.births.iter().filter(|birth| birth.of.as_ref().is_some_and(|id| !more(id)));
         self.born.extend(ours.map(|birth| (birth.key.clone(), now)));
-        let deletes = truth.sent.iter().filter(|sent| sent.took && sent.verb == Verb::Delete);
+        let deletes = truth.sent.iter().filter(|sent| sent.took && sent.verb == ActionKind::Delete);
         let mut taken = Vec::new();
         for sent in deletes {
             let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry);
@@ -289,7 +289,7 @@ impl Unserved {
             for target in targets.iter().filter(|target| is_our_choice(target.because)) {
                 let key = target.key();
                 let born = self.born.remove(&key).filter(|_| sent.hit.contains(&key));
-                // One raise that brought many, of which many go, is one time.
+                // Many machines of one raise that leave count once.
                 if born.is_some_and(|at| self.last.is_none_or(|last| at > last)) {
                     taken.push(key);
                 }
@@ -307,19 +307,19 @@ impl Unserved {
     }
 }
 
-/// Neither a failure nor a person chose it.
-const fn is_our_choice(because: Because) -> bool {
-    matches!(because, Because::Surplus | Because::Outdated)
+/// Neither a failure nor an operator caused the removal.
+const fn is_our_choice(because: RemovalReason) -> bool {
+    matches!(because, RemovalReason::Surplus | RemovalReason::Outdated)
 }
 
-/// The same write, accepted again and again without an effect.
+/// Writes accepted again and again without an effect.
 #[derive(Debug, Default)]
 struct Vain {
     tries: Vec<(Content, u32)>,
 }
 
 impl Vain {
-    fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+    fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
         let writes = || truth.sent.iter().filter(|sent| writes_to_set(sent.verb));
         if writes().any(|sent| sent.took) {
             self.tries.clear();
@@ -334,7 +334,7 @@ impl Vain {
             });
             let Some((_, times)) = self.tries.get_mut(at) else { continue };
             *times += 1;
-            // As often as this it is tried before a person is asked.
+            // The planner tries it this often before it asks an operator.
             if *times > IN_A_ROW && !waits {
                 *times = 0;
                 let say = "the same write is accepted again and again, and changes nothing";
@@ -344,10 +344,10 @@ impl Vain {
     }
 }
 
-fn accepted(truth: &Truth, sent: &Sent) -> Option<Vec<Content>> {
+fn accepted(truth: &Truth, sent: &SentCall) -> Option<Vec<Content>> {
     let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry)?;
     // Azure did not accept a request whose answer was lost.
-    let done = matches!(entry.outcome(), Some((_, Outcome::Done)));
+    let done = matches!(entry.outcome(), Some((_, EntryOutcome::Done)));
     (done || entry.accepted().is_some()).then(|| Content::of(&entry.action))
 }
 
@@ -355,25 +355,27 @@ fn accepted(truth: &Truth, sent: &Sent) -> Option<Vec<Content>> {
 #[derive(Debug, Default)]
 struct InTurn {
     pool: Option<[i64; 6]>,
-    /// The fewest outdated ones that were left in service: with fewer it is another round.
+    /// The fewest outdated machines left in service so far: with fewer, a new round begins.
     least: i64,
-    /// A drain was begun since some were put back.
+    /// A drain began since the last return to service.
     drains: bool,
     rounds: u32,
 }
 
 impl InTurn {
-    fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+    fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
         let tally = &scene.tally;
         let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
         let moving = tally.ready + tally.leaving;
         let pool =
             [listed, moving, tally.failed, tally.named, tally.kept, i64::from(window(scene))];
-        let goes = |sent: &Sent| sent.took && matches!(sent.verb, Verb::Delete | Verb::Reimage);
+        let goes = |sent: &SentCall| {
+            sent.took && matches!(sent.verb, ActionKind::Delete | ActionKind::Reimage)
+        };
         if self.pool.replace(pool) != Some(pool) || truth.sent.iter().any(goes) {
             (self.drains, self.rounds, self.least) = (false, 0, tally.out);
         } else if tally.out < self.least {
-            // One more of them leaves: what goes back makes up for it.
+            // One more outdated machine leaves: a returned machine makes up for it.
             (self.rounds, self.least) = (0, tally.out);
         }
         let mut back = Vec::new();
@@ -389,7 +391,7 @@ impl InTurn {
             self.rounds += 1;
             self.drains = false;
         }
-        self.drains |= truth.sent.iter().any(|sent| sent.took && sent.verb == Verb::Drain);
+        self.drains |= truth.sent.iter().any(|sent| sent.took && sent.verb == ActionKind::Drain);
         if self.rounds > IN_A_ROW {
             self.rounds = 0;
             let say = "machines are drained and put back in turn, and nothing was refused";
@@ -401,44 +403,45 @@ impl InTurn {
 /// The plan drained this machine for an update; then the cloud refused an update, and the whole pool waits for that.
 fn update_was_refused(truth: &Truth, machine: &Machine) -> bool {
     let (now, state) = (truth.case.now, &truth.case.planned.state);
-    let waits = state.request_backoff.iter().filter(|known| known.verb == Verb::Reimage);
+    let waits = state.request_backoff.iter().filter(|known| known.verb == ActionKind::Reimage);
     let Some(refused) = waits.filter(|known| known.until > now).map(|known| known.at).max() else {
         return false;
     };
     let drains = truth.case.journal.iter().filter(|entry| {
-        let of_it = |target: &Target| target.is(machine) && target.because == Because::Outdated;
-        entry.verb() == Verb::Drain && entry.action.targets().iter().any(of_it)
+        let of_it =
+            |target: &Target| target.is(machine) && target.because == RemovalReason::Outdated;
+        entry.verb() == ActionKind::Drain && entry.action.targets().iter().any(of_it)
     });
     drains.map(|entry| entry.written).max().is_some_and(|written| written < refused)
 }
 
-/// The process that meant to drain it was killed before it asked.
+/// The process that meant to drain it was killed before it sent the request.
 fn was_cut(truth: &Truth, machine: &Machine) -> bool {
-    let mut drains = truth.journal.iter().rev().filter(|entry| entry.verb() == Verb::Drain);
+    let mut drains = truth.journal.iter().rev().filter(|entry| entry.verb() == ActionKind::Drain);
     let last = drains.find(|entry| entry.action.targets().iter().any(|t| t.is(machine)));
-    let unsent = |entry: &Entry| matches!(entry.outcome(), Some((_, Outcome::Withdrawn)));
+    let unsent = |entry: &Entry| matches!(entry.outcome(), Some((_, EntryOutcome::Withdrawn)));
     last.is_some_and(|entry| unsent(entry) && entry.accepted().is_none())
 }
 
-fn window(scene: &Scene) -> bool {
+fn window(scene: &View) -> bool {
     scene.case.policy.windows.at(scene.at).open
 }
 
-/// The planner has something to do, nothing is under way, and it waits for no operator, client or machine.
+/// The planner has work, nothing is under way, and it waits for no operator, client or machine.
 #[derive(Debug, Default)]
 struct Still {
     since: Option<Time>,
-    /// The moments that holds named at the last turn.
+    /// The moments that the holds of the last turn named.
     moments: Vec<(HoldReason, Time)>,
     told: bool,
 }
 
 impl Still {
-    fn turn(&mut self, scene: &Scene, notes: &mut Notes) {
+    fn turn(&mut self, scene: &View, notes: &mut Notes) {
         let holds = &scene.case.planned.report.holds;
         let moments: Vec<(HoldReason, Time)> = holds
             .iter()
-            .map(|hold| (hold.reason, hold.recheck))
+            .map(|hold| (hold.reason, hold.next_check_at))
             .filter(|(_, at)| *at > scene.at)
             .collect();
         let named = moments.iter().any(|moment| self.moments.contains(moment));
@@ -460,8 +463,8 @@ impl Still {
     }
 }
 
-/// Something is done, or ends by itself.
-fn goes_on(scene: &Scene) -> bool {
+/// An action is planned or under way, or ends by itself.
+fn goes_on(scene: &View) -> bool {
     let (case, tally) = (scene.case, &scene.tally);
     let open = case.journal.iter().any(|entry| !entry.is_ended());
     let moves = tally.young + tally.updating + tally.unknown + tally.leaving + scene.pending;
@@ -469,8 +472,8 @@ fn goes_on(scene: &Scene) -> bool {
     open || hit || moves > 0 || !case.planned.actions.is_empty() || !case.set.complete
 }
 
-/// A back-off ends, or a window opens.
-fn awaits_a_moment(scene: &Scene) -> bool {
+/// It waits for a back-off to end or a window to open.
+fn awaits_a_moment(scene: &View) -> bool {
     let state = &scene.case.planned.state;
     let blocked = state.blocked.iter().any(|blocked| blocked.until > scene.at);
     let refused = state.backoff.iter().any(|back_off| back_off.until > scene.at);

@@ -1,29 +1,29 @@
-//! What the judge of rehearsals remembers from turn to turn. Begin with [`Past`]; give a new one to each rehearsal.
+//! What the judge of rehearsals remembers from turn to turn. Begin with [`History`]; give each rehearsal a new one.
 
 mod calls;
-mod calm;
+mod cleanup;
+mod liveness;
 mod loops;
-mod owed;
 mod rest;
 
 pub use calls::{Fence, Once};
-pub use calm::{Progress, Quiet};
+pub use cleanup::{Brake, Out};
+pub use liveness::{CalmProgress, Quiet};
 pub use loops::Loops;
 #[cfg(test)]
 pub(super) use loops::REFUSED_AN_HOUR;
-pub use owed::{Brake, Out};
 pub use rest::Rest;
 
-/// All of it. Opaque: [`super::after`] alone reads and feeds it.
+/// The whole memory. Opaque: only [`super::after`] reads and writes it.
 #[derive(Debug, Default)]
-pub struct Past {
+pub struct History {
     /// Law 9.
     pub(super) fence: Fence,
     /// Law 4.
     pub(super) once: Once,
     /// Law 7.
-    pub(super) progress: Progress,
-    /// Law 7 of a pool at rest.
+    pub(super) progress: CalmProgress,
+    /// Law 7, of a pool at rest.
     pub(super) rest: Rest,
     pub(super) loops: Loops,
     /// Law 8.

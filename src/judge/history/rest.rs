@@ -1,26 +1,26 @@
-//! Law 7, the other way round: a pool at rest is let rest. A limit that stands is no reason to look at it again and again.
+//! Law 7, reversed: a pool at rest is left at rest. A persistent limit is not a reason to read it again and again.
 
 use super::super::Notes;
-use super::super::facts::{Look, Scene, Standing};
-use super::super::truth::Truth;
-use crate::model::action::Verb;
+use super::super::facts::{MachineState, MachineView, View};
+use super::super::postconditions::Truth;
+use crate::model::action::ActionKind;
 use crate::model::ids::Key;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
-use crate::model::rollout::Stage;
+use crate::model::rollout::RolloutStage;
 use crate::model::time::{Span, Time};
 
-/// Nothing at rest is looked at more often, but at a moment that was known beforehand.
+/// A pool at rest is read no more often than this, except at a moment known beforehand.
 const AT_REST: Span = Span::minutes(5);
 
-/// So many looks in a row that came early, each when the one before had asked for it, and showed nothing.
+/// The most early reads in a row, each requested by the one before, that may show nothing.
 // 3: a window, a soak and an age may end within minutes of each other.
 const FOR_NOTHING: u32 = 3;
 
-/// Gates that are asked have measured by then.
+/// Gates that were asked have measured by then.
 const GATES_ANSWER: Span = Span::minutes(1);
 
-/// Machines of a raise that ended are listed within this time.
+/// Machines of an ended raise are listed within this time.
 const BIRTHS_SHOW: Span = Span::minutes(2);
 
 #[derive(Debug, Default)]
@@ -37,9 +37,9 @@ struct Last {
 }
 
 impl Rest {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &Scene, notes: &mut Notes) {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
         let case = truth.case;
-        let again = case.planned.report.again;
+        let again = case.planned.report.next_check_at;
         let early = again > case.now && again < scene.at.plus(AT_REST) && !is_known(scene, again);
         let unchanged = case.before == Some(&case.planned.state);
         if !early || !unchanged || !rests(scene) {
@@ -61,9 +61,9 @@ impl Rest {
     }
 }
 
-/// The end of a back-off after which something is tried again, an edge of a window, or the end of a bake or soak and the
-/// minute in which its gates answer.
-fn is_known(scene: &Scene, at: Time) -> bool {
+/// The end of a back-off after which something is retried, a window edge, or the end of a bake or soak and the minute
+/// in which its gates answer.
+fn is_known(scene: &View, at: Time) -> bool {
     let (policy, state) = (scene.case.policy, &scene.case.planned.state);
     let raises = state.backoff.iter().map(|known| known.until);
     let requests = state.request_backoff.iter().map(|known| known.until);
@@ -72,7 +72,7 @@ fn is_known(scene: &Scene, at: Time) -> bool {
     let machines = machines.chain(&state.restore_backoff).map(|known| known.until);
     let mut tried_again = raises.chain(requests).chain(machines);
     let baked = match scene.rollout().map(|rollout| &rollout.stage) {
-        Some(Stage::Baking { since }) => Some(since.plus(policy.rollout.bake)),
+        Some(RolloutStage::Baking { since }) => Some(since.plus(policy.rollout.bake)),
         _ => None,
     };
     let soaked = scene.rollout().and_then(|rollout| {
@@ -85,28 +85,32 @@ fn is_known(scene: &Scene, at: Time) -> bool {
     answers || edge == Some(at) || tried_again.any(|until| until == at)
 }
 
-/// It failed, is outdated or named, or more are there than are wanted: a machine that needs nothing waits for nothing.
-fn is_to_go(scene: &Scene, key: &Key) -> bool {
-    let goes = |look: &Look| look.outdated || look.standing == Standing::Failed;
+/// It failed, is outdated or named, or the pool has surplus: a machine that needs nothing waits for nothing.
+fn is_to_go(scene: &View, key: &Key) -> bool {
+    let goes = |look: &MachineView| look.outdated || look.standing == MachineState::Failed;
     let mut looks = scene.pairs().filter(|(machine, _)| machine.key() == *key);
     scene.tally.exist > scene.desired || looks.any(|(_, look)| goes(look))
 }
 
-/// Nothing comes, goes, is being made anew or may recover by itself, and all of it was seen.
-fn rests(scene: &Scene) -> bool {
+/// Every machine was seen, and none is created, leaves, is reimaged or may recover by itself.
+fn rests(scene: &View) -> bool {
     let case = scene.case;
-    let under_way = |standing: Standing| {
-        use Standing::{Ghost, Leaving, Unknown, Unready, Updating, Young};
+    let under_way = |standing: MachineState| {
+        use MachineState::{Ghost, Leaving, Unknown, Unready, Updating, Young};
         matches!(standing, Ghost | Leaving | Unknown | Unready | Updating | Young)
     };
     let still = !scene.looks.iter().any(|look| under_way(look.standing));
-    // What a raise asked for may be listed so long after its end.
+    // Machines of a raise may be listed this long after its end.
     let comes = |entry: &Entry| {
         let lately = entry.outcome().is_some_and(|(at, _)| scene.at.since(at) < BIRTHS_SHOW);
-        entry.verb() == Verb::Raise && lately
+        entry.verb() == ActionKind::Raise && lately
     };
     let goes_on = |entry: &Entry| !entry.is_ended() || comes(entry);
     let idle =
         case.planned.actions.is_empty() && !case.journal.iter().skip(case.learnt).any(goes_on);
-    still && idle && scene.pending == 0 && case.set.complete && case.planned.report.asks.is_empty()
+    still
+        && idle
+        && scene.pending == 0
+        && case.set.complete
+        && case.planned.report.commands.is_empty()
 }

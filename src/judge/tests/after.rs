@@ -2,18 +2,18 @@
 
 use super::history::{real, sent};
 use super::*;
-use crate::judge::history::Past;
-use crate::judge::{Birth, Real, Sent, Truth, after};
-use crate::model::action::Verb;
+use crate::judge::history::History;
+use crate::judge::{MachineBirth, Real, SentCall, Truth, after};
+use crate::model::action::ActionKind;
 use crate::model::ids::Key;
-use Because::{NamedNow, Outdated};
+use RemovalReason::{DeleteRequestedNow, Outdated};
 
-/// A turn that went well: one of four is deleted.
+/// A turn that went well: one of four machines is deleted.
 struct Turn {
     pool: Pool,
     world: Vec<Real>,
-    sent: Vec<Sent>,
-    births: Vec<Birth>,
+    sent: Vec<SentCall>,
+    births: Vec<MachineBirth>,
     coming: u32,
     /// The call was sent before its doubt was written.
     hasty: bool,
@@ -33,13 +33,13 @@ fn written(mut pool: Pool) -> Pool {
     pool
 }
 
-fn deletes(names: &str, because: Because) -> Turn {
+fn deletes(names: &str, because: RemovalReason) -> Turn {
     let pool = Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW).delete(names, because);
     let hit = names.chars().map(|name| key(&name.to_string())).collect();
     Turn {
         pool: written(pool),
         world: ["a", "b", "c", "n"].map(|name| real(name, false)).into(),
-        sent: vec![Sent { hit, ..sent(Verb::Delete) }],
+        sent: vec![SentCall { hit, ..sent(ActionKind::Delete) }],
         births: Vec::new(),
         coming: 0,
         hasty: false,
@@ -51,7 +51,7 @@ fn raises(more: u32) -> Turn {
     Turn {
         pool: written(pool),
         world: ["a", "b", "c"].map(|name| real(name, false)).into(),
-        sent: vec![Sent { to: Some(3 + more), ..sent(Verb::Raise) }],
+        sent: vec![SentCall { to: Some(3 + more), ..sent(ActionKind::Raise) }],
         births: Vec::new(),
         coming: more,
         hasty: false,
@@ -64,7 +64,7 @@ impl Turn {
         self
     }
 
-    fn broken(&self, past: &mut Past) -> Vec<u8> {
+    fn broken(&self, past: &mut History) -> Vec<u8> {
         let mut journal = self.pool.journal.clone();
         for entry in journal.iter_mut().filter(|entry| entry.phase == Phase::Intended) {
             if !self.hasty {
@@ -87,7 +87,7 @@ impl Turn {
     }
 
     fn alone(&self) -> Vec<u8> {
-        self.broken(&mut Past::default())
+        self.broken(&mut History::default())
     }
 }
 
@@ -100,8 +100,12 @@ fn law_1_what_really_serves() {
     let young = deletes("a", Outdated).with(|turn| turn.world[3].serves = Some(NOW));
     assert_eq!(young.alone(), [1], "one serves since a moment only");
     let accepted = deletes("ab", Outdated).with(|turn| {
-        turn.pool =
-            written(Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW).delete("ab", NamedNow));
+        turn.pool = written(
+            Pool::of(3, 1, 0)
+                .serving("abc", OLD)
+                .serving("n", NEW)
+                .delete("ab", DeleteRequestedNow),
+        );
     });
     assert!(accepted.alone().is_empty(), "the loss was accepted");
 }
@@ -135,18 +139,18 @@ fn law_3_calls_do_what_entries_say() {
     assert_eq!(number.alone(), [3], "another number was written");
     let none = raises(1).with(|turn| turn.sent[0].entry = EntryId::new("none"));
     assert!(none.alone().contains(&3), "nothing was written before");
-    let ended = |at: Time, events: &[Event]| {
+    let ended = |at: Time, events: &[EntryEvent]| {
         raises(1).with(|turn| {
             for event in events {
                 turn.pool.journal[0].apply(event.clone(), at).unwrap();
             }
         })
     };
-    let well = [Event::Asking, Event::Ended(Outcome::Done)];
+    let well = [EntryEvent::Asking, EntryEvent::Ended(EntryOutcome::Done)];
     assert!(ended(NOW, &well).alone().is_empty(), "it ended by the call");
     let late = ended(ago(Span::seconds(1)), &well);
     assert_eq!(late.alone(), [3], "it had ended before the call");
-    let withdrawn = ended(NOW, &[Event::Ended(Outcome::Withdrawn)]);
+    let withdrawn = ended(NOW, &[EntryEvent::Ended(EntryOutcome::Withdrawn)]);
     assert_eq!(withdrawn.alone(), [3], "it was withdrawn");
 }
 
@@ -161,9 +165,9 @@ fn law_4_the_doubt_is_written_before_the_call() {
 #[test]
 fn law_4_once_over_a_history() {
     let minutes = Span::minutes;
-    let repeated = |events: &[(Span, Event)], hits: bool| {
+    let repeated = |events: &[(Span, EntryEvent)], hits: bool| {
         let first = deletes("a", Outdated);
-        let mut past = Past::default();
+        let mut past = History::default();
         assert!(first.broken(&mut past).is_empty());
         let pool = Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW).delete("a", Outdated);
         let pool = pool.earlier(minutes(40), events).delete("a", Outdated);
@@ -174,7 +178,7 @@ fn law_4_once_over_a_history() {
         });
         second.broken(&mut past)
     };
-    let again = |events: &[(Span, Event)]| repeated(events, true);
+    let again = |events: &[(Span, EntryEvent)]| repeated(events, true);
     assert_eq!(again(&done(minutes(5))), [4], "it was done");
     assert_eq!(again(&accepted(minutes(20))), [4], "it goes on");
     assert!(again(&accepted(minutes(35))).is_empty(), "it passed its deadline");
@@ -188,7 +192,7 @@ fn law_4_once_over_a_history() {
 fn law_4_a_raise_bears_what_it_asked_for() {
     let born = |names: &[&str], of: Option<&str>| {
         raises(1).with(|turn| {
-            let birth = |name: &&str| Birth { key: key(name), of: of.map(EntryId::new) };
+            let birth = |name: &&str| MachineBirth { key: key(name), of: of.map(EntryId::new) };
             turn.births = names.iter().map(birth).collect();
         })
     };
@@ -228,7 +232,7 @@ fn law_9_fenced() {
         })
     };
     let then = |second: &Turn| {
-        let mut past = Past::default();
+        let mut past = History::default();
         assert!(call(2, 0, 20).broken(&mut past).is_empty());
         second.broken(&mut past)
     };

@@ -2,14 +2,16 @@
 
 use super::*;
 use crate::model::ids::Key;
-use crate::model::plan::{AskVerb, Gate, Verdict, WaitKind};
+use crate::model::plan::{CommandVerb, Gate, Verdict, WaitKind};
 use crate::model::policy::{Adopt, Checkpoint, Method};
-use crate::model::rollout::{Ended, Ending, Exception, KeyBackOff, PauseRequest, Wait};
+use crate::model::rollout::{
+    Exception, KeyBackOff, PauseRequest, RolloutEnding, RolloutRecord, Wait,
+};
 
-fn ended(how: Ending, at: Time) -> Ended {
-    Ended {
+fn ended(how: RolloutEnding, at: Time) -> RolloutRecord {
+    RolloutRecord {
         opened: None,
-        cause: Cause::Revision,
+        cause: RolloutCause::Revision,
         to: Revision::new(NEW),
         at,
         how,
@@ -19,14 +21,15 @@ fn ended(how: Ending, at: Time) -> Ended {
     }
 }
 
-/// Three that serve on target, and the plan calls the rollout done, which was watched for so long.
+/// Three machines serve on target, and the plan ends the rollout, which was watched for this long.
 fn finishes(watched: Option<Span>) -> Pool {
     Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| {
         pool.draft.rollout.bake = Span::minutes(30);
         let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
-        was.stage = watched.map_or(Stage::Going, |long| Stage::Baking { since: ago(long) });
+        was.stage =
+            watched.map_or(RolloutStage::Going, |long| RolloutStage::Baking { since: ago(long) });
         pool.state.rollout = None;
-        pool.state.last = Some(ended(Ending::Succeeded, NOW));
+        pool.state.last = Some(ended(RolloutEnding::Succeeded, NOW));
     })
 }
 
@@ -45,8 +48,8 @@ fn it_is_watched_to_the_end() {
     breaks(&[11], "not at all", &finishes(None));
     let none = finishes(None).set(|pool| pool.draft.rollout.bake = Span::ZERO);
     lawful("nothing is to be watched", &none);
-    lawful("a person promoted it", &asked(finishes(Some(Span::minutes(1))), AskVerb::Promote));
-    breaks(&[11], "a person refreshed", &asked(finishes(None), AskVerb::Refresh));
+    lawful("a person promoted it", &asked(finishes(Some(Span::minutes(1))), CommandVerb::Promote));
+    breaks(&[11], "a person refreshed", &asked(finishes(None), CommandVerb::Refresh));
     let other = baked().set(|pool| {
         pool.before.as_mut().unwrap().rollout.as_mut().unwrap().to = Revision::new("r3");
     });
@@ -67,7 +70,7 @@ fn its_gates_pass_to_the_end() {
             pool.draft.rollout.checkpoints = vec![checkpoint];
         })
     };
-    breaks(&[11], "a checkpoint names it, and nobody asked it", &named());
+    breaks(&[11], "a checkpoint names it, and no one asked it", &named());
     lawful("a checkpoint names it", &gate(named(), "slo", Verdict::Pass));
 }
 
@@ -100,12 +103,16 @@ fn it_is_done() {
     lawful("older, and only names count", &unnamed);
     let coming = baked().raise(1).earlier(Span::minutes(1), &accepted(Span::minutes(1)));
     breaks(&[11], "one comes", &coming);
-    breaks(&[11], "promoted, and not done", &asked(baked().serving("x", OLD), AskVerb::Promote));
+    breaks(
+        &[11],
+        "promoted, and not done",
+        &asked(baked().serving("x", OLD), CommandVerb::Promote),
+    );
 }
 
 #[test]
 fn stopped_is_not_closed() {
-    let closes = |how: fn(&mut PoolState), ending: Option<Ending>| {
+    let closes = |how: fn(&mut PoolState), ending: Option<RolloutEnding>| {
         Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| {
             how(pool.before.as_mut().unwrap());
             pool.state.rollout = None;
@@ -114,10 +121,10 @@ fn stopped_is_not_closed() {
     };
     breaks(&[11], "paused", &closes(paused, None));
     breaks(&[11], "failing", &closes(failing, None));
-    breaks(&[11], "paused, and called done", &closes(paused, Some(Ending::Succeeded)));
-    breaks(&[11], "aborted by nobody", &closes(|_| (), Some(Ending::Aborted)));
-    lawful("aborted", &asked(closes(paused, Some(Ending::Aborted)), AskVerb::Abort));
-    breaks(&[11], "approved", &asked(closes(paused, None), AskVerb::Approve));
+    breaks(&[11], "paused, and called done", &closes(paused, Some(RolloutEnding::Succeeded)));
+    breaks(&[11], "aborted by no one", &closes(|_| (), Some(RolloutEnding::Aborted)));
+    lawful("aborted", &asked(closes(paused, Some(RolloutEnding::Aborted)), CommandVerb::Abort));
+    breaks(&[11], "approved", &asked(closes(paused, None), CommandVerb::Approve));
     let back = |how: fn(&mut PoolState)| {
         let pool = Pool::of(3, 1, 0).serving("abc", OLD);
         let pool = pool.set(|pool| pool.set.revision = Revision::new(OLD));
@@ -125,15 +132,15 @@ fn stopped_is_not_closed() {
             how(pool.before.as_mut().unwrap());
             (pool.state.rollout, pool.state.wanted) = (None, Some(Revision::new(OLD)));
             let to = Revision::new(OLD);
-            pool.state.last = Some(Ended { to, ..ended(Ending::RolledBack, NOW) });
+            pool.state.last = Some(RolloutRecord { to, ..ended(RolloutEnding::RolledBack, NOW) });
         })
     };
-    lawful("somebody put back what it left", &back(failing));
-    breaks(&[11], "somebody put back what a paused one left", &back(paused));
+    lawful("a person restored what it left", &back(failing));
+    breaks(&[11], "a person restored what a paused one left", &back(paused));
 }
 
-/// None is open, and the plan opens one.
-fn opens(last: &Ended) -> Pool {
+/// No rollout is open, and the plan opens one.
+fn opens(last: &RolloutRecord) -> Pool {
     let pool = Pool::of(3, 1, 0).serving("abc", OLD);
     pool.no_rollout().recall(|state| state.last = Some(last.clone())).set(|pool| {
         pool.state.rollout = Some(Rollout { opened: NOW, ..rollout() });
@@ -142,24 +149,28 @@ fn opens(last: &Ended) -> Pool {
 
 #[test]
 fn what_was_completed_is_not_rolled_out_again_within_the_hour() {
-    let lately = || ended(Ending::Succeeded, ago(Span::minutes(59)));
+    let lately = || ended(RolloutEnding::Succeeded, ago(Span::minutes(59)));
     breaks(&[11], "an hour less a minute", &opens(&lately()));
-    lawful("an hour", &opens(&ended(Ending::Succeeded, ago(Span::hours(1)))));
-    lawful("it was aborted", &opens(&ended(Ending::Aborted, ago(Span::minutes(5)))));
-    let exceptions = ended(Ending::SucceededWithExceptions, ago(Span::minutes(5)));
+    lawful("an hour", &opens(&ended(RolloutEnding::Succeeded, ago(Span::hours(1)))));
+    lawful("it was aborted", &opens(&ended(RolloutEnding::Aborted, ago(Span::minutes(5)))));
+    let exceptions = ended(RolloutEnding::SucceededWithExceptions, ago(Span::minutes(5)));
     breaks(&[11], "with exceptions", &opens(&exceptions));
-    lawful("another revision", &opens(&Ended { to: Revision::new("r3"), ..lately() }));
-    lawful("it was for age", &opens(&Ended { cause: Cause::MaxAge, ..lately() }));
+    lawful("another revision", &opens(&RolloutRecord { to: Revision::new("r3"), ..lately() }));
+    lawful("it was for age", &opens(&RolloutRecord { cause: RolloutCause::MaxAge, ..lately() }));
     let refresh = opens(&lately()).set(|pool| {
-        pool.state.rollout.as_mut().unwrap().cause = Cause::Refresh;
+        pool.state.rollout.as_mut().unwrap().cause = RolloutCause::Refresh;
     });
     lawful("it is for age", &refresh);
-    lawful("a person asked", &asked(opens(&lately()), AskVerb::Retry));
-    breaks(&[11], "a person asked for something else", &asked(opens(&lately()), AskVerb::Approve));
+    lawful("a person asked", &asked(opens(&lately()), CommandVerb::Retry));
+    breaks(
+        &[11],
+        "a person asked for something else",
+        &asked(opens(&lately()), CommandVerb::Approve),
+    );
     let released = |state: &mut PoolState| state.hot_loop_released = Some(Revision::new(NEW));
     lawful("a person asked before", &opens(&lately()).recall(released));
     let said = opens(&lately()).set(|pool| released(&mut pool.state));
-    breaks(&[11], "nobody asked before", &said);
+    breaks(&[11], "no one asked before", &said);
 }
 
 #[test]
@@ -168,12 +179,12 @@ fn what_was_aborted_stays_as_it_is() {
         state.mixed = true;
         state.model.seen = Some(Revision::new(NEW));
     };
-    let mixed = || opens(&ended(Ending::Aborted, ago(Span::hours(5)))).recall(aborted);
+    let mixed = || opens(&ended(RolloutEnding::Aborted, ago(Span::hours(5)))).recall(aborted);
     breaks(&[11], "and is moved", &mixed());
-    lawful("a person asked", &asked(mixed(), AskVerb::Retry));
-    breaks(&[11], "a person paused", &asked(mixed(), AskVerb::Pause));
+    lawful("a person asked", &asked(mixed(), CommandVerb::Retry));
+    breaks(&[11], "a person paused", &asked(mixed(), CommandVerb::Pause));
     let wrote = mixed().recall(|state| state.model.seen = Some(Revision::new("r3")));
-    lawful("somebody wrote the model since", &wrote);
+    lawful("a person wrote the model since", &wrote);
     let other = mixed().recall(|state| state.wanted = Some(Revision::new("r3")));
     lawful("something else is wanted", &other);
 }
@@ -186,19 +197,21 @@ fn waits_begin_when_they_begin() {
     lawful("a soak begins", &soaks(NOW));
     breaks(&[11], "a soak began earlier", &soaks(ago(Span::minutes(1))));
     let bakes = |at: Time| {
-        pool().set(|pool| pool.state.rollout.as_mut().unwrap().stage = Stage::Baking { since: at })
+        pool().set(|pool| {
+            pool.state.rollout.as_mut().unwrap().stage = RolloutStage::Baking { since: at }
+        })
     };
     lawful("a watch begins", &bakes(NOW));
     breaks(&[11], "a watch began earlier", &bakes(ago(Span::minutes(1))));
     let goes_on = pool().recall(|state| {
         let rollout = state.rollout.as_mut().unwrap();
-        rollout.stage = Stage::Baking { since: ago(Span::minutes(9)) };
+        rollout.stage = RolloutStage::Baking { since: ago(Span::minutes(9)) };
         rollout.soaking = Some(ago(Span::minutes(9)));
         rollout.approved = true;
     });
     lawful("they go on", &goes_on);
     let yes = || pool().set(|pool| pool.state.rollout.as_mut().unwrap().approved = true);
-    breaks(&[11], "approved by nobody", &yes());
+    breaks(&[11], "approved by no one", &yes());
     let gated = || {
         yes().set(|pool| {
             let (at, soak) = (Quantity::of(2), Span::ZERO);
@@ -208,7 +221,7 @@ fn waits_begin_when_they_begin() {
     };
     lawful("approved", &approved(gated(), WaitKind::Checkpoint, Some(2)));
     breaks(&[11], "another was approved", &approved(gated(), WaitKind::Checkpoint, Some(3)));
-    breaks(&[11], "promoted", &asked(gated(), AskVerb::Promote));
+    breaks(&[11], "promoted", &asked(gated(), CommandVerb::Promote));
 }
 
 #[test]
@@ -227,18 +240,18 @@ fn a_pause_is_lifted_by_a_person_alone() {
         })
     };
     breaks(&[11], "the next rollout opens and goes", &lifted(false));
-    breaks(&[11], "it failed and is retried", &asked(lifted(true), AskVerb::Retry));
+    breaks(&[11], "it failed and is retried", &asked(lifted(true), CommandVerb::Retry));
     let held = lifted(true).set(|pool| paused(&mut pool.state));
-    lawful("retried and paused", &asked(held, AskVerb::Retry));
-    lawful("resumed", &asked(lifted(false), AskVerb::Resume));
+    lawful("retried and paused", &asked(held, CommandVerb::Retry));
+    lawful("resumed", &asked(lifted(false), CommandVerb::Resume));
     let dropped =
         pool().no_rollout().set(|pool| pool.before.as_mut().unwrap().pause = Some(pause()));
     breaks(&[11], "dropped at rest", &dropped);
     let rolls = lifted(true).set(|pool| {
         let rollout = pool.state.rollout.as_mut().unwrap();
-        (rollout.opened, rollout.cause) = (NOW, Cause::Rollback);
+        (rollout.opened, rollout.cause) = (NOW, RolloutCause::Rollback);
     });
-    lawful("rolled back", &asked(rolls, AskVerb::Rollback));
+    lawful("rolled back", &asked(rolls, CommandVerb::Rollback));
 }
 
 #[test]
@@ -250,13 +263,13 @@ fn a_way_back_from_another_model_is_another_rollout() {
             state.model.seen = Some(Revision::new(seen));
             failing(state);
             let rollout = state.rollout.as_mut().unwrap();
-            rollout.cause = Cause::Rollback;
+            rollout.cause = RolloutCause::Rollback;
             (rollout.from, rollout.to) = (Some(Revision::new(NEW)), Revision::new(OLD));
             state.last = None;
         });
         pool.set(|pool| {
             let rollout = pool.state.rollout.as_mut().unwrap();
-            (rollout.opened, rollout.cause) = (NOW, Cause::Rollback);
+            (rollout.opened, rollout.cause) = (NOW, RolloutCause::Rollback);
             (rollout.from, rollout.to) = (Some(Revision::new(from)), Revision::new(OLD));
         })
     };
@@ -272,10 +285,11 @@ fn what_an_open_rollout_made_is_not_made_old() {
         Pool::of(3, 1, 0).serving("abc", NEW).set(|pool| pool.state.refresh_before = limit)
     };
     lawful("as it was", &pool(None));
-    breaks(&[11], "a refresh in its middle", &asked(pool(Some(NOW)), AskVerb::Refresh));
+    breaks(&[11], "a refresh in its middle", &asked(pool(Some(NOW)), CommandVerb::Refresh));
     let opens = |limit: Time| {
         pool(Some(limit)).no_rollout().set(|pool| {
-            pool.state.rollout = Some(Rollout { opened: NOW, cause: Cause::Refresh, ..rollout() });
+            pool.state.rollout =
+                Some(Rollout { opened: NOW, cause: RolloutCause::Refresh, ..rollout() });
         })
     };
     lawful("it begins", &opens(NOW));
@@ -303,7 +317,7 @@ fn a_pool_found_on_several_revisions_waits() {
     breaks(&[11], "a turn later", &later());
     lawful("approved", &approved(later(), WaitKind::Adoption, None));
     breaks(&[11], "something else was approved", &approved(later(), WaitKind::Model, None));
-    lawful("all anew", &asked(later(), AskVerb::Refresh));
+    lawful("all anew", &asked(later(), CommandVerb::Refresh));
     let moved = later().recall(|state| state.model.seen = Some(Revision::new("r3")));
     lawful("people changed the model", &moved);
 }
@@ -337,7 +351,7 @@ fn what_an_update_did_not_change_is_remembered_and_not_updated_again() {
     let again = "updates in place again";
     assert!(notes_say(&known.clone().reimage("a"), again));
     assert!(!notes_say(&known.clone().reimage("b"), again), "another machine");
-    assert!(!notes_say(&asked(known.reimage("a"), AskVerb::Retry), again), "a person says so");
+    assert!(!notes_say(&asked(known.reimage("a"), CommandVerb::Retry), again), "a person says so");
     let other =
         in_place.clone().recall(|state| state.in_vain = vec![(vain().0, Revision::new(OLD))]);
     assert!(!notes_say(&other.reimage("a"), again), "of another target");

@@ -2,20 +2,20 @@
 
 use super::windows::allowed;
 use super::*;
-use crate::model::inventory::Native;
+use crate::model::inventory::PlatformFeature;
 use crate::model::machine::Evidence;
-use crate::model::plan::{AskVerb, Gate, Verdict, WaitKind};
-use crate::model::policy::{Adopt, Checkpoint, Method, Natives, Owner, Unconfirmed};
+use crate::model::plan::{CommandVerb, Gate, Verdict, WaitKind};
+use crate::model::policy::{Adopt, Checkpoint, Method, Owner, PlatformFeatures, UnconfirmedFall};
 use crate::model::rollout::Fall;
-use Because::{Failed, Named, NamedNow, Outdated, Surplus};
 use Condition::{Provisioning, Unready};
+use RemovalReason::{DeleteRequested, DeleteRequestedNow, Failed, Outdated, Surplus};
 
 fn four() -> Pool {
     Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
 }
 
 fn going(state: &mut PoolState) {
-    state.rollout.as_mut().unwrap().stage = Stage::Going;
+    state.rollout.as_mut().unwrap().stage = RolloutStage::Going;
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn law_11_closed() {
     lawful("failed", &failed.delete("a", Failed));
     breaks(&[11], "not failed", &four().recall(paused).delete("a", Failed));
     let wish = four().recall(paused).edit("a", |m| named(m, false));
-    lawful("named", &wish.delete("a", Named));
-    breaks(&[11], "named by nobody", &four().recall(paused).delete("a", Named));
+    lawful("named", &wish.delete("a", DeleteRequested));
+    breaks(&[11], "named by no one", &four().recall(paused).delete("a", DeleteRequested));
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn law_11_closed_to_raises() {
 #[test]
 fn law_11_opened_without_cause() {
     let opened = || four().recall(paused).set(|pool| going(&mut pool.state));
-    breaks(&[11], "nobody asked", &opened());
-    lawful("an operator resumed it", &asked(opened(), AskVerb::Resume).delete("a", Outdated));
-    breaks(&[11], "retried alone", &asked(opened(), AskVerb::Retry));
+    breaks(&[11], "no one asked", &opened());
+    lawful("an operator resumed it", &asked(opened(), CommandVerb::Resume).delete("a", Outdated));
+    breaks(&[11], "retried alone", &asked(opened(), CommandVerb::Retry));
     breaks(&[11], "and it acts", &opened().delete("a", Outdated));
     let other = |pool: Pool| {
         pool.set(|pool| {
@@ -68,18 +68,19 @@ fn law_11_opened_without_cause() {
     };
     breaks(&[11], "another target is paused as well", &other(opened()).delete("a", Outdated));
     let failed = || four().recall(failing).set(|pool| going(&mut pool.state));
-    breaks(&[11], "it failed, and nobody asked", &failed());
-    lawful("it is retried", &asked(failed(), AskVerb::Retry));
-    breaks(&[11], "resumed alone", &asked(failed(), AskVerb::Resume));
+    breaks(&[11], "it failed, and no one asked", &failed());
+    lawful("it is retried", &asked(failed(), CommandVerb::Retry));
+    breaks(&[11], "resumed alone", &asked(failed(), CommandVerb::Resume));
     lawful("another target failed", &other(failed()).delete("a", Outdated));
 }
 
 #[test]
 fn law_11_who_else_replaces() {
-    let native = Native::AutoOsUpgrade;
-    let pool = four().set(|pool| pool.set.natives.push(native)).delete("a", Outdated);
+    let native = PlatformFeature::AutoOsUpgrade;
+    let pool = four().set(|pool| pool.set.platform_features.push(native)).delete("a", Outdated);
     breaks(&[11], "the cloud's own upgrade is on", &pool);
-    lawful("the policy warns only", &pool.set(|pool| pool.draft.natives = Natives::Warn));
+    let warns = pool.set(|pool| pool.draft.platform_features = PlatformFeatures::Warn);
+    lawful("the policy warns only", &warns);
     let other = four().set(|pool| pool.set.revision = Revision::new("r3"));
     breaks(&[11], "what is born is of another model", &other.delete("a", Outdated));
 }
@@ -97,9 +98,9 @@ fn law_11_reasons_are_true() {
     lawful("never came up", &late.delete("x", Failed));
     let gone = four().edit("a", |m| m.lifecycle = Lifecycle::Drained);
     lawful("on its way out before", &gone.delete("a", Failed));
-    breaks(&[11], "named by nobody", &four().delete("a", Named));
-    breaks(&[11], "drained, and named by nobody", &four().drain("a", Named));
-    lawful("named", &four().edit("a", |m| named(m, false)).delete("a", Named));
+    breaks(&[11], "named by no one", &four().delete("a", DeleteRequested));
+    breaks(&[11], "drained, and named by no one", &four().drain("a", DeleteRequested));
+    lawful("named", &four().edit("a", |m| named(m, false)).delete("a", DeleteRequested));
     let only = |pool: Pool| pool.set(|pool| pool.draft.rollout.method = Method::OnDelete);
     breaks(&[11], "only names count", &only(four()).delete("a", Outdated));
     let wish = only(four()).edit("a", |m| named(m, false));
@@ -116,7 +117,7 @@ fn law_11_reasons_are_true() {
 #[test]
 fn law_11_surplus_is_what_stands_above() {
     breaks(&[11], "surge is no surplus", &four().delete("a", Surplus));
-    let free = |pool: Pool| pool.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
+    let free = |pool: Pool| pool.set(|pool| pool.draft.unconfirmed = UnconfirmedFall::Allow);
     lawful(
         "once none is open it is",
         &four()
@@ -135,13 +136,13 @@ fn law_11_surplus_is_what_stands_above() {
     breaks(&[11], "one above, and it went as outdated", &mix);
     let raised = || Pool::of(3, 1, 0).serving("abc", NEW).serving("d", NEW).raise(1);
     let so_far = [
-        (Span::minutes(2), Event::Asking),
-        (Span::minutes(1), Event::Accepted(None)),
-        (Span::seconds(30), Event::Ended(Outcome::Done)),
+        (Span::minutes(2), EntryEvent::Asking),
+        (Span::minutes(1), EntryEvent::Accepted(None)),
+        (Span::seconds(30), EntryEvent::Ended(EntryOutcome::Done)),
     ];
     let made = |events: &[_]| {
         let pool = raised().earlier(Span::minutes(2), events).delete("d", Surplus);
-        pool.set(|pool| pool.set.natives = vec![Native::Overprovision])
+        pool.set(|pool| pool.set.platform_features = vec![PlatformFeature::Overprovision])
     };
     breaks(&[11], "the cloud trims what it makes", &made(&so_far[..2]));
     lawful("until the raise has ended", &made(&so_far));
@@ -165,7 +166,7 @@ fn law_11_what_is_replaced_is_outdated() {
 fn law_11_the_flag_alone() {
     let flagged = |pool: Pool| {
         let each = |pool: &mut Pool| {
-            pool.machines.iter_mut().for_each(|m| m.evidence = Evidence::Advisory);
+            pool.machines.iter_mut().for_each(|m| m.evidence = Evidence::LatestModelApplied);
         };
         pool.set(each)
     };
@@ -243,7 +244,7 @@ fn law_11_no_more_leave_than_a_checkpoint_lets_come() {
     let cordoned = cordoned.edit("b", held).restore("b");
     breaks(&[11], "what is held counts once", &cordoned.delete("ac", Outdated));
     let wish = pool(1).edit("a", |m| named(m, false));
-    lawful("wishes are filled", &wish.delete("a", Named));
+    lawful("wishes are filled", &wish.delete("a", DeleteRequested));
 }
 
 #[test]
@@ -267,8 +268,8 @@ fn law_11_a_checkpoint_is_passed_with_cause() {
     breaks(&[11], "its gate fails", &passed(15, true, Verdict::Fail));
     breaks(&[11], "its gate says nothing", &passed(15, true, Verdict::Unknown));
     let odd = || passed(1, false, Verdict::Unknown);
-    lawful("a person skipped it", &asked(odd(), AskVerb::Promote));
-    breaks(&[11], "a person retried", &asked(odd(), AskVerb::Retry));
+    lawful("a person skipped it", &asked(odd(), CommandVerb::Promote));
+    breaks(&[11], "a person retried", &asked(odd(), CommandVerb::Retry));
     let yes = |number| approved(passed(15, false, Verdict::Pass), WaitKind::Checkpoint, number);
     lawful("a person approved it", &yes(Some(1)));
     breaks(&[11], "a person approved another", &yes(Some(2)));
@@ -280,12 +281,12 @@ fn law_11_a_checkpoint_is_passed_with_cause() {
     breaks(&[11], "measured before the end of the soak", &measured(6));
     lawful("measured by a clock ahead", &measured(-5));
     let back = passed(1, false, Verdict::Fail).set(|pool| {
-        pool.state.rollout.as_mut().unwrap().cause = Cause::Rollback;
+        pool.state.rollout.as_mut().unwrap().cause = RolloutCause::Rollback;
     });
     lawful("a way back has none", &back);
 }
 
-/// Too many by six, with nothing to replace: one may leave within the hour.
+/// Six too many, with nothing to replace: one may leave within the hour.
 fn ten() -> Pool {
     Pool::of(4, 1, 0).serving("abcdefghij", NEW).no_rollout()
 }
@@ -295,7 +296,7 @@ fn law_12_brake() {
     lawful("a fifth of four is one", &ten().delete("a", Surplus));
     breaks(&[12], "and not two", &ten().delete("ab", Surplus));
     breaks(&[12], "drained ones count", &ten().drain("b", Surplus).delete("a", Surplus));
-    let earlier = |written: Span, events: &[(Span, Event)]| {
+    let earlier = |written: Span, events: &[(Span, EntryEvent)]| {
         let pool = ten().delete("b", Surplus).earlier(written, events);
         pool.delete("a", Surplus)
     };
@@ -307,7 +308,7 @@ fn law_12_brake() {
     let drained = ten().drain("a", Surplus).earlier(minutes(30), &done(minutes(10)));
     let drained = drained.edit("a", |m| m.lifecycle = Lifecycle::Draining);
     lawful("the same one, drained before", &drained.delete("a", Surplus));
-    let allow = ten().set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
+    let allow = ten().set(|pool| pool.draft.unconfirmed = UnconfirmedFall::Allow);
     lawful("the policy allows it", &allow.delete("ab", Surplus));
     let word =
         |at: Time| ten().recall(move |s| (s.desired.confirmed, s.desired.agreed) = (Some(at), 1));
@@ -324,8 +325,8 @@ fn law_12_brake() {
     lawful("what stands above the size", &fall(6).delete("abcdef", Surplus));
     breaks(&[12], "and more", &fall(7));
     breaks(&[12], "said of a checkpoint", &approved(said(1), WaitKind::Checkpoint, Some(1)));
-    lawful("the surge of an aborted rollout", &asked(said(1), AskVerb::Abort));
-    breaks(&[12], "and more than that", &asked(said(2), AskVerb::Abort));
+    lawful("the surge of an aborted rollout", &asked(said(1), CommandVerb::Abort));
+    breaks(&[12], "and more than that", &asked(said(2), CommandVerb::Abort));
 }
 
 #[test]
@@ -336,7 +337,7 @@ fn law_12_first_sight() {
     let unconfirmed = || ten().recall(|s| s.surplus_confirmed = false);
     breaks(&[12], "not confirmed since", &unconfirmed().delete("a", Surplus));
     let yes = unconfirmed().set(|pool| pool.state.surplus_confirmed = true);
-    breaks(&[12], "confirmed by nobody", &yes.delete("a", Surplus));
+    breaks(&[12], "confirmed by no one", &yes.delete("a", Surplus));
     let yes = unconfirmed().set(|pool| pool.state.surplus_confirmed = true);
     lawful(
         "confirmed",
@@ -344,10 +345,10 @@ fn law_12_first_sight() {
     );
     let other = approved(yes.clone(), WaitKind::ScaleDown, Some(4)).delete("a", Surplus);
     breaks(&[12], "something else was confirmed", &other);
-    breaks(&[12], "it was resumed", &asked(yes, AskVerb::Resume).delete("a", Surplus));
+    breaks(&[12], "it was resumed", &asked(yes, CommandVerb::Resume).delete("a", Surplus));
     let agreed = |pool: Pool| pool.set(|pool| pool.state.surplus_confirmed = true);
     breaks(&[12], "agreed to beforehand", &agreed(first()));
-    breaks(&[12], "agreed to by nobody", &agreed(unconfirmed()));
+    breaks(&[12], "agreed to by no one", &agreed(unconfirmed()));
     let none = Pool::of(4, 1, 0).serving("abcd", NEW).no_rollout();
     lawful("there is none", &agreed(none.recall(|s| s.surplus_confirmed = false)));
 }
@@ -408,9 +409,10 @@ fn law_12_repair_stops_itself() {
     breaks(&[12], "before the window is over", &full(59).delete("a", Failed));
     breaks(&[12], "two make room", &full(60).delete("ab", Failed));
     let yes = |pool: Pool| pool.set(|pool| pool.state.breaker_released = Some(NOW));
-    breaks(&[12], "released by nobody", &yes(failed("abc", true)).delete("a", Failed));
-    lawful("released", &asked(yes(failed("abc", true)), AskVerb::Release).delete("a", Failed));
-    let other = asked(yes(failed("abc", true)), AskVerb::Approve).delete("a", Failed);
+    breaks(&[12], "released by no one", &yes(failed("abc", true)).delete("a", Failed));
+    let reset = asked(yes(failed("abc", true)), CommandVerb::ResetBreaker);
+    lawful("the breaker is reset", &reset.delete("a", Failed));
+    let other = asked(yes(failed("abc", true)), CommandVerb::Approve).delete("a", Failed);
     breaks(&[12], "something else was asked", &other);
     let known = failed("abc", true).recall(|s| s.breaker_released = Some(NOW));
     lawful("released before", &known.delete("a", Failed));
@@ -438,7 +440,7 @@ fn law_12_repaired_in_turn() {
     let coming = beside("abcde").raise(1).earlier(minutes(4), &accepted(minutes(4)));
     lawful("another leaves, and one comes for it", &coming);
     let named = pool("abcde").drain("x", Failed).earlier(minutes(5), &accepted(minutes(5)));
-    let named = named.delete("x", NamedNow).earlier(minutes(1), &accepted(minutes(1)));
+    let named = named.delete("x", DeleteRequestedNow).earlier(minutes(1), &accepted(minutes(1)));
     lawful("an operator named the other meanwhile", &named.delete("y", Failed));
     let drained = |method: Method| {
         let pool = beside("abcde").edit("a", |m| m.lifecycle = Lifecycle::Draining);
@@ -465,7 +467,7 @@ fn law_12_the_size_falls_slowly() {
     breaks(&[12], "another was approved", &approved(fall(10, 3), WaitKind::ScaleDown, Some(7)));
     let checkpoint = approved(fall(10, 3), WaitKind::Checkpoint, Some(3));
     breaks(&[12], "a checkpoint was approved", &checkpoint);
-    breaks(&[12], "a person resumed", &asked(fall(10, 3), AskVerb::Resume));
+    breaks(&[12], "a person resumed", &asked(fall(10, 3), CommandVerb::Resume));
     let word = fall(10, 3)
         .recall(|s| (s.desired.confirmed, s.desired.agreed) = (Some(ago(Span::minutes(5))), 9));
     breaks(&[12], "a word on an earlier one", &word);
@@ -485,7 +487,7 @@ fn what_is_young_and_off_target_goes_freely() {
 
 #[test]
 fn law_11_surge_that_replaces_nothing_is_surplus() {
-    let allow = |pool: Pool| pool.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
+    let allow = |pool: Pool| pool.set(|pool| pool.draft.unconfirmed = UnconfirmedFall::Allow);
     let pool = |old: &str, new: &str| {
         allow(Pool::of(2, 2, 0).serving(old, OLD).serving(new, NEW).recall(paused))
     };

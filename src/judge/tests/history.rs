@@ -1,20 +1,20 @@
 //! Laws 7, 8, 10 and 12 over many turns.
 
 use super::*;
-use crate::judge::history::Past;
-use crate::judge::{Real, Sent, Truth, after, at_goal};
-use crate::model::action::Verb;
-use crate::model::budget::HoldReason;
+use crate::judge::history::History;
+use crate::judge::{Real, SentCall, Truth, after, at_goal};
+use crate::model::action::ActionKind;
+use crate::model::hold::{HoldReason, RemedyVerb};
 use crate::model::ids::Key;
-use crate::model::policy::{Method, OnFailure, Unconfirmed};
-use crate::model::rollout::{Ended, Ending, GoodRevision};
-use Because::{Outdated, Surplus};
+use crate::model::policy::{Method, OnFailure, UnconfirmedFall};
+use crate::model::rollout::{GoodRevision, RolloutEnding, RolloutRecord};
+use RemovalReason::{Outdated, Surplus};
 
-/// What happened beside the plan.
+/// What happened besides the plan.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Beside<'a> {
     pub(super) world: &'a [Real],
-    pub(super) sent: &'a [Sent],
+    pub(super) sent: &'a [SentCall],
     pub(super) stored: u32,
     pub(super) calm: bool,
 }
@@ -22,7 +22,7 @@ pub(super) struct Beside<'a> {
 pub(super) const CALM: Beside = Beside { world: &[], sent: &[], stored: 0, calm: true };
 
 /// One turn of a pool, as it really happened.
-pub(super) fn turn(pool: &Pool, past: &mut Past, beside: Beside) -> Vec<u8> {
+pub(super) fn turn(pool: &Pool, past: &mut History, beside: Beside) -> Vec<u8> {
     pool.check(|case| {
         let truth = Truth {
             case,
@@ -41,18 +41,17 @@ pub(super) fn turn(pool: &Pool, past: &mut Past, beside: Beside) -> Vec<u8> {
 }
 
 pub(super) fn alone(pool: &Pool) -> Vec<u8> {
-    turn(pool, &mut Past::default(), Beside::default())
+    turn(pool, &mut History::default(), Beside::default())
 }
 
-pub(super) fn hold(numbers: bool, recheck: Span, verb: Option<&'static str>) -> Hold {
+pub(super) fn hold(numbers: bool, recheck: Span, verb: Option<RemedyVerb>) -> Hold {
     Hold {
         reason: HoldReason::Floor,
-        law: None,
-        say: "three are available and the floor is three".into(),
+        message: "three are available and the floor is three".into(),
         numbers: if numbers { vec![("available", 3)] } else { vec![] },
         blockers: vec![],
-        recheck: NOW.plus(recheck),
-        verb,
+        next_check_at: NOW.plus(recheck),
+        remedy: verb.map(Into::into),
     }
 }
 
@@ -60,15 +59,15 @@ pub(super) fn hold(numbers: bool, recheck: Span, verb: Option<&'static str>) -> 
 fn law_7_never_silently_stuck() {
     let pool = || Pool::of(3, 1, 0).serving("abc", OLD);
     let held = |hold: Hold| pool().set(|pool| pool.holds.push(hold));
-    assert_eq!(alone(&pool()), [7], "nobody is told why");
+    assert_eq!(alone(&pool()), [7], "no hold says why");
     assert!(alone(&held(hold(true, Span::minutes(5), None))).is_empty());
     assert_eq!(alone(&held(hold(true, Span::hours(1), None))), [7], "looked at too late");
-    assert!(alone(&held(hold(true, Span::hours(1), Some("approve")))).is_empty());
+    assert!(alone(&held(hold(true, Span::hours(1), Some(RemedyVerb::Approve)))).is_empty());
     assert_eq!(alone(&held(hold(false, Span::minutes(5), None))), [7], "no number, no object");
     assert!(alone(&pool().raise(1)).is_empty(), "something is done");
     assert!(alone(&pool().no_rollout()).is_empty(), "nothing is under way");
     let missing = |pool: Pool| pool.serving("ab", NEW).no_rollout();
-    assert_eq!(alone(&missing(Pool::of(3, 1, 0))), [7], "one is missing, and nobody is told");
+    assert_eq!(alone(&missing(Pool::of(3, 1, 0))), [7], "one is missing, and no hold says");
     let said = missing(Pool::of(3, 1, 0)).set(|pool| pool.holds.push(hold(true, Span::ZERO, None)));
     assert!(alone(&said).is_empty(), "one is missing");
     assert!(alone(&missing(Pool::of(2, 1, 0))).is_empty(), "none is missing");
@@ -83,9 +82,9 @@ fn law_7_no_state_comes_back() {
     let told = |pool: Pool| pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, None)));
     let here = told(Pool::of(3, 1, 0).serving("abc", OLD));
     let there = told(Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW));
-    let wrote = [sent(Verb::Raise)];
+    let wrote = [sent(ActionKind::Raise)];
     let run = |writes: bool, rounds: usize| {
-        let mut past = Past::default();
+        let mut past = History::default();
         let mut broken = Vec::new();
         for pool in [&here, &there].into_iter().cycle().take(2 * rounds + 1) {
             broken.extend(turn(
@@ -101,13 +100,13 @@ fn law_7_no_state_comes_back() {
     assert!(!run(false, 9), "the world moved by itself");
 }
 
-/// A pool that is the same in every count, but for one thing that tells two places apart, or does not.
+/// A pool with equal counts except for one thing, which distinguishes two states or does not.
 #[test]
 fn law_7_what_is_another_place() {
-    let wrote = [sent(Verb::Raise)];
+    let wrote = [sent(ActionKind::Raise)];
     let told = |pool: Pool| pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, None)));
     let circle = |here: Pool, again: Pool| {
-        let mut past = Past::default();
+        let mut past = History::default();
         let there = told(Pool::of(3, 1, 0).serving("abcd", OLD));
         let (here, again) = (told(here), told(again));
         let each = [&here, &there, &again, &there, &again];
@@ -129,21 +128,21 @@ fn law_7_what_is_another_place() {
     };
     assert!(!circle(asked(1), asked(2)), "asked once more");
     assert!(circle(asked(2), asked(3)), "asked for ever");
-    let opened = |cause: Cause, at: Span| {
+    let opened = |cause: RolloutCause, at: Span| {
         told(Pool::of(3, 1, 0).serving("abc", OLD)).recall(move |state| {
             let rollout = state.rollout.as_mut().unwrap();
             (rollout.cause, rollout.opened) = (cause, ago(at));
         })
     };
     let twice = |cause| circle(opened(cause, Span::hours(2)), opened(cause, Span::hours(1)));
-    assert!(twice(Cause::Revision), "a revision is rolled out again and again");
-    assert!(!twice(Cause::MaxAge), "ages pass again and again");
+    assert!(twice(RolloutCause::Revision), "a revision is rolled out again and again");
+    assert!(!twice(RolloutCause::MaxAge), "ages pass again and again");
 }
 
 #[test]
 fn law_7_the_goal_is_reached() {
-    let late = |verb: Option<&'static str>, serving: &str| {
-        let mut past = Past::default();
+    let late = |verb: Option<RemedyVerb>, serving: &str| {
+        let mut past = History::default();
         let mut pool = Pool::of(3, 1, 0).serving(serving, NEW);
         pool.holds.push(hold(true, Span::ZERO, verb));
         if serving == "abc" {
@@ -155,11 +154,11 @@ fn law_7_the_goal_is_reached() {
         (first, last)
     };
     assert_eq!(late(None, "ab"), (vec![], vec![7]), "one is missing for nine days");
-    assert_eq!(late(Some("approve"), "ab"), (vec![], vec![]), "it waits for a person");
+    assert_eq!(late(Some(RemedyVerb::Approve), "ab"), (vec![], vec![]), "it waits for a person");
     assert_eq!(late(None, "abc"), (vec![], vec![]), "it is there");
-    // A pool that shrinks as it goes is allowed the time for those that it began with.
+    // A pool that shrinks is allowed the time for its original size.
     let shrinks = |many: &str, days: i64| {
-        let mut past = Past::default();
+        let mut past = History::default();
         let mut pool = Pool::of(1, 1, 0).serving(many, NEW).serving("x", OLD);
         pool.holds.push(hold(true, Span::ZERO, None));
         assert!(turn(&pool, &mut past, CALM).is_empty());
@@ -179,7 +178,7 @@ fn law_8_quiet() {
     assert!(!goal().edit("a", |m| m.condition = Condition::Unready).check(at_goal));
     assert!(!Pool::of(4, 1, 0).serving("abc", NEW).no_rollout().check(at_goal));
     let last_of = |turns: usize, last: &Pool, stored: u32| {
-        let mut past = Past::default();
+        let mut past = History::default();
         for _ in 0..turns {
             assert!(turn(&goal(), &mut past, Beside::default()).is_empty());
         }
@@ -187,19 +186,20 @@ fn law_8_quiet() {
     };
     assert!(last_of(120, &goal(), 0).is_empty(), "quiet");
     assert_eq!(last_of(120, &goal(), 1), [8], "it writes records");
-    let mut past = Past::default();
+    let mut past = History::default();
     let lacks = told(Pool::of(4, 1, 0).serving("abc", NEW), "x");
     let wrote = Beside { stored: 1, ..Beside::default() };
     let lacking: Vec<u8> = (0..120).flat_map(|_| turn(&lacks, &mut past, wrote)).collect();
     assert!(!lacking.contains(&8), "the goal does not hold");
     assert!(last_of(20, &goal(), 1).is_empty(), "it has just come to rest");
-    let acts = goal().set(|pool| pool.draft.unconfirmed = Unconfirmed::Hold).restore("a");
+    let acts = goal().set(|pool| pool.draft.unconfirmed = UnconfirmedFall::Hold).restore("a");
     assert_eq!(last_of(120, &acts, 0), [8], "it acts");
     let changed = goal().edit("a", |m| m.workloads = 3);
     assert!(last_of(120, &changed, 1).is_empty(), "something changed");
     let version = goal().set(|pool| pool.set.etag = Some(crate::model::ids::Etag::new("9")));
     assert!(last_of(120, &version, 1).is_empty(), "the set changed");
-    let memory = goal().set(|pool| pool.state.honoured.push(crate::model::ids::AskId::new("x")));
+    let memory =
+        goal().set(|pool| pool.state.honoured.push(crate::model::ids::CommandId::new("x")));
     assert_eq!(last_of(120, &memory, 0), [8], "its memory moves");
 }
 
@@ -212,7 +212,7 @@ fn told(pool: Pool, blocker: &str) -> Pool {
 }
 
 fn after_turns(pool: &Pool, turns: usize, world: &[Real]) -> Vec<u8> {
-    let mut past = Past::default();
+    let mut past = History::default();
     let mut last = Vec::new();
     for _ in 0..turns {
         last = turn(pool, &mut past, Beside { world, ..Beside::default() });
@@ -268,12 +268,12 @@ fn law_10_the_model_is_put_back() {
         pool.set(|pool| pool.draft.model.fields.vm_size = Some("D4".into())).recall(|state| {
             state.wanted = Some(Revision::new(OLD));
             state.good_revisions = vec![good(OLD)];
-            state.last = Some(Ended {
-                cause: Cause::Revision,
+            state.last = Some(RolloutRecord {
+                cause: RolloutCause::Revision,
                 to: Revision::new(NEW),
                 opened: None,
                 at: ago(Span::minutes(5)),
-                how: Ending::Aborted,
+                how: RolloutEnding::Aborted,
                 done: 0,
                 covered: 3,
                 failed: 0,
@@ -306,7 +306,7 @@ fn law_10_nothing_comes_up_on_a_failed_model() {
     assert!(alone(&ours("ab", |_| ())).is_empty(), "it did not fail");
     let back = |state: &mut PoolState| {
         let rollout = state.rollout.as_mut().unwrap();
-        rollout.cause = Cause::Rollback;
+        rollout.cause = RolloutCause::Rollback;
         (rollout.from, rollout.to) = (Some(Revision::new(NEW)), Revision::new(OLD));
     };
     assert_eq!(alone(&ours("ab", back)), [10], "on the way back from it");
@@ -349,7 +349,7 @@ fn law_12_brake_over_a_history() {
     let one = |pool: Pool, name: &str, written: Span| {
         pool.delete(name, Surplus).earlier(written, &done(written))
     };
-    let mut past = Past::default();
+    let mut past = History::default();
     let first = one(ten(), "a", Span::minutes(50)).delete("b", Surplus);
     assert!(turn(&first, &mut past, Beside::default()).is_empty(), "one within the hour");
     let second = one(one(ten(), "a", Span::minutes(50)), "b", Span::ZERO).delete("c", Surplus);
@@ -372,8 +372,8 @@ pub(super) fn real(name: &str, cordoned: bool) -> Real {
     }
 }
 
-pub(super) fn sent(verb: Verb) -> Sent {
-    Sent {
+pub(super) fn sent(verb: ActionKind) -> SentCall {
+    SentCall {
         at: NOW,
         entry: EntryId::new("e0"),
         epoch: Epoch(1),

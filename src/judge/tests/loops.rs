@@ -1,21 +1,22 @@
-//! Law 7, round and round.
+//! Law 7, cycles.
 
 use super::history::{Beside, hold, real, sent, turn};
 use super::*;
-use crate::judge::history::{Past, REFUSED_AN_HOUR};
-use crate::judge::{Birth, Real, Sent, Truth, after};
-use crate::model::action::Verb;
+use crate::judge::history::{History, REFUSED_AN_HOUR};
+use crate::judge::{MachineBirth, Real, SentCall, Truth, after};
+use crate::model::action::ActionKind;
+use crate::model::hold::RemedyVerb;
 use crate::model::ids::Key;
 use crate::model::journal::CHANGED_SINCE_READ;
 use crate::model::rollout::RequestBackOff;
-use Because::{Outdated, Surplus};
+use RemovalReason::{Outdated, Surplus};
 
 fn told(pool: Pool) -> Pool {
     pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, None)))
 }
 
 fn broken(pool: &Pool) -> bool {
-    turn(pool, &mut Past::default(), Beside::default()).contains(&7)
+    turn(pool, &mut History::default(), Beside::default()).contains(&7)
 }
 
 #[test]
@@ -46,8 +47,8 @@ fn the_same_write_is_refused_again_and_again() {
     assert!(tries(most + 1, within, model, Refusal::Conflict), "the same fields");
 }
 
-/// Each machine that we delete explains one raise that was not sent, for it found another number. What more there are another
-/// client moves.
+/// Each machine that we delete explains one raise that was not sent because the capacity had changed. Another client's
+/// changes explain the rest.
 #[test]
 fn each_delete_of_ours_explains_one_raise_that_met_its_end() {
     let met = |deletes: &str, raises: i64| {
@@ -60,8 +61,8 @@ fn each_delete_of_ours_explains_one_raise_that_met_its_end() {
         }
         broken(&(0..raises).rev().fold(pool, |pool, n| {
             let at = Span::minutes(4 * n);
-            let no = Event::Ended(Outcome::Refused(code.clone()));
-            let events = [(at.plus(Span::seconds(1)), Event::Asking), (at, no)];
+            let no = EntryEvent::Ended(EntryOutcome::Refused(code.clone()));
+            let events = [(at.plus(Span::seconds(1)), EntryEvent::Asking), (at, no)];
             pool.raise(1).earlier(at.plus(Span::seconds(2)), &events)
         }))
     };
@@ -71,16 +72,16 @@ fn each_delete_of_ours_explains_one_raise_that_met_its_end() {
     assert!(met("ab", most + 3) && !met("ab", most + 2), "two are");
 }
 
-/// What happened in a turn beside its plan.
+/// What happened in a turn besides its plan.
 #[derive(Default)]
 struct Meanwhile<'a> {
     world: &'a [Real],
-    births: &'a [Birth],
-    sent: &'a [Sent],
+    births: &'a [MachineBirth],
+    sent: &'a [SentCall],
     calm: bool,
 }
 
-fn turn_with(pool: &Pool, past: &mut Past, meanwhile: &Meanwhile) -> bool {
+fn turn_with(pool: &Pool, past: &mut History, meanwhile: &Meanwhile) -> bool {
     pool.check(|case| {
         let Meanwhile { world, births, sent, calm } = *meanwhile;
         let journal = &pool.journal;
@@ -91,19 +92,19 @@ fn turn_with(pool: &Pool, past: &mut Past, meanwhile: &Meanwhile) -> bool {
 
 #[test]
 fn machines_are_made_and_taken_away_before_they_serve() {
-    let run = |because: Because, served: bool, failed: bool, rounds: i64| {
-        let mut past = Past::default();
+    let run = |because: RemovalReason, served: bool, failed: bool, rounds: i64| {
+        let mut past = History::default();
         let mut any = false;
         for n in 0..rounds {
             let at = NOW.plus(Span::minutes(10 * n));
-            let born = [Birth { key: Key::new("vm-n"), of: Some(EntryId::new("e0")) }];
+            let born = [MachineBirth { key: Key::new("vm-n"), of: Some(EntryId::new("e0")) }];
             let rest = told(Pool::of(3, 1, 0).serving("abc", NEW).no_rollout());
             let young = || rest_with(served, at);
             let birth = Meanwhile { births: &born, ..Meanwhile::default() };
             any |= turn_with(&Pool { now: at, ..rest }, &mut past, &birth);
             any |= turn_with(&young(), &mut past, &Meanwhile::default());
             let gone = young().delete("n", because).earlier(Span::ZERO, &accepted(Span::ZERO));
-            let hit = [Sent { hit: vec![Key::new("vm-n")], ..sent(Verb::Delete) }];
+            let hit = [SentCall { hit: vec![Key::new("vm-n")], ..sent(ActionKind::Delete) }];
             let world = [Real { failed, ..real("n", false) }];
             let later = Pool { now: at.plus(Span::minutes(1)), ..gone };
             let taken = Meanwhile { world: &world, sent: &hit, ..Meanwhile::default() };
@@ -114,7 +115,7 @@ fn machines_are_made_and_taken_away_before_they_serve() {
     assert!(!run(Surplus, false, false, 2), "twice");
     assert!(run(Surplus, false, false, 3), "three times in a row");
     assert!(!run(Surplus, true, false, 9), "they served in between");
-    assert!(!run(Because::Failed, false, false, 9), "they failed");
+    assert!(!run(RemovalReason::Failed, false, false, 9), "they failed");
     assert!(!run(Surplus, false, true, 9), "they failed, and the plan does not know it");
 }
 
@@ -126,19 +127,22 @@ fn rest_with(served: bool, now: Time) -> Pool {
 
 #[test]
 fn machines_are_drained_and_put_back_in_turn() {
-    let put_back = |updates_wait: bool, drained: Span, how: &[(Span, Event)], is: Condition| {
-        let mut past = Past::default();
+    let put_back = |updates_wait: bool,
+                    drained: Span,
+                    how: &[(Span, EntryEvent)],
+                    is: Condition| {
+        let mut past = History::default();
         let pool = || Pool::of(4, 1, 0).serving("abcd", OLD);
         let mut any = false;
         for name in ["a", "b", "c", "d"] {
-            let drain = [Sent { took: true, ..sent(Verb::Drain) }];
+            let drain = [SentCall { took: true, ..sent(ActionKind::Drain) }];
             let begun = Meanwhile { sent: &drain, ..Meanwhile::default() };
             any |= turn_with(&told(pool()), &mut past, &begun);
             let out = pool().drain(name, Outdated).earlier(drained, how);
             let out = out.edit(name, |m| (m.lifecycle, m.condition) = (Lifecycle::Draining, is));
             let out = out.restore(name);
             let waits = RequestBackOff {
-                verb: Verb::Reimage,
+                verb: ActionKind::Reimage,
                 refusal: Refusal::Forbidden,
                 code: None,
                 message: None,
@@ -154,9 +158,10 @@ fn machines_are_drained_and_put_back_in_turn() {
     };
     let rounds = |waits, drained| put_back(waits, drained, &[], Condition::Ready);
     assert!(rounds(false, Span::minutes(9)), "nothing was refused");
-    let ended = |how: &[(Span, Event)]| put_back(false, Span::minutes(9), how, Condition::Unready);
+    let ended =
+        |how: &[(Span, EntryEvent)]| put_back(false, Span::minutes(9), how, Condition::Unready);
     assert!(ended(&[]), "they do not even serve");
-    let withdrawn = (Span::minutes(1), Event::Ended(Outcome::Withdrawn));
+    let withdrawn = (Span::minutes(1), EntryEvent::Ended(EntryOutcome::Withdrawn));
     assert!(!ended(std::slice::from_ref(&withdrawn)), "the process was killed before it asked");
     let asked = accepted(Span::minutes(5));
     assert!(ended(&[asked[0].clone(), asked[1].clone(), withdrawn]), "it was asked");
@@ -167,7 +172,7 @@ fn machines_are_drained_and_put_back_in_turn() {
 #[test]
 fn one_that_goes_back_for_an_outdated_one_that_leaves_is_no_circle() {
     let run = |fewer: bool| {
-        let mut past = Past::default();
+        let mut past = History::default();
         (0..6_usize).any(|round| {
             let (old, new) = ("abcdef", "uvwxyz");
             let gone = if fewer { round } else { 0 };
@@ -175,7 +180,7 @@ fn one_that_goes_back_for_an_outdated_one_that_leaves_is_no_circle() {
                 let pool = Pool::of(7, 1, 0).serving(&old[gone..], OLD).serving(&new[..gone], NEW);
                 pool.serving("s", NEW)
             };
-            let drain = [Sent { took: true, ..sent(Verb::Drain) }];
+            let drain = [SentCall { took: true, ..sent(ActionKind::Drain) }];
             let begun = Meanwhile { sent: &drain, ..Meanwhile::default() };
             let first = turn_with(&told(pool()), &mut past, &begun);
             let out = pool().drain("s", Surplus).earlier(Span::minutes(9), &[]);
@@ -212,36 +217,36 @@ fn a_machine_is_updated_again_and_again() {
 
 #[test]
 fn a_write_is_accepted_in_vain() {
-    let run = |took: bool, calm: bool, verb: Option<&'static str>| {
+    let run = |took: bool, calm: bool, verb: Option<RemedyVerb>| {
         let pool = Pool::of(3, 1, 0).serving("abc", NEW).no_rollout();
         let pool = pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, verb)));
         let pool = pool.write_model().earlier(Span::ZERO, &done(Span::ZERO));
-        let wrote = [Sent { took, ..sent(Verb::UpdateModel) }];
-        let mut past = Past::default();
+        let wrote = [SentCall { took, ..sent(ActionKind::UpdateModel) }];
+        let mut past = History::default();
         (0..4).any(|_| {
             turn_with(&pool, &mut past, &Meanwhile { sent: &wrote, calm, ..Meanwhile::default() })
         })
     };
     assert!(run(false, true, None), "it changes nothing");
     assert!(!run(true, true, None), "it changes something");
-    assert!(!run(false, true, Some("approve")), "a person is asked");
+    assert!(!run(false, true, Some(RemedyVerb::Approve)), "a person is asked");
     assert!(!run(false, false, None), "in a storm");
 }
 
 #[test]
 fn a_pool_stands_still() {
     let after_hours = |pool: &dyn Fn(Time) -> Pool, hours: i64| {
-        let mut past = Past::default();
+        let mut past = History::default();
         (0..hours * 12).any(|n| {
             let now = NOW.plus(Span::minutes(5 * n));
             turn(&pool(now), &mut past, Beside { calm: true, ..Beside::default() }).contains(&7)
         })
     };
-    let missing = |now: Time, recheck: Time, verb: Option<&'static str>| {
+    let missing = |now: Time, recheck: Time, verb: Option<RemedyVerb>| {
         let pool = Pool::of(3, 1, 0).serving("ab", NEW).no_rollout();
         pool.set(|pool| {
             let mut hold = hold(true, Span::ZERO, verb);
-            hold.recheck = recheck;
+            hold.next_check_at = recheck;
             pool.holds.push(hold);
             (pool.now, pool.set.read_at) = (now, now.minus(Span::seconds(1)));
         })
@@ -249,6 +254,6 @@ fn a_pool_stands_still() {
     let soon = |now: Time| missing(now, now.plus(Span::minutes(5)), None);
     assert!(!after_hours(&soon, 2), "for two hours");
     assert!(after_hours(&soon, 3), "for three hours");
-    let asks = |now: Time| missing(now, now.plus(Span::minutes(5)), Some("approve"));
+    let asks = |now: Time| missing(now, now.plus(Span::minutes(5)), Some(RemedyVerb::Approve));
     assert!(!after_hours(&asks, 9), "a person is asked");
 }

@@ -1,4 +1,4 @@
-//! Hand-made cases: a pool in a few words, a plan for it, and the laws it breaks.
+//! Hand-made cases: a short description of a pool, a plan for it, and the laws that it breaks.
 
 mod after;
 mod course;
@@ -14,24 +14,27 @@ mod windows;
 
 use super::{Case, Note, before};
 use crate::model::action::{
-    Action, Because, Class, Expect, ModelWrite, READ_IS_FRESH, Target, Verb, WriteScope,
+    Action, ActionKind, Expect, MachineClass, ModelWrite, READ_IS_FRESH, RemovalReason, Target,
+    WriteScope,
 };
-use crate::model::budget::Hold;
+use crate::model::hold::Hold;
 use crate::model::ids::{
-    AskId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
+    CommandId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
 };
-use crate::model::inventory::{ModelFields, SetSeen};
-use crate::model::journal::{Entry, Event, Outcome, Phase, Refusal, Refused};
+use crate::model::inventory::{ModelFields, SetPresence};
+use crate::model::journal::{Entry, EntryEvent, EntryOutcome, Phase, Refusal, Refused};
 use crate::model::machine::{
-    Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Marks, Protection,
+    Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Overrides, Protection,
 };
 use crate::model::plan::{
-    Ask, AskAnswer, AskArgs, AskVerb, Estimate, Facts, MachineReport, Numbers, Planned, Report,
-    RolloutPhase, RolloutReport, WaitKind, Why,
+    Command, CommandAnswer, CommandArgs, CommandVerb, Decision, Estimate, Facts, MachineReason,
+    MachineReport, Numbers, Report, RolloutPhase, RolloutReport, WaitKind,
 };
 use crate::model::policy::{Draft, Policy};
 use crate::model::quantity::{Quantity, resolve};
-use crate::model::rollout::{Cause, Desired, PoolState, Progress, Rollout, Stage, Wait};
+use crate::model::rollout::{
+    Desired, PoolState, Progress, Rollout, RolloutCause, RolloutStage, Wait,
+};
 use crate::model::time::{Span, Time};
 
 pub(super) const OLD: &str = "r1";
@@ -46,7 +49,7 @@ pub(super) fn ago(span: Span) -> Time {
 #[derive(Clone)]
 pub(super) struct Pool {
     pub(super) draft: Draft,
-    pub(super) set: SetSeen,
+    pub(super) set: SetPresence,
     pub(super) machines: Vec<Machine>,
     pub(super) journal: Vec<Entry>,
     pub(super) learnt: usize,
@@ -55,18 +58,18 @@ pub(super) struct Pool {
     pub(super) before: Option<PoolState>,
     pub(super) state: PoolState,
     pub(super) facts: Facts,
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<Command>,
     pub(super) desired: Option<u32>,
-    /// A person's word is carried out by this plan.
+    /// This plan carries out an operator's command.
     pub(super) asked: bool,
     pub(super) now: Time,
-    /// When the plan would look again.
+    /// When the plan requests the next turn.
     pub(super) again: Time,
 }
 
 pub(super) fn rollout() -> Rollout {
     let (from, to) = (Some(Revision::new("r1")), Revision::new("r2"));
-    let mut rollout = Rollout::open(Cause::Revision, from, to, ago(Span::hours(2)), 3);
+    let mut rollout = Rollout::open(RolloutCause::Revision, from, to, ago(Span::hours(2)), 3);
     rollout.progress = Progress::from(NOW, 0);
     rollout
 }
@@ -78,8 +81,8 @@ impl Pool {
         draft.count = u32::from(desired);
         draft.rollout.max_surge = Quantity::of(surge);
         draft.rollout.max_unavailable = Quantity::of(unavailable);
-        let read = SetSeen::new(Revision::new("r2"), 0, ago(Span::seconds(2)));
-        let set = SetSeen { etag: Some(Etag::new("7")), ..read };
+        let read = SetPresence::new(Revision::new("r2"), 0, ago(Span::seconds(2)));
+        let set = SetPresence { etag: Some(Etag::new("7")), ..read };
         let state = PoolState {
             adopted: Some(ago(Span::days(9))),
             surplus_confirmed: true,
@@ -107,7 +110,7 @@ impl Pool {
         }
     }
 
-    /// A person's word is carried out by this plan.
+    /// This plan carries out an operator's command.
     pub(super) fn asked(mut self) -> Pool {
         self.asked = true;
         self
@@ -118,13 +121,13 @@ impl Pool {
         self
     }
 
-    /// In the memory before and after.
+    /// Changes the memory before and after the plan.
     pub(super) fn change(&mut self, how: impl Fn(&mut PoolState)) {
         self.before.as_mut().into_iter().for_each(&how);
         how(&mut self.state);
     }
 
-    /// Machines that serve, one for each letter, on a revision.
+    /// Serving machines on a revision, one for each letter.
     pub(super) fn serving(mut self, names: &str, revision: &str) -> Pool {
         for name in names.chars() {
             let mut machine = machine(&name.to_string(), Condition::Ready);
@@ -134,7 +137,7 @@ impl Pool {
         self
     }
 
-    /// Machines in some other condition since a few minutes.
+    /// Machines in another condition for a few minutes.
     pub(super) fn with(mut self, names: &str, revision: &str, condition: Condition) -> Pool {
         for name in names.chars() {
             let mut machine = machine(&name.to_string(), condition);
@@ -154,7 +157,7 @@ impl Pool {
         self.machines.iter_mut().find(|m| m.id.as_str() == name).unwrap()
     }
 
-    /// With the plan's memory changed, before and after.
+    /// Changes the plan's memory, before and after.
     pub(super) fn recall(mut self, how: impl Fn(&mut PoolState)) -> Pool {
         self.change(how);
         self
@@ -170,7 +173,7 @@ impl Pool {
         self
     }
 
-    pub(super) fn targets(&mut self, names: &str, because: Because) -> Vec<Target> {
+    pub(super) fn targets(&mut self, names: &str, because: RemovalReason) -> Vec<Target> {
         let each = names.chars().map(|name| name.to_string());
         each.map(|name| Target::of(self.machine(&name), because)).collect()
     }
@@ -179,27 +182,27 @@ impl Pool {
         self.set.read_at.plus(READ_IS_FRESH)
     }
 
-    pub(super) fn delete(mut self, names: &str, because: Because) -> Pool {
+    pub(super) fn delete(mut self, names: &str, because: RemovalReason) -> Pool {
         let (targets, before) = (self.targets(names, because), self.last_moment());
         self.actions.push(Action::Delete { targets, reason: "".into(), before, force: false });
         self
     }
 
-    pub(super) fn drain(mut self, names: &str, because: Because) -> Pool {
+    pub(super) fn drain(mut self, names: &str, because: RemovalReason) -> Pool {
         let (targets, before) = (self.targets(names, because), self.last_moment());
         self.actions.push(Action::Drain { targets, reason: "".into(), before });
         self
     }
 
     pub(super) fn reimage(mut self, names: &str) -> Pool {
-        let (targets, before) = (self.targets(names, Because::Outdated), self.last_moment());
+        let (targets, before) = (self.targets(names, RemovalReason::Outdated), self.last_moment());
         let to = Revision::new("r2");
         self.actions.push(Action::Reimage { targets, to, reason: "".into(), before });
         self
     }
 
     pub(super) fn restore(mut self, names: &str) -> Pool {
-        let (targets, before) = (self.targets(names, Because::Surplus), self.last_moment());
+        let (targets, before) = (self.targets(names, RemovalReason::Surplus), self.last_moment());
         self.actions.push(Action::Restore { targets, reason: "".into(), before });
         self
     }
@@ -213,7 +216,7 @@ impl Pool {
         }
     }
 
-    /// Raise by so many from the number of machines.
+    /// Raises by this many from the number of machines.
     pub(super) fn raise(mut self, more: u32) -> Pool {
         let from = self.machines.len() as u32;
         let expect = self.expect(from);
@@ -230,8 +233,8 @@ impl Pool {
         self
     }
 
-    /// The last action of the plan becomes an entry written earlier, with what became of it.
-    pub(super) fn earlier(mut self, written: Span, events: &[(Span, Event)]) -> Pool {
+    /// The last action of the plan becomes an entry written earlier, with its events.
+    pub(super) fn earlier(mut self, written: Span, events: &[(Span, EntryEvent)]) -> Pool {
         let action = self.actions.pop().unwrap();
         let id = EntryId::new(format!("e{}", self.journal.len()));
         let mut entry = entry(&id, action, ago(written));
@@ -263,7 +266,7 @@ impl Pool {
         })
     }
 
-    fn planned(&self) -> Planned {
+    fn planned(&self) -> Decision {
         let rollout = &self.draft.rollout;
         let desired = self.desired.unwrap_or(self.draft.count);
         let report = Report {
@@ -273,7 +276,7 @@ impl Pool {
             notices: Vec::new(),
             machines: self.given_back(),
             holds: self.holds.clone(),
-            asks: self.asked.then(answer).into_iter().collect(),
+            commands: self.asked.then(answer).into_iter().collect(),
             rollout: RolloutReport {
                 phase: RolloutPhase::Progressing,
                 from: None,
@@ -285,23 +288,23 @@ impl Pool {
                 exceptions: Vec::new(),
             },
             estimate: Estimate::default(),
-            again: self.again,
+            next_check_at: self.again,
         };
-        Planned { actions: self.actions.clone(), report, state: self.state.clone() }
+        Decision { actions: self.actions.clone(), report, state: self.state.clone() }
     }
 
-    /// What is restored is told to be in service from now on.
+    /// The report says that restored machines are in service from now on.
     fn given_back(&self) -> Vec<MachineReport> {
-        let restores = self.actions.iter().filter(|action| action.verb() == Verb::Restore);
+        let restores = self.actions.iter().filter(|action| action.verb() == ActionKind::Restore);
         let back: Vec<&Target> = restores.flat_map(Action::targets).collect();
         let machines = (0..).zip(&self.machines);
         let machines = machines.filter(|(_, m)| back.iter().any(|target| target.is(m)));
         let told = machines.map(|(index, _)| MachineReport {
             index,
-            class: Class::Outdated,
+            class: MachineClass::Outdated,
             lifecycle: Lifecycle::InService,
-            why: Why::Restored,
-            next: None,
+            why: MachineReason::Restored,
+            next_check_at: None,
         });
         told.collect()
     }
@@ -319,8 +322,8 @@ impl Pool {
     }
 }
 
-fn answer() -> AskAnswer {
-    AskAnswer { id: AskId::new("a"), accepted: true, say: "done".into() }
+fn answer() -> CommandAnswer {
+    CommandAnswer { id: CommandId::new("a"), accepted: true, message: "done".into() }
 }
 
 pub(super) fn machine(name: &str, condition: Condition) -> Machine {
@@ -347,60 +350,63 @@ pub(super) fn node(machine: &mut Machine) {
 
 pub(super) fn named(machine: &mut Machine, now: bool) {
     let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now };
-    machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: None }));
+    machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: None }));
 }
 
 pub(super) fn paused(state: &mut PoolState) {
     let (by, why) = ("ops".into(), "test".into());
-    let stage = Stage::Paused { by, why, at: ago(Span::minutes(5)) };
+    let stage = RolloutStage::Paused { by, why, at: ago(Span::minutes(5)) };
     state.rollout.as_mut().unwrap().stage = stage;
 }
 
 pub(super) fn failing(state: &mut PoolState) {
-    let stage = Stage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
+    let stage = RolloutStage::Failing { why: "bad".into(), at: ago(Span::minutes(5)) };
     state.rollout.as_mut().unwrap().stage = stage;
 }
 
-/// The plan carries out what a person said.
-pub(super) fn asked(pool: Pool, verb: AskVerb) -> Pool {
-    approving(pool, verb, AskArgs::default())
+/// The plan carries out an operator's command.
+pub(super) fn asked(pool: Pool, verb: CommandVerb) -> Pool {
+    approving(pool, verb, CommandArgs::default())
 }
 
-fn approving(pool: Pool, verb: AskVerb, about: AskArgs) -> Pool {
+fn approving(pool: Pool, verb: CommandVerb, about: CommandArgs) -> Pool {
     pool.set(|pool| {
         let (by, why) = ("ann".into(), "test".into());
-        pool.asks.push(Ask { id: AskId::new("ask"), verb, by, why, at: NOW, about });
-        pool.state.honoured.push(AskId::new("ask"));
+        pool.asks.push(Command { id: CommandId::new("ask"), verb, by, why, at: NOW, about });
+        pool.state.honoured.push(CommandId::new("ask"));
     })
 }
 
-/// It stood in the memory since a minute, and a person approves it.
+/// The wait has stood in the memory for a minute, and an operator approves it.
 pub(super) fn approved(pool: Pool, what: WaitKind, number: Option<u32>) -> Pool {
     let since = ago(Span::minutes(1));
     let pool = pool.set(|pool| {
         let before = pool.before.as_mut().unwrap();
         before.waiting.push(Wait { what, number, revision: None, since });
     });
-    asked(pool, AskVerb::Approve)
+    asked(pool, CommandVerb::Approve)
 }
 
 pub(super) fn held(machine: &mut Machine) {
     let hold = MachineHold { by: "ops".into(), why: "test".into() };
-    machine.marks = Some(Box::new(Marks { delete: None, hold: Some(hold) }));
+    machine.marks = Some(Box::new(Overrides { delete: None, hold: Some(hold) }));
 }
 
-/// Sent and accepted so long ago.
-pub(super) fn accepted(at: Span) -> [(Span, Event); 2] {
-    [(at, Event::Asking), (at, Event::Accepted(None))]
+/// Sent and accepted this long ago.
+pub(super) fn accepted(at: Span) -> [(Span, EntryEvent); 2] {
+    [(at, EntryEvent::Asking), (at, EntryEvent::Accepted(None))]
 }
 
-pub(super) fn refused(why: Refusal, at: Span) -> [(Span, Event); 2] {
-    let outcome = Outcome::Refused(Refused::plain(why));
-    [(at.plus(Span::seconds(1)), Event::Asking), (at, Event::Ended(outcome))]
+pub(super) fn refused(why: Refusal, at: Span) -> [(Span, EntryEvent); 2] {
+    let outcome = EntryOutcome::Refused(Refused::plain(why));
+    [(at.plus(Span::seconds(1)), EntryEvent::Asking), (at, EntryEvent::Ended(outcome))]
 }
 
-pub(super) fn done(ended: Span) -> [(Span, Event); 2] {
-    [(ended.plus(Span::seconds(1)), Event::Asking), (ended, Event::Ended(Outcome::Done))]
+pub(super) fn done(ended: Span) -> [(Span, EntryEvent); 2] {
+    [
+        (ended.plus(Span::seconds(1)), EntryEvent::Asking),
+        (ended, EntryEvent::Ended(EntryOutcome::Done)),
+    ]
 }
 
 /// The plan breaks nothing.

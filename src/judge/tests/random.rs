@@ -1,16 +1,16 @@
-//! Whatever comes in, the judge answers; and the order of the lists it reads changes nothing.
+//! The judge answers every input, and the order of its lists changes nothing.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::judge::history::Past;
-use crate::judge::{Birth, Real, Sent, Truth, after, at_goal};
-use crate::model::action::{Verb, WriteScope};
+use crate::judge::history::History;
+use crate::judge::{MachineBirth, Real, SentCall, Truth, after, at_goal};
+use crate::model::action::{ActionKind, WriteScope};
 use crate::model::machine::Evidence;
-use crate::model::policy::{Method, Owner, Unconfirmed};
+use crate::model::policy::{Method, Owner, UnconfirmedFall};
 use crate::model::rollout::Fall;
 
-/// Choices drawn from bytes; when they run out, the first choice.
+/// Choices drawn from bytes; after the last byte, always the first choice.
 struct Draw<'a>(&'a [u8]);
 
 impl Draw<'_> {
@@ -59,7 +59,8 @@ impl Draw<'_> {
         (machine.since, machine.first_seen) = (self.time(), self.time());
         machine.ever_available = self.flip();
         machine.missed = self.byte() % 4;
-        machine.evidence = self.of(&[Evidence::Model, Evidence::Stamp, Evidence::Advisory]);
+        machine.evidence =
+            self.of(&[Evidence::Model, Evidence::Stamp, Evidence::LatestModelApplied]);
         use Lifecycle::{CutOff, Drained, Draining, InService, Standby, Updating};
         machine.lifecycle = self.of(&[InService, CutOff, Standby, Draining, Drained, Updating]);
         match self.byte() % 6 {
@@ -73,8 +74,8 @@ impl Draw<'_> {
     }
 
     fn target(&mut self, machines: &[Machine]) -> Target {
-        use Because::{Failed, Named, NamedNow, Outdated, Surplus};
-        let because = self.of(&[Outdated, Surplus, Failed, Named, NamedNow]);
+        use RemovalReason::{DeleteRequested, DeleteRequestedNow, Failed, Outdated, Surplus};
+        let because = self.of(&[Outdated, Surplus, Failed, DeleteRequested, DeleteRequestedNow]);
         if machines.is_empty() || self.byte().is_multiple_of(8) {
             return Target::of(&self.machine(), because);
         }
@@ -110,12 +111,17 @@ impl Draw<'_> {
         let why = Refused::plain(self.of(&Refusal::ALL));
         let mixed = some.map(|key| (key, Some(why.clone()))).into_iter().collect();
         let outcome = self.of(&[
-            Outcome::Done,
-            Outcome::Refused(why),
-            Outcome::Mixed(mixed),
-            Outcome::Withdrawn,
+            EntryOutcome::Done,
+            EntryOutcome::Refused(why),
+            EntryOutcome::Mixed(mixed),
+            EntryOutcome::Withdrawn,
         ]);
-        for event in [Event::Asking, Event::Accepted(None), Event::Lost, Event::Ended(outcome)] {
+        for event in [
+            EntryEvent::Asking,
+            EntryEvent::Accepted(None),
+            EntryEvent::Lost,
+            EntryEvent::Ended(outcome),
+        ] {
             if self.flip() {
                 let _ = entry.apply(event, self.time());
             }
@@ -140,8 +146,9 @@ impl Draw<'_> {
             rollout.passed = self.number();
             rollout.covered = self.number();
             let (why, at) = ("bad".into(), self.time());
-            rollout.stage = self.of(&[Stage::Going, Stage::Failing { why, at }]);
-            rollout.cause = self.of(&[Cause::Revision, Cause::Rollback, Cause::MaxAge]);
+            rollout.stage = self.of(&[RolloutStage::Going, RolloutStage::Failing { why, at }]);
+            rollout.cause =
+                self.of(&[RolloutCause::Revision, RolloutCause::Rollback, RolloutCause::MaxAge]);
         }
         if self.flip() {
             state.rollout = None;
@@ -155,7 +162,7 @@ impl Draw<'_> {
         pool.set.capacity = self.number();
         pool.set.complete = !self.byte().is_multiple_of(4);
         pool.draft.owner = self.of(&[Owner::Pool, Owner::ScaleSet]);
-        pool.draft.unconfirmed = self.of(&[Unconfirmed::Hold, Unconfirmed::Allow]);
+        pool.draft.unconfirmed = self.of(&[UnconfirmedFall::Hold, UnconfirmedFall::Allow]);
         let rollout = &mut pool.draft.rollout;
         rollout.method = self.of(&[Method::Replace, Method::Reimage, Method::OnDelete]);
         rollout.count_deleting = self.flip();
@@ -178,14 +185,14 @@ impl Draw<'_> {
         pool
     }
 
-    fn sent(&mut self, pool: &Pool) -> Vec<Sent> {
+    fn sent(&mut self, pool: &Pool) -> Vec<SentCall> {
         let journal = pool.journal.iter();
-        let sent = journal.map(|entry| Sent {
+        let sent = journal.map(|entry| SentCall {
             at: self.time(),
             entry: entry.id.clone(),
             epoch: Epoch(u64::from(self.byte() % 3)),
             not_after: self.time(),
-            verb: self.of(&Verb::ALL),
+            verb: self.of(&ActionKind::ALL),
             hit: entry.action.targets().iter().map(Target::key).collect(),
             to: self.flip().then(|| self.number()),
             lacking: self.number(),
@@ -211,13 +218,13 @@ proptest! {
     #[test]
     fn it_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         let mut draw = Draw(&bytes);
-        let mut past = Past::default();
+        let mut past = History::default();
         for _ in 0..3 {
             let pool = draw.pool();
             let sent = draw.sent(&pool);
             let world: Vec<Real> = pool.machines.iter().map(|m| draw.real(m)).collect();
-            let birth = |real: &Real| Birth { key: real.key.clone(), of: Some(EntryId::new("e0")) };
-            let births: Vec<Birth> = world.iter().map(birth).collect();
+            let birth = |real: &Real| MachineBirth { key: real.key.clone(), of: Some(EntryId::new("e0")) };
+            let births: Vec<MachineBirth> = world.iter().map(birth).collect();
             let (coming, stored, calm) = (draw.number(), draw.number(), draw.flip());
             pool.check(|case| {
                 let _ = (before(case), at_goal(case));
@@ -232,7 +239,7 @@ proptest! {
     #[test]
     fn the_order_of_lists_is_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let mut pool = Draw(&bytes).pool();
-        // Two records of one machine are no list of machines.
+        // A list of machines has no two records of one machine.
         pool.machines.sort_by(|a, b| a.id.cmp(&b.id));
         pool.machines.dedup_by(|a, b| a.id == b.id);
         let broken = pool.broken();

@@ -1,10 +1,10 @@
-//! Laws 3, 4 and 6, and the part of 10 that is seen beforehand.
+//! Laws 3, 4 and 6, and the part of law 10 that is judged beforehand.
 
 use super::*;
-use crate::model::policy::{Method, Rollback, Unconfirmed};
+use crate::model::policy::{Method, RollbackPolicy, UnconfirmedFall};
 use crate::model::rollout::KeyBackOff;
-use Because::{Failed, Named, NamedNow, Outdated, Surplus};
 use Condition::{Deleting, Provisioning, Unready};
+use RemovalReason::{DeleteRequested, DeleteRequestedNow, Failed, Outdated, Surplus};
 
 fn four() -> Pool {
     Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
@@ -12,7 +12,7 @@ fn four() -> Pool {
 
 #[test]
 fn law_3_the_machine_that_is_meant() {
-    lawful("no node, nobody keeps it", &four().delete("a", Outdated));
+    lawful("no node, no hold on it", &four().delete("a", Outdated));
     let reborn = four().delete("a", Outdated).edit("a", |m| m.vm = Some(VmId::new("vm-other")));
     breaks(&[3, 5], "an id that is another's by now", &reborn);
     let later = four().edit("a", |m| m.vm = None).delete("a", Outdated);
@@ -31,7 +31,7 @@ fn law_3_the_machine_that_is_meant() {
 fn law_3_drained_first() {
     let on_node = || four().edit("a", node);
     breaks(&[3], "not drained", &on_node().delete("a", Outdated));
-    let drained = |events: &[(Span, Event)]| {
+    let drained = |events: &[(Span, EntryEvent)]| {
         let pool = on_node().drain("a", Outdated).earlier(Span::minutes(9), events);
         pool.edit("a", |m| m.lifecycle = Lifecycle::Draining)
     };
@@ -91,9 +91,9 @@ fn law_3_nothing_left_to_drain() {
     lawful("stuck, and asked once more", &going(hours, true).delete("a", Outdated));
     let brief = going(Span::minutes(29), true).delete("a", Outdated);
     breaks(&[3], "the cloud is still at it", &brief);
-    breaks(&[3], "somebody else asked", &going(hours, false).delete("a", Outdated));
+    breaks(&[3], "another client asked", &going(hours, false).delete("a", Outdated));
     let wish = on_node().edit("a", |m| named(m, true));
-    lawful("the loss is accepted", &wish.delete("a", NamedNow));
+    lawful("the loss is accepted", &wish.delete("a", DeleteRequestedNow));
 }
 
 #[test]
@@ -117,8 +117,10 @@ fn law_4_once() {
     breaks(&[4], "gone is done", &gone.delete("a", Outdated));
     let mixed =
         vec![(machine("a", Condition::Ready).key(), Some(Refused::plain(Refusal::Conflict)))];
-    let events =
-        [(Span::hours(1), Event::Asking), (Span::minutes(50), Event::Ended(Outcome::Mixed(mixed)))];
+    let events = [
+        (Span::hours(1), EntryEvent::Asking),
+        (Span::minutes(50), EntryEvent::Ended(EntryOutcome::Mixed(mixed))),
+    ];
     let mixed = || five().delete("ab", Outdated).earlier(Span::hours(1), &events);
     lawful("refused in its batch", &mixed().delete("a", Outdated));
     breaks(&[4], "done in its batch", &mixed().delete("b", Outdated));
@@ -127,7 +129,7 @@ fn law_4_once() {
 #[test]
 fn law_4_a_lost_raise_is_told_by_its_number() {
     let lost = |at: Span| {
-        let events = [(at, Event::Asking), (at, Event::Lost)];
+        let events = [(at, EntryEvent::Asking), (at, EntryEvent::Lost)];
         let pool = four().raise(1).earlier(at, &events);
         pool.set(|pool| pool.draft.rollout.max_unavailable = Quantity::of(1))
     };
@@ -141,7 +143,7 @@ fn law_4_a_lost_raise_is_told_by_its_number() {
 #[test]
 fn law_4_a_doubt_is_looked_at() {
     let lost = |at: Span| {
-        let events = [(Span::seconds(9), Event::Asking), (at, Event::Lost)];
+        let events = [(Span::seconds(9), EntryEvent::Asking), (at, EntryEvent::Lost)];
         four().delete("b", Outdated).earlier(Span::seconds(9), &events)
     };
     let doubt =
@@ -155,7 +157,7 @@ fn law_4_a_doubt_is_looked_at() {
 /// Two too many: two old, two new.
 fn two_too_many() -> Pool {
     let pool = Pool::of(2, 1, 0).serving("ab", OLD).serving("nm", NEW);
-    pool.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow)
+    pool.set(|pool| pool.draft.unconfirmed = UnconfirmedFall::Allow)
 }
 
 #[test]
@@ -186,7 +188,7 @@ fn law_6_newest_last() {
     };
     breaks(&[6], "their wait is over", &pool().recall(ended).delete("n", Surplus));
     let wish = pool().edit("n", |m| named(m, false));
-    lawful("a person named it", &wish.delete("n", Named));
+    lawful("a person named it", &wish.delete("n", DeleteRequested));
     let in_place = pool().set(|pool| pool.draft.rollout.method = Method::Reimage);
     lawful("in place the new one stood in", &in_place.delete("n", Surplus));
     let none = pool().set(|pool| {
@@ -200,7 +202,7 @@ fn law_6_newest_last() {
 fn law_6_what_stands_in_goes_first() {
     let pool = |born: Span| {
         let pool = Pool::of(2, 1, 0).serving("abs", NEW).set(|pool| {
-            pool.draft.unconfirmed = Unconfirmed::Allow;
+            pool.draft.unconfirmed = UnconfirmedFall::Allow;
             pool.draft.rollout.method = Method::Reimage;
         });
         let pool = pool.edit("a", |m| m.updated = Some(ago(Span::minutes(30))));
@@ -246,20 +248,20 @@ fn law_10_only_what_is_ours_is_put_back() {
         pool.earlier(Span::minutes(9), &done(Span::minutes(3)))
     };
     lawful("drained by us", &drained().restore("a"));
-    let back = |how: &[(Span, Event)]| drained().restore("a").earlier(Span::minutes(2), how);
+    let back = |how: &[(Span, EntryEvent)]| drained().restore("a").earlier(Span::minutes(2), how);
     breaks(&[10], "put back already", &back(&done(Span::minutes(1))).restore("a"));
     let lost = refused(Refusal::Conflict, Span::minutes(1));
     lawful("not put back yet", &back(&lost).restore("a"));
     let again = back(&done(Span::minutes(1))).drain("a", Surplus);
     lawful("drained again", &again.earlier(Span::ZERO, &[]).restore("a"));
     breaks(&[10], "a model of others", &four().write_model());
-    let allowed = four().set(|pool| pool.draft.rollout.rollback = Rollback::WriteModel);
+    let allowed = four().set(|pool| pool.draft.rollout.rollback = RollbackPolicy::WriteModel);
     lawful("a model that we may write", &allowed.write_model());
 }
 
 #[test]
 fn law_11_what_was_drained_and_never_asked_to_go_is_out_of_service_still() {
-    let drained = |why: &[(Span, Event)]| {
+    let drained = |why: &[(Span, EntryEvent)]| {
         let pool = four().recall(paused).drain("a", Outdated);
         let pool = pool.earlier(Span::minutes(9), &done(Span::minutes(5)));
         let pool = pool.delete("a", Outdated).earlier(Span::minutes(4), why);
@@ -267,7 +269,7 @@ fn law_11_what_was_drained_and_never_asked_to_go_is_out_of_service_still() {
             (m.lifecycle, m.lifecycle_since) = (Lifecycle::Deleting, ago(Span::minutes(4)));
         })
     };
-    let unsent = [(Span::minutes(1), Event::Ended(Outcome::Withdrawn))];
+    let unsent = [(Span::minutes(1), EntryEvent::Ended(EntryOutcome::Withdrawn))];
     lawful(
         "drained before, and its delete was never sent",
         &drained(&unsent).delete("a", Outdated),

@@ -2,18 +2,18 @@
 
 use super::history::{Beside, alone, turn};
 use super::*;
-use crate::judge::history::Past;
+use crate::judge::history::History;
 use crate::model::plan::{Witness, WitnessKind};
 use crate::model::rollout::KeyBackOff;
-use Because::Failed;
+use RemovalReason::Failed;
 
-/// The laws broken by so many looks at this pool, each so long after the one before, and asked for by it.
+/// The laws broken by this many reads of this pool, at this interval, each requested by the one before.
 fn looks(pool: &Pool, every: Span, many: i64) -> Vec<u8> {
-    let mut past = Past::default();
+    let mut past = History::default();
     let each = (0..many).flat_map(|n| {
         let now = NOW.plus(every.times(n));
         let read_at = now.minus(Span::seconds(1));
-        let set = SetSeen { read_at, ..pool.set.clone() };
+        let set = SetPresence { read_at, ..pool.set.clone() };
         let look = Pool { now, again: now.plus(every), set, ..pool.clone() };
         turn(&look, &mut past, Beside::default())
     });
@@ -49,8 +49,8 @@ fn law_7_a_pool_at_rest_is_let_rest() {
 
 #[test]
 fn law_7_a_moment_that_is_known_is_waited_for() {
-    // Woken by something else before it comes.
-    let mut past = Past::default();
+    // Something else causes a turn before that time.
+    let mut past = History::default();
     let soon = Pool { again: NOW.plus(Span::minutes(4)), ..still() };
     let laws: Vec<u8> = (0..9).flat_map(|_| turn(&soon, &mut past, Beside::default())).collect();
     assert!(laws.is_empty(), "{laws:?}");
@@ -59,14 +59,14 @@ fn law_7_a_moment_that_is_known_is_waited_for() {
 
 #[test]
 fn law_7_the_end_of_a_wait_is_a_moment_only_where_something_is_tried_again() {
-    // A back-off of this machine ends at each of these looks.
+    // A back-off of this machine ends at each of these reads.
     let ends = |mut pool: Pool, waits: fn(&mut PoolState, Vec<KeyBackOff>)| {
         let key = pool.machine("a").key();
-        let mut past = Past::default();
+        let mut past = History::default();
         let each = (0..5).flat_map(|n| {
             let now = NOW.plus(Span::seconds(15).times(n));
             let again = now.plus(Span::seconds(15));
-            let set = SetSeen { read_at: now.minus(Span::seconds(1)), ..pool.set.clone() };
+            let set = SetPresence { read_at: now.minus(Span::seconds(1)), ..pool.set.clone() };
             let mut look = Pool { set, now, again, ..pool.clone() };
             let (key, at) = (key.clone(), now.minus(Span::minutes(1)));
             let wait = KeyBackOff {
@@ -122,7 +122,7 @@ fn law_11_a_deadline_counts_no_time_in_which_we_had_not_seen_the_machine() {
 
 #[test]
 fn law_11_what_went_dark_together_has_not_failed() {
-    // Of so many, these went dark so many minutes ago, a second after each other: may the first of them be repaired?
+    // Of these machines, some went dark this many minutes ago, one second apart: may the first of them be repaired?
     let repaired = |all: &str, gone: &str, minutes: i64, witness: bool| {
         let mut pool = Pool::of(9, 1, 0).serving(all, NEW);
         pool.draft.repair.breaker_percent = 100;

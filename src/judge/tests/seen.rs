@@ -1,7 +1,7 @@
 //! Law 5.
 
 use super::*;
-use Because::Outdated;
+use RemovalReason::Outdated;
 
 fn four() -> Pool {
     Pool::of(3, 1, 1).serving("abc", OLD).serving("n", NEW)
@@ -46,14 +46,14 @@ fn the_picture() {
 
 #[test]
 fn our_own_answers() {
-    let after = |events: &[(Span, Event)]| {
+    let after = |events: &[(Span, EntryEvent)]| {
         let pool = four().delete("b", Outdated).earlier(Span::seconds(9), events);
         pool.delete("a", Outdated)
     };
     let answer = |at: i64| accepted(Span::seconds(at));
     lawful("read since", &after(&answer(5)));
     breaks(&[5], "newer than the read", &after(&answer(1)));
-    let withdrawn = [(Span::seconds(1), Event::Ended(Outcome::Withdrawn))];
+    let withdrawn = [(Span::seconds(1), EntryEvent::Ended(EntryOutcome::Withdrawn))];
     lawful("withdrawn: it changed nothing", &after(&withdrawn));
     let drain = four().drain("b", Outdated).earlier(Span::seconds(9), &answer(1));
     lawful("a drain does not change the set", &drain.delete("a", Outdated));

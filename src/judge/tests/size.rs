@@ -3,12 +3,12 @@
 use super::*;
 use crate::model::journal::Refusal;
 use crate::model::plan::Quota;
-use crate::model::policy::Unconfirmed;
+use crate::model::policy::UnconfirmedFall;
 use crate::model::rollout::{BackOff, EtagVerdict, Fall};
-use Because::{Failed, NamedNow, Outdated, Surplus};
 use Condition::{Deleting, Provisioning, Unready};
+use RemovalReason::{DeleteRequestedNow, Failed, Outdated, Surplus};
 
-/// Three that serve on the old revision and one on the new: one above the floor.
+/// Three serve on the old revision and one on the new: one above the floor.
 fn four() -> Pool {
     Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW)
 }
@@ -48,7 +48,7 @@ fn the_floor() {
     breaks(&[1], "its delete was refused: it serves", &no);
     let lost = |ago: i64| {
         let (asked, lost) = (Span::minutes(ago + 1), Span::minutes(ago));
-        let lost = [(asked, Event::Asking), (lost, Event::Lost)];
+        let lost = [(asked, EntryEvent::Asking), (lost, EntryEvent::Lost)];
         back().earlier(asked, &lost).delete("a", Outdated)
     };
     breaks(&[1], "the answer was lost and a look long after shows it", &lost(16));
@@ -136,7 +136,7 @@ fn the_last_one() {
     let none = Pool::of(1, 0, 1).serving("a", OLD);
     lawful("unless there is no surge", &none.delete("a", Outdated));
     let zero = Pool::of(0, 1, 0).serving("a", OLD).no_rollout();
-    let zero = zero.set(|pool| pool.draft.unconfirmed = Unconfirmed::Allow);
+    let zero = zero.set(|pool| pool.draft.unconfirmed = UnconfirmedFall::Allow);
     lawful("unless none is wanted", &zero.delete("a", Surplus));
 }
 
@@ -167,15 +167,18 @@ fn none_leaves_that_cannot_be_replaced() {
         &shut().set(|p| p.state.backoff.clear()).delete("a", Outdated),
     );
     lawful("one too many", &shut().serving("n", NEW).delete("a", Outdated));
-    lawful("a person accepted it", &shut().edit("a", |m| named(m, true)).delete("a", NamedNow));
+    lawful(
+        "a person accepted it",
+        &shut().edit("a", |m| named(m, true)).delete("a", DeleteRequestedNow),
+    );
     let over = shut().recall(|state| state.backoff[0].until = NOW);
     lawful("its wait is over", &over.delete("a", Outdated));
     let scarce = shut().recall(|state| state.backoff[0].refusal = Refusal::NoCapacity);
     lawful("the cloud has no room", &scarce.delete("a", Outdated));
     let just = |at: Span| {
         let events = [
-            (at, Event::Asking),
-            (at, Event::Ended(Outcome::Refused(Refused::plain(Refusal::Forbidden)))),
+            (at, EntryEvent::Asking),
+            (at, EntryEvent::Ended(EntryOutcome::Refused(Refused::plain(Refusal::Forbidden)))),
         ];
         loose().raise(1).earlier(at, &events)
     };
@@ -183,8 +186,10 @@ fn none_leaves_that_cannot_be_replaced() {
     let theirs =
         |pool: Pool| pool.recall(|state| state.desired.others = vec![ago(Span::minutes(9)); 2]);
     breaks(&[1], "others write the number", &theirs(loose()).delete("a", Outdated));
-    let native = loose()
-        .set(|pool| pool.set.natives = vec![crate::model::inventory::Native::AutomaticRepairs]);
+    let native = loose().set(|pool| {
+        pool.set.platform_features =
+            vec![crate::model::inventory::PlatformFeature::AutomaticRepairs];
+    });
     breaks(&[1, 11], "the cloud itself acts on the set", &native.delete("a", Outdated));
     let bare = loose().set(|pool| pool.set.etag = None);
     lawful("no version, and no other writer", &bare.clone().delete("a", Outdated));
@@ -196,10 +201,10 @@ fn none_leaves_that_cannot_be_replaced() {
 fn a_loss_that_a_person_accepted() {
     let wish = |pool: Pool| pool.edit("a", |m| named(m, true));
     let two = || Pool::of(2, 1, 0).serving("ab", OLD);
-    lawful("goes under the floor", &wish(two()).delete("a", NamedNow));
-    breaks(&[1, 11], "accepted by nobody", &two().delete("a", NamedNow));
+    lawful("goes under the floor", &wish(two()).delete("a", DeleteRequestedNow));
+    breaks(&[1, 11], "accepted by no one", &two().delete("a", DeleteRequestedNow));
     let three = wish(Pool::of(2, 1, 0).serving("abc", OLD));
-    let both = three.delete("a", NamedNow).drain("b", Outdated);
+    let both = three.delete("a", DeleteRequestedNow).drain("b", Outdated);
     breaks(&[1], "what stays is judged without it", &both);
 }
 
@@ -256,7 +261,8 @@ fn the_ceiling() {
 #[test]
 fn machines_raised_for_and_not_seen() {
     let minutes = Span::minutes;
-    let raised = |events: &[(Span, Event)]| three().raise(1).earlier(minutes(5), events).raise(1);
+    let raised =
+        |events: &[(Span, EntryEvent)]| three().raise(1).earlier(minutes(5), events).raise(1);
     breaks(&[2], "it goes on", &raised(&accepted(minutes(5))));
     breaks(&[2], "it was not sent yet", &raised(&[]));
     breaks(&[2], "it ended a moment ago", &raised(&done(Span::seconds(30))));
@@ -286,7 +292,7 @@ fn machines_raised_for_and_not_seen() {
             })
             .raise(1),
     );
-    // Born of the raise, seen, deleted, and a tomb by now; the cloud's clock told its birth too early.
+    // Created by the raise, seen, deleted, and a tomb by now; the cloud's clock dated its creation too early.
     let deleted = |born_before: Span| {
         let pool = Pool::of(3, 1, 0).serving("abc", OLD).raise(1);
         let pool = pool.earlier(minutes(5), &done(Span::seconds(20))).serving("n", OLD);
@@ -316,12 +322,12 @@ fn machines_on_their_way_out() {
         |pool: Pool| pool.set(|pool| pool.draft.rollout.count_deleting = false).raise(1);
     breaks(&[2], "one being deleted counts", &leaving().raise(1));
     lawful("unless the policy leaves it out", &uncounted(leaving()));
-    // Four are there and one of them goes: a fifth is above the ceiling of four, should it be gone by then.
+    // Four exist and one of them leaves: if it is gone by then, a fifth exceeds the ceiling of four.
     let beside = |pool: Pool| uncounted(pool.set(|pool| pool.set.capacity = 4));
     lawful("beside one that the number counts", &beside(leaving()));
     let stays = |s: &mut PoolState| s.etag.verdict = EtagVerdict::Stays;
     breaks(&[2], "that may end unseen before the write", &beside(leaving().recall(stays)));
-    let asked = |events: &[(Span, Event)]| {
+    let asked = |events: &[(Span, EntryEvent)]| {
         let pool = three().serving("x", OLD).delete("x", Outdated);
         let pool = pool.earlier(Span::minutes(5), events);
         uncounted(pool.edit("x", |m| m.lifecycle = Lifecycle::Deleting))

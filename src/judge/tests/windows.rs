@@ -1,13 +1,14 @@
-//! What windows let be done, and what they do not excuse: laws 7 and 11.
+//! What windows permit, and what they do not excuse: laws 7 and 11.
 
 use super::history::{CALM, alone, hold, turn};
 use super::*;
-use crate::judge::history::Past;
-use crate::model::calendar::{Window, Windows, Zone};
-use Because::Surplus;
+use crate::judge::history::History;
+use crate::model::calendar::{ScheduleZone, Window, Windows};
+use crate::model::hold::RemedyVerb;
+use RemovalReason::Surplus;
 
 fn window(from: &str, until: &str) -> Window {
-    Window::dated(from, until, &Zone::utc()).unwrap()
+    Window::dated(from, until, &ScheduleZone::utc()).unwrap()
 }
 
 pub(super) fn allowed(from: &str, until: &str) -> Windows {
@@ -18,12 +19,12 @@ fn denied(from: &str, until: &str) -> Windows {
     Windows::new(vec![], vec![window(from, until)]).unwrap()
 }
 
-/// The instant of these tests as people write it, and an hour before and after.
+/// The instant of these tests in text form, and an hour before and after.
 const HOUR: [&str; 3] = ["2026-03-01T11:00", "2026-03-01T12:00", "2026-03-01T13:00"];
 
-/// The laws that a pool breaks in the calm, at these hours after now, telling why it waits.
+/// The laws that a pool breaks in the calm, at these hours after now, while a hold says why it waits.
 fn in_the_calm(pool: &Pool, hours: &[i64]) -> Vec<u8> {
-    let mut past = Past::default();
+    let mut past = History::default();
     let told = |at: i64| {
         let mut pool = Pool { now: NOW.plus(Span::hours(at)), ..pool.clone() };
         if pool.holds.is_empty() {
@@ -34,7 +35,7 @@ fn in_the_calm(pool: &Pool, hours: &[i64]) -> Vec<u8> {
     hours.iter().flat_map(|at| turn(&told(*at), &mut past, CALM)).collect()
 }
 
-/// A rollout that waits for a window which does not come, of as many as serve.
+/// A rollout that waits for a window which never opens, with these machines serving.
 fn shut(serving: &str) -> Pool {
     let pool = Pool::of(3, 1, 0).serving(serving, OLD);
     pool.set(|pool| pool.draft.windows = allowed("2020-01-01", "2020-01-02"))
@@ -49,7 +50,8 @@ fn law_7_what_fails_is_made_up_for_outside_windows() {
     assert_eq!(in_the_calm(&wish, &[0, 48]), [7], "one was named and stays");
     let ill = shut("abc").with("x", OLD, Condition::Failed);
     assert_eq!(in_the_calm(&ill, &[0, 48]), [7], "one failed and stays");
-    let person = shut("ab").set(|pool| pool.holds.push(hold(true, Span::ZERO, Some("approve"))));
+    let person =
+        shut("ab").set(|pool| pool.holds.push(hold(true, Span::ZERO, Some(RemedyVerb::Approve))));
     assert!(in_the_calm(&person, &[0, 48]).is_empty(), "it waits for a person");
 }
 
@@ -61,7 +63,7 @@ fn law_7_the_time_outside_windows_begins_anew() {
         pool
     };
     let run = |middle: &Pool| {
-        let mut past = Past::default();
+        let mut past = History::default();
         let each = [&at("ab", 0), middle, &at("ab", 13), &at("ab", 20)];
         let laws: Vec<u8> = each.iter().flat_map(|pool| turn(pool, &mut past, CALM)).collect();
         laws

@@ -1,10 +1,11 @@
-//! What every store must let go of when it is told to, and what it must not.
+//! What every store must prune in a sweep, and what it must keep.
 
 use super::{Broken, at, commit, leader, pool, same};
 use crate::memory::{
-    ANSWER_KEPT, Audit, Claim, Commit, Desk, Keep, Line, SWEPT_AT_ONCE, Seq, Store, Told,
+    ANSWER_KEPT, AuditEntry, Claim, Commit, Desk, HistoryEvent, HistoryRecord, Keep, SWEPT_AT_ONCE,
+    Seq, Store,
 };
-use crate::model::budget::HoldReason;
+use crate::model::hold::HoldReason;
 use crate::model::ids::PoolName;
 use crate::model::time::Span;
 
@@ -13,17 +14,17 @@ const DAY: i64 = 86_400;
 
 const KEEP: Keep = Keep { history: Span::days(1), audit: Span::days(2) };
 
-/// Run the whole suite.
+/// Runs the whole suite.
 pub async fn check<S: Store + Desk>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     history_is_let_go_by_age(&fresh()).await?;
     a_line_of_tomorrow_keeps_those_of_its_pool_alone(&fresh()).await?;
     it_is_done_in_parts(&fresh()).await?;
     the_audit_is_let_go_by_age(&fresh()).await?;
-    answers_are_let_go_though_nobody_asks(&fresh()).await
+    old_answers_are_pruned_without_a_request(&fresh()).await
 }
 
-fn line(seconds: i64) -> Line {
-    Line { at: at(seconds), told: Told::Freed { reason: HoldReason::Floor } }
+fn line(seconds: i64) -> HistoryRecord {
+    HistoryRecord { at: at(seconds), told: HistoryEvent::Freed { reason: HoldReason::Floor } }
 }
 
 async fn tell<S: Store>(store: &S, name: &PoolName, seconds: &[i64]) -> Result<(), Broken> {
@@ -55,7 +56,7 @@ async fn history_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Brok
     same("it goes on with higher numbers", &(last.len(), rising), &(2, true))
 }
 
-/// A clock that was wrong for a while.
+/// A line from a time when the clock was wrong.
 async fn a_line_of_tomorrow_keeps_those_of_its_pool_alone<S: Store + Desk>(
     store: &S,
 ) -> Result<(), Broken> {
@@ -87,7 +88,7 @@ async fn it_is_done_in_parts<S: Store + Desk>(store: &S) -> Result<(), Broken> {
 }
 
 async fn the_audit_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Broken> {
-    let audit = |n| Audit {
+    let audit = |n| AuditEntry {
         at: at(n),
         who: "ann".into(),
         verb: "pause".into(),
@@ -104,15 +105,17 @@ async fn the_audit_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Br
     same("what is older", &swept.lines, &1)?;
     same("how many are left", &swept.audit, &2)?;
     let kept = store.audits_after(Seq::FIRST, 9).await?;
-    let kept: Vec<Audit> = kept.into_iter().map(|(_, line)| line).collect();
+    let kept: Vec<AuditEntry> = kept.into_iter().map(|(_, line)| line).collect();
     same("the rest", &kept, &vec![audit(2), audit(3)])
 }
 
-async fn answers_are_let_go_though_nobody_asks<S: Store + Desk>(store: &S) -> Result<(), Broken> {
+async fn old_answers_are_pruned_without_a_request<S: Store + Desk>(
+    store: &S,
+) -> Result<(), Broken> {
     store.claim("old", "r", at(0)).await?;
     store.claim("young", "r", at(1)).await?;
     store.sweep(&KEEP, at(1).plus(ANSWER_KEPT)).await?;
-    // As of then, so that asking lets go of nothing by itself.
+    // At that earlier time, so that the claim itself prunes nothing.
     same("an old one is free", &store.claim("old", "x", at(0)).await?, &Claim::Yours)?;
     same("the others stay", &store.claim("young", "x", at(1)).await?, &Claim::Another)
 }

@@ -1,26 +1,26 @@
 //! Lines of a pool's history.
 
-use super::form::{Form, keys, variants};
-use crate::memory::{Line, Told};
-use crate::model::action::Verb;
-use crate::model::budget::HoldReason;
-use crate::model::ids::{AskId, EntryId, InstanceId, Key, Revision};
+use super::codec::{Form, keys, variants};
+use crate::memory::{HistoryEvent, HistoryRecord};
+use crate::model::action::ActionKind;
+use crate::model::hold::HoldReason;
+use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
 keys! {
-    Line as LineKeys with v; {
+    HistoryRecord as LineKeys with v; {
         must {
             at: Time,
-            told: Told,
+            told: HistoryEvent,
         }
         may {}
     }
 }
 
 variants! {
-    Told as ToldKeys {
+    HistoryEvent as ToldKeys {
         plain {}
         one {}
         many {
@@ -28,13 +28,13 @@ variants! {
             Became { id: InstanceId, key: Key, from: Condition, to: Condition },
             FirstAvailable { id: InstanceId, key: Key },
             Closed { id: InstanceId, key: Key, deleted: bool },
-            Decided { entry: EntryId, verb: Verb, machines: Vec<InstanceId>, reason: Box<str> },
-            Moved { entry: EntryId, verb: Verb, say: Box<str> },
-            Held { reason: HoldReason, say: Box<str> },
+            Decided { entry: EntryId, verb: ActionKind, machines: Vec<InstanceId>, reason: Box<str> },
+            Moved { entry: EntryId, verb: ActionKind, #[serde(rename = "say")] message: Box<str> },
+            Held { reason: HoldReason, #[serde(rename = "say")] message: Box<str> },
             Freed { reason: HoldReason },
             Rollout { phase: RolloutPhase, to: Option<Revision> },
-            Answered { ask: AskId, accepted: bool, say: Box<str> },
-            Frozen { law: Option<u8>, say: Box<str> },
+            Answered { #[serde(rename = "ask")] command: CommandId, accepted: bool, #[serde(rename = "say")] message: Box<str> },
+            Frozen { #[serde(rename = "law")] invariant: Option<u8>, #[serde(rename = "say")] message: Box<str> },
         }
     }
 }

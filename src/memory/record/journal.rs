@@ -1,23 +1,23 @@
-//! Journal entries, with all that a restarted process needs to go on with them.
+//! Journal entries, with everything that a restarted process needs to continue them.
 
-use super::form::{Form, Text, keys, variants};
-use crate::model::action::{Action, Because, Expect, ModelWrite, Target, WriteScope};
+use super::codec::{Form, RecordText, keys, variants};
+use crate::model::action::{Action, Expect, ModelWrite, RemovalReason, Target, WriteScope};
 use crate::model::ids::{EntryId, Epoch, Etag, InstanceId, Key, Revision, VmId, Zone};
 use crate::model::inventory::ModelFields;
-use crate::model::journal::{Entry, Operation, Outcome, Phase, Refusal, Refused};
+use crate::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
 use crate::model::owner::{OwnerTag, OwnerWrite};
 use crate::model::time::Time;
 
-/// The one place where an address is kept, for it is needed after a restart: the store is readable by its owner alone.
-impl Form for Operation {
-    type Wire<'a> = Text<'a>;
+/// The only place that stores an operation URL, because a restart needs it: only the owner can read the store.
+impl Form for OperationUrl {
+    type Wire<'a> = RecordText<'a>;
 
-    fn wire(&self) -> Text<'_> {
-        Text::new(self.address())
+    fn wire(&self) -> RecordText<'_> {
+        RecordText::new(self.address())
     }
 
-    fn back(wire: Text<'_>) -> Self {
-        Operation::new(wire.as_str())
+    fn back(wire: RecordText<'_>) -> Self {
+        OperationUrl::new(wire.as_str())
     }
 }
 
@@ -37,7 +37,7 @@ keys! {
         must {
             id: InstanceId,
             created: Time,
-            because: Because,
+            because: RemovalReason,
         }
         may {
             vm: Option<VmId>,
@@ -74,7 +74,7 @@ variants! {
             Raise {
                 from: u32,
                 to: u32,
-                #[serde(deserialize_with = "crate::memory::record::form::count_or_flag")]
+                #[serde(deserialize_with = "crate::memory::record::codec::count_or_flag")]
                 drift: u32,
                 reason: Box<str>,
                 expect: Expect,
@@ -86,7 +86,7 @@ variants! {
             UpdateModel {
                 fields: ModelFields,
                 why: ModelWrite,
-                #[serde(default, skip_serializing_if = "crate::memory::record::form::is_default")]
+                #[serde(default, skip_serializing_if = "crate::memory::record::codec::is_default")]
                 scope: WriteScope,
                 reason: Box<str>,
                 expect: Expect,
@@ -106,12 +106,12 @@ variants! {
         one {}
         many {
             Asking { at: Time },
-            Accepted { at: Time, operation: Option<Operation> },
+            Accepted { at: Time, operation: Option<OperationUrl> },
             Doubtful { at: Time },
-            Ended { at: Time, accepted: Option<Time>, outcome: Outcome },
+            Ended { at: Time, accepted: Option<Time>, outcome: EntryOutcome },
         }
     }
-    Outcome as OutcomeKeys {
+    EntryOutcome as OutcomeKeys {
         plain { Done, Withdrawn, }
         one {
             Refused(Refused),

@@ -1,26 +1,27 @@
-//! Machine records: a row of values, since there may be a million of them and each start reads them all.
+//! Machine records: each is a row of values, because there may be a million of them and every start reads them all.
 //!
-//! A record stands under its key, which says its vmId. What is as it mostly is stands last and is left out at the end.
+//! A record is stored under its key, which contains its vmId. Values that are mostly at their default come last and are
+//! omitted at the end.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::form::{Form, Text, Word};
+use super::codec::{Form, RecordText, RecordWord};
 use super::{RecordError, VERSION, read};
 use crate::model::ids::{InstanceId, NodeName, Revision, VmId, Zone};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
 use crate::model::time::Time;
 
-/// Texts that machines of one pool have in common, kept once. A pool on hundreds of revisions at once only costs more.
-// 32: a few revisions and zones; looking through them must stay cheaper than one allocation.
+/// Texts that machines of one pool share, kept once. A pool with hundreds of revisions at once only costs more.
+// 32: a few revisions and zones; searching them must stay cheaper than one allocation.
 const SHARED_MOST: usize = 32;
 
 /// The texts that the machines of one pool share.
 #[derive(Debug, Default)]
-pub struct Shared(Vec<Arc<str>>);
+pub struct SharedRecord(Vec<Arc<str>>);
 
-impl Shared {
+impl SharedRecord {
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.0.iter().find(|known| ***known == *text) {
             return Arc::clone(known);
@@ -39,8 +40,8 @@ struct Row<'a>(
     u32,
     /// Its instance id.
     #[serde(borrow)]
-    Text<'a>,
-    /// Whether its vmId is known: then it is its key.
+    RecordText<'a>,
+    /// Whether its vmId is known: if so, it is the key.
     bool,
     /// Created.
     i64,
@@ -48,44 +49,44 @@ struct Row<'a>(
     i64,
     /// First seen.
     i64,
-    /// Was ever available.
+    /// Whether it was ever available.
     bool,
-    /// The last that always stands is a word, so that leaving out at the end ends here.
-    Word<Condition>,
+    /// The last value that is never omitted is a word, so that trimming ends here.
+    RecordWord<Condition>,
     /// Revision.
     #[serde(borrow, default)]
-    Option<Text<'a>>,
+    Option<RecordText<'a>>,
     /// Zone.
     #[serde(borrow, default)]
-    Option<Text<'a>>,
+    Option<RecordText<'a>>,
     /// Node.
     #[serde(borrow, default)]
-    Option<Text<'a>>,
+    Option<RecordText<'a>>,
     /// Workloads.
     #[serde(default)]
     u32,
-    /// Since when it has its lifecycle, where that is not since its birth; then which.
+    /// Since when it has its lifecycle, if not since its creation; then the lifecycle.
     #[serde(default)]
     Option<i64>,
-    #[serde(default)] Option<Word<Lifecycle>>,
-    /// When its disk was made, where it was not with itself.
+    #[serde(default)] Option<RecordWord<Lifecycle>>,
+    /// When its disk was created, if not with the machine.
     #[serde(default)]
     Option<i64>,
-    #[serde(default)] Option<Word<Evidence>>,
-    #[serde(default)] Option<Word<Protection>>,
-    /// Complete listings that lacked it.
+    #[serde(default)] Option<RecordWord<Evidence>>,
+    #[serde(default)] Option<RecordWord<Protection>>,
+    /// Number of complete listings that lacked it.
     #[serde(default)]
     u8,
-    /// What it was, and since when, before it could not be seen.
+    /// Its last condition before it became unseen, and since when.
     #[serde(default)]
-    Option<(Word<Condition>, i64)>,
-    /// When our last update in place of it ended.
+    Option<(RecordWord<Condition>, i64)>,
+    /// When our last in-place update of it ended.
     #[serde(default)]
     Option<(i64,)>,
     /// Since when its node does not answer.
     #[serde(default)]
     Option<(i64,)>,
-    /// Since when its source says that it is as it is.
+    /// Since when it has its condition, according to its source.
     #[serde(default)]
     Option<(i64,)>,
 );
@@ -94,13 +95,13 @@ fn unless<T: PartialEq>(value: T, usual: &T) -> Option<T> {
     (value != *usual).then_some(value)
 }
 
-/// A time in a list of its own: a bare 0 at the end of a row would be taken for one that is left out.
+/// A time in its own list: a bare 0 at the end of a row would count as omitted.
 fn alone(at: Option<Time>) -> Option<(i64,)> {
     at.map(|at| (at.millis(),))
 }
 
 pub fn encode(machine: &Machine) -> Result<String, RecordError> {
-    // Names every field, so that a new one cannot be left out here.
+    // The pattern names every field, so that a new one cannot be omitted here.
     let Machine {
         id,
         vm,
@@ -154,7 +155,7 @@ pub fn encode(machine: &Machine) -> Result<String, RecordError> {
     Ok(text)
 }
 
-/// Leave out at the end what a reader takes for granted: nothing, and no number.
+/// Omits trailing defaults: null and 0.
 fn trim(text: &mut String) {
     const USUAL: [&str; 2] = [",null]", ",0]"];
     while let Some(rest) = USUAL.iter().find_map(|usual| text.strip_suffix(usual)) {
@@ -164,7 +165,7 @@ fn trim(text: &mut String) {
     }
 }
 
-pub fn decode(key: &str, text: &str, shared: &mut Shared) -> Result<Machine, RecordError> {
+pub fn decode(key: &str, text: &str, shared: &mut SharedRecord) -> Result<Machine, RecordError> {
     let row: Row<'_> = read("machine", text, |row: &Row<'_>| row.0)?;
     let created = Time::from_millis(row.3);
     let vm = row.2.then(|| VmId::new(key));

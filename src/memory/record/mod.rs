@@ -1,12 +1,12 @@
-//! RECORDS. How what is remembered is written down: the payloads that every durable store keeps, one module a kind.
+//! RECORDS. How memory is written down: the payloads that every durable store keeps, one module for each kind.
 //!
-//! Never here: a table of a store, a second way to read a version, a field dropped or read in a new way. A payload says
-//! its version. What a newer program wrote is refused, with the advice to run that one.
-//! Begin with the functions here; `form` says how values travel. Times are milliseconds since 1970.
+//! Never here: a table of a store, a second way to read a version, a field that is dropped or reinterpreted. Each
+//! payload states its version. A record of a newer program is refused, with the advice to run that program. Begin with
+//! the functions here; `codec` defines how values are encoded. Times are milliseconds since 1970.
 
-mod doors;
-mod form;
+mod codec;
 mod history;
+mod inbox;
 mod journal;
 mod machine;
 mod state;
@@ -14,15 +14,15 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::{Audit, Line};
+use crate::memory::{AuditEntry, HistoryRecord};
 use crate::model::journal::Entry;
-use crate::model::machine::{Machine, Marks};
-use crate::model::plan::Ask;
+use crate::model::machine::{Machine, Overrides};
+use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
-use form::Form;
+use codec::Form;
 
-pub use form::Text;
-pub use machine::Shared;
+pub use codec::RecordText;
+pub use machine::SharedRecord;
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
@@ -61,7 +61,7 @@ fn read<'a, T: Deserialize<'a>>(
     match serde_json::from_str::<T>(text) {
         Ok(wire) if version(&wire) == VERSION => Ok(wire),
         Ok(wire) => Err(refused(version(&wire).into())),
-        // A version to come may look otherwise: its number is what to speak of.
+        // A future version may have another form: report its number.
         Err(source) => Err(match version_of(text) {
             Some(found) if found != u64::from(VERSION) => refused(found),
             _ => RecordError::Unreadable { what, source },
@@ -90,24 +90,28 @@ macro_rules! records {
 
 records! {
     write_state, read_state: PoolState as state::State<'_>, state::back, "pool state";
-    /// With the address of its operation, which must not be shown: whoever keeps the text keeps it to itself.
+    /// Contains its operation URL, which must not be shown: code that holds the text must not expose it.
     write_entry, read_entry: Entry as journal::EntryKeys<'_>, Form::back, "journal entry";
-    write_line, read_line: Line as history::LineKeys<'_>, Form::back, "line of history";
-    write_ask, read_ask: Ask as doors::AskKeys<'_>, Form::back, "ask";
-    write_marks, read_marks: Marks as doors::MarksKeys<'_>, Form::back, "mark";
-    write_audit, read_audit: Audit as doors::AuditKeys<'_>, Form::back, "line of the audit";
+    write_line, read_line: HistoryRecord as history::LineKeys<'_>, Form::back, "line of history";
+    write_ask, read_ask: Command as inbox::AskKeys<'_>, Form::back, "ask";
+    write_marks, read_marks: Overrides as inbox::MarksKeys<'_>, Form::back, "mark";
+    write_audit, read_audit: AuditEntry as inbox::AuditKeys<'_>, Form::back, "line of the audit";
 }
 
-/// The record of a machine, to stand under its key. Marks are not part of it: they belong to the doors.
+/// The record of a machine, stored under its key. Excludes marks, which belong to the doors.
 pub fn write_machine(machine: &Machine) -> Result<String, RecordError> {
     machine::encode(machine)
 }
 
-pub fn read_machine(key: &str, text: &str, shared: &mut Shared) -> Result<Machine, RecordError> {
+pub fn read_machine(
+    key: &str,
+    text: &str,
+    shared: &mut SharedRecord,
+) -> Result<Machine, RecordError> {
     machine::decode(key, text, shared)
 }
 
-/// What serialises as the state of a pool, for documents that carry one.
+/// The serializable state of a pool, for documents that contain one.
 pub fn state_document(state: &PoolState) -> impl Serialize + '_ {
     state.wire()
 }

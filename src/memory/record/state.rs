@@ -1,21 +1,21 @@
-//! The state of a pool. The API hands out the same document, so that one table alone must never forget a field.
+//! The state of a pool. The API returns the same document, so this table must never omit a field.
 
 use std::collections::BTreeMap;
 
-use super::form::Form;
-use super::form::{keys, variants};
-use crate::model::action::{Because, Verb};
-use crate::model::ids::{AskId, EntryId, Etag, Key, Revision, StoreId, Zone};
+use super::codec::Form;
+use super::codec::{keys, variants};
+use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::ids::{CommandId, EntryId, Etag, Key, Revision, StoreId, Zone};
 use crate::model::inventory::{ModelFields, ModelRest};
 use crate::model::journal::Refusal;
 use crate::model::owner::OwnerTag;
 use crate::model::plan::WaitKind;
 use crate::model::revisions::{KnownRevision, Revisions};
 use crate::model::rollout::{
-    BackOff, Cause, DeleteEffect, DeleteEffects, Desired, Ended, Ending, EtagHistory, EtagVerdict,
-    Exception, Fall, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory,
-    PauseRequest, PoolState, Probe, Progress, RequestBackOff, Rollout, Stage, UndeliveredRaise,
-    Wait, Writing,
+    BackOff, DeleteEffect, DeleteEffects, Desired, EtagHistory, EtagVerdict, Exception, Fall,
+    GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory, PauseRequest,
+    PoolState, Probe, Progress, RequestBackOff, Rollout, RolloutCause, RolloutEnding,
+    RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
 };
 use crate::model::time::{Span, Time};
 
@@ -38,7 +38,7 @@ keys! {
             owner: OwnerMemory,
             rollout: Option<Rollout>,
             pause: Option<PauseRequest>,
-            last: Option<Ended>,
+            last: Option<RolloutRecord>,
             refresh_before: Option<Time>,
             refresh_next: Option<Time>,
             scheduled: Option<Time>,
@@ -48,7 +48,7 @@ keys! {
             request_backoff: Vec<RequestBackOff>,
             doubted: Vec<(Key, Time)>,
             exceptions: Vec<Exception>,
-            removals: Vec<(Key, Because)>,
+            removals: Vec<(Key, RemovalReason)>,
             backoff: Vec<BackOff>,
             undelivered: Option<UndeliveredRaise>,
             etag: EtagHistory,
@@ -64,7 +64,7 @@ keys! {
             in_vain: Vec<(Key, Revision)>,
             model_accepted: Option<Revision>,
             hot_loop_released: Option<Revision>,
-            honoured: Vec<AskId>,
+            honoured: Vec<CommandId>,
             waiting: Vec<Wait>,
         }
         old {
@@ -245,11 +245,11 @@ keys! {
     }
     Rollout as RolloutKeys; {
         must {
-            cause: Cause,
+            cause: RolloutCause,
             to: Revision,
             opened: Time,
             covered: u32,
-            stage: Stage,
+            stage: RolloutStage,
             progress: Progress,
         }
         may {
@@ -295,12 +295,12 @@ keys! {
         }
         may {}
     }
-    Ended as EndedKeys; {
+    RolloutRecord as EndedKeys; {
         must {
-            cause: Cause,
+            cause: RolloutCause,
             to: Revision,
             at: Time,
-            how: Ending,
+            how: RolloutEnding,
             done: u32,
             covered: u32,
             failed: u32,
@@ -324,7 +324,7 @@ keys! {
     }
     RequestBackOff as RequestBackOffKeys; {
         must {
-            verb: Verb,
+            verb: ActionKind,
             refusal: Refusal,
             times: u32,
             at: Time,
@@ -369,7 +369,7 @@ keys! {
 }
 
 variants! {
-    Stage as StageWord {
+    RolloutStage as StageWord {
         plain { Going, }
         one {}
         many {
@@ -380,7 +380,7 @@ variants! {
     }
 }
 
-/// The good revisions as they were written once: their names, and beside them the fields of the last one.
+/// The good revisions in their old form: their names, and separately the fields of the last one.
 fn old_revisions(wire: &mut State<'_>) -> Vec<GoodRevision> {
     let names: Vec<Revision> = Form::back(std::mem::take(&mut wire.good));
     let fields: Option<ModelFields> = Form::back(wire.model.good_fields.take());
@@ -392,7 +392,7 @@ fn old_revisions(wire: &mut State<'_>) -> Vec<GoodRevision> {
     good
 }
 
-/// The state, with what an older program wrote in another form.
+/// The state, including what an older program wrote in another form.
 pub(super) fn back(mut wire: State<'_>) -> PoolState {
     let old = old_revisions(&mut wire);
     let mut state = PoolState::back(wire);

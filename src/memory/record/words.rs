@@ -1,13 +1,13 @@
-//! The words of the records: one table for each kind of value.
+//! The words of the records: one table for each type.
 
-use super::form::{Form, words};
+use super::codec::{Form, words};
 use crate::memory::Consent;
-use crate::model::action::{Because, ModelWrite, Verb, WriteScope};
-use crate::model::budget::HoldReason;
+use crate::model::action::{ActionKind, ModelWrite, RemovalReason, WriteScope};
+use crate::model::hold::HoldReason;
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use crate::model::plan::{RolloutPhase, WaitKind};
-use crate::model::rollout::{Cause, DeleteEffect, Ending, EtagVerdict};
+use crate::model::rollout::{DeleteEffect, EtagVerdict, RolloutCause, RolloutEnding};
 
 words! {
     Consent {
@@ -35,7 +35,7 @@ words! {
     Evidence {
         "model" => Evidence::Model,
         "stamp" => Evidence::Stamp,
-        "advisory" => Evidence::Advisory,
+        "advisory" => Evidence::LatestModelApplied,
     }
     Protection {
         "none" => Protection::None,
@@ -54,12 +54,12 @@ words! {
         "invalid" => Refusal::Invalid,
         "unclear" => Refusal::Unclear,
     }
-    Because {
-        "failed" => Because::Failed,
-        "named" => Because::Named,
-        "namedNow" => Because::NamedNow,
-        "outdated" => Because::Outdated,
-        "surplus" => Because::Surplus,
+    RemovalReason {
+        "failed" => RemovalReason::Failed,
+        "named" => RemovalReason::DeleteRequested,
+        "namedNow" => RemovalReason::DeleteRequestedNow,
+        "outdated" => RemovalReason::Outdated,
+        "surplus" => RemovalReason::Surplus,
     }
     ModelWrite {
         "wanted" => ModelWrite::Wanted,
@@ -69,21 +69,21 @@ words! {
         "image" => WriteScope::Image,
         "storageProfile" => WriteScope::StorageProfile,
     }
-    Verb {
-        "updateModel" => Verb::UpdateModel,
-        "restore" => Verb::Restore,
-        "raise" => Verb::Raise,
-        "drain" => Verb::Drain,
-        "reimage" => Verb::Reimage,
-        "delete" => Verb::Delete,
-        "tagOwner" => Verb::TagOwner,
+    ActionKind {
+        "updateModel" => ActionKind::UpdateModel,
+        "restore" => ActionKind::Restore,
+        "raise" => ActionKind::Raise,
+        "drain" => ActionKind::Drain,
+        "reimage" => ActionKind::Reimage,
+        "delete" => ActionKind::Delete,
+        "tagOwner" => ActionKind::TagOwner,
     }
-    Cause {
-        "revision" => Cause::Revision,
-        "refresh" => Cause::Refresh,
-        "maxAge" => Cause::MaxAge,
-        "rollback" => Cause::Rollback,
-        "exception" => Cause::Exception,
+    RolloutCause {
+        "revision" => RolloutCause::Revision,
+        "refresh" => RolloutCause::Refresh,
+        "maxAge" => RolloutCause::MaxAge,
+        "rollback" => RolloutCause::Rollback,
+        "exception" => RolloutCause::Exception,
     }
     EtagVerdict {
         "unknown" => EtagVerdict::Unknown,
@@ -95,11 +95,11 @@ words! {
         "atAccept" => DeleteEffect::AtAccept,
         "atEnd" => DeleteEffect::AtEnd,
     }
-    Ending {
-        "succeeded" => Ending::Succeeded,
-        "succeededWithExceptions" => Ending::SucceededWithExceptions,
-        "aborted" => Ending::Aborted,
-        "rolledBack" => Ending::RolledBack,
+    RolloutEnding {
+        "succeeded" => RolloutEnding::Succeeded,
+        "succeededWithExceptions" => RolloutEnding::SucceededWithExceptions,
+        "aborted" => RolloutEnding::Aborted,
+        "rolledBack" => RolloutEnding::RolledBack,
     }
     RolloutPhase {
         "none" => RolloutPhase::None,
@@ -118,7 +118,7 @@ words! {
 
 words! { WaitKind = &WaitKind::WORDS; }
 
-/// Why something is held. Its codes are public contract already, so they are its words here too.
+/// Why something is held. The codes are already public contract, so they serve as words here too.
 impl Form for HoldReason {
     type Wire<'a> = HoldWord;
 
@@ -142,10 +142,19 @@ impl serde::Serialize for HoldWord {
 
 impl<'de> serde::Deserialize<'de> for HoldWord {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = super::form::Text::deserialize(deserializer)?;
+        let text = super::codec::RecordText::deserialize(deserializer)?;
         let code = match text.as_str() {
-            // Told by earlier versions: beside a delete that went on, nothing else was asked for.
+            // From earlier versions: nothing else was requested while a delete was under way.
             "deleteAlone" => HoldReason::Leaving.code(),
+            // Names of earlier versions.
+            "hotLoop" => HoldReason::RolloutLoop.code(),
+            "law" => HoldReason::InvariantViolated.code(),
+            "mixed" => HoldReason::MixedRevisions.code(),
+            "natives" => HoldReason::PlatformConflict.code(),
+            "raiseNotLanded" => HoldReason::ScaleOutUnconfirmed.code(),
+            "raisedNotSeen" => HoldReason::InstancesNotListed.code(),
+            "sizeDoubted" => HoldReason::CapacityUncertain.code(),
+            "twoWriters" => HoldReason::ConflictingWriters.code(),
             code => code,
         };
         let found = HoldReason::ALL.iter().find(|reason| reason.code() == code);

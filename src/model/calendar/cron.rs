@@ -1,19 +1,19 @@
-//! Cron patterns: reading them, and finding the minutes they name on a wall clock.
+//! Cron patterns: parsing them, and finding the minutes that they name on a wall clock.
 
 use std::fmt;
 use std::sync::Arc;
 
 use jiff::civil::{Date, DateTime, Time as Clock};
 
-/// Longer than any pattern a person writes; keeps what an error quotes short.
+/// Longer than any pattern a person writes; keeps the text quoted in an error short.
 const LONGEST_PATTERN: usize = 256;
 
 /// A five-field cron pattern: minute, hour, day of month, month, day of week.
 ///
 /// Lists (`1,15`), ranges (`mon-fri`), steps (`*/5`, `8-18/2`, and `8/2` for "from 8 to the end, every second"),
-/// English three-letter names in any case, 7 as well as 0 for Sunday, `?` for `*` in the day fields, and the macros.
-/// Where both day fields are restricted a day needs to match only one of them. A day field is unrestricted when it
-/// is `*`, `?` or `*/1`; `*/2` restricts, as it does in Kubernetes.
+/// English three-letter names in any case, 7 as well as 0 for Sunday, `?` for `*` in the day fields, and the macros. If
+/// both day fields are restricted, a day needs to match only one of them. A day field is unrestricted when it is `*`,
+/// `?` or `*/1`; `*/2` restricts, as it does in Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     text: Arc<str>,
@@ -77,7 +77,7 @@ const WEEKDAY: Field = Field {
     names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
     allowed: "0 to 7 (both 0 and 7 are Sunday) and sun to sat",
 };
-/// The length of each month in a leap year: what a pattern may count on some day.
+/// The length of each month in a leap year: the days that a pattern may name.
 const LONGEST_MONTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const ALL_HOURS: u32 = (1 << 24) - 1;
 const MINUTES_A_DAY: u32 = 24 * 60;
@@ -111,19 +111,19 @@ impl Cron {
         Ok(cron)
     }
 
-    /// Whether it fires in every hour of the day, and so follows real time more than the wall clock.
+    /// Whether it fires in every hour of the day, and so follows real time rather than the wall clock.
     pub(super) fn every_hour(&self) -> bool {
         self.hours == ALL_HOURS
     }
 
-    /// Whether it fires on every day there is.
+    /// Whether it fires on every day.
     pub(super) fn every_day(&self) -> bool {
         let (days, weekdays) = (self.days == u32::MAX - 1, self.weekdays == 0x7f);
         let any = if self.either_day { days || weekdays } else { days && weekdays };
         any && self.months == (1 << 13) - 2
     }
 
-    /// The longest wait in minutes between two firings of one day, and the wait from a day's last to the next day's first.
+    /// The longest gap in minutes between two firings of one day, and from a day's last firing to the next day's first.
     pub(super) fn widest_gaps(&self) -> (u32, u32) {
         let of_day = (0..24)
             .filter(|hour| has(self.hours, *hour))

@@ -1,25 +1,25 @@
-//! From wall clocks to moments: when a pattern fires in a zone whose clocks are turned.
+//! From wall clocks to times: when a pattern fires in a zone whose clocks change.
 //!
 //! The rule. A pattern that names certain hours is an appointment: it fires once, at the first moment when the wall
-//! clock shows its minute or later; so a skipped minute fires as the gap ends and a doubled one the first time.
-//! A pattern for every hour follows real time: it fires whenever the wall clock shows one of its minutes, in both
-//! passes of a doubled hour, and has nothing to make up for after a skipped one.
+//! clock shows its minute or later; so a skipped minute fires as the gap ends and a doubled one the first time. A
+//! pattern for every hour follows real time: it fires whenever the wall clock shows one of its minutes, in both passes
+//! of a doubled hour, and has nothing to make up for after a skipped one.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 
 use super::cron::Cron;
-use super::zone::{Zone, minute_after, minute_from, minute_of};
+use super::zone::{ScheduleZone, minute_after, minute_from, minute_of};
 use crate::model::time::Time;
 
-/// How far a search looks: the 29 February after that of 2096 is that of 2104, and nothing is rarer.
+/// How far a search goes: the 29 February after that of 2096 is that of 2104, and nothing is rarer.
 pub(super) const SEARCH_YEARS: i16 = 8;
-/// Clock changes one search may cross. Zones have had up to four a year (Morocco), and this is thrice that.
+/// Clock changes that one search may cross. Zones have had up to four a year (Morocco); this is three times that.
 const MOST_TURNS: usize = 12 * SEARCH_YEARS as usize;
 
 impl Cron {
-    /// The first firing after `now`; none where there is none for years, or the calendar ends.
-    pub fn next_after(&self, now: Time, zone: &Zone) -> Option<Time> {
+    /// The first firing after `now`; `None` if there is none for years, or the calendar ends.
+    pub fn next_after(&self, now: Time, zone: &ScheduleZone) -> Option<Time> {
         let at = now.timestamp();
         let fires = if self.every_hour() {
             self.next_shown(at, zone)
@@ -30,8 +30,8 @@ impl Cron {
         fires.map(Time::from).filter(|fires| *fires > now)
     }
 
-    /// The latest firing that is not after `now`; none where there was none for years.
-    pub fn prev_at_or_before(&self, now: Time, zone: &Zone) -> Option<Time> {
+    /// The latest firing not after `now`; `None` if there was none for years.
+    pub fn prev_at_or_before(&self, now: Time, zone: &ScheduleZone) -> Option<Time> {
         let at = now.timestamp();
         let fired = if self.every_hour() {
             self.last_shown(at, zone)
@@ -42,8 +42,8 @@ impl Cron {
         fired.map(Time::from).filter(|fired| *fired <= now)
     }
 
-    /// Between two turns of the clocks the wall clock runs like any other: looked through one such stretch after another.
-    fn next_shown(&self, at: Timestamp, zone: &Zone) -> Option<Timestamp> {
+    /// Between two clock changes the wall clock runs evenly: search one such stretch after another.
+    fn next_shown(&self, at: Timestamp, zone: &ScheduleZone) -> Option<Timestamp> {
         let (mut offset, mut start) = (zone.offset(at), at);
         let mut from = minute_after(offset.to_datetime(at))?;
         let limit = years_after(from);
@@ -60,7 +60,7 @@ impl Cron {
         None
     }
 
-    fn last_shown(&self, at: Timestamp, zone: &Zone) -> Option<Timestamp> {
+    fn last_shown(&self, at: Timestamp, zone: &ScheduleZone) -> Option<Timestamp> {
         let (mut offset, mut end) = (zone.offset(at), at);
         let limit = years_before(offset.to_datetime(at));
         for _ in 0..MOST_TURNS {

@@ -1,7 +1,7 @@
-//! WHEN. A pool's calendar: when it may be worked on, and when work on it is due.
+//! WHEN. A pool's calendar: when it may be changed, and when work on it is due.
 //!
-//! Never here: a clock. Every question takes the moment it is asked about.
-//! Begin with [`Windows::at`]; [`Cron`] is how people write recurring times, [`Zone`] whose wall clock they mean.
+//! Never here: a clock. Each question takes its time as an argument. Begin with [`Windows::at`]; [`Cron`] is how people
+//! write recurring times, [`ScheduleZone`] whose wall clock they mean.
 
 mod cron;
 mod firing;
@@ -11,15 +11,15 @@ mod window;
 mod zone;
 
 pub use cron::{Cron, CronError};
-pub use window::{Window, WindowError, WindowState, Windows, Written};
-pub use zone::{Zone, ZoneError};
+pub use window::{Window, WindowError, WindowState, WindowText, Windows};
+pub use zone::{ScheduleZone, ZoneError};
 
 use super::time::Time;
 
-/// What a schedule asks for when it fires.
+/// The work of a schedule when it fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Chore {
-    /// Replace every machine that was there when it fired.
+    /// Replace every machine that existed when it fired.
     Refresh,
 }
 
@@ -27,12 +27,12 @@ pub enum Chore {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     pub cron: Cron,
-    pub zone: Zone,
+    pub zone: ScheduleZone,
     pub what: Chore,
 }
 
 impl Schedule {
-    /// The latest firing after `after` and not after `now`. Firings missed in between count as one.
+    /// The latest firing after `after` and not after `now`. Missed firings in between count as one.
     pub fn due(&self, after: Time, now: Time) -> Option<Time> {
         self.cron.prev_at_or_before(now, &self.zone).filter(|fired| *fired > after)
     }

@@ -1,4 +1,4 @@
-//! Windows: the times when a pool may be worked on, and the times when it must be left alone.
+//! Windows: when a pool may be changed, and when it must be left alone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,50 +8,50 @@ use jiff::civil::{Date, DateTime};
 
 use super::cron::Cron;
 use super::firing::SEARCH_YEARS;
-use super::zone::Zone;
+use super::zone::ScheduleZone;
 use crate::model::time::{Span, Time};
 
-/// A pattern fires on whole minutes, so nothing shorter can be meant.
+/// A pattern fires on whole minutes, so a shorter window makes no sense.
 const SHORTEST: Span = Span::minutes(1);
-/// A recurring window longer than a leap year is not one: leave it out, or name dates.
+/// A recurring window longer than a leap year does not recur: omit it, or name dates.
 const LONGEST: Span = Span::days(366);
-/// Far more windows than a pool needs; every turn looks at each of them.
+/// Far more windows than a pool needs; every turn checks each of them.
 const MOST_WINDOWS: usize = 64;
-/// An opening that goes on for longer is taken for one that never closes.
+/// A longer opening counts as one that never closes.
 const LONGEST_OPENING: Span = Span::days(366 * SEARCH_YEARS as i64);
-/// Firings joined into one opening: more than the 1440 of a day, which is where every opening with a gap in its
-/// day ends. An opening of more is taken for one that never closes.
+/// Firings joined into one opening: more than the 1440 of a day; an opening with a daily gap ends within a day. An
+/// opening with more counts as never closing.
 const MOST_JOINED: usize = 1500;
-/// Times one window may hand over to another in an unbroken opening: a fortnight of day and night shifts. An opening
-/// of more is taken for one that never closes.
+/// How often one window may pass an unbroken opening to another: a fortnight of day and night shifts. An opening with
+/// more counts as never closing.
 const MOST_HANDED_OVER: usize = 64;
 
-/// A stretch of time, or one that comes again and again.
+/// A period, or a recurring one.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Window(Kind);
 
 #[derive(Clone, PartialEq, Eq)]
 enum Kind {
-    /// Opens whenever the pattern fires, and stays open for that much real time, however the clocks are turned.
-    Recurring { cron: Cron, lasts: Span, zone: Zone, joins: Joins },
-    /// `from..until`, and how it was written.
+    /// Opens whenever the pattern fires, and stays open for that much real time, whatever the clock changes.
+    Recurring { cron: Cron, lasts: Span, zone: ScheduleZone, joins: Joins },
+    /// `from..until`, and its original text.
     Dated { from: Time, until: Time, text: Arc<str> },
 }
 
 /// A window as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written<'a> {
-    Recurring { cron: &'a Cron, lasts: Span, zone: &'a Zone },
+pub enum WindowText<'a> {
+    Recurring { cron: &'a Cron, lasts: Span, zone: &'a ScheduleZone },
     Dated { from: &'a str, until: &'a str, zone: &'a str },
 }
 
-/// How far the openings of a pattern run into each other while nobody turns the clocks.
+/// How far the openings of a pattern overlap while clocks do not change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Joins {
     No,
     /// One opening from the first to the last firing of a day.
     AllDay,
-    /// One opening for good.
+    /// One opening that never ends.
     Always,
 }
 
@@ -69,20 +69,21 @@ pub enum WindowError {
     TooMany(usize),
 }
 
-/// When a pool may be worked on. A denying window wins over an allowing one; with none that allows it is always allowed.
+/// When a pool may be changed. A denying window wins over an allowing one; without an allowing one it is always
+/// allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Windows {
     allow: Arc<[Window]>,
     deny: Arc<[Window]>,
 }
 
-/// What the windows say at one moment.
+/// State of the windows at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowState {
     /// Allowed and not denied.
     pub open: bool,
     pub denied: bool,
-    /// The next moment when one of the two is different; none where that is years away or never.
+    /// The next moment when either changes; `None` if that is years away or never.
     pub changes: Option<Time>,
 }
 
@@ -92,7 +93,7 @@ enum End {
 }
 
 impl Window {
-    pub fn recurring(cron: Cron, lasts: Span, zone: Zone) -> Result<Window, WindowError> {
+    pub fn recurring(cron: Cron, lasts: Span, zone: ScheduleZone) -> Result<Window, WindowError> {
         if !(SHORTEST..=LONGEST).contains(&lasts) {
             return Err(WindowError::Duration(lasts));
         }
@@ -106,10 +107,10 @@ impl Window {
         Ok(Window(Kind::Recurring { cron, lasts, zone, joins }))
     }
 
-    /// From one date or time to another. Of dates the whole day belongs to the window, the last one too;
-    /// a time is the moment itself, and the window is over when its end has come. Dates and times without an offset
-    /// are read on the wall clock of `zone`: where it skips one, as the gap ends; where it shows one twice, the first.
-    pub fn dated(from: &str, until: &str, zone: &Zone) -> Result<Window, WindowError> {
+    /// From one date or time to another. Dates include their whole day, the last one too; a time is the moment itself,
+    /// and the window is over when its end has come. Dates and times without an offset use the wall clock of `zone`: a
+    /// skipped time means the end of the gap, a repeated time the first one.
+    pub fn dated(from: &str, until: &str, zone: &ScheduleZone) -> Result<Window, WindowError> {
         let wrong = |text: &str| WindowError::NotADate(text.chars().take(40).collect());
         let starts = read(from, zone, false).ok_or_else(|| wrong(from))?;
         let ends = read(until, zone, true).ok_or_else(|| wrong(until))?;
@@ -120,22 +121,22 @@ impl Window {
         Ok(Window(Kind::Dated { from: starts, until: ends, text }))
     }
 
-    /// What to write to get this window again.
-    pub fn written(&self) -> Written<'_> {
+    /// The text that reproduces this window.
+    pub fn written(&self) -> WindowText<'_> {
         match &self.0 {
             Kind::Recurring { cron, lasts, zone, .. } => {
-                Written::Recurring { cron, lasts: *lasts, zone }
+                WindowText::Recurring { cron, lasts: *lasts, zone }
             }
             Kind::Dated { text, .. } => {
                 let mut words = text.split(' ');
                 let mut word = || words.next().unwrap_or_default();
                 let (from, _, until, zone) = (word(), word(), word(), word());
-                Written::Dated { from, until, zone }
+                WindowText::Dated { from, until, zone }
             }
         }
     }
 
-    /// Where the opening that `now` lies in ends; none while the window is closed.
+    /// The end of the opening that contains `now`; `None` while the window is closed.
     fn end(&self, now: Time) -> Option<End> {
         match &self.0 {
             Kind::Dated { from, until, .. } => {
@@ -149,7 +150,7 @@ impl Window {
         }
     }
 
-    /// When it opens next, being closed at `now`.
+    /// The next opening, if it is closed at `now`.
     fn opens(&self, now: Time) -> Option<Time> {
         match &self.0 {
             Kind::Dated { from, .. } => Some(*from).filter(|from| *from > now),
@@ -158,8 +159,8 @@ impl Window {
     }
 }
 
-/// Where the opening of this firing ends, with all the firings that come before it is over.
-fn joined_end(cron: &Cron, lasts: Span, zone: &Zone, joins: Joins, fired: Time) -> End {
+/// The end of this firing's opening, with all firings that come before it is over.
+fn joined_end(cron: &Cron, lasts: Span, zone: &ScheduleZone, joins: Joins, fired: Time) -> End {
     let horizon = fired.plus(LONGEST_OPENING);
     let mut fired = fired;
     for _ in 0..MOST_JOINED {
@@ -174,9 +175,9 @@ fn joined_end(cron: &Cron, lasts: Span, zone: &Zone, joins: Joins, fired: Time) 
     End::Never
 }
 
-/// The last firing that surely joins the opening of this one; none where the opening never ends.
-/// Gaps are known in minutes of the wall clock, so this never looks past the next turn of the clocks.
-fn last_joined(cron: &Cron, zone: &Zone, joins: Joins, fired: Time) -> Option<Time> {
+/// The last firing that surely joins this opening; `None` if the opening never ends. Gaps are known in minutes of the
+/// wall clock, so this never looks past the next clock change.
+fn last_joined(cron: &Cron, zone: &ScheduleZone, joins: Joins, fired: Time) -> Option<Time> {
     let at = fired.timestamp();
     let day_ends = |at: Timestamp| {
         let offset = zone.offset(at);
@@ -192,8 +193,8 @@ fn last_joined(cron: &Cron, zone: &Zone, joins: Joins, fired: Time) -> Option<Ti
     Some(cron.prev_at_or_before(before, zone).map_or(fired, |last| last.max(fired)))
 }
 
-/// A date, a time in the zone, or a time with its offset. The end of a date is the end of its day.
-fn read(text: &str, zone: &Zone, is_end: bool) -> Option<Time> {
+/// A date, a time in the zone, or a time with its offset. A date as an end means the end of its day.
+fn read(text: &str, zone: &ScheduleZone, is_end: bool) -> Option<Time> {
     let known = |byte: u8| byte.is_ascii_digit() || b"-:.+TtZz".contains(&byte);
     if text.as_bytes().get(4) != Some(&b'-') || !text.bytes().all(known) {
         return None;
@@ -243,7 +244,7 @@ impl Windows {
         WindowState { open, denied: false, changes: denied_next.into_iter().chain(next).min() }
     }
 
-    /// When work is allowed next, being closed at `now`; none where that is not to be seen.
+    /// When work is allowed next, if closed at `now`; `None` if that cannot be foreseen.
     pub fn opens_next(&self, now: Time) -> Option<Time> {
         let mut at = now;
         for _ in 0..MOST_HANDED_OVER {
@@ -256,7 +257,7 @@ impl Windows {
     }
 }
 
-/// Where the opening that `now` lies in ends, when the windows are laid over each other; none while all are closed.
+/// The end of the opening that contains `now` across all windows; `None` while all are closed.
 fn end_of_any(windows: &[Window], now: Time) -> Option<End> {
     let mut open_until = None;
     let mut at = now;

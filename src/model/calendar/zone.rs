@@ -1,4 +1,4 @@
-//! Time zones by their IANA names, from the data built into the program: the same everywhere it runs.
+//! Time zones by IANA name, from the data built into the program: the same wherever it runs.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use jiff::civil::{DateTime, Time as Clock};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::spelling::distance;
+use crate::model::nearest::distance;
 
-/// No name in the data is longer; more is not looked up, so that the search for a near name stays small.
+/// No name in the data is longer; longer names are not looked up, so that the search for a near name stays small.
 const LONGEST_NAME: usize = 64;
-/// Letters that may be wrong, missing or too many for another name to be offered.
+/// How many letters may be wrong, missing or extra for an error to suggest another name.
 const NEAR: usize = 2;
 
-/// A time zone: whose wall clock is meant.
+/// A time zone: whose wall clock applies.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Zone(TimeZone);
+pub struct ScheduleZone(TimeZone);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ZoneError {
@@ -27,19 +27,19 @@ pub enum ZoneError {
     Unknown { name: String, nearest: Option<String> },
 }
 
-impl Zone {
-    pub fn utc() -> Zone {
-        Zone(TimeZone::UTC)
+impl ScheduleZone {
+    pub fn utc() -> ScheduleZone {
+        ScheduleZone(TimeZone::UTC)
     }
 
-    /// The zone of an IANA name, in any case.
-    pub fn get(name: &str) -> Result<Zone, ZoneError> {
+    /// The zone with this IANA name, in any case.
+    pub fn get(name: &str) -> Result<ScheduleZone, ZoneError> {
         if name.is_empty() || name.len() > LONGEST_NAME {
             return Err(ZoneError::NotAName);
         }
         let found = TimeZoneDatabase::bundled().get(name).ok().filter(|zone| !zone.is_unknown());
         found
-            .map(Zone)
+            .map(ScheduleZone)
             .ok_or_else(|| ZoneError::Unknown { name: name.into(), nearest: nearest(name) })
     }
 
@@ -51,19 +51,19 @@ impl Zone {
         self.0.to_offset(at)
     }
 
-    /// The next moment after `at` when the zone's clocks may be turned.
+    /// The next time after `at` when the zone's clocks may change.
     pub(super) fn turn_after(&self, at: Timestamp) -> Option<Timestamp> {
         self.0.following(at).next().map(|turn| turn.timestamp())
     }
 
-    /// The latest moment, not after `at`, when the zone's clocks may have been turned.
+    /// The latest time, not after `at`, when the zone's clocks may have changed.
     pub(super) fn turn_until(&self, at: Timestamp) -> Option<Timestamp> {
         let past = Timestamp::from_millisecond(at.as_millisecond() + 1).unwrap_or(Timestamp::MAX);
         self.0.preceding(past).next().map(|turn| turn.timestamp())
     }
 
-    /// The first moment when the wall clock shows `wall` or more: where clocks skip it, the end of the gap;
-    /// where they show it twice, the first time.
+    /// The first time when the wall clock shows `wall` or later: for a skipped time, the end of the gap; for a repeated
+    /// one, the first.
     pub(super) fn reaches(&self, wall: DateTime) -> Option<Timestamp> {
         match self.0.to_ambiguous_timestamp(wall).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(wall).ok(),
@@ -72,7 +72,7 @@ impl Zone {
         }
     }
 
-    /// The first whole minute that the wall clock has not shown yet, all through the second pass of a doubled hour too.
+    /// The first whole minute that the wall clock has not shown yet, throughout the second pass of a doubled hour too.
     pub(super) fn first_unseen(&self, at: Timestamp) -> Option<DateTime> {
         let offset = self.offset(at);
         let wall = offset.to_datetime(at);
@@ -87,7 +87,7 @@ impl Zone {
     }
 }
 
-/// The whole minute that `wall` lies in.
+/// The whole minute that contains `wall`.
 pub(super) fn minute_of(wall: DateTime) -> Option<DateTime> {
     let clock = Clock::new(wall.hour(), wall.minute(), 0, 0).ok()?;
     Some(wall.date().to_datetime(clock))
@@ -98,24 +98,24 @@ pub(super) fn minute_after(wall: DateTime) -> Option<DateTime> {
     minute_of(wall)?.checked_add(SignedDuration::from_mins(1)).ok()
 }
 
-/// The first whole minute that is `wall` or later.
+/// The first whole minute at `wall` or later.
 pub(super) fn minute_from(wall: DateTime) -> Option<DateTime> {
     minute_of(wall).filter(|minute| *minute == wall).or_else(|| minute_after(wall))
 }
 
-impl fmt::Display for Zone {
+impl fmt::Display for ScheduleZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl fmt::Debug for Zone {
+impl fmt::Debug for ScheduleZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// The known name, or the name of the place in it, that is spelled most like this; the first of several.
+/// The known zone name, or its place, with the nearest spelling; the first of several.
 fn nearest(name: &str) -> Option<String> {
     let plain = |text: &str| text.to_lowercase().replace(' ', "_").chars().collect::<Vec<char>>();
     let name = plain(name);

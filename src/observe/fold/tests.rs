@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::ids::{Revision, VmId};
-use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap, SetSeen};
+use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap, SetPresence};
 use crate::model::machine::Protection;
 use proptest::prelude::*;
 
@@ -26,14 +26,14 @@ fn row(n: u32, condition: Condition) -> Instance {
 }
 
 fn listing(read: i64, instances: Vec<Instance>) -> Inventory {
-    let set = SetSeen::new(Revision::new("r1"), 3, at(read));
+    let set = SetPresence::new(Revision::new("r1"), 3, at(read));
     Inventory { set, instances, gaps: Vec::new() }
 }
 
-fn look(inventory: &Inventory) -> Look<'_> {
+fn look(inventory: &Inventory) -> Observation<'_> {
     let now = inventory.set.read_at.plus(Span::seconds(1));
     let min_ready = Span::seconds(60);
-    Look { inventory, tombs: &[], vanished: &[], min_ready, now, before: None, fresh: true }
+    Observation { inventory, tombs: &[], vanished: &[], min_ready, now, before: None, fresh: true }
 }
 
 fn three(condition: Condition) -> Vec<Machine> {
@@ -52,7 +52,7 @@ fn a_first_sight_counts_from_births_and_a_later_one_from_now() {
     rows.push(row(1_051, Condition::Provisioning));
     let folded = fold(machines, &look(&listing(1_060, rows)));
     assert_eq!(folded.touched, [false, false, false, true, true]);
-    assert_eq!(folded.machines[3].since, at(1_061), "nobody saw since when it is ready");
+    assert_eq!(folded.machines[3].since, at(1_061), "no read saw since when it is ready");
     assert!(!folded.machines[3].ever_available);
     assert_eq!(folded.machines[4].since, at(1_051));
 }
@@ -86,7 +86,7 @@ fn absence_is_unknown_until_two_minutes_of_listings_insist() {
     assert_eq!(first.touched, [false, true, false]);
 
     let same_listing = listing(1_010, rows());
-    let again = fold(first.machines.clone(), &Look { fresh: false, ..look(&same_listing) });
+    let again = fold(first.machines.clone(), &Observation { fresh: false, ..look(&same_listing) });
     assert_eq!(again.machines[1].missed, 1, "the same listing counts once");
 
     let second = fold(first.machines, &look(&listing(1_020, rows()))).machines;
@@ -100,7 +100,7 @@ fn absence_is_unknown_until_two_minutes_of_listings_insist() {
     let second = fold(third, &look(&listing(1_140, rows())));
     assert_eq!(second.machines.len(), 2);
     assert_eq!(second.closed, [Key::new("AB-0002-cdef")]);
-    assert_eq!(second.changes[0].what, Change::Closed(Closing::Vanished));
+    assert_eq!(second.changes[0].what, RecordChange::Closed(CloseReason::Vanished));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_second_complete_listing_after_its_delete_closes_a_record() {
     let tombs = [(machines[1].key(), at(1_010))];
     let others = |read| listing(read, vec![row(1, Condition::Ready), row(3, Condition::Ready)]);
     let look_at = |machines: Vec<Machine>, read| {
-        fold(machines, &Look { tombs: &tombs, ..look(&others(read)) })
+        fold(machines, &Observation { tombs: &tombs, ..look(&others(read)) })
     };
     let (early, again) = (1_009, 1_010);
     let twice = look_at(look_at(machines.clone(), early).machines, again);
@@ -131,7 +131,7 @@ fn the_second_complete_listing_after_its_delete_closes_a_record() {
     assert_eq!(first.len(), 3, "the capacity that was read before it may count the machine");
     let folded = look_at(first, 1_012);
     assert_eq!(folded.closed, [Key::new("AB-0002-cdef")]);
-    assert_eq!(folded.changes[0].what, Change::Closed(Closing::Deleted));
+    assert_eq!(folded.changes[0].what, RecordChange::Closed(CloseReason::Deleted));
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn a_lagging_list_raises_no_dead() {
     machines[1].lifecycle = Lifecycle::Deleting;
     let tombs = [(machines[1].key(), at(1_010))];
     let all = listing(1_100, (1..=3).map(|n| row(n, Condition::Ready)).collect());
-    let folded = fold(machines.clone(), &Look { tombs: &tombs, ..look(&all) });
+    let folded = fold(machines.clone(), &Observation { tombs: &tombs, ..look(&all) });
     assert_eq!(folded.machines[1].condition, Condition::Deleting);
-    // Its record was closed already, and the row comes back.
+    // Its record was already closed, and the row comes back.
     machines.remove(1);
-    let folded = fold(machines, &Look { tombs: &tombs, ..look(&all) });
+    let folded = fold(machines, &Observation { tombs: &tombs, ..look(&all) });
     assert_eq!(folded.machines[1].condition, Condition::Deleting);
     assert_eq!(folded.machines[1].lifecycle, Lifecycle::Deleting);
 }
@@ -155,7 +155,7 @@ fn a_machine_that_we_took_out_of_service_and_that_was_long_unlisted_is_still_out
     let mut machines = three(Condition::Ready);
     machines.remove(1);
     let all = listing(1_100, (1..=3).map(|n| row(n, Condition::Ready)).collect());
-    let folded = fold(machines, &Look { vanished: &vanished, ..look(&all) });
+    let folded = fold(machines, &Observation { vanished: &vanished, ..look(&all) });
     let lifecycles: Vec<Lifecycle> = folded.machines.iter().map(|m| m.lifecycle).collect();
     assert_eq!(lifecycles, [Lifecycle::InService, Lifecycle::Draining, Lifecycle::InService]);
 }
@@ -187,7 +187,7 @@ fn identity_is_read_without_case_and_without_vm_id_by_birth() {
 fn a_flag_of_the_cloud_does_not_overrule_our_stamp() {
     let mut rows: Vec<_> = (1..=3).map(|n| row(n, Condition::Ready)).collect();
     for row in &mut rows {
-        row.evidence = Evidence::Advisory;
+        row.evidence = Evidence::LatestModelApplied;
         row.revision = Some(Revision::new("r0"));
     }
     rows[2].imaged = Some(at(1_005));
@@ -207,13 +207,13 @@ fn a_node_that_could_not_be_seen_is_kept() {
     assert!(folded.machines[0].node.is_some());
     seen.gaps.clear();
     assert!(fold(machines.clone(), &look(&seen)).machines[0].node.is_none());
-    // What could not be read of autoscale is no word about nodes.
+    // A gap in the autoscale settings says nothing about nodes.
     seen.gaps.push(Gap { what: AUTOSCALE_SETTINGS.into(), why: "no right to".into() });
     assert!(fold(machines, &look(&seen)).machines[0].node.is_none());
 }
 
 proptest! {
-    /// Whatever is listed in whatever order: the same records, in listing order, each row in at most one.
+    /// In whatever order a list comes: the same records, in listing order, each row in at most one.
     #[test]
     fn folding_does_not_depend_on_the_order_of_the_list(
         first in prop::collection::vec((0_u32..40, 0_u8..3), 0..40),
@@ -235,10 +235,10 @@ proptest! {
         let one = fold(machines.clone(), &look(&seen));
         prop_assert!(one.machines.is_sorted_by(|a, b| a.listing_order(b).is_le()));
         prop_assert_eq!(one.machines.len(), one.touched.len());
-        let again = fold(one.machines.clone(), &Look { fresh: false, ..look(&seen) });
+        let again = fold(one.machines.clone(), &Observation { fresh: false, ..look(&seen) });
         prop_assert_eq!(&again.machines, &one.machines, "the same look changes nothing twice");
         if !seen.instances.is_empty() {
-            // The first of two rows of one machine counts, so only lists without repeats may be turned.
+            // The first of two rows of one machine counts, so only lists without repeats may be rotated.
             let mut keys: Vec<String> = second.iter().map(|(n, _)| n.to_string()).collect();
             keys.sort();
             keys.dedup();
@@ -255,9 +255,9 @@ proptest! {
 fn one_that_was_going_is_closed_by_its_tomb_and_never_comes_back() {
     let others = || vec![row(1, Condition::Ready), row(3, Condition::Ready)];
     for (lifecycle, how) in [
-        (Lifecycle::Deleting, Closing::Deleted),
-        // Somebody else took it away.
-        (Lifecycle::InService, Closing::Vanished),
+        (Lifecycle::Deleting, CloseReason::Deleted),
+        // Another client deleted it.
+        (Lifecycle::InService, CloseReason::Vanished),
     ] {
         let mut machines = three(Condition::Ready);
         (machines[1].lifecycle, machines[1].condition) = (lifecycle, Condition::Deleting);
@@ -267,12 +267,12 @@ fn one_that_was_going_is_closed_by_its_tomb_and_never_comes_back() {
         }
         let tombs = [(machines[1].key(), at(1_510))];
         let (old, late) = (listing(1_520, three_rows()), |read| listing(read, others()));
-        let shown = fold(machines, &Look { tombs: &tombs, ..look(&old) }).machines;
+        let shown = fold(machines, &Observation { tombs: &tombs, ..look(&old) }).machines;
         assert_eq!(shown[1].condition, Condition::Deleting, "an old picture is no sign of life");
-        let once = fold(shown, &Look { tombs: &tombs, ..look(&late(1_530)) }).machines;
-        let gone = fold(once, &Look { tombs: &tombs, ..look(&late(1_540)) });
-        assert_eq!((gone.machines.len(), gone.changes[0].what), (2, Change::Closed(how)));
-        let ghost = fold(gone.machines, &Look { tombs: &tombs, ..look(&old) }).machines;
+        let once = fold(shown, &Observation { tombs: &tombs, ..look(&late(1_530)) }).machines;
+        let gone = fold(once, &Observation { tombs: &tombs, ..look(&late(1_540)) });
+        assert_eq!((gone.machines.len(), gone.changes[0].what), (2, RecordChange::Closed(how)));
+        let ghost = fold(gone.machines, &Observation { tombs: &tombs, ..look(&old) }).machines;
         assert_eq!(ghost[1].lifecycle, Lifecycle::Deleting);
     }
 }
@@ -293,22 +293,25 @@ fn a_stamp_stands_until_the_machine_itself_shows_another_model() {
         machine.revision.unwrap().to_string()
     };
     let stamped = ("v1:aa.11", Evidence::Stamp);
-    // The set's model moved on, and the row is stamped by the set of today: the same head proves nothing.
+    // The set's model changed, and the row has the stamp of the current set: the same head proves nothing.
     assert_eq!(after(stamped, ("v1:aa.22", Evidence::Stamp)), "v1:aa.11");
-    // It shows what it is, as far as it can; the stamp knows more.
+    // The row shows the revision as far as it can; the stamp knows more.
     assert_eq!(after(stamped, ("v1:aa.?", Evidence::Model)), "v1:aa.11");
-    assert_eq!(after(stamped, ("v1:aa.?", Evidence::Advisory)), "v1:aa.11");
+    assert_eq!(after(stamped, ("v1:aa.?", Evidence::LatestModelApplied)), "v1:aa.11");
     // Another head is another model.
     assert_eq!(after(stamped, ("v1:bb.22", Evidence::Stamp)), "v1:bb.22");
     assert_eq!(after(stamped, ("v1:bb.?", Evidence::Model)), "v1:bb.?");
-    assert_eq!(after(stamped, ("v1:bb.?", Evidence::Advisory)), "v1:aa.11");
-    // Proof of the whole model always counts, and so does another way of computing.
+    assert_eq!(after(stamped, ("v1:bb.?", Evidence::LatestModelApplied)), "v1:aa.11");
+    // Proof of the whole model always counts, and so does another fingerprint version.
     assert_eq!(after(stamped, ("v1:aa.22", Evidence::Model)), "v1:aa.22");
     assert_eq!(after(stamped, ("v2:aa.22", Evidence::Stamp)), "v2:aa.22");
-    assert_eq!(after(("v1:aa.?", Evidence::Advisory), ("v1:aa.22", Evidence::Model)), "v1:aa.22");
+    assert_eq!(
+        after(("v1:aa.?", Evidence::LatestModelApplied), ("v1:aa.22", Evidence::Model)),
+        "v1:aa.22"
+    );
 }
 
-/// Looks at one machine, each with when it was made, its condition and since when its source says so; what the record says
+/// Reads of one machine: time of each read, condition, and since when the source says so. Returns what the record says
 /// after each.
 fn followed(looks: &[(i64, Condition, i64)]) -> Vec<(Condition, i64)> {
     let (mut machines, mut before) = (three(Condition::Ready), Some(at(1_000)));
@@ -318,7 +321,7 @@ fn followed(looks: &[(i64, Condition, i64)]) -> Vec<(Condition, i64)> {
         rows[0].condition = *condition;
         rows[0].since = Some(at(*since));
         let seen = listing(*read, rows);
-        machines = fold(machines, &Look { before, ..look(&seen) }).machines;
+        machines = fold(machines, &Observation { before, ..look(&seen) }).machines;
         before = Some(seen.set.read_at);
         told.push((machines[0].condition, machines[0].since.millis() / 1_000));
     }
@@ -340,11 +343,11 @@ fn a_change_lies_between_the_look_that_saw_what_was_before_and_this_one() {
     ] {
         assert_eq!(once(claims), is, "claims {claims}");
     }
-    // A clock 25 minutes ahead says the same at each look: that is no news, not even once that time has come.
+    // A clock 25 minutes ahead repeats its claim at each read: that is not news, even once that time has come.
     let (first, later) = (1_101, 2_600);
     let ahead: Vec<_> = [1_100, 1_200, 2_590, 2_605, 9_000].map(|at| (at, Unready, later)).into();
     assert_eq!(followed(&ahead), vec![(Unready, first); 5]);
-    // It went and came back between two looks.
+    // It changed away and back between two reads.
     let flaps = followed(&[(1_100, Unready, 1_050), (1_200, Unready, 1_150), (1_300, Ready, 9)]);
     assert_eq!(flaps, [(Unready, 1_050), (Unready, 1_150), (Ready, 1_200)]);
 }
@@ -370,7 +373,8 @@ fn a_birth_that_lies_ahead_or_far_behind_is_not_believed() {
         rows.push(row(born, Condition::Provisioning));
         let seen = listing(1_060, rows);
         let before = Some(at(1_000));
-        let machines = fold(three(Condition::Ready), &Look { before, ..look(&seen) }).machines;
+        let machines =
+            fold(three(Condition::Ready), &Observation { before, ..look(&seen) }).machines;
         let new = machines.iter().find(|m| m.created == at(i64::from(born))).unwrap();
         assert_eq!(new.since, at(since), "born {born}");
     }

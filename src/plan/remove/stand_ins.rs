@@ -1,21 +1,24 @@
-//! What stood in while machines were updated in place goes back.
+//! Removes the stand-ins of in-place updates.
 
 use super::{Rule, Taker, movable};
-use crate::model::action::Because;
-use crate::plan::rows::{Group, Row};
+use crate::model::action::RemovalReason;
+use crate::plan::classify::{CandidateGroup, MachineCandidate};
 
 impl Taker<'_, '_> {
-    /// What stands in for machines that are updated, and could leave.
+    /// Stand-ins for updated machines that could leave.
     pub(super) fn stand_ins_left(&self) -> impl Iterator<Item = usize> + '_ {
-        let may = |row: &Row| {
-            let there = matches!(row.group, Group::Young | Group::Unready | Group::Ready);
+        let may = |row: &MachineCandidate| {
+            let there = matches!(
+                row.group,
+                CandidateGroup::Young | CandidateGroup::Unready | CandidateGroup::Ready
+            );
             row.stands_in && there && movable(row) && !row.named
         };
         let rows = self.rows.iter().enumerate().zip(&self.taken);
         rows.filter(move |((_, row), taken)| !**taken && may(row)).map(|((at, _), _)| at)
     }
 
-    /// What stood in goes back, the newest first; how many go.
+    /// Remove stand-ins, newest first; returns how many leave.
     pub(super) fn stand_ins(&mut self, most: i64) -> i64 {
         let mut all: Vec<usize> = self.stand_ins_left().collect();
         all.sort_by(|a, b| {
@@ -31,9 +34,9 @@ impl Taker<'_, '_> {
                 continue;
             }
             let group = self.rows[at].group;
-            let served = matches!(group, Group::Ready | Group::Unready);
-            let available = group == Group::Ready;
-            let rule = Rule { exists: true, served, available, because: Because::Surplus };
+            let served = matches!(group, CandidateGroup::Ready | CandidateGroup::Unready);
+            let available = group == CandidateGroup::Ready;
+            let rule = Rule { exists: true, served, available, because: RemovalReason::Surplus };
             if self.may(rule) {
                 self.pick(at, rule);
                 gone += 1;

@@ -1,4 +1,4 @@
-//! Whatever is cut off or lost on the way, the end is the same, and nothing is done twice.
+//! Interruptions and lost answers do not change the final state, and nothing happens twice.
 
 use super::fake::{Cut, Mishap};
 use super::*;

@@ -1,24 +1,26 @@
-//! A scripted cloud and cluster, a store whose power can be cut, and a loop that drives turns over them.
+//! A scripted cloud and cluster, a store that can lose power, and a loop that drives turns over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll as TaskPoll, Waker};
 
-use crate::act::{Answer, ChangeCloud, ChangeCluster, Drain, Draining, Order, Poll};
+use crate::act::{
+    CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest, Poll,
+};
 use crate::ambient::Clock;
 use crate::memory::*;
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::*;
 use crate::model::inventory::*;
-use crate::model::journal::{Operation, Refusal, Refused};
+use crate::model::journal::{OperationUrl, Refusal, Refused};
 use crate::model::machine::{Condition, Evidence, Protection};
 use crate::model::owner::OwnerWrite;
-use crate::model::plan::{Ask, Facts};
+use crate::model::plan::{Command, Facts};
 use crate::model::time::{Span, Time};
-use crate::observe::{ReadCloud, ReadFacts, ReadFailed};
+use crate::observe::{ReadCloud, ReadError, ReadFacts};
 
-/// Futures here never wait: one poll ends them.
+/// Futures here never wait: one poll completes them.
 pub fn now_or_never<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         TaskPoll::Ready(value) => value,
@@ -36,7 +38,7 @@ pub struct Vm {
     pub node: bool,
 }
 
-/// What happens to the n-th write that the cloud is asked for.
+/// What happens to the n-th write request to the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mishap {
     LostAfterEffect,
@@ -55,7 +57,7 @@ pub struct Sky {
     pub operations: BTreeMap<String, Time>,
     pub asked: u32,
     pub mishaps: BTreeMap<u32, Mishap>,
-    /// Each write as it arrived.
+    /// The writes in order of arrival.
     pub calls: Vec<String>,
     pub deleted: Vec<String>,
     pub most: usize,
@@ -124,7 +126,7 @@ impl Sky {
         }
     }
 
-    fn begin(&mut self, call: String, lasts: Span) -> (Option<Mishap>, Operation) {
+    fn begin(&mut self, call: String, lasts: Span) -> (Option<Mishap>, OperationUrl) {
         self.asked += 1;
         self.calls.push(call);
         if let Some(slow) = self.slow_calls {
@@ -135,14 +137,14 @@ impl Sky {
         if mishap != Some(Mishap::OperationForgotten) {
             self.operations.insert(address.clone(), self.now.plus(lasts));
         }
-        (mishap, Operation::new(address))
+        (mishap, OperationUrl::new(address))
     }
 
-    fn answer(mishap: Option<Mishap>, operation: Operation) -> Answer {
+    fn answer(mishap: Option<Mishap>, operation: OperationUrl) -> CallOutcome {
         match mishap {
-            None | Some(Mishap::OperationForgotten) => Answer::Accepted(Some(operation)),
-            Some(Mishap::LostAfterEffect | Mishap::LostBeforeEffect) => Answer::Lost,
-            Some(Mishap::Refused(refusal)) => Answer::Refused(Refused::plain(refusal)),
+            None | Some(Mishap::OperationForgotten) => CallOutcome::Accepted(Some(operation)),
+            Some(Mishap::LostAfterEffect | Mishap::LostBeforeEffect) => CallOutcome::Lost,
+            Some(Mishap::Refused(refusal)) => CallOutcome::Refused(Refused::plain(refusal)),
         }
     }
 }
@@ -167,22 +169,22 @@ impl Clock for Cloud {
 }
 
 impl ReadCloud for Cloud {
-    async fn list(&self, _: &ScaleSetId) -> Result<Inventory, ReadFailed> {
+    async fn list(&self, _: &ScaleSetId) -> Result<Inventory, ReadError> {
         let mut sky = self.sky();
         sky.settle();
         if sky.blind {
             let refusal = Refusal::Throttled;
             let retry_at = Some(sky.now.plus(Span::seconds(30)));
-            return Err(ReadFailed {
+            return Err(ReadError {
                 refusal,
                 code: None,
                 retry_at,
                 say: "too many requests".into(),
             });
         }
-        let set = SetSeen {
+        let set = SetPresence {
             etag: Some(Etag::new(sky.asked.to_string())),
-            ..SetSeen::new(Revision::new(sky.revision), sky.capacity, sky.now)
+            ..SetPresence::new(Revision::new(sky.revision), sky.capacity, sky.now)
         };
         let instances = sky.vms.iter().map(|vm| sky.instance(vm)).collect();
         sky.now = sky.now.plus(Span::seconds(1));
@@ -197,11 +199,11 @@ impl ReadFacts for Cloud {
 }
 
 impl ChangeCloud for Cloud {
-    async fn raise(&self, _: &Order<'_>, from: u32, to: u32, _: &Expect) -> Answer {
+    async fn raise(&self, _: &CallContext<'_>, from: u32, to: u32, _: &Expect) -> CallOutcome {
         let mut sky = self.sky();
         let (mishap, operation) = sky.begin(format!("raise {from} to {to}"), BOOT);
         if happens(mishap) {
-            assert_eq!(sky.capacity, from, "nobody else writes here");
+            assert_eq!(sky.capacity, from, "no other client writes here");
             sky.capacity = to;
             let (now, revision) = (sky.now, sky.revision);
             (from..to).for_each(|_| sky.bear(now, revision));
@@ -209,7 +211,7 @@ impl ChangeCloud for Cloud {
         Sky::answer(mishap, operation)
     }
 
-    async fn delete(&self, _: &Order<'_>, targets: &[Target], _: bool) -> Answer {
+    async fn delete(&self, _: &CallContext<'_>, targets: &[Target], _: bool) -> CallOutcome {
         let mut sky = self.sky();
         let names: Vec<&str> = targets.iter().map(|target| target.id.as_str()).collect();
         let (mishap, operation) = sky.begin(format!("delete {}", names.join(",")), DELETE);
@@ -228,29 +230,29 @@ impl ChangeCloud for Cloud {
         Sky::answer(mishap, operation)
     }
 
-    async fn reimage(&self, _: &Order<'_>, _: &[Target], _: &Revision) -> Answer {
-        Answer::Refused(Refused::plain(Refusal::Invalid))
+    async fn reimage(&self, _: &CallContext<'_>, _: &[Target], _: &Revision) -> CallOutcome {
+        CallOutcome::Refused(Refused::plain(Refusal::Invalid))
     }
 
     async fn update_model(
         &self,
-        _: &Order<'_>,
+        _: &CallContext<'_>,
         _: &ModelFields,
         _: WriteScope,
         _: &Expect,
-    ) -> Answer {
-        Answer::Refused(Refused::plain(Refusal::Invalid))
+    ) -> CallOutcome {
+        CallOutcome::Refused(Refused::plain(Refusal::Invalid))
     }
 
-    async fn restore(&self, _: &Order<'_>, _: &[Target]) -> Answer {
-        Answer::Done
+    async fn restore(&self, _: &CallContext<'_>, _: &[Target]) -> CallOutcome {
+        CallOutcome::Done
     }
 
-    async fn tag_owner(&self, _: &Order<'_>, _: &OwnerWrite) -> Answer {
-        Answer::Refused(Refused::plain(Refusal::Invalid))
+    async fn tag_owner(&self, _: &CallContext<'_>, _: &OwnerWrite) -> CallOutcome {
+        CallOutcome::Refused(Refused::plain(Refusal::Invalid))
     }
 
-    async fn poll(&self, _: &ScaleSetId, operation: &Operation) -> Poll {
+    async fn poll(&self, _: &ScaleSetId, operation: &OperationUrl) -> Poll {
         let sky = self.sky();
         match sky.operations.get(operation.address()) {
             None => Poll::Lost,
@@ -263,37 +265,39 @@ impl ChangeCloud for Cloud {
 const DRAIN: Span = Span::seconds(15);
 
 impl ChangeCluster for Cloud {
-    async fn drain(&self, _: &Order<'_>, machine: Draining<'_>) -> Answer {
+    async fn drain(&self, _: &CallContext<'_>, machine: DrainProgress<'_>) -> CallOutcome {
         let mut sky = self.sky();
         let done = sky.now.plus(DRAIN);
         let node = machine.node.unwrap().to_string();
         sky.calls.push(format!("drain {node}"));
         sky.draining.insert(node, done);
-        Answer::Accepted(None)
+        CallOutcome::Accepted(None)
     }
 
-    async fn drain_state(&self, machine: Draining<'_>) -> Drain {
+    async fn drain_state(&self, machine: DrainProgress<'_>) -> DrainRequest {
         let sky = self.sky();
-        let Some(node) = machine.node else { return Drain::Done };
+        let Some(node) = machine.node else { return DrainRequest::Done };
         let blocked = sky.blocked.contains(node.as_str());
         match sky.draining.get(node.as_str()) {
-            None => Drain::NotBegun,
-            Some(done) if *done > sky.now => Drain::Running { step: "evict".into(), blocker: None },
-            Some(_) if blocked => Drain::Blocked { code: "Budget".into(), retry_at: None },
-            Some(_) => Drain::Done,
+            None => DrainRequest::NotBegun,
+            Some(done) if *done > sky.now => {
+                DrainRequest::Running { step: "evict".into(), blocker: None }
+            }
+            Some(_) if blocked => DrainRequest::Blocked { code: "Budget".into(), retry_at: None },
+            Some(_) => DrainRequest::Done,
         }
     }
 
-    async fn release(&self, machine: Draining<'_>) -> Answer {
+    async fn release(&self, machine: DrainProgress<'_>) -> CallOutcome {
         let mut sky = self.sky();
         let node = machine.node.unwrap().to_string();
         sky.draining.remove(&node);
         sky.released.push(node);
-        Answer::Done
+        CallOutcome::Done
     }
 }
 
-/// Where the power is cut: before or after the n-th commit reached the disk.
+/// When the power fails: before or after the n-th commit reaches the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Before(u32),
@@ -308,15 +312,19 @@ pub struct Disk {
 }
 
 impl Store for Disk {
-    async fn load(&self, pool: &PoolName) -> Result<Loaded, StoreError> {
+    async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         self.store.load(pool).await
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Doors, StoreError> {
+    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
         self.store.doors(pool).await
     }
 
-    async fn history(&self, pool: &PoolName, last: usize) -> Result<Vec<Line>, StoreError> {
+    async fn history(
+        &self,
+        pool: &PoolName,
+        last: usize,
+    ) -> Result<Vec<HistoryRecord>, StoreError> {
         self.store.history(pool, last).await
     }
 
@@ -325,7 +333,7 @@ impl Store for Disk {
         pool: &PoolName,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         self.store.history_after(pool, after, limit).await
     }
 
@@ -334,7 +342,7 @@ impl Store for Disk {
         pool: &PoolName,
         before: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
         self.store.history_before(pool, before, limit).await
     }
 
@@ -342,7 +350,7 @@ impl Store for Disk {
         &self,
         after: Seq,
         limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, Line)>, StoreError> {
+    ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
         self.store.told_after(after, limit).await
     }
 
@@ -376,11 +384,16 @@ impl Store for Disk {
         if self.cut == Some(Cut::After(n)) { Err(off()) } else { Ok(()) }
     }
 
-    async fn ask(&self, pool: &PoolName, ask: &Ask) -> Result<(), StoreError> {
+    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
         self.store.ask(pool, ask).await
     }
 
-    async fn mark(&self, pool: &PoolName, machine: &Key, mark: &Mark) -> Result<bool, StoreError> {
+    async fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> Result<bool, StoreError> {
         self.store.mark(pool, machine, mark).await
     }
 

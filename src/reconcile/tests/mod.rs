@@ -1,4 +1,4 @@
-//! A rig of one pool over fakes: production turns, a scripted cloud, a disk whose power can be cut. Not for other rooms.
+//! A rig of one pool over fakes: production turns, a scripted cloud, a disk that can lose power. Not for other modules.
 //! Begin with [`Rig`].
 
 mod convergence;
@@ -24,7 +24,7 @@ struct Rig {
     starts: u32,
 }
 
-impl World for Rig {
+impl CloudPort for Rig {
     type Read = Cloud;
     type Facts = Cloud;
     type Cloud = Cloud;
@@ -78,7 +78,7 @@ impl Rig {
         }
     }
 
-    /// A pool that is known for a while, on r1, when r2 appears in its model.
+    /// A pool that has been managed for a while, on r1, when r2 appears in its model.
     fn known(machines: usize) -> Self {
         let mut rig = Self::new(&vec!["r1"; machines], "r1");
         let _ = rig.turn().unwrap();
@@ -88,7 +88,7 @@ impl Rig {
         rig
     }
 
-    /// A new process: all that was in memory is forgotten.
+    /// A new process: memory is empty.
     fn restart(&mut self) {
         self.turns = PoolTurn::new(PoolName::new("web"), 7);
         self.lease = None;
@@ -122,7 +122,7 @@ impl Rig {
         report
     }
 
-    /// Turns until the rollout is over and nothing is on its way; a turn that fails is a crash.
+    /// Run turns until the rollout has ended and nothing is in flight. A failed turn counts as a crash.
     fn run(&mut self) -> u32 {
         for n in 1..400 {
             match self.turn() {

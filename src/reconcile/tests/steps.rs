@@ -2,12 +2,13 @@
 
 use super::fake::{Cut, Mishap};
 use super::*;
-use crate::memory::{Audit, Desk, Line, Mark, Seq, Told};
-use crate::model::action::{Action, Verb};
-use crate::model::ids::{AskId, Key};
-use crate::model::journal::{Event, Outcome, Phase, Refusal};
+use crate::memory::{AuditEntry, Desk, HistoryEvent, HistoryRecord, OverrideWrite, Seq};
+use crate::model::action::{Action, ActionKind};
+use crate::model::hold::Hold;
+use crate::model::ids::{CommandId, Key};
+use crate::model::journal::{EntryEvent, EntryOutcome, Phase, Refusal};
 use crate::model::machine::{Lifecycle, MachineHold};
-use crate::model::plan::{Ask, AskArgs, AskVerb, Input, PlanBug, RolloutPhase};
+use crate::model::plan::{Command, CommandArgs, CommandVerb, Input, PlanBug, RolloutPhase};
 use crate::model::quantity::Quantity;
 
 fn with_unavailable(revisions: &[&'static str]) -> Rig {
@@ -18,14 +19,14 @@ fn with_unavailable(revisions: &[&'static str]) -> Rig {
     rig
 }
 
-fn outcomes(report: &TurnReport) -> Vec<(Verb, Outcome)> {
+fn outcomes(report: &TurnReport) -> Vec<(ActionKind, EntryOutcome)> {
     let planned = report.planned.as_ref().unwrap();
     let verb = |n: &str| {
         let n: usize = n.rsplit('-').next().unwrap().parse().unwrap();
         planned.actions[n - 1].verb()
     };
     let ended = report.moved.iter().filter_map(|moved| match &moved.event {
-        Event::Ended(outcome) => Some((verb(moved.id.as_str()), outcome.clone())),
+        EntryEvent::Ended(outcome) => Some((verb(moved.id.as_str()), outcome.clone())),
         _ => None,
     });
     ended.collect()
@@ -46,25 +47,29 @@ fn while_a_raise_is_in_doubt_nothing_else_is_written_to_the_set() {
     rig.cloud.sky().mishaps.insert(1, Mishap::LostAfterEffect);
     let report = rig.turn().unwrap();
     assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"]);
-    assert_eq!(outcomes(&report), [(Verb::Delete, Outcome::Withdrawn)]);
+    assert_eq!(outcomes(&report), [(ActionKind::Delete, EntryOutcome::Withdrawn)]);
     assert!(report.again <= rig.now().plus(Span::seconds(5)), "a doubt is looked after soon");
     rig.wait_until(report.again);
     let report = rig.turn().unwrap();
     let first = report.moved.first().map(|moved| moved.event.clone());
-    assert_eq!(first, Some(Event::Ended(Outcome::Done)), "the listing shows that it landed");
+    assert_eq!(
+        first,
+        Some(EntryEvent::Ended(EntryOutcome::Done)),
+        "the listing shows that it landed"
+    );
 }
 
 #[test]
 fn what_waited_longer_than_its_read_is_fresh_is_withdrawn() {
     let rig = with_unavailable(&["r1", "r1", "r1"]);
     rig.cloud.sky().slow_calls = Some(Span::seconds(61));
-    // Keep the lease out of it.
+    // A long lease, so that it does not expire during the test.
     let lease = now_or_never(rig.disk.acquire("long", rig.now(), Span::hours(1))).unwrap();
     let mut turns = PoolTurn::new(PoolName::new("web"), 7);
     let policy = rig.policy.clone();
     let report = now_or_never(turns.turn(&rig, &policy, &lease)).unwrap();
     assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"]);
-    assert_eq!(outcomes(&report), [(Verb::Delete, Outcome::Withdrawn)]);
+    assert_eq!(outcomes(&report), [(ActionKind::Delete, EntryOutcome::Withdrawn)]);
 }
 
 #[test]
@@ -77,7 +82,8 @@ fn nothing_is_sent_under_a_lease_that_is_over() {
     rig.cloud.sky().slow_calls = None;
     rig.restart();
     let report = rig.turn().unwrap();
-    let withdrawn = report.moved.iter().any(|m| m.event == Event::Ended(Outcome::Withdrawn));
+    let withdrawn =
+        report.moved.iter().any(|m| m.event == EntryEvent::Ended(EntryOutcome::Withdrawn));
     assert!(withdrawn, "the intent that was left over is not sent later");
 }
 
@@ -105,7 +111,7 @@ fn a_broken_law_freezes_the_pool_and_nothing_is_written_of_the_plan() {
     };
     let report = rig.turn().unwrap();
     let hold = report.frozen.unwrap();
-    assert_eq!((hold.law, &*hold.blockers), (Some(2), &["vm-001".into()][..]));
+    assert_eq!((hold.invariant(), &*hold.blockers), (Some(2), &["vm-001".into()][..]));
     assert_eq!(report.notes[0].machines, machines);
     assert!(rig.cloud.sky().calls.is_empty());
     let stored = now_or_never(rig.disk.load(&PoolName::new("web"))).unwrap();
@@ -120,7 +126,7 @@ fn a_planner_that_contradicts_itself_freezes_the_pool() {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
     rig.decide.plan = |_: &Input<'_>| Err(PlanBug { what: "classes", left: 3, right: 4 });
     let report = rig.turn().unwrap();
-    assert_eq!(report.frozen.as_ref().map(|hold| hold.law), Some(None));
+    assert_eq!(report.frozen.as_ref().map(Hold::invariant), Some(None));
     assert!(report.planned.is_none());
     assert!(report.again <= rig.now().plus(Span::minutes(15)));
 }
@@ -164,8 +170,8 @@ fn the_end_of_a_rollout_is_told_once_over_restarts() {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
     let ends = |rig: &Rig| {
         let lines = now_or_never(rig.disk.history(&PoolName::new("web"), 1000)).unwrap();
-        let is_end = |line: &Line| match &line.told {
-            Told::Rollout { phase, .. } => *phase == RolloutPhase::Succeeded,
+        let is_end = |line: &HistoryRecord| match &line.told {
+            HistoryEvent::Rollout { phase, .. } => *phase == RolloutPhase::Succeeded,
             _ => false,
         };
         lines.into_iter().filter(is_end).count()
@@ -188,7 +194,7 @@ fn the_end_of_a_rollout_is_told_once_over_restarts() {
 
 #[test]
 fn the_doubt_is_on_disk_before_the_call() {
-    // 1: the decision; 2: the doubt of the raise; 3: its answer.
+    // Commit 1: the decision. Commit 2: the doubt about the raise. Commit 3: its answer.
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
     rig.disk.cut = Some(Cut::Before(2));
     rig.turn().unwrap_err();
@@ -215,22 +221,22 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
     let _ = rig.turn().unwrap();
     let pool = PoolName::new("web");
-    let ask = Ask {
-        id: AskId::new("a1"),
-        verb: AskVerb::Pause,
+    let ask = Command {
+        id: CommandId::new("a1"),
+        verb: CommandVerb::Pause,
         by: "ann".into(),
         why: "lunch".into(),
         at: rig.now(),
-        about: AskArgs::default(),
+        about: CommandArgs::default(),
     };
     now_or_never(rig.disk.ask(&pool, &ask)).unwrap();
-    let hold = Mark::Hold(Some(MachineHold { by: "ann".into(), why: "debugging".into() }));
+    let hold = OverrideWrite::Hold(Some(MachineHold { by: "ann".into(), why: "debugging".into() }));
     assert!(now_or_never(rig.disk.mark(&pool, &Key::new("vm-002"), &hold)).unwrap());
     rig.wait_until(rig.now().plus(Span::seconds(5)));
     let report = rig.turn().unwrap();
     let planned = report.planned.unwrap();
-    assert!(planned.report.asks[0].accepted);
-    let outcome = Audit {
+    assert!(planned.report.commands[0].accepted);
+    let outcome = AuditEntry {
         at: report.at,
         who: "ann".into(),
         verb: "pause".into(),
@@ -247,11 +253,14 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
     for _ in 0..30 {
         rig.wait_until(rig.now().plus(Span::seconds(30)));
         let report = rig.turn().unwrap();
-        assert_eq!(report.planned.unwrap().report.asks, []);
+        assert_eq!(report.planned.unwrap().report.commands, []);
     }
     assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"], "paused");
-    now_or_never(rig.disk.ask(&pool, &Ask { id: AskId::new("a2"), verb: AskVerb::Resume, ..ask }))
-        .unwrap();
+    now_or_never(
+        rig.disk
+            .ask(&pool, &Command { id: CommandId::new("a2"), verb: CommandVerb::Resume, ..ask }),
+    )
+    .unwrap();
     for _ in 0..60 {
         rig.wait_until(rig.now().plus(Span::seconds(30)));
         let _ = rig.turn().unwrap();
@@ -276,7 +285,7 @@ fn a_blocked_drain_is_released_and_keeps_no_other_waiting() {
     let mut entries = 0;
     for _ in 0..40 {
         let report = rig.turn().unwrap();
-        let drains = |action: &&Action| action.verb() == Verb::Drain;
+        let drains = |action: &&Action| action.verb() == ActionKind::Drain;
         entries += report.planned.iter().flat_map(|p| p.actions.iter().filter(drains)).count();
         rig.wait_until(rig.now().plus(Span::seconds(10)));
     }
@@ -309,7 +318,7 @@ fn a_refused_delete_of_one_that_is_gone_is_done() {
     for _ in 0..20 {
         let report = rig.turn().unwrap();
         if report.made.iter().any(|made| made.answer == "gone") {
-            assert!(report.moved.iter().any(|m| m.event == Event::Ended(Outcome::Done)));
+            assert!(report.moved.iter().any(|m| m.event == EntryEvent::Ended(EntryOutcome::Done)));
             return;
         }
         rig.wait_until(rig.now().plus(Span::seconds(20)));
@@ -334,7 +343,7 @@ fn a_turn_may_run_on_any_thread() {
 fn a_pool_that_is_released_is_watched_until_what_was_begun_has_ended() {
     let mut rig = with_unavailable(&["r1", "r1", "r1"]);
     let _begun = rig.turn().unwrap();
-    // As after a restart: what was begun is read from the store.
+    // As after a restart: the turn reads started entries from the store.
     rig.restart();
     let (calls, policy) = (rig.cloud.sky().calls.clone(), rig.policy.clone());
     let mut turns = PoolTurn::new(PoolName::new("web"), 7);
@@ -358,7 +367,7 @@ fn a_pool_that_is_released_is_watched_until_what_was_begun_has_ended() {
     let held = now_or_never(rig.disk.acquire("last", rig.now().plus(LEASE), LEASE)).unwrap();
     assert_eq!(now_or_never(turns.watch(&rig, &policy, &held)).unwrap(), 0);
     assert_eq!(*rig.disk.commits.lock().unwrap(), quiet, "and nothing is written any more");
-    // Taken back into care it goes on where it was.
+    // Managed again, the pool continues where it stopped.
     rig.restart();
     rig.run();
 }

@@ -1,36 +1,37 @@
-//! A pool leaves our care: its owner tag is taken away, once, and nothing waits for that.
+//! Unmanaging a pool: remove its owner tag, once. Nothing waits for the result.
 
-use super::{Turn, World};
-use crate::memory::{Commit, Line, StoreError, Told};
-use crate::model::action::{Action, READ_IS_FRESH, Verb};
+use super::{CloudPort, Turn};
+use crate::memory::{Commit, HistoryEvent, HistoryRecord, StoreError};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH};
 use crate::model::ids::EntryId;
 use crate::model::journal::{Entry, Phase};
 use crate::model::owner::{OwnerTag, OwnerWrite};
 use crate::model::rollout::{OwnerMemory, PoolState};
 use crate::model::time::Time;
 
-/// The tag that a pool leaves behind.
+/// The owner tag that is still on the pool's scale set.
 pub(super) fn tag(state: Option<&PoolState>) -> Option<OwnerTag> {
     state.and_then(|state| state.owner.tag.clone())
 }
 
-/// The state without the tag: what comes of taking it away is not waited for.
+/// The state without the tag: nothing waits for the result of the removal.
 fn without_tag(state: Option<&PoolState>) -> Option<PoolState> {
     state.map(|state| PoolState { owner: OwnerMemory::default(), ..state.clone() })
 }
 
-/// The set cannot be read, so its tag stays.
+/// The set cannot be read, so its tag stays there.
 pub(super) fn leave_it(mut commit: Commit, state: Option<&PoolState>, why: &str) -> Commit {
-    let (at, verb) = (commit.at, Verb::TagOwner);
+    let (at, verb) = (commit.at, ActionKind::TagOwner);
     commit.state = without_tag(state);
     let say = format!("the owner tag stays on the scale set: {why}; delete it there").into();
-    let told = Told::Moved { entry: EntryId::new("release"), verb, say };
-    commit.history.push(Line { at, told });
+    let told = HistoryEvent::Moved { entry: EntryId::new("release"), verb, message: say };
+    commit.history.push(HistoryRecord { at, told });
     commit
 }
 
-impl<W: World> Turn<'_, W> {
-    /// Intend to take the tag away where a read shows that it is ours still, and forget it in the same write.
+impl<W: CloudPort> Turn<'_, W> {
+    /// Write the intent to remove the tag if the read shows that it is still ours, and drop it from the state in the
+    /// same commit.
     pub(super) async fn give_up_tag(
         &mut self,
         tag: OwnerTag,
@@ -54,7 +55,7 @@ impl<W: World> Turn<'_, W> {
                 action: Action::TagOwner { write, reason, before },
                 phase: Phase::Intended,
             };
-            commit.history.push(super::told::decided(&entry, now));
+            commit.history.push(super::history::decided(&entry, now));
             commit.set = Some(self.policy.scale_set.clone());
             commit.written.push(entry);
         }

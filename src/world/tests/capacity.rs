@@ -27,11 +27,11 @@ fn an_operation_ends_with_its_slowest_vm() {
     let events = world.take_events();
     let last_up = events
         .iter()
-        .filter(|e| matches!(e.what, What::InstanceProvisioned { .. }))
+        .filter(|e| matches!(e.what, EventKind::InstanceProvisioned { .. }))
         .map(|e| e.at)
         .max();
     let ended =
-        events.iter().find(|e| matches!(&e.what, What::OpEnded { op, .. } if *op == raise.op));
+        events.iter().find(|e| matches!(&e.what, EventKind::OpEnded { op, .. } if *op == raise.op));
     assert_eq!(ended.map(|e| e.at), last_up);
 }
 
@@ -83,7 +83,10 @@ fn a_lower_capacity_lets_azure_pick() {
     let set = world.create_set(&SetSpec::new("p", 6, "v1").zones(&[1, 2]));
     world.happens(
         set,
-        Deed::Protect(Which::Newest, Protection { scale_in: true, set_actions: false }),
+        ExternalEvent::Protect(
+            Which::Newest,
+            InstanceProtection { scale_in: true, set_actions: false },
+        ),
     );
     world.patch_capacity(set, 4, None).unwrap();
     settle(&mut world);
@@ -95,7 +98,7 @@ fn protected_vms_set_a_floor() {
     for floor in [ProtectedFloor::Refuse, ProtectedFloor::StopShort] {
         let mut world = switched(|s| s.protected_floor = floor);
         let set = set_of(&mut world, 3);
-        let kept = Protection { scale_in: true, set_actions: false };
+        let kept = InstanceProtection { scale_in: true, set_actions: false };
         for id in &ids(&world, set)[..2] {
             world.set_protection(set, id, kept).unwrap();
         }
@@ -120,8 +123,8 @@ fn a_lost_vm_leaves_the_capacity_and_a_raise_may_repair_the_drift() {
     for (repaired, exist) in [(false, 4), (true, 6)] {
         let mut world = switched(|s| s.drift_repaired = repaired);
         let set = set_of(&mut world, 5);
-        world.happens(set, Deed::Vanish(Which::Any));
-        world.happens(set, Deed::Vanish(Which::Any));
+        world.happens(set, ExternalEvent::Vanish(Which::Any));
+        world.happens(set, ExternalEvent::Vanish(Which::Any));
         assert_eq!(capacity(&mut world, set), 5);
         world.patch_capacity(set, 6, None).unwrap();
         settle(&mut world);
@@ -160,11 +163,11 @@ fn deleting_a_flexible_vm_resource_may_leave_the_capacity() {
 
 #[test]
 fn undelivered_vms_are_failed_or_absent_and_the_capacity_stays_as_asked() {
-    for (undelivered, exist) in [(Undelivered::Failed, 4), (Undelivered::Absent, 3)] {
+    for (undelivered, exist) in [(DeliveryFailure::Failed, 4), (DeliveryFailure::Absent, 3)] {
         let mut world = switched(|s| s.undelivered = undelivered);
         let set = world.create_set(&SetSpec::new("p", 2, "v1").zones(&[1, 2]));
         let until = START + HOUR;
-        world.happens(set, Deed::NoCapacity { zone: Some(2), until });
+        world.happens(set, ExternalEvent::NoCapacity { zone: Some(2), until });
         let raise = world.patch_capacity(set, 4, None).unwrap();
         wait(&mut world, 30 * MINUTE);
         let truth = truth(&world, set);
@@ -181,7 +184,7 @@ fn a_raise_may_spill_into_other_zones_unless_balance_is_strict() {
         let mut world = switched(|s| s.spills_to_other_zones = spills);
         let spec = SetSpec::new("p", 2, "v1").zones(&[1, 2]);
         let set = world.create_set(&SetSpec { strict_zone_balance: strict, ..spec });
-        world.happens(set, Deed::NoCapacity { zone: Some(2), until: START + HOUR });
+        world.happens(set, ExternalEvent::NoCapacity { zone: Some(2), until: START + HOUR });
         world.patch_capacity(set, 4, None).unwrap();
         settle(&mut world);
         assert_eq!(truth(&world, set).ready(), ready, "spills {spills}, strict {strict}");
@@ -196,7 +199,7 @@ fn a_region_without_room_may_refuse_at_once() {
     for at_once in [false, true] {
         let mut world = switched(|s| s.shortage_refused_at_once = at_once);
         let set = set_of(&mut world, 1);
-        world.happens(set, Deed::NoCapacity { zone: None, until: START + HOUR });
+        world.happens(set, ExternalEvent::NoCapacity { zone: None, until: START + HOUR });
         let answer = world.patch_capacity(set, 2, None);
         if at_once {
             assert_eq!(refused(answer).code, "SkuNotAvailable");
@@ -212,7 +215,7 @@ fn a_region_without_room_may_refuse_at_once() {
 #[test]
 fn quota_is_refused_with_numbers_by_the_request_or_by_the_operation() {
     for (new, in_operation) in [(false, false), (true, false), (false, true)] {
-        let mut settings = Settings { quota_cores: Some(18), ..Settings::default() };
+        let mut settings = WorldSettings { quota_cores: Some(18), ..WorldSettings::default() };
         settings.switches.quota_code_is_new = new;
         settings.switches.quota_in_operation = in_operation;
         let mut world = World::new(1, START, settings);
@@ -234,14 +237,14 @@ fn quota_is_refused_with_numbers_by_the_request_or_by_the_operation() {
     }
     let mut world = world();
     let set = set_of(&mut world, 2);
-    world.happens(set, Deed::SetQuota(Some(20)));
-    assert_eq!(world.usages().map(|all| all.regular), Ok(Usage { cores: 8, limit: Some(20) }));
+    world.happens(set, ExternalEvent::SetQuota(Some(20)));
+    assert_eq!(world.usages().map(|all| all.regular), Ok(CoreUsage { cores: 8, limit: Some(20) }));
 }
 
 #[test]
 fn spot_vms_count_in_a_quota_of_their_own() {
     for in_operation in [false, true] {
-        let mut settings = Settings { quota_cores: Some(8), ..Settings::default() };
+        let mut settings = WorldSettings { quota_cores: Some(8), ..WorldSettings::default() };
         settings.quota_spot_cores = Some(18);
         settings.switches.quota_in_operation = in_operation;
         let mut world = World::new(1, START, settings);
@@ -258,8 +261,8 @@ fn spot_vms_count_in_a_quota_of_their_own() {
             world.patch_capacity(spot, 4, None).unwrap();
         }
         let full = Usages {
-            regular: Usage { cores: 8, limit: Some(8) },
-            spot: Usage { cores: 16, limit: Some(18) },
+            regular: CoreUsage { cores: 8, limit: Some(8) },
+            spot: CoreUsage { cores: 16, limit: Some(18) },
         };
         assert_eq!(world.usages(), Ok(full));
         world.patch_capacity(spot, 1, None).unwrap();
@@ -283,7 +286,7 @@ fn a_set_has_a_largest_size() {
 fn spot_vms_are_stopped_or_gone_and_the_goal_is_a_switch() {
     let mut world = world();
     let set = world.create_set(&SetSpec::new("p", 3, "v1").spot(EvictionPolicy::Deallocate));
-    world.happens(set, Deed::Evict(Which::Any));
+    world.happens(set, ExternalEvent::Evict(Which::Any));
     assert_eq!(truth(&world, set).ready(), 3, "there is a notice");
     wait(&mut world, 30 * SECOND);
     let gone = truth(&world, set);
@@ -295,7 +298,7 @@ fn spot_vms_are_stopped_or_gone_and_the_goal_is_a_switch() {
     ] {
         let mut world = switched(|s| s.evicted_goal = goal);
         let set = world.create_set(&SetSpec::new("p", 3, "v1").spot(EvictionPolicy::Delete));
-        world.happens(set, Deed::Evict(Which::Any));
+        world.happens(set, ExternalEvent::Evict(Which::Any));
         settle(&mut world);
         let truth = truth(&world, set);
         assert_eq!((truth.capacity, truth.instances.len()), want, "{goal:?}");
@@ -305,11 +308,11 @@ fn spot_vms_are_stopped_or_gone_and_the_goal_is_a_switch() {
 #[test]
 fn any_vm_that_runs_at_the_start_can_be_spelled_out() {
     let mut world = world();
-    let old = Model::of_image("v0");
+    let old = ModelSpec::of_image("v0");
     let instances = vec![
         InstanceSpec { id: Some("7".into()), zone: Some(3), ..InstanceSpec::default() },
         InstanceSpec { model: Some(old.clone()), vm: Some(Guid(42)), ..InstanceSpec::default() },
-        InstanceSpec { found: Found::Failed, ..InstanceSpec::default() },
+        InstanceSpec { found: InitialSet::Failed, ..InstanceSpec::default() },
     ];
     let spec = SetSpec { instances, ..SetSpec::new("p", 4, "v1").zones(&[1, 2, 3]) };
     let set = world.create_set(&spec);
@@ -323,10 +326,12 @@ fn any_vm_that_runs_at_the_start_can_be_spelled_out() {
 
 #[test]
 fn vms_found_halfway_go_on_from_there() {
-    use Found::{Booting, Creating, Deallocated, Deleting, FailedServing, Ready, Sick, Stopped};
-    let found = [Ready, Creating, Booting, Sick, Found::Failed, FailedServing, Stopped];
+    use InitialSet::{
+        Booting, Creating, Deallocated, Deleting, FailedServing, Ready, Sick, Stopped,
+    };
+    let found = [Ready, Creating, Booting, Sick, InitialSet::Failed, FailedServing, Stopped];
     let found = [&found[..], &[Deallocated, Deleting]].concat();
-    let spec = |found: Found| InstanceSpec { found, ..InstanceSpec::default() };
+    let spec = |found: InitialSet| InstanceSpec { found, ..InstanceSpec::default() };
     let instances = found.into_iter().map(spec).collect();
     let mut world = world();
     let set = world.create_set(&SetSpec { instances, ..SetSpec::new("p", 8, "v1") });

@@ -78,7 +78,7 @@ fn a_reimage_takes_the_old_version_or_the_newest() {
 fn a_version_published_behind_the_image_changes_new_vms_only_and_no_flag() {
     let mut world = world();
     let set = set_of(&mut world, 1);
-    let deed = Deed::Publish { image: "v1".into(), version: "v1.0.7".into() };
+    let deed = ExternalEvent::Publish { image: "v1".into(), version: "v1.0.7".into() };
     world.happens(set, deed);
     assert_eq!(latest(&mut world, set), [true]);
     world.patch_capacity(set, 2, None).unwrap();
@@ -104,16 +104,16 @@ fn which_harmless_writes_flip_the_flag_is_a_switch() {
 
         let mut world = switched(|s| s.protection_write_flips_flag = on);
         let set = set_of(&mut world, 1);
-        let kept = Protection { scale_in: true, set_actions: false };
+        let kept = InstanceProtection { scale_in: true, set_actions: false };
         world.set_protection(set, &"0".into(), kept).unwrap();
         assert_eq!(latest(&mut world, set), [!on], "protection");
         assert_eq!(world.list(set).unwrap().items[0].customised, on);
     }
 }
 
-fn ten_models(world: &mut World, orchestration: Orchestration) -> SetId {
+fn ten_models(world: &mut World, orchestration: SetOrchestration) -> SetId {
     let on = |n: u32| InstanceSpec {
-        model: Some(Model::of_image(&format!("v{n}"))),
+        model: Some(ModelSpec::of_image(&format!("v{n}"))),
         ..InstanceSpec::default()
     };
     let instances: Vec<_> = (1..=10).map(on).collect();
@@ -125,7 +125,7 @@ fn ten_models(world: &mut World, orchestration: Orchestration) -> SetId {
 fn at_ten_models_changes_are_refused_and_perhaps_raises_too() {
     for stops in [true, false] {
         let mut world = switched(|s| s.model_limit_stops_scale_out = stops);
-        let set = ten_models(&mut world, Orchestration::Uniform);
+        let set = ten_models(&mut world, SetOrchestration::Uniform);
         let refusal = refused(world.patch_model(set, &ModelPatch::image("v11"), None));
         assert_eq!(refusal.status, 400);
         assert!(refusal.message.contains("reached its limit of 10 models"));
@@ -136,7 +136,7 @@ fn at_ten_models_changes_are_refused_and_perhaps_raises_too() {
         assert!(world.patch_model(set, &ModelPatch::image("v11"), None).is_ok(), "one is free");
     }
     let mut world = world();
-    let set = ten_models(&mut world, Orchestration::Flexible);
+    let set = ten_models(&mut world, SetOrchestration::Flexible);
     assert!(world.patch_model(set, &ModelPatch::image("v11"), None).is_ok());
     assert_eq!(latest(&mut world, set), [false; 0], "Flexible VMs have no such flag");
 }
@@ -182,7 +182,7 @@ fn a_bad_image_never_serves_or_falls_ill_later_or_fails() {
     for (bad, ready_at_first) in cases {
         let mut world = world();
         let set = set_of(&mut world, 0);
-        let deed = Deed::MarkModelBad { image: "v1".into(), bad: Some(bad) };
+        let deed = ExternalEvent::MarkModelBad { image: "v1".into(), bad: Some(bad) };
         world.happens(set, deed);
         world.patch_capacity(set, 3, None).unwrap();
         wait(&mut world, 15 * MINUTE);
@@ -190,7 +190,7 @@ fn a_bad_image_never_serves_or_falls_ill_later_or_fails() {
         settle(&mut world);
         let later = truth(&world, set);
         assert_eq!((later.ready(), later.instances.len()), (0, 3), "{bad:?}");
-        world.happens(set, Deed::MarkModelBad { image: "v1".into(), bad: None });
+        world.happens(set, ExternalEvent::MarkModelBad { image: "v1".into(), bad: None });
         world.reimage(set, &ids(&world, set)).unwrap();
         settle(&mut world);
         let want = if bad == Bad::FailsProvisioning { 0 } else { 3 };

@@ -1,4 +1,4 @@
-//! Each behaviour of the cloud by name, both answers of each switch, and properties over random calls.
+//! Each cloud behaviour by name, both answers of each switch, and properties over random calls.
 
 mod capacity;
 mod changes;
@@ -11,14 +11,14 @@ mod resource;
 
 use super::*;
 
-const START: Ms = 1_700_000_000_000;
+const START: Millis = 1_700_000_000_000;
 
 fn world() -> World {
-    World::new(7, START, Settings::default())
+    World::new(7, START, WorldSettings::default())
 }
 
 fn switched(flip: impl FnOnce(&mut Switches)) -> World {
-    let mut settings = Settings::default();
+    let mut settings = WorldSettings::default();
     flip(&mut settings.switches);
     World::new(7, START, settings)
 }
@@ -46,7 +46,7 @@ fn settle(world: &mut World) {
     world.advance_to(world.now() + 3 * HOUR);
 }
 
-fn wait(world: &mut World, by: Ms) {
+fn wait(world: &mut World, by: Millis) {
     world.advance_to(world.now() + by);
 }
 
@@ -54,7 +54,7 @@ fn status(world: &mut World, op: OpId) -> OpStatus {
     world.operation(op).expect("the operation is known").status
 }
 
-/// The code of an operation that did not succeed.
+/// The code of an operation that failed or was cancelled.
 fn op_code(world: &mut World, op: OpId) -> Option<&'static str> {
     match status(world, op) {
         OpStatus::Failed(failure) | OpStatus::Canceled(failure) => Some(failure.code),
@@ -62,9 +62,9 @@ fn op_code(world: &mut World, op: OpId) -> Option<&'static str> {
     }
 }
 
-fn refused<T: std::fmt::Debug>(answer: Answer<T>) -> Refusal {
+fn refused<T: std::fmt::Debug>(answer: WorldAnswer<T>) -> WorldRefusal {
     match answer {
-        Err(Failure::Refused(refusal)) => refusal,
+        Err(WorldFailure::Refused(refusal)) => refusal,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -73,7 +73,7 @@ fn capacity(world: &mut World, set: SetId) -> u32 {
     world.get_set(set).expect("readable").capacity
 }
 
-/// Ids a listing shows.
+/// The ids that a listing shows.
 fn listed(world: &mut World, set: SetId) -> Vec<InstanceId> {
     world.list(set).expect("readable").items.into_iter().map(|i| i.id).collect()
 }

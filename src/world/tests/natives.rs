@@ -1,11 +1,12 @@
 use super::*;
 
-fn native(world: &mut World, capacity: u32, native: Native) -> SetId {
+fn native(world: &mut World, capacity: u32, native: PlatformSpec) -> SetId {
     world.create_set(&SetSpec::new("p", capacity, "v1").zones(&[1, 2]).native(native))
 }
 
-fn deleted_by(world: &mut World, by: By) -> usize {
-    let is = |e: &&Event| matches!(e.what, What::InstanceDeleting { by: b, .. } if b == by);
+fn deleted_by(world: &mut World, by: Actor) -> usize {
+    let is =
+        |e: &&WorldEvent| matches!(e.what, EventKind::InstanceDeleting { by: b, .. } if b == by);
     world.take_events().iter().filter(is).count()
 }
 
@@ -13,7 +14,7 @@ fn deleted_by(world: &mut World, by: By) -> usize {
 fn automatic_mode_updates_every_vm_at_once() {
     let mut world = world();
     let upgrade = UpgradeMode::Automatic;
-    let set = native(&mut world, 5, Native { upgrade, ..Native::default() });
+    let set = native(&mut world, 5, PlatformSpec { upgrade, ..PlatformSpec::default() });
     let op = world.patch_model(set, &ModelPatch::image("v2"), None).unwrap().op;
     assert_eq!(truth(&world, set).ready(), 0, "no promise of availability");
     settle(&mut world);
@@ -26,8 +27,8 @@ fn rolling_mode_goes_by_batches_and_stops_at_a_bad_image() {
     for bad in [None, Some(Bad::NeverReady)] {
         let mut world = world();
         let upgrade = UpgradeMode::Rolling(Rolling { pause: MINUTE, ..Rolling::default() });
-        let set = native(&mut world, 10, Native { upgrade, ..Native::default() });
-        world.happens(set, Deed::MarkModelBad { image: "v2".into(), bad });
+        let set = native(&mut world, 10, PlatformSpec { upgrade, ..PlatformSpec::default() });
+        world.happens(set, ExternalEvent::MarkModelBad { image: "v2".into(), bad });
         let op = world.patch_model(set, &ModelPatch::image("v2"), None).unwrap().op;
         for _ in 0..60 {
             wait(&mut world, MINUTE);
@@ -54,7 +55,7 @@ fn a_rolling_upgrade_may_refuse_writes_and_a_newer_one_takes_over() {
     for refuses in [true, false] {
         let mut world = switched(|s| s.rolling_refuses_writes = refuses);
         let upgrade = UpgradeMode::Rolling(Rolling::default());
-        let set = native(&mut world, 5, Native { upgrade, ..Native::default() });
+        let set = native(&mut world, 5, PlatformSpec { upgrade, ..PlatformSpec::default() });
         world.patch_model(set, &ModelPatch::image("v2"), None).unwrap();
         wait(&mut world, 2 * MINUTE);
         let answer = world.patch_model(set, &ModelPatch::image("v3"), None);
@@ -68,8 +69,9 @@ fn a_rolling_upgrade_may_refuse_writes_and_a_newer_one_takes_over() {
 #[test]
 fn an_upgrade_of_the_os_follows_a_published_version() {
     let mut world = world();
-    let set = native(&mut world, 5, Native { auto_os_upgrade: true, ..Native::default() });
-    world.happens(set, Deed::Publish { image: "v1".into(), version: "v1.0.7".into() });
+    let set =
+        native(&mut world, 5, PlatformSpec { auto_os_upgrade: true, ..PlatformSpec::default() });
+    world.happens(set, ExternalEvent::Publish { image: "v1".into(), version: "v1.0.7".into() });
     settle(&mut world);
     assert!(images(&world, set).iter().all(|image| image == "v1.0.7"));
     assert_eq!(truth(&world, set).ready(), 5);
@@ -80,11 +82,11 @@ fn repairs_replace_or_reimage_what_is_unhealthy_too_long() {
     for action in [RepairAction::Replace, RepairAction::Reimage] {
         let mut world = world();
         let repairs = Some(Repairs { grace: 10 * MINUTE, action });
-        let set = native(&mut world, 3, Native { repairs, ..Native::default() });
+        let set = native(&mut world, 3, PlatformSpec { repairs, ..PlatformSpec::default() });
         let before: Vec<VmId> = truth(&world, set).instances.iter().map(|i| i.vm).collect();
-        world.happens(set, Deed::Sicken(Which::Id("0".into()), Some(5 * MINUTE)));
-        world.happens(set, Deed::Sicken(Which::Id("1".into()), None));
-        world.happens(set, Deed::Sicken(Which::Id("2".into()), None));
+        world.happens(set, ExternalEvent::Sicken(Which::Id("0".into()), Some(5 * MINUTE)));
+        world.happens(set, ExternalEvent::Sicken(Which::Id("1".into()), None));
+        world.happens(set, ExternalEvent::Sicken(Which::Id("2".into()), None));
         wait(&mut world, 9 * MINUTE);
         assert_eq!(truth(&world, set).ready(), 1, "one recovered by itself");
         settle(&mut world);
@@ -99,10 +101,10 @@ fn repairs_replace_or_reimage_what_is_unhealthy_too_long() {
 fn repairs_leave_protected_vms_alone() {
     let mut world = world();
     let repairs = Some(Repairs { grace: 10 * MINUTE, action: RepairAction::Replace });
-    let set = native(&mut world, 2, Native { repairs, ..Native::default() });
-    let kept = Protection { scale_in: true, set_actions: true };
+    let set = native(&mut world, 2, PlatformSpec { repairs, ..PlatformSpec::default() });
+    let kept = InstanceProtection { scale_in: true, set_actions: true };
     world.set_protection(set, &"0".into(), kept).unwrap();
-    world.happens(set, Deed::Sicken(Which::Id("0".into()), None));
+    world.happens(set, ExternalEvent::Sicken(Which::Id("0".into()), None));
     settle(&mut world);
     assert_eq!(numbers(&world, set), [0, 1]);
 }
@@ -110,16 +112,17 @@ fn repairs_leave_protected_vms_alone() {
 #[test]
 fn overprovision_keeps_the_first_to_come_up() {
     let mut world = world();
-    let set = native(&mut world, 0, Native { overprovision: true, ..Native::default() });
+    let set =
+        native(&mut world, 0, PlatformSpec { overprovision: true, ..PlatformSpec::default() });
     let op = world.patch_capacity(set, 10, None).unwrap().op;
     assert_eq!(truth(&world, set).instances.len(), 12);
     settle(&mut world);
     let after = truth(&world, set);
     assert_eq!((after.ready(), after.instances.len(), after.capacity), (10, 10, 10));
-    assert_eq!((after.extras, deleted_by(&mut world, By::Native)), (0, 2));
+    assert_eq!((after.extras, deleted_by(&mut world, Actor::Native)), (0, 2));
     assert_eq!(status(&mut world, op), OpStatus::Succeeded);
     let flexible = SetSpec::new("f", 0, "v1").flexible();
-    let flexible = flexible.native(Native { overprovision: true, ..Native::default() });
+    let flexible = flexible.native(PlatformSpec { overprovision: true, ..PlatformSpec::default() });
     let set = world.create_set(&flexible);
     world.patch_capacity(set, 10, None).unwrap();
     assert_eq!(truth(&world, set).instances.len(), 10, "not in Flexible sets");
@@ -129,8 +132,9 @@ fn overprovision_keeps_the_first_to_come_up() {
 fn resilient_create_replaces_what_does_not_come_up() {
     for resilient_create in [false, true] {
         let mut world = world();
-        let set = native(&mut world, 0, Native { resilient_create, ..Native::default() });
-        world.set_faults(Faults { boot_fails: 0.3, ..Faults::default() });
+        let set =
+            native(&mut world, 0, PlatformSpec { resilient_create, ..PlatformSpec::default() });
+        world.set_faults(WorldFaults { boot_fails: 0.3, ..WorldFaults::default() });
         world.patch_capacity(set, 20, None).unwrap();
         settle(&mut world);
         let truth = truth(&world, set);
@@ -142,23 +146,26 @@ fn resilient_create_replaces_what_does_not_come_up() {
 #[test]
 fn autoscale_writes_the_capacity_until_it_is_switched_off() {
     let mut world = world();
-    let autoscale = Some(Autoscale { min: 2, max: 6, every: 5 * MINUTE });
-    let set = native(&mut world, 4, Native { autoscale, ..Native::default() });
+    let autoscale = Some(AutoscaleSpec { min: 2, max: 6, every: 5 * MINUTE });
+    let set = native(&mut world, 4, PlatformSpec { autoscale, ..PlatformSpec::default() });
     settle(&mut world);
     let written = |world: &mut World| -> Vec<u32> {
         let events = world.take_events();
-        let to = |e: &Event| match e.what {
-            What::CapacityWritten { by: By::Native, to, .. } => Some(to),
+        let to = |e: &WorldEvent| match e.what {
+            EventKind::CapacityWritten { by: Actor::Native, to, .. } => Some(to),
             _ => None,
         };
         events.iter().filter_map(to).collect()
     };
     let writes = written(&mut world);
     assert!(writes.len() > 5 && writes.iter().all(|n| (2..=6).contains(n)), "{writes:?}");
-    world.patch_native(set, &Native::default(), None).unwrap();
+    world.patch_native(set, &PlatformSpec::default(), None).unwrap();
     settle(&mut world);
     assert!(written(&mut world).is_empty());
-    world.happens(set, Deed::SetNative(Native { autoscale, ..Native::default() }));
+    world.happens(
+        set,
+        ExternalEvent::SetNative(PlatformSpec { autoscale, ..PlatformSpec::default() }),
+    );
     settle(&mut world);
     assert!(written(&mut world).len() > 5);
 }
@@ -168,7 +175,7 @@ fn rebalancing_moves_vms_to_the_lean_zone() {
     let mut world = world();
     let instances = vec![InstanceSpec { zone: Some(1), ..InstanceSpec::default() }; 6];
     let spec = SetSpec { instances, ..SetSpec::new("p", 6, "v1").zones(&[1, 2]) };
-    let spec = spec.native(Native { rebalance: true, ..Native::default() });
+    let spec = spec.native(PlatformSpec { rebalance: true, ..PlatformSpec::default() });
     let set = world.create_set(&spec);
     settle(&mut world);
     let truth = truth(&world, set);
@@ -179,7 +186,8 @@ fn rebalancing_moves_vms_to_the_lean_zone() {
 #[test]
 fn terminate_notices_keep_vms_for_minutes() {
     let mut world = world();
-    let set = native(&mut world, 1, Native { terminate_notice: true, ..Native::default() });
+    let set =
+        native(&mut world, 1, PlatformSpec { terminate_notice: true, ..PlatformSpec::default() });
     world.delete_instances(set, &["0".into()], false).unwrap();
     wait(&mut world, 5 * MINUTE);
     let leaving = truth(&world, set).instances;

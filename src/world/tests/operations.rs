@@ -122,9 +122,9 @@ fn protection_stops_batches_but_no_single_delete() {
     let mut world = world();
     let set = set_of(&mut world, 3);
     let ids = ids(&world, set);
-    let half = Protection { scale_in: false, set_actions: true };
+    let half = InstanceProtection { scale_in: false, set_actions: true };
     assert_eq!(refused(world.set_protection(set, &ids[1], half)).status, 400);
-    let whole = Protection { scale_in: true, set_actions: true };
+    let whole = InstanceProtection { scale_in: true, set_actions: true };
     world.set_protection(set, &ids[1], whole).unwrap();
     for refusal in [
         refused(world.delete_instances(set, &ids, false)),
@@ -138,7 +138,7 @@ fn protection_stops_batches_but_no_single_delete() {
     assert_eq!(truth(&world, set).active(), 3);
     assert!(world.delete_instance(set, &ids[1], false).is_ok());
     assert_eq!(truth(&world, set).active(), 2);
-    let scale_in = Protection { scale_in: true, set_actions: false };
+    let scale_in = InstanceProtection { scale_in: true, set_actions: false };
     world.set_protection(set, &ids[2], scale_in).unwrap();
     assert!(world.delete_instances(set, &ids[2..], false).is_ok(), "named deletes go through");
 }
@@ -215,7 +215,7 @@ fn forced_deletes_are_faster_or_refused() {
         let set = set_of(&mut world, 1);
         world.delete_instances(set, &["0".into()], force).unwrap();
         settle(&mut world);
-        let gone = |e: &&Event| matches!(e.what, What::InstanceGone { .. });
+        let gone = |e: &&WorldEvent| matches!(e.what, EventKind::InstanceGone { .. });
         took.push(world.take_events().iter().find(gone).unwrap().at - START);
     }
     assert!(took[1] < took[0], "{took:?}");
@@ -242,11 +242,11 @@ fn operations_are_forgotten_after_their_time() {
 fn locks_and_deleted_sets_refuse_writes() {
     let mut world = world();
     let set = set_of(&mut world, 2);
-    world.happens(set, Deed::Lock(true));
+    world.happens(set, ExternalEvent::Lock(true));
     assert_eq!(refused(world.patch_capacity(set, 3, None)).code, "ScopeLocked");
     assert!(world.get_set(set).is_ok());
-    world.happens(set, Deed::Lock(false));
-    world.happens(set, Deed::DeleteSet);
+    world.happens(set, ExternalEvent::Lock(false));
+    world.happens(set, ExternalEvent::DeleteSet);
     assert_eq!(world.get_set(set).unwrap().provisioning, SetState::Deleting);
     let refusal = refused(world.patch_capacity(set, 3, None));
     assert!(refusal.message.contains("marked for deletion"));
@@ -261,14 +261,15 @@ fn locks_and_deleted_sets_refuse_writes() {
 fn people_write_like_callers_do() {
     let mut world = world();
     let set = set_of(&mut world, 3);
-    world.schedule(START + MINUTE, set, Deed::SetCapacity(5));
-    world.schedule(START + 2 * MINUTE, set, Deed::DeleteInstance(Which::Oldest));
-    world.schedule(START + 3 * MINUTE, set, Deed::StopInstance(Which::Id("1".into())));
+    world.schedule(START + MINUTE, set, ExternalEvent::SetCapacity(5));
+    world.schedule(START + 2 * MINUTE, set, ExternalEvent::DeleteInstance(Which::Oldest));
+    world.schedule(START + 3 * MINUTE, set, ExternalEvent::StopInstance(Which::Id("1".into())));
     settle(&mut world);
     let truth = truth(&world, set);
     assert_eq!((truth.capacity, truth.instances.len(), truth.ready()), (4, 4, 3));
     let events = world.take_events();
-    let written = |e: &&Event| matches!(e.what, What::CapacityWritten { by: By::Person, .. });
-    let when: Vec<Ms> = events.iter().filter(written).map(|e| e.at - START).collect();
+    let written =
+        |e: &&WorldEvent| matches!(e.what, EventKind::CapacityWritten { by: Actor::Person, .. });
+    let when: Vec<Millis> = events.iter().filter(written).map(|e| e.at - START).collect();
     assert_eq!(when, [MINUTE, 2 * MINUTE]);
 }

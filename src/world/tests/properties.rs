@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::ambient::Dice;
 
-/// One random step of somebody who does not know what they do.
+/// One random step of a careless caller.
 fn step(world: &mut World, set: SetId, dice: &mut Dice) {
     let all = listed_anyhow(world, set);
     let some: Vec<InstanceId> = all.into_iter().filter(|_| dice.chance(0.1)).collect();
     let one = some.first().cloned().unwrap_or_else(|| "999".into());
     let capacity = dice.below(30) as u32;
     let image = format!("v{}", dice.below(15));
-    let kept = Protection { scale_in: dice.chance(0.5), set_actions: dice.chance(0.3) };
+    let kept = InstanceProtection { scale_in: dice.chance(0.5), set_actions: dice.chance(0.3) };
     match dice.below(16) {
         0 | 1 => drop(world.patch_capacity(set, capacity, None)),
         2 => drop(world.patch_model(set, &ModelPatch::image(&image), Some("\"3\""))),
@@ -24,12 +24,12 @@ fn step(world: &mut World, set: SetId, dice: &mut Dice) {
         9 => drop(world.deallocate(set, &some)),
         10 => drop(world.start(set, &some)),
         11 => drop(world.set_protection(set, &one, kept)),
-        12 => world.happens(set, Deed::Evict(Which::Any)),
-        13 => world.happens(set, Deed::Vanish(Which::Any)),
+        12 => world.happens(set, ExternalEvent::Evict(Which::Any)),
+        13 => world.happens(set, ExternalEvent::Vanish(Which::Any)),
         14 => drop(world.get_set(set)),
         _ => drop(world.restart(set, &some)),
     }
-    world.advance_to(world.now() + dice.below(200_000) as Ms);
+    world.advance_to(world.now() + dice.below(200_000) as Millis);
 }
 
 fn listed_anyhow(world: &mut World, set: SetId) -> Vec<InstanceId> {
@@ -40,16 +40,17 @@ fn listed_anyhow(world: &mut World, set: SetId) -> Vec<InstanceId> {
 fn random_world(seed: u64, faults: &str) -> (World, SetId, Dice) {
     let mut dice = Dice::from_seed(seed);
     let switches = Switches::random(&mut dice);
-    let settings = Settings { switches, throttling: dice.chance(0.5), ..Settings::default() };
+    let settings =
+        WorldSettings { switches, throttling: dice.chance(0.5), ..WorldSettings::default() };
     let mut world = World::new(seed, START, settings);
     let rolling = UpgradeMode::Rolling(Rolling::default());
-    let native = Native {
+    let native = PlatformSpec {
         upgrade: *dice.pick(&[UpgradeMode::Manual, UpgradeMode::Automatic, rolling]).unwrap(),
         repairs: Some(Repairs { grace: 10 * MINUTE, action: RepairAction::Replace }),
         overprovision: dice.chance(0.5),
         resilient_create: dice.chance(0.5),
         rebalance: dice.chance(0.5),
-        autoscale: dice.chance(0.3).then_some(Autoscale { min: 1, max: 20, every: 5 * MINUTE }),
+        autoscale: dice.chance(0.3).then_some(AutoscaleSpec { min: 1, max: 20, every: 5 * MINUTE }),
         terminate_notice: dice.chance(0.2),
         auto_os_upgrade: false,
     };
@@ -61,13 +62,13 @@ fn random_world(seed: u64, faults: &str) -> (World, SetId, Dice) {
         spec = spec.flexible();
     }
     let set = world.create_set(&spec);
-    world.set_faults(Faults::named(faults).unwrap());
+    world.set_faults(WorldFaults::named(faults).unwrap());
     (world, set, dice)
 }
 
-fn check(world: &World, set: SetId, ever: &mut BTreeSet<VmId>, events: &[Event]) {
+fn check(world: &World, set: SetId, ever: &mut BTreeSet<VmId>, events: &[WorldEvent]) {
     for event in events {
-        if let What::InstanceCreated { vm, .. } = &event.what {
+        if let EventKind::InstanceCreated { vm, .. } = &event.what {
             assert!(ever.insert(*vm), "a vmId was given out twice");
         }
     }
@@ -84,15 +85,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_calls_never_break_the_books(seed: u64, which in 0..Faults::NAMES.len()) {
-        let (mut world, set, mut dice) = random_world(seed, Faults::NAMES[which]);
+    fn random_calls_never_break_the_books(seed: u64, which in 0..WorldFaults::NAMES.len()) {
+        let (mut world, set, mut dice) = random_world(seed, WorldFaults::NAMES[which]);
         let mut ever = truth(&world, set).instances.iter().map(|i| i.vm).collect();
         for _ in 0..120 {
             step(&mut world, set, &mut dice);
             let events = world.take_events();
             check(&world, set, &mut ever, &events);
         }
-        world.set_faults(Faults::default());
+        world.set_faults(WorldFaults::default());
         for _ in 0..200 {
             wait(&mut world, 5 * MINUTE);
         }
@@ -116,11 +117,11 @@ proptest! {
 
 #[test]
 fn small_steps_and_great_leaps_end_in_the_same_place() {
-    let story = |step: Ms| {
+    let story = |step: Millis| {
         let mut world = world();
         let set = set_of(&mut world, 20);
-        world.set_faults(Faults::named("storm").unwrap());
-        world.schedule(START + HOUR, set, Deed::SetCapacity(40));
+        world.set_faults(WorldFaults::named("storm").unwrap());
+        world.schedule(START + HOUR, set, ExternalEvent::SetCapacity(40));
         while world.now() < START + 6 * HOUR {
             wait(&mut world, step);
         }
@@ -131,7 +132,7 @@ fn small_steps_and_great_leaps_end_in_the_same_place() {
 
 #[test]
 fn a_calm_world_keeps_exact_books() {
-    let mut settings = Settings { throttling: false, ..Settings::default() };
+    let mut settings = WorldSettings { throttling: false, ..WorldSettings::default() };
     settings.switches.capacity_falls = CapacityFalls::ShownLate;
     let mut world = World::new(3, START, settings);
     let set = set_of(&mut world, 10);
@@ -143,7 +144,7 @@ fn a_calm_world_keeps_exact_books() {
             let some: Vec<_> = ids(&world, set).into_iter().filter(|_| dice.chance(0.2)).collect();
             drop(world.delete_instances(set, &some, false));
         }
-        world.advance_to(world.now() + dice.below(60_000) as Ms);
+        world.advance_to(world.now() + dice.below(60_000) as Millis);
         assert_eq!(truth(&world, set).active() as u32, truth(&world, set).capacity);
     }
 }

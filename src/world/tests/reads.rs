@@ -1,6 +1,6 @@
 use super::*;
 
-fn faulty(faults: Faults) -> World {
+fn faulty(faults: WorldFaults) -> World {
     let mut world = world();
     world.set_faults(faults);
     world
@@ -10,14 +10,14 @@ fn faulty(faults: Faults) -> World {
 fn a_listing_shows_what_arm_shows() {
     let mut world = world();
     let set = world.create_set(&SetSpec::new("p", 2, "v1").zones(&[1, 2]));
-    world.happens(set, Deed::Sicken(Which::Id("1".into()), None));
+    world.happens(set, ExternalEvent::Sicken(Which::Id("1".into()), None));
     let items = world.list(set).unwrap().items;
     let shown: Vec<_> = items.iter().map(|i| (&*i.id.0, i.zone, i.power, i.health)).collect();
     assert_eq!(
         shown,
         [
-            ("0", Some(1), Power::Running, Some(Health::Healthy)),
-            ("1", Some(2), Power::Running, Some(Health::Unhealthy)),
+            ("0", Some(1), Power::Running, Some(GuestHealth::Healthy)),
+            ("1", Some(2), Power::Running, Some(GuestHealth::Unhealthy)),
         ]
     );
     assert_eq!(items[1].health_since, Some(START));
@@ -31,18 +31,18 @@ fn a_listing_shows_what_arm_shows() {
 #[test]
 fn pages_show_one_moment_and_cost_tokens_each_or_once() {
     for costs in [true, false] {
-        let mut settings = Settings { page_size: 2, ..Settings::default() };
+        let mut settings = WorldSettings { page_size: 2, ..WorldSettings::default() };
         settings.switches.pages_cost = costs;
         let mut world = World::new(1, START, settings);
         let set = set_of(&mut world, 5);
         let first = world.list_page(set, None).unwrap();
         assert_eq!(first.items.len(), 2);
-        world.happens(set, Deed::Vanish(Which::Newest));
+        world.happens(set, ExternalEvent::Vanish(Which::Newest));
         let second = world.list_page(set, first.next).unwrap();
         let third = world.list_page(set, second.next).unwrap();
         assert_eq!((third.items.len(), third.next), (1, None), "the picture of the first page");
         let left = world.last_call().unwrap().remaining.clone();
-        let high = left.iter().find(|(p, _)| *p == Policy::HighCostGetSet).map(|(_, n)| *n);
+        let high = left.iter().find(|(p, _)| *p == ThrottlePolicy::HighCostGetSet).map(|(_, n)| *n);
         assert_eq!(high, costs.then_some(27));
         wait(&mut world, 3 * MINUTE);
         assert_eq!(world.list(set).unwrap().items.len(), 4);
@@ -62,9 +62,9 @@ fn reads_are_throttled_and_the_wait_is_told() {
     assert!(world.get_set(set).is_ok(), "another bucket");
     wait(&mut world, 6 * SECOND);
     assert!(world.list(set).is_ok());
-    let count = world.calls()[&Call::ListInstances];
+    let count = world.calls()[&FrontDoorCall::ListInstances];
     assert_eq!((count.made, count.throttled), (32, 1));
-    let settings = Settings { throttling: false, ..Settings::default() };
+    let settings = WorldSettings { throttling: false, ..WorldSettings::default() };
     let mut free = World::new(1, START, settings);
     let set = set_of(&mut free, 1);
     assert!((0..200).all(|_| free.list(set).is_ok()));
@@ -104,7 +104,7 @@ fn a_stale_listing_is_minutes_old_and_a_get_is_not() {
     let gone = ids(&world, set)[0].clone();
     world.delete_instances(set, std::slice::from_ref(&gone), false).unwrap();
     wait(&mut world, 5 * MINUTE);
-    world.set_faults(Faults { stale_list: 1.0, stale_set: 1.0, ..Faults::default() });
+    world.set_faults(WorldFaults { stale_list: 1.0, stale_set: 1.0, ..WorldFaults::default() });
     assert!(listed(&mut world, set).contains(&gone));
     assert_eq!(world.last_call().unwrap().as_of, START);
     assert_eq!(capacity(&mut world, set), 3);
@@ -116,21 +116,21 @@ fn a_stale_listing_is_minutes_old_and_a_get_is_not() {
 
 #[test]
 fn a_listing_cut_short_says_so_unless_it_does_not() {
-    let mut world = faulty(Faults { cut_list: 1.0, ..Faults::default() });
+    let mut world = faulty(WorldFaults { cut_list: 1.0, ..WorldFaults::default() });
     let set = world.create_set(&SetSpec::new("p", 150, "v1"));
     let listing = world.list(set).unwrap();
     assert_eq!(listing.items.len(), 100);
     assert_eq!(listing.cut.unwrap().code(), Some("InvalidParameter"));
-    world.set_faults(Faults { silent_cut: 1.0, ..Faults::default() });
+    world.set_faults(WorldFaults { silent_cut: 1.0, ..WorldFaults::default() });
     let listing = world.list(set).unwrap();
     assert!(listing.items.len() < 150 && listing.cut.is_none());
-    world.set_faults(Faults::default());
+    world.set_faults(WorldFaults::default());
     assert_eq!(world.list(set).unwrap().items.len(), 150);
 }
 
 #[test]
 fn ghosts_and_latecomers_haunt_lists_for_minutes() {
-    let mut world = faulty(Faults { ghost: 1.0, latecomer: 1.0, ..Faults::default() });
+    let mut world = faulty(WorldFaults { ghost: 1.0, latecomer: 1.0, ..WorldFaults::default() });
     let set = set_of(&mut world, 2);
     world.delete_instances(set, &["0".into()], true).unwrap();
     world.patch_capacity(set, 2, None).unwrap();
@@ -143,14 +143,14 @@ fn ghosts_and_latecomers_haunt_lists_for_minutes() {
 
 #[test]
 fn the_flag_flaps_and_people_flip_it() {
-    let mut world = faulty(Faults { flag_flaps: 1.0, ..Faults::default() });
+    let mut world = faulty(WorldFaults { flag_flaps: 1.0, ..WorldFaults::default() });
     let set = set_of(&mut world, 2);
     assert_eq!(latest(&mut world, set), [false, false]);
-    world.set_faults(Faults::default());
+    world.set_faults(WorldFaults::default());
     assert_eq!(latest(&mut world, set), [true, true]);
-    world.happens(set, Deed::FlipLatestModelApplied(Which::Oldest));
+    world.happens(set, ExternalEvent::FlipLatestModelApplied(Which::Oldest));
     assert_eq!(latest(&mut world, set), [false, true]);
-    world.happens(set, Deed::FlipLatestModelApplied(Which::Oldest));
+    world.happens(set, ExternalEvent::FlipLatestModelApplied(Which::Oldest));
     assert_eq!(latest(&mut world, set), [true, true]);
 }
 
@@ -158,7 +158,7 @@ fn the_flag_flaps_and_people_flip_it() {
 fn extras_may_be_seen_while_a_raise_runs() {
     for seen in [true, false] {
         let mut world = switched(|s| s.extras_listed = seen);
-        let native = Native { overprovision: true, ..Native::default() };
+        let native = PlatformSpec { overprovision: true, ..PlatformSpec::default() };
         let set = world.create_set(&SetSpec::new("p", 0, "v1").native(native));
         world.patch_capacity(set, 10, None).unwrap();
         wait(&mut world, 20 * SECOND);

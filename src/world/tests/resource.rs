@@ -1,4 +1,4 @@
-//! A set as a resource: whole writes, births, ends, and VMs asked one by one.
+//! A set as a resource: whole writes, creation, deletion, and calls on single VMs.
 
 use super::*;
 
@@ -8,9 +8,13 @@ fn a_whole_write_is_one_operation_and_one_step_of_the_etag() {
     let set = set_of(&mut world, 3);
     let write = SetWrite {
         capacity: Some(5),
-        model: Some(Model::of_image("v2")),
+        model: Some(ModelSpec::of_image("v2")),
         rest: Some("{}".to_owned()),
-        native: Some(Native { overprovision: false, auto_os_upgrade: true, ..Native::default() }),
+        native: Some(PlatformSpec {
+            overprovision: false,
+            auto_os_upgrade: true,
+            ..PlatformSpec::default()
+        }),
         ..SetWrite::default()
     };
     let before = truth(&world, set).etag;
@@ -34,8 +38,8 @@ fn a_write_that_changes_nothing_leaves_the_etag() {
     let view = world.peek(set).expect("there");
     let write = SetWrite {
         capacity: Some(2),
-        model: Some(Model::clone(&view.model)),
-        native: Some(Native::clone(&view.native)),
+        model: Some(ModelSpec::clone(&view.model)),
+        native: Some(PlatformSpec::clone(&view.native)),
         scale_in: Some(view.scale_in),
         ..SetWrite::default()
     };
@@ -69,14 +73,16 @@ fn protection_from_set_actions_does_not_stop_what_the_vm_is_asked_itself() {
     let mut world = world();
     let set = set_of(&mut world, 2);
     let id = ids(&world, set).remove(0);
-    world.set_protection(set, &id, Protection { scale_in: true, set_actions: true }).expect("set");
+    world
+        .set_protection(set, &id, InstanceProtection { scale_in: true, set_actions: true })
+        .expect("set");
     assert_eq!(refused(world.reimage(set, std::slice::from_ref(&id))).code, "OperationNotAllowed");
-    assert_eq!(refused(world.change_every(set, Change::Reimage)).code, "OperationNotAllowed");
-    let op = world.change_instance(set, &id, Change::Deallocate).expect("accepted").op;
+    assert_eq!(refused(world.change_every(set, WorldChange::Reimage)).code, "OperationNotAllowed");
+    let op = world.change_instance(set, &id, WorldChange::Deallocate).expect("accepted").op;
     settle(&mut world);
     assert_eq!(status(&mut world, op), OpStatus::Succeeded);
     assert_eq!(world.true_instance(set, &id).expect("there").power, Power::Deallocated);
-    let gone = refused(world.change_instance(set, &"99".into(), Change::Start));
+    let gone = refused(world.change_instance(set, &"99".into(), WorldChange::Start));
     assert_eq!((gone.status, gone.code.as_str()), (404, "NotFound"));
 }
 
@@ -84,7 +90,7 @@ fn protection_from_set_actions_does_not_stop_what_the_vm_is_asked_itself() {
 fn every_vm_is_changed_and_a_survey_shares_the_tokens_of_listings() {
     let mut world = world();
     let set = set_of(&mut world, 3);
-    world.change_every(set, Change::PowerOff).expect("accepted");
+    world.change_every(set, WorldChange::PowerOff).expect("accepted");
     settle(&mut world);
     let seen = world.survey(set).expect("readable");
     assert!(seen.iter().all(|vm| vm.power == Power::Stopped) && seen.len() == 3);
@@ -100,7 +106,7 @@ fn every_vm_is_changed_and_a_survey_shares_the_tokens_of_listings() {
 fn an_autoscale_setting_is_no_write_of_the_set() {
     let mut world = world();
     let set = set_of(&mut world, 3);
-    let every = Autoscale { min: 10, max: 12, every: MINUTE };
+    let every = AutoscaleSpec { min: 10, max: 12, every: MINUTE };
     world.set_autoscale(set, Some(every));
     assert_eq!(truth(&world, set).etag, 1);
     settle(&mut world);

@@ -1,4 +1,4 @@
-//! A certificate's proof of who we are: an assertion that we sign ourselves.
+//! Authentication with a certificate: an assertion signed here.
 
 use azure_core::base64;
 use azure_core::credentials::Secret;
@@ -10,21 +10,21 @@ use ring::signature::RSA_PSS_SHA256;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::failed::Why;
+use super::failed::AuthFailureReason;
 use crate::model::time::{Span, Time};
 
-/// How long an assertion is good for.
-// 10 min: as the cloud's own tools have it; it is used at once, and clocks differ.
+/// How long an assertion is valid.
+// 10 min, as in Azure's own tools: it is used at once, but clocks differ.
 const GOOD_FOR: Span = Span::minutes(10);
 
-/// A certificate and its key, ready to sign.
+/// A certificate and its key.
 pub(super) struct Signer {
     key: KeyPair,
-    /// The key's own first.
+    /// The key's own certificate first.
     certificates: Vec<CertificateDer<'static>>,
 }
 
-/// Whom it is about, and who may believe it.
+/// The subject and the audience of an assertion.
 pub(super) struct About<'a> {
     pub client: &'a str,
     pub audience: &'a str,
@@ -33,13 +33,13 @@ pub(super) struct About<'a> {
 
 const FILE: &str = "the certificate file";
 
-const fn unusable(say: &'static str) -> Why {
-    Why::Unusable { what: FILE, say }
+const fn unusable(say: &'static str) -> AuthFailureReason {
+    AuthFailureReason::Unusable { what: FILE, say }
 }
 
 impl Signer {
     /// Reads PEM: one RSA key, and the certificates in any order.
-    pub fn read(pem: &[u8]) -> Result<Self, Why> {
+    pub fn read(pem: &[u8]) -> Result<Self, AuthFailureReason> {
         let key = PrivateKeyDer::from_pem_slice(pem)
             .map_err(|_| unusable("holds no key that is not encrypted: add the key as PEM"))?;
         let key = match &key {
@@ -50,7 +50,7 @@ impl Signer {
         let key = key.map_err(|_| unusable("its key is no RSA key of 2048 bits or more"))?;
         let mut certificates: Vec<CertificateDer<'static>> =
             CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
-        // The certificate holds the very bytes of the public key.
+        // The certificate that matches the key contains its public key byte for byte.
         let public = key.public().as_ref();
         let own = |certificate: &CertificateDer<'_>| {
             certificate.windows(public.len()).any(|part| part == public)
@@ -63,7 +63,7 @@ impl Signer {
     }
 
     /// A signed assertion (JWT, PS256).
-    pub fn sign(&self, about: &About<'_>, now: Time) -> Result<Secret, Why> {
+    pub fn sign(&self, about: &About<'_>, now: Time) -> Result<Secret, AuthFailureReason> {
         let random = SystemRandom::new();
         let mut id = [0; 16];
         random.fill(&mut id).map_err(|_| unusable("nothing random for its signature"))?;
@@ -96,12 +96,12 @@ fn url_safe(bytes: impl AsRef<[u8]>) -> String {
     base64::encode_url_safe(bytes).trim_end_matches('=').to_owned()
 }
 
-/// An assertion that is already written.
+/// An assertion that is already signed.
 #[derive(Debug)]
-pub(super) struct Written(pub Secret);
+pub(super) struct SignedAssertion(pub Secret);
 
 #[async_trait::async_trait]
-impl ClientAssertion for Written {
+impl ClientAssertion for SignedAssertion {
     async fn secret(
         &self,
         _: Option<azure_core::http::ClientMethodOptions<'_>>,

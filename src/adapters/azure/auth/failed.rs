@@ -1,66 +1,67 @@
-//! Why there is no token, in words of our own: an answer may repeat what it was sent.
+//! Why there is no token, in the daemon's own words: a response may repeat what it was sent.
 
 use std::fmt;
 
 use super::settings::Way;
 use crate::model::time::Span;
 
-/// No token, by any way that was tried.
+/// No method that was tried returned a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct AuthFailed {
-    pub tried: Vec<Tried>,
+pub struct AuthError {
+    pub tried: Vec<CredentialAttempt>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct CredentialAttempt {
     pub way: Way,
-    pub why: Why,
-    /// Retry-After of the last answer.
+    pub why: AuthFailureReason,
+    /// Retry-After of the last response.
     pub wait: Option<Span>,
 }
 
-/// What was wrong with one way, and the next step.
+/// What failed with one method, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
-    /// This was not given.
+pub enum AuthFailureReason {
+    /// This setting is missing.
     NotSet(&'static str),
-    /// What was given cannot be used.
+    /// This setting is invalid or unusable.
     Unusable { what: &'static str, say: &'static str },
-    /// The other side refused: HTTP status, its number for it if it is one of Entra's, its code if it is a plain word.
+    /// The server refused: HTTP status, the AADSTS number if Entra gave one, and the code if it is a documented one.
     Refused { status: u16, number: Option<u32>, code: Option<Box<str>> },
-    /// No answer: nobody is there, the line broke, or what came was no answer.
+    /// No valid response: nothing listens, the connection broke, or the response was not a token.
     Unanswered(&'static str),
-    /// No answer within so many seconds.
+    /// No response within this many seconds.
     Late(u32),
 }
 
-/// A good answer that is none.
+/// A successful response without a token.
 pub(super) const NO_TOKEN: &str = "what was answered is no token";
 
-impl AuthFailed {
-    /// Asking again without a change of settings will not help.
+impl AuthError {
+    /// Whether a retry is useless until the settings change.
     pub fn is_final(&self) -> bool {
-        let is_final = |tried: &Tried| match &tried.why {
-            Why::NotSet(_) | Why::Unusable { .. } => true,
+        let is_final = |tried: &CredentialAttempt| match &tried.why {
+            AuthFailureReason::NotSet(_) | AuthFailureReason::Unusable { .. } => true,
             _ if tried.passes().is_some() => false,
-            Why::Refused { status, number, .. } => {
+            AuthFailureReason::Refused { status, number, .. } => {
                 *status != 429 && *status < 500 && !number.is_some_and(|n| COMES_LATE.contains(&n))
             }
-            Why::Unanswered(_) | Why::Late(_) => false,
+            AuthFailureReason::Unanswered(_) | AuthFailureReason::Late(_) => false,
         };
         self.tried.iter().all(is_final)
     }
 }
 
-impl Tried {
-    /// A refusal that ends without a change of settings. The identity service of a machine answers 404 or 410 during an
-    /// update, and 400 until the machine knows a new identity. It answers 400 as well for an identity that has no assignment.
+impl CredentialAttempt {
+    /// A refusal that ends without a change of settings. A machine's identity service answers 404 or 410 during an
+    /// update, and 400 until the machine knows a new identity. It also answers 400 for an identity that has no
+    /// assignment.
     fn passes(&self) -> Option<&'static str> {
         match (&self.why, self.way) {
-            (Why::Refused { status: 404 | 410, .. }, Way::ManagedIdentity) => Some(
+            (AuthFailureReason::Refused { status: 404 | 410, .. }, Way::ManagedIdentity) => Some(
                 "the identity service of this machine is being updated; that takes about a minute",
             ),
-            (Why::Refused { status: 400, .. }, Way::ManagedIdentity) => Some(
+            (AuthFailureReason::Refused { status: 400, .. }, Way::ManagedIdentity) => Some(
                 "this machine does not know the identity; check its assignment, a new one takes minutes",
             ),
             _ => None,
@@ -68,10 +69,10 @@ impl Tried {
     }
 }
 
-/// A trust that was just set up may be unknown for minutes; an assertion out of its time is written anew.
+/// A new trust may take minutes to take effect, and an assertion outside its validity is created again.
 const COMES_LATE: [u32; 4] = [70_021, 700_213, 7_002_138, 700_024];
 
-/// Entra's numbers that have a known next step.
+/// Entra error numbers with a known remedy.
 const KNOWN: &[(u32, &str)] = &[
     (7_000_215, "the client secret is wrong: give the secret's value, not its id"),
     (7_000_222, "the client secret has expired: make a new one and give it here"),
@@ -96,7 +97,7 @@ const KNOWN: &[(u32, &str)] = &[
     (53_003, "a conditional access policy of the tenant forbids it"),
 ];
 
-impl fmt::Display for AuthFailed {
+impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [only] = &self.tried[..] {
             return write!(f, "no token by {only}");
@@ -109,19 +110,19 @@ impl fmt::Display for AuthFailed {
     }
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for CredentialAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.way.name(), self.why)?;
         self.passes().map_or(Ok(()), |say| write!(f, ": {say}"))
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for AuthFailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::NotSet(what) => write!(f, "{what} is not set"),
-            Why::Unusable { what, say } => write!(f, "{what}: {say}"),
-            Why::Refused { status, number, code } => {
+            AuthFailureReason::NotSet(what) => write!(f, "{what} is not set"),
+            AuthFailureReason::Unusable { what, say } => write!(f, "{what}: {say}"),
+            AuthFailureReason::Refused { status, number, code } => {
                 let known = number.and_then(|n| KNOWN.iter().find(|(known, _)| *known == n));
                 match (known, number, code) {
                     (Some((number, say)), ..) => write!(f, "{say} (AADSTS{number})"),
@@ -130,8 +131,8 @@ impl fmt::Display for Why {
                     (None, None, None) => write!(f, "refused with {status}"),
                 }
             }
-            Why::Unanswered(say) => f.write_str(say),
-            Why::Late(seconds) => write!(f, "no answer within {seconds} s"),
+            AuthFailureReason::Unanswered(say) => f.write_str(say),
+            AuthFailureReason::Late(seconds) => write!(f, "no answer within {seconds} s"),
         }
     }
 }

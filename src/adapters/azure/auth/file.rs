@@ -1,5 +1,5 @@
-//! Files that prove who we are. They are read anew for each token, since people and clusters renew them; a disk that hangs
-//! holds up one thread and no task.
+//! Credential files. They are read again for each token because people and clusters renew them. A disk that hangs
+//! blocks one thread and no task.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,13 +10,13 @@ use azure_core::credentials::Secret;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::failed::Why;
+use super::failed::AuthFailureReason;
 
-/// The most that is read of such a file.
-// 64 KiB: a key with a chain of certificates is some kilobytes.
+/// Maximum number of bytes read from such a file.
+// 64 KiB: a key with a certificate chain has a few kilobytes.
 const MOST: u64 = 64 << 10;
 
-/// Reads one file at a time, so that no further thread waits for a disk that hangs.
+/// Reads one file at a time, so that at most one thread waits for a disk that hangs.
 #[derive(Debug)]
 pub(super) struct SecretFiles(Arc<Semaphore>);
 
@@ -27,11 +27,15 @@ impl Default for SecretFiles {
 }
 
 impl SecretFiles {
-    /// The bytes of a plain file. `what` names it in errors, which hold nothing of its path or its text.
-    pub async fn read(&self, file: &Path, what: &'static str) -> Result<Vec<u8>, Why> {
-        let unusable = |say| Why::Unusable { what, say };
+    /// The bytes of a regular file. `what` names it in errors, which reveal neither its path nor its contents.
+    pub async fn read(
+        &self,
+        file: &Path,
+        what: &'static str,
+    ) -> Result<Vec<u8>, AuthFailureReason> {
+        let unusable = |say| AuthFailureReason::Unusable { what, say };
         let Ok(reading) = Arc::clone(&self.0).try_acquire_owned() else {
-            return Err(Why::Unanswered("its disk does not answer"));
+            return Err(AuthFailureReason::Unanswered("its disk does not answer"));
         };
         let file = file.to_owned();
         let read = spawn_blocking(move || {
@@ -42,9 +46,13 @@ impl SecretFiles {
         read.await.map_err(|_| unusable("cannot be read"))?.map_err(unusable)
     }
 
-    /// The same of a secret: text, without the space around it.
-    pub async fn read_secret(&self, file: &Path, what: &'static str) -> Result<Secret, Why> {
-        let unusable = |say| Why::Unusable { what, say };
+    /// Reads a secret as text and trims white space.
+    pub async fn read_secret(
+        &self,
+        file: &Path,
+        what: &'static str,
+    ) -> Result<Secret, AuthFailureReason> {
+        let unusable = |say| AuthFailureReason::Unusable { what, say };
         let text = self.read(file, what).await?;
         let text = String::from_utf8(text).map_err(|_| unusable("is no text"))?;
         match text.trim() {
@@ -54,7 +62,7 @@ impl SecretFiles {
     }
 }
 
-/// To open a pipe would wait for its writer, and a device may never end.
+/// Reads regular files only: opening a pipe would wait for its writer, and a device may never end.
 fn bytes(file: &Path) -> Result<Vec<u8>, &'static str> {
     const UNREAD: &str = "cannot be read";
     if !fs::metadata(file).map_err(|_| UNREAD)?.is_file() {

@@ -1,33 +1,33 @@
-//! Who we are to Azure: tokens for the resource manager, and for nobody else.
+//! Authentication to Azure: tokens for the resource manager, and for nothing else.
 //!
-//! Never here: a secret or a token in a text of ours. Both are hidden by their types, and no word of an answer is passed on
-//! but numbers that are known and codes of letters. Begin with [`TokenSource`]; [`Tokens`] is the one that keeps a token
-//! fresh, and [`Settings`] says by which [`Way`] it is got.
+//! Never here: a secret or a token in one of our messages. Types hide both, and nothing of a response is passed on
+//! except known numbers and alphabetic codes. Begin with [`TokenSource`]. [`TokenCache`] keeps a token fresh, and
+//! [`AuthSettings`] determines the [`Way`] to get one.
 
 mod assertion;
+mod chain;
 mod failed;
 mod file;
-mod line;
+mod recording_client;
 mod settings;
 mod token;
 mod tokens;
-mod ways;
 
-pub use failed::{AuthFailed, Tried, Why};
-pub use settings::{BadSettings, ClientSecret, Identity, Settings, Way};
-pub use token::{Token, WrongOrigin};
-pub use tokens::Tokens;
+pub use failed::{AuthError, AuthFailureReason, CredentialAttempt};
+pub use settings::{AuthSettings, BadSettings, ClientSecret, Identity, Way};
+pub use token::{AccessToken, WrongOrigin};
+pub use tokens::TokenCache;
 
 use std::fmt;
 
 use async_trait::async_trait;
 
-/// Where tokens for the ARM of one cloud come from. Keeps them, and gives each out until it is due.
+/// A source of tokens for one cloud's ARM. It caches each token until its renewal is due.
 #[async_trait]
 pub trait TokenSource: fmt::Debug + Send + Sync {
-    /// A token that lives now.
-    async fn token(&self) -> Result<Token, AuthFailed>;
+    /// A token that is valid now.
+    async fn token(&self) -> Result<AccessToken, AuthError>;
 
-    /// ARM refused this one (401): it is never given out again.
-    fn refused(&self, token: &Token);
+    /// ARM rejected this token (401): never return it again.
+    fn refused(&self, token: &AccessToken);
 }

@@ -1,12 +1,12 @@
-//! How we may say who we are.
+//! Authentication settings.
 
 use std::path::PathBuf;
 
 use azure_core::credentials::Secret;
 
-use crate::adapters::azure::cloud::{BadCloud, Cloud};
+use crate::adapters::azure::cloud::{AzureCloud, BadCloud};
 
-/// A way to get a token. In this order they are tried where none is chosen.
+/// An authentication method. Without a configured one, they are tried in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// A token file that a cluster writes for its pod.
@@ -37,22 +37,22 @@ impl Way {
     }
 }
 
-/// Which of a machine's identities, where it has several.
+/// Selects one of a machine's identities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
     ClientId(Box<str>),
     ResourceId(Box<str>),
 }
 
-/// Where the secret of an application comes from.
+/// Where an application's secret comes from.
 #[derive(Debug, Clone)]
 pub enum ClientSecret {
     Value(Secret),
-    /// Read for each token that is asked for.
+    /// Read again for each token request.
     File(PathBuf),
 }
 
-/// Why the environment does not say who we are.
+/// Why the environment does not give valid settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSettings {
     #[error(transparent)]
@@ -62,29 +62,29 @@ pub enum BadSettings {
 }
 
 #[derive(Debug, Clone)]
-pub struct Settings {
-    pub cloud: Cloud,
-    /// `None`: try each in order and keep to the first that works.
+pub struct AuthSettings {
+    pub cloud: AzureCloud,
+    /// `None`: try each in order and keep the first that works.
     pub way: Option<Way>,
     pub tenant: Option<Box<str>>,
     pub client: Option<Box<str>>,
     pub federated_token_file: Option<PathBuf>,
     pub secret: Option<ClientSecret>,
-    /// PEM: the certificate, those it was issued by, and its RSA key.
+    /// PEM: the certificate, its issuers' certificates, and its RSA key.
     pub certificate_file: Option<PathBuf>,
-    /// Send the certificates too, for applications that trust an issuer and a name instead of one certificate.
+    /// Also send the certificates, for applications that trust an issuer and a subject instead of one certificate.
     pub send_certificates: bool,
-    /// `None`: the machine's own, or the one with the client id.
+    /// `None`: the machine's default identity, or the one with the client id.
     pub identity: Option<Identity>,
-    /// The host serves identities itself, at an address in its environment.
+    /// The host provides its own identity endpoint, with the address in its environment.
     pub host_serves_identity: bool,
-    /// The cluster exchanges its token files itself, by an AKS identity binding.
+    /// The cluster exchanges its token files itself, through an AKS identity binding.
     pub cluster_exchanges_tokens: bool,
 }
 
-impl Settings {
-    /// Nothing is known but the cloud.
-    pub fn new(cloud: Cloud) -> Self {
+impl AuthSettings {
+    /// Only the cloud is set.
+    pub fn new(cloud: AzureCloud) -> Self {
         Self {
             cloud,
             way: None,
@@ -100,9 +100,9 @@ impl Settings {
         }
     }
 
-    /// As the cloud's own tools are told by their environment.
+    /// Reads the environment variables that Azure's own tools use.
     pub fn from_env(
-        cloud: Cloud,
+        cloud: AzureCloud,
         get: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, BadSettings> {
         let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
@@ -121,7 +121,7 @@ impl Settings {
             |name: &str| get(name).is_some_and(|v| matches!(v.as_str(), "1" | "true" | "True"));
         Ok(Self {
             cloud,
-            // No other identity of the host, such as its node's, steps in for the one that the pod was given.
+            // No other identity of the host, such as its node's, may replace the one assigned to the pod.
             way: cluster_exchanges_tokens.then_some(Way::WorkloadIdentity),
             tenant: text("AZURE_TENANT_ID"),
             client: text("AZURE_CLIENT_ID"),

@@ -1,4 +1,4 @@
-//! A token, which is shown to one origin and printed to nobody.
+//! A token, which is sent only to its origin and never printed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use azure_core::credentials::Secret;
 use azure_core::http::Request;
 use azure_core::http::headers::AUTHORIZATION;
 
-use crate::adapters::azure::cloud::Origin;
+use crate::adapters::azure::cloud::CloudEndpoint;
 use crate::model::time::Time;
 
-/// A request that is not for the resource manager does not get its token.
+/// A request to any host other than the resource manager does not get its token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a token for {theirs} is not shown to {other}")]
 pub struct WrongOrigin {
@@ -18,18 +18,18 @@ pub struct WrongOrigin {
     pub other: Box<str>,
 }
 
-/// Cheap to copy.
+/// Cheap to clone.
 #[derive(Clone)]
-pub struct Token(Arc<Inner>);
+pub struct AccessToken(Arc<Inner>);
 
 struct Inner {
     secret: Secret,
     expires: Time,
-    origin: Origin,
+    origin: CloudEndpoint,
 }
 
-impl Token {
-    pub fn new(secret: Secret, expires: Time, origin: Origin) -> Self {
+impl AccessToken {
+    pub fn new(secret: Secret, expires: Time, origin: CloudEndpoint) -> Self {
         Self(Arc::new(Inner { secret, expires, origin }))
     }
 
@@ -37,10 +37,10 @@ impl Token {
         self.0.expires
     }
 
-    /// Put it on a request, if that goes where the token is for, and in no clear text over a network.
+    /// Adds the token to a request, if the request goes to the token's origin and not in clear text over a network.
     pub fn authorize(&self, request: &mut Request) -> Result<(), WrongOrigin> {
         if !self.0.origin.takes(request.url()) {
-            let (theirs, other) = (self.0.origin.as_str(), Origin::of(request.url()));
+            let (theirs, other) = (self.0.origin.as_str(), CloudEndpoint::of(request.url()));
             return Err(WrongOrigin { theirs: theirs.into(), other: other.as_str().into() });
         }
         request.insert_header(AUTHORIZATION, format!("Bearer {}", self.0.secret.secret()));
@@ -48,16 +48,16 @@ impl Token {
     }
 }
 
-/// The same secret is the same token.
-impl PartialEq for Token {
-    fn eq(&self, other: &Token) -> bool {
+/// Tokens with the same secret are equal.
+impl PartialEq for AccessToken {
+    fn eq(&self, other: &AccessToken) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0.secret == other.0.secret
     }
 }
 
-impl Eq for Token {}
+impl Eq for AccessToken {}
 
-impl fmt::Debug for Token {
+impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token(…, for {} until {})", self.0.origin.as_str(), self.0.expires)
     }

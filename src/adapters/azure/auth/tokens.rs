@@ -8,88 +8,88 @@ use azure_core::http::HttpClient;
 use azure_identity::Executor;
 
 use super::TokenSource;
-use super::failed::AuthFailed;
+use super::chain::Ways;
+use super::failed::AuthError;
 use super::file::SecretFiles;
-use super::settings::{Settings, Way};
-use super::token::Token;
-use super::ways::Ways;
-use crate::adapters::azure::cloud::Origin;
+use super::settings::{AuthSettings, Way};
+use super::token::AccessToken;
+use crate::adapters::azure::cloud::CloudEndpoint;
 use crate::ambient::Sleep;
 use crate::model::time::{Span, Time};
 use crate::pace::SharedReads;
 
-/// A token that ends within this is taken for ended.
-// 30 s: a request with it is under way for a while, and clocks differ.
+/// A token that expires within this time counts as expired.
+// 30 s: a request takes a while to arrive, and clocks differ.
 const LAST_MOMENTS: Span = Span::seconds(30);
 
-/// A renewal that failed is tried again after this, as long as the old token lives.
+/// Retry delay after a failed renewal while the old token is still valid.
 const RENEWS_AGAIN: Span = Span::seconds(30);
 
-/// While there is no token, a failure answers all who ask for so long, and each further one in a row for twice as long.
-// 5 s: a hundred pools that ask one after the other are one question.
+/// While there is no token, callers get a cached failure for this time. It doubles with each further failure in a row.
+// 5 s: a hundred pools that ask one after another cause one request.
 const FAILURE_HOLDS: Span = Span::seconds(5);
 // 80 s: an update of a machine's identity service takes up to 70 s.
 const LONGEST_HOLD: Span = Span::seconds(80);
 
-/// The longest Retry-After that counts.
+/// The longest Retry-After that is honoured.
 // 10 min: identity services ask for seconds, and one wrong header must not stop all pools for a day.
 const LONGEST_TOLD: Span = Span::minutes(10);
 
-/// Gets a token, keeps it, renews it at half of its life, and gives the old one while that fails.
-pub struct Tokens<C> {
+/// Gets a token, caches it, renews it at half of its lifetime, and returns the old one while renewal fails.
+pub struct TokenCache<C> {
     ways: Ways<C>,
-    origin: Origin,
+    origin: CloudEndpoint,
     state: Mutex<State>,
-    renewals: SharedReads<Result<Token, AuthFailed>>,
+    renewals: SharedReads<Result<AccessToken, AuthError>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    held: Option<Held>,
-    /// Somebody renews while the old one lives.
+    held: Option<TokenEntry>,
+    /// A caller is renewing while the old token is still valid.
     renewing: bool,
-    failed: Option<(AuthFailed, Time)>,
+    failed: Option<(AuthError, Time)>,
     /// Failures in a row while no token was valid.
     in_a_row: u32,
-    /// The way that worked: who we are does not change by itself.
+    /// The method that worked: the identity does not change on its own.
     chosen: Option<Way>,
 }
 
 #[derive(Debug)]
-struct Held {
-    token: Token,
+struct TokenEntry {
+    token: AccessToken,
     /// When to renew it.
     due: Time,
 }
 
 enum Standing {
-    Good(Token),
-    /// Lives, and is to be renewed by whoever hears this.
-    Due(Token),
-    Failed(AuthFailed),
+    Good(AccessToken),
+    /// Valid, but the caller that gets this must renew it.
+    Due(AccessToken),
+    Failed(AuthError),
     Nothing,
 }
 
-/// Whoever renews; dropped, somebody else may.
+/// Marks a renewal in progress. When dropped, another caller may renew.
 struct Renewing<'a>(&'a Mutex<State>);
 
-impl<C> Tokens<C> {
-    /// `http` reaches the authority, and the machine's own service at 169.254.169.254 without a proxy. It follows no
-    /// redirects: what it sends is for the one it is sent to. [`crate::adapters::azure::Net::http`] is so.
-    pub fn new(settings: Settings, http: Arc<dyn HttpClient>, clock: C) -> Self {
+impl<C> TokenCache<C> {
+    /// `http` reaches the authority, and the machine's own service at 169.254.169.254 without a proxy. It must not
+    /// follow redirects: a request is only for the host it is sent to. [`crate::adapters::azure::Net::http`] qualifies.
+    pub fn new(settings: AuthSettings, http: Arc<dyn HttpClient>, clock: C) -> Self {
         let origin = settings.cloud.origin();
         let ways = Ways { settings, files: SecretFiles::default(), http, clock, cli: None };
         let renewals = SharedReads::new(Span::ZERO);
         Self { ways, origin, state: Mutex::default(), renewals }
     }
 
-    /// With another way to run the Azure CLI than a process.
+    /// Runs the Azure CLI in another way than as a process.
     pub fn with_cli(mut self, cli: Arc<dyn Executor>) -> Self {
         self.ways.cli = Some(cli);
         self
     }
 
-    /// The way that worked, once one did.
+    /// The method that worked, once one did.
     pub fn way(&self) -> Option<Way> {
         self.state().chosen
     }
@@ -99,8 +99,8 @@ impl<C> Tokens<C> {
     }
 }
 
-impl<C: Sleep + Send + Sync> Tokens<C> {
-    async fn get(&self) -> Result<Token, AuthFailed> {
+impl<C: Sleep + Send + Sync> TokenCache<C> {
+    async fn get(&self) -> Result<AccessToken, AuthError> {
         match self.standing() {
             Standing::Good(token) => Ok(token),
             Standing::Failed(failed) => Err(failed),
@@ -108,7 +108,7 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
             Standing::Due(old) => {
                 let _renewing = Renewing(&self.state);
                 let renewed = self.renew().await;
-                // It may have been refused meanwhile.
+                // ARM may have rejected the old token meanwhile.
                 renewed.or_else(|failed| self.living().filter(|t| *t == old).ok_or(failed))
             }
         }
@@ -132,15 +132,15 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
         }
     }
 
-    fn living(&self) -> Option<Token> {
+    fn living(&self) -> Option<AccessToken> {
         let soon = self.ways.clock.now().plus(LAST_MOMENTS);
         let state = self.state();
         let held = state.held.as_ref().filter(|held| held.token.expires() > soon)?;
         Some(held.token.clone())
     }
 
-    /// A new token; all who ask meanwhile share it.
-    async fn renew(&self) -> Result<Token, AuthFailed> {
+    /// Gets a new token. Concurrent callers share the request.
+    async fn renew(&self) -> Result<AccessToken, AuthError> {
         let now = || self.ways.clock.now();
         let call = async {
             let asked = self.ask().await;
@@ -150,7 +150,7 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
         self.renewals.read("token", now, call, |_| false).await.0
     }
 
-    async fn ask(&self) -> Result<Token, AuthFailed> {
+    async fn ask(&self) -> Result<AccessToken, AuthError> {
         let chosen = self.ways.settings.way.or(self.state().chosen);
         let ways = chosen.as_ref().map_or(&Way::ALL[..], std::slice::from_ref);
         let mut tried = Vec::new();
@@ -159,22 +159,22 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
                 Ok(token) => {
                     self.state().chosen = Some(*way);
                     let expires = Time::from_millis(token.expires_on.unix_timestamp() * 1_000);
-                    return Ok(Token::new(token.token, expires, self.origin.clone()));
+                    return Ok(AccessToken::new(token.token, expires, self.origin.clone()));
                 }
                 Err(failed) => tried.push(failed),
             }
         }
-        Err(AuthFailed { tried })
+        Err(AuthError { tried })
     }
 
-    fn keep(&self, asked: &Result<Token, AuthFailed>) {
+    fn keep(&self, asked: &Result<AccessToken, AuthError>) {
         let now = self.ways.clock.now();
         let mut state = self.state();
         match asked {
             Ok(token) => {
                 let life = token.expires().since(now);
                 let due = now.plus(Span::from_millis(life.millis() / 2));
-                state.held = Some(Held { token: token.clone(), due });
+                state.held = Some(TokenEntry { token: token.clone(), due });
                 (state.failed, state.in_a_row) = (None, 0);
             }
             Err(failed) => {
@@ -190,20 +190,20 @@ impl<C: Sleep + Send + Sync> Tokens<C> {
     }
 }
 
-/// How long this failure answers all who ask, after so many before it.
-fn failure_lasts(failed: &AuthFailed, before: u32) -> Span {
+/// How long this failure is cached, given the number of failures before it.
+fn failure_lasts(failed: &AuthError, before: u32) -> Span {
     let doubled = FAILURE_HOLDS.times(1 << before.min(4)).min(LONGEST_HOLD);
     let told = failed.tried.iter().filter_map(|tried| tried.wait).max();
     doubled.max(told.unwrap_or(Span::ZERO).min(LONGEST_TOLD))
 }
 
 #[async_trait]
-impl<C: Sleep + Send + Sync> TokenSource for Tokens<C> {
-    async fn token(&self) -> Result<Token, AuthFailed> {
+impl<C: Sleep + Send + Sync> TokenSource for TokenCache<C> {
+    async fn token(&self) -> Result<AccessToken, AuthError> {
         self.get().await
     }
 
-    fn refused(&self, token: &Token) {
+    fn refused(&self, token: &AccessToken) {
         let mut state = self.state();
         if state.held.as_ref().is_some_and(|held| held.token == *token) {
             state.held = None;
@@ -212,7 +212,7 @@ impl<C: Sleep + Send + Sync> TokenSource for Tokens<C> {
     }
 }
 
-impl<C> fmt::Debug for Tokens<C> {
+impl<C> fmt::Debug for TokenCache<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokens").field("origin", &self.origin).finish_non_exhaustive()
     }

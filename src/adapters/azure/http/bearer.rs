@@ -1,4 +1,4 @@
-//! The last look before the bytes leave: the right origin, in time, with the token.
+//! The last check before a request is sent: the origin and the deadline. Adds the token.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,26 +8,26 @@ use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
 
 use super::SharedClock;
-use crate::adapters::azure::auth::Token;
+use crate::adapters::azure::auth::AccessToken;
 use crate::model::time::Time;
 
-/// Why it was kept back here.
+/// Why a request was stopped here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Halt {
     Late,
     Foreign,
 }
 
-/// What one request carries along, and why it did not leave.
+/// The context of one request, and why it was not sent.
 #[derive(Debug)]
 pub(super) struct Trip {
-    token: Token,
+    token: AccessToken,
     before: Option<Time>,
     halt: OnceLock<Halt>,
 }
 
 impl Trip {
-    pub fn new(token: Token, before: Option<Time>) -> Self {
+    pub fn new(token: AccessToken, before: Option<Time>) -> Self {
         Self { token, before, halt: OnceLock::new() }
     }
 

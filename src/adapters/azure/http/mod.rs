@@ -1,8 +1,9 @@
-//! The road to ARM: one request, at most one answer, and no repeat but one. A token that ARM refused is dropped and the
-//! request sent once more with the next: a request that was refused at the door had no effect.
+//! The HTTP path to ARM: one request, at most one response, and one kind of retry. A token that ARM rejected is
+//! dropped, and the request is sent once more with the next token: a request that failed authentication had no effect.
 //!
-//! Never here: a retry, a wait for a rate (`Learn` may make a call wait before it leaves; [`Fuse`] keeps what it should not
-//! have let through), a token for another origin, a redirect. No method deletes a resource, so no path can delete a scale set.
+//! Never here: any other retry, a wait for a rate limit (`Learn` may delay a call before it is sent; [`Fuse`] rejects
+//! calls that it should not have admitted), a token for another origin, a redirect. No method deletes a resource, so no
+//! path can delete a scale set.
 //! Begin with [`Arm`].
 
 mod bearer;
@@ -25,13 +26,13 @@ use url::Url;
 
 pub use transport::{BadNet, Net, Proxy};
 
-use super::auth::{AuthFailed, Token, TokenSource};
+use super::auth::{AccessToken, AuthError, TokenSource};
 use super::cause;
-use super::cloud::Cloud;
+use super::cloud::AzureCloud;
 use super::date::http_date;
 use super::fuse::Fuse;
 use super::refusal;
-use super::throttle::{Asked, Learn, Leave, ThrottleHint};
+use super::throttle::{ArmCall, Learn, Leave, ThrottleHint};
 use crate::ambient::Clock;
 use crate::model::ids::ScaleSetId;
 use crate::model::journal::Refusal;
@@ -39,15 +40,15 @@ use crate::model::time::{Skew, Span, Time};
 use crate::telemetry::traces::TARGET;
 use bearer::{Bearer, Halt, Trip};
 
-/// What a token may take.
-// 15 s: whoever gives them out is given 10 s; this is for one that does not keep to it.
+/// Timeout for acquiring a token.
+// 15 s: token sources time out after 10 s; this bounds one that does not.
 const TOKEN_WITHIN: Duration = Duration::from_secs(15);
 
 pub type SharedClock = Arc<dyn Clock + Send + Sync>;
 
-/// What is asked of ARM, and how.
+/// The HTTP method of a request to ARM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum HttpVerb {
     Get,
     Patch,
     Post,
@@ -55,24 +56,24 @@ pub(super) enum Verb {
 }
 
 #[derive(Debug)]
-pub(super) struct Ask<'a> {
-    pub asked: Asked<'a>,
-    pub verb: Verb,
+pub(super) struct ArmRequest<'a> {
+    pub asked: ArmCall<'a>,
+    pub verb: HttpVerb,
     pub url: Url,
     pub body: Option<Vec<u8>>,
     pub if_match: Option<&'a str>,
 }
 
-/// No answer came.
+/// There was no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unheard {
+pub(super) enum NoResponse {
     #[error(transparent)]
-    NoToken(#[from] AuthFailed),
-    #[error("no token: whoever gives them out took too long")]
+    NoToken(#[from] AuthError),
+    #[error("no token: the credential source took too long")]
     TokenLate,
     #[error("it could not leave in time")]
     Late {
-        /// When it is worth asking again, where it waited for its turn.
+        /// When a retry is worthwhile, if the call was waiting for the rate limit.
         retry_at: Option<Time>,
     },
     #[error("the address is not of this cloud's ARM, so no token is sent there")]
@@ -83,19 +84,19 @@ pub(super) enum Unheard {
     Lost(Box<str>),
 }
 
-/// What ARM answered, whatever it was.
-pub(super) struct Reply {
+/// A response from ARM with any status.
+pub(super) struct ArmReply {
     pub status: u16,
     headers: Headers,
     pub body: Bytes,
     pub hint: ThrottleHint,
-    /// When it was heard.
+    /// When it was received.
     pub at: Time,
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for ArmReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers hold operation addresses, and bodies whatever people put into a model.
+        // Headers contain operation addresses, and bodies contain whatever people put into a model.
         f.debug_struct("Reply")
             .field("status", &self.status)
             .field("bytes", &self.body.len())
@@ -103,7 +104,7 @@ impl fmt::Debug for Reply {
     }
 }
 
-impl Reply {
+impl ArmReply {
     #[cfg(test)]
     pub(super) fn made_up(status: u16, headers: &[(&str, &str)], body: &str, at: Time) -> Self {
         let mut map = Headers::new();
@@ -113,7 +114,7 @@ impl Reply {
         Self::heard(status, map, Bytes::copy_from_slice(body.as_bytes()), at)
     }
 
-    /// With what it tells of throttling: a wait may stand in the body too, and "busy" in the status of "too often".
+    /// Adds the throttling hints. The wait may also be in the body, and a 429 may mean "busy" instead of throttled.
     fn heard(status: u16, headers: Headers, body: Bytes, at: Time) -> Self {
         let read = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let hint = ThrottleHint::read(read, status, at);
@@ -133,13 +134,13 @@ impl Reply {
         (200..300).contains(&self.status)
     }
 
-    /// `name` in lower case.
+    /// `name` must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.iter();
         all.find(|(known, _)| known.as_str() == name).map(|(_, value)| value.as_str())
     }
 
-    /// What support asks for.
+    /// The id that Azure support needs.
     pub fn request_id(&self) -> Option<&str> {
         self.header("x-ms-request-id").or_else(|| self.header("x-ms-correlation-request-id"))
     }
@@ -149,10 +150,10 @@ impl Reply {
     }
 }
 
-/// ARM of one cloud.
+/// The ARM client of one cloud.
 pub(super) struct Arm {
     pipeline: Pipeline,
-    pub cloud: Cloud,
+    pub cloud: AzureCloud,
     tokens: Arc<dyn TokenSource>,
     learn: Arc<dyn Learn>,
     fuse: Fuse,
@@ -168,7 +169,7 @@ impl fmt::Debug for Arm {
 
 impl Arm {
     pub fn new(
-        cloud: Cloud,
+        cloud: AzureCloud,
         http: Arc<dyn HttpClient>,
         tokens: Arc<dyn TokenSource>,
         learn: Arc<dyn Learn>,
@@ -187,8 +188,8 @@ impl Arm {
         Self { pipeline, cloud, tokens, learn, fuse, clock, ahead: Mutex::default() }
     }
 
-    /// One request. `Ok` is any answer at all, also one that refuses.
-    pub async fn send(&self, ask: &Ask<'_>) -> Result<Reply, Unheard> {
+    /// Sends one request. `Ok` is any response, including a refusal.
+    pub async fn send(&self, ask: &ArmRequest<'_>) -> Result<ArmReply, NoResponse> {
         let leave = self.admit(ask).await?;
         let (token, leave) = self.token_for(leave).await?;
         let reply = self.once(ask, token.clone(), leave).await?;
@@ -199,35 +200,35 @@ impl Arm {
         let leave = self.admit(ask).await?;
         let (next, leave) = self.token_for(leave).await?;
         if next == token {
-            // The same once more would be refused once more.
+            // The same token would be rejected again.
             leave.unsent();
             return Ok(reply);
         }
         self.once(ask, next, leave).await
     }
 
-    /// A read showed where this set is.
+    /// A read showed this set's region.
     pub fn locate(&self, set: &ScaleSetId, location: &str) {
         self.learn.locate(set, location);
         self.fuse.locate(set, location);
     }
 
-    /// How far the clock of ARM was ahead of ours at its last answer that told the time; behind it below zero.
+    /// How far ARM's clock was ahead of the local one at the last response with a Date header. Negative: behind.
     pub fn ahead(&self) -> Option<Skew> {
         *self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time was told somewhere on the way, in whole seconds.
-    fn compare_clocks(&self, reply: &Reply, left: Time) {
+    /// The server set the date at some point in between, in whole seconds.
+    fn compare_clocks(&self, reply: &ArmReply, left: Time) {
         let Some(theirs) = reply.header("date").and_then(http_date) else { return };
         let half = Span::from_millis(reply.at.since(left).millis() / 2);
         let ahead = Skew::between(theirs.plus(Span::from_millis(500)), left.plus(half));
         *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
     }
 
-    async fn admit(&self, ask: &Ask<'_>) -> Result<Leave<'_>, Unheard> {
+    async fn admit(&self, ask: &ArmRequest<'_>) -> Result<Leave<'_>, NoResponse> {
         let admitted = self.learn.admit(&ask.asked).await;
-        let leave = admitted.map_err(|late| Unheard::Late { retry_at: Some(late.retry_at) })?;
+        let leave = admitted.map_err(|late| NoResponse::Late { retry_at: Some(late.retry_at) })?;
         let Err(wait) = self.fuse.admit(&ask.asked) else { return Ok(leave) };
         leave.unsent();
         let class = ask.asked.class.name();
@@ -235,11 +236,14 @@ impl Arm {
             class,
             "more calls were let through than Azure allows a subscription: this one is not sent"
         );
-        Err(Unheard::Late { retry_at: Some(self.clock.now().plus(wait)) })
+        Err(NoResponse::Late { retry_at: Some(self.clock.now().plus(wait)) })
     }
 
-    /// Whoever was let through and has no token gives his turn back.
-    async fn token_for<'a>(&self, leave: Leave<'a>) -> Result<(Token, Leave<'a>), Unheard> {
+    /// Gets a token for an admitted call. Without a token, the admission is returned.
+    async fn token_for<'a>(
+        &self,
+        leave: Leave<'a>,
+    ) -> Result<(AccessToken, Leave<'a>), NoResponse> {
         match self.token().await {
             Ok(token) => Ok((token, leave)),
             Err(why) => {
@@ -249,19 +253,25 @@ impl Arm {
         }
     }
 
-    async fn token(&self) -> Result<Token, Unheard> {
+    async fn token(&self) -> Result<AccessToken, NoResponse> {
         let asked = tokio::time::timeout(TOKEN_WITHIN, self.tokens.token());
-        Ok(asked.await.map_err(|_| Unheard::TokenLate)??)
+        Ok(asked.await.map_err(|_| NoResponse::TokenLate)??)
     }
 
-    /// A request that is cut off then cannot leave later, however long a connection takes to be made.
+    /// The time left until `before`. Aborting the request then ensures that it cannot be sent later, however long
+    /// connecting takes.
     fn left(&self, before: Time) -> Duration {
-        // At least a moment: what is too late already is kept back, and told as such, by the last look.
+        // At least a moment: `Bearer` stops and reports a request that is already late.
         let left = before.since(self.clock.now()).millis().max(100);
         Duration::from_millis(left.unsigned_abs())
     }
 
-    async fn once(&self, ask: &Ask<'_>, token: Token, leave: Leave<'_>) -> Result<Reply, Unheard> {
+    async fn once(
+        &self,
+        ask: &ArmRequest<'_>,
+        token: AccessToken,
+        leave: Leave<'_>,
+    ) -> Result<ArmReply, NoResponse> {
         let mut request = Request::new(ask.url.clone(), method(ask.verb));
         request.insert_header("accept", "application/json");
         if let Some(body) = &ask.body {
@@ -283,15 +293,15 @@ impl Arm {
             None => sent.await.map_err(|error| unheard(&error, &trip)),
             Some(before) => match tokio::time::timeout(self.left(before), sent).await {
                 Ok(raw) => raw.map_err(|error| unheard(&error, &trip)),
-                Err(_) => Err(Unheard::Lost("it was given up when its time was over".into())),
+                Err(_) => Err(NoResponse::Lost("it was given up when its time was over".into())),
             },
         };
         let raw = match raw {
             Ok(raw) => raw,
             Err(why) => {
                 tracing::warn!(class, %why, "ARM did not answer");
-                // What was lost may have been counted, and stays paid for.
-                if !matches!(why, Unheard::Lost(_)) {
+                // A lost request may have counted against the limits, so its cost stays.
+                if !matches!(why, NoResponse::Lost(_)) {
                     leave.unsent();
                 }
                 return Err(why);
@@ -300,7 +310,7 @@ impl Arm {
         let (status, headers, body) = raw.deconstruct();
         let status = u16::from(status);
         span.record("status", status);
-        let mut reply = Reply::heard(status, headers, body.into(), self.clock.now());
+        let mut reply = ArmReply::heard(status, headers, body.into(), self.clock.now());
         reply.hint = reply.hint.of(ask.asked.class);
         self.compare_clocks(&reply, left);
         leave.told(&reply.hint);
@@ -310,24 +320,24 @@ impl Arm {
     }
 }
 
-fn method(verb: Verb) -> Method {
+fn method(verb: HttpVerb) -> Method {
     match verb {
-        Verb::Get => Method::Get,
-        Verb::Patch => Method::Patch,
-        Verb::Post => Method::Post,
-        Verb::Put => Method::Put,
+        HttpVerb::Get => Method::Get,
+        HttpVerb::Patch => Method::Patch,
+        HttpVerb::Post => Method::Post,
+        HttpVerb::Put => Method::Put,
     }
 }
 
-fn unheard(error: &azure_core::Error, trip: &Trip) -> Unheard {
+fn unheard(error: &azure_core::Error, trip: &Trip) -> NoResponse {
     match trip.halt() {
-        Some(Halt::Late) => return Unheard::Late { retry_at: None },
-        Some(Halt::Foreign) => return Unheard::Foreign,
+        Some(Halt::Late) => return NoResponse::Late { retry_at: None },
+        Some(Halt::Foreign) => return NoResponse::Foreign,
         None => {}
     }
     let say = cause::say(error);
     match error.kind() {
-        azure_core::error::ErrorKind::Connection => Unheard::NotSent(say),
-        _ => Unheard::Lost(say),
+        azure_core::error::ErrorKind::Connection => NoResponse::NotSent(say),
+        _ => NoResponse::Lost(say),
     }
 }

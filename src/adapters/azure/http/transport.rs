@@ -1,4 +1,4 @@
-//! The one HTTP client, and what operators may set of it. Headers that come twice are joined, as ARM itself does at times.
+//! The HTTP client and its settings. Repeated headers are joined, as ARM itself sometimes does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use azure_core::http::request::Body;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode};
 use url::Url;
 
-/// The largest answer that is read.
-// 64 MB: a page of 1,000 machines with everything in it is 9 MB.
+/// Maximum size of a response.
+// 64 MB: a page of 1,000 machines with all fields has 9 MB.
 const LARGEST_BODY: usize = 64 << 20;
 
-/// Room for the headers of an answer.
-// 64 kB: an accepted delete carries two operation addresses of 3.5 kB each, and they grow.
+/// Maximum size of a response's headers.
+// 64 kB: an accepted delete has two operation addresses of 3.5 kB each, and they grow.
 const LARGEST_HEADERS: u32 = 64 << 10;
 
-/// How the network is reached.
+/// Network settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Net {
     pub proxy: Proxy,
-    /// Certificates (PEM) to trust beside those of the system.
+    /// Certificates (PEM) to trust in addition to those of the system.
     pub ca: Option<Vec<u8>>,
     pub connect_within: Duration,
-    /// Nothing is heard for so long.
+    /// Timeout without any received data.
     pub silent_for: Duration,
-    /// A request with its whole answer.
+    /// Timeout for a request with its entire response.
     pub answer_within: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum Proxy {
-    /// As `HTTPS_PROXY` and `NO_PROXY` say.
+    /// Uses `HTTPS_PROXY` and `NO_PROXY`.
     FromEnvironment,
     None,
-    /// Its address, with name and password where it wants them.
+    /// The proxy's address, including credentials if it needs them.
     At(Url),
 }
 
@@ -77,7 +77,7 @@ pub enum BadNet {
 }
 
 impl Net {
-    /// The client, for ARM and for whoever gives tokens out. Follows no redirect and repeats nothing.
+    /// The client for ARM and for token requests. It follows no redirects and does not retry.
     pub fn http(&self) -> Result<Arc<dyn HttpClient>, BadNet> {
         let direct = self.client(&Proxy::None)?;
         let out = match &self.proxy {
@@ -88,7 +88,7 @@ impl Net {
     }
 
     fn client(&self, proxy: &Proxy) -> Result<reqwest::Client, BadNet> {
-        // The second time it says that one is there already.
+        // Fails when a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -115,7 +115,7 @@ impl Net {
     }
 }
 
-/// What goes without TLS is for this machine or its own service of identities, so no proxy sees it.
+/// Plain HTTP goes only to this machine or its identity service, so it bypasses the proxy.
 #[derive(Debug)]
 struct Wire {
     out: reqwest::Client,
@@ -160,9 +160,9 @@ fn joined(all: &reqwest::header::HeaderMap) -> Headers {
     headers
 }
 
-/// The address may be signed, so it goes into no error.
+/// The address may be signed, so errors must not contain it.
 fn failed(error: reqwest::Error) -> Error {
-    // What could not be connected was never sent.
+    // If the connection failed, the request was never sent.
     let kind = if error.is_connect() { ErrorKind::Connection } else { ErrorKind::Io };
     Error::new(kind, error.without_url())
 }

@@ -1,4 +1,4 @@
-//! Both ways of telling of an operation, from acceptance to every end.
+//! Both ways to follow an operation, from acceptance to every possible end.
 
 use super::*;
 use crate::model::journal::Refusal;
@@ -7,8 +7,8 @@ use crate::model::time::{Span, Time};
 const AT: Time = Time::from_millis(5_000);
 const OP: &str = "https://management.azure.com/subscriptions/s/providers/Microsoft.Compute/locations/l/operations/o?p=1&s=SIGNATURE";
 
-fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
-    Reply::made_up(status, headers, body, AT)
+fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> ArmReply {
+    ArmReply::made_up(status, headers, body, AT)
 }
 
 fn ours(url: &Url) -> bool {
@@ -27,39 +27,45 @@ fn poll(kind: Kind, status: u16, headers: &[(&str, &str)], body: &str) -> Poll {
 fn the_status_document_is_preferred_and_comes_back_from_the_journal() {
     let both =
         [("Location", "https://management.azure.com/l?monitor=true"), ("Azure-AsyncOperation", OP)];
-    let Answer::Accepted(Some(operation)) = accepted(&reply(202, &both, ""), ours) else {
+    let CallOutcome::Accepted(Some(operation)) = accepted(&reply(202, &both, ""), ours) else {
         panic!()
     };
     let back = Address::of_operation(&operation).unwrap();
     assert_eq!(back, address(Kind::Async));
     assert_eq!(back.url().as_str(), OP);
-    let Answer::Accepted(Some(operation)) = accepted(&reply(202, &both[..1], ""), ours) else {
+    let CallOutcome::Accepted(Some(operation)) = accepted(&reply(202, &both[..1], ""), ours) else {
         panic!()
     };
     assert_eq!(Address::of_operation(&operation).unwrap().kind, Kind::Location);
-    assert!(Address::of_operation(&Operation::new(OP)).is_none());
+    assert!(Address::of_operation(&OperationUrl::new(OP)).is_none());
 }
 
 #[test]
 fn acceptance_without_an_address() {
     let answer = |status, body| accepted(&reply(status, &[], body), ours);
-    assert_eq!(answer(202, ""), Answer::Accepted(None));
-    assert_eq!(answer(204, ""), Answer::Done);
-    assert_eq!(answer(200, ""), Answer::Done);
-    assert_eq!(answer(200, r#"{"properties":{"provisioningState":"Succeeded"}}"#), Answer::Done);
+    assert_eq!(answer(202, ""), CallOutcome::Accepted(None));
+    assert_eq!(answer(204, ""), CallOutcome::Done);
+    assert_eq!(answer(200, ""), CallOutcome::Done);
+    assert_eq!(
+        answer(200, r#"{"properties":{"provisioningState":"Succeeded"}}"#),
+        CallOutcome::Done
+    );
     assert_eq!(
         answer(200, r#"{"properties":{"provisioningState":"Updating"}}"#),
-        Answer::Accepted(None)
+        CallOutcome::Accepted(None)
     );
     assert_eq!(
         answer(201, r#"{"properties":{"provisioningState":"Creating"}}"#),
-        Answer::Accepted(None)
+        CallOutcome::Accepted(None)
     );
-    assert_eq!(answer(200, "<html>sign in here</html>"), Answer::Lost);
+    assert_eq!(answer(200, "<html>sign in here</html>"), CallOutcome::Lost);
     let foreign = [("Azure-AsyncOperation", "https://evil.example/op")];
-    assert_eq!(accepted(&reply(202, &foreign, ""), ours), Answer::Accepted(None));
+    assert_eq!(accepted(&reply(202, &foreign, ""), ours), CallOutcome::Accepted(None));
     let long = "https://management.azure.com/?".to_owned() + &"x".repeat(20_000);
-    assert_eq!(accepted(&reply(202, &[("Location", &long)], ""), ours), Answer::Accepted(None));
+    assert_eq!(
+        accepted(&reply(202, &[("Location", &long)], ""), ours),
+        CallOutcome::Accepted(None)
+    );
 }
 
 #[test]
@@ -119,9 +125,9 @@ fn what_is_not_known_any_more_is_lost_and_what_failed_on_its_way_goes_on() {
         let minute = Some(AT.plus(Span::minutes(1)));
         assert_eq!(poll(kind, 429, &[], ""), Poll::Running { retry_at: minute });
         let of = |why| polled(&address(kind), Err(why), |_| None).0;
-        assert_eq!(of(Unheard::Lost("cut".into())), Poll::Running { retry_at: None });
-        assert_eq!(of(Unheard::NotSent("no route".into())), Poll::Running { retry_at: None });
-        assert_eq!(of(Unheard::Foreign), Poll::Lost);
+        assert_eq!(of(NoResponse::Lost("cut".into())), Poll::Running { retry_at: None });
+        assert_eq!(of(NoResponse::NotSent("no route".into())), Poll::Running { retry_at: None });
+        assert_eq!(of(NoResponse::Foreign), Poll::Lost);
     }
 }
 

@@ -1,15 +1,15 @@
-//! Codes and texts of ARM, and what each means. Codes are compared without case: ARM writes some in two ways.
+//! ARM's error codes and texts, with their meanings. Codes are compared without case: ARM spells some in two ways.
 
-use crate::adapters::azure::wire::Faults;
+use crate::adapters::azure::wire::ArmFaults;
 use crate::model::journal::Refusal::{
     self, Conflict, Forbidden, Gone, Invalid, NoCapacity, Preempted, Quota, Throttled, Unclear,
 };
 
-/// What a code says.
+/// What a code means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum CodeMeaning {
     Is(Refusal),
-    /// The request was fine; a machine is not.
+    /// The request succeeded, but a machine is bad.
     BadMachine,
 }
 
@@ -98,7 +98,7 @@ const CODES: &[(Refusal, &[&str])] = &[
     (
         Unclear,
         &[
-            // The model was written all the same; it is the cloud's own upgrade that did not go on.
+            // The model was written; Azure's own upgrade stopped.
             "MaxUnhealthyInstancePercentExceededBeforeRollingUpgrade",
             "MaxUnhealthyInstancePercentExceededInRollingUpgrade",
             "MaxUnhealthyUpgradedInstancePercentExceededInRollingUpgrade",
@@ -117,7 +117,7 @@ const CODES: &[(Refusal, &[&str])] = &[
     ),
 ];
 
-/// A machine that did not come up, though the request was carried out: the next listing shows which.
+/// A machine did not come up, although the request was carried out. The next listing shows which one.
 const BAD_MACHINE: &[&str] = &[
     "OSProvisioningTimedOut",
     "OSProvisioningClientError",
@@ -129,7 +129,7 @@ const BAD_MACHINE: &[&str] = &[
     "VMAgentStatusCommunicationError",
 ];
 
-/// Codes that only say that something inside went wrong.
+/// Codes that only say that a nested error occurred.
 const WRAPPERS: &[&str] = &[
     "DeploymentFailed",
     "InvalidTemplateDeployment",
@@ -139,66 +139,66 @@ const WRAPPERS: &[&str] = &[
     "OperationNotAllowed",
 ];
 
-/// What texts tell, in the order in which they are asked: every fragment must be there. The code stands for it in reports
-/// where ARM gave one that is shared.
-const TEXTS: &[(&[&str], Meaning, Option<&str>)] = &[
+/// Meanings of message texts, in the order of checking. Every fragment must be present. The code replaces ARM's in
+/// reports if ARM's is ambiguous.
+const TEXTS: &[(&[&str], CodeMeaning, Option<&str>)] = &[
     (
         &["reached its limit of", "Upgrade the VMs to the latest model"],
-        Meaning::Is(Quota),
+        CodeMeaning::Is(Quota),
         Some("ModelLimitReached"),
     ),
-    (&["exceeding approved", "quota"], Meaning::Is(Quota), Some("QuotaExceeded")),
-    (&["Submit a request for Quota increase"], Meaning::Is(Quota), Some("QuotaExceeded")),
-    (&["protected from scale set action"], Meaning::Is(Forbidden), Some("InstanceProtected")),
-    (&["is not an active Virtual Machine Scale Set VM instanceId"], Meaning::Is(Gone), None),
-    (&["marked for deletion"], Meaning::Is(Gone), None),
-    (&["preempted by a more recent operation"], Meaning::Is(Preempted), None),
-    (&["Max price change is not allowed"], Meaning::Is(Invalid), None),
+    (&["exceeding approved", "quota"], CodeMeaning::Is(Quota), Some("QuotaExceeded")),
+    (&["Submit a request for Quota increase"], CodeMeaning::Is(Quota), Some("QuotaExceeded")),
+    (&["protected from scale set action"], CodeMeaning::Is(Forbidden), Some("InstanceProtected")),
+    (&["is not an active Virtual Machine Scale Set VM instanceId"], CodeMeaning::Is(Gone), None),
+    (&["marked for deletion"], CodeMeaning::Is(Gone), None),
+    (&["preempted by a more recent operation"], CodeMeaning::Is(Preempted), None),
+    (&["Max price change is not allowed"], CodeMeaning::Is(Invalid), None),
     (
         &["Image type for a Virtual Machine Scale Set may not be changed"],
-        Meaning::Is(Invalid),
+        CodeMeaning::Is(Invalid),
         Some("ImageTypeChangeNotAllowed"),
     ),
     (
         &["Changing property", "is not allowed"],
-        Meaning::Is(Invalid),
+        CodeMeaning::Is(Invalid),
         Some("PropertyChangeNotAllowed"),
     ),
-    (&["another operation is in progress"], Meaning::Is(Conflict), None),
-    (&["An ongoing operation is changing power state"], Meaning::Is(Conflict), None),
-    (&["rolling upgrade is in progress"], Meaning::Is(Conflict), None),
+    (&["another operation is in progress"], CodeMeaning::Is(Conflict), None),
+    (&["An ongoing operation is changing power state"], CodeMeaning::Is(Conflict), None),
+    (&["rolling upgrade is in progress"], CodeMeaning::Is(Conflict), None),
 ];
 
-pub(super) fn by_code(code: &str) -> Option<Meaning> {
+pub(super) fn by_code(code: &str) -> Option<CodeMeaning> {
     let is = |known: &&&str| known.eq_ignore_ascii_case(code);
     if BAD_MACHINE.iter().any(|known| is(&known)) {
-        return Some(Meaning::BadMachine);
+        return Some(CodeMeaning::BadMachine);
     }
     let found = CODES.iter().find(|(_, codes)| codes.iter().any(|known| is(&known)));
-    found.map(|(refusal, _)| Meaning::Is(*refusal))
+    found.map(|(refusal, _)| CodeMeaning::Is(*refusal))
 }
 
 pub(super) fn is_wrapper(code: &str) -> bool {
     WRAPPERS.iter().any(|known| known.eq_ignore_ascii_case(code))
 }
 
-/// The delete is refused because it was forced.
+/// ARM refused the delete because it was forced.
 pub const NOT_BY_FORCE: &str =
     "OperationNotAllowedOnResourceThatManagesUpdatesWithMaintenanceControl";
 
-/// What is told by a text, or by a code that lies beside a shared one.
-pub(super) fn by_text(faults: &Faults) -> Option<(Meaning, Option<&'static str>)> {
+/// The meaning by text, or by a code next to an ambiguous one.
+pub(super) fn by_text(faults: &ArmFaults) -> Option<(CodeMeaning, Option<&'static str>)> {
     if faults.has_code("TooManyRequests") || faults.has_code("TooManyRequestsReceived") {
-        return Some((Meaning::Is(Throttled), None));
+        return Some((CodeMeaning::Is(Throttled), None));
     }
     if faults.has_code(NOT_BY_FORCE) {
-        return Some((Meaning::Is(Invalid), Some(NOT_BY_FORCE)));
+        return Some((CodeMeaning::Is(Invalid), Some(NOT_BY_FORCE)));
     }
-    // The cloud's own upgrade stopped because there was no room: that is what counts.
+    // Azure's own upgrade stopped for lack of capacity, so that is the cause to report.
     let upgrade = faults.deepest_first().filter_map(|fault| fault.code.as_deref());
     let stopped = upgrade.map(str::to_ascii_lowercase).any(|code| code.starts_with("maxunhealthy"));
     if stopped && faults.says("Allocation failed") {
-        return Some((Meaning::Is(NoCapacity), Some("AllocationFailed")));
+        return Some((CodeMeaning::Is(NoCapacity), Some("AllocationFailed")));
     }
     let whole = |fragments: &[&str]| fragments.iter().all(|fragment| faults.says(fragment));
     if let Some((_, meaning, code)) = TEXTS.iter().find(|(fragments, ..)| whole(fragments)) {
@@ -210,6 +210,6 @@ pub(super) fn by_text(faults: &Faults) -> Option<(Meaning, Option<&'static str>)
         };
         is(&fault.code, "InvalidParameter") && is(&fault.target, "instanceIds")
     });
-    // Something about these ids, in words we do not know: whether they are gone, the next listing tells.
-    stale.next().map(|_| (Meaning::Is(Conflict), None))
+    // An unknown problem with these ids: the next listing shows whether they are gone.
+    stale.next().map(|_| (CodeMeaning::Is(Conflict), None))
 }

@@ -1,54 +1,54 @@
-//! What a "no" of ARM means. Decided once, here: nobody further in reads a status, a code or a text.
+//! Interprets ARM's refusals. This is decided only here: no inner module reads a status, a code or a message text.
 //!
-//! Read in this order: throttling (by status or by a code inside), what texts tell where a code is shared, the code that
-//! lies deepest, the status. What may have had its effect is `Unclear`: it is settled by a look, never by asking again.
-//! Begin with [`of_answer`] and [`of_operation`]; the codes are a table in `codes`.
+//! The order is: throttling (by status or by a nested code), message texts if a code is ambiguous, the innermost code,
+//! the status. A request that may have taken effect is `Unclear`: a new listing resolves that, never a retry.
+//! Begin with [`of_answer`] and [`of_operation`]; `codes` is the table of codes.
 
 mod codes;
 #[cfg(test)]
 mod tests;
 
-use crate::adapters::azure::http::Reply;
-use crate::adapters::azure::wire::{Fault, Faults};
+use crate::adapters::azure::http::ArmReply;
+use crate::adapters::azure::wire::{ArmFault, ArmFaults};
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Span;
 
 pub(super) use codes::NOT_BY_FORCE;
-use codes::{Meaning, by_code, by_text, is_wrapper};
+use codes::{CodeMeaning, by_code, by_text, is_wrapper};
 
-/// A wait for who was refused for asking too often, and not told how long.
+/// How long to wait after throttling without Retry-After.
 // 1 min: the window of every documented policy.
 const THROTTLED_FOR: Span = Span::minutes(1);
 
-/// What an answer of status 429 may mean besides "too often".
+/// What a 429 may mean other than throttling.
 const NO_RATE: [Refusal; 4] =
     [Refusal::Conflict, Refusal::Preempted, Refusal::Quota, Refusal::NoCapacity];
 
-/// As much of a message as is kept.
+/// Maximum length of a message in errors and logs.
 const LONGEST_SAYING: usize = 400;
 
-/// As much of it as a hold shows and a record keeps.
-// 300: the cause stands in the first sentence or two.
+/// Maximum length of a message that a hold shows and a record stores.
+// 300: the cause is in the first sentence or two.
 const LONGEST_MESSAGE: usize = 300;
 
-/// As much of a code and of a request's id.
+/// Maximum length of a code and of a request id.
 const LONGEST_CODE: usize = 100;
 
-/// A refusal, with what people and support need to know of it.
+/// A refusal with the details that people and Azure support need.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct RefusalDetail {
     pub refused: Refused,
     pub message: Box<str>,
-    /// What it is about: a field, an instance id, a throttling policy.
+    /// The subject of the refusal: a field, an instance id, a throttling policy.
     pub target: Option<Box<str>>,
-    /// Machines that alone stand against the request, where it says so.
+    /// The machines that alone prevent the request, if the response names them.
     pub machines: Vec<InstanceId>,
     pub request_id: Option<Box<str>>,
 }
 
-impl Told {
-    /// One line: the code, what was said, and what support asks for.
+impl RefusalDetail {
+    /// One line: the code, the message, and the request id for Azure support.
     pub fn say(&self) -> Box<str> {
         let code = self.refused.code.as_deref().unwrap_or(self.refused.refusal.name());
         let id = self.request_id.as_deref().map(|id| format!(" (request {id})"));
@@ -56,16 +56,16 @@ impl Told {
     }
 }
 
-/// An answer that is no success.
-pub(super) fn of_answer(reply: &Reply) -> Told {
-    let faults = Faults::read(&reply.body);
+/// Interprets a response without success.
+pub(super) fn of_answer(reply: &ArmReply) -> RefusalDetail {
+    let faults = ArmFaults::read(&reply.body);
     let (meaning, code) = meaning(reply.status, &faults);
     let code = code.as_deref().map(short);
     let refusal = match meaning {
-        Meaning::Is(Refusal::Gone) if !is_of_arm(reply, &faults) => Refusal::Unclear,
-        Meaning::Is(refusal) => refusal,
-        // As an answer to a request it says nothing about what the request did.
-        Meaning::BadMachine => Refusal::Unclear,
+        CodeMeaning::Is(Refusal::Gone) if !is_of_arm(reply, &faults) => Refusal::Unclear,
+        CodeMeaning::Is(refusal) => refusal,
+        // In a response to a request, this does not tell what the request did.
+        CodeMeaning::BadMachine => Refusal::Unclear,
     };
     let told_wait = reply.retry_at().or_else(|| wait_in(&faults).map(|w| reply.at.plus(w)));
     let retry_at = match refusal {
@@ -75,7 +75,7 @@ pub(super) fn of_answer(reply: &Reply) -> Told {
     let message = faults.told(|f| f.message.as_deref().filter(|m| !m.starts_with('{')));
     let said = message.map(kept);
     let message = message.map_or_else(|| format!("ARM answered {}", reply.status), shorten);
-    Told {
+    RefusalDetail {
         refused: Refused { refusal, code, message: said, zone: zone(&faults), retry_at },
         message: message.into(),
         target: faults.told(|f| f.target.as_deref()).map(Into::into),
@@ -84,22 +84,22 @@ pub(super) fn of_answer(reply: &Reply) -> Told {
     }
 }
 
-/// The error of an operation that failed. `None`: the request was carried out, and some machine it made is bad.
+/// Interprets the error of a failed operation. `None`: the operation completed, but a machine that it created is bad.
 pub(super) fn of_operation(
-    fault: Option<Fault>,
+    fault: Option<ArmFault>,
     zone_of: impl Fn(&str) -> Option<Zone>,
-) -> Option<Told> {
-    let faults = fault.map(Faults::of).unwrap_or_default();
+) -> Option<RefusalDetail> {
+    let faults = fault.map(ArmFaults::of).unwrap_or_default();
     let (meaning, code) = meaning(200, &faults);
     let code = code.as_deref().map(short);
-    let Meaning::Is(refusal) = meaning else { return None };
+    let CodeMeaning::Is(refusal) = meaning else { return None };
     let target = faults.told(|f| f.target.as_deref());
     let zonal = code.as_deref().is_some_and(|code| code.to_ascii_lowercase().contains("zonal"));
     let zone = zone(&faults).or_else(|| target.and_then(zone_of).filter(|_| zonal));
     let message = faults.told(|f| f.message.as_deref().filter(|m| !m.starts_with('{')));
     let said = message.map(kept);
     let message = message.map_or_else(String::new, shorten);
-    Some(Told {
+    Some(RefusalDetail {
         refused: Refused { refusal, code, message: said, zone, retry_at: None },
         message: message.into(),
         target: target.map(Into::into),
@@ -108,21 +108,21 @@ pub(super) fn of_operation(
     })
 }
 
-/// The wait that an answer tells in words alone.
-pub(super) fn told_wait(reply: &Reply) -> Option<Span> {
-    wait_in(&Faults::read(&reply.body))
+/// A wait that is given only in the message text.
+pub(super) fn told_wait(reply: &ArmReply) -> Option<Span> {
+    wait_in(&ArmFaults::read(&reply.body))
 }
 
-/// A "not found" that only a proxy or a strange server gave is no word of ARM's about what exists.
-fn is_of_arm(reply: &Reply, faults: &Faults) -> bool {
+/// Whether ARM sent it: a "not found" from a proxy or another server does not prove that a resource is gone.
+fn is_of_arm(reply: &ArmReply, faults: &ArmFaults) -> bool {
     let signed = ["x-ms-request-id", "x-ms-correlation-request-id", "x-ms-failure-cause"];
     !faults.is_empty() || signed.iter().any(|name| reply.header(name).is_some())
 }
 
-/// `status` 200 stands for "in an operation".
-fn meaning(status: u16, faults: &Faults) -> (Meaning, Option<Box<str>>) {
+/// `status` 200 means the error of an operation.
+fn meaning(status: u16, faults: &ArmFaults) -> (CodeMeaning, Option<Box<str>>) {
     let outer = faults.outermost().and_then(|fault| fault.code.as_deref());
-    let code_of = |fault: &Fault| fault.code.as_deref().map(Box::<str>::from);
+    let code_of = |fault: &ArmFault| fault.code.as_deref().map(Box::<str>::from);
     let known = || {
         let mut telling = faults
             .deepest_first()
@@ -133,16 +133,16 @@ fn meaning(status: u16, faults: &Faults) -> (Meaning, Option<Box<str>>) {
         return (meaning, code.map(Into::into).or_else(|| outer.map(Into::into)));
     }
     let found = known();
-    let is = |wanted: Refusal| matches!(&found, Some((Meaning::Is(r), _)) if *r == wanted);
+    let is = |wanted: Refusal| matches!(&found, Some((CodeMeaning::Is(r), _)) if *r == wanted);
     let code = || found.as_ref().and_then(|(_, code)| code.clone()).or(outer.map(Into::into));
     match status {
-        // Some providers say with the status of "too often" that they are busy or full: nobody asked too often there.
-        429 if !NO_RATE.into_iter().any(is) => (Meaning::Is(Refusal::Throttled), code()),
-        _ if is(Refusal::Throttled) => (Meaning::Is(Refusal::Throttled), code()),
-        408 | 500.. => (Meaning::Is(Refusal::Unclear), code()),
+        // Some providers return 429 when they are busy or full, although no rate limit was exceeded.
+        429 if !NO_RATE.into_iter().any(is) => (CodeMeaning::Is(Refusal::Throttled), code()),
+        _ if is(Refusal::Throttled) => (CodeMeaning::Is(Refusal::Throttled), code()),
+        408 | 500.. => (CodeMeaning::Is(Refusal::Unclear), code()),
         _ => match found {
             Some((meaning, code)) => (meaning, code),
-            None => (Meaning::Is(by_status(status, outer)), outer.map(Into::into)),
+            None => (CodeMeaning::Is(by_status(status, outer)), outer.map(Into::into)),
         },
     }
 }
@@ -150,7 +150,7 @@ fn meaning(status: u16, faults: &Faults) -> (Meaning, Option<Box<str>>) {
 fn by_status(status: u16, code: Option<&str>) -> Refusal {
     let is = |name: &str| code.is_some_and(|code| code.eq_ignore_ascii_case(name));
     match status {
-        // `OperationNotAllowed` and `Conflict` without a text we know: something stands in the way now.
+        // `OperationNotAllowed` or `Conflict` with an unknown text: a temporary obstacle.
         _ if is("OperationNotAllowed") || is("Conflict") => Refusal::Conflict,
         401 | 403 => Refusal::Forbidden,
         404 | 410 => Refusal::Gone,
@@ -160,8 +160,8 @@ fn by_status(status: u16, code: Option<&str>) -> Refusal {
     }
 }
 
-/// Some answers tell the wait only in words: "after '6' seconds", "in 30 seconds", "for 180 seconds".
-fn wait_in(faults: &Faults) -> Option<Span> {
+/// Some responses give the wait only in the text: "after '6' seconds", "in 30 seconds", "for 180 seconds".
+fn wait_in(faults: &ArmFaults) -> Option<Span> {
     faults.deepest_first().filter_map(|fault| fault.message.as_deref()).find_map(|message| {
         let before = message.split("second").next().filter(|b| b.len() < message.len())?;
         let number = before.trim_end().trim_end_matches('\'');
@@ -171,8 +171,8 @@ fn wait_in(faults: &Faults) -> Option<Span> {
     })
 }
 
-/// Locks that stand on machines, and machines that are protected. A lock on the set, or above it, names none.
-fn machines(faults: &Faults) -> Vec<InstanceId> {
+/// Machines with locks, and protected machines. A lock on the set or above it names no machine.
+fn machines(faults: &ArmFaults) -> Vec<InstanceId> {
     const PROTECTED: &str = "instance ids are protected from scale set action:";
     const LOCKED: &str = "scope(s) are locked:";
     let messages = faults.deepest_first().filter_map(|fault| fault.message.as_deref());
@@ -188,7 +188,7 @@ fn machines(faults: &Faults) -> Vec<InstanceId> {
             let is_machine = before.to_ascii_lowercase().ends_with("/virtualmachines");
             is_machine.then(|| name.to_owned())
         });
-        // Where something else is locked as well, no batch is taken.
+        // If anything besides machines is locked, ARM rejects every batch.
         locked.collect::<Option<Vec<String>>>().unwrap_or_default()
     });
     let first: Option<Vec<String>> = found.into_iter().find(|ids| !ids.is_empty());
@@ -196,12 +196,12 @@ fn machines(faults: &Faults) -> Vec<InstanceId> {
 }
 
 /// "…in zone 2."
-fn zone(faults: &Faults) -> Option<Zone> {
+fn zone(faults: &ArmFaults) -> Option<Zone> {
     faults.deepest_first().filter_map(|fault| fault.message.as_deref()).find_map(|message| {
         let (_, rest) = message.split_once("in zone ")?;
         let rest = rest.trim_start_matches(['\'', '"']);
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        // Azure numbers them from 1 to 3.
+        // Azure numbers zones from 1 to 3.
         (1..=3).contains(&digits.len()).then(|| Zone::new(digits))
     })
 }
@@ -210,7 +210,7 @@ pub(super) fn shorten(message: &str) -> String {
     cut(&message.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_SAYING)
 }
 
-/// For holds, records and history. Addresses in it lose what follows their path, where signatures stand.
+/// Shortens a message for holds, records and history. Removes the query strings of URLs, which may contain signatures.
 fn kept(message: &str) -> Box<str> {
     let without_query = |word: &str| match word.split_once('?') {
         Some((address, _)) if address.contains("://") => format!("{address}?…"),

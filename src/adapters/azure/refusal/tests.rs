@@ -1,24 +1,24 @@
-//! Every code that ARM was seen to answer with, and what it means here.
+//! Every code that was observed from ARM, and its meaning.
 
 use super::*;
 use crate::model::time::Time;
 
 const AT: Time = Time::from_millis(1_000_000);
 
-fn answer(status: u16, body: &str) -> Told {
-    of_answer(&Reply::made_up(status, &[("x-ms-request-id", "r-1")], body, AT))
+fn answer(status: u16, body: &str) -> RefusalDetail {
+    of_answer(&ArmReply::made_up(status, &[("x-ms-request-id", "r-1")], body, AT))
 }
 
 fn error(code: &str, message: &str) -> String {
     serde_json::json!({"error": {"code": code, "message": message}}).to_string()
 }
 
-fn operation(code: &str, message: &str, target: Option<&str>) -> Option<Told> {
-    let fault = Fault {
+fn operation(code: &str, message: &str, target: Option<&str>) -> Option<RefusalDetail> {
+    let fault = ArmFault {
         code: Some(code.into()),
         message: Some(message.into()),
         target: target.map(Into::into),
-        ..Fault::default()
+        ..ArmFault::default()
     };
     of_operation(Some(fault), |id| (id == "243").then(|| Zone::new("3")))
 }
@@ -53,7 +53,7 @@ const REQUESTS: &[(u16, &str, &str, Refusal)] = &[
     (409, "OperationNotAllowed", "The Image type for a Virtual Machine Scale Set may not be changed.", Refusal::Invalid),
     (409, "PropertyChangeNotAllowed", "Changing property 'imageReference.offer' is not allowed.", Refusal::Invalid),
     (409, "OperationNotAllowed", "Changing property 'imageReference.offer' is not allowed.", Refusal::Invalid),
-    (409, "OperationNotAllowed", "something nobody has seen yet", Refusal::Conflict),
+    (409, "OperationNotAllowed", "something new", Refusal::Conflict),
     (409, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress.", Refusal::Conflict),
     (400, "AnotherOperationInProgress", "Another operation on this or dependent resource is in progress.", Refusal::Conflict),
     (429, "RetryableError", "The call can be retried in 7 seconds.", Refusal::Conflict),
@@ -130,10 +130,10 @@ fn each_refusal_of_a_request_has_its_meaning() {
         assert_eq!(told.refused.refusal, *expected, "{status} {code}: {message}");
         assert!(told.refused.code.is_some(), "{status} {code}");
         assert_eq!(told.request_id.as_deref(), Some("r-1"));
-        // The letters' case says nothing.
+        // The case does not matter.
         let other = answer(*status, &error(&code.to_uppercase(), message));
         assert_eq!(other.refused.refusal, *expected, "{status} {code} in capitals");
-        // And a wrapper hides nothing.
+        // A wrapper must not hide the meaning.
         let inner = serde_json::json!({"error": {"code": "DeploymentFailed", "message": "See inner errors.",
             "details": [{"code": code, "message": message}]}});
         assert_eq!(
@@ -144,7 +144,7 @@ fn each_refusal_of_a_request_has_its_meaning() {
     }
 }
 
-/// Errors of operations: code, message, meaning; `None`: a machine is bad, the request was fine.
+/// Errors of operations: code, message, meaning. `None`: a machine is bad, but the request succeeded.
 #[rustfmt::skip]
 const OPERATIONS: &[(&str, &str, Option<Refusal>)] = &[
     ("AllocationFailed", "The VM allocation failed due to an internal error.", Some(Refusal::NoCapacity)),
@@ -215,7 +215,7 @@ fn throttling_is_seen_whatever_the_outer_code_says_and_always_has_an_end() {
     assert_eq!(told.target.as_deref(), Some("HighCostGet"));
     let inner = r#"{"error":{"code":"OperationNotAllowed","message":"m","innererror":{"internalErrorCode":"TooManyRequestsReceived"}}}"#;
     assert_eq!(answer(409, inner).refused.refusal, Refusal::Throttled);
-    let header = Reply::made_up(429, &[("Retry-After", "17")], "", AT);
+    let header = ArmReply::made_up(429, &[("Retry-After", "17")], "", AT);
     assert_eq!(of_answer(&header).refused.retry_at, Some(AT.plus(Span::seconds(17))));
 }
 
@@ -236,7 +236,7 @@ fn waits_told_in_words_are_heard() {
 #[test]
 fn not_found_by_a_stranger_is_not_gone() {
     let of = |headers: &[(&str, &str)], body: &str| {
-        of_answer(&Reply::made_up(404, headers, body, AT)).refused.refusal
+        of_answer(&ArmReply::made_up(404, headers, body, AT)).refused.refusal
     };
     assert_eq!(of(&[], "<html>404</html>"), Refusal::Unclear);
     assert_eq!(of(&[], ""), Refusal::Unclear);
@@ -269,7 +269,8 @@ fn azures_own_sentence_is_kept_short_and_without_signatures() {
     assert_eq!(failed.refused.message.as_deref(), Some("No room."));
 }
 
-/// A batch without the machines that a refusal names may be taken; a lock on the set, or above it, takes none.
+/// ARM may accept a batch without the machines that a refusal names. With a lock on the set or above it, it accepts
+/// none.
 #[test]
 fn machines_that_alone_stand_in_the_way_are_named() {
     let named = |code: &str, message: &str| -> Vec<String> {

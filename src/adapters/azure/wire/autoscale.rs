@@ -1,28 +1,28 @@
-//! Autoscale settings: only whom they scale, and whether they are on.
+//! Autoscale settings: only their target, and whether they are enabled.
 
 use serde::Deserialize;
 
-use super::Text;
+use super::BorrowedText;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Setting<'a> {
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub properties: Option<Properties<'a>>,
+    pub properties: Option<AutoscaleProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Properties<'a> {
+pub struct AutoscaleProperties<'a> {
     pub enabled: Option<bool>,
     #[serde(borrow)]
-    pub target_resource_uri: Option<Text<'a>>,
+    pub target_resource_uri: Option<BorrowedText<'a>>,
 }
 
 impl Setting<'_> {
-    /// The resource it scales, if it is switched on. Off where nothing is said: that is the default.
+    /// The resource that it scales, if it is enabled. Disabled is the default.
     pub fn scales(&self) -> Option<&str> {
         let properties = self.properties.as_ref()?;
         let on = properties.enabled.unwrap_or(false);

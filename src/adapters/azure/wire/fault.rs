@@ -1,16 +1,16 @@
-//! What ARM says when it says no. The envelope may be missing, and the code that matters may lie deep inside.
+//! ARM's error bodies. The envelope may be missing, and the relevant code may be nested deeply.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One error and those it wraps.
+/// An error and the errors that it wraps.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Fault {
+pub struct ArmFault {
     pub code: Option<String>,
     pub message: Option<String>,
     pub target: Option<String>,
-    pub details: Option<Vec<Fault>>,
+    pub details: Option<Vec<ArmFault>>,
     pub innererror: Option<Inner>,
 }
 
@@ -23,46 +23,46 @@ pub struct Inner {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Envelope {
-    error: Option<Fault>,
+    error: Option<ArmFault>,
 }
 
-/// How deep errors are followed into each other.
+/// Maximum nesting depth that is followed.
 // 8: policies and deployments nest three or four deep.
 const DEPTH: usize = 8;
 
-/// The errors of an answer, outermost first.
+/// The errors of a response, outermost first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Faults(Vec<Fault>);
+pub struct ArmFaults(Vec<ArmFault>);
 
-impl Faults {
-    /// Of a body of an answer that refuses; empty where it says nothing we can read.
-    pub fn read(body: &[u8]) -> Faults {
+impl ArmFaults {
+    /// Reads the body of a refusal. Empty if the body is unreadable.
+    pub fn read(body: &[u8]) -> ArmFaults {
         let enveloped = serde_json::from_slice::<Envelope>(body).ok().and_then(|e| e.error);
-        let fault = enveloped.or_else(|| serde_json::from_slice::<Fault>(body).ok());
-        fault.filter(Fault::says).map(Faults::of).unwrap_or_default()
+        let fault = enveloped.or_else(|| serde_json::from_slice::<ArmFault>(body).ok());
+        fault.filter(ArmFault::says).map(ArmFaults::of).unwrap_or_default()
     }
 
-    pub fn of(fault: Fault) -> Faults {
+    pub fn of(fault: ArmFault) -> ArmFaults {
         let mut flat = Vec::new();
         flatten(fault, DEPTH, &mut flat);
-        Faults(flat)
+        ArmFaults(flat)
     }
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Deepest first: what is inside is what happened.
-    pub fn deepest_first(&self) -> impl Iterator<Item = &Fault> {
+    /// Innermost first: the innermost error is the actual cause.
+    pub fn deepest_first(&self) -> impl Iterator<Item = &ArmFault> {
         self.0.iter().rev()
     }
 
-    pub fn outermost(&self) -> Option<&Fault> {
+    pub fn outermost(&self) -> Option<&ArmFault> {
         self.0.first()
     }
 
-    /// The innermost of these that tells it.
-    pub fn told<'s>(&'s self, of: impl Fn(&'s Fault) -> Option<&'s str>) -> Option<&'s str> {
+    /// The innermost non-empty value.
+    pub fn told<'s>(&'s self, of: impl Fn(&'s ArmFault) -> Option<&'s str>) -> Option<&'s str> {
         self.deepest_first().filter_map(of).find(|text| !text.is_empty())
     }
 
@@ -76,7 +76,7 @@ impl Faults {
         })
     }
 
-    /// Whether some message holds this, in any case.
+    /// Whether some message contains this text, in any case.
     pub fn says(&self, fragment: &str) -> bool {
         let fragment = fragment.to_ascii_lowercase();
         let mut messages = self.0.iter().filter_map(|fault| fault.message.as_deref());
@@ -84,13 +84,13 @@ impl Faults {
     }
 }
 
-impl Fault {
+impl ArmFault {
     fn says(&self) -> bool {
         self.code.is_some() || self.message.is_some() || self.details.is_some()
     }
 }
 
-fn flatten(mut fault: Fault, depth: usize, into: &mut Vec<Fault>) {
+fn flatten(mut fault: ArmFault, depth: usize, into: &mut Vec<ArmFault>) {
     let details = fault.details.take().unwrap_or_default();
     let quoted = fault.message.as_deref().and_then(quoted);
     into.push(fault);
@@ -102,15 +102,15 @@ fn flatten(mut fault: Fault, depth: usize, into: &mut Vec<Fault>) {
     }
 }
 
-/// Some layers put a whole error, as text, into their message.
-fn quoted(message: &str) -> Option<Fault> {
+/// Some layers put an entire error as text into their message.
+fn quoted(message: &str) -> Option<ArmFault> {
     let text = message.trim_start();
     if !text.starts_with('{') {
         return None;
     }
     let value: Value = serde_json::from_str(text).ok()?;
     let inner = value.get("error").unwrap_or(&value);
-    Fault::deserialize(inner).ok().filter(Fault::says)
+    ArmFault::deserialize(inner).ok().filter(ArmFault::says)
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn codes(body: &str) -> Vec<String> {
-        let faults = Faults::read(body.as_bytes());
+        let faults = ArmFaults::read(body.as_bytes());
         faults.deepest_first().filter_map(|f| f.code.clone()).collect()
     }
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn what_says_nothing_is_empty() {
         for body in ["", "<html>", "{}", "[]", "null", r#"{"error":null}"#, r#"{"error":"text"}"#] {
-            assert!(Faults::read(body.as_bytes()).is_empty(), "{body}");
+            assert!(ArmFaults::read(body.as_bytes()).is_empty(), "{body}");
         }
     }
 

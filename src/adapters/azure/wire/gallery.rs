@@ -1,25 +1,25 @@
-//! Versions of a gallery image: which one is newest, whole and replicated.
+//! Versions of a gallery image: which one is the newest, complete and replicated.
 
 use serde::Deserialize;
 
-use super::Text;
+use super::BorrowedText;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Version<'a> {
+pub struct GalleryVersion<'a> {
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub properties: Option<Properties<'a>>,
+    pub properties: Option<GalleryProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Properties<'a> {
+pub struct GalleryProperties<'a> {
     #[serde(borrow)]
-    pub provisioning_state: Option<Text<'a>>,
+    pub provisioning_state: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     pub publishing_profile: Option<Publishing<'a>>,
 }
@@ -29,7 +29,7 @@ pub struct Properties<'a> {
 pub struct Publishing<'a> {
     pub exclude_from_latest: Option<bool>,
     #[serde(borrow)]
-    pub published_date: Option<Text<'a>>,
+    pub published_date: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     pub target_regions: Option<Vec<Region<'a>>>,
 }
@@ -38,28 +38,28 @@ pub struct Publishing<'a> {
 #[serde(rename_all = "camelCase", default)]
 pub struct Region<'a> {
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<BorrowedText<'a>>,
     pub exclude_from_latest: Option<bool>,
 }
 
-/// How far a version that may lead is.
+/// The state of a version that is eligible as the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum VersionState {
     Whole,
-    /// It was whole once, here or elsewhere, and is being changed.
+    /// It was complete before, here or in another region, and is being updated.
     Changing,
 }
 
-impl Version<'_> {
-    /// Its number, so that 1.10.0 is newer than 1.9.0. `None`: no version number.
+impl GalleryVersion<'_> {
+    /// Its number, so that 1.10.0 is newer than 1.9.0. `None`: not a version number.
     pub fn number(&self) -> Option<[u64; 3]> {
         let mut parts = self.name.as_ref()?.split('.').map(|part| part.parse::<u64>().ok());
         let number = [parts.next()??, parts.next()??, parts.next()??];
         parts.next().is_none().then_some(number)
     }
 
-    /// Whether machines in this region may be made from it as the newest; `None`: they may not.
-    pub fn standing(&self, region: &str) -> Option<Standing> {
+    /// Whether this version may be the newest in this region. `None`: it may not.
+    pub fn standing(&self, region: &str) -> Option<VersionState> {
         let properties = self.properties.as_ref()?;
         let state = properties.provisioning_state.as_ref()?;
         let publishing = properties.publishing_profile.as_ref()?;
@@ -73,14 +73,14 @@ impl Version<'_> {
             && there.is_some_and(|region| !kept_back(region.exclude_from_latest));
         match () {
             () if !leads => None,
-            () if state.is("Succeeded") => Some(Standing::Whole),
-            () if state.is("Updating") => Some(Standing::Changing),
+            () if state.is("Succeeded") => Some(VersionState::Whole),
+            () if state.is("Updating") => Some(VersionState::Changing),
             () => None,
         }
     }
 }
 
-/// `West US 2` and `westus2` are one place.
+/// `West US 2` and `westus2` are the same region.
 pub fn same_region(a: &str, b: &str) -> bool {
     let plain = |text: &str| {
         text.chars()

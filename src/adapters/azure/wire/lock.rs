@@ -1,30 +1,30 @@
-//! Locks: their ids, which say what they are on, and what they forbid.
+//! Locks: their ids, which include the locked resource, and what they forbid.
 
 use serde::Deserialize;
 
-use super::{Text, some};
+use super::{BorrowedText, some};
 use crate::model::inventory::{Lock, LockLevel};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Row<'a> {
+pub struct LockRow<'a> {
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub properties: Option<Properties<'a>>,
+    pub properties: Option<LockProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Properties<'a> {
+pub struct LockProperties<'a> {
     #[serde(borrow)]
-    pub level: Option<Text<'a>>,
+    pub level: Option<BorrowedText<'a>>,
 }
 
-impl Row<'_> {
-    /// `None`: it forbids nothing, or does not say what it is on. A level of which we do not know is the strictest.
+impl LockRow<'_> {
+    /// `None`: the lock forbids nothing, or a field is missing. An unknown level counts as the strictest.
     pub fn lock(&self) -> Option<Lock> {
         let id = some(self.id.as_ref())?.trim_end_matches('/');
         let name = some(self.name.as_ref()).or_else(|| id.rsplit('/').next())?;

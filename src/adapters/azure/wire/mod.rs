@@ -1,8 +1,8 @@
-//! ARM's JSON, as narrow as we need it. What is not read here is not looked at; what is missing or null is `None`.
+//! ARM's JSON, reduced to the needed fields. Other fields are ignored. A missing or null field is `None`.
 //!
-//! Never here: a meaning (that is `read` and `refusal`), a default for a number that was not shown, a write of what was
-//! read. Lists of machines borrow from the page's bytes; texts inside `Option` and `Vec` borrow only as [`Text`].
-//! Begin with [`Page`] and [`Vm`].
+//! Never here: an interpretation (`read` and `refusal` do that), a default for a number that was not shown, writing
+//! back what was read. Lists of machines borrow from the page's bytes. Texts inside `Option` and `Vec` borrow only as
+//! [`BorrowedText`]. Begin with [`ListPage`] and [`ArmVm`].
 
 pub mod autoscale;
 pub mod fault;
@@ -17,27 +17,27 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-pub use fault::{Fault, Faults};
-pub use set::ScaleSet;
-pub use vm::Vm;
+pub use fault::{ArmFault, ArmFaults};
+pub use set::ArmScaleSet;
+pub use vm::ArmVm;
 
 /// A text that borrows from the page even where serde would copy it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+pub struct BorrowedText<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
-impl Text<'_> {
+impl BorrowedText<'_> {
     pub fn is(&self, other: &str) -> bool {
         self.0.eq_ignore_ascii_case(other)
     }
 }
 
-impl AsRef<str> for Text<'_> {
+impl AsRef<str> for BorrowedText<'_> {
     fn as_ref(&self) -> &str {
         &self.0
     }
 }
 
-impl std::ops::Deref for Text<'_> {
+impl std::ops::Deref for BorrowedText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -45,21 +45,21 @@ impl std::ops::Deref for Text<'_> {
     }
 }
 
-/// The text of an optional field, with an empty one taken for none.
-pub fn some<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
+/// The text of an optional field. An empty text counts as missing.
+pub fn some<'t>(text: Option<&'t BorrowedText<'_>>) -> Option<&'t str> {
     text.map(AsRef::as_ref).filter(|text| !text.is_empty())
 }
 
-/// One page of any list. Without `value` it is no list at all: what was sent is not what was asked for.
+/// One page of any list. Without `value`, the response is not a list and parsing fails.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
-pub struct Page<'a, T> {
+pub struct ListPage<'a, T> {
     pub value: Vec<T>,
     #[serde(borrow, default, rename = "nextLink")]
-    pub next: Option<Text<'a>>,
+    pub next: Option<BorrowedText<'a>>,
 }
 
-impl<'a, T: Deserialize<'a>> Page<'a, T> {
+impl<'a, T: Deserialize<'a>> ListPage<'a, T> {
     pub fn read(bytes: &'a [u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes)
     }

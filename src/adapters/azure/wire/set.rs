@@ -1,4 +1,4 @@
-//! A scale set. Read once a look, so it owns what it keeps; the machine profile stays as it came, for the fingerprint.
+//! A scale set. It is read once per listing, so it owns its data. The VM profile stays raw JSON for the fingerprint.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::vm::Image;
+use super::vm::ImageReference;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ScaleSet {
+pub struct ArmScaleSet {
     pub id: Option<String>,
     pub name: Option<String>,
     pub location: Option<String>,
@@ -32,7 +32,7 @@ pub struct SetSku {
     pub capacity: Option<u32>,
 }
 
-/// A whole number, also where it is written as `5.0`.
+/// A whole number, also when written as `5.0`.
 fn capacity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let shown = Option::<Value>::deserialize(deserializer)?;
     let whole = |shown: &Value| match shown.as_f64() {
@@ -63,7 +63,7 @@ pub struct SetProperties {
     pub spot_restore_policy: Option<Switch>,
 }
 
-/// How many of the machines are Regular where the others are Spot.
+/// How many of the machines are Regular, if the others are Spot.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PriorityMixPolicy {
@@ -104,12 +104,12 @@ pub struct Resiliency {
     pub automatic_zone_rebalancing_policy: Option<Switch>,
 }
 
-/// Spare capacity. `Low` is what it was called first.
+/// Whether it is Spot. `Low` is the old name.
 pub fn is_spot(priority: &str) -> bool {
     ["Spot", "SpotPlus", "Low"].iter().any(|word| priority.eq_ignore_ascii_case(word))
 }
 
-impl ScaleSet {
+impl ArmScaleSet {
     pub fn read(bytes: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes)
     }
@@ -118,13 +118,13 @@ impl ScaleSet {
         self.properties.as_ref()?.virtual_machine_profile.as_ref()
     }
 
-    /// The image in the model. A profile that has one of another shape has none.
-    pub fn image(&self) -> Option<Image<'_>> {
+    /// The image in the model. A malformed image counts as missing.
+    pub fn image(&self) -> Option<ImageReference<'_>> {
         let image = self.profile()?.get("storageProfile")?.get("imageReference")?;
-        Image::deserialize(image).ok()
+        ImageReference::deserialize(image).ok()
     }
 
-    /// What the profile says at this place.
+    /// The profile's text at this pointer.
     fn said(&self, pointer: &str) -> Option<&str> {
         self.profile()?.pointer(pointer)?.as_str()
     }
@@ -133,39 +133,39 @@ impl ScaleSet {
         self.said(pointer).is_some_and(|said| said.eq_ignore_ascii_case(word))
     }
 
-    /// Its machines are of spare capacity, all or some of them.
+    /// Whether some or all of its machines are Spot.
     pub fn is_spot(&self) -> bool {
         self.said("/priority").is_some_and(is_spot) || self.priority_mix().is_some()
     }
 
-    /// Machines of both priorities.
+    /// The mix, if the set has both Regular and Spot machines.
     pub fn priority_mix(&self) -> Option<PriorityMixPolicy> {
         self.properties.as_ref()?.priority_mix_policy
     }
 
-    /// What becomes of a spot machine that is evicted; Azure deallocates it where the set does not say.
+    /// Whether evicted Spot machines are deleted. Azure deallocates them by default.
     pub fn deletes_evicted(&self) -> bool {
         self.says("/evictionPolicy", "Delete")
     }
 
-    /// With which the computer names of its machines begin.
+    /// The prefix of its machines' computer names.
     pub fn computer_name_prefix(&self) -> Option<&str> {
         self.said("/osProfile/computerNamePrefix")
     }
 
-    /// OS disks on the hosts of the machines.
+    /// Whether the OS disks are ephemeral, on the machines' hosts.
     pub fn is_ephemeral(&self) -> bool {
         self.says("/storageProfile/osDisk/diffDiskSettings/option", "Local")
     }
 
-    /// `Mix`: machines of several sizes, so no size is the set's.
+    /// `Mix` means machines of several sizes, so the set has no single size.
     pub fn size(&self) -> Option<&str> {
         let mixed = self.properties.as_ref().is_some_and(|p| p.sku_profile.is_some());
         let name = self.sku.as_ref()?.name.as_deref()?;
         (!mixed && !name.is_empty() && !name.eq_ignore_ascii_case("mix")).then_some(name)
     }
 
-    /// The sizes that its machines may have: its own, or those it mixes. Empty: they are not known.
+    /// The sizes that its machines may have: the set's size, or those that it mixes. Empty: unknown.
     pub fn sizes(&self) -> Vec<&str> {
         let profile = self.properties.as_ref().and_then(|p| p.sku_profile.as_ref());
         let Some(profile) = profile else { return self.size().into_iter().collect() };

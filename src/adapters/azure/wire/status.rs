@@ -1,20 +1,20 @@
-//! Where a long operation stands.
+//! The status of a long-running operation.
 
 use serde::Deserialize;
 
-use super::Fault;
+use super::ArmFault;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Status {
+pub struct OperationStatus {
     pub status: Option<String>,
-    pub error: Option<Fault>,
+    pub error: Option<ArmFault>,
 }
 
-/// As much of a resource as tells whether a write goes on.
+/// The part of a resource that shows whether a write is still in progress.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Written {
+pub struct ArmTime {
     pub properties: Option<WrittenProperties>,
 }
 
@@ -24,16 +24,16 @@ pub struct WrittenProperties {
     pub provisioning_state: Option<String>,
 }
 
-impl Status {
+impl OperationStatus {
     pub fn read(bytes: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes)
     }
 }
 
-impl Written {
-    /// The state in the answer to a PUT or PATCH, if the body is a resource at all.
+impl ArmTime {
+    /// The provisioning state in the response to a PUT or PATCH, if the body is a resource.
     pub fn state(bytes: &[u8]) -> Option<String> {
-        let written: Written = serde_json::from_slice(bytes).ok()?;
+        let written: ArmTime = serde_json::from_slice(bytes).ok()?;
         written.properties?.provisioning_state
     }
 }

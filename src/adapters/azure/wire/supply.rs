@@ -1,13 +1,13 @@
-//! What can be had: cores used and allowed, and what a size takes.
+//! Quota and sizes: cores used and allowed, and the cores of a size.
 
 use serde::Deserialize;
 
-use super::Text;
+use super::BorrowedText;
 
-/// One line of the usages of a region.
+/// One entry of a region's usages.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Usage<'a> {
+pub struct QuotaUsage<'a> {
     pub current_value: Option<i64>,
     pub limit: Option<i64>,
     #[serde(borrow)]
@@ -18,19 +18,19 @@ pub struct Usage<'a> {
 #[serde(default)]
 pub struct UsageName<'a> {
     #[serde(borrow)]
-    pub value: Option<Text<'a>>,
+    pub value: Option<BorrowedText<'a>>,
 }
 
-/// One size (or disk, or image kind) a region offers.
+/// One size (or disk type, or image type) that a region offers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Sku<'a> {
+pub struct SkuSupply<'a> {
     #[serde(borrow)]
-    pub resource_type: Option<Text<'a>>,
+    pub resource_type: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub family: Option<Text<'a>>,
+    pub family: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     pub capabilities: Option<Vec<Capability<'a>>>,
     #[serde(borrow)]
@@ -43,57 +43,57 @@ pub struct Sku<'a> {
 #[serde(default)]
 pub struct Capability<'a> {
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub value: Option<Text<'a>>,
+    pub value: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Location<'a> {
     #[serde(borrow)]
-    pub location: Option<Text<'a>>,
+    pub location: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub zones: Option<Vec<Text<'a>>>,
+    pub zones: Option<Vec<BorrowedText<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Restriction<'a> {
     #[serde(borrow, rename = "type")]
-    pub kind: Option<Text<'a>>,
+    pub kind: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub reason_code: Option<Text<'a>>,
+    pub reason_code: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub restriction_info: Option<Restricted<'a>>,
+    pub restriction_info: Option<SkuRestriction<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Restricted<'a> {
+pub struct SkuRestriction<'a> {
     #[serde(borrow)]
-    pub zones: Option<Vec<Text<'a>>>,
+    pub zones: Option<Vec<BorrowedText<'a>>>,
 }
 
-impl Usage<'_> {
+impl QuotaUsage<'_> {
     pub fn is_of(&self, family: &str) -> bool {
         let name = self.name.as_ref().and_then(|name| name.value.as_ref());
         name.is_some_and(|name| name.is(family))
     }
 
-    /// What is left; `None` where a number is missing.
+    /// The remaining quota. `None`: a number is missing.
     pub fn left(&self) -> Option<u32> {
         let left = self.limit?.checked_sub(self.current_value?)?;
         Some(u32::try_from(left.max(0)).unwrap_or(u32::MAX))
     }
 }
 
-impl Sku<'_> {
+impl SkuSupply<'_> {
     pub fn is_size(&self) -> bool {
         self.resource_type.as_ref().is_some_and(|kind| kind.is("virtualMachines"))
     }
 
-    /// Cores that one machine of it takes from the quota.
+    /// The cores that one machine of this size takes from the quota.
     pub fn cores(&self) -> Option<u32> {
         let of = |name: &str| {
             let all = self.capabilities.iter().flatten();
@@ -103,14 +103,14 @@ impl Sku<'_> {
         of("vCPUs")
     }
 
-    /// Why the subscription may not use it anywhere in the region.
+    /// Why the subscription cannot use it anywhere in the region.
     pub fn closed(&self) -> Option<&str> {
         let mut closed = self.restrictions.iter().flatten();
         let whole = closed.find(|r| r.kind.as_ref().is_some_and(|kind| kind.is("Location")))?;
         Some(super::some(whole.reason_code.as_ref()).unwrap_or("restricted"))
     }
 
-    /// Zones that offer it and are not closed to the subscription.
+    /// Zones that offer it and are available to the subscription.
     pub fn zones(&self) -> Vec<&str> {
         let closed: Vec<&str> = self
             .restrictions

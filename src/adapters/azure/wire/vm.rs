@@ -1,146 +1,146 @@
-//! A machine, as the list of a Uniform set or the list of VMs of a Flexible one shows it.
+//! A machine, as in a Uniform set's list of instances or in the list of VMs for a Flexible set.
 
 use serde::Deserialize;
 
-use super::Text;
+use super::BorrowedText;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Vm<'a> {
+pub struct ArmVm<'a> {
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<BorrowedText<'a>>,
     /// Uniform only.
     #[serde(borrow)]
-    pub instance_id: Option<Text<'a>>,
+    pub instance_id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     pub sku: Option<Sku<'a>>,
     #[serde(borrow)]
-    pub zones: Option<Vec<Text<'a>>>,
+    pub zones: Option<Vec<BorrowedText<'a>>>,
     #[serde(borrow)]
-    pub properties: Option<Properties<'a>>,
+    pub properties: Option<VmProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Sku<'a> {
     #[serde(borrow)]
-    pub name: Option<Text<'a>>,
+    pub name: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Properties<'a> {
+pub struct VmProperties<'a> {
     #[serde(borrow)]
-    pub vm_id: Option<Text<'a>>,
+    pub vm_id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub time_created: Option<Text<'a>>,
+    pub time_created: Option<BorrowedText<'a>>,
     pub latest_model_applied: Option<bool>,
     #[serde(borrow)]
-    pub provisioning_state: Option<Text<'a>>,
+    pub provisioning_state: Option<BorrowedText<'a>>,
     #[serde(borrow)]
     pub hardware_profile: Option<Hardware<'a>>,
     #[serde(borrow)]
     pub storage_profile: Option<Storage<'a>>,
     #[serde(borrow)]
     pub os_profile: Option<Os<'a>>,
-    /// Of a Flexible set's VM; a Regular one need not say it.
+    /// Only for a Flexible set's VM. A Regular VM may omit it.
     #[serde(borrow)]
-    pub priority: Option<Text<'a>>,
-    pub protection_policy: Option<Protection>,
+    pub priority: Option<BorrowedText<'a>>,
+    pub protection_policy: Option<VmProtection>,
     #[serde(borrow)]
-    pub instance_view: Option<View<'a>>,
-    /// Flexible only: the set it belongs to.
+    pub instance_view: Option<ArmInstanceView<'a>>,
+    /// Flexible only: the set that it belongs to.
     #[serde(borrow)]
-    pub virtual_machine_scale_set: Option<Reference<'a>>,
+    pub virtual_machine_scale_set: Option<SubResource<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Reference<'a> {
+pub struct SubResource<'a> {
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hardware<'a> {
     #[serde(borrow)]
-    pub vm_size: Option<Text<'a>>,
+    pub vm_size: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Storage<'a> {
     #[serde(borrow)]
-    pub image_reference: Option<Image<'a>>,
+    pub image_reference: Option<ImageReference<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Os<'a> {
     #[serde(borrow)]
-    pub computer_name: Option<Text<'a>>,
+    pub computer_name: Option<BorrowedText<'a>>,
 }
 
-/// Which image: by id, or by publisher, offer, sku and version.
+/// An image: by id, or by publisher, offer, sku and version.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Image<'a> {
+pub struct ImageReference<'a> {
     #[serde(borrow)]
-    pub id: Option<Text<'a>>,
+    pub id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub shared_gallery_image_id: Option<Text<'a>>,
+    pub shared_gallery_image_id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub community_gallery_image_id: Option<Text<'a>>,
+    pub community_gallery_image_id: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub publisher: Option<Text<'a>>,
+    pub publisher: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub offer: Option<Text<'a>>,
+    pub offer: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub sku: Option<Text<'a>>,
+    pub sku: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub version: Option<Text<'a>>,
-    /// What is really installed where the version is `latest`.
+    pub version: Option<BorrowedText<'a>>,
+    /// The installed version if the version is `latest`.
     #[serde(borrow)]
-    pub exact_version: Option<Text<'a>>,
+    pub exact_version: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Protection {
+pub struct VmProtection {
     pub protect_from_scale_in: Option<bool>,
     pub protect_from_scale_set_actions: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct View<'a> {
+pub struct ArmInstanceView<'a> {
     #[serde(borrow)]
-    pub statuses: Option<Vec<Status<'a>>>,
+    pub statuses: Option<Vec<InstanceStatus<'a>>>,
     #[serde(borrow)]
-    pub vm_health: Option<Health<'a>>,
+    pub vm_health: Option<VmHealth<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Health<'a> {
+pub struct VmHealth<'a> {
     #[serde(borrow)]
-    pub status: Option<Status<'a>>,
+    pub status: Option<InstanceStatus<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Status<'a> {
+pub struct InstanceStatus<'a> {
     #[serde(borrow)]
-    pub code: Option<Text<'a>>,
+    pub code: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    pub time: Option<Text<'a>>,
+    pub time: Option<BorrowedText<'a>>,
 }
 
-impl<'a> Vm<'a> {
-    /// Of one machine read alone.
+impl<'a> ArmVm<'a> {
+    /// Reads a single machine.
     pub fn read(bytes: &'a [u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes)
     }
@@ -151,7 +151,7 @@ impl<'a> Vm<'a> {
         sku.or_else(|| super::some(hardware?.vm_size.as_ref()))
     }
 
-    pub fn image(&self) -> Option<&Image<'a>> {
+    pub fn image(&self) -> Option<&ImageReference<'a>> {
         self.properties.as_ref()?.storage_profile.as_ref()?.image_reference.as_ref()
     }
 }

@@ -1,7 +1,6 @@
-//! Web pages at an open door. A browser on this machine reaches the loopback for any page that asks it to, so a door
-//! without tokens would let every web page delete machines. Two tests keep pages out: the name they asked for must be
-//! the loopback's (a page whose own name was made to point here still sends that name), and what they ask from must be
-//! this very door.
+//! Keeps web pages out of an open (tokenless) API. A browser on this machine can reach the loopback for any page, so
+//! without tokens every web page could delete machines. Two checks keep pages out: the Host must name the loopback (a
+//! page whose own DNS name was rebound to this machine still sends that name), and the Origin must be this API.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +11,7 @@ use crate::api::http::problem::Problem;
 
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// Refuses what a page of another site asks.
+/// Refuses requests from pages of another site.
 pub fn check(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let refused = |detail| Problem::new(StatusCode::FORBIDDEN, "foreignOrigin", detail);
     let mut hosts = headers.get_all(HOST).iter();
@@ -27,7 +26,7 @@ pub fn check(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Prob
         return Err(misdirected());
     }
     if matches!(*method, Method::GET | Method::HEAD) {
-        // Without permission from here, which nobody is given, a page cannot read what is answered.
+        // The API sends no CORS permission, so a page cannot read the answer.
         return Ok(());
     }
     if headers.get(FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none") {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::api::http::text::from_base64url;
 
-/// How a token may be signed. Every other way, and `none` above all, is refused.
+/// Accepted signature algorithms. Every other one is refused, above all `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     Rs256,
@@ -27,9 +27,9 @@ impl Algorithm {
     }
 }
 
-/// A public key, and for which algorithm it is. A key is never used for another.
+/// A public key and its algorithm. A key is never used with another algorithm.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct SigningKey {
     pub id: Option<Box<str>>,
     material: Material,
 }
@@ -50,7 +50,7 @@ struct Set {
 }
 
 #[derive(Deserialize)]
-struct Written<'a> {
+struct JwkFields<'a> {
     kty: &'a str,
     kid: Option<Box<str>>,
     alg: Option<&'a str>,
@@ -62,27 +62,27 @@ struct Written<'a> {
     y: Option<&'a str>,
 }
 
-/// An issuer has a handful.
+/// Most keys of one set. An issuer has a handful.
 const MOST: usize = 64;
 /// Bytes of a coordinate on P-256.
 const COORDINATE: usize = 32;
-/// Bytes of a modulus, and exponents: what ring verifies with. With an exponent of 1 anybody could sign.
+/// Modulus sizes in bytes, and exponents, that ring accepts. With an exponent of 1 anyone could sign.
 const MODULUS: RangeInclusive<usize> = 256..=1_024;
 const EXPONENT: Range<u64> = 3..1 << 33;
 
-/// The usable keys of a key set; `None`: it is no key set. Keys of other kinds and shapes are passed over (RFC 7517, 5).
-pub fn read(text: &str) -> Option<Vec<Key>> {
+/// The usable keys of a key set; `None`: not a key set. Skips keys of other kinds and shapes (RFC 7517, 5).
+pub fn read(text: &str) -> Option<Vec<SigningKey>> {
     let set: Set = serde_json::from_str(text).ok()?;
-    let keys = set.keys.iter().filter_map(|written| key(&Written::deserialize(written).ok()?));
+    let keys = set.keys.iter().filter_map(|written| key(&JwkFields::deserialize(written).ok()?));
     Some(keys.take(MOST).collect())
 }
 
-/// How many keys of this text could verify a token.
+/// Number of keys in this text that could verify a token.
 pub fn usable(text: &str) -> usize {
     read(text).map_or(0, |keys| keys.len())
 }
 
-fn key(written: &Written<'_>) -> Option<Key> {
+fn key(written: &JwkFields<'_>) -> Option<SigningKey> {
     if written.r#use.is_some_and(|meant| meant != "sig") {
         return None;
     }
@@ -99,10 +99,10 @@ fn key(written: &Written<'_>) -> Option<Key> {
         }
         _ => return None,
     };
-    Some(Key { id: written.kid.clone(), material })
+    Some(SigningKey { id: written.kid.clone(), material })
 }
 
-/// Some issuers put zeros before a number.
+/// Some issuers put leading zeros before a number.
 fn rsa(n: &[u8], e: &[u8]) -> Option<Material> {
     let [n, e] = [n, e].map(|bytes| match bytes.iter().position(|byte| *byte != 0) {
         Some(first) => bytes.get(first..).unwrap_or_default(),
@@ -114,7 +114,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Option<Material> {
     is_usable.then(|| Material::Rsa { n: n.to_vec(), e: e.to_vec() })
 }
 
-impl Key {
+impl SigningKey {
     pub fn is_for(&self, algorithm: Algorithm) -> bool {
         matches!(
             (&self.material, algorithm),

@@ -1,4 +1,4 @@
-//! A signed token taken apart, before anything in it is believed.
+//! Splits a signed token into its parts. Nothing in it is trusted yet.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::jwk::Algorithm;
 use crate::api::http::text::from_base64url;
 
-pub struct Taken<'a> {
+pub struct TokenClaims<'a> {
     pub algorithm: Algorithm,
     pub key_id: Option<Box<str>>,
-    /// What kind of token it says it is.
+    /// The token type that the header claims.
     pub kind: Option<Box<str>>,
-    /// What is signed.
+    /// The signed bytes.
     pub message: &'a [u8],
     pub signature: Vec<u8>,
     pub claims: Claims,
@@ -22,7 +22,7 @@ struct Header {
     alg: Box<str>,
     kid: Option<Box<str>>,
     typ: Option<Box<str>>,
-    /// Extensions that must be understood. None is.
+    /// Extensions that a reader must understand. We support none.
     crit: Option<Value>,
 }
 
@@ -52,10 +52,10 @@ impl Audience {
     }
 }
 
-/// A longer text is no token; each base64 sign is looked at.
+/// Longest token: base64 decoding examines each character.
 const LONGEST: usize = 16 << 10;
 
-pub fn take(token: &str) -> Option<Taken<'_>> {
+pub fn take(token: &str) -> Option<TokenClaims<'_>> {
     if token.len() > LONGEST {
         return None;
     }
@@ -68,7 +68,7 @@ pub fn take(token: &str) -> Option<Taken<'_>> {
     if header.crit.is_some() {
         return None;
     }
-    Some(Taken {
+    Some(TokenClaims {
         algorithm: Algorithm::parse(&header.alg)?,
         key_id: header.kid,
         kind: header.typ,

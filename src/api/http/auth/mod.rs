@@ -1,6 +1,6 @@
-//! Who asks, and what they may. An open door stands on the loopback alone; any other asks for a token.
+//! Who calls, and what that caller may do. An open [`Door`] serves only the loopback; any other requires a token.
 //!
-//! Never here: what a role may do (the table of routes says so), and a secret in text: of a token only its hash is kept.
+//! Never here: what a role may do (the table of routes says so), or a secret in text: only a token's hash is kept.
 //! Begin with [`Door`].
 
 pub mod browser;
@@ -18,18 +18,18 @@ use axum::http::header::AUTHORIZATION;
 use super::problem::Problem;
 use crate::model::time::Time;
 pub use jwk::usable as usable_keys;
-pub use oidc::{Grant, KeySource, KeysFailed, Oidc, OidcSettings};
+pub use oidc::{KeySource, KeysError, Oidc, OidcGrant, OidcSettings};
 pub use scope::PoolScope;
-pub use tokens::{RefusedToken, Tokens, TokensError};
+pub use tokens::{RefusedToken, TokenTable, TokensError};
 
-/// What somebody may do; each may all that the one before may.
+/// What a caller may do. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Look.
+    /// Read.
     Viewer,
-    /// Ask for what the pools' own policies allow: verbs, holds, deletes.
+    /// Request what the pools' own policies allow: verbs, holds, deletes.
     Operator,
-    /// Say what those policies are.
+    /// Change those policies.
     Admin,
 }
 
@@ -49,31 +49,31 @@ impl Role {
     }
 }
 
-/// Who asks, as was proved.
+/// The authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     pub name: Box<str>,
     pub role: Role,
-    /// Of which pools.
+    /// The pools that the caller may see and change.
     pub scope: PoolScope,
 }
 
-/// Names that the client's certificate shows, as its connection was made; none where it showed none.
+/// Names in the client certificate of this connection; empty without a certificate.
 #[derive(Debug, Clone, Default)]
 pub struct ClientNames(pub Arc<[Box<str>]>);
 
-/// Who is let in.
+/// Who is admitted.
 #[derive(Debug)]
 pub enum Door {
-    /// Whoever reaches the loopback may do all. Web pages may not, although they reach it: see [`browser`].
+    /// Any client on the loopback has every role, except web pages, which can reach it too: see [`browser`].
     Open,
     Guarded {
-        tokens: Tokens,
+        tokens: TokenTable,
         oidc: Option<Arc<Oidc>>,
     },
 }
 
-/// How the audit calls whoever came through an open door.
+/// The audit's name for a caller without authentication.
 const ANYBODY: &str = "local";
 
 impl Door {
@@ -81,7 +81,7 @@ impl Door {
         matches!(self, Door::Open)
     }
 
-    /// A token counts before a certificate.
+    /// A token takes precedence over a certificate.
     pub async fn admit(
         &self,
         headers: &HeaderMap,
@@ -115,7 +115,7 @@ impl Door {
 }
 
 impl Door {
-    /// Whose token of the file this is that has ended, and when it did. Who brings it is not answered that.
+    /// The name and expiry of an expired token from the token file, for the log. The caller does not learn them.
     pub fn expired(&self, headers: &HeaderMap, now: Time) -> Option<(Box<str>, Time)> {
         let Door::Guarded { tokens, .. } = self else { return None };
         match tokens.find(bearer(headers).ok()?, now) {

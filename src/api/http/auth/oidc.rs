@@ -1,6 +1,6 @@
-//! Bearer tokens of an identity provider (OpenID Connect): signed, for us, in time, and with a role.
+//! Bearer tokens of an identity provider (OpenID Connect): signed, for our audience, valid now, and with a role.
 //!
-//! The keys come through a port, [`KeySource`]: this room asks nobody outside.
+//! The keys come through a port, [`KeySource`]: this module makes no network calls.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,59 +10,59 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::jwk::{self, Key};
-use super::jwt::{self, Claims, Taken};
+use super::jwk::{self, SigningKey};
+use super::jwt::{self, Claims, TokenClaims};
 use super::{PoolScope, Principal, Role};
 use crate::api::http::problem::Problem;
 use crate::model::time::{Span, Time};
 
-/// How far the clocks of issuer and house may differ.
+/// Allowed difference between the issuer's clock and the daemon's.
 // A minute: what providers recommend; NTP keeps far below it.
 const SKEW: Span = Span::minutes(1);
-/// Keys are fetched again after this, so that a withdrawn one ends. Those that are known serve meanwhile.
+/// Keys are fetched again after this, so that withdrawn keys expire. The known keys stay in use meanwhile.
 const KEYS_FRESH: Span = Span::hours(1);
-/// Keys older than this are believed no more, even where no newer can be had.
+/// Keys older than this are not trusted, even if newer ones cannot be fetched.
 const KEYS_LAST: Span = Span::hours(24);
-/// A token with an unknown key, or a source that fails, makes us fetch again no sooner than this: nobody outside may
-/// make us ask the provider for each of his requests.
+/// Minimum time between fetches after an unknown key or a failed fetch: a client must not trigger one fetch per
+/// request.
 const FETCH_AGAIN: Span = Span::minutes(1);
-/// How a name looks in the audit at most.
+/// Longest name in the audit.
 const LONGEST_NAME: usize = 128;
 
-pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<String, KeysFailed>> + Send + 'a>>;
+pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<String, KeysError>> + Send + 'a>>;
 
-/// Where the key set of the issuer comes from.
+/// Source of the issuer's key set.
 pub trait KeySource: Send + Sync {
-    /// The JSON of the key set, as it is now.
+    /// The current JSON of the key set.
     fn fetch(&self) -> Fetching<'_>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the keys of the identity provider could not be had: {0}")]
-pub struct KeysFailed(pub Box<str>);
+pub struct KeysError(pub Box<str>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OidcSettings {
-    /// Exactly as the tokens say it.
+    /// Exactly as in the tokens.
     pub issuer: Box<str>,
     pub audience: Box<str>,
     /// The claim that names the person: `sub`, `email`, `preferred_username`.
     pub name_claim: Box<str>,
     /// The claim that lists roles or groups.
     pub role_claim: Box<str>,
-    /// What each value of that claim grants. Who has none of them is not let in.
-    pub grants: BTreeMap<Box<str>, Grant>,
+    /// What each value of that claim grants. A caller with none of them is not admitted.
+    pub grants: BTreeMap<Box<str>, OidcGrant>,
 }
 
-/// A role, and the pools for which it is given.
+/// A role and the pools that it applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct OidcGrant {
     pub role: Role,
     pub scope: PoolScope,
 }
 
-impl Grant {
-    /// The higher role counts, with its pools alone; one role from two groups is for the pools of both.
+impl OidcGrant {
+    /// The higher role wins, with its own pools only; the same role from two groups covers the pools of both.
     fn with(self, other: Self) -> Self {
         match self.role.cmp(&other.role) {
             Ordering::Less => other,
@@ -76,13 +76,13 @@ pub struct Oidc {
     settings: OidcSettings,
     source: Arc<dyn KeySource>,
     cache: Mutex<Cache>,
-    /// One fetch at a time; those who need it wait for it.
+    /// One fetch at a time; callers that need it wait for it.
     fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default, Clone)]
 struct Cache {
-    keys: Arc<[Key]>,
+    keys: Arc<[SigningKey]>,
     fetched: Option<Time>,
     tried: Option<Time>,
 }
@@ -114,7 +114,7 @@ impl Oidc {
         let Some(taken) = jwt::take(token) else {
             return Err(refused("the token is not one that is signed with RS256 or ES256"));
         };
-        // What costs nothing comes first: a token for others makes us ask nobody.
+        // Cheap checks first: a token that is not for us causes no fetch.
         if *taken.claims.iss != *self.settings.issuer {
             return Err(refused("the token is of another issuer"));
         }
@@ -131,15 +131,19 @@ impl Oidc {
         let name = self.name(&taken.claims);
         let name = name.ok_or(refused("the token does not say who it is"))?;
         let grant = self.grant(&taken.claims);
-        let Grant { role, scope } = grant.ok_or_else(|| {
+        let OidcGrant { role, scope } = grant.ok_or_else(|| {
             let status = axum::http::StatusCode::FORBIDDEN;
             Problem::new(status, "noRole", "the token is good and names no role that is known here")
         })?;
         Ok(Principal { name, role, scope })
     }
 
-    async fn is_signed(self: &Arc<Self>, taken: &Taken<'_>, now: Time) -> Result<bool, Problem> {
-        let verifies = |keys: &[Key]| {
+    async fn is_signed(
+        self: &Arc<Self>,
+        taken: &TokenClaims<'_>,
+        now: Time,
+    ) -> Result<bool, Problem> {
+        let verifies = |keys: &[SigningKey]| {
             let mut meant = keys.iter().filter(|key| {
                 let is_named = taken.key_id.is_none() || key.id.is_none() || key.id == taken.key_id;
                 is_named && key.is_for(taken.algorithm)
@@ -153,7 +157,7 @@ impl Oidc {
         };
         if !is_known || !cache.is_within(KEYS_FRESH, now) {
             let renewing = self.renew(now);
-            // A provider that is slow or away keeps nobody waiting whose key is known.
+            // A slow or unreachable provider does not delay a caller whose key is known.
             if !is_known || !cache.is_within(KEYS_LAST, now) {
                 renewing.await;
             }
@@ -168,7 +172,7 @@ impl Oidc {
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
-        // Each write is whole: a panic elsewhere leaves nothing half done.
+        // Each write is complete: a panic elsewhere cannot leave partial state.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,8 +180,8 @@ impl Oidc {
         self.cache().clone()
     }
 
-    /// Fetches the keys, unless that was tried just now. A failure leaves those that were there. It is begun at once and
-    /// goes on although nobody waits: whoever asks and goes away must not make us begin anew.
+    /// Fetches the keys, unless a fetch was just tried. A failure keeps the known keys. The fetch starts at once and
+    /// continues without a waiter: a caller that disconnects must not cause another fetch.
     pub fn renew(self: &Arc<Self>, now: Time) -> impl Future<Output = ()> + Send + use<> {
         let this = Arc::clone(self);
         let renewing = tokio::spawn(async move {
@@ -193,7 +197,7 @@ impl Oidc {
             }
         });
         async move {
-            // A fetch that panics has fetched nothing.
+            // A fetch that panics counts as a fetch of no keys.
             let _done = renewing.await.is_ok();
         }
     }
@@ -201,20 +205,20 @@ impl Oidc {
     fn name(&self, claims: &Claims) -> Option<Box<str>> {
         let name = claim(claims, &self.settings.name_claim)?.as_str()?;
         let name: String = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
-        // No name of a provider can be taken for one of the file, which knows no colon.
+        // A name from a provider cannot collide with one from the token file, where colons are not allowed.
         (!name.trim().is_empty()).then(|| format!("oidc:{}", name.trim()).into())
     }
 
-    fn grant(&self, claims: &Claims) -> Option<Grant> {
+    fn grant(&self, claims: &Claims) -> Option<OidcGrant> {
         let of = |value: &Value| self.settings.grants.get(value.as_str()?).cloned();
         match claim(claims, &self.settings.role_claim)? {
-            Value::Array(many) => many.iter().filter_map(of).reduce(Grant::with),
+            Value::Array(many) => many.iter().filter_map(of).reduce(OidcGrant::with),
             one => of(one),
         }
     }
 }
 
-/// By its name; where none is called so, by the way to it, as in `realm_access.roles`.
+/// Finds a claim by its name; if there is none, by its path, as in `realm_access.roles`.
 fn claim<'a>(claims: &'a Claims, name: &str) -> Option<&'a Value> {
     let way = || {
         let (first, rest) = name.split_once('.')?;
@@ -223,9 +227,9 @@ fn claim<'a>(claims: &'a Claims, name: &str) -> Option<&'a Value> {
     claims.others.get(name).or_else(way)
 }
 
-/// An ID token names a person to the client that asked, and opens no door here. RFC 9068 names access tokens in
-/// the header, some providers in the claim `typ`; without either, what only ID tokens have tells them apart.
-fn is_for_access(taken: &Taken<'_>, audience: &str) -> bool {
+/// An ID token names a person to the client that requested it and is not accepted here. RFC 9068 marks access tokens in
+/// the header, some providers in the claim `typ`; without either, claims that only ID tokens have tell them apart.
+fn is_for_access(taken: &TokenClaims<'_>, audience: &str) -> bool {
     let is = |word: &str, of: &[&str]| of.iter().any(|known| word.eq_ignore_ascii_case(known));
     let has = |name: &str| taken.claims.others.contains_key(name);
     let word = |name: &str| taken.claims.others.get(name).and_then(Value::as_str);

@@ -1,21 +1,21 @@
-//! Which pools a token or a group is for: those of the whole house, or those whose names fit a pattern.
+//! The pools that a token or a group covers: all of them, or those whose names match a pattern.
 
 use std::collections::BTreeMap;
 
-/// Patterns of one token.
+/// Most patterns of one token.
 const MOST: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum PoolScope {
-    /// Every pool, and what belongs to no one pool.
+    /// Every pool, and what does not belong to one pool.
     #[default]
     House,
-    /// Pools whose names fit one of these; `*` stands for any signs, or none.
+    /// Pools whose names match one of these; `*` matches any characters, or none.
     Pools(Box<[Box<str>]>),
 }
 
 impl PoolScope {
-    /// Patterns between commas; `*` alone is the house. `None`: they are no patterns.
+    /// Comma-separated patterns; `*` alone means everything. `None`: the text is not a list of patterns.
     pub fn parse(text: &str) -> Option<Self> {
         let patterns: Box<[Box<str>]> = text.split(',').map(Into::into).collect();
         let is_pattern = |pattern: &str| {
@@ -52,11 +52,11 @@ impl PoolScope {
         }
     }
 
-    /// `group=patterns` between semicolons, each group once. `None`: it is something else.
+    /// `group=patterns`, separated by semicolons, each group once. `None`: the text has another form.
     pub fn of_groups(text: &str) -> Option<BTreeMap<Box<str>, Self>> {
         let mut groups = BTreeMap::new();
         for entry in text.split(';') {
-            // The name of a group may have such a sign, a pattern has none.
+            // A group name may contain `=`; a pattern may not.
             let (group, patterns) = entry.rsplit_once('=')?;
             let group: Box<str> = group.trim().into();
             let scope = PoolScope::parse(patterns.trim()).filter(|_| !group.is_empty())?;

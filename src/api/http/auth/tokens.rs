@@ -1,7 +1,7 @@
-//! Tokens of people and programs: long random texts, of which the file keeps name, role and hash.
+//! Tokens of people and programs: long random texts. The token file keeps their name, role and hash.
 //!
-//! One round of SHA-256 is enough here, where it would not be for passwords: a token is 256 random bits that nobody
-//! chose, so whoever reads the file has nothing to guess from, and each request costs microseconds.
+//! One round of SHA-256 is enough here, although it would not be for passwords: a token is 256 random bits, so a reader
+//! of the file cannot guess it, and each request costs only microseconds.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::{PoolScope, Principal, Role};
 use crate::api::http::text::{base64url, hex, unhex};
 use crate::model::time::Time;
 
-/// How every token begins, so that scanners of secrets know one, and so that other texts are not hashed.
+/// Prefix of every token: secret scanners recognize it, and texts without it are not hashed.
 pub const PREFIX: &str = "pk_";
 /// Random bytes of a token.
 const BYTES: usize = 32;
-/// A longer line is no token's.
+/// Longest name of a token.
 const LONGEST_NAME: usize = 64;
-/// Each request is compared with all of them.
+/// Most tokens of a file: each request is compared with all of them.
 const MOST: usize = 1_000;
-/// Tokens under one name: the one in use, and the one that takes its place.
+/// Tokens under one name: the one in use and its replacement.
 const OF_ONE: usize = 2;
 const HASH: &str = "sha256:";
-/// In the place of a hash: the name that a client's certificate shows.
+/// Stands in the place of a hash: the name in the client's certificate.
 const CERTIFICATE: &str = "certificate:";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ struct Known {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusedToken {
     Unknown,
-    /// It is this name's, and has ended.
+    /// It belongs to this name and has expired.
     Expired {
         name: Box<str>,
         at: Time,
@@ -59,30 +59,30 @@ impl std::fmt::Debug for Known {
     }
 }
 
-/// The tokens and the certificates that are let in.
+/// The accepted tokens and certificates.
 #[derive(Debug, Default)]
-pub struct Tokens {
+pub struct TokenTable {
     known: Vec<Known>,
-    /// By the name that a certificate shows.
+    /// By the name in the certificate.
     certificates: BTreeMap<Box<str>, Principal>,
 }
 
-/// A token that was just made. It is shown once and kept nowhere.
-pub struct Made {
+/// A new token. It is shown once and stored nowhere.
+pub struct IssuedToken {
     pub token: String,
     /// Its line in the file.
     pub line: String,
 }
 
-impl std::fmt::Debug for Made {
+impl std::fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Made").finish_non_exhaustive()
     }
 }
 
-impl Tokens {
-    /// From a file: `name role sha256:…` a line, and behind it `expires=` and `pools=` where they are wanted; empty lines
-    /// and those that begin with `#` are passed over.
+impl TokenTable {
+    /// Reads a file of lines `name role sha256:…`, with optional `expires=` and `pools=` behind; empty lines and lines
+    /// that begin with `#` are skipped.
     pub fn read(text: &str) -> Result<Self, TokensError> {
         let mut all: Vec<Known> = Vec::new();
         let mut certificates: BTreeMap<Box<str>, Principal> = BTreeMap::new();
@@ -138,7 +138,7 @@ impl Tokens {
         self.known.is_empty() && self.certificates.is_empty()
     }
 
-    /// Whose token this is. Every known hash is looked at to its end, whether or not one was found before.
+    /// The owner of this token. Compares every known hash in full, whether or not one matched before.
     pub fn find(&self, token: &str, now: Time) -> Result<Principal, RefusedToken> {
         if !token.starts_with(PREFIX) {
             return Err(RefusedToken::Unknown);
@@ -157,12 +157,12 @@ impl Tokens {
         }
     }
 
-    /// Who shows a certificate with these names, the first that is known.
+    /// The owner of a certificate with these names; the first known name counts.
     pub fn shows(&self, names: &[Box<str>]) -> Option<&Principal> {
         names.iter().find_map(|name| self.certificates.get(name))
     }
 
-    /// Names of which every token ends, and when the last one does.
+    /// Names whose tokens all expire, and when the last one does.
     pub fn ends(&self) -> BTreeMap<Box<str>, Time> {
         let mut ends: BTreeMap<Box<str>, Option<Time>> = BTreeMap::new();
         for known in &self.known {
@@ -173,7 +173,7 @@ impl Tokens {
     }
 }
 
-/// What stands behind the hash of a line.
+/// What follows the hash in a line.
 #[derive(Default)]
 struct Terms {
     expires: Option<Time>,
@@ -201,7 +201,7 @@ impl Terms {
 }
 
 /// A new token for `name`.
-pub fn make(name: &str, role: Role) -> Result<Made, TokensError> {
+pub fn make(name: &str, role: Role) -> Result<IssuedToken, TokensError> {
     if !is_name(name) {
         let say = "a name is 1 to 64 letters, digits, and . _ @ - only";
         return Err(TokensError::Line { line: 1, say });
@@ -210,7 +210,7 @@ pub fn make(name: &str, role: Role) -> Result<Made, TokensError> {
     SystemRandom::new().fill(&mut bytes).map_err(|_| TokensError::NoDice)?;
     let token = format!("{PREFIX}{}", base64url(&bytes));
     let line = format!("{name} {} {HASH}{}", role.name(), hex(&hash_of(&token)));
-    Ok(Made { token, line })
+    Ok(IssuedToken { token, line })
 }
 
 fn hash_of(token: &str) -> [u8; 32] {
@@ -219,7 +219,7 @@ fn hash_of(token: &str) -> [u8; 32] {
     hash
 }
 
-/// Takes as long for a near miss as for any other.
+/// Takes the same time for a near miss as for any other text.
 fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let differ = a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b));
     std::hint::black_box(differ) == 0
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(ann.token.len(), PREFIX.len() + 43);
         let file = format!("# who may\n\n{}\n  {}\n", ann.line, bob.line);
         assert!(!file.contains(&ann.token[PREFIX.len()..]), "the file holds no token");
-        let tokens = Tokens::read(&file).unwrap();
+        let tokens = TokenTable::read(&file).unwrap();
         let now = Time::from_millis(0);
         let found = tokens.find(&ann.token, now).unwrap();
         assert_eq!((&*found.name, found.role), ("ann", Role::Operator));
@@ -258,7 +258,7 @@ mod tests {
         let at = |text| Time::parse(text).unwrap();
         let [old, new] = [0, 1].map(|_| make("ann", Role::Operator).unwrap());
         let dated = format!("{} expires=2027-01-31T00:00:00Z pools=web-*", old.line);
-        let tokens = Tokens::read(&format!("{dated}\n{} pools=web-*", new.line)).unwrap();
+        let tokens = TokenTable::read(&format!("{dated}\n{} pools=web-*", new.line)).unwrap();
         let (before, after) = (at("2027-01-30T23:59:59Z"), at("2027-01-31T00:00:00Z"));
         for token in [&old.token, &new.token] {
             let found = tokens.find(token, before).unwrap();
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(tokens.find(&old.token, after), Err(expired));
         assert!(tokens.find(&new.token, after).is_ok());
         assert_eq!(tokens.ends(), BTreeMap::new(), "one of them stays");
-        let both = Tokens::read(&format!(
+        let both = TokenTable::read(&format!(
             "{dated}\n{} pools=web-* expires=2027-06-30T00:00:00Z",
             new.line
         ));
@@ -296,12 +296,12 @@ mod tests {
             (format!("ann viewer sha256:{hash}\nann viewer sha256:{:064x} pools=a", 1), 2),
             ([0, 1, 2].map(|n| format!("ann viewer sha256:{n:064x}\n")).concat(), 3),
         ] {
-            let refused = Tokens::read(&text).unwrap_err();
+            let refused = TokenTable::read(&text).unwrap_err();
             assert!(matches!(refused, TokensError::Line { line: at, .. } if at == line), "{text}");
             assert!(!refused.to_string().contains("pk_"), "{refused}");
         }
         let many: Vec<String> =
             (0..=MOST).map(|n| format!("a{n} viewer sha256:{n:064x}")).collect();
-        assert_eq!(Tokens::read(&many.join("\n")).unwrap_err(), TokensError::TooMany);
+        assert_eq!(TokenTable::read(&many.join("\n")).unwrap_err(), TokensError::TooMany);
     }
 }

@@ -1,8 +1,8 @@
-//! Who is connected, and who goes when places run out.
+//! Tracks connections and chooses which one to close when places run out.
 //!
-//! A newcomer takes the place of a connection that asks nothing. The address with the most connections gives it, so that
-//! a crowd never takes the place of one who just came; of that address first a connection that never sent a request, then
-//! the one that is idle longest. A request in work and a stream keep their place.
+//! A new connection takes the place of one without a request in progress. The address with the most connections gives
+//! it up, so that a crowd never displaces a new client; of that address first a connection that never sent a request,
+//! then the one that is idle longest. A request in progress and a stream keep their place.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use tokio::sync::{Notify, oneshot};
 use super::proxies::Proxies;
 use crate::api::http::rate::network;
 
-/// Descriptors that are left to calls to the cloud, the store, and the files.
+/// Descriptors reserved for calls to the cloud, the store and files.
 const RESERVE: u64 = 256;
-/// Fewer places than this serve no house.
+/// Fewer places than this are too few to serve the API.
 const LEAST: usize = 64;
 
-/// Connections at a time, and of one address.
+/// Most connections at a time: in total, and of one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Places {
     pub all: usize,
@@ -32,10 +32,10 @@ pub struct Places {
 
 impl Places {
     pub const MOST: Self = Self { all: 1_024, of_one: 256 };
-    /// A process that may open fewer serves no API.
+    /// A process that may open fewer does not serve the API.
     pub const DESCRIPTORS: u64 = RESERVE + LEAST as u64;
 
-    /// As many as a process holds that may open so many; `None`: too few.
+    /// As many places as this number of descriptors allows; `None`: too few.
     pub fn of(descriptors: u64) -> Option<Self> {
         let left = descriptors.checked_sub(RESERVE)?;
         let all = usize::try_from(left).unwrap_or(usize::MAX).min(Self::MOST.all);
@@ -43,27 +43,27 @@ impl Places {
     }
 }
 
-/// What a connection does.
+/// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// It has sent no request yet.
     Silent,
-    /// Its requests are answered.
+    /// Its requests have been answered.
     Idle,
     Busy,
-    /// It gives its place away.
+    /// It is giving up its place.
     Leaving,
 }
 
 #[derive(Debug)]
 struct Connection {
     from: IpAddr,
-    /// Many clients come over it, so it gives its place last and has no share.
+    /// Many clients share it, so it gives up its place last and has no per-address limit.
     is_of_proxy: bool,
     state: State,
-    /// The number of the event that brought it into its state: a lower one is longer ago.
+    /// The number of the event that set its state: lower is longer ago.
     since: u64,
-    /// It is closed where this goes.
+    /// Dropping this closes the connection.
     held: Option<oneshot::Sender<()>>,
 }
 
@@ -79,7 +79,7 @@ impl Connections {
         self.events
     }
 
-    /// Which one goes, of all or of one address.
+    /// The connection to close, of all or of one address.
     fn victim(&self, of: Option<IpAddr>) -> Option<u64> {
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for one in self.all.values() {
@@ -100,24 +100,24 @@ pub(super) struct Crowd {
     places: Places,
     proxies: Proxies,
     connections: Mutex<Connections>,
-    /// A connection went, or has nothing to do. One waits for it at most.
+    /// Notified when a connection ended or became idle. At most one task waits for it.
     changed: Notify,
 }
 
-/// What becomes of one that comes.
+/// Result of a new connection.
 enum Entry {
-    In(Guest),
-    /// Its address has its share, and uses it all.
+    In(Visitor),
+    /// Its address has reached its limit, and all its connections are busy.
     Refused,
-    /// Another gives its place, or all are at work.
+    /// Another connection is giving up its place, or all are busy.
     Later,
 }
 
-/// A connection that came in.
+/// An admitted connection.
 #[derive(Debug)]
-pub(super) struct Guest {
-    pub place: Arc<Place>,
-    /// It is to be closed.
+pub(super) struct Visitor {
+    pub place: Arc<CrowdPlace>,
+    /// Fires when the connection must close.
     pub cut: oneshot::Receiver<()>,
 }
 
@@ -130,8 +130,8 @@ impl Crowd {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a place; `None`: there is none for this address.
-    pub async fn enter(self: &Arc<Self>, client: IpAddr) -> Option<Guest> {
+    /// Waits for a place; `None`: none is available for this address.
+    pub async fn enter(self: &Arc<Self>, client: IpAddr) -> Option<Visitor> {
         loop {
             match self.try_enter(client) {
                 Entry::In(guest) => return Some(guest),
@@ -157,7 +157,10 @@ impl Crowd {
                 held: Some(held),
             };
             connections.all.insert(number, one);
-            return Entry::In(Guest { place: Arc::new(Place(Arc::clone(self), number)), cut });
+            return Entry::In(Visitor {
+                place: Arc::new(CrowdPlace(Arc::clone(self), number)),
+                cut,
+            });
         }
         let leaves =
             |one: &Connection| one.state == State::Leaving && of.is_none_or(|of| of == one.from);
@@ -175,7 +178,7 @@ impl Crowd {
         }
     }
 
-    /// Until the last one went.
+    /// Waits until the last connection has ended.
     pub async fn is_gone(&self) {
         while !self.connections().all.is_empty() {
             self.changed.notified().await;
@@ -193,12 +196,12 @@ impl Crowd {
     }
 }
 
-/// The place of a connection. It is free again when this goes.
+/// The place of a connection; dropping it frees the place.
 #[derive(Debug)]
-pub(super) struct Place(Arc<Crowd>, u64);
+pub(super) struct CrowdPlace(Arc<Crowd>, u64);
 
-impl Place {
-    /// A request came; it is in work until its answer is whole.
+impl CrowdPlace {
+    /// A request arrived; it is in progress until its answer is complete.
     pub fn works(self: &Arc<Self>) -> Working {
         self.0.becomes(self.1, State::Busy);
         Working(Arc::clone(self))
@@ -214,7 +217,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CrowdPlace {
     fn drop(&mut self) {
         self.0.connections().all.remove(&self.1);
         self.0.changed.notify_one();
@@ -222,17 +225,17 @@ impl Drop for Place {
 }
 
 #[derive(Debug)]
-pub(super) struct Working(Arc<Place>);
+pub(super) struct Working(Arc<CrowdPlace>);
 
 impl Drop for Working {
     fn drop(&mut self) {
-        let Place(crowd, number) = &*self.0;
+        let CrowdPlace(crowd, number) = &*self.0;
         crowd.becomes(*number, State::Idle);
         crowd.changed.notify_one();
     }
 }
 
-/// The body of an answer, which keeps its connection from being closed.
+/// The body of an answer; its connection is not closed while it exists.
 pub(super) struct Answering {
     pub body: Body,
     pub _working: Working,
@@ -270,19 +273,19 @@ mod tests {
         Arc::new(Crowd::new(Places { all, of_one }, "10.0.0.200".parse().unwrap()))
     }
 
-    fn enters(crowd: &Arc<Crowd>, n: u8) -> Guest {
+    fn enters(crowd: &Arc<Crowd>, n: u8) -> Visitor {
         match crowd.try_enter(at(n)) {
             Entry::In(guest) => guest,
             Entry::Refused | Entry::Later => panic!("there is no place for {n}"),
         }
     }
 
-    fn is_cut(guest: &mut Guest) -> bool {
+    fn is_cut(guest: &mut Visitor) -> bool {
         guest.cut.try_recv() == Err(oneshot::error::TryRecvError::Closed)
     }
 
-    /// Which of these gives its place to one who comes from 10.0.0.n.
-    fn gives(crowd: &Arc<Crowd>, guests: &mut [Guest], n: u8) -> Option<usize> {
+    /// Which connection gives up its place to a client from 10.0.0.n.
+    fn gives(crowd: &Arc<Crowd>, guests: &mut [Visitor], n: u8) -> Option<usize> {
         assert!(!matches!(crowd.try_enter(at(n)), Entry::In(_)), "places ran out");
         let cut: Vec<usize> = (0..guests.len()).filter(|n| is_cut(&mut guests[*n])).collect();
         assert!(cut.len() <= 1, "{cut:?}");
@@ -312,7 +315,7 @@ mod tests {
         let mut guests = [1, 2, 2, 2, 2].map(|n| enters(&crowd, n));
         drop(guests[1].place.works());
         let stream = guests[2].place.works();
-        // 10.0.0.1 is silent for longer, and has one connection alone.
+        // 10.0.0.1 is silent for longer but has only one connection.
         assert_eq!(gives(&crowd, &mut guests, 3), Some(3), "silent, and before the other");
         assert_eq!(gives(&crowd, &mut guests, 3), Some(3), "one goes for one that comes");
         drop(stream);

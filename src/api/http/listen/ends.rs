@@ -1,4 +1,4 @@
-//! When a certificate (X.509, DER) is over. Nothing else in it is read here, and nothing is believed because of it.
+//! When a certificate (X.509, DER) expires. Nothing else in it is read here, and nothing is trusted because of it.
 
 use crate::model::time::Time;
 
@@ -7,7 +7,7 @@ pub(super) const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// `None`: it is no certificate, or of a kind that nobody issues.
+/// `None`: not a certificate, or of a kind that CAs do not issue.
 pub fn ends(certificate: &[u8]) -> Option<Time> {
     let whole = Der(certificate).inside(SEQUENCE)?;
     let mut told = Der(whole).inside(SEQUENCE).map(Der)?;
@@ -43,13 +43,13 @@ fn time(text: &str) -> Option<Time> {
 pub(super) struct Der<'a>(pub &'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The next value: its kind, and what is in it.
+    /// The next value: its kind and its content.
     pub fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (kind, rest) = self.0.split_first()?;
         let (first, mut rest) = rest.split_first()?;
         let mut length = usize::from(*first);
         if *first >= 0x80 {
-            // 4 bytes of length are more than any certificate has.
+            // No certificate needs more than 4 bytes of length.
             let count = usize::from(*first & 0x7f);
             let (bytes, behind) = rest.split_at_checked(count).filter(|_| count <= 4)?;
             length = bytes.iter().fold(0, |sum, byte| (sum << 8) | usize::from(*byte));
@@ -111,7 +111,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut other = whole.clone();
             other[at] ^= 0xff;
-            // It may be read otherwise, or not at all; it may not break us.
+            // The result may be another time or none; parsing must not panic.
             let _any = ends(&other);
         }
         assert!(end.is_some());

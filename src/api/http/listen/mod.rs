@@ -1,7 +1,7 @@
-//! Sockets: who may stand where, how many come in, how long they may take.
+//! Sockets: which address may be listened on, how many connections are accepted, how long each step may take.
 //!
-//! An address that others reach is listened on with TLS and a guarded door, or not at all. A client that dawdles over its
-//! head, its handshake or our answer is let go; a place is taken before a connection is.
+//! An address that other hosts can reach needs TLS and authentication. A client that is slow with its handshake, its
+//! request head or reading our answer is disconnected; a connection needs a place before it is accepted.
 
 mod crowd;
 mod ends;
@@ -30,26 +30,26 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Api;
 use super::auth::{ClientNames, Door};
-use super::view::View;
+use super::backend::Backend;
 use crate::memory::{Desk, Store};
 pub use crowd::Places;
-use crowd::{Answering, Crowd, Guest, Place};
+use crowd::{Answering, Crowd, CrowdPlace, Visitor};
 use patient::Patient;
 pub use proxies::Proxies;
 pub use seal::{Certificate, Pair, Seal};
 
-/// A handshake takes no longer, nor the head of a first request after it.
+/// Longest TLS handshake; after it, longest wait for the head of the first request.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-// 5 s: who connects has something to ask.
+// 5 s: a client that connects has a request to send.
 const FIRST_HEAD: Duration = Duration::from_secs(5);
-/// The head of a later request takes no longer. An idle connection ends after this too.
+/// Longest wait for the head of a later request. An idle connection ends after this too.
 const HEAD: Duration = Duration::from_secs(15);
-/// The head of a request is no longer than this, and has no more lines.
+/// Longest head of a request, in bytes and in lines.
 const HEAD_BYTES: usize = 32 << 10;
 const HEAD_LINES: usize = 64;
-/// What was begun may end within this time once no more is taken in.
+/// How long requests in progress may take to finish after the listener stops.
 const STOPPING: Duration = Duration::from_secs(5);
-/// The system refuses sockets: it is asked again after a moment.
+/// Delay before the next accept after the system refused a socket.
 const BREATH: Duration = Duration::from_millis(100);
 
 #[derive(Debug, thiserror::Error)]
@@ -57,15 +57,15 @@ pub enum ListenError {
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
     #[error(
-        "{0} is reached by others, and nobody is asked for a token: name a file of tokens (`poolkeeper token` makes them), or listen on the loopback"
+        "{0} is reachable from other machines, and no token is required: set api.tokens (`poolkeeper create-token` makes a line), or listen on the loopback address"
     )]
     Unguarded(SocketAddr),
     #[error(
         "{0} is reached by others, and tokens would travel unsealed: configure a certificate, or listen on the loopback"
     )]
     Unsealed(SocketAddr),
-    #[error("nobody could come in: there is no token and no identity provider")]
-    Nobody,
+    #[error("no client would be accepted: there is no token and no identity provider")]
+    NoCredentials,
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: rustls::pki_types::pem::Error },
     #[error("{path} holds no certificate of an authority that is usable: {say}")]
@@ -74,8 +74,8 @@ pub enum ListenError {
     Certificate(#[from] rustls::Error),
 }
 
-/// A port that is taken, and not served yet.
-pub struct Listening<S, V> {
+/// A bound port that is not served yet.
+pub struct HttpListener<S, V> {
     listener: TcpListener,
     seal: Option<Seal>,
     address: SocketAddr,
@@ -84,16 +84,16 @@ pub struct Listening<S, V> {
     api: Api<S, V>,
 }
 
-impl<S, V> std::fmt::Debug for Listening<S, V> {
+impl<S, V> std::fmt::Debug for HttpListener<S, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Listening").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl<S, V> Listening<S, V>
+impl<S, V> HttpListener<S, V>
 where
     S: Store + Desk + Send + Sync + 'static,
-    V: View,
+    V: Backend,
 {
     pub async fn at(
         address: SocketAddr,
@@ -107,12 +107,12 @@ where
         Ok(Self { listener, seal, address, places: Places::MOST, proxies: Proxies::default(), api })
     }
 
-    /// Takes in so many connections.
+    /// Sets the number of connections.
     pub fn with(self, places: Places) -> Self {
         Self { places, ..self }
     }
 
-    /// These say who asks.
+    /// Sets the proxies whose forwarding headers are trusted.
     pub fn behind(self, proxies: Proxies) -> Self {
         Self { proxies, ..self }
     }
@@ -121,7 +121,7 @@ where
         self.address
     }
 
-    /// Until `stop`; then nothing new is taken in, streams end, and what was begun may end.
+    /// Serves until `stop`; then accepts nothing new, ends streams and lets requests in progress finish.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let crowd = Arc::new(Crowd::new(self.places, self.proxies));
         let stopping = self.api.house().stopping.clone();
@@ -135,12 +135,12 @@ where
                 tokio::time::sleep(BREATH).await;
                 continue;
             };
-            // The queue of the system holds back those that come meanwhile.
+            // Meanwhile the system's accept queue holds back further connections.
             let guest = tokio::select! {
                 guest = crowd.enter(peer.ip()) => guest,
                 () = &mut stop => break,
             };
-            let Some(Guest { place, cut }) = guest else { continue };
+            let Some(Visitor { place, cut }) = guest else { continue };
             let (api, tls) = (self.api.clone(), self.seal.as_ref().map(Seal::acceptor));
             let stopping = stopping.subscribe();
             tokio::spawn(async move {
@@ -152,7 +152,7 @@ where
         }
         drop(self.listener);
         stopping.send_replace(true);
-        // Whoever still reads after that is cut off.
+        // Clients that still read after that are cut off.
         let _all_or_time = tokio::time::timeout(STOPPING, crowd.is_gone()).await;
     }
 }
@@ -161,7 +161,9 @@ fn may_stand(address: SocketAddr, is_sealed: bool, door: &Door) -> Result<(), Li
     let is_loopback = address.ip().to_canonical().is_loopback();
     match door {
         Door::Open if !is_loopback => Err(ListenError::Unguarded(address)),
-        Door::Guarded { tokens, oidc: None } if tokens.is_empty() => Err(ListenError::Nobody),
+        Door::Guarded { tokens, oidc: None } if tokens.is_empty() => {
+            Err(ListenError::NoCredentials)
+        }
         _ if !is_loopback && !is_sealed => Err(ListenError::Unsealed(address)),
         _ => Ok(()),
     }
@@ -172,13 +174,13 @@ async fn welcome<S, V>(
     tls: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: IpAddr,
-    place: &Arc<Place>,
+    place: &Arc<CrowdPlace>,
     stopping: watch::Receiver<bool>,
 ) where
     S: Store + Desk + Send + Sync + 'static,
-    V: View,
+    V: Backend,
 {
-    // Answers are small and whole; waiting for more of them helps nobody.
+    // Answers are small and complete, so collecting packets (Nagle) gains nothing.
     let _kept_as_it_is = stream.set_nodelay(true);
     match tls {
         None => converse(api, stream, peer, ClientNames::default(), place, stopping).await,
@@ -199,11 +201,11 @@ async fn converse<S, V, T>(
     stream: T,
     peer: IpAddr,
     presented: ClientNames,
-    place: &Arc<Place>,
+    place: &Arc<CrowdPlace>,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: Store + Desk + Send + Sync + 'static,
-    V: View,
+    V: Backend,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
@@ -224,7 +226,7 @@ async fn converse<S, V, T>(
         .serve_connection(TokioIo::new(Patient::new(stream)), service);
     tokio::pin!(connection);
     let stopped = async {
-        // An error means that nobody is left who could say stop.
+        // An error means that the sender is gone, so no stop can arrive.
         let _told = stopping.wait_for(|stop| *stop).await;
     };
     let says_nothing = async {
@@ -233,7 +235,7 @@ async fn converse<S, V, T>(
             std::future::pending::<()>().await;
         }
     };
-    // How a conversation ended is the client's matter.
+    // The client decides how a connection ends; errors are ignored.
     tokio::select! {
         _ended = connection.as_mut() => return,
         () = says_nothing => return,
@@ -245,14 +247,14 @@ async fn converse<S, V, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::http::auth::{Role, Tokens, tokens};
+    use crate::api::http::auth::{Role, TokenTable, tokens};
 
     #[test]
     fn an_address_that_others_reach_needs_tls_and_tokens() {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         let guarded = || {
             let made = tokens::make("ann", Role::Admin).unwrap();
-            Door::Guarded { tokens: Tokens::read(&made.line).unwrap(), oidc: None }
+            Door::Guarded { tokens: TokenTable::read(&made.line).unwrap(), oidc: None }
         };
         for open in ["127.0.0.1:1", "[::1]:1", "127.9.9.9:1", "[::ffff:127.0.0.1]:1"] {
             assert!(may_stand(address(open), false, &Door::Open).is_ok(), "{open}");
@@ -268,8 +270,8 @@ mod tests {
             assert!(matches!(refused, Err(ListenError::Unsealed(_))), "{reached}");
             assert!(may_stand(at, true, &guarded()).is_ok(), "{reached}");
         }
-        let nobody = Door::Guarded { tokens: Tokens::default(), oidc: None };
-        let refused = may_stand(address("127.0.0.1:1"), true, &nobody);
-        assert!(matches!(refused, Err(ListenError::Nobody)));
+        let empty = Door::Guarded { tokens: TokenTable::default(), oidc: None };
+        let refused = may_stand(address("127.0.0.1:1"), true, &empty);
+        assert!(matches!(refused, Err(ListenError::NoCredentials)));
     }
 }

@@ -1,4 +1,4 @@
-//! Who a client's certificate (X.509, DER) names. It is read once its chain was verified, and not before.
+//! Names in a client's certificate (X.509, DER). It is read only after its chain was verified.
 
 use super::ends::{Der, SEQUENCE, VERSION};
 
@@ -51,7 +51,7 @@ fn alternative(extensions: &[u8]) -> Option<Vec<Box<str>>> {
         if one.inside(OID)? != ALTERNATIVE_NAMES {
             continue;
         }
-        // Whether it is critical may stand before.
+        // A flag for critical extensions may precede the content.
         while let Some((kind, octets)) = one.next() {
             let mut each = Der(if kind == OCTETS { Der(octets).inside(SEQUENCE)? } else { &[] });
             while let Some((kind, value)) = each.next() {
@@ -75,7 +75,7 @@ mod tests {
         [&[kind, 0x81, u8::try_from(inside.len()).unwrap()], &inside[..]].concat()
     }
 
-    /// Of ann, for a host, an address and a person.
+    /// A certificate of ann, with a host, an address and a person.
     fn made() -> Vec<u8> {
         let part = |oid: &[u8], kind: u8, text: &[u8]| {
             let one = value(SEQUENCE, &[&value(OID, &[oid]), &value(kind, &[text])]);
@@ -111,7 +111,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut other = whole.clone();
             other[at] ^= 0xff;
-            // It may be read otherwise, or not at all; it may not break us.
+            // The result may be other names or none; parsing must not panic.
             let _any = names(&other);
         }
     }

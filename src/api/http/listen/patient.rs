@@ -1,4 +1,4 @@
-//! A stream that waits for its reader only so long: one that takes our answer a byte an hour would keep its place.
+//! A stream that limits how long it waits for its reader: a client that reads a byte an hour would keep its place.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Nothing was taken for so long: nobody reads.
+/// The client has read nothing for this long.
 const STALLED: Duration = Duration::from_secs(30);
 
 pub struct Patient<T> {
     inner: T,
-    /// Runs while something waits to be taken.
+    /// Runs while bytes wait to be read.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,7 +1,7 @@
 //! Proxies before the API, and the client that one of them names in `X-Forwarded-For`.
 //!
-//! Anybody can write that header, so it is believed from a named proxy alone, and from its end on: each proxy adds the
-//! address that it was asked from. `Forwarded` (RFC 7239) is not read.
+//! Any client can write that header, so only a named proxy's is trusted, and it is read from its end: each proxy
+//! appends the address that called it. `Forwarded` (RFC 7239) is not read.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -14,7 +14,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies(Vec<Network>);
 
-/// Addresses that begin with the same bits.
+/// Addresses that share a prefix of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Network {
     address: IpAddr,
@@ -38,7 +38,7 @@ impl FromStr for Network {
         let (plain, length) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
         let written: IpAddr = plain.parse().map_err(|_| BadNetwork::Address(text.to_owned()))?;
         let (address, all) = (written.to_canonical(), bits(written.to_canonical()));
-        // An IPv4 address that is written as an IPv6 one has 96 bits before it.
+        // An IPv4 address written as IPv6 has 96 bits before it.
         let before = bits(written) - all;
         let bad = || BadNetwork::Prefix { text: text.to_owned(), most: bits(written) };
         let prefix = match length {
@@ -47,7 +47,7 @@ impl FromStr for Network {
                 let number = length.bytes().all(|digit| digit.is_ascii_digit());
                 let number = number.then(|| length.parse::<u32>().ok()).flatten();
                 let prefix = number.and_then(|number| number.checked_sub(before));
-                // Without a bit every address would be a proxy, and no client known.
+                // With a prefix of 0 every address would be a proxy, and no client would be known.
                 prefix.filter(|prefix| (1..=all).contains(prefix)).ok_or_else(bad)?
             }
         };
@@ -85,7 +85,7 @@ impl Network {
     }
 }
 
-/// With commas between them.
+/// Comma-separated.
 impl FromStr for Proxies {
     type Err = BadNetwork;
 
@@ -100,8 +100,8 @@ impl Proxies {
         self.0.iter().any(|network| network.has(address))
     }
 
-    /// Who asks: the peer itself, or the last that a chain of named proxies was asked from. A chain that cannot be read
-    /// ends at the last address that can.
+    /// The client: the peer itself, or the last address that a chain of named proxies reported. An unreadable chain
+    /// ends at the last readable address.
     pub fn client(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
         let mut client = peer.to_canonical();
         for line in headers.get_all(FORWARDED_FOR).iter().rev() {
@@ -118,7 +118,7 @@ impl Proxies {
     }
 }
 
-/// Some proxies write the port too, as Azure's application gateway does.
+/// Some proxies write the port too, for example Azure Application Gateway.
 fn forwarded(entry: &str) -> Option<IpAddr> {
     let with_port = || entry.parse::<SocketAddr>().ok().map(|at| at.ip());
     let in_brackets = || entry.strip_prefix('[')?.strip_suffix(']')?.parse().ok();

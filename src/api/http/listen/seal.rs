@@ -1,4 +1,4 @@
-//! What is shown to those who come with TLS, and that it changes while connections live on.
+//! The TLS certificate of the API, which can be replaced while connections are open.
 
 use std::fmt;
 use std::io;
@@ -17,12 +17,12 @@ use super::ends::ends;
 use crate::api::http::{Rights, read_guarded, read_plain};
 use crate::model::time::Time;
 
-/// Two files in PEM, as they were read: the chain, and its key.
+/// Two PEM files as they were read: the chain and its key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pair {
     chain: (PathBuf, Vec<u8>),
     key: (PathBuf, Vec<u8>),
-    /// Authorities whose client certificates are taken.
+    /// Authorities whose client certificates are accepted.
     clients: Option<(PathBuf, Vec<u8>)>,
 }
 
@@ -47,7 +47,7 @@ impl Pair {
         })
     }
 
-    /// `Err`: they are no certificate and its key.
+    /// `Err`: the files are not a certificate and its key.
     pub fn certificate(&self) -> Result<Certificate, ListenError> {
         let (path, bytes) = &self.chain;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
@@ -67,7 +67,7 @@ fn authorities(path: &Path, bytes: &[u8]) -> Result<Arc<dyn ClientCertVerifier>,
         roots.add(one).map_err(|error| unfit(error.to_string()))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    // Who comes without one may still have a token.
+    // A client without a certificate may still have a token.
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     verifier.allow_unauthenticated().build().map_err(|error| unfit(error.to_string()))
 }
@@ -76,7 +76,7 @@ fn unread(path: &Path, source: pem::Error) -> ListenError {
     ListenError::Read { path: path.to_owned(), source }
 }
 
-/// What is shown, and when it ends.
+/// What the server presents, and when it expires.
 #[derive(Clone)]
 pub struct Certificate {
     config: Arc<ServerConfig>,
@@ -108,13 +108,13 @@ impl Certificate {
         Ok(Self { config: Arc::new(config), ends })
     }
 
-    /// When the first of the chain is over; `None` where none says so in a way we read.
+    /// The earliest expiry in the chain; `None`: no certificate has an expiry that we can read.
     pub fn ends(&self) -> Option<Time> {
         self.ends
     }
 }
 
-/// The certificate in use; a copy is another handle to the same.
+/// The certificate in use; a clone is another handle to the same one.
 #[derive(Debug, Clone)]
 pub struct Seal(Arc<RwLock<Certificate>>);
 
@@ -123,7 +123,7 @@ impl Seal {
         Self(Arc::new(RwLock::new(certificate)))
     }
 
-    /// Whoever comes from now on is shown this one; connections that were made before go on.
+    /// New connections get this certificate; existing connections continue.
     pub fn replace(&self, certificate: Certificate) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = certificate;
     }

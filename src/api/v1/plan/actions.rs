@@ -1,9 +1,9 @@
-//! The actions of a plan, each with what must still hold when it is sent.
+//! The actions of a plan, each with the preconditions that must still hold when it is sent.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::api::v1::wire::{Named, Shown};
+use crate::api::v1::wire::{Rfc3339, WordTable};
 use crate::model::action::{Action, Expect, Target};
 use crate::model::ids::Etag;
 use crate::model::inventory::ModelFields;
@@ -53,7 +53,7 @@ impl Serialize for Keys<'_> {
             Action::Delete { force: true, .. } => map.serialize_entry("force", &true)?,
             _ => {}
         }
-        map.serialize_entry("reason", action.reason())?;
+        map.serialize_entry("message", action.reason())?;
         match action {
             Action::Raise { expect, .. } | Action::UpdateModel { expect, .. } => {
                 map.serialize_entry("expect", &SetKeys(expect))?;
@@ -67,7 +67,7 @@ impl Serialize for Keys<'_> {
     }
 }
 
-/// The class of a batch all of whose machines leave for the same reason; a delete names each.
+/// The class of a batch whose machines all leave for the same reason; a delete names the class of each.
 fn one_class(action: &Action) -> Option<&'static str> {
     let (first, rest) = action.targets().split_first()?;
     let class = first.because.class();
@@ -99,7 +99,7 @@ impl Serialize for SetKeys<'_> {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("etag", &self.0.etag.as_ref().map(Etag::as_str))?;
         map.serialize_entry("capacity", &self.0.capacity)?;
-        map.serialize_entry("before", &Shown(self.0.before))?;
+        map.serialize_entry("before", &Rfc3339(self.0.before))?;
         map.end()
     }
 }
@@ -113,7 +113,7 @@ impl Serialize for MachineKeys<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("vmIds", &VmIds(self.targets))?;
-        map.serialize_entry("before", &Shown(self.before))?;
+        map.serialize_entry("before", &Rfc3339(self.before))?;
         map.end()
     }
 }

@@ -1,8 +1,8 @@
 //! The plan: what is done, and for everything that is not done, why. One JSON document, the same bytes for the same
 //! decision.
 //!
-//! Never here: a decision. Sentences are made of what the planner said and what it saw, and nothing else.
-//! Begin with [`encode`]; [`say`] makes the sentence of one machine.
+//! Never here: a decision. Sentences use only what the planner reported and what it saw. Begin with [`encode`];
+//! [`say`] writes the sentence of one machine.
 
 mod actions;
 mod say;
@@ -13,51 +13,52 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::API_VERSION;
+use super::remedy::RemedyKeys;
 use super::state;
-use super::wire::{Named, Shown};
-use crate::model::budget::{Hold, HoldReason};
+use super::wire::{Rfc3339, WordTable};
+use crate::model::hold::Hold;
 use crate::model::ids::{Key, Revision};
 use crate::model::machine::Machine;
-use crate::model::plan::{AskAnswer, Estimate, Input, MachineReport, Planned, RolloutReport};
+use crate::model::plan::{CommandAnswer, Decision, Estimate, Input, MachineReport, RolloutReport};
 use crate::model::revisions::Revisions;
 use crate::model::rollout::PoolState;
 use actions::Actions;
 use say::Say;
 
 /// The plan document on one line.
-pub fn encode(input: &Input<'_>, planned: &Planned) -> String {
+pub fn encode(input: &Input<'_>, planned: &Decision) -> String {
     serde_json::to_string(&document(input, planned)).unwrap_or_default()
 }
 
-/// What serialises as the plan document.
-pub fn document<'a>(input: &'a Input<'a>, planned: &'a Planned) -> impl Serialize + 'a {
+/// The plan document, ready to serialize.
+pub fn document<'a>(input: &'a Input<'a>, planned: &'a Decision) -> impl Serialize + 'a {
     let report = &planned.report;
     let (resolved, numbers) = (&report.resolved, &report.numbers);
     let mut holds: Vec<&Hold> = report.holds.iter().collect();
     holds.sort_by(|a, b| {
-        (a.reason.code(), a.law, &a.blockers, &a.say).cmp(&(
+        (a.reason.code(), &a.blockers, &a.numbers, &a.message).cmp(&(
             b.reason.code(),
-            b.law,
             &b.blockers,
-            &b.say,
+            &b.numbers,
+            &b.message,
         ))
     });
-    let mut asks: Vec<&AskAnswer> = report.asks.iter().collect();
+    let mut asks: Vec<&CommandAnswer> = report.commands.iter().collect();
     asks.sort_by(|a, b| a.id.cmp(&b.id));
     Document {
         api_version: API_VERSION,
         kind: "Plan",
         pool: input.policy.name.as_str(),
-        at: Shown(report.at),
-        resolved: Resolved {
+        at: Rfc3339(report.at),
+        resolved: ResolvedKeys {
             desired: numbers.desired,
             surge: resolved.surge,
             unavailable: resolved.unavailable,
             floor: resolved.floor,
             ceiling: resolved.ceiling,
-            live: numbers.live,
+            total: numbers.total,
             available: numbers.available,
-            promise: numbers.promise,
+            committed: numbers.committed,
             current: numbers.current,
             outdated: numbers.outdated,
             notices: &report.notices,
@@ -65,7 +66,7 @@ pub fn document<'a>(input: &'a Input<'a>, planned: &'a Planned) -> impl Serializ
         actions: Actions(&planned.actions),
         machines: Machines { input, planned, order: order(input, &report.machines) },
         holds: holds.into_iter().map(HoldKeys).collect(),
-        asks: asks.into_iter().map(AskKeys).collect(),
+        commands: asks.into_iter().map(AskKeys).collect(),
         rollout: Rollout {
             report: &report.rollout,
             machines: input.machines,
@@ -73,21 +74,21 @@ pub fn document<'a>(input: &'a Input<'a>, planned: &'a Planned) -> impl Serializ
         },
         estimate: EstimateKeys(&report.estimate),
         state: State(&planned.state),
-        again: Shown(report.again),
+        next_check_at: Rfc3339(report.next_check_at),
     }
 }
 
 /// The sentence of one machine of this plan.
 pub fn say<'a>(
     input: &'a Input<'a>,
-    planned: &'a Planned,
+    planned: &'a Decision,
     machine: &'a MachineReport,
 ) -> Option<impl Display + 'a> {
     let seen = input.machines.get(machine.index as usize)?;
     Some(Say { input, planned, machine, seen })
 }
 
-/// The reports in listing order, by their number.
+/// The reports in listing order, by index.
 fn order(input: &Input<'_>, reports: &[MachineReport]) -> Vec<u32> {
     let seen = |n: &u32| {
         let report = reports.get(*n as usize)?;
@@ -110,28 +111,28 @@ struct Document<'a> {
     api_version: &'static str,
     kind: &'static str,
     pool: &'a str,
-    at: Shown,
-    resolved: Resolved<'a>,
+    at: Rfc3339,
+    resolved: ResolvedKeys<'a>,
     actions: Actions<'a>,
     machines: Machines<'a>,
     holds: Vec<HoldKeys<'a>>,
-    asks: Vec<AskKeys<'a>>,
+    commands: Vec<AskKeys<'a>>,
     rollout: Rollout<'a>,
     estimate: EstimateKeys<'a>,
     state: State<'a>,
-    again: Shown,
+    next_check_at: Rfc3339,
 }
 
 #[derive(Serialize)]
-struct Resolved<'a> {
+struct ResolvedKeys<'a> {
     desired: u32,
     surge: u32,
     unavailable: u32,
     floor: u32,
     ceiling: u32,
-    live: u32,
+    total: u32,
     available: u32,
-    promise: u32,
+    committed: u32,
     current: u32,
     outdated: u32,
     notices: &'a [Box<str>],
@@ -147,7 +148,7 @@ impl Serialize for State<'_> {
 
 struct Machines<'a> {
     input: &'a Input<'a>,
-    planned: &'a Planned,
+    planned: &'a Decision,
     order: Vec<u32>,
 }
 
@@ -175,16 +176,16 @@ impl Serialize for MachineKeys<'_> {
         map.serialize_entry("id", seen.id.as_str())?;
         map.serialize_entry("class", machine.class.name())?;
         map.serialize_entry("lifecycle", machine.lifecycle.word())?;
-        map.serialize_entry("say", &Printed(&self.0))?;
-        map.serialize_entry("next", &machine.next.map(Shown))?;
+        map.serialize_entry("message", &AsText(&self.0))?;
+        map.serialize_entry("nextCheckAt", &machine.next_check_at.map(Rfc3339))?;
         map.end()
     }
 }
 
-/// Text as it prints, without a copy of it.
-struct Printed<'a, T>(&'a T);
+/// Serializes a value as its display text, without a copy.
+struct AsText<'a, T>(&'a T);
 
-impl<T: Display> Serialize for Printed<'_, T> {
+impl<T: Display> Serialize for AsText<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self.0)
     }
@@ -196,17 +197,12 @@ impl Serialize for HoldKeys<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let hold = self.0;
         let mut map = serializer.serialize_map(None)?;
-        match (hold.reason, hold.law) {
-            (HoldReason::Law, Some(law)) => map.serialize_entry("reason", &format!("law:{law}"))?,
-            (reason, _) => map.serialize_entry("reason", reason.code())?,
-        }
-        map.serialize_entry("say", &hold.say)?;
+        map.serialize_entry("reason", hold.reason.code())?;
+        map.serialize_entry("message", &hold.message)?;
         map.serialize_entry("numbers", &Numbers(&hold.numbers))?;
         map.serialize_entry("blockers", &hold.blockers)?;
-        map.serialize_entry("recheck", &Shown(hold.recheck))?;
-        if let Some(verb) = hold.verb {
-            map.serialize_entry("verb", verb)?;
-        }
+        map.serialize_entry("remedy", &hold.remedy.as_ref().map(RemedyKeys::from))?;
+        map.serialize_entry("nextCheckAt", &Rfc3339(hold.next_check_at))?;
         map.end()
     }
 }
@@ -219,14 +215,14 @@ impl Serialize for Numbers<'_> {
     }
 }
 
-struct AskKeys<'a>(&'a AskAnswer);
+struct AskKeys<'a>(&'a CommandAnswer);
 
 impl Serialize for AskKeys<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("id", self.0.id.as_str())?;
         map.serialize_entry("accepted", &self.0.accepted)?;
-        map.serialize_entry("say", &self.0.say)?;
+        map.serialize_entry("message", &self.0.message)?;
         map.end()
     }
 }
@@ -261,7 +257,7 @@ impl Serialize for Rollout<'_> {
 }
 
 impl Rollout<'_> {
-    /// The machines that were left as they are, by the names people know.
+    /// Machines that were left unchanged, by the names people know.
     fn exceptions(&self) -> Vec<String> {
         if self.report.exceptions.is_empty() {
             return Vec::new();
@@ -285,7 +281,7 @@ struct EstimateKeys<'a>(&'a Estimate);
 impl Serialize for EstimateKeys<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("finishes", &self.0.finishes.map(Shown))?;
+        map.serialize_entry("finishes", &self.0.finishes.map(Rfc3339))?;
         map.serialize_entry("peakMachines", &self.0.peak_machines)?;
         map.serialize_entry("peakCores", &self.0.peak_cores)?;
         map.serialize_entry("calls", &self.0.calls)?;

@@ -2,18 +2,20 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::api::v1::wire::Shown;
-use crate::model::action::{Action, Class};
-use crate::model::budget::{Hold, HoldReason};
+use crate::api::v1::wire::Rfc3339;
+use crate::model::action::{Action, MachineClass};
+use crate::model::hold::{Hold, HoldReason};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
-use crate::model::plan::{Input, MachineReport, Planned, Why};
+#[allow(clippy::enum_glob_use, reason = "each arm is a reason")]
+use crate::model::plan::MachineReason::*;
+use crate::model::plan::{Decision, Input, MachineReport};
 use crate::model::quantity::counted;
-use crate::model::rollout::{Rollout, Stage};
+use crate::model::rollout::{Rollout, RolloutStage};
 use crate::model::time::Time;
 
 pub(super) struct Say<'a> {
     pub input: &'a Input<'a>,
-    pub planned: &'a Planned,
+    pub planned: &'a Decision,
     pub machine: &'a MachineReport,
     pub seen: &'a Machine,
 }
@@ -21,127 +23,94 @@ pub(super) struct Say<'a> {
 impl Display for Say<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.machine.why {
-            Why::Fine
-            | Why::Proving
-            | Why::Settling
-            | Why::Grace
-            | Why::HeldByPerson
-            | Why::ProtectedInCloud
-            | Why::RevisionUnknown
-            | Why::NotSeen => self.stays(f),
-            Why::CloudDeletes
-            | Why::Deleting
-            | Why::Draining
-            | Why::Ghost
-            | Why::StuckDelete
-            | Why::RequestLost
-            | Why::ReasonEnded
-            | Why::Updating
-            | Why::CutOff
-            | Why::Standby => self.under_way(f),
-            Why::RemovedFailed
-            | Why::RemovedNamed
-            | Why::RemovedOutdated
-            | Why::RemovedSurplus
-            | Why::UpdatedInPlace
-            | Why::Restored => self.acted_on(f),
-            Why::FailedInTurn
-            | Why::FailedBreaker
-            | Why::NamedWaits
-            | Why::SurplusWaits
-            | Why::WaitsOwner
-            | Why::WaitsPicture
-            | Why::WaitsRefused
-            | Why::Frozen => self.waits(f),
-            Why::DrainBlocked if self.machine.class != Class::Outdated => {
-                write!(f, "{} since {}; ", condition(self.seen), Shown(self.seen.since))?;
+            Fine | Proving | Settling | Grace | HeldByPerson | ProtectedInCloud
+            | RevisionUnknown | NotSeen => self.stays(f),
+            CloudDeletes | Deleting | Draining | Ghost | StuckDelete | RequestLost
+            | ReasonEnded | Updating | CutOff | Standby => self.under_way(f),
+            RemovedFailed | RemovedNamed | RemovedOutdated | RemovedSurplus | UpdatedInPlace
+            | Restored => self.acted_on(f),
+            FailedInTurn | FailedBreaker | NamedWaits | SurplusWaits | WaitsOwner
+            | WaitsPicture | WaitsRefused | Frozen => self.waits(f),
+            DrainBlocked if self.machine.class != MachineClass::Outdated => {
+                write!(f, "{} since {}; ", condition(self.seen), Rfc3339(self.seen.since))?;
                 self.drain_blocked(f)
             }
-            Why::DrainBlocked
-            | Why::Exception
-            | Why::UpdateFailed
-            | Why::WaitsFloor
-            | Why::WaitsSurge
-            | Why::WaitsRamp
-            | Why::WaitsCheckpoint
-            | Why::WaitsPaused
-            | Why::WaitsFailing
-            | Why::WaitsWindow
-            | Why::WaitsAdoption
-            | Why::WaitsOnDelete
-            | Why::WaitsLast
-            | Why::WaitsConfirmation
-            | Why::WaitsRollout => {
-                write!(f, "{}; ", Outdated(self))?;
+            DrainBlocked | Exception | UpdateFailed | WaitsFloor | WaitsSurge | WaitsRamp
+            | WaitsCheckpoint | WaitsPaused | WaitsFailing | WaitsWindow | WaitsAdoption
+            | WaitsOnDelete | WaitsLast | WaitsConfirmation | WaitsRollout => {
+                write!(f, "{}; ", OutdatedReason(self))?;
                 self.outdated_waits(f)
             }
         }
     }
 }
 
+const fn protected(protection: Protection) -> &'static str {
+    match protection {
+        Protection::All => "against scale-in and every other change",
+        Protection::Unknown => "in a way that Poolkeeper cannot read",
+        Protection::ScaleIn | Protection::None => "against scale-in",
+    }
+}
+
 impl Say<'_> {
-    /// Nothing is done, and nothing is owed.
+    /// Nothing is done, and nothing needs to be done.
     fn stays(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (seen, policy) = (self.seen, self.input.policy);
-        let (since, rollout) = (Shown(seen.since), &policy.rollout);
+        let (since, rollout) = (Rfc3339(seen.since), &policy.rollout);
+        let due = |at| Rfc3339(self.machine.next_check_at.unwrap_or(at));
         match self.machine.why {
-            Why::Proving => write!(
+            Proving => write!(
                 f,
-                "its disk is from {} and it is {}; it has failed if it is not available by {}",
-                Shown(seen.imaged),
+                "its disk is from {} and it is {}; it counts as failed if it is not available by {}",
+                Rfc3339(seen.imaged),
                 condition(seen),
-                Shown(self.machine.next.unwrap_or(seen.imaged.plus(rollout.readiness_deadline)))
+                due(seen.imaged.plus(rollout.readiness_deadline))
             ),
-            Why::Settling => write!(
+            Settling => write!(
                 f,
-                "ready since {since}; it counts as available after {} of that, at {}",
+                "ready since {since}; it counts as available after {}, at {}",
                 rollout.min_ready,
-                Shown(self.machine.next.unwrap_or(seen.since.plus(rollout.min_ready)))
+                due(seen.since.plus(rollout.min_ready))
             ),
-            Why::Grace if seen.condition == Condition::Ready => write!(
+            Grace if seen.condition == Condition::Ready => write!(
                 f,
                 "ready again since {since}; it counts as available at {}",
-                Shown(self.machine.next.unwrap_or(seen.since.plus(rollout.min_ready)))
+                due(seen.since.plus(rollout.min_ready))
             ),
-            Why::Grace => write!(
+            Grace => write!(
                 f,
-                "{} since {since}; it is repaired unless it recovers by {}",
+                "{} since {since}; it will be replaced unless it recovers by {}",
                 condition(seen),
-                Shown(self.machine.next.unwrap_or(seen.since.plus(policy.repair.after)))
+                due(seen.since.plus(policy.repair.after))
             ),
-            Why::HeldByPerson => {
+            HeldByPerson => {
                 let (by, why) = seen.hold().map_or(("", ""), |hold| (&hold.by, &hold.why));
-                write!(f, "held{}; it stays as it is until it is released", Who(by, why))
+                write!(f, "held{}; nothing is done to it until it is released", Who(by, why))
             }
-            Why::ProtectedInCloud if let Some(lock) = self.input.set.lock_of(&seen.id) => write!(
-                f,
-                "{lock} protects it; it is never removed by us, named or not, before that is lifted: az lock delete --ids {}",
-                lock.id
-            ),
-            Why::ProtectedInCloud => {
-                let kind = match seen.protection {
-                    Protection::All => "from scale-in and every other change",
-                    Protection::Unknown => "in a way that cannot be read",
-                    Protection::ScaleIn | Protection::None => "from scale-in",
-                };
+            ProtectedInCloud if let Some(lock) = self.input.set.lock_of(&seen.id) => {
                 write!(
                     f,
-                    "protected in the cloud {kind}; it is never removed by us, named or not, before its instance protection is taken off there"
+                    "{lock} protects it; Poolkeeper does not remove it before the lock is removed: az lock delete --ids {}",
+                    lock.id
                 )
             }
-            Why::RevisionUnknown => write!(
+            ProtectedInCloud => write!(
                 f,
-                "{} since {since} on a revision that is not known, which is never taken for outdated",
+                "protected in Azure {}; Poolkeeper does not remove it before its instance protection is removed in Azure",
+                protected(seen.protection)
+            ),
+            RevisionUnknown => write!(
+                f,
+                "{} since {since} on an unknown revision, which never counts as outdated",
                 condition(seen)
             ),
-            Why::NotSeen if seen.condition != Condition::Unknown => write!(
+            NotSeen if seen.condition != Condition::Unknown => write!(
                 f,
-                "{} since {since}, together with many others; nothing is done before it lasts",
+                "{} since {since}, together with many others; nothing is done unless it lasts",
                 condition(seen)
             ),
-            Why::NotSeen => {
-                write!(f, "not seen since {since}; nothing is done to what cannot be seen")
-            }
+            NotSeen => write!(f, "not visible since {since}; nothing is done until it is visible"),
             _ => match &seen.revision {
                 Some(revision) => {
                     let name = self.planned.state.name(revision);
@@ -152,56 +121,58 @@ impl Say<'_> {
         }
     }
 
-    /// Something begun earlier goes on.
+    /// Something started earlier is still in progress.
     fn under_way(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (seen, policy) = (self.seen, self.input.policy);
-        let since = Shown(seen.lifecycle_since);
+        let since = Rfc3339(seen.lifecycle_since);
         match self.machine.why {
-            Why::CloudDeletes => {
-                let at = Shown(seen.since);
-                write!(f, "being taken away by the cloud since {at}, not because we asked")
+            CloudDeletes => {
+                let at = Rfc3339(seen.since);
+                write!(f, "being deleted since {at}, not by Poolkeeper")
             }
-            Why::Draining => self.draining(f),
-            Why::Ghost => f.write_str("deleted; the listing still shows it for a while"),
-            Why::StuckDelete => write!(
+            Draining => self.draining(f),
+            Ghost => f.write_str("deleted; the listing still shows it for a while"),
+            StuckDelete => write!(
                 f,
-                "leaving since {since}, longer than the {} it may take; writing it off stops counting it",
+                "deleting since {since}, longer than the deadline of {}; `abandon` stops counting it",
                 policy.deletion.deadline
             ),
-            Why::RequestLost if self.machine.lifecycle == Lifecycle::InService => {
+            RequestLost if self.machine.lifecycle == Lifecycle::InService => {
                 write!(
                     f,
-                    "the request of {since} to remove it stands no more; it is back in service"
+                    "the request of {since} to remove it no longer holds; it is back in service"
                 )
             }
-            Why::RequestLost => {
-                write!(f, "the request of {since} to remove it did not hold")?;
+            RequestLost => {
+                write!(f, "the request of {since} to remove it had no effect")?;
                 self.at_next(f)
             }
-            Why::ReasonEnded => f.write_str("the reason to remove it ended; it is back in service"),
-            Why::Updating if seen.lifecycle == Lifecycle::Updating => {
+            ReasonEnded => f.write_str("the reason to remove it is gone; it is back in service"),
+            Updating if seen.lifecycle == Lifecycle::Updating => {
                 write!(f, "being updated in place since {since}")
             }
-            Why::Updating => write!(f, "draining since {since}, to be updated in place"),
-            Why::CutOff => write!(f, "cut off from traffic and still running since {since}"),
-            Why::Standby => write!(f, "on standby, deallocated, since {since}"),
+            Updating => write!(f, "draining since {since}, to be updated in place"),
+            CutOff => {
+                write!(f, "cut off from traffic and still running since {since}")
+            }
+            Standby => write!(f, "on standby, deallocated, since {since}"),
             _ if seen.lifecycle == Lifecycle::Deleting => {
                 write!(f, "being deleted since {since}")
             }
-            _ => f.write_str("being deleted from now on"),
+            _ => f.write_str("its delete is sent now"),
         }
     }
 
     fn draining(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.machine.lifecycle == Lifecycle::Drained {
-            return f.write_str("drained; its delete comes next");
+            return f.write_str("drained; it is deleted next");
         }
-        write!(f, "draining since {}", Shown(self.seen.lifecycle_since))?;
+        write!(f, "draining since {}", Rfc3339(self.seen.lifecycle_since))?;
         let mut drains = self.input.facts.drains.iter();
         let Some(fact) = drains.find(|fact| fact.id == self.seen.id) else { return Ok(()) };
-        write!(f, "; {} since {}", fact.step, Shown(fact.since))?;
+        write!(f, "; {} since {}", fact.step, Rfc3339(fact.since))?;
         match &fact.blocker {
-            Some(blocker) => write!(f, ", held up by {blocker}"),
+            Some(blocker) => write!(f, ", blocked by {blocker}"),
             None => Ok(()),
         }
     }
@@ -211,152 +182,160 @@ impl Say<'_> {
         let seen = self.seen;
         let numbers = &self.planned.report.numbers;
         match (self.machine.why, self.machine.lifecycle) {
-            (Why::Restored, _) => return f.write_str("goes back into service"),
-            (Why::UpdatedInPlace, Lifecycle::Draining) => {
-                return write!(f, "drains now to be updated in place, {}", Outdated(self));
+            (Restored, _) => return f.write_str("this plan puts it back into service"),
+            (UpdatedInPlace, Lifecycle::Draining) => {
+                return write!(
+                    f,
+                    "this plan drains it for an update in place: {}",
+                    OutdatedReason(self)
+                );
             }
-            (Why::UpdatedInPlace, _) => {
-                return write!(f, "updated in place now, {}", Outdated(self));
+            (UpdatedInPlace, _) => {
+                return write!(f, "this plan updates it in place: {}", OutdatedReason(self));
             }
-            (_, Lifecycle::Draining) => f.write_str("drains now to leave, ")?,
-            _ => f.write_str("leaves now, ")?,
+            (_, Lifecycle::Draining) => f.write_str("this plan drains and then deletes it: ")?,
+            _ => f.write_str("this plan deletes it: ")?,
         }
         match self.machine.why {
-            Why::RemovedFailed => {
-                write!(f, "{} since {}", condition(seen), Shown(seen.since))?;
+            RemovedFailed => {
+                write!(f, "{} since {}", condition(seen), Rfc3339(seen.since))?;
                 let never = !seen.ever_available;
-                f.write_str(if never { ", and it never served" } else { "" })
+                f.write_str(if never { " and never served" } else { "" })
             }
-            Why::RemovedNamed => {
+            RemovedNamed => {
                 let request = seen.delete_request();
                 let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
-                write!(f, "asked for{}", Who(by, why))?;
+                write!(f, "requested{}", Who(by, why))?;
                 let now = request.is_some_and(|asked| asked.now);
                 f.write_str(if now { ", accepting the loss" } else { "" })
             }
-            Why::RemovedSurplus => {
-                write!(f, "one too many: {} there, {} wanted", numbers.exist, numbers.desired)
+            RemovedSurplus => {
+                write!(f, "surplus, {} exist, {} desired", numbers.exist, numbers.desired)
             }
-            _ => Outdated(self).fmt(f),
+            _ => OutdatedReason(self).fmt(f),
         }
     }
 
-    /// Something is owed to it, and waits.
+    /// A change is due but waits.
     fn waits(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (seen, repair) = (self.seen, &self.input.policy.repair);
         let numbers = &self.planned.report.numbers;
         match self.machine.why {
-            Why::FailedInTurn => write!(
+            FailedInTurn => write!(
                 f,
-                "{} since {}; waits for its turn: {} failed, at most {} repaired at a time",
+                "{} since {}; waits for repair: {} failed, at most {} repaired at a time",
                 condition(seen),
-                Shown(seen.since),
+                Rfc3339(seen.since),
                 numbers.failed,
                 repair.max_at_once
             ),
-            Why::FailedBreaker => write!(
+            FailedBreaker => write!(
                 f,
-                "{} since {}; repair stopped itself, as more than {}% of {} failed within {}",
+                "{} since {}; the repair breaker is open, because more than {}% of {} failed within {}",
                 condition(seen),
-                Shown(seen.since),
+                Rfc3339(seen.since),
                 repair.breaker_percent,
                 counted(numbers.desired as usize, "machine"),
                 repair.window
             ),
-            Why::NamedWaits => {
+            NamedWaits => {
                 let request = seen.delete_request();
                 let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
-                write!(f, "asked for{}; ", Who(by, why))?;
+                write!(f, "delete requested{}; ", Who(by, why))?;
                 self.floor_waits(f)
             }
-            Why::SurplusWaits => write!(
+            SurplusWaits => write!(
                 f,
-                "one too many: {} there, {} wanted; waits for its turn",
+                "surplus: {} exist, {} desired; waits for its turn",
                 numbers.exist, numbers.desired
             ),
-            Why::Frozen => f.write_str("left alone: the plan broke a law and the pool is frozen"),
+            Frozen => f.write_str(
+                "no action: the plan would violate an invariant, and the pool is frozen",
+            ),
             why => {
                 let blind = |hold: &Hold| hold.reason == HoldReason::HealthBlind;
-                let refused = |hold: &Hold| hold.reason == HoldReason::Natives;
+                let refused = |hold: &Hold| hold.reason == HoldReason::PlatformConflict;
                 let waits = match why {
-                    Why::WaitsRefused => "the back-off of a delete that was refused",
-                    Why::WaitsOwner => "a person to take the scale set over from its other owner",
+                    WaitsRefused => "the back-off of a refused delete",
+                    WaitsOwner => "a person to take over the scale set from its other owner",
                     _ if self.planned.report.holds.iter().any(blind) => {
-                        "more of the pool to be seen"
+                        "more machines of the pool to be visible"
                     }
                     _ if self.planned.report.holds.iter().any(refused) => {
-                        "the owner of the size and the set's evictions to agree"
+                        "the scale set's eviction policy to fit the owner of its size"
                     }
                     _ => "a complete and fresh listing",
                 };
-                if self.machine.class == Class::Outdated {
-                    return write!(f, "{}; waits for {waits}", Outdated(self));
+                if self.machine.class == MachineClass::Outdated {
+                    return write!(f, "{}; waits for {waits}", OutdatedReason(self));
                 }
-                write!(f, "{} since {}; waits for {waits}", condition(seen), Shown(seen.since))
+                write!(f, "{} since {}; waits for {waits}", condition(seen), Rfc3339(seen.since))
             }
         }
     }
 
-    /// It is outdated, and this is what keeps it.
+    /// The machine is outdated; says what keeps it.
     fn outdated_waits(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let report = &self.planned.report;
         let (numbers, resolved, rollout) = (&report.numbers, &report.resolved, &report.rollout);
         match self.machine.why {
-            Why::DrainBlocked => self.drain_blocked(f),
-            Why::Exception => {
-                f.write_str("its removal was blocked again and again; the rollout ended without it")
+            DrainBlocked => self.drain_blocked(f),
+            Exception => {
+                f.write_str("its removal was blocked repeatedly; the rollout ended without it")
             }
-            Why::UpdateFailed => {
-                f.write_str("its update in place did not bring it there, and is not tried again")
-            }
-            Why::WaitsFloor => self.floor_waits(f),
-            Why::WaitsConfirmation => write!(
+            UpdateFailed => f.write_str(
+                "its update in place did not reach the target revision and is not retried",
+            ),
+            WaitsFloor => self.floor_waits(f),
+            WaitsConfirmation => write!(
                 f,
-                "waits: {} there, {} wanted, and nobody said that so many may leave",
+                "waits: {} exist, {} desired, and the removal of the rest is not approved",
                 numbers.exist, numbers.desired
             ),
-            Why::WaitsSurge => write!(
+            WaitsSurge => write!(
                 f,
-                "waits for a new machine to serve: {} of {} available, {} of at most {} there",
-                numbers.available, resolved.floor, numbers.live, resolved.ceiling
+                "waits for a new machine to become available: {} of {} available, {} of at most {} exist",
+                numbers.available, resolved.floor, numbers.total, resolved.ceiling
             ),
-            Why::WaitsRamp => write!(
+            WaitsRamp => write!(
                 f,
-                "waits for the ramp: {} new, {} of them proven",
+                "waits for the ramp: {} new, {} of them available",
                 numbers.current, numbers.proven
             ),
-            Why::WaitsCheckpoint => {
+            WaitsCheckpoint => {
                 write!(f, "waits at a checkpoint with {} of {} done", rollout.done, rollout.total)
             }
-            Why::WaitsPaused => match self.rollout().map(|rollout| &rollout.stage) {
-                Some(Stage::Paused { by, why, at }) => {
-                    write!(f, "the rollout is paused since {}{}", Shown(*at), Who(by, why))
+            WaitsPaused => match self.rollout().map(|rollout| &rollout.stage) {
+                Some(RolloutStage::Paused { by, why, at }) => {
+                    write!(f, "the rollout is paused since {}{}", Rfc3339(*at), Who(by, why))
                 }
                 _ => f.write_str("the rollout is paused"),
             },
-            Why::WaitsFailing => match self.rollout().map(|rollout| &rollout.stage) {
-                Some(Stage::Failing { why, at }) => {
-                    write!(f, "the rollout stopped at {}: {why}", Shown(*at))
+            WaitsFailing => match self.rollout().map(|rollout| &rollout.stage) {
+                Some(RolloutStage::Failing { why, at }) => {
+                    write!(f, "the rollout stopped at {}: {why}", Rfc3339(*at))
                 }
                 _ => f.write_str("the rollout stopped after failures"),
             },
-            Why::WaitsWindow => {
+            WaitsWindow => {
                 let changes = self.input.policy.windows.at(self.input.now).changes;
                 f.write_str("waits for its window")?;
-                changes.map_or(Ok(()), |at| write!(f, ", which may open at {}", Shown(at)))
+                changes.map_or(Ok(()), |at| write!(f, ", which may open at {}", Rfc3339(at)))
             }
-            Why::WaitsAdoption => {
-                f.write_str("only the cloud's own flag says so; a refresh starts it")
+            WaitsAdoption => {
+                f.write_str("only Azure's `latestModelApplied` says so; `refresh` starts it")
             }
-            Why::WaitsOnDelete => f.write_str("replaced only when an operator names it"),
-            Why::WaitsLast => {
-                f.write_str("the last that is available, so it waits for another to serve")
+            WaitsOnDelete => {
+                f.write_str("replaced only when an operator names it (`method: onDelete`)")
             }
-            _ => f.write_str("no rollout is replacing machines now"),
+            WaitsLast => {
+                f.write_str("the last available machine; it waits until another is available")
+            }
+            _ => f.write_str("no rollout is open"),
         }
     }
 
-    /// Not its turn yet, or the floor.
+    /// It waits for its turn, or for the floor.
     fn floor_waits(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (available, floor) =
             (self.planned.report.numbers.available, self.planned.report.resolved.floor);
@@ -369,11 +348,14 @@ impl Say<'_> {
         let leaving: usize = self.planned.actions.iter().map(leave).sum();
         match leaving {
             0 if available > floor => {
-                write!(f, "waits for another to serve: {available} available")
+                write!(f, "waits until another is available: {available} available")
             }
-            0 => write!(f, "waits: {available} available, {floor} needed"),
+            0 => write!(f, "waits: {available} available, the floor is {floor}"),
             n => {
-                write!(f, "waits for its turn: {n} first, {available} available and {floor} needed")
+                write!(
+                    f,
+                    "waits for its turn: {n} before it, {available} available, the floor is {floor}"
+                )
             }
         }
     }
@@ -384,14 +366,14 @@ impl Say<'_> {
         if let Some(blocked) = self.planned.state.blocked.iter().find(|b| b.key == key) {
             let code = blocked.code.as_deref().map_or("", |code| code);
             let (open, close) = if code.is_empty() { ("", "") } else { (" (", ")") };
-            write!(f, " at {}{open}{code}{close}", Shown(blocked.at))?;
+            write!(f, " at {}{open}{code}{close}", Rfc3339(blocked.at))?;
         }
-        f.write_str(", so it stays; it is tried again")?;
+        f.write_str(", so it stays; Poolkeeper retries")?;
         self.at_next(f)
     }
 
     fn at_next(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.machine.next.map_or(Ok(()), |at| write!(f, " at {}", Shown(at)))
+        self.machine.next_check_at.map_or(Ok(()), |at| write!(f, " at {}", Rfc3339(at)))
     }
 
     fn rollout(&self) -> Option<&Rollout> {
@@ -400,9 +382,9 @@ impl Say<'_> {
 }
 
 /// Why a machine counts as outdated.
-struct Outdated<'a>(&'a Say<'a>);
+struct OutdatedReason<'a>(&'a Say<'a>);
 
-impl Display for Outdated<'_> {
+impl Display for OutdatedReason<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Say { input, planned, seen, .. } = self.0;
         let reference = planned.report.rollout.reference.as_ref();
@@ -412,27 +394,27 @@ impl Display for Outdated<'_> {
                 let (has, wanted) = (planned.state.name(has), planned.state.name(wanted));
                 let (short, other) = (Short(&has).to_string(), Short(&wanted).to_string());
                 if short == other {
-                    return write!(f, "on {has}, where {wanted} is wanted");
+                    return write!(f, "on {has}, the target is {wanted}");
                 }
-                write!(f, "on {short}, where {other} is wanted")
+                write!(f, "on {short}, the target is {other}")
             }
             _ => match (planned.state.refresh_before, input.policy.rollout.max_age) {
                 (Some(asked), _) if older(asked) => write!(
                     f,
                     "its disk is from {}, before the refresh of {}",
-                    Shown(seen.imaged),
-                    Shown(asked)
+                    Rfc3339(seen.imaged),
+                    Rfc3339(asked)
                 ),
                 (_, Some(age)) => {
-                    write!(f, "its disk is from {} and may be {age} old", Shown(seen.imaged))
+                    write!(f, "its disk is from {} and may be {age} old", Rfc3339(seen.imaged))
                 }
-                _ => write!(f, "its disk is from {}", Shown(seen.imaged)),
+                _ => write!(f, "its disk is from {}", Rfc3339(seen.imaged)),
             },
         }
     }
 }
 
-/// Who asked and why, as far as they said so: ` by ann (its disk is slow)`.
+/// Who asked and why, as far as the request says: ` by ann (its disk is slow)`.
 struct Who<'a>(&'a str, &'a str);
 
 impl Display for Who<'_> {
@@ -447,10 +429,10 @@ impl Display for Who<'_> {
     }
 }
 
-/// Letters of a fingerprint that tell models apart at a glance.
+/// Characters of a fingerprint that tell models apart at a glance.
 const SHORT: usize = 16;
 
-/// A name, cut short where it is a fingerprint.
+/// A name, shortened if it is a fingerprint.
 struct Short<'a>(&'a str);
 
 impl Display for Short<'_> {

@@ -1,31 +1,32 @@
-//! From a tree to a policy: the keys of a pool file, one section after another.
+//! Converts a tree to a policy: the keys of a pool file, one section after another.
 
 use super::parts;
-use super::section::{Read, Section, Value};
+use super::section::{Section, SectionResult, SectionValue};
 use super::works;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::api::v1::node::{Kind, Node};
+use crate::api::v1::node::{Node, NodeKind};
 use crate::model::action::WriteScope;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::{
-    Adopt, Draft, Fault, Health, Image, Natives, Owner, Policy, Unconfirmed,
+    Adopt, Draft, HealthPolicy, Image, Owner, PlatformFeatures, Policy, PolicyError,
+    UnconfirmedFall,
 };
 
-/// As long as a name in DNS, because it becomes part of names elsewhere.
+/// The limit of a DNS name, because it becomes part of other names.
 const LONGEST_NAME: usize = 63;
-/// Resource ids are some 200 characters; this is the most ARM takes in an address.
+/// Resource ids have about 200 characters; this is the longest address that ARM accepts.
 const LONGEST_ID: usize = 2_048;
-/// The longest value of a tag.
+/// Longest value of a tag.
 const LONGEST_TEXT: usize = 256;
-/// Tags a resource may have.
+/// Most tags of a resource.
 const MOST_TAGS: usize = 50;
-/// A hundred times what a scale set holds: other groups may hold more, a slip of the finger still shows.
+/// A hundred times what a scale set holds: other groups may hold more, and a typing error is still caught.
 const MOST_MACHINES: u32 = 100_000;
-/// Far more than anybody would remove at once for being broken.
+/// Far more broken machines than anyone would remove at once.
 const MOST_AT_ONCE: u32 = 1_000;
 
-/// Documents of ours that are no pools; of their keys nothing would be right here.
+/// Documents of ours that are not pools; listing valid pool keys for them would not help.
 const OTHERS: [(&str, &str); 2] = [
     (
         "Snapshot",
@@ -45,7 +46,7 @@ const KEYS: &[&str] = &[
     "windows",
     "health",
     "adopt",
-    "natives",
+    "platformFeatures",
     "owner",
     "repair",
     "deletion",
@@ -54,7 +55,7 @@ const KEYS: &[&str] = &[
     "autoscaler",
 ];
 
-/// One pool. `whole`: it stands for itself and says what it is.
+/// One pool. `whole`: it is a document of its own and states its kind.
 pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> Option<Policy> {
     if let Some(fault) = another(root) {
         out.push(fault);
@@ -63,7 +64,7 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
     let before = out.len();
     let pool = Section::open(root, String::new(), KEYS, &[], out)?;
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Pool")] {
-        let check = |value: &Value<'_>| this_word(value, wanted);
+        let check = |value: &SectionValue<'_>| this_word(value, wanted);
         if whole {
             pool.require(key, out, check)
         } else {
@@ -85,7 +86,7 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
     if whole {
         works::cannot_work(root, &draft, out);
     }
-    // A value that was refused is still at its default here, so a fault may speak of what nobody wrote.
+    // A refused value still has its default here, so a fault could be about a value that the file does not contain.
     let is_clean = out.len() == before;
     match Policy::build(draft) {
         Ok(policy) => is_clean.then_some(policy),
@@ -98,22 +99,22 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
     }
 }
 
-/// What to say of a document that is of another kind.
+/// The fault of a document of another kind.
 fn another(root: &Node) -> Option<Diagnostic> {
     let kind = root.entry("kind")?;
-    let Kind::Text(text) = &kind.value.kind else { return None };
+    let NodeKind::Text(text) = &kind.value.kind else { return None };
     let (name, help) = OTHERS.into_iter().find(|(name, _)| *name == &*text.text)?;
     let say = format!("this is a {name}, where a Pool is needed");
     Some(Diagnostic::new(kind.value.at, "kind", Code::WrongVersion, say).help(help))
 }
 
-fn is_said(fault: &Fault, said: &[Diagnostic]) -> bool {
+fn is_said(fault: &PolicyError, said: &[Diagnostic]) -> bool {
     let parent = fault.key.rsplit_once('.').map_or("", |(parent, _)| parent);
     said.iter().any(|found| found.key == fault.key || (!parent.is_empty() && found.key == parent))
 }
 
-/// A fault of the policy, at the key it names or at the nearest written above it.
-fn contradiction(root: &Node, fault: &Fault) -> Diagnostic {
+/// A fault of the policy, placed at the key it names or at its nearest parent in the file.
+fn contradiction(root: &Node, fault: &PolicyError) -> Diagnostic {
     let mut at = root;
     for part in fault.key.split('.') {
         match at.entry(part) {
@@ -124,7 +125,7 @@ fn contradiction(root: &Node, fault: &Fault) -> Diagnostic {
     Diagnostic::new(at.at, fault.key, Code::Contradiction, &*fault.say)
 }
 
-fn this_word(value: &Value<'_>, wanted: &'static str) -> Read<()> {
+fn this_word(value: &SectionValue<'_>, wanted: &'static str) -> SectionResult<()> {
     let text = value.text(LONGEST_TEXT)?;
     if text == wanted {
         return Ok(());
@@ -133,7 +134,7 @@ fn this_word(value: &Value<'_>, wanted: &'static str) -> Read<()> {
     Err(Box::new(fault.allowed(&[wanted], text)))
 }
 
-fn pool_name(value: &Value<'_>) -> Read<String> {
+fn pool_name(value: &SectionValue<'_>) -> SectionResult<String> {
     let text = value.text(LONGEST_NAME)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) || !text.chars().all(is_plain) {
@@ -144,7 +145,7 @@ fn pool_name(value: &Value<'_>) -> Read<String> {
     Ok(text.to_owned())
 }
 
-fn scale_set(value: &Value<'_>) -> Read<String> {
+fn scale_set(value: &SectionValue<'_>) -> SectionResult<String> {
     let text = value.text(LONGEST_ID)?;
     if text.chars().any(char::is_whitespace) {
         return Err(value.bad("a resource id has no spaces"));
@@ -165,7 +166,7 @@ fn replicas(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     let owner = replicas.read("owner", out, |value| value.one_of(&owners));
     let is_unclear = owner.is_none() && replicas.get("owner").is_some();
     draft.owner = owner.unwrap_or(draft.owner);
-    let count = |value: &Value<'_>| value.integer(0, MOST_MACHINES);
+    let count = |value: &SectionValue<'_>| value.integer(0, MOST_MACHINES);
     let found = match draft.owner {
         Owner::Pool if !is_unclear && !replicas.has("profiles") => {
             replicas.require("count", out, count)
@@ -185,9 +186,9 @@ fn model(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     let Some(model) = pool.section("model", &["image", "vmSize", "tags", "write"], &[], out) else {
         return;
     };
-    let text = |value: &Value<'_>| value.text(LONGEST_ID).map(Into::into);
+    let text = |value: &SectionValue<'_>| value.text(LONGEST_ID).map(Into::into);
     draft.model.image = match model.get("image").map(|node| &node.kind) {
-        Some(Kind::Map(_)) => {
+        Some(NodeKind::Map(_)) => {
             let image = model.section("image", &["follow"], &[], out);
             image.and_then(|image| image.require("follow", out, text)).map(Image::Follow)
         }
@@ -199,8 +200,8 @@ fn model(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     model.set(&mut draft.model.write, "write", out, |value| value.one_of(&scopes));
     let Some(node) = model.get("tags") else { return };
     let path = model.path_of("tags");
-    let value = Value { node, path: path.clone() };
-    let Kind::Map(entries) = &node.kind else {
+    let value = SectionValue { node, path: path.clone() };
+    let NodeKind::Map(entries) = &node.kind else {
         out.push(*value.wrong_type("a map of texts"));
         return;
     };
@@ -210,7 +211,7 @@ fn model(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     }
     for entry in entries {
         let path = format!("{path}.{}", super::quote(&entry.key));
-        match (Value { node: &entry.value, path }).tag() {
+        match (SectionValue { node: &entry.value, path }).tag() {
             Ok(text) => {
                 draft.model.fields.tags.insert(entry.key.clone(), text.into());
             }
@@ -219,11 +220,11 @@ fn model(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     }
 }
 
-impl Value<'_> {
-    /// The value of a tag, which may be empty.
-    fn tag(&self) -> Read<&str> {
+impl SectionValue<'_> {
+    /// The value of a tag; may be empty.
+    fn tag(&self) -> SectionResult<&str> {
         match &self.node.kind {
-            Kind::Text(text) if text.text.is_empty() => Ok(""),
+            NodeKind::Text(text) if text.text.is_empty() => Ok(""),
             _ => self.text(LONGEST_TEXT),
         }
     }
@@ -231,10 +232,10 @@ impl Value<'_> {
 
 fn health(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     let sources = [
-        ("auto", Some(Health::Auto)),
-        ("node", Some(Health::Node)),
-        ("applicationHealth", Some(Health::ApplicationHealth)),
-        ("provisioning", Some(Health::Provisioning)),
+        ("auto", Some(HealthPolicy::Auto)),
+        ("node", Some(HealthPolicy::Node)),
+        ("applicationHealth", Some(HealthPolicy::ApplicationHealth)),
+        ("provisioning", Some(HealthPolicy::Provisioning)),
         ("http", None),
     ];
     let Some(health) = pool.section("health", &["source"], &[], out) else { return };
@@ -254,14 +255,14 @@ fn repair(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     let keys = ["after", "window", "maxAtOnce", "breaker"];
     if let Some(repair) = pool.section("repair", &keys, &[], out) {
         let slot = &mut draft.repair;
-        repair.set(&mut slot.after, "after", out, Value::duration);
-        repair.set(&mut slot.window, "window", out, Value::duration);
+        repair.set(&mut slot.after, "after", out, SectionValue::duration);
+        repair.set(&mut slot.window, "window", out, SectionValue::duration);
         repair.set(&mut slot.max_at_once, "maxAtOnce", out, |v| v.integer(0, MOST_AT_ONCE));
-        repair.set(&mut slot.breaker_percent, "breaker", out, Value::percent);
+        repair.set(&mut slot.breaker_percent, "breaker", out, SectionValue::percent);
     }
     if let Some(deletion) = pool.section("deletion", &["force", "deadline"], &[], out) {
-        deletion.set(&mut draft.deletion.force, "force", out, Value::flag);
-        deletion.set(&mut draft.deletion.deadline, "deadline", out, Value::duration);
+        deletion.set(&mut draft.deletion.force, "force", out, SectionValue::flag);
+        deletion.set(&mut draft.deletion.deadline, "deadline", out, SectionValue::duration);
     }
 }
 
@@ -273,15 +274,18 @@ fn drain(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
         return;
     };
     drain.set(&mut draft.drain.max_blocked, "maxBlocked", out, |v| v.integer(0, MOST_AT_ONCE));
-    drain.set(&mut draft.drain.failed_after, "failedAfter", out, Value::duration);
+    drain.set(&mut draft.drain.failed_after, "failedAfter", out, SectionValue::duration);
 }
 
 fn words(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     const GRAY: &str = "gray scale-down is not built yet";
     let adopt = [("hold", Adopt::Hold), ("roll", Adopt::Roll)];
     pool.set(&mut draft.adopt, "adopt", out, |value| value.one_of(&adopt));
-    let natives = [("refuse", Natives::Refuse), ("warn", Natives::Warn)];
-    pool.set(&mut draft.natives, "natives", out, |value| value.one_of(&natives));
+    let platform_features =
+        [("refuse", PlatformFeatures::Refuse), ("warn", PlatformFeatures::Warn)];
+    pool.set(&mut draft.platform_features, "platformFeatures", out, |value| {
+        value.one_of(&platform_features)
+    });
     if let Some(owner) = pool.section("owner", &["tag"], &[], out) {
         let tag = [("on", true), ("off", false)];
         owner.set(&mut draft.tags_owner, "tag", out, |value| value.one_of(&tag));
@@ -298,18 +302,18 @@ fn words(pool: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     ];
     let later = later.map(|key| (key, GRAY));
     if let Some(down) = pool.section("scaleDown", &["unconfirmed"], &later, out) {
-        let unconfirmed = [("hold", Unconfirmed::Hold), ("allow", Unconfirmed::Allow)];
+        let unconfirmed = [("hold", UnconfirmedFall::Hold), ("allow", UnconfirmedFall::Allow)];
         down.set(&mut draft.unconfirmed, "unconfirmed", out, |v| v.one_of(&unconfirmed));
     }
 }
 
-/// Sections that may stand there empty, because nothing in them is built.
+/// Sections that are allowed only empty, because their features are not built.
 fn not_built(pool: &Section<'_>, out: &mut Vec<Diagnostic>) {
     let sections = [("autoscaler", "autoscalers are not built yet")];
     for (key, say) in sections {
         let Some(node) = pool.get(key) else { continue };
-        let Kind::Map(entries) = &node.kind else {
-            out.push(*Value { node, path: key.to_owned() }.wrong_type("an empty map"));
+        let NodeKind::Map(entries) = &node.kind else {
+            out.push(*SectionValue { node, path: key.to_owned() }.wrong_type("an empty map"));
             continue;
         };
         out.extend(entries.iter().map(|entry| {

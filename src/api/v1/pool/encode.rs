@@ -1,4 +1,4 @@
-//! From a policy back to its document, with every key written out.
+//! Converts a policy back to its document, with every key written out.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -7,21 +7,21 @@ use serde::{Serialize, Serializer};
 
 use crate::api::v1::API_VERSION;
 use crate::model::action::WriteScope;
-use crate::model::calendar::{Chore, Schedule, Window, Written};
+use crate::model::calendar::{Chore, Schedule, Window, WindowText};
 use crate::model::policy::{
-    Adopt, Checkpoint, Health, Image, Method, Natives, OnFailure, Order, OwnedModel, Owner, Policy,
-    Ramp, Rollback, RolloutPolicy, Unconfirmed,
+    Adopt, Checkpoint, HealthPolicy, Image, Method, OnFailure, OwnedModel, Owner, PlatformFeatures,
+    Policy, Ramp, RemovalOrder, RollbackPolicy, RolloutPolicy, UnconfirmedFall,
 };
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
 
 /// The pool document of a policy, on one line. Reading it gives the same policy.
 pub fn to_json(policy: &Policy) -> String {
-    // Serialising to a string fails only for maps whose keys are no text, and there is none here.
+    // Serializing to a string fails only for maps with keys that are not text; there are none here.
     serde_json::to_string(&document(policy)).unwrap_or_default()
 }
 
-/// What serialises as the pool document of a policy.
+/// The pool document of a policy, ready to serialize.
 pub fn document(policy: &Policy) -> impl Serialize + '_ {
     let is_owner = policy.owner == Owner::Pool;
     Pool {
@@ -44,39 +44,39 @@ pub fn document(policy: &Policy) -> impl Serialize + '_ {
             Adopt::Hold => "hold",
             Adopt::Roll => "roll",
         },
-        natives: match policy.natives {
-            Natives::Refuse => "refuse",
-            Natives::Warn => "warn",
+        platform_features: match policy.platform_features {
+            PlatformFeatures::Refuse => "refuse",
+            PlatformFeatures::Warn => "warn",
         },
         owner: BTreeMap::from([("tag", if policy.tags_owner { "on" } else { "off" })]),
         repair: Repair {
-            after: Shown(policy.repair.after),
-            window: Shown(policy.repair.window),
+            after: AsText(policy.repair.after),
+            window: AsText(policy.repair.window),
             max_at_once: policy.repair.max_at_once,
             breaker: format!("{}%", policy.repair.breaker_percent),
         },
         deletion: Deletion {
             force: policy.deletion.force,
-            deadline: Shown(policy.deletion.deadline),
+            deadline: AsText(policy.deletion.deadline),
         },
         drain: Drain {
             max_blocked: policy.drain.max_blocked,
-            failed_after: Shown(policy.drain.failed_after),
+            failed_after: AsText(policy.drain.failed_after),
         },
         scale_down: BTreeMap::from([(
             "unconfirmed",
             match policy.unconfirmed {
-                Unconfirmed::Hold => "hold",
-                Unconfirmed::Allow => "allow",
+                UnconfirmedFall::Hold => "hold",
+                UnconfirmedFall::Allow => "allow",
             },
         )]),
     }
 }
 
-/// Written as it prints.
-struct Shown<T>(T);
+/// Serialized as its display text.
+struct AsText<T>(T);
 
-impl<T: Display> Serialize for Shown<T> {
+impl<T: Display> Serialize for AsText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
@@ -129,7 +129,7 @@ struct Pool<'a> {
     windows: Windows<'a>,
     health: BTreeMap<&'static str, &'static str>,
     adopt: &'static str,
-    natives: &'static str,
+    platform_features: &'static str,
     owner: BTreeMap<&'static str, &'static str>,
     repair: Repair,
     deletion: Deletion,
@@ -141,7 +141,7 @@ struct Pool<'a> {
 #[serde(rename_all = "camelCase")]
 struct Drain {
     max_blocked: u32,
-    failed_after: Shown<Span>,
+    failed_after: AsText<Span>,
 }
 
 #[derive(Serialize)]
@@ -179,16 +179,16 @@ struct Rollout<'a> {
     max_unavailable: Number,
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<&'static str>,
-    min_ready: Shown<Span>,
+    min_ready: AsText<Span>,
     ramp: OrOff<RampKeys>,
-    readiness_deadline: Shown<Span>,
-    progress_deadline: Shown<Span>,
+    readiness_deadline: AsText<Span>,
+    progress_deadline: AsText<Span>,
     on_failure: &'static str,
     failure_threshold: Number,
     checkpoints: Vec<CheckpointKeys<'a>>,
-    bake: Shown<Span>,
-    max_age: OrOff<Shown<Span>>,
-    coalesce: Shown<Span>,
+    bake: AsText<Span>,
+    max_age: OrOff<AsText<Span>>,
+    coalesce: AsText<Span>,
     rollback: &'static str,
     schedule: Vec<ScheduleKeys<'a>>,
     count_deleting: bool,
@@ -203,7 +203,7 @@ struct RampKeys {
 #[derive(Serialize)]
 struct CheckpointKeys<'a> {
     at: Number,
-    soak: Shown<Span>,
+    soak: AsText<Span>,
     approval: bool,
     gates: &'a [Box<str>],
 }
@@ -211,7 +211,7 @@ struct CheckpointKeys<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ScheduleKeys<'a> {
-    cron: Shown<&'a crate::model::calendar::Cron>,
+    cron: AsText<&'a crate::model::calendar::Cron>,
     time_zone: &'a str,
     what: &'static str,
 }
@@ -226,8 +226,8 @@ struct Windows<'a> {
 #[serde(untagged, rename_all_fields = "camelCase")]
 enum WindowKeys<'a> {
     Recurring {
-        cron: Shown<&'a crate::model::calendar::Cron>,
-        duration: Shown<Span>,
+        cron: AsText<&'a crate::model::calendar::Cron>,
+        duration: AsText<Span>,
         time_zone: &'a str,
     },
     Dated {
@@ -240,8 +240,8 @@ enum WindowKeys<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Repair {
-    after: Shown<Span>,
-    window: Shown<Span>,
+    after: AsText<Span>,
+    window: AsText<Span>,
     max_at_once: u32,
     breaker: String,
 }
@@ -249,7 +249,7 @@ struct Repair {
 #[derive(Serialize)]
 struct Deletion {
     force: bool,
-    deadline: Shown<Span>,
+    deadline: AsText<Span>,
 }
 
 fn model(model: &OwnedModel) -> Model<'_> {
@@ -275,14 +275,14 @@ fn rollout(rollout: &RolloutPolicy) -> Rollout<'_> {
         max_surge: Number(rollout.max_surge),
         max_unavailable: Number(rollout.max_unavailable),
         order: rollout.order.map(|order| match order {
-            Order::Oldest => "oldest",
-            Order::Newest => "newest",
-            Order::Random => "random",
+            RemovalOrder::Oldest => "oldest",
+            RemovalOrder::Newest => "newest",
+            RemovalOrder::Random => "random",
         }),
-        min_ready: Shown(rollout.min_ready),
+        min_ready: AsText(rollout.min_ready),
         ramp: rollout.ramp.map(ramp).into(),
-        readiness_deadline: Shown(rollout.readiness_deadline),
-        progress_deadline: Shown(rollout.progress_deadline),
+        readiness_deadline: AsText(rollout.readiness_deadline),
+        progress_deadline: AsText(rollout.progress_deadline),
         on_failure: match rollout.on_failure {
             OnFailure::Pause => "pause",
             OnFailure::Rollback => "rollback",
@@ -290,12 +290,12 @@ fn rollout(rollout: &RolloutPolicy) -> Rollout<'_> {
         },
         failure_threshold: Number(rollout.failure_threshold),
         checkpoints: rollout.checkpoints.iter().map(checkpoint).collect(),
-        bake: Shown(rollout.bake),
-        max_age: rollout.max_age.map(Shown).into(),
-        coalesce: Shown(rollout.coalesce),
+        bake: AsText(rollout.bake),
+        max_age: rollout.max_age.map(AsText).into(),
+        coalesce: AsText(rollout.coalesce),
         rollback: match rollout.rollback {
-            Rollback::Pause => "pause",
-            Rollback::WriteModel => "writeModel",
+            RollbackPolicy::Pause => "pause",
+            RollbackPolicy::WriteModel => "writeModel",
         },
         schedule: rollout.schedule.iter().map(schedule).collect(),
         count_deleting: rollout.count_deleting,
@@ -305,7 +305,7 @@ fn rollout(rollout: &RolloutPolicy) -> Rollout<'_> {
 fn checkpoint(checkpoint: &Checkpoint) -> CheckpointKeys<'_> {
     CheckpointKeys {
         at: Number(checkpoint.at),
-        soak: Shown(checkpoint.soak),
+        soak: AsText(checkpoint.soak),
         approval: checkpoint.approval,
         gates: &checkpoint.gates,
     }
@@ -313,25 +313,27 @@ fn checkpoint(checkpoint: &Checkpoint) -> CheckpointKeys<'_> {
 
 fn schedule(schedule: &Schedule) -> ScheduleKeys<'_> {
     let Chore::Refresh = schedule.what;
-    ScheduleKeys { cron: Shown(&schedule.cron), time_zone: schedule.zone.name(), what: "refresh" }
+    ScheduleKeys { cron: AsText(&schedule.cron), time_zone: schedule.zone.name(), what: "refresh" }
 }
 
 fn window(window: &Window) -> WindowKeys<'_> {
     match window.written() {
-        Written::Recurring { cron, lasts, zone } => WindowKeys::Recurring {
-            cron: Shown(cron),
-            duration: Shown(lasts),
+        WindowText::Recurring { cron, lasts, zone } => WindowKeys::Recurring {
+            cron: AsText(cron),
+            duration: AsText(lasts),
             time_zone: zone.name(),
         },
-        Written::Dated { from, until, zone } => WindowKeys::Dated { from, until, time_zone: zone },
+        WindowText::Dated { from, until, zone } => {
+            WindowKeys::Dated { from, until, time_zone: zone }
+        }
     }
 }
 
-fn health(health: Health) -> &'static str {
+fn health(health: HealthPolicy) -> &'static str {
     match health {
-        Health::Auto => "auto",
-        Health::Node => "node",
-        Health::ApplicationHealth => "applicationHealth",
-        Health::Provisioning => "provisioning",
+        HealthPolicy::Auto => "auto",
+        HealthPolicy::Node => "node",
+        HealthPolicy::ApplicationHealth => "applicationHealth",
+        HealthPolicy::Provisioning => "provisioning",
     }
 }

@@ -1,7 +1,7 @@
-//! The pool file: what people write of a pool, in YAML or as JSON.
+//! The pool file: how people describe a pool, in YAML or as JSON.
 //!
-//! Never here: a default of its own (they are the policy's), or half a pool: a document is sound, or all its faults are
-//! named. Begin with [`Pools::read`].
+//! Never here: a default of its own (they are the policy's), or half a pool: a document is valid, or all its faults are
+//! named. Begin with [`PoolDocuments::read`].
 
 mod decode;
 mod encode;
@@ -15,23 +15,23 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::diagnostic::{Code, Diagnostic, quote};
-use super::node::{self, Kind, Node, Place, Root};
+use super::node::{self, Node, NodeKind, Root, TextPlace};
 use crate::model::ids::ScaleSetId;
 use crate::model::policy::Policy;
 
-/// Faults reported of one text; whoever has more will look again after mending these.
+/// Most faults reported for one text; the author of more can read it again after fixing these.
 const MAX_DIAGNOSTICS: usize = 200;
 
-/// Reads pool files, and remembers which pools it saw, so that none is written twice.
+/// Reads pool files and remembers the pools it saw, so that it finds duplicates.
 #[derive(Debug, Default)]
-pub struct Pools {
-    /// Where, for people, each name stands first.
+pub struct PoolDocuments {
+    /// Where each name occurs first, for people.
     names: BTreeMap<String, String>,
     scale_sets: BTreeMap<String, String>,
 }
 
-impl Pools {
-    /// As [`Pools::read`], from the bytes of a file, which may be no text at all.
+impl PoolDocuments {
+    /// Like [`PoolDocuments::read`], from the bytes of a file, which may not be text.
     pub fn read_bytes(
         &mut self,
         bytes: &[u8],
@@ -47,23 +47,26 @@ impl Pools {
         }
     }
 
-    /// As [`Pools::read_bytes`], of a file that is there to hold pools: one without is being written, or was cut short.
+    /// Like [`PoolDocuments::read_bytes`], for a file that must hold pools: one without is incomplete or truncated.
     pub fn read_file(&mut self, bytes: &[u8], file: &str) -> (Vec<Policy>, Vec<Diagnostic>) {
         let (policies, mut faults) = self.read_bytes(bytes, Some(file));
         if policies.is_empty() && faults.is_empty() {
-            let fault = Diagnostic::new(Place::START, "", Code::Empty, "there is no pool in it");
+            let fault =
+                Diagnostic::new(TextPlace::START, "", Code::Empty, "there is no pool in it");
             faults.push(fault.help("write one, or delete the file to stop managing its pools"));
             finish(&mut faults, Some(file));
         }
         (policies, faults)
     }
 
-    /// Reads every document of a text. The policies are those of sound documents; whoever wants all or nothing looks
-    /// whether there are diagnostics.
+    /// Reads every document of a text. Returns the policies of the valid documents; a caller that wants all or nothing
+    /// checks the diagnostics.
     pub fn read(&mut self, text: &str, file: Option<&str>) -> (Vec<Policy>, Vec<Diagnostic>) {
         let read = node::read(text);
         let (mut policies, mut out) = (Vec::new(), read.diagnostics);
-        for Root { node, sound } in read.roots.iter().filter(|root| root.node.kind != Kind::Null) {
+        for Root { node, sound } in
+            read.roots.iter().filter(|root| root.node.kind != NodeKind::Null)
+        {
             let before = out.len();
             let found = decode::document(node, true, &mut out);
             self.note(node, file, &mut out);
@@ -73,10 +76,10 @@ impl Pools {
         (policies, out)
     }
 
-    /// Remembers the pool of a document, and says so if its name or scale set is taken: once each, however many have it.
+    /// Remembers the pool of a document; reports its name or scale set if taken: once for each, however many repeat it.
     fn note(&mut self, root: &Node, file: Option<&str>, out: &mut Vec<Diagnostic>) {
         let text = |key| match root.entry(key).map(|entry| (&entry.value.kind, entry.value.at)) {
-            Some((Kind::Text(text), at)) => Some((text.text.to_ascii_lowercase(), at)),
+            Some((NodeKind::Text(text), at)) => Some((text.text.to_ascii_lowercase(), at)),
             _ => None,
         };
         let one = |(text, at)| (ScaleSetId::new(text).as_str().to_owned(), at);
@@ -103,7 +106,7 @@ impl Pools {
     }
 }
 
-/// Reads the one pool inside another document, where version and kind may be left out.
+/// Reads the one pool inside another document; version and kind may be omitted there.
 pub fn read_inside(text: &str) -> Result<Policy, Vec<Diagnostic>> {
     let read = node::read(text);
     let mut out = read.diagnostics;
@@ -116,7 +119,7 @@ pub fn read_inside(text: &str) -> Result<Policy, Vec<Diagnostic>> {
         _ => {
             if out.is_empty() {
                 let say = "one pool is needed here";
-                out.push(Diagnostic::new(Place::START, "", Code::WrongType, say));
+                out.push(Diagnostic::new(TextPlace::START, "", Code::WrongType, say));
             }
             finish(&mut out, None);
             Err(out)
@@ -124,7 +127,7 @@ pub fn read_inside(text: &str) -> Result<Policy, Vec<Diagnostic>> {
     }
 }
 
-/// The same JSON without escapes that YAML does not know: halves of characters beyond the first 65,536.
+/// The same JSON without escapes that YAML does not support: surrogate halves of characters beyond the first 65,536.
 pub(super) fn plain_json(raw: &str) -> Cow<'_, str> {
     let has_halves = ["\\ud", "\\uD"].iter().any(|escape| raw.contains(escape));
     let plain = has_halves.then(|| serde_json::from_str::<serde_json::Value>(raw).ok()).flatten();

@@ -1,18 +1,20 @@
 //! The two large sections of a pool file: the rollout and its calendar.
 
-use super::section::{Section, Value};
+use super::section::{Section, SectionValue};
 use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::model::calendar::{Chore, Schedule, Window, WindowError, Windows, Zone};
-use crate::model::policy::{Checkpoint, Method, OnFailure, Order, Ramp, Rollback, RolloutPolicy};
+use crate::model::calendar::{Chore, Schedule, ScheduleZone, Window, WindowError, Windows};
+use crate::model::policy::{
+    Checkpoint, Method, OnFailure, Ramp, RemovalOrder, RollbackPolicy, RolloutPolicy,
+};
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
 
-/// Names of gates are short.
+/// Longest name of a gate.
 const LONGEST_GATE: usize = 63;
-/// Far more stops than a person would want; every turn looks at each of them.
+/// Far more checkpoints than a person wants; every turn examines each of them.
 const MOST_CHECKPOINTS: usize = 100;
 const MOST_SCHEDULES: usize = 64;
-/// The ramp is capped by the budget long before this.
+/// The budget caps the ramp long before this.
 const MOST_RAMP: u32 = 1_000;
 
 const KEYS: &[&str] = &[
@@ -42,23 +44,27 @@ pub(super) fn rollout(pool: &Section<'_>, to: &mut RolloutPolicy, out: &mut Vec<
         ("reimage", Method::Reimage),
         ("onDelete", Method::OnDelete),
     ];
-    let orders = [("oldest", Order::Oldest), ("newest", Order::Newest), ("random", Order::Random)];
+    let orders = [
+        ("oldest", RemovalOrder::Oldest),
+        ("newest", RemovalOrder::Newest),
+        ("random", RemovalOrder::Random),
+    ];
     let failures = [
         ("pause", OnFailure::Pause),
         ("rollback", OnFailure::Rollback),
         ("continue", OnFailure::Continue),
     ];
-    let rollbacks = [("pause", Rollback::Pause), ("writeModel", Rollback::WriteModel)];
+    let rollbacks = [("pause", RollbackPolicy::Pause), ("writeModel", RollbackPolicy::WriteModel)];
     section.set(&mut to.method, "method", out, |value| value.one_of(&methods));
-    section.set(&mut to.max_surge, "maxSurge", out, Value::quantity);
-    section.set(&mut to.max_unavailable, "maxUnavailable", out, Value::quantity);
+    section.set(&mut to.max_surge, "maxSurge", out, SectionValue::quantity);
+    section.set(&mut to.max_unavailable, "maxUnavailable", out, SectionValue::quantity);
     section.set(&mut to.order, "order", out, |value| value.one_of(&orders).map(Some));
-    section.set(&mut to.min_ready, "minReady", out, Value::duration);
-    section.set(&mut to.readiness_deadline, "readinessDeadline", out, Value::duration);
-    section.set(&mut to.progress_deadline, "progressDeadline", out, Value::duration);
+    section.set(&mut to.min_ready, "minReady", out, SectionValue::duration);
+    section.set(&mut to.readiness_deadline, "readinessDeadline", out, SectionValue::duration);
+    section.set(&mut to.progress_deadline, "progressDeadline", out, SectionValue::duration);
     section.set(&mut to.on_failure, "onFailure", out, |value| value.one_of(&failures));
-    section.set(&mut to.failure_threshold, "failureThreshold", out, Value::quantity);
-    section.set(&mut to.bake, "bake", out, Value::duration);
+    section.set(&mut to.failure_threshold, "failureThreshold", out, SectionValue::quantity);
+    section.set(&mut to.bake, "bake", out, SectionValue::duration);
     section.set(&mut to.max_age, "maxAge", out, |value| {
         if value.is_off() {
             return Ok(None);
@@ -66,9 +72,9 @@ pub(super) fn rollout(pool: &Section<'_>, to: &mut RolloutPolicy, out: &mut Vec<
         let help = "write it like 30d, or off";
         value.duration().map(Some).map_err(|fault| Box::new(fault.help(help)))
     });
-    section.set(&mut to.coalesce, "coalesce", out, Value::duration);
+    section.set(&mut to.coalesce, "coalesce", out, SectionValue::duration);
     section.set(&mut to.rollback, "rollback", out, |value| value.one_of(&rollbacks));
-    section.set(&mut to.count_deleting, "countDeleting", out, Value::flag);
+    section.set(&mut to.count_deleting, "countDeleting", out, SectionValue::flag);
     ramp(&section, to, out);
     checkpoints(&section, to, out);
     schedules(&section, to, out);
@@ -76,7 +82,7 @@ pub(super) fn rollout(pool: &Section<'_>, to: &mut RolloutPolicy, out: &mut Vec<
 
 fn ramp(rollout: &Section<'_>, to: &mut RolloutPolicy, out: &mut Vec<Diagnostic>) {
     let Some(node) = rollout.get("ramp") else { return };
-    if (Value { node, path: String::new() }).is_off() {
+    if (SectionValue { node, path: String::new() }).is_off() {
         to.ramp = None;
         return;
     }
@@ -102,15 +108,15 @@ fn checkpoints(rollout: &Section<'_>, to: &mut RolloutPolicy, out: &mut Vec<Diag
         .iter()
         .take(MOST_CHECKPOINTS)
         .map(|section| {
-            let at = section.require("at", out, Value::quantity);
+            let at = section.require("at", out, SectionValue::quantity);
             let mut checkpoint = Checkpoint {
                 at: at.unwrap_or(Quantity::percent(100)),
                 soak: Span::ZERO,
                 approval: false,
                 gates: Vec::new(),
             };
-            section.set(&mut checkpoint.soak, "soak", out, Value::duration);
-            section.set(&mut checkpoint.approval, "approval", out, Value::flag);
+            section.set(&mut checkpoint.soak, "soak", out, SectionValue::duration);
+            section.set(&mut checkpoint.approval, "approval", out, SectionValue::flag);
             section.set(&mut checkpoint.gates, "gates", out, |value| value.texts(LONGEST_GATE));
             checkpoint
         })
@@ -121,7 +127,7 @@ fn schedules(rollout: &Section<'_>, to: &mut RolloutPolicy, out: &mut Vec<Diagno
     let sections = rollout.sections("schedule", &["cron", "timeZone", "what"], out);
     too_many(rollout, "schedule", sections.len(), MOST_SCHEDULES, out);
     let each = sections.iter().take(MOST_SCHEDULES).filter_map(|section| {
-        let cron = section.require("cron", out, Value::cron);
+        let cron = section.require("cron", out, SectionValue::cron);
         let zone = zone(section, out);
         let what = section.read("what", out, |value| value.one_of(&[("refresh", Chore::Refresh)]));
         Some(Schedule { cron: cron?, zone: zone?, what: what.unwrap_or(Chore::Refresh) })
@@ -136,11 +142,11 @@ fn too_many(of: &Section<'_>, key: &str, n: usize, most: usize, out: &mut Vec<Di
     }
 }
 
-/// The zone of a section; UTC where none is named.
-fn zone(section: &Section<'_>, out: &mut Vec<Diagnostic>) -> Option<Zone> {
+/// The zone of a section; UTC by default.
+fn zone(section: &Section<'_>, out: &mut Vec<Diagnostic>) -> Option<ScheduleZone> {
     match section.get("timeZone") {
-        Some(_) => section.read("timeZone", out, Value::zone),
-        None => Some(Zone::utc()),
+        Some(_) => section.read("timeZone", out, SectionValue::zone),
+        None => Some(ScheduleZone::utc()),
     }
 }
 
@@ -165,7 +171,7 @@ fn window_list(of: &Section<'_>, key: &str, out: &mut Vec<Diagnostic>) -> Vec<Wi
     sections.iter().filter_map(|section| window(section, out)).collect()
 }
 
-/// Times that come again (`cron`, `duration`), or one stretch of them (`from`, `until`).
+/// Recurring times (`cron`, `duration`), or one period (`from`, `until`).
 fn window(section: &Section<'_>, out: &mut Vec<Diagnostic>) -> Option<Window> {
     let zone = zone(section, out);
     let is_dated = ["from", "until"].iter().any(|key| section.has(key));
@@ -175,15 +181,15 @@ fn window(section: &Section<'_>, out: &mut Vec<Diagnostic>) -> Option<Window> {
             let (at, path) = (section.place(key), section.path_of(key));
             out.push(Diagnostic::new(at, path, Code::Contradiction, say));
         }
-        let text = |value: &Value<'_>| value.text(LONGEST_GATE).map(str::to_owned);
+        let text = |value: &SectionValue<'_>| value.text(LONGEST_GATE).map(str::to_owned);
         let from = section.require("from", out, text);
         let until = section.require("until", out, text);
         let (from, until, zone) = (from?, until?, zone?);
         let made = Window::dated(&from, &until, &zone);
         return made.map_err(|error| out.push(dated_fault(section, &from, &error))).ok();
     }
-    let cron = section.require("cron", out, Value::cron);
-    let lasts = section.require("duration", out, Value::duration);
+    let cron = section.require("cron", out, SectionValue::cron);
+    let lasts = section.require("duration", out, SectionValue::duration);
     let made = Window::recurring(cron?, lasts?, zone?);
     let (at, path) = (section.place("duration"), section.path_of("duration"));
     made.map_err(|error| out.push(Diagnostic::new(at, path, Code::BadValue, error.to_string())))

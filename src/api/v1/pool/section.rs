@@ -1,31 +1,31 @@
-//! Reading a map key by key: every fault is noted and reading goes on, so that one look names them all.
+//! Reads a map key by key: notes every fault and continues, so that one read reports them all.
 
 use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
-use crate::api::v1::node::{Entry, Kind, Node, Place, join};
-use crate::model::calendar::{Cron, Zone, ZoneError};
+use crate::api::v1::node::{Node, NodeEntry, NodeKind, TextPlace, join};
+use crate::model::calendar::{Cron, ScheduleZone, ZoneError};
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
 
 /// One value, or what is wrong with it.
-pub(super) type Read<T> = Result<T, Box<Diagnostic>>;
+pub(super) type SectionResult<T> = Result<T, Box<Diagnostic>>;
 
-/// A key whose feature does not exist yet, and what to say of it.
+/// A key whose feature does not exist yet, and the message for it.
 pub(super) type Later = (&'static str, &'static str);
 
-/// A map of which all keys are known.
+/// A map whose keys are all known.
 pub(super) struct Section<'n> {
     node: &'n Node,
     path: String,
 }
 
 /// A value under its path.
-pub(super) struct Value<'n> {
+pub(super) struct SectionValue<'n> {
     pub node: &'n Node,
     pub path: String,
 }
 
 impl<'n> Section<'n> {
-    /// Notes every key that is neither known nor announced. `None`: it is no map.
+    /// Notes every key that is neither known nor planned. `None`: not a map.
     pub fn open(
         node: &'n Node,
         path: String,
@@ -33,14 +33,14 @@ impl<'n> Section<'n> {
         later: &[Later],
         out: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
-        let Kind::Map(entries) = &node.kind else {
-            if node.kind != Kind::Broken {
-                let fault = Value { node, path }.wrong_type("a map of keys");
+        let NodeKind::Map(entries) = &node.kind else {
+            if node.kind != NodeKind::Broken {
+                let fault = SectionValue { node, path }.wrong_type("a map of keys");
                 out.push(fault.allowed(keys, ""));
             }
             return None;
         };
-        for Entry { key, at, .. } in entries {
+        for NodeEntry { key, at, .. } in entries {
             let path = || join(&path, &quote(key));
             if let Some((_, say)) = later.iter().find(|(name, _)| **name == **key) {
                 out.push(Diagnostic::new(*at, path(), Code::NotBuilt, *say).help("leave it out"));
@@ -52,10 +52,10 @@ impl<'n> Section<'n> {
         Some(Self { node, path })
     }
 
-    /// The value of a key, unless it is absent, null or refused already.
+    /// The value of a key, unless it is absent, null or already refused.
     pub fn get(&self, key: &str) -> Option<&'n Node> {
         let value = &self.node.entry(key)?.value;
-        (!matches!(value.kind, Kind::Null | Kind::Broken)).then_some(value)
+        (!matches!(value.kind, NodeKind::Null | NodeKind::Broken)).then_some(value)
     }
 
     /// Reads a key that may be absent.
@@ -63,10 +63,10 @@ impl<'n> Section<'n> {
         &self,
         key: &str,
         out: &mut Vec<Diagnostic>,
-        read: impl FnOnce(&Value<'n>) -> Read<T>,
+        read: impl FnOnce(&SectionValue<'n>) -> SectionResult<T>,
     ) -> Option<T> {
         let node = self.get(key)?;
-        match read(&Value { node, path: self.path_of(key) }) {
+        match read(&SectionValue { node, path: self.path_of(key) }) {
             Ok(value) => Some(value),
             Err(fault) => {
                 out.push(*fault);
@@ -75,15 +75,15 @@ impl<'n> Section<'n> {
         }
     }
 
-    /// Reads a key that must be there.
+    /// Reads a required key.
     pub fn require<T>(
         &self,
         key: &str,
         out: &mut Vec<Diagnostic>,
-        read: impl FnOnce(&Value<'n>) -> Read<T>,
+        read: impl FnOnce(&SectionValue<'n>) -> SectionResult<T>,
     ) -> Option<T> {
         let entry = self.node.entry(key);
-        if entry.is_none_or(|entry| entry.value.kind == Kind::Null) {
+        if entry.is_none_or(|entry| entry.value.kind == NodeKind::Null) {
             let at = entry.map_or(self.node.at, |entry| entry.at);
             let say = format!("{key} is missing");
             out.push(Diagnostic::new(at, self.path_of(key), Code::MissingKey, say));
@@ -97,7 +97,7 @@ impl<'n> Section<'n> {
         slot: &mut T,
         key: &str,
         out: &mut Vec<Diagnostic>,
-        read: impl FnOnce(&Value<'n>) -> Read<T>,
+        read: impl FnOnce(&SectionValue<'n>) -> SectionResult<T>,
     ) {
         if let Some(value) = self.read(key, out, read) {
             *slot = value;
@@ -124,8 +124,8 @@ impl<'n> Section<'n> {
     ) -> Vec<Section<'n>> {
         let Some(node) = self.get(key) else { return Vec::new() };
         let path = self.path_of(key);
-        let Kind::List(items) = &node.kind else {
-            out.push(*Value { node, path }.wrong_type("a list of maps"));
+        let NodeKind::List(items) = &node.kind else {
+            out.push(*SectionValue { node, path }.wrong_type("a list of maps"));
             return Vec::new();
         };
         let each = items.iter().enumerate();
@@ -137,8 +137,8 @@ impl<'n> Section<'n> {
         join(&self.path, key)
     }
 
-    /// Where a key's value is written, or else its map.
-    pub fn place(&self, key: &str) -> Place {
+    /// Where a key's value is written, or else where its map is.
+    pub fn place(&self, key: &str) -> TextPlace {
         self.node.entry(key).map_or(self.node.at, |entry| entry.value.at)
     }
 
@@ -147,7 +147,7 @@ impl<'n> Section<'n> {
     }
 }
 
-impl Value<'_> {
+impl SectionValue<'_> {
     pub fn wrong_type(&self, wanted: &str) -> Box<Diagnostic> {
         let say = format!("{wanted} is needed here, not {}", self.node.what());
         Box::new(Diagnostic::new(self.node.at, self.path.as_str(), Code::WrongType, say))
@@ -157,10 +157,10 @@ impl Value<'_> {
         Box::new(Diagnostic::new(self.node.at, self.path.as_str(), Code::BadValue, say))
     }
 
-    fn word(&self, wanted: &str) -> Read<&str> {
+    fn word(&self, wanted: &str) -> SectionResult<&str> {
         match &self.node.kind {
-            Kind::Text(text) => Ok(&text.text),
-            Kind::Number(_) | Kind::Bool(_) => {
+            NodeKind::Text(text) => Ok(&text.text),
+            NodeKind::Number(_) | NodeKind::Bool(_) => {
                 Err(Box::new(self.wrong_type(wanted).help("put it in quotes")))
             }
             _ => Err(self.wrong_type(wanted)),
@@ -168,7 +168,7 @@ impl Value<'_> {
     }
 
     /// Text of one line.
-    pub fn text(&self, longest: usize) -> Read<&str> {
+    pub fn text(&self, longest: usize) -> SectionResult<&str> {
         let text = self.word("text")?;
         let fault = if text.trim().is_empty() {
             "must not be empty".to_owned()
@@ -182,10 +182,10 @@ impl Value<'_> {
         Err(self.bad(fault))
     }
 
-    pub fn flag(&self) -> Read<bool> {
+    pub fn flag(&self) -> SectionResult<bool> {
         match &self.node.kind {
-            Kind::Bool(is) => Ok(*is),
-            Kind::Text(text) => {
+            NodeKind::Bool(is) => Ok(*is),
+            NodeKind::Text(text) => {
                 let near = if ["on", "yes", "y"].contains(&&*text.text) { "true" } else { "" };
                 let fault = self.wrong_type("true or false");
                 Err(Box::new(fault.allowed(&["true", "false"], near)))
@@ -195,7 +195,7 @@ impl Value<'_> {
     }
 
     /// One of a few words.
-    pub fn one_of<T: Copy>(&self, of: &[(&'static str, T)]) -> Read<T> {
+    pub fn one_of<T: Copy>(&self, of: &[(&'static str, T)]) -> SectionResult<T> {
         let names: Vec<&'static str> = of.iter().map(|(name, _)| *name).collect();
         let wanted = "one of a few words";
         let word = self.word(wanted).map_err(|fault| Box::new(fault.allowed(&names, "")))?;
@@ -206,19 +206,19 @@ impl Value<'_> {
         })
     }
 
-    /// Switched off in so many words.
+    /// Explicitly `off`.
     pub fn is_off(&self) -> bool {
-        matches!(&self.node.kind, Kind::Text(text) if &*text.text == "off")
+        matches!(&self.node.kind, NodeKind::Text(text) if &*text.text == "off")
     }
 
-    pub fn duration(&self) -> Read<Span> {
+    pub fn duration(&self) -> SectionResult<Span> {
         const HELP: &str = "write it like 90s, 20m, 1h30m or 30d";
         match &self.node.kind {
-            Kind::Text(text) => Span::parse(&text.text).map_err(|_| {
+            NodeKind::Text(text) => Span::parse(&text.text).map_err(|_| {
                 let fault = self.bad(format!("{} is not a duration", quote(&text.text)));
                 Box::new(fault.help(HELP))
             }),
-            Kind::Number(text) => {
+            NodeKind::Number(text) => {
                 let fault = self.bad(format!("{} has no unit", quote(text)));
                 Err(Box::new(fault.help(HELP)))
             }
@@ -226,10 +226,11 @@ impl Value<'_> {
         }
     }
 
-    pub fn integer(&self, least: u32, most: u32) -> Read<u32> {
-        let Kind::Number(text) = &self.node.kind else {
+    pub fn integer(&self, least: u32, most: u32) -> SectionResult<u32> {
+        let NodeKind::Number(text) = &self.node.kind else {
             let fault = self.wrong_type("a whole number");
-            let digits = matches!(&self.node.kind, Kind::Text(t) if t.text.parse::<u32>().is_ok());
+            let digits =
+                matches!(&self.node.kind, NodeKind::Text(t) if t.text.parse::<u32>().is_ok());
             let help = digits.then(|| "leave out the quotes".to_owned());
             return Err(Box::new(Diagnostic { help, ..*fault }));
         };
@@ -240,11 +241,11 @@ impl Value<'_> {
     }
 
     /// A whole number, or a percent of D as text.
-    pub fn quantity(&self) -> Read<Quantity> {
+    pub fn quantity(&self) -> SectionResult<Quantity> {
         let text = match &self.node.kind {
-            Kind::Number(text) => text,
-            Kind::Text(text) if text.text.ends_with('%') => &text.text,
-            Kind::Text(text) => {
+            NodeKind::Number(text) => text,
+            NodeKind::Text(text) if text.text.ends_with('%') => &text.text,
+            NodeKind::Text(text) => {
                 let say = format!("{} is neither a whole number nor a percent", quote(&text.text));
                 let digits = text.text.bytes().all(|byte| byte.is_ascii_digit());
                 let help = if digits { "leave out the quotes" } else { "write it like 3 or 10%" };
@@ -259,7 +260,7 @@ impl Value<'_> {
     }
 
     /// A percent from 0 to 100, written with its sign.
-    pub fn percent(&self) -> Read<u32> {
+    pub fn percent(&self) -> SectionResult<u32> {
         const HELP: &str = "write it like 40%";
         let text = self.word("a percent").map_err(|fault| Box::new(fault.help(HELP)))?;
         let digits = text.strip_suffix('%').filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
@@ -270,12 +271,12 @@ impl Value<'_> {
         })
     }
 
-    pub fn cron(&self) -> Read<Cron> {
+    pub fn cron(&self) -> SectionResult<Cron> {
         Cron::parse(self.word("a cron pattern")?).map_err(|error| self.bad(error.to_string()))
     }
 
-    pub fn zone(&self) -> Read<Zone> {
-        Zone::get(self.word("a time zone")?).map_err(|error| {
+    pub fn zone(&self) -> SectionResult<ScheduleZone> {
+        ScheduleZone::get(self.word("a time zone")?).map_err(|error| {
             let fault = self.bad(error.to_string());
             match error {
                 ZoneError::Unknown { nearest, .. } => Box::new(Diagnostic { nearest, ..*fault }),
@@ -285,13 +286,13 @@ impl Value<'_> {
     }
 
     /// A list of texts.
-    pub fn texts(&self, longest: usize) -> Read<Vec<Box<str>>> {
-        let Kind::List(items) = &self.node.kind else {
+    pub fn texts(&self, longest: usize) -> SectionResult<Vec<Box<str>>> {
+        let NodeKind::List(items) = &self.node.kind else {
             return Err(self.wrong_type("a list of texts"));
         };
         let each = items.iter().enumerate().map(|(n, node)| {
             let path = format!("{}[{n}]", self.path);
-            Value { node, path }.text(longest).map(Into::into)
+            SectionValue { node, path }.text(longest).map(Into::into)
         });
         each.collect()
     }

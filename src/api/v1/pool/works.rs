@@ -1,10 +1,10 @@
-//! What a daemon cannot do, though its planner could. A pool that stands for itself is refused for it; a snapshot may have
-//! it, for a plan needs neither a call to Azure nor a gate that answers.
+//! Features that the planner supports and the daemon does not. A standalone pool that uses them is refused; a snapshot
+//! may use them, because planning needs neither a call to Azure nor an answer from a gate.
 
 use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::api::v1::node::{Kind, Node};
+use crate::api::v1::node::{Node, NodeKind};
 use crate::model::image::ImageName;
-use crate::model::policy::{Draft, Health, Image};
+use crate::model::policy::{Draft, HealthPolicy, Image};
 
 const SET_ID: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Compute/virtualMachineScaleSets/<name>";
 const AGENTS: &str = "AKS keeps the machines of an agent pool in a scale set of its node resource group: name that one";
@@ -35,7 +35,7 @@ pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>)
         }
         _ => {}
     }
-    if draft.health == Health::Node {
+    if draft.health == HealthPolicy::Node {
         let say = "the health of Kubernetes nodes is not read yet";
         fault(
             "health.source",
@@ -44,7 +44,7 @@ pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>)
             "write auto, applicationHealth or provisioning",
         );
     }
-    let Some(Kind::List(checkpoints)) = at("rollout.checkpoints").map(|node| &node.kind) else {
+    let Some(NodeKind::List(checkpoints)) = at("rollout.checkpoints").map(|node| &node.kind) else {
         return;
     };
     for (n, gates) in checkpoints.iter().zip(&draft.rollout.checkpoints).enumerate() {

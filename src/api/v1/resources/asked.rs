@@ -1,27 +1,27 @@
-//! What is asked for, and the receipt for it.
+//! Bodies of requests, and the receipts for them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::schema::{Book, Described, When, answers, asks};
+use super::schema::{HasSchema, SchemaBook, When, answers, asks};
 
-/// A sentence or two on one line, and not only blanks.
+/// A sentence or two on one line; not only blanks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Why(pub String);
+pub struct WhyText(pub String);
 
 /// The longest reason, in characters.
 pub const LONGEST_WHY: usize = 500;
 
-/// No control, nothing that turns the direction of text, and somewhere what is no blank either. Blanks are named one by
-/// one, since readers of patterns do not agree on `\s`.
+/// No control characters, nothing that changes the direction of text, and at least one character that is not a blank.
+/// Blanks are listed one by one, since regex engines do not agree on `\s`.
 pub const WHY_PATTERN: &str = concat!(
     r"^[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*",
     r"[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028-\u202f\u205f\u2066-\u2069\u3000]",
     r"[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*$",
 );
 
-/// What is asked of a reason, as a schema.
+/// The schema of a reason.
 pub fn why_schema() -> Value {
     json!({
         "type": "string",
@@ -31,50 +31,50 @@ pub fn why_schema() -> Value {
     })
 }
 
-impl Described for Why {
-    fn schema(_: &mut Book) -> Value {
+impl HasSchema for WhyText {
+    fn schema(_: &mut SchemaBook) -> Value {
         why_schema()
     }
 }
 
 asks! {
-    /// Why something is asked for; it is kept with who asked.
+    /// The reason for the request; it is stored with the caller's name.
     pub struct Reason {
-        pub why: Why,
+        pub why: WhyText,
     }
 
-    /// Approve one thing that waits. Without `what` it is the only one.
+    /// Approve one thing that waits. `what` may be omitted if only one thing waits.
     pub struct Approval {
-        pub why: Why,
+        pub why: WhyText,
         /// checkpoint, scaleDown, firstSurplus, otherWriter, adoption or model.
         pub what: Option<String>,
-        /// The number that waits: machines, a size or a capacity.
+        /// The number that awaits approval: machines, a size or a capacity.
         pub number: Option<u32>,
-        /// The revision that waits.
+        /// The revision that awaits approval.
         pub revision: Option<String>,
     }
 
-    /// Go back to a revision that completed.
+    /// Roll back to a revision that completed.
     pub struct GoBack {
-        pub why: Why,
-        /// Its name, its number as in #7, or its fingerprint. Without it the last one that completed.
+        pub why: WhyText,
+        /// Its name, its number as in #7, or its fingerprint. Default: the last one that completed.
         pub revision: Option<String>,
     }
 
     /// Replace one machine.
-    pub struct DeleteMachine {
-        pub why: Why,
+    pub struct DeleteMachineRequest {
+        pub why: WhyText,
         /// Accept the loss: the floor does not protect it. Default false.
         pub now: Option<bool>,
     }
 }
 
 answers! {
-    /// The wish is recorded and the pool is woken. What comes of it is told where `look` says.
-    pub struct Accepted {
+    /// The request is recorded and the pool is woken. `look` says where to read the result.
+    pub struct CommandReceipt {
         pub api_version: &'static str,
         pub kind: &'static str,
-        /// Of the ask; for a mark on a machine, of the request.
+        /// The id of the command; for a mark on a machine, of the request.
         pub id: String,
         pub verb: String,
         pub pool: String,
@@ -82,29 +82,29 @@ answers! {
         pub who: String,
         pub why: String,
         pub at: When,
-        /// Where to look for what came of it.
+        /// Where to read the result.
         pub look: String,
     }
 
-    /// What became of an ask.
-    pub struct AskState {
+    /// The status of a command.
+    pub struct CommandStatus {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub id: String,
         pub pool: String,
-        /// waiting: no turn has seen it yet; accepted or refused: a turn answered it.
+        /// waiting: no turn has read it yet; accepted or refused: a turn answered it.
         pub state: &'static str,
         pub verb: Option<String>,
         pub who: Option<String>,
         pub why: Option<String>,
-        /// When it was asked, while it waits; then when it was answered.
+        /// While it waits, when it was requested; afterwards, when it was answered.
         pub at: When,
-        /// What the turn answered.
-        pub say: Option<String>,
+        /// The answer of the turn.
+        pub message: Option<String>,
     }
 
-    /// The pool is under management no more; its machines are as they were.
-    pub struct Removed {
+    /// The pool is no longer managed; its machines are unchanged.
+    pub struct UnmanageReceipt {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub pool: String,

@@ -1,39 +1,39 @@
-//! Machines, as the records have them and as the last plan judged them.
+//! Machines, as recorded and as the last plan judged them.
 
-use super::super::wire::{Named, Word};
+use super::super::wire::{WordOf, WordTable};
 use super::schema::{When, answers};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
 
 answers! {
-    pub struct MachineShown {
-        /// What a delete names: instance id (Uniform) or VM name (Flexible).
+    pub struct MachineStatus {
+        /// The id that a delete names: instance id (Uniform) or VM name (Flexible).
         pub id: String,
-        /// Identity that is never used again.
+        /// Unique identity; Azure never reuses it.
         pub vm_id: Option<String>,
         pub zone: Option<String>,
         pub node: Option<String>,
         pub created_at: When,
-        /// Start of the present disk.
+        /// When the present disk was created.
         pub imaged_at: When,
         pub revision: Option<String>,
-        /// As people call it.
+        /// The readable name.
         pub revision_name: Option<String>,
-        pub evidence: Word<Evidence>,
-        pub condition: Word<Condition>,
+        pub evidence: WordOf<Evidence>,
+        pub condition: WordOf<Condition>,
         pub since: When,
-        pub lifecycle: Word<Lifecycle>,
+        pub lifecycle: WordOf<Lifecycle>,
         pub lifecycle_since: When,
         pub ever_available: bool,
-        pub protection: Word<Protection>,
+        pub protection: WordOf<Protection>,
         pub workloads: u32,
         pub hold: Option<HeldBy>,
-        pub delete_requested: Option<DeleteAsked>,
-        /// Null before the first turn that saw it.
+        pub delete_requested: Option<PendingDelete>,
+        /// Null before the first turn that saw the machine.
         pub class: Option<&'static str>,
-        /// Why it is, or is not, acted on.
-        pub say: Option<String>,
-        /// When it is looked at again, where a time is known.
-        pub next: Option<When>,
+        /// Why the machine is, or is not, acted on.
+        pub message: Option<String>,
+        /// When it is checked again, if known.
+        pub next_check_at: Option<When>,
     }
 
     pub struct HeldBy {
@@ -41,34 +41,34 @@ answers! {
         pub why: String,
     }
 
-    pub struct DeleteAsked {
+    pub struct PendingDelete {
         pub by: String,
         pub why: String,
         pub now: bool,
     }
 
-    /// A page of machines, the oldest first.
+    /// A page of machines, oldest first.
     pub struct MachineList {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub pool: String,
-        pub items: Vec<MachineShown>,
-        /// Give it as `after` for the next page; null: that was the last.
+        pub items: Vec<MachineStatus>,
+        /// Pass it as `after` for the next page; null: this is the last page.
         pub next: Option<String>,
     }
 }
 
-/// What the last plan said of a machine.
+/// What the last plan says of a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Judged {
+pub struct MachineVerdict {
     pub revision_name: Option<String>,
     pub class: Option<&'static str>,
-    pub say: Option<String>,
-    pub next: Option<When>,
+    pub message: Option<String>,
+    pub next_check_at: Option<When>,
 }
 
-impl MachineShown {
-    pub fn of(machine: &Machine, judged: Judged) -> Self {
+impl MachineStatus {
+    pub fn of(machine: &Machine, judged: MachineVerdict) -> Self {
         let text = |text: &str| text.to_owned();
         Self {
             id: text(machine.id.as_str()),
@@ -79,28 +79,28 @@ impl MachineShown {
             imaged_at: When(machine.imaged),
             revision: machine.revision.as_ref().map(|revision| text(revision.as_str())),
             revision_name: judged.revision_name,
-            evidence: Word(machine.evidence),
-            condition: Word(machine.condition),
+            evidence: WordOf(machine.evidence),
+            condition: WordOf(machine.condition),
             since: When(machine.since),
-            lifecycle: Word(machine.lifecycle),
+            lifecycle: WordOf(machine.lifecycle),
             lifecycle_since: When(machine.lifecycle_since),
             ever_available: machine.ever_available,
-            protection: Word(machine.protection),
+            protection: WordOf(machine.protection),
             workloads: machine.workloads,
             hold: machine.hold().map(|hold| HeldBy { by: text(&hold.by), why: text(&hold.why) }),
-            delete_requested: machine.delete_request().map(|asked| DeleteAsked {
+            delete_requested: machine.delete_request().map(|asked| PendingDelete {
                 by: text(&asked.by),
                 why: text(&asked.why),
                 now: asked.now,
             }),
             class: judged.class,
-            say: judged.say,
-            next: judged.next,
+            message: judged.message,
+            next_check_at: judged.next_check_at,
         }
     }
 }
 
-/// The word of a condition, as documents have it.
+/// The name of a condition in documents.
 pub fn condition(condition: Condition) -> &'static str {
     condition.word()
 }

@@ -1,7 +1,7 @@
-//! What the HTTP API answers and is asked with, beside the documents that have a format of their own: pool, plan, error.
+//! Bodies of the HTTP API, beside the documents with formats of their own: pool, plan, error.
 //!
-//! Never here: how any of it travels, and a key that its schema does not name.
-//! Begin with [`schema`], by which each type tells its own shape; then `pools`, `machines`, `told`; `read` is the way back.
+//! Never here: how a body is transported, or a key that its schema does not name. Begin with [`schema`], through which
+//! each type describes itself; then `pools`, `machines`, `told`; `read` is the way back.
 
 pub mod asked;
 pub mod machines;
@@ -11,4 +11,4 @@ pub mod schema;
 pub mod shapes;
 pub mod told;
 
-pub use schema::{Book, Described, When};
+pub use schema::{HasSchema, SchemaBook, When};

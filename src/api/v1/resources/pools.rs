@@ -1,50 +1,51 @@
-//! Pools: how they stand, their rollout, and why nothing more happens.
+//! Pools: their status, their rollout, and why nothing more happens.
 
 use std::collections::BTreeMap;
 
 use super::schema::{When, answers};
+use crate::api::v1::remedy::RemedyKeys;
 
 answers! {
-    /// How a pool stands.
+    /// The status of a pool.
     pub struct PoolStatus {
         pub name: String,
         pub scale_set: String,
-        /// file: it is written in a folder that is watched; api: it was applied over this API.
+        /// file: the pool is defined in a watched folder; api: it was applied over this API.
         pub origin: &'static str,
-        /// The file, where it comes from one.
+        /// The file, if the pool comes from one.
         pub file: Option<String>,
-        /// When the last turn decided; null before the first.
+        /// When the last turn decided; null before the first turn.
         pub at: Option<When>,
-        /// When it is looked at again.
-        pub again: Option<When>,
+        /// When it is checked again.
+        pub next_check_at: Option<When>,
         pub numbers: Option<PoolNumbers>,
         /// Phase of the rollout.
         pub phase: &'static str,
-        pub holds: Vec<HoldShown>,
-        /// A law forbade the last plan: nothing is carried out.
-        pub frozen: Option<HoldShown>,
-        /// Why the last turn came to nothing.
-        pub trouble: Option<TroubleShown>,
-        /// The pool file has a fault: the daemon ignores it, and keeps to what it last read without one.
-        pub ignored: Option<IgnoredShown>,
-        pub estimate: Option<EstimateShown>,
-        /// What one person asked for and another must ask for too; null: the store does not say.
+        pub holds: Vec<HoldStatus>,
+        /// The last plan would have broken an invariant: nothing is carried out.
+        pub frozen: Option<HoldStatus>,
+        /// Why the last turn failed.
+        pub trouble: Option<ReconcileError>,
+        /// The pool file has a fault: the daemon ignores it and keeps the last version without faults.
+        pub ignored: Option<IgnoredFile>,
+        pub estimate: Option<EstimateStatus>,
+        /// Requests of one person that a second person must repeat; null: the store cannot be read.
         pub awaiting_second_person: Option<Vec<AwaitedRequest>>,
     }
 
-    /// A request that is carried out once a second person asks the same.
+    /// A request that runs once a second person makes the same request.
     #[derive(Deserialize)]
     pub struct AwaitedRequest {
         /// abort, delete now or remove.
         pub verb: String,
         pub machine: Option<String>,
-        /// Who asked first.
+        /// The person who asked first.
         pub who: String,
         pub why: String,
         pub at: When,
-        /// Who asks later than this is the first again.
+        /// A request after this time counts as the first one again.
         pub until: When,
-        /// What the second person types.
+        /// The command for the second person.
         pub command: String,
     }
 
@@ -54,49 +55,49 @@ answers! {
         pub unavailable: u32,
         pub floor: u32,
         pub ceiling: u32,
-        pub live: u32,
+        pub total: u32,
         pub available: u32,
         pub current: u32,
         pub outdated: u32,
         pub failed: u32,
-        pub young: u32,
-        pub leaving: u32,
-        /// Raised for and not seen yet.
-        pub pending: u32,
+        pub not_yet_available: u32,
+        pub deleting: u32,
+        /// Requested capacity whose machines are not listed yet.
+        pub requested: u32,
     }
 
-    pub struct EstimateShown {
+    pub struct EstimateStatus {
         pub finishes: Option<When>,
         pub peak_machines: u32,
         pub peak_cores: Option<u32>,
         pub calls: u32,
     }
 
-    pub struct TroubleShown {
-        pub say: String,
+    pub struct ReconcileError {
+        pub message: String,
         pub since: When,
         pub retry: Option<When>,
     }
 
-    /// A pool file that the daemon does not take.
-    pub struct IgnoredShown {
+    /// A pool file that the daemon ignores.
+    pub struct IgnoredFile {
         pub file: String,
         /// Its first fault, with line and column.
-        pub say: String,
+        pub message: String,
     }
 
     /// A reason to wait.
-    pub struct HoldShown {
+    pub struct HoldStatus {
         pub reason: String,
-        /// What the reason means, wherever it stands.
+        /// What this reason means in general.
         pub meaning: &'static str,
-        pub say: String,
+        pub message: String,
         pub numbers: BTreeMap<&'static str, i64>,
-        /// Machines, gates or fields that block.
+        /// Machines, gates or fields that block progress.
         pub blockers: Vec<String>,
-        pub recheck: When,
+        pub next_check_at: When,
         /// What a person can do about it.
-        pub verb: Option<&'static str>,
+        pub remedy: Option<RemedyKeys>,
     }
 
     /// A page of pools, by name.
@@ -104,11 +105,11 @@ answers! {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub items: Vec<PoolStatus>,
-        /// Documents that were applied and are not taken in. `remove` takes each away.
+        /// Applied documents that the daemon refuses. `remove` deletes each of them.
         pub refused: Vec<RefusedDocument>,
-        /// What is wrong with pool files and documents, each with its place; a hundred at most.
+        /// Faults of pool files and documents, each with its place; at most a hundred.
         pub faults: Vec<String>,
-        /// Give it as `after` for the next page; null: that was the last.
+        /// Pass it as `after` for the next page; null: this is the last page.
         pub next: Option<String>,
     }
 
@@ -118,81 +119,81 @@ answers! {
         pub message: String,
     }
 
-    /// The rollout of a pool: the one that is open, or how the last one ended.
-    pub struct RolloutShown {
+    /// The rollout of a pool: the open one, or how the last one ended.
+    pub struct RolloutStatus {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub pool: String,
         pub phase: &'static str,
         pub from: Option<String>,
-        /// As people call it: the version of its image, the size of its machines, or a number.
+        /// The readable name: the version of the image, the size of the machines, or a number.
         pub from_name: Option<String>,
         pub to: Option<String>,
         pub to_name: Option<String>,
-        /// Which revision counts as on target.
+        /// The revision that counts as on target.
         pub reference: Option<String>,
         pub reference_name: Option<String>,
         pub done: u32,
         pub total: u32,
         pub failed: u32,
-        /// Keys of machines that were left as they are.
+        /// Keys of machines that were left unchanged.
         pub exceptions: Vec<String>,
         pub open: Option<OpenRollout>,
-        pub last: Option<EndedRollout>,
-        /// Asked for and not seen by a turn yet.
-        pub asks: Vec<AskShown>,
-        pub estimate: Option<EstimateShown>,
+        pub last: Option<LastRollout>,
+        /// Requested and not read by a turn yet.
+        pub commands: Vec<PendingCommand>,
+        pub estimate: Option<EstimateStatus>,
     }
 
-    /// The revisions that a pool met, the newest first.
+    /// The revisions that the pool has seen, newest first.
     pub struct RevisionList {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub pool: String,
-        pub items: Vec<RevisionShown>,
+        pub items: Vec<RevisionStatus>,
     }
 
     #[derive(Deserialize)]
-    pub struct RevisionShown {
-        /// In the order in which the pool met them.
+    pub struct RevisionStatus {
+        /// In the order in which the pool saw them.
         pub number: u32,
-        /// As people call it.
+        /// The readable name.
         pub name: String,
-        /// Its fingerprint.
+        /// The fingerprint.
         pub revision: String,
         /// Null: no read showed it in the scale set.
         pub image: Option<String>,
         pub vm_size: Option<String>,
         pub seen_at: When,
-        /// How many machines are of it.
+        /// Machines of this revision.
         pub machines: u32,
-        /// A rollout to it completed, or all machines served on it: a rollback can go there.
+        /// A rollout to it completed, or all machines served on it: a rollback can target it.
         pub completed: bool,
-        /// It is in the model of the scale set.
+        /// The scale set's model has this revision.
         pub in_model: bool,
-        /// The machines shall be of it.
+        /// The machines should have this revision.
         pub wanted: bool,
     }
 
     pub struct OpenRollout {
         pub cause: &'static str,
         pub opened: When,
-        /// Machines that were outdated when it opened or was last retargeted.
+        /// Machines that were outdated when the rollout opened or was last retargeted.
         pub covered: u32,
         pub stage: &'static str,
-        /// Since when it is paused, failing or baking.
+        /// When it became paused, failing or baking.
         pub since: Option<When>,
         pub by: Option<String>,
         pub why: Option<String>,
         pub checkpoints_passed: u32,
-        /// Since when the checkpoint ahead has been reached.
+        /// When it reached the next checkpoint.
         pub soaking: Option<When>,
         pub approved: bool,
-        /// When it last moved.
+        /// When it last progressed.
         pub progress_at: When,
     }
 
-    pub struct EndedRollout {
+    pub struct LastRollout {
         pub cause: &'static str,
         pub to: String,
         pub to_name: String,
@@ -203,7 +204,7 @@ answers! {
         pub failed: u32,
     }
 
-    pub struct AskShown {
+    pub struct PendingCommand {
         pub id: String,
         pub verb: &'static str,
         pub by: String,
@@ -218,15 +219,15 @@ answers! {
         pub pool: String,
         pub at: When,
         /// The answer in one line.
-        pub say: String,
-        /// The hold that says most.
-        pub reason: Option<HoldShown>,
-        pub machine: Option<super::machines::MachineShown>,
-        /// What becomes of the machine.
+        pub message: String,
+        /// The most important hold.
+        pub reason: Option<HoldStatus>,
+        pub machine: Option<super::machines::MachineStatus>,
+        /// What happens to the machine.
         pub becomes: Option<&'static str>,
-        /// How many machines there are of each class.
+        /// The number of machines of each class.
         pub classes: BTreeMap<&'static str, u32>,
-        /// When it is looked at again.
-        pub again: When,
+        /// When it is checked again.
+        pub next_check_at: When,
     }
 }

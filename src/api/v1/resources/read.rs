@@ -1,101 +1,104 @@
-//! Answers as a client reads them back. Only what it shows is read: keys that a newer server has more are left alone.
+//! Answers as the client reads them. It reads only what it shows; keys that a newer server adds are ignored.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::super::foremost::is_refusal;
-use super::super::wire::Word;
+use super::super::primary_hold::is_refusal;
+use super::super::remedy::RemedyKeys;
+use super::super::wire::WordOf;
 use super::When;
-use super::pools::{AwaitedRequest, RevisionShown};
-use crate::model::action::Class;
+use super::pools::{AwaitedRequest, RevisionStatus};
+use crate::model::action::MachineClass;
 use crate::model::ids::{InstanceId, NodeName, Revision, VmId, Zone};
 use crate::model::machine::{
-    Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
+    Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Overrides, Protection,
 };
 
-/// How a pool stands.
+/// The status of a pool.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StatusRead {
+pub struct ClientStatus {
     pub name: String,
     pub at: Option<When>,
-    pub again: Option<When>,
-    pub numbers: Option<NumbersRead>,
+    pub next_check_at: Option<When>,
+    pub numbers: Option<ClientNumbers>,
     pub phase: String,
-    pub holds: Vec<HoldRead>,
-    pub frozen: Option<HoldRead>,
-    pub trouble: Option<TroubleRead>,
+    pub holds: Vec<ClientHold>,
+    pub frozen: Option<ClientHold>,
+    pub trouble: Option<ClientTrouble>,
     #[serde(default)]
-    pub ignored: Option<IgnoredRead>,
-    pub estimate: Option<EstimateRead>,
+    pub ignored: Option<ClientIgnored>,
+    pub estimate: Option<ClientEstimate>,
     #[serde(default, rename = "awaitingSecondPerson")]
     pub awaited: Option<Vec<AwaitedRequest>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct NumbersRead {
+#[serde(rename_all = "camelCase")]
+pub struct ClientNumbers {
     pub desired: u32,
     pub surge: u32,
     pub unavailable: u32,
     pub floor: u32,
     pub ceiling: u32,
-    pub live: u32,
+    pub total: u32,
     pub available: u32,
     pub current: u32,
     pub outdated: u32,
     pub failed: u32,
-    pub young: u32,
-    pub leaving: u32,
-    pub pending: u32,
+    pub not_yet_available: u32,
+    pub deleting: u32,
+    pub requested: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct TroubleRead {
-    pub say: String,
+pub struct ClientTrouble {
+    pub message: String,
     pub since: When,
     pub retry: Option<When>,
 }
 
-/// The pool file has a fault, and the daemon does not take it.
+/// The pool file has a fault, and the daemon ignores it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct IgnoredRead {
+pub struct ClientIgnored {
     pub file: String,
-    pub say: String,
+    pub message: String,
 }
 
-impl StatusRead {
-    /// A person must look at it.
+impl ClientStatus {
+    /// It needs a person's attention.
     pub fn is_ill(&self) -> bool {
         self.frozen.is_some()
             || self.trouble.is_some()
             || self.ignored.is_some()
-            || self.holds.iter().any(HoldRead::is_lasting_refusal)
+            || self.holds.iter().any(ClientHold::is_lasting_refusal)
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct HoldRead {
+#[serde(rename_all = "camelCase")]
+pub struct ClientHold {
     pub reason: String,
     #[serde(default)]
     pub meaning: String,
-    pub say: String,
+    pub message: String,
     pub numbers: BTreeMap<String, i64>,
     pub blockers: Vec<String>,
-    pub recheck: When,
-    pub verb: Option<String>,
+    pub next_check_at: When,
+    pub remedy: Option<RemedyKeys>,
 }
 
-impl HoldRead {
-    /// The cloud refused something, and goes on to refuse it: the planner names what a person can do.
+impl ClientHold {
+    /// The cloud refused something and keeps refusing it: the planner names what a person can do.
     pub fn is_lasting_refusal(&self) -> bool {
-        self.verb.is_some() && is_refusal(&self.reason)
+        self.remedy.is_some() && is_refusal(&self.reason)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EstimateRead {
+pub struct ClientEstimate {
     pub finishes: Option<When>,
     pub peak_machines: u32,
     pub peak_cores: Option<u32>,
@@ -104,28 +107,30 @@ pub struct EstimateRead {
 
 /// The plan of the last turn.
 #[derive(Debug, Clone, Deserialize)]
-pub struct PlanRead {
+#[serde(rename_all = "camelCase")]
+pub struct ClientPlan {
     pub pool: String,
     pub at: When,
-    pub resolved: ResolvedRead,
-    pub actions: Vec<ActionRead>,
-    pub holds: Vec<HoldRead>,
-    pub asks: Vec<AnswerRead>,
-    pub rollout: ProgressRead,
-    pub estimate: EstimateRead,
-    pub again: When,
+    pub resolved: ClientResolved,
+    pub actions: Vec<ClientAction>,
+    pub holds: Vec<ClientHold>,
+    pub commands: Vec<CommandOutcome>,
+    pub rollout: ClientProgress,
+    pub estimate: ClientEstimate,
+    pub next_check_at: When,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub struct ResolvedRead {
+#[serde(rename_all = "camelCase")]
+pub struct ClientResolved {
     pub desired: u32,
     pub surge: u32,
     pub unavailable: u32,
     pub floor: u32,
     pub ceiling: u32,
-    pub live: u32,
+    pub total: u32,
     pub available: u32,
-    pub promise: u32,
+    pub committed: u32,
     pub current: u32,
     pub outdated: u32,
     pub notices: Vec<String>,
@@ -133,37 +138,37 @@ pub struct ResolvedRead {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct ActionRead {
+pub struct ClientAction {
     #[serde(rename = "do")]
     pub verb: String,
     pub from: Option<u32>,
     pub to: Option<u32>,
-    pub fields: FieldsRead,
+    pub fields: ClientFields,
     pub tag: Option<String>,
     pub machines: Vec<String>,
     pub class: Option<String>,
     pub classes: BTreeMap<String, String>,
-    pub reason: String,
+    pub message: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct FieldsRead {
+pub struct ClientFields {
     pub image: Option<String>,
     pub vm_size: Option<String>,
     pub tags: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct AnswerRead {
+pub struct CommandOutcome {
     pub id: String,
     pub accepted: bool,
-    pub say: String,
+    pub message: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ProgressRead {
+pub struct ClientProgress {
     pub phase: String,
     pub from_name: Option<String>,
     pub to_name: Option<String>,
@@ -175,17 +180,17 @@ pub struct ProgressRead {
 
 /// The rollout of a pool.
 #[derive(Debug, Clone, Deserialize)]
-pub struct RolloutRead {
+pub struct ClientRollout {
     #[serde(flatten)]
-    pub progress: ProgressRead,
+    pub progress: ClientProgress,
     pub exceptions: Vec<String>,
-    pub open: Option<OpenRead>,
-    pub last: Option<LastRead>,
-    pub asks: Vec<AskRead>,
+    pub open: Option<ClientOpenRollout>,
+    pub last: Option<ClientEndedRollout>,
+    pub commands: Vec<ClientCommand>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct OpenRead {
+pub struct ClientOpenRollout {
     pub cause: String,
     pub opened: When,
     pub stage: String,
@@ -196,21 +201,21 @@ pub struct OpenRead {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LastRead {
+pub struct ClientEndedRollout {
     pub to_name: String,
     pub how: String,
     pub at: When,
 }
 
-/// The revisions that a pool met.
+/// The revisions that a pool has seen.
 #[derive(Debug, Clone, Deserialize)]
-pub struct RevisionsRead {
-    pub items: Vec<RevisionShown>,
+pub struct ClientRevisions {
+    pub items: Vec<RevisionStatus>,
 }
 
-/// What was asked for and no turn has answered.
+/// A command that no turn has answered.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct AskRead {
+pub struct ClientCommand {
     pub verb: String,
     pub by: String,
     pub why: String,
@@ -219,28 +224,28 @@ pub struct AskRead {
 
 /// Why a machine is, or is not, acted on.
 #[derive(Debug, Clone, Deserialize)]
-pub struct ExplanationRead {
+pub struct ClientExplanation {
     pub becomes: Option<String>,
 }
 
-/// What a list of pools says beside the pools.
+/// What a list of pools contains beside the pools.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct PoolListRead {
-    /// An older server names none.
+pub struct ClientPoolList {
+    /// An older server does not send them.
     #[serde(default)]
     pub faults: Vec<String>,
 }
 
-/// Whether the process does its work.
+/// Whether the process is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct ReadyRead {
+pub struct ClientReady {
     pub ready: bool,
-    pub say: String,
+    pub message: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct MachineRead {
+pub struct ClientMachine {
     id: String,
     vm_id: Option<String>,
     zone: Option<String>,
@@ -249,41 +254,41 @@ pub struct MachineRead {
     imaged_at: When,
     revision: Option<String>,
     pub revision_name: Option<String>,
-    evidence: Word<Evidence>,
-    condition: Word<Condition>,
+    evidence: WordOf<Evidence>,
+    condition: WordOf<Condition>,
     since: When,
-    lifecycle: Word<Lifecycle>,
+    lifecycle: WordOf<Lifecycle>,
     lifecycle_since: When,
     ever_available: bool,
-    protection: Word<Protection>,
+    protection: WordOf<Protection>,
     workloads: u32,
-    hold: Option<HeldRead>,
-    delete_requested: Option<AskedAwayRead>,
+    hold: Option<ClientHeld>,
+    delete_requested: Option<ClientDeleteRequest>,
     class: Option<String>,
-    pub say: Option<String>,
-    pub next: Option<When>,
+    pub message: Option<String>,
+    pub next_check_at: Option<When>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct HeldRead {
+struct ClientHeld {
     by: String,
     why: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct AskedAwayRead {
+struct ClientDeleteRequest {
     by: String,
     why: String,
     now: bool,
 }
 
-impl MachineRead {
-    /// `None`: no plan has looked at it, or it is of a class that is not known here.
-    pub fn class(&self) -> Option<Class> {
+impl ClientMachine {
+    /// `None`: no plan has judged it, or this client does not know the class.
+    pub fn class(&self) -> Option<MachineClass> {
         class(self.class.as_deref()?)
     }
 
-    /// The record it was shown from.
+    /// The record behind it.
     pub fn record(&self) -> Machine {
         let vm = self.vm_id.as_deref().map(VmId::new);
         let id = InstanceId::new(self.id.as_str());
@@ -309,20 +314,20 @@ impl MachineRead {
             now: asked.now,
         });
         if hold.is_some() || delete.is_some() {
-            machine.marks = Some(Box::new(Marks { delete, hold }));
+            machine.marks = Some(Box::new(Overrides { delete, hold }));
         }
         machine
     }
 }
 
 /// A class by its name.
-pub fn class(name: &str) -> Option<Class> {
-    Class::ALL.into_iter().find(|class| class.name() == name)
+pub fn class(name: &str) -> Option<MachineClass> {
+    MachineClass::ALL.into_iter().find(|class| class.name() == name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::machines::{Judged, MachineShown};
+    use super::super::machines::{MachineStatus, MachineVerdict};
     use super::*;
     use crate::model::time::Time;
 
@@ -344,16 +349,19 @@ mod tests {
         machine.workloads = 3;
         let delete = DeleteRequest { by: "ann".into(), why: "odd".into(), now: true };
         let hold = MachineHold { by: "kim".into(), why: "leak".into() };
-        machine.marks = Some(Box::new(Marks { delete: Some(delete), hold: Some(hold) }));
-        let judged = Judged {
+        machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: Some(hold) }));
+        let judged = MachineVerdict {
             revision_name: Some("1.0.0".into()),
-            class: Some(Class::Held.name()),
-            say: Some("held".to_owned()),
-            next: Some(When(at(50))),
+            class: Some(MachineClass::Held.name()),
+            message: Some("held".to_owned()),
+            next_check_at: Some(When(at(50))),
         };
-        let shown = serde_json::to_string(&MachineShown::of(&machine, judged)).unwrap();
-        let read: MachineRead = serde_json::from_str(&shown).unwrap();
-        assert_eq!((read.record(), read.class()), (machine, Some(Class::Held)));
-        assert_eq!((read.say.as_deref(), read.next), (Some("held"), Some(When(at(50)))));
+        let shown = serde_json::to_string(&MachineStatus::of(&machine, judged)).unwrap();
+        let read: ClientMachine = serde_json::from_str(&shown).unwrap();
+        assert_eq!((read.record(), read.class()), (machine, Some(MachineClass::Held)));
+        assert_eq!(
+            (read.message.as_deref(), read.next_check_at),
+            (Some("held"), Some(When(at(50))))
+        );
     }
 }

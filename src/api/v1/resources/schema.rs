@@ -1,25 +1,29 @@
-//! What a resource looks like, as JSON Schema, told by the very type that is written. Nothing here can say one thing and
-//! send another.
+//! The JSON Schema of each resource, generated from the type that is serialized, so that schema and answer cannot
+//! differ.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::super::wire::{Named, Shown, Stamp, Word};
+use super::super::wire::{Rfc3339, Stamp, WordOf, WordTable};
 use crate::model::time::Time;
 
-/// The schemas that have names, each once.
+/// The named schemas, each once.
 #[derive(Debug, Default)]
-pub struct Book {
+pub struct SchemaBook {
     named: BTreeMap<&'static str, Value>,
 }
 
-impl Book {
-    /// A reference to the schema of this name, which is made if it is not known yet.
-    pub fn named(&mut self, name: &'static str, make: impl FnOnce(&mut Book) -> Value) -> Value {
+impl SchemaBook {
+    /// A reference to the schema of this name; creates the schema if it is new.
+    pub fn named(
+        &mut self,
+        name: &'static str,
+        make: impl FnOnce(&mut SchemaBook) -> Value,
+    ) -> Value {
         if !self.named.contains_key(name) {
-            // The name stands before its schema is made, or a type that holds itself would never end.
+            // Registered before the schema is built, so that a recursive type ends.
             self.named.insert(name, Value::Null);
             let made = make(self);
             self.named.insert(name, made);
@@ -32,18 +36,18 @@ impl Book {
     }
 }
 
-/// A type that can tell its schema.
-pub trait Described {
-    /// Whether a reader may leave it out of a request.
+/// A type that describes its schema.
+pub trait HasSchema {
+    /// Whether a request may omit it.
     const OPTIONAL: bool = false;
 
-    fn schema(book: &mut Book) -> Value;
+    fn schema(book: &mut SchemaBook) -> Value;
 }
 
 macro_rules! plain {
     ($($ty:ty => $schema:tt)*) => {$(
-        impl Described for $ty {
-            fn schema(_: &mut Book) -> Value {
+        impl HasSchema for $ty {
+            fn schema(_: &mut SchemaBook) -> Value {
                 json!($schema)
             }
         }
@@ -61,28 +65,28 @@ plain! {
     When => { "type": "string", "format": "date-time" }
 }
 
-impl<T: Described> Described for Option<T> {
+impl<T: HasSchema> HasSchema for Option<T> {
     const OPTIONAL: bool = true;
 
-    fn schema(book: &mut Book) -> Value {
+    fn schema(book: &mut SchemaBook) -> Value {
         json!({ "anyOf": [T::schema(book), { "type": "null" }] })
     }
 }
 
-impl<T: Described> Described for Vec<T> {
-    fn schema(book: &mut Book) -> Value {
+impl<T: HasSchema> HasSchema for Vec<T> {
+    fn schema(book: &mut SchemaBook) -> Value {
         json!({ "type": "array", "items": T::schema(book) })
     }
 }
 
-impl<K, T: Described> Described for BTreeMap<K, T> {
-    fn schema(book: &mut Book) -> Value {
+impl<K, T: HasSchema> HasSchema for BTreeMap<K, T> {
+    fn schema(book: &mut SchemaBook) -> Value {
         json!({ "type": "object", "additionalProperties": T::schema(book) })
     }
 }
 
-impl<T: Named> Described for Word<T> {
-    fn schema(_: &mut Book) -> Value {
+impl<T: WordTable> HasSchema for WordOf<T> {
+    fn schema(_: &mut SchemaBook) -> Value {
         let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
         json!({ "type": "string", "enum": words })
     }
@@ -94,7 +98,7 @@ pub struct When(pub Time);
 
 impl Serialize for When {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Shown(self.0).serialize(serializer)
+        Rfc3339(self.0).serialize(serializer)
     }
 }
 
@@ -104,7 +108,7 @@ impl<'de> Deserialize<'de> for When {
     }
 }
 
-/// The name under which a field travels.
+/// The JSON name of a field.
 pub(super) fn camel(field: &str) -> String {
     let mut name = String::with_capacity(field.len());
     let mut parts = field.split('_');
@@ -117,7 +121,7 @@ pub(super) fn camel(field: &str) -> String {
     name
 }
 
-/// One field: its name, what it means, whether it may be left out, and its schema.
+/// One field: its name, its description, whether it may be omitted, and its schema.
 pub(super) type Field = (&'static str, &'static [&'static str], bool, Value);
 
 pub(super) fn object(about: &[&str], fields: Vec<Field>) -> Value {
@@ -154,7 +158,7 @@ fn text(lines: &[&str]) -> String {
     lines.join(" ")
 }
 
-/// Types that are answered: every field is always there, `null` where nothing is known.
+/// Answer types: every field is always present, `null` if unknown.
 macro_rules! answers {
     ($($(#[doc = $about:literal])* $(#[derive($more:ident)])? pub struct $name:ident {
         $($(#[doc = $say:literal])* pub $field:ident: $ty:ty,)*
@@ -166,12 +170,12 @@ macro_rules! answers {
             $($(#[doc = $say])* pub $field: $ty,)*
         }
 
-        impl $crate::api::v1::resources::schema::Described for $name {
-            fn schema(book: &mut $crate::api::v1::resources::schema::Book) -> serde_json::Value {
+        impl $crate::api::v1::resources::schema::HasSchema for $name {
+            fn schema(book: &mut $crate::api::v1::resources::schema::SchemaBook) -> serde_json::Value {
                 book.named(stringify!($name), |_book| {
                     $crate::api::v1::resources::schema::object(&[$($about),*], vec![$((
                         stringify!($field), &[$($say),*], false,
-                        <$ty as $crate::api::v1::resources::schema::Described>::schema(_book),
+                        <$ty as $crate::api::v1::resources::schema::HasSchema>::schema(_book),
                     )),*])
                 })
             }
@@ -179,7 +183,7 @@ macro_rules! answers {
     )*};
 }
 
-/// Types that are asked with: unknown keys are errors, and what is optional may be left out.
+/// Request types: unknown keys are errors, and optional fields may be omitted.
 macro_rules! asks {
     ($($(#[doc = $about:literal])* pub struct $name:ident {
         $($(#[doc = $say:literal])* pub $field:ident: $ty:ty,)*
@@ -191,13 +195,13 @@ macro_rules! asks {
             $($(#[doc = $say])* pub $field: $ty,)*
         }
 
-        impl $crate::api::v1::resources::schema::Described for $name {
-            fn schema(book: &mut $crate::api::v1::resources::schema::Book) -> serde_json::Value {
-                use $crate::api::v1::resources::schema::Described;
+        impl $crate::api::v1::resources::schema::HasSchema for $name {
+            fn schema(book: &mut $crate::api::v1::resources::schema::SchemaBook) -> serde_json::Value {
+                use $crate::api::v1::resources::schema::HasSchema;
                 book.named(stringify!($name), |_book| {
                     $crate::api::v1::resources::schema::object(&[$($about),*], vec![$((
-                        stringify!($field), &[$($say),*], <$ty as Described>::OPTIONAL,
-                        <$ty as Described>::schema(_book),
+                        stringify!($field), &[$($say),*], <$ty as HasSchema>::OPTIONAL,
+                        <$ty as HasSchema>::schema(_book),
                     )),*])
                 })
             }

@@ -1,11 +1,11 @@
-//! The shapes of documents that write themselves: the pool, the plan, the problem. What they hold is told by hand, and
-//! held to what is really written by the tests that check every answer.
+//! Schemas of documents that serialize themselves: the pool, the plan, the problem. They are written by hand; the tests
+//! that check every answer compare them with what is really sent.
 
 use serde_json::{Value, json};
 
-use super::schema::{Book, Described};
+use super::schema::{HasSchema, SchemaBook};
 
-/// Every code there is. The description lists them, and the tests hold every answer to that list.
+/// Every error code. The OpenAPI document lists them, and the tests compare every answer with that list.
 pub const CODES: &[&str] = &[
     "badKey",
     "badLastEventId",
@@ -37,7 +37,7 @@ pub const CODES: &[&str] = &[
     "secondPerson",
     "storeUnavailable",
     "timedOut",
-    "tooManyAsks",
+    "tooManyCommands",
     "tooManyRequests",
     "tooManyStreams",
     "unauthenticated",
@@ -46,15 +46,15 @@ pub const CODES: &[&str] = &[
     "whyUnfit",
 ];
 
-/// A pool document, as it is applied and as it is answered.
+/// A pool document, in requests and in answers.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolDocument;
 
-/// What the next turn would do, by the last decision.
+/// What the next turn would do, from the last decision.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanDocument;
 
-/// Why something was refused: RFC 9457.
+/// Why a request was refused: RFC 9457.
 #[derive(Debug, Clone, Copy)]
 pub struct ProblemDocument;
 
@@ -62,8 +62,8 @@ pub struct ProblemDocument;
 #[derive(Debug, Clone, Copy)]
 pub struct OpenApiDocument;
 
-impl Described for PoolDocument {
-    fn schema(book: &mut Book) -> Value {
+impl HasSchema for PoolDocument {
+    fn schema(book: &mut SchemaBook) -> Value {
         book.named("Pool", |_| {
             let section = json!({ "type": "object" });
             json!({
@@ -85,7 +85,7 @@ impl Described for PoolDocument {
                     },
                     "model": section, "rollout": section, "windows": section, "health": section,
                     "adopt": { "type": "string", "enum": ["hold", "roll"] },
-                    "natives": { "type": "string", "enum": ["refuse", "warn"] },
+                    "platformFeatures": { "type": "string", "enum": ["refuse", "warn"] },
                     "owner": { "type": "object", "properties": { "tag": { "type": "string", "enum": ["on", "off"] } } },
                     "repair": section, "deletion": section, "drain": section, "scaleDown": section,
                 },
@@ -98,7 +98,7 @@ fn open_object(required: &[&str], properties: &Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-/// What the rollout of a plan always has.
+/// Keys that the rollout of a plan always has.
 const ROLLOUT: &[&str] = &[
     "phase",
     "from",
@@ -112,23 +112,23 @@ const ROLLOUT: &[&str] = &[
     "failed",
 ];
 
-impl Described for PlanDocument {
-    fn schema(book: &mut Book) -> Value {
+impl HasSchema for PlanDocument {
+    fn schema(book: &mut SchemaBook) -> Value {
         let text = json!({ "type": "string" });
         let number = json!({ "type": "integer" });
         let time = json!({ "type": "string", "format": "date-time" });
         let list = |items: Value| json!({ "type": "array", "items": items });
         let machine = open_object(
-            &["id", "class", "lifecycle", "say", "next"],
-            &json!({ "id": text, "class": text, "lifecycle": text, "say": text }),
+            &["id", "class", "lifecycle", "message", "nextCheckAt"],
+            &json!({ "id": text, "class": text, "lifecycle": text, "message": text }),
         );
         let hold = open_object(
-            &["reason", "say", "numbers", "blockers", "recheck"],
-            &json!({ "reason": text, "say": text, "blockers": list(text.clone()), "recheck": time }),
+            &["reason", "message", "numbers", "blockers", "nextCheckAt"],
+            &json!({ "reason": text, "message": text, "blockers": list(text.clone()), "nextCheckAt": time }),
         );
         let ask = open_object(
-            &["id", "accepted", "say"],
-            &json!({ "id": text, "accepted": { "type": "boolean" }, "say": text }),
+            &["id", "accepted", "message"],
+            &json!({ "id": text, "accepted": { "type": "boolean" }, "message": text }),
         );
         let rollout = open_object(
             ROLLOUT,
@@ -140,9 +140,9 @@ impl Described for PlanDocument {
             "unavailable",
             "floor",
             "ceiling",
-            "live",
+            "total",
             "available",
-            "promise",
+            "committed",
             "current",
             "outdated",
         ]
@@ -156,7 +156,7 @@ impl Described for PlanDocument {
                 "type": "object",
                 "description": "The plan document, as `poolkeeper plan` prints it.",
                 "required": ["apiVersion", "kind", "pool", "at", "resolved", "actions", "machines",
-                    "holds", "asks", "rollout", "estimate", "state", "again"],
+                    "holds", "commands", "rollout", "estimate", "state", "nextCheckAt"],
                 "properties": {
                     "apiVersion": { "const": "poolkeeper/v1" },
                     "kind": { "const": "Plan" },
@@ -166,19 +166,19 @@ impl Described for PlanDocument {
                     "actions": list(open_object(&["do"], &json!({ "do": text }))),
                     "machines": list(machine),
                     "holds": list(hold),
-                    "asks": list(ask),
+                    "commands": list(ask),
                     "rollout": rollout,
                     "estimate": { "type": "object" },
                     "state": { "type": "object" },
-                    "again": time,
+                    "nextCheckAt": time,
                 },
             })
         })
     }
 }
 
-impl Described for ProblemDocument {
-    fn schema(book: &mut Book) -> Value {
+impl HasSchema for ProblemDocument {
+    fn schema(book: &mut SchemaBook) -> Value {
         book.named("Problem", |_| {
             let maybe = |of: &str| json!({ "anyOf": [{ "type": of }, { "type": "null" }] });
             json!({
@@ -216,8 +216,8 @@ impl Described for ProblemDocument {
     }
 }
 
-impl Described for OpenApiDocument {
-    fn schema(_: &mut Book) -> Value {
+impl HasSchema for OpenApiDocument {
+    fn schema(_: &mut SchemaBook) -> Value {
         json!({ "type": "object", "required": ["openapi", "info", "paths", "components"] })
     }
 }

@@ -1,34 +1,35 @@
-//! What happened: lines of a pool's history, lines of the audit; and how the house itself is.
+//! Events: lines of a pool's history and of the audit; and the status of the daemon itself.
 
-use super::super::wire::Named;
+use super::super::wire::WordTable;
 use super::schema::{When, answers};
-use crate::memory::{Line, Told};
+use crate::memory::{HistoryEvent, HistoryRecord};
 use crate::model::ids::InstanceId;
 
 answers! {
     /// One line of a pool's history.
     pub struct HistoryLine {
-        /// Higher with every later line.
+        /// Later lines have higher ids.
         pub id: u64,
         pub pool: String,
         pub at: When,
-        /// appeared, became, firstAvailable, closed, decided, moved, held, freed, rollout, answered, frozen; readers ignore others.
+        /// appeared, became, firstAvailable, closed, decided, moved, held, freed, rollout, answered, frozen; readers
+        /// ignore others.
         pub event: &'static str,
         pub machine: Option<String>,
-        /// Of what was decided.
+        /// The machines that the event concerns.
         pub machines: Vec<String>,
-        /// Entry of the journal.
+        /// The journal entry.
         pub entry: Option<String>,
         pub verb: Option<&'static str>,
-        /// Of a hold.
+        /// The reason of a hold.
         pub reason: Option<&'static str>,
         pub phase: Option<&'static str>,
         pub revision: Option<String>,
-        pub ask: Option<String>,
+        pub command: Option<String>,
         pub accepted: Option<bool>,
-        /// The law that was broken.
-        pub law: Option<u8>,
-        pub say: String,
+        /// The broken invariant.
+        pub invariant: Option<u8>,
+        pub message: String,
     }
 
     /// A page of history, oldest first.
@@ -37,23 +38,23 @@ answers! {
         pub kind: &'static str,
         pub pool: String,
         pub items: Vec<HistoryLine>,
-        /// Give it as `after` for what comes later; null where nothing has happened yet.
+        /// Pass it as `after` for later lines; null: nothing has happened yet.
         pub next: Option<u64>,
-        /// Give it as `before` for what came earlier; null where there is nothing.
+        /// Pass it as `before` for earlier lines; null: there are none.
         pub earlier: Option<u64>,
     }
 
     pub struct AuditLine {
         pub id: u64,
         pub at: When,
-        /// As authenticated.
+        /// The authenticated name.
         pub who: String,
         pub verb: String,
         pub pool: Option<String>,
-        /// What of the pool it was about, a machine for one; empty: all of it.
+        /// The part of the pool, for example a machine; empty: the whole pool.
         pub on: String,
         pub why: String,
-        /// What came of it, in a word.
+        /// The outcome, in a word.
         pub came: String,
     }
 
@@ -67,28 +68,28 @@ answers! {
     }
 
     /// The process answers.
-    pub struct Health {
+    pub struct HealthStatus {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub status: &'static str,
         pub version: &'static str,
-        /// What somebody should see to before it keeps people out, such as a certificate that is soon over.
+        /// Problems to fix before they lock users out, for example a certificate that expires soon.
         pub troubles: Vec<String>,
     }
 
-    /// Whether the process does its work.
-    pub struct ReadyShown {
+    /// Whether the process is ready.
+    pub struct ReadinessStatus {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub ready: bool,
-        /// What it waits for, where it is not.
-        pub say: String,
+        /// If not ready: what the process waits for.
+        pub message: String,
         pub pools: u32,
     }
 }
 
 impl HistoryLine {
-    fn blank(id: u64, pool: &str, line: &Line) -> Self {
+    fn blank(id: u64, pool: &str, line: &HistoryRecord) -> Self {
         Self {
             id,
             pool: pool.to_owned(),
@@ -101,84 +102,93 @@ impl HistoryLine {
             reason: None,
             phase: None,
             revision: None,
-            ask: None,
+            command: None,
             accepted: None,
-            law: None,
-            say: String::new(),
+            invariant: None,
+            message: String::new(),
         }
     }
 
-    pub fn of(id: u64, pool: &str, line: &Line) -> Self {
+    pub fn of(id: u64, pool: &str, line: &HistoryRecord) -> Self {
         let blank = Self::blank(id, pool, line);
         match &line.told {
-            Told::Appeared { id, condition, .. } => {
+            HistoryEvent::Appeared { id, condition, .. } => {
                 let say = format!("machine {id} appeared, {}", condition.word());
                 blank.machine("appeared", id, say)
             }
-            Told::Became { id, from, to, .. } => {
+            HistoryEvent::Became { id, from, to, .. } => {
                 let say = format!("machine {id} was {} and is {}", from.word(), to.word());
                 blank.machine("became", id, say)
             }
-            Told::FirstAvailable { id, .. } => {
+            HistoryEvent::FirstAvailable { id, .. } => {
                 let say = format!("machine {id} is available for the first time");
                 blank.machine("firstAvailable", id, say)
             }
-            Told::Closed { id, deleted, .. } => {
+            HistoryEvent::Closed { id, deleted, .. } => {
                 let by = if *deleted { "deleted by us" } else { "gone, not by us" };
                 blank.machine("closed", id, format!("machine {id} is {by}"))
             }
-            Told::Decided { entry, verb, machines, reason } => Self {
+            HistoryEvent::Decided { entry, verb, machines, reason } => Self {
                 event: "decided",
                 machines: machines.iter().map(ToString::to_string).collect(),
                 entry: Some(entry.to_string()),
                 verb: Some(verb.name()),
-                say: format!("{}{}: {reason}", verb.name(), named(machines)),
+                message: format!("{}{}: {reason}", verb.name(), named(machines)),
                 ..blank
             },
-            Told::Moved { entry, verb, say } => Self {
+            HistoryEvent::Moved { entry, verb, message: say } => Self {
                 event: "moved",
                 entry: Some(entry.to_string()),
                 verb: Some(verb.name()),
-                say: format!("{}: {say}", verb.name()),
+                message: format!("{}: {say}", verb.name()),
                 ..blank
             },
-            Told::Held { reason, say } => {
-                Self { event: "held", reason: Some(reason.code()), say: say.to_string(), ..blank }
-            }
-            Told::Freed { reason } => {
+            HistoryEvent::Held { reason, message: say } => Self {
+                event: "held",
+                reason: Some(reason.code()),
+                message: say.to_string(),
+                ..blank
+            },
+            HistoryEvent::Freed { reason } => {
                 let say = format!("{} holds no more", reason.code());
-                Self { event: "freed", reason: Some(reason.code()), say, ..blank }
+                Self { event: "freed", reason: Some(reason.code()), message: say, ..blank }
             }
-            Told::Rollout { phase, to } => {
+            HistoryEvent::Rollout { phase, to } => {
                 let say = match to {
                     Some(to) => format!("the rollout to {to} is {}", phase.name()),
                     None => format!("the rollout is {}", phase.name()),
                 };
                 let revision = to.as_ref().map(ToString::to_string);
-                Self { event: "rollout", phase: Some(phase.name()), revision, say, ..blank }
+                Self {
+                    event: "rollout",
+                    phase: Some(phase.name()),
+                    revision,
+                    message: say,
+                    ..blank
+                }
             }
-            Told::Answered { ask, accepted, say } => Self {
+            HistoryEvent::Answered { command: ask, accepted, message: say } => Self {
                 event: "answered",
-                ask: Some(ask.to_string()),
+                command: Some(ask.to_string()),
                 accepted: Some(*accepted),
-                say: say.to_string(),
+                message: say.to_string(),
                 ..blank
             },
-            Told::Frozen { law, say } => {
-                Self { event: "frozen", law: *law, say: say.to_string(), ..blank }
+            HistoryEvent::Frozen { invariant: law, message: say } => {
+                Self { event: "frozen", invariant: *law, message: say.to_string(), ..blank }
             }
         }
     }
 
     fn machine(self, event: &'static str, id: &InstanceId, say: String) -> Self {
-        Self { event, machine: Some(id.to_string()), say, ..self }
+        Self { event, machine: Some(id.to_string()), message: say, ..self }
     }
 }
 
-/// Machines in a sentence; the field has all of them.
+/// Machines named in the sentence; the field has all of them.
 const NAMES: usize = 8;
 
-/// Which, with a space before; nothing where it is about none.
+/// The machines, after a space; empty if there are none.
 fn named(machines: &[InstanceId]) -> String {
     let first = machines.iter().take(NAMES).map(|id| format!(" {id}"));
     let mut text = first.collect::<Vec<_>>().join(",");

@@ -1,4 +1,4 @@
-//! From the keys of a snapshot to the values the planner reads.
+//! Converts the keys of a snapshot to the values that the planner reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,23 +8,25 @@ use super::{Fault, SnapshotInput, Strings, open};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
-use crate::api::v1::wire::{Text, Word};
-use crate::model::ids::{AskId, Etag, InstanceId, NodeName, StoreId, VmId};
+use crate::api::v1::wire::{RecordText, WordOf};
+use crate::model::ids::{CommandId, Etag, InstanceId, NodeName, StoreId, VmId};
 use crate::model::inventory::{
-    Busy, Lock, ModelFields, Native, Orchestration, PriorityMix, SetSeen,
+    Busy, Lock, ModelFields, Orchestration, PlatformFeature, PriorityMix, SetPresence,
 };
 use crate::model::machine::{
-    Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Marks, Protection,
+    Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Overrides, Protection,
 };
 use crate::model::owner::Keeper;
-use crate::model::plan::{Ask, AskArgs, AskVerb, DrainFact, Facts, Follow, Gate, Quota, Witness};
+use crate::model::plan::{
+    Command, CommandArgs, CommandVerb, DrainFact, Facts, Follow, Gate, Quota, Witness,
+};
 use crate::model::policy::Policy;
 use crate::model::time::{Skew, Span, Time};
 
-/// A thousand times what a scale set holds; sums of such numbers stay far from their limits.
+/// A thousand times what a scale set holds; sums of such numbers cannot overflow.
 pub(super) const MOST_MACHINES: u32 = 1_000_000;
 
-/// `now` may have been cut to whole seconds where the time of the read was not.
+/// `now` may have been cut to whole seconds when the time of the read was not.
 const ROUNDING: Span = Span::seconds(1);
 
 pub(super) fn input(
@@ -62,7 +64,7 @@ pub(super) fn input(
         open: open::entries(wire.open.as_deref().unwrap_or_default(), &set, &machines, strings)?,
         set,
         machines,
-        asks: asks(wire.asks.as_deref().unwrap_or_default(), now, strings)?,
+        asks: asks(wire.commands.as_deref().unwrap_or_default(), now, strings)?,
         facts: wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default(),
         state,
     })
@@ -76,7 +78,11 @@ fn bad_state(error: &StateError) -> Fault {
     Fault::new("state", code, say).help(state::HELP)
 }
 
-fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Result<SetSeen, Fault> {
+fn scale_set(
+    set: &wire::ScaleSetKeys<'_>,
+    now: Time,
+    strings: &mut Strings,
+) -> Result<SetPresence, Fault> {
     let read_at = set.read_at.0;
     if read_at > now.plus(ROUNDING) {
         let say = format!("the read began at {read_at}, which is after now, {now}");
@@ -92,13 +98,13 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
         set.attached.iter().flatten().map(|name| InstanceId::new(name.as_str())).collect();
     attached.sort_unstable();
     attached.dedup();
-    let natives = |words: &Option<Vec<Word<Native>>>| {
-        let mut natives: Vec<_> = words.iter().flatten().map(|word| word.0).collect();
-        natives.sort_unstable();
-        natives.dedup();
-        natives
+    let platform_features = |words: &Option<Vec<WordOf<PlatformFeature>>>| {
+        let mut platform_features: Vec<_> = words.iter().flatten().map(|word| word.0).collect();
+        platform_features.sort_unstable();
+        platform_features.dedup();
+        platform_features
     };
-    Ok(SetSeen {
+    Ok(SetPresence {
         revision: strings.revision(set.revision.as_str()),
         capacity: set.capacity,
         etag: set.etag.as_ref().map(|etag| Etag::new(etag.as_str())),
@@ -111,20 +117,20 @@ fn scale_set(set: &wire::ScaleSet<'_>, now: Time, strings: &mut Strings) -> Resu
             .busy
             .as_ref()
             .map(|busy| Busy { operation: busy.operation.to_box(), since: busy.since.0 }),
-        natives: natives(&set.natives),
-        natives_unknown: natives(&set.natives_unknown),
+        platform_features: platform_features(&set.platform_features),
+        platform_features_unknown: platform_features(&set.platform_features_unknown),
         locks: locks(set.locks.as_deref().unwrap_or_default())?,
         spot: set.spot.map(|word| word.0),
         priority_mix: set.priority_mix.as_ref().map(priority_mix).transpose()?,
-        vm_size: set.vm_size.as_ref().map(Text::to_box),
+        vm_size: set.vm_size.as_ref().map(RecordText::to_box),
         model: set.model.as_ref().map(fields),
         model_rest: texts(set.model_rest.as_ref()),
     })
 }
 
-fn locks(all: &[wire::Lock<'_>]) -> Result<Vec<Lock>, Fault> {
+fn locks(all: &[wire::LockKeys<'_>]) -> Result<Vec<Lock>, Fault> {
     each_once(all.iter().map(|lock| lock.id.as_str()), |n| format!("scaleSet.locks[{n}].id"))?;
-    let lock = |lock: &wire::Lock<'_>| Lock {
+    let lock = |lock: &wire::LockKeys<'_>| Lock {
         level: lock.level.0,
         name: lock.name.to_box(),
         id: lock.id.to_box(),
@@ -134,7 +140,7 @@ fn locks(all: &[wire::Lock<'_>]) -> Result<Vec<Lock>, Fault> {
     Ok(locks)
 }
 
-fn priority_mix(mix: &wire::PriorityMix) -> Result<PriorityMix, Fault> {
+fn priority_mix(mix: &wire::PriorityMixKeys) -> Result<PriorityMix, Fault> {
     let percent = mix.regular_priority_percentage_above_base;
     if percent > 100 {
         let path = "scaleSet.priorityMix.regularPriorityPercentageAboveBase";
@@ -143,15 +149,15 @@ fn priority_mix(mix: &wire::PriorityMix) -> Result<PriorityMix, Fault> {
     Ok(PriorityMix { base_regular: mix.base_regular_priority_count, regular_percent: percent })
 }
 
-pub(super) fn fields(fields: &wire::Fields<'_>) -> ModelFields {
+pub(super) fn fields(fields: &wire::FieldKeys<'_>) -> ModelFields {
     ModelFields {
-        image: fields.image.as_ref().map(Text::to_box),
-        vm_size: fields.vm_size.as_ref().map(Text::to_box),
+        image: fields.image.as_ref().map(RecordText::to_box),
+        vm_size: fields.vm_size.as_ref().map(RecordText::to_box),
         tags: texts(fields.tags.as_ref()),
     }
 }
 
-fn texts(map: Option<&BTreeMap<Text<'_>, Text<'_>>>) -> BTreeMap<Box<str>, Box<str>> {
+fn texts(map: Option<&BTreeMap<RecordText<'_>, RecordText<'_>>>) -> BTreeMap<Box<str>, Box<str>> {
     map.into_iter().flatten().map(|(key, value)| (key.to_box(), value.to_box())).collect()
 }
 
@@ -163,19 +169,19 @@ pub(super) fn check_count(path: &str, count: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-fn not_empty(path: impl Into<String>, text: &Text<'_>) -> Result<(), Fault> {
+fn not_empty(path: impl Into<String>, text: &RecordText<'_>) -> Result<(), Fault> {
     if text.as_str().is_empty() {
         return Err(Fault::new(path, Code::BadValue, "must not be empty"));
     }
     Ok(())
 }
 
-fn or<T>(word: Option<Word<T>>, default: T) -> T {
+fn or<T>(word: Option<WordOf<T>>, default: T) -> T {
     word.map_or(default, |word| word.0)
 }
 
-/// Names must be there, and each stand for one machine: a plan says by them what is removed.
-fn check_machines(machines: &[wire::Machine<'_>]) -> Result<(), Fault> {
+/// Names must be present and unique: a plan uses them to say what is removed.
+fn check_machines(machines: &[wire::MachineFields<'_>]) -> Result<(), Fault> {
     if machines.len() > MOST_MACHINES as usize {
         let say = format!("{} machines are more than {MOST_MACHINES}", machines.len());
         return Err(Fault::new("machines", Code::TooLarge, say));
@@ -191,7 +197,7 @@ fn check_machines(machines: &[wire::Machine<'_>]) -> Result<(), Fault> {
     each_once(vms.into_iter(), path)
 }
 
-/// Names of a list are there, and each stands once. `path`: of the n-th of them.
+/// Names of a list are present and unique. `path`: the path of the n-th.
 pub(super) fn each_once<'n>(
     names: impl Iterator<Item = &'n str>,
     path: impl Fn(usize) -> String,
@@ -211,7 +217,7 @@ pub(super) fn each_once<'n>(
         .help("list each once; of two with one name leave out the older"))
 }
 
-fn machine(wire: &wire::Machine<'_>, strings: &mut Strings) -> Machine {
+fn machine(wire: &wire::MachineFields<'_>, strings: &mut Strings) -> Machine {
     let (created, since, condition) = (wire.created_at.0, wire.since.0, wire.condition.0);
     Machine {
         id: InstanceId::new(wire.id.as_str()),
@@ -239,14 +245,15 @@ fn machine(wire: &wire::Machine<'_>, strings: &mut Strings) -> Machine {
     }
 }
 
-fn marks(wire: &wire::Machine<'_>) -> Option<Box<Marks>> {
-    let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_box).unwrap_or_default();
+fn marks(wire: &wire::MachineFields<'_>) -> Option<Box<Overrides>> {
+    let text =
+        |text: &Option<RecordText<'_>>| text.as_ref().map(RecordText::to_box).unwrap_or_default();
     let delete = wire.delete_requested.as_ref().and_then(|request| match request {
-        wire::DeleteRequest::Plain(false) => None,
-        wire::DeleteRequest::Plain(true) => {
+        wire::DeleteRequestKeys::Plain(false) => None,
+        wire::DeleteRequestKeys::Plain(true) => {
             Some(DeleteRequest { by: "".into(), why: "".into(), now: false })
         }
-        wire::DeleteRequest::Said(words) => Some(DeleteRequest {
+        wire::DeleteRequestKeys::Said(words) => Some(DeleteRequest {
             by: text(&words.by),
             why: text(&words.why),
             now: words.now.unwrap_or(false),
@@ -254,16 +261,22 @@ fn marks(wire: &wire::Machine<'_>) -> Option<Box<Marks>> {
     });
     let hold = wire.hold.as_ref();
     let hold = hold.map(|hold| MachineHold { by: text(&hold.by), why: text(&hold.why) });
-    (delete.is_some() || hold.is_some()).then(|| Box::new(Marks { delete, hold }))
+    (delete.is_some() || hold.is_some()).then(|| Box::new(Overrides { delete, hold }))
 }
 
-fn asks(wire: &[wire::Ask<'_>], now: Time, strings: &mut Strings) -> Result<Vec<Ask>, Fault> {
-    each_once(wire.iter().map(|ask| ask.id.as_str()), |n| format!("asks[{n}].id"))?;
+fn asks(
+    wire: &[wire::CommandKeys<'_>],
+    now: Time,
+    strings: &mut Strings,
+) -> Result<Vec<Command>, Fault> {
+    each_once(wire.iter().map(|ask| ask.id.as_str()), |n| format!("commands[{n}].id"))?;
     let mut asks = Vec::with_capacity(wire.len());
     for (n, ask) in wire.iter().enumerate() {
-        let text = |text: &Option<Text<'_>>| text.as_ref().map(Text::to_box).unwrap_or_default();
-        asks.push(Ask {
-            id: AskId::new(ask.id.as_str()),
+        let text = |text: &Option<RecordText<'_>>| {
+            text.as_ref().map(RecordText::to_box).unwrap_or_default()
+        };
+        asks.push(Command {
+            id: CommandId::new(ask.id.as_str()),
             verb: ask_verb(ask, n)?,
             about: about(ask, n, strings)?,
             by: text(&ask.by),
@@ -275,48 +288,52 @@ fn asks(wire: &[wire::Ask<'_>], now: Time, strings: &mut Strings) -> Result<Vec<
     Ok(asks)
 }
 
-/// What an approval is about, or where a rollback goes; no other verb has a choice.
-fn about(ask: &wire::Ask<'_>, n: usize, strings: &mut Strings) -> Result<AskArgs, Fault> {
-    let Some(args) = &ask.args else { return Ok(AskArgs::default()) };
-    let about = AskArgs {
+/// What an approval covers, or where a rollback goes; other verbs have no choice.
+fn about(
+    ask: &wire::CommandKeys<'_>,
+    n: usize,
+    strings: &mut Strings,
+) -> Result<CommandArgs, Fault> {
+    let Some(args) = &ask.args else { return Ok(CommandArgs::default()) };
+    let about = CommandArgs {
         what: args.what.map(|what| what.0),
         number: args.number,
         revision: args.revision.as_ref().map(|text| strings.revision(text.as_str())),
     };
-    let names_revision = AskArgs { revision: None, ..about.clone() } == AskArgs::default();
+    let names_revision = CommandArgs { revision: None, ..about.clone() } == CommandArgs::default();
     let verb = ask.verb.as_str();
-    if about == AskArgs::default()
-        || verb == AskVerb::Approve.name()
-        || (verb == AskVerb::Rollback.name() && names_revision)
+    if about == CommandArgs::default()
+        || verb == CommandVerb::Approve.name()
+        || (verb == CommandVerb::Rollback.name() && names_revision)
     {
         return Ok(about);
     }
     let say = format!("{verb} takes no what, number or revision; approve does");
-    Err(Fault::new(format!("asks[{n}].args"), Code::BadValue, say).help("leave them out"))
+    Err(Fault::new(format!("commands[{n}].args"), Code::BadValue, say).help("leave them out"))
 }
 
-fn ask_verb(ask: &wire::Ask<'_>, n: usize) -> Result<AskVerb, Fault> {
-    const WRITE_OFF: &str = "writeOff";
+fn ask_verb(ask: &wire::CommandKeys<'_>, n: usize) -> Result<CommandVerb, Fault> {
+    const ABANDON: &str = "abandon";
     let machine = ask.args.as_ref().and_then(|args| args.machine.as_ref());
-    let of_machine = || format!("asks[{n}].args.machine");
+    let of_machine = || format!("commands[{n}].args.machine");
     let word = ask.verb.as_str();
-    match (AskVerb::PLAIN.into_iter().find(|verb| verb.name() == word), machine) {
+    match (CommandVerb::PLAIN.into_iter().find(|verb| verb.name() == word), machine) {
         (Some(verb), None) => Ok(verb),
         (Some(_), Some(_)) => {
             let say = format!("{word} is about the pool, not about a machine");
             Err(Fault::new(of_machine(), Code::BadValue, say).help("leave it out"))
         }
-        (None, Some(id)) if word == WRITE_OFF => {
-            Ok(AskVerb::WriteOff(InstanceId::new(id.as_str())))
+        (None, Some(id)) if word == ABANDON => {
+            Ok(CommandVerb::Abandon(InstanceId::new(id.as_str())))
         }
-        (None, None) if word == WRITE_OFF => {
-            let say = "a write-off needs the machine it is about";
+        (None, None) if word == ABANDON => {
+            let say = "abandon needs the machine it is about";
             Err(Fault::new(of_machine(), Code::MissingKey, say))
         }
         (None, _) => {
-            let say = format!("{} is not one of {}", quote(word), AskVerb::NAMES.join(", "));
-            let fault = Fault::new(format!("asks[{n}].verb"), Code::BadValue, say);
-            Err(match nearest(word, &AskVerb::NAMES) {
+            let say = format!("{} is not one of {}", quote(word), CommandVerb::NAMES.join(", "));
+            let fault = Fault::new(format!("commands[{n}].verb"), Code::BadValue, say);
+            Err(match nearest(word, &CommandVerb::NAMES) {
                 Some(near) => fault.help(format!("did you mean {near}?")),
                 None => fault,
             })
@@ -324,7 +341,7 @@ fn ask_verb(ask: &wire::Ask<'_>, n: usize) -> Result<AskVerb, Fault> {
     }
 }
 
-fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
+fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
     let names = wire.gates.iter().flatten().map(|gate| gate.name.as_str());
     each_once(names, |n| format!("facts.gates[{n}].name"))?;
     let gates = wire.gates.iter().flatten().map(|gate| Gate {
@@ -338,7 +355,7 @@ fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
         id: InstanceId::new(drain.id.as_str()),
         step: drain.step.to_box(),
         since: drain.since.0,
-        blocker: drain.blocker.as_ref().map(Text::to_box),
+        blocker: drain.blocker.as_ref().map(RecordText::to_box),
         clear: drain.clear.unwrap_or(false),
     });
     let mut drains: Vec<DrainFact> = drains.collect();
@@ -350,7 +367,7 @@ fn facts(wire: &wire::Facts<'_>) -> Result<Facts, Fault> {
     Ok(Facts {
         gates,
         quota: wire.quota.as_ref().map(|quota| Quota {
-            family: quota.family.as_ref().map(Text::to_box).unwrap_or_default(),
+            family: quota.family.as_ref().map(RecordText::to_box).unwrap_or_default(),
             cores_left: quota.cores_left,
             cores_each: quota.cores_each,
         }),

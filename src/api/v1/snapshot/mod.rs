@@ -1,43 +1,42 @@
-//! The snapshot: everything one decision rests on, handed in as one JSON document.
+//! The snapshot: everything that one decision rests on, as one JSON document.
 //!
 //! Never here: a clock, a default that depends on another snapshot, half a snapshot. What is kept between snapshots
-//! only saves work: the answer to each is the same as if it were the first.
-//! Begin with [`Snapshots::read`].
+//! only saves work: the answer to each is the same as if it were the first. Begin with [`Snapshots::read`].
 
 mod convert;
+mod json_errors;
 mod open;
 mod place;
-mod unread;
 mod wire;
 
 use std::sync::Arc;
 
 use super::diagnostic::Code;
-use super::node::Place;
+use super::node::TextPlace;
 use super::pool;
-use super::problem::Problem;
+use super::problem::DocumentProblem;
 use crate::model::ids::{Revision, Zone};
-use crate::model::inventory::SetSeen;
+use crate::model::inventory::SetPresence;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
-use crate::model::plan::{Ask, Facts, Input};
+use crate::model::plan::{Command, Facts, Input};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 
-/// One document. A hundred thousand machines with every field take half of it.
+/// Largest document. A hundred thousand machines with every field take half of it.
 pub const MAX_BYTES: usize = 128 << 20;
 
-/// What a snapshot says, owned. Its lists are in a fixed order, whatever the order they came in.
+/// The content of a snapshot, owned. Its lists have a fixed order, independent of the order in the document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotInput {
     pub now: Time,
     pub seed: u64,
     pub policy: Arc<Policy>,
-    pub set: SetSeen,
+    pub set: SetPresence,
     pub machines: Vec<Machine>,
     pub open: Vec<Entry>,
-    pub asks: Vec<Ask>,
+    pub asks: Vec<Command>,
     pub facts: Facts,
     pub state: Option<PoolState>,
 }
@@ -51,21 +50,21 @@ impl SnapshotInput {
             set: &self.set,
             machines: &self.machines,
             open: &self.open,
-            asks: &self.asks,
+            commands: &self.asks,
             facts: &self.facts,
             state: self.state.as_ref(),
         }
     }
 }
 
-/// Reads one snapshot after another, and does not read the same pool twice in a row.
+/// Reads snapshots in sequence; does not parse the same pool twice in a row.
 #[derive(Debug, Default)]
 pub struct Snapshots {
     pool: Option<(Box<str>, Arc<Policy>)>,
     strings: Strings,
 }
 
-/// Texts that many machines share, kept once.
+/// Texts that many machines share, stored once.
 #[derive(Debug, Default)]
 struct Strings {
     zones: Vec<Zone>,
@@ -97,7 +96,7 @@ fn shared<T: Clone>(known: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnc
     new
 }
 
-/// What is wrong with a field, before it is known where that field is written.
+/// What is wrong with a field, before its place in the text is known.
 struct Fault {
     path: String,
     code: Code,
@@ -117,30 +116,30 @@ impl Fault {
 }
 
 impl Snapshots {
-    pub fn read(&mut self, document: &[u8]) -> Result<SnapshotInput, Problem> {
+    pub fn read(&mut self, document: &[u8]) -> Result<SnapshotInput, DocumentProblem> {
         if document.len() > MAX_BYTES {
             let say = format!("this is longer than the {MAX_BYTES} bytes that are read");
-            return Err(Problem::new(Place::START, "", Code::TooLarge, say));
+            return Err(DocumentProblem::new(TextPlace::START, "", Code::TooLarge, say));
         }
         let text = std::str::from_utf8(document).map_err(|error| not_text(document, &error))?;
         let wire = match serde_json::from_str::<wire::Snapshot<'_>>(text) {
             Ok(wire) => wire,
-            Err(error) => return Err(unread::problem(text, &error)),
+            Err(error) => return Err(json_errors::problem(text, &error)),
         };
         let policy = self.policy(text, wire.pool.get())?;
         convert::input(&wire, policy, &mut self.strings).map_err(|fault| located(text, fault))
     }
 
-    /// The policy of a pool document, read again only if its bytes are others than the last ones.
-    fn policy(&mut self, text: &str, raw: &str) -> Result<Arc<Policy>, Problem> {
+    /// The policy of a pool document, read again only if its bytes changed.
+    fn policy(&mut self, text: &str, raw: &str) -> Result<Arc<Policy>, DocumentProblem> {
         if let Some((known, policy)) = &self.pool
             && **known == *raw
         {
             return Ok(Arc::clone(policy));
         }
         let found = pool::read_inside(&pool::plain_json(raw)).map_err(|found| {
-            let mut problem = Problem::of(&found).unwrap_or_else(|| {
-                Problem::new(Place::START, "", Code::Syntax, "this pool cannot be read")
+            let mut problem = DocumentProblem::of(&found).unwrap_or_else(|| {
+                DocumentProblem::new(TextPlace::START, "", Code::Syntax, "this pool cannot be read")
             });
             let start = (raw.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
             let base = place::of_offset(text, start);
@@ -157,18 +156,18 @@ impl Snapshots {
     }
 }
 
-fn not_text(document: &[u8], error: &std::str::Utf8Error) -> Problem {
+fn not_text(document: &[u8], error: &std::str::Utf8Error) -> DocumentProblem {
     let sound = document.get(..error.valid_up_to()).unwrap_or_default();
-    let at = Place::after(&String::from_utf8_lossy(sound));
-    Problem::new(at, "", Code::Syntax, "this is not UTF-8 text").help("save it as UTF-8")
+    let at = TextPlace::after(&String::from_utf8_lossy(sound));
+    DocumentProblem::new(at, "", Code::Syntax, "this is not UTF-8 text").help("save it as UTF-8")
 }
 
-fn located(text: &str, fault: Fault) -> Problem {
+fn located(text: &str, fault: Fault) -> DocumentProblem {
     let steps = place::steps(&fault.path);
-    // A key that is missing has no place: the nearest above it has.
+    // A missing key has no place, so use its nearest parent.
     let ends = (0..=steps.len()).rev();
     let mut found = ends.filter_map(|end| place::of_path(text, steps.get(..end)?));
     let at = place::of_offset(text, found.next().unwrap_or(0));
-    let problem = Problem::new(at, fault.path, fault.code, fault.message);
-    Problem { help: fault.help, ..problem }
+    let problem = DocumentProblem::new(at, fault.path, fault.code, fault.message);
+    DocumentProblem { help: fault.help, ..problem }
 }

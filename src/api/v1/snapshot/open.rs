@@ -1,25 +1,25 @@
-//! The journal's open entries, as another program keeps them for us.
+//! The journal's open entries, as another program stores them for us.
 
 use super::convert::{check_count, each_once, fields};
 use super::wire;
 use super::{Fault, Strings};
 use crate::api::v1::diagnostic::{Code, quote};
-use crate::api::v1::wire::{Named, Text, Word};
+use crate::api::v1::wire::{RecordText, WordOf, WordTable};
 use crate::api::v1::words::Do;
 use crate::model::action::{
-    Action, Because, Expect, ModelWrite, READ_IS_FRESH, Target, Verb, WriteScope,
+    Action, ActionKind, Expect, ModelWrite, READ_IS_FRESH, RemovalReason, Target, WriteScope,
 };
 use crate::model::ids::{EntryId, Epoch, InstanceId, Key, VmId};
-use crate::model::inventory::SetSeen;
-use crate::model::journal::{Entry, Outcome, Phase, Refusal, Refused};
+use crate::model::inventory::SetPresence;
+use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
 use crate::model::owner::{OwnerTag, OwnerWrite};
 use crate::model::time::Span;
 
-/// The entries in the order of their writing.
+/// The entries in the order in which they were written.
 pub(super) fn entries(
     wire: &[wire::Open<'_>],
-    set: &SetSeen,
+    set: &SetPresence,
     machines: &[Machine],
     strings: &mut Strings,
 ) -> Result<Vec<Entry>, Fault> {
@@ -38,15 +38,15 @@ pub(super) fn entries(
     Ok(entries)
 }
 
-/// What was listed when a raise was sent is older than it; what was not listed then was seen after it, whatever the two
-/// clocks say.
+/// Orders machines against a raise by the listing, not by the two clocks: machines in its baseline existed before it,
+/// all others appeared after it.
 pub(super) fn tell_births(wire: &[wire::Open<'_>], machines: &mut [Machine]) {
     let instant = Span::from_millis(1);
     for open in wire {
         let Some(baseline) = open.baseline.as_ref().filter(|listed| !listed.is_empty()) else {
             continue;
         };
-        let mut listed: Vec<&str> = baseline.iter().map(Text::as_str).collect();
+        let mut listed: Vec<&str> = baseline.iter().map(RecordText::as_str).collect();
         listed.sort_unstable();
         let since = open.since.0;
         for machine in machines.iter_mut() {
@@ -63,7 +63,7 @@ pub(super) fn tell_births(wire: &[wire::Open<'_>], machines: &mut [Machine]) {
 fn entry(
     open: &wire::Open<'_>,
     path: &str,
-    set: &SetSeen,
+    set: &SetPresence,
     machines: &[&Machine],
     strings: &mut Strings,
 ) -> Result<Entry, Fault> {
@@ -86,31 +86,32 @@ fn entry(
 
 fn action(
     open: &wire::Open<'_>,
-    verb: Verb,
+    verb: ActionKind,
     path: &str,
-    set: &SetSeen,
+    set: &SetPresence,
     machines: &[&Machine],
     strings: &mut Strings,
 ) -> Result<Action, Fault> {
     let before = open.since.0.plus(READ_IS_FRESH);
-    let reason: Box<str> = open.reason.as_ref().map(Text::to_box).unwrap_or_default();
+    let reason: Box<str> = open.message.as_ref().map(RecordText::to_box).unwrap_or_default();
     let (from, to) = capacities(open, verb, path)?;
     let expect = |capacity| Expect { etag: None, capacity, revision: set.revision.clone(), before };
-    let has_targets = !matches!(verb, Verb::Raise | Verb::UpdateModel | Verb::TagOwner);
+    let has_targets =
+        !matches!(verb, ActionKind::Raise | ActionKind::UpdateModel | ActionKind::TagOwner);
     let targets = targets(open, has_targets, path, machines)?;
     Ok(match verb {
-        Verb::Raise => {
+        ActionKind::Raise => {
             let drift = open.drift.unwrap_or(0);
             Action::Raise { from, to, drift, reason, expect: expect(from) }
         }
-        Verb::UpdateModel => Action::UpdateModel {
+        ActionKind::UpdateModel => Action::UpdateModel {
             fields: open.fields.as_ref().map(fields).unwrap_or_default(),
             why: open.why.map_or(ModelWrite::Wanted, |why| why.0),
             scope: WriteScope::default(),
             reason,
             expect: expect(set.capacity),
         },
-        Verb::TagOwner => {
+        ActionKind::TagOwner => {
             let tag = open.tag.as_ref().and_then(|tag| OwnerTag::parse(tag.as_str()));
             let tag = tag.ok_or_else(|| {
                 let say = "a tagOwner needs its tag, as `<store> since <time>`";
@@ -118,12 +119,12 @@ fn action(
             })?;
             Action::TagOwner { write: OwnerWrite::Put { tag, over: None }, reason, before }
         }
-        Verb::Drain => Action::Drain { targets, reason, before },
-        Verb::Restore => Action::Restore { targets, reason, before },
-        Verb::Delete => {
+        ActionKind::Drain => Action::Drain { targets, reason, before },
+        ActionKind::Restore => Action::Restore { targets, reason, before },
+        ActionKind::Delete => {
             Action::Delete { targets, reason, before, force: open.force.unwrap_or(false) }
         }
-        Verb::Reimage => {
+        ActionKind::Reimage => {
             let to = open.revision.as_ref().map(|revision| strings.revision(revision.as_str()));
             let to = to.unwrap_or_else(|| set.revision.clone());
             Action::Reimage { targets, to, reason, before }
@@ -131,9 +132,9 @@ fn action(
     })
 }
 
-fn capacities(open: &wire::Open<'_>, verb: Verb, path: &str) -> Result<(u32, u32), Fault> {
+fn capacities(open: &wire::Open<'_>, verb: ActionKind, path: &str) -> Result<(u32, u32), Fault> {
     let keys = [("from", open.from), ("to", open.to)];
-    if verb != Verb::Raise {
+    if verb != ActionKind::Raise {
         let strange = keys.iter().find(|(_, value)| value.is_some());
         return strange.map_or(Ok((0, 0)), |(key, _)| {
             let say = format!("{key} belongs to a raise, not to {}", verb.name());
@@ -171,8 +172,8 @@ fn targets(
         let say = "this entry is about the set, not about machines";
         return Err(Fault::new(at("machines"), Code::BadValue, say));
     }
-    each_once(names.iter().map(Text::as_str), |n| at(&format!("machines[{n}]")))?;
-    let known = |id: &Text<'_>| names.contains(id);
+    each_once(names.iter().map(RecordText::as_str), |n| at(&format!("machines[{n}]")))?;
+    let known = |id: &RecordText<'_>| names.contains(id);
     let vm_ids = open.vm_ids.iter().flatten().map(|(id, _)| ("vmIds", id));
     let classes = open.classes.iter().flatten().map(|(id, _)| ("classes", id));
     if names.len() <= MOST_CHECKED
@@ -184,17 +185,17 @@ fn targets(
     Ok(names.iter().map(|id| target(open, id, machines)).collect())
 }
 
-/// Batches beyond what one call of the cloud takes are not looked through for stray names.
+/// Larger batches than one cloud call takes are not checked for stray names.
 const MOST_CHECKED: usize = 1_000;
 
-fn target(open: &wire::Open<'_>, id: &Text<'_>, machines: &[&Machine]) -> Target {
+fn target(open: &wire::Open<'_>, id: &RecordText<'_>, machines: &[&Machine]) -> Target {
     let vm = open.vm_ids.as_ref().and_then(|vms| vms.get(id)).and_then(Option::as_ref);
     let vm = vm.map(|vm| VmId::new(vm.as_str()));
     let at = machines.binary_search_by(|machine| machine.id.as_str().cmp(id.as_str()));
     let listed =
         at.ok().and_then(|at| machines.get(at)).filter(|machine| match (&vm, &machine.vm) {
             (Some(a), Some(b)) => a == b,
-            // Without the identity: a machine born after the entry was written cannot be meant.
+            // Without an identity: the entry cannot mean a machine that was created after it was written.
             _ => machine.created <= open.since.0,
         });
     let class = open.classes.as_ref().and_then(|classes| classes.get(id)).copied().or(open.class);
@@ -206,16 +207,18 @@ fn target(open: &wire::Open<'_>, id: &Text<'_>, machines: &[&Machine]) -> Target
     }
 }
 
-/// Why it is removed: as the entry says, else as the machine looks.
-fn because(class: Option<Word<Because>>, listed: Option<&Machine>) -> Because {
+/// Why it is removed: from the entry, else from the machine's state.
+fn because(class: Option<WordOf<RemovalReason>>, listed: Option<&Machine>) -> RemovalReason {
     let request = listed.and_then(Machine::delete_request);
     match (class.map(|class| class.0), request) {
-        (Some(Because::Named) | None, Some(request)) if request.now => Because::NamedNow,
+        (Some(RemovalReason::DeleteRequested) | None, Some(request)) if request.now => {
+            RemovalReason::DeleteRequestedNow
+        }
         (Some(because), _) => because,
-        (None, Some(_)) => Because::Named,
+        (None, Some(_)) => RemovalReason::DeleteRequested,
         (None, None) => match listed.map(|machine| machine.condition) {
-            Some(Condition::Failed) => Because::Failed,
-            _ => Because::Outdated,
+            Some(Condition::Failed) => RemovalReason::Failed,
+            _ => RemovalReason::Outdated,
         },
     }
 }
@@ -243,21 +246,21 @@ fn phase(
     let Some(parts) = outcome.machines.as_ref().filter(|parts| !parts.is_empty()) else {
         return Ok(match whole {
             Some(_) if is_unclear(&whole) => Phase::Doubtful { at },
-            Some(refused) => Phase::Ended { at, accepted, outcome: Outcome::Refused(refused) },
-            None => Phase::Ended { at, accepted, outcome: Outcome::Done },
+            Some(refused) => Phase::Ended { at, accepted, outcome: EntryOutcome::Refused(refused) },
+            None => Phase::Ended { at, accepted, outcome: EntryOutcome::Done },
         });
     };
     let mut each: Vec<(Key, Option<Refused>)> = Vec::with_capacity(action.targets().len());
     for target in action.targets() {
-        let vm = target.vm.as_ref().map(|vm| parts.get(&Text::new(vm.as_str())));
-        let part = vm.flatten().or_else(|| parts.get(&Text::new(target.id.as_str())));
+        let vm = target.vm.as_ref().map(|vm| parts.get(&RecordText::new(vm.as_str())));
+        let part = vm.flatten().or_else(|| parts.get(&RecordText::new(target.id.as_str())));
         let found = match part {
             Some(part) => refused(&part.ending(), &format!("{path}.machines"), strings)?,
             None => whole.clone(),
         };
         each.push((target.key(), found));
     }
-    let named = |name: &Text<'_>| {
+    let named = |name: &RecordText<'_>| {
         action.targets().iter().any(|target| {
             let vm = target.vm.as_ref().map(VmId::as_str);
             vm == Some(name.as_str()) || target.id.as_str() == name.as_str()
@@ -269,17 +272,17 @@ fn phase(
         let say = format!("{} is not a machine of this entry", quote(stray.as_str()));
         return Err(Fault::new(format!("{path}.machines"), Code::BadValue, say));
     }
-    // One lost answer leaves the whole batch in doubt: only a fresh look can tell.
+    // One lost answer leaves the whole batch in doubt: only a new read can tell.
     if each.iter().any(|(_, found)| is_unclear(found)) {
         return Ok(Phase::Doubtful { at });
     }
     each.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(Phase::Ended { at, accepted, outcome: Outcome::Mixed(each) })
+    Ok(Phase::Ended { at, accepted, outcome: EntryOutcome::Mixed(each) })
 }
 
-/// `None`: it went well.
+/// `None`: it succeeded.
 fn refused(
-    ending: &wire::Ending<'_>,
+    ending: &wire::EndingKeys<'_>,
     path: &str,
     strings: &mut Strings,
 ) -> Result<Option<Refused>, Fault> {
@@ -296,8 +299,8 @@ fn refused(
         }
         (false, Some(refusal)) => Ok(Some(Refused {
             refusal,
-            code: ending.code.map(Text::to_box),
-            message: ending.message.map(Text::to_box),
+            code: ending.code.map(RecordText::to_box),
+            message: ending.message.map(RecordText::to_box),
             zone: ending.zone.map(|zone| strings.zone(zone.as_str())),
             retry_at: ending.retry_at,
         })),

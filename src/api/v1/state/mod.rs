@@ -1,18 +1,18 @@
-//! The state of a pool, as a plan answers it and the next snapshot gives it back. The stores keep the same document.
+//! The state of a pool, as a plan answers it and the next snapshot returns it. The stores keep the same document.
 //!
-//! Never here: reading an old version in a new way. Losing a state only makes a plan slower, so one that is not
-//! understood is refused, with the advice to drop it. Begin with [`decode`]; the keys are in [`crate::memory::record`],
-//! times are milliseconds since 1970.
+//! Never here: reading an old version in a new way. Losing a state only makes a plan slower, so an unknown version is
+//! refused, with the advice to drop it. Begin with [`decode`]; the keys are in [`crate::memory::record`], times are
+//! milliseconds since 1970.
 
 use serde::Serialize;
 
 use crate::memory::record::{self, RecordError};
 use crate::model::rollout::PoolState;
 
-/// The version that is written, and the only one that is read.
+/// The version that is written, and the only one that can be read.
 pub use crate::memory::record::VERSION;
 
-/// What to do about a state that is refused.
+/// The advice for a refused state.
 pub const HELP: &str = "leave the state out: a plan without it is slower to act and just as safe";
 
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ impl From<RecordError> for StateError {
     }
 }
 
-/// What serialises as the state of a pool.
+/// The state of a pool, ready to serialize.
 pub fn document(state: &PoolState) -> impl Serialize + '_ {
     record::state_document(state)
 }

@@ -1,26 +1,26 @@
-//! Which pools are in our care: recovered at the start, taken in, changed and released as files and documents say.
+//! The set of managed pools: recovered at the start, then added, changed and released as files and documents say.
 
 use std::sync::Arc;
 
-use super::{Kept, Turns, new_turn, oldest};
-use crate::daemon::board::{PoolSeen, Standing};
-use crate::daemon::folder::Meant;
-use crate::daemon::run::files::Pools;
-use crate::daemon::run::live::Ticks;
-use crate::memory::{Loaded, Store, StoreError};
+use super::{ManagedPool, Turns, new_turn, oldest};
+use crate::daemon::board::{DaemonStatus, PoolBoard};
+use crate::daemon::pool_sources::ManagedPoolSpec;
+use crate::daemon::run::files::PoolSet;
+use crate::daemon::run::production::Ticks;
+use crate::memory::{PoolRecord, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::journal::{Entry, Phase};
 use crate::model::policy::{Draft, Policy};
 use crate::model::time::{Span, Time};
-use crate::reconcile::{PoolTurn, World};
-use crate::wake::Why;
+use crate::reconcile::{CloudPort, PoolTurn};
+use crate::wake::WakeReason;
 
-/// What a pool that was recovered does first may wait for as much, so that a thousand do not begin at once.
+/// First turns of recovered pools are spread over this time, so that a thousand do not start at once.
 const STARTS_WITHIN: Span = Span::seconds(2);
 
 impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
-    /// Replays every pool from the store. A pool that cannot be read keeps none of the others from theirs.
-    pub async fn recover(&mut self, pools: &Pools, store: &S) {
+    /// Reads every pool from the store. A pool that cannot be read does not stop the others.
+    pub async fn recover(&mut self, pools: &PoolSet, store: &S) {
         let now = self.live.now();
         let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
         for seen in self.board.pools() {
@@ -40,7 +40,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
         self.unnamed = Arc::clone(&pools.unnamed);
         let mut n = 0;
-        // Two at a time: a store reads so many beside each other.
+        // Two at a time: a store serves that many concurrent reads.
         for pair in pools.meant.chunks(2) {
             let (first, second) = (pair.first(), pair.get(1));
             let (first, second) = tokio::join!(replayed(first, store), replayed(second, store));
@@ -51,7 +51,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
     }
 
-    /// A pool that nothing names any more: what was begun is watched to its end, and no machine is touched.
+    /// A pool that nothing declares any more: started entries are watched until they end, and no machine is touched.
     async fn recover_released(&mut self, name: &PoolName, store: &S, now: Time) {
         let (pool, mut turn) = (name.as_str(), new_turn(name));
         let (open, oldest, set, tagged) = match turn.recover(store).await {
@@ -69,7 +69,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             tracing::info!(pool, "remembered, and nothing names it: it is let alone");
             return;
         }
-        // How long a delete may take is as usual, since no file says otherwise.
+        // No file sets a delete deadline, so the defaults apply.
         let policy = set.map(|set| Policy::build(Draft::with_defaults(name.clone(), set)));
         let Some(Ok(policy)) = policy else {
             tracing::warn!(
@@ -83,31 +83,32 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         tracing::info!(pool, open, "nothing names it: what was begun is watched to its end");
         let policy = Arc::new(policy);
         self.live.azure().watch(name, &policy);
-        let seen = PoolSeen::new(Arc::clone(&policy));
-        self.kept.insert(name.clone(), Kept { released: true, ..Kept::new(policy, turn) });
+        let seen = PoolBoard::new(Arc::clone(&policy));
+        self.kept
+            .insert(name.clone(), ManagedPool { released: true, ..ManagedPool::new(policy, turn) });
         self.board.set_pool(
             name,
             || seen,
             |seen| {
-                (seen.standing, seen.open, seen.oldest) = (Standing::Released, open, oldest);
+                (seen.standing, seen.open, seen.oldest) = (DaemonStatus::Released, open, oldest);
             },
         );
-        self.wake.ask(name, Why::News(Span::ZERO), now);
+        self.wake.ask(name, WakeReason::News(Span::ZERO), now);
     }
 
-    /// `place`: which one it is of how many.
+    /// `(n, all)`: index of this pool and number of pools.
     fn recovered(
         &mut self,
-        meant: &Meant,
+        meant: &ManagedPoolSpec,
         turn: PoolTurn,
-        recovered: Result<Found, StoreError>,
+        recovered: Result<RestoredCounts, StoreError>,
         (n, all): (usize, usize),
         now: Time,
     ) {
         let name = &meant.policy.name;
         self.keep(meant, turn);
         let wait = STARTS_WITHIN.millis() * n as i64 / all.max(1) as i64;
-        self.wake.ask(name, Why::News(Span::from_millis(wait)), now);
+        self.wake.ask(name, WakeReason::News(Span::from_millis(wait)), now);
         let pool = name.as_str();
         match recovered {
             Ok((machines, open, in_doubt, oldest)) => {
@@ -118,8 +119,8 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
     }
 
-    /// Releases those of which a person said meanwhile that they are meant to go.
-    pub(super) async fn release_unnamed(&mut self, pools: &Pools) {
+    /// Releases pools that a person has confirmed for release in the meantime.
+    pub(super) async fn release_unnamed(&mut self, pools: &PoolSet) {
         let before = std::mem::replace(&mut self.unnamed, Arc::clone(&pools.unnamed));
         let (live, now) = (Arc::clone(&self.live), self.live.now());
         for name in before.iter().filter(|name| !pools.unnamed.contains(name)) {
@@ -129,8 +130,8 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
     }
 
-    /// Pools as files and documents say now.
-    pub(super) fn take_in(&mut self, pools: &Pools) {
+    /// Applies the current files and documents.
+    pub(super) fn take_in(&mut self, pools: &PoolSet) {
         let now = self.live.now();
         self.board.set_house(|house| house.faults = pools.faults.to_vec());
         let mut changed = false;
@@ -146,7 +147,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             tracing::info!(pool, from = %meant.source, "pool {word}");
             self.keep(meant, new_turn(name));
             let window = if operator { Span::ZERO } else { meant.policy.rollout.coalesce };
-            self.wake.ask(name, Why::News(window), now);
+            self.wake.ask(name, WakeReason::News(window), now);
         }
         let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
         for (name, kept) in
@@ -158,46 +159,49 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 pool = name.as_str(),
                 "released: nothing names it; nothing is begun, and no machine is touched"
             );
-            self.board.change_pool(name, |seen| seen.standing = Standing::Released);
-            self.wake.ask(name, Why::News(Span::ZERO), now);
+            self.board.change_pool(name, |seen| seen.standing = DaemonStatus::Released);
+            self.wake.ask(name, WakeReason::News(Span::ZERO), now);
         }
         if changed {
             self.counters.reloaded();
         }
     }
 
-    /// `fresh` serves where the pool was not there before.
-    fn keep(&mut self, meant: &Meant, fresh: PoolTurn) {
+    /// `fresh` is used if the pool is new.
+    fn keep(&mut self, meant: &ManagedPoolSpec, fresh: PoolTurn) {
         let policy = &meant.policy;
         let name = &policy.name;
         self.live.azure().watch(name, policy);
         match self.kept.get_mut(name) {
             Some(kept) => (kept.policy, kept.released) = (Arc::clone(policy), false),
             None => {
-                self.kept.insert(name.clone(), Kept::new(Arc::clone(policy), fresh));
+                self.kept.insert(name.clone(), ManagedPool::new(Arc::clone(policy), fresh));
             }
         }
-        let seen = || PoolSeen::new(Arc::clone(policy));
+        let seen = || PoolBoard::new(Arc::clone(policy));
         self.board.set_pool(name, seen, |seen| {
-            (seen.policy, seen.standing) = (Arc::clone(policy), Standing::Managed);
+            (seen.policy, seen.standing) = (Arc::clone(policy), DaemonStatus::Managed);
         });
     }
 }
 
-/// A pool with its past, as far as it could be read.
-type Replayed<'a> = (&'a Meant, PoolTurn, Result<Found, StoreError>);
+/// A pool with its stored past, or why it could not be read.
+type RestoredPool<'a> = (&'a ManagedPoolSpec, PoolTurn, Result<RestoredCounts, StoreError>);
 
-async fn replayed<'a, S: Store>(meant: Option<&'a Meant>, store: &S) -> Option<Replayed<'a>> {
+async fn replayed<'a, S: Store>(
+    meant: Option<&'a ManagedPoolSpec>,
+    store: &S,
+) -> Option<RestoredPool<'a>> {
     let meant = meant?;
     let mut turn = new_turn(&meant.policy.name);
     let recovered = turn.recover(store).await.map(found);
     Some((meant, turn, recovered))
 }
 
-/// Machines, open entries, those in doubt among them, and since when.
-type Found = (usize, usize, usize, Option<Time>);
+/// Number of machines, of open entries and of those in doubt, and when the oldest open entry was written.
+type RestoredCounts = (usize, usize, usize, Option<Time>);
 
-fn found(image: &Loaded) -> Found {
+fn found(image: &PoolRecord) -> RestoredCounts {
     let open = image.journal.open().iter();
     let doubtful =
         |entry: &&Entry| matches!(entry.phase, Phase::Asking { .. } | Phase::Doubtful { .. });

@@ -1,25 +1,25 @@
-//! The calendar found again minute by minute: what the fast search says is held against the slow one.
+//! Recomputes the calendar minute by minute: compares the fast search with the slow one.
 
 mod patterns;
 mod turns;
 mod windows;
 
-use super::{Cron, Zone};
+use super::{Cron, ScheduleZone};
 use crate::model::time::Time;
 
 fn cron(text: &str) -> Cron {
     Cron::parse(text).unwrap()
 }
 
-fn zone(name: &str) -> Zone {
-    Zone::get(name).unwrap()
+fn zone(name: &str) -> ScheduleZone {
+    ScheduleZone::get(name).unwrap()
 }
 
 fn time(text: &str) -> Time {
     Time::parse(text).unwrap()
 }
 
-/// The next firings after a moment, told as the zone's wall clock shows them, with the offset.
+/// The next firings after a moment, on the zone's wall clock, with the offset.
 fn firings(pattern: &str, place: &str, after: &str, count: usize) -> Vec<String> {
     let (cron, zone) = (cron(pattern), zone(place));
     let mut at = time(after);
@@ -33,7 +33,7 @@ fn firings(pattern: &str, place: &str, after: &str, count: usize) -> Vec<String>
     told
 }
 
-fn on_wall(at: Time, zone: &Zone) -> String {
+fn on_wall(at: Time, zone: &ScheduleZone) -> String {
     let offset = zone.offset(at.timestamp());
     let wall = offset.to_datetime(at.timestamp());
     format!("{} {} {offset}", wall.date(), wall.strftime("%H:%M"))

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::{Chore, Cron, CronError, Schedule, Zone, ZoneError};
+use super::super::{Chore, Cron, CronError, Schedule, ScheduleZone, ZoneError};
 use super::*;
 
 #[test]
@@ -52,9 +52,11 @@ fn leap_days_are_found_however_far_away() {
     assert_eq!(years("2092-03-01T00:00:00Z"), ["2096-02-29 12:00 +01", "2104-02-29 12:00 +01"]);
     let every_hour = firings("30 * 29 2 *", "Europe/Berlin", "2096-02-29T22:00:00Z", 2);
     assert_eq!(every_hour, ["2096-02-29 23:30 +01", "2104-02-29 00:30 +01"]);
-    let back = cron("0 12 29 feb *").prev_at_or_before(time("2104-02-28T00:00:00Z"), &Zone::utc());
+    let back =
+        cron("0 12 29 feb *").prev_at_or_before(time("2104-02-28T00:00:00Z"), &ScheduleZone::utc());
     assert_eq!(back, Some(time("2096-02-29T12:00:00Z")));
-    let back = cron("0 * 29 feb *").prev_at_or_before(time("2104-02-28T00:00:00Z"), &Zone::utc());
+    let back =
+        cron("0 * 29 feb *").prev_at_or_before(time("2104-02-28T00:00:00Z"), &ScheduleZone::utc());
     assert_eq!(back, Some(time("2096-02-29T23:00:00Z")));
 }
 
@@ -139,8 +141,8 @@ fn patterns_print_as_they_were_written() {
 #[test]
 fn zones_are_found_in_any_case_or_a_near_name_is_offered() {
     assert_eq!(zone("europe/BERLIN").to_string(), "Europe/Berlin");
-    assert_eq!((zone("UTC"), zone("utc").name()), (Zone::utc(), "UTC"));
-    let near = |name: &str| match Zone::get(name) {
+    assert_eq!((zone("UTC"), zone("utc").name()), (ScheduleZone::utc(), "UTC"));
+    let near = |name: &str| match ScheduleZone::get(name) {
         Err(ZoneError::Unknown { nearest, .. }) => nearest,
         other => panic!("{other:?}"),
     };
@@ -150,10 +152,10 @@ fn zones_are_found_in_any_case_or_a_near_name_is_offered() {
     assert_eq!(near("Mars/Olympus"), None);
     assert_eq!(near("Etc/Unknown"), None);
     assert_eq!(near("ü"), None);
-    assert_eq!(Zone::get(""), Err(ZoneError::NotAName));
-    assert_eq!(Zone::get(&"x".repeat(65)), Err(ZoneError::NotAName));
+    assert_eq!(ScheduleZone::get(""), Err(ZoneError::NotAName));
+    assert_eq!(ScheduleZone::get(&"x".repeat(65)), Err(ZoneError::NotAName));
     assert_eq!(
-        Zone::get("Europe/Berln").unwrap_err().to_string(),
+        ScheduleZone::get("Europe/Berln").unwrap_err().to_string(),
         "there is no time zone \"Europe/Berln\": is Europe/Berlin meant?"
     );
 }
@@ -199,7 +201,7 @@ proptest! {
     ) {
         if let Ok(cron) = Cron::parse(&fields.join(" ")) {
             let now = Time::from_millis(1_760_000_000_000);
-            let next = cron.next_after(now, &Zone::utc());
+            let next = cron.next_after(now, &ScheduleZone::utc());
             prop_assert!(next.is_some_and(|next| next > now), "{cron}");
         }
     }

@@ -1,4 +1,4 @@
-//! Days when clocks are turned, and the same answers found again minute by minute.
+//! Days with clock changes, with the same answers recomputed minute by minute.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -196,7 +196,7 @@ fn some_fields() -> impl Strategy<Value = Fields> {
         .prop_map(|(a, b, c, d, e)| Fields([a, b, c, d, e]))
 }
 
-/// Moments near which some place turned its clocks, forwards or back, by an hour, by half of one or by a day.
+/// Times near which some place changed its clocks, forwards or back, by an hour, half an hour or a day.
 const TURNS: [(&str, &str); 9] = [
     ("Europe/Berlin", "2026-03-29T01:00:00Z"),
     ("Europe/Berlin", "2026-10-25T01:00:00Z"),

@@ -96,7 +96,7 @@ fn windows_longer_than_their_period_join() {
         ("0 22 * * *", "24h", "UTC", "never"),
         ("0 22 * * *", "3d", "UTC", "never"),
         ("0 22 * * *", "25h", "Europe/Berlin", "never"),
-        // The day when the clocks go back is 25 hours long.
+        // The day on which clocks go back has 25 hours.
         ("0 22 * * *", "24h", "Europe/Berlin", "2026-10-25T20:00:00Z"),
         ("* * * * *", "1m", "Europe/Berlin", "never"),
         ("0 * * * *", "1h", "Europe/Berlin", "never"),
@@ -122,7 +122,7 @@ fn windows_longer_than_their_period_join() {
             "{pattern} {lasts} {place}"
         );
     }
-    // An hour comes twice between two firings of one day.
+    // One hour occurs twice between two firings of a day.
     let early = [recurring("0 0-3 * * sun", "1h", "Europe/Berlin")];
     assert_eq!(at(&early, &[], "2026-10-24T22:30:00Z"), open("2026-10-25T01:00:00Z"));
     let by_turns = [recurring("0 0 * * *", "12h", "UTC"), recurring("0 12 * * *", "12h", "UTC")];
@@ -223,7 +223,7 @@ const PATTERNS: [(&str, i64); 12] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Open and denied are told again from the firings alone, minute by minute up to the promised change.
+    /// Recomputes open and denied from the firings alone, minute by minute up to the promised change.
     #[test]
     fn nothing_changes_before_it_is_said_to(
         allow in prop::collection::vec(0..PATTERNS.len(), 0..4), deny in prop::collection::vec(0..PATTERNS.len(), 0..3),

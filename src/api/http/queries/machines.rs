@@ -1,0 +1,180 @@
+//! Answers for the machines of a pool.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::House;
+use super::super::backend::{Backend, PlanContext};
+use super::super::commands::find;
+use super::super::problem::{Problem, plain};
+use super::super::request::{Call, HttpAnswer};
+use super::super::route::Query;
+use super::{explanation, known, scene};
+use crate::api::v1::next_step::becomes;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::machines::{MachineList, MachineStatus, MachineVerdict};
+use crate::api::v1::{API_VERSION, plan};
+use crate::memory::Store;
+use crate::model::ids::{Key, PoolName};
+use crate::model::machine::Machine;
+use crate::model::plan::{Decision, MachineReport};
+use crate::model::time::Time;
+
+/// The recorded machines with their marks, in listing order.
+async fn listed<S: Store, V>(
+    house: &House<S, V>,
+    pool: &PoolName,
+) -> Result<Vec<Machine>, Problem> {
+    let mut loaded = house.store.load(pool).await.map_err(|error| Problem::store(&error))?;
+    loaded.doors.put_on(&mut loaded.machines);
+    Ok(loaded.machines)
+}
+
+pub async fn machines<S: Store, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let pool = known(house, call)?.policy.name.clone();
+    let (after, limit) = (cursor(call)?, call.limit()?);
+    let machines = listed(house, &pool).await?;
+    let scene = house.view.scene(&pool).await;
+    let judgements = scene.as_ref().map(Judgements::of);
+    let mut later =
+        machines.iter().filter(|machine| after.as_ref().is_none_or(|at| at.is_before(machine)));
+    let page: Vec<&Machine> = later.by_ref().take(limit).collect();
+    let next = later.next().and(page.last()).map(|last| Place::of(last).written());
+    let shown = |machine: &&Machine| {
+        let judged = judgements.as_ref().map(|judgements| judgements.judged(machine));
+        MachineStatus::of(machine, judged.unwrap_or_default())
+    };
+    let items = page.iter().map(shown).collect();
+    let (kind, pool) = ("MachineList", pool.to_string());
+    Ok(HttpAnswer::tagged(&MachineList { api_version: API_VERSION, kind, pool, items, next }))
+}
+
+pub async fn machine<S: Store, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let pool = known(house, call)?.policy.name.clone();
+    let machines = listed(house, &pool).await?;
+    let written = call.param("machine");
+    let found = find(&machines, written);
+    let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
+    let scene = house.view.scene(&pool).await;
+    let judged = scene.as_ref().map(|scene| Judgements::of(scene).judged(machine));
+    Ok(HttpAnswer::tagged(&MachineStatus::of(machine, judged.unwrap_or_default())))
+}
+
+pub async fn explain_machine<S, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let scene = scene(house, call).await?;
+    let planned = scene.report.planned.as_ref().ok_or_else(super::super::broken)?;
+    let written = call.param("machine");
+    let found = find(&scene.machines, written);
+    let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
+    let judgements = Judgements::of(&scene);
+    let judged = judgements.judged(machine);
+    let mut told = explanation(&scene, planned);
+    let class = judged.class.unwrap_or("not judged yet");
+    let say = judged.message.as_deref().unwrap_or("no plan has covered it yet");
+    told.message = format!("{} is {class}: {say}", plain(machine.id.as_str()));
+    told.becomes = judgements.report(machine).map(|report| becomes(report.why));
+    told.machine = Some(MachineStatus::of(machine, judged));
+    Ok(HttpAnswer::tagged(&told))
+}
+
+/// What a plan decided about machines, by their keys: the records may have changed since.
+struct Judgements<'a> {
+    scene: &'a PlanContext,
+    planned: Option<&'a Decision>,
+    by_key: BTreeMap<Key, &'a MachineReport>,
+}
+
+impl<'a> Judgements<'a> {
+    fn of(scene: &'a PlanContext) -> Self {
+        let planned = scene.report.planned.as_ref();
+        let reports = planned.map_or(&[][..], |planned| &planned.report.machines);
+        let keyed = reports
+            .iter()
+            .filter_map(|report| Some((scene.machines.get(report.index as usize)?.key(), report)));
+        Self { scene, planned, by_key: keyed.collect() }
+    }
+
+    fn report(&self, machine: &Machine) -> Option<&'a MachineReport> {
+        self.by_key.get(&machine.key()).copied()
+    }
+
+    fn judged(&self, machine: &Machine) -> MachineVerdict {
+        let names = self.planned.map(|planned| &planned.state);
+        let revision_name = names.zip(machine.revision.as_ref()).map(|(s, of)| s.name(of));
+        let (Some(report), Some(planned)) = (self.report(machine), self.planned) else {
+            return MachineVerdict { revision_name, ..MachineVerdict::default() };
+        };
+        let input = self.scene.input();
+        let say = plan::say(&input, planned, report).map(|say| say.to_string());
+        let (class, next) = (Some(report.class.name()), report.next_check_at.map(When));
+        MachineVerdict { revision_name, class, message: say, next_check_at: next }
+    }
+}
+
+/// Where a page ended: a position in the listing order, whether or not that machine still exists.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    created: Time,
+    vm: Option<String>,
+    id: String,
+}
+
+impl Place {
+    fn of(machine: &Machine) -> Self {
+        let vm = machine.vm.as_ref().map(ToString::to_string);
+        Self { created: machine.created, vm, id: machine.id.to_string() }
+    }
+
+    fn is_before(&self, machine: &Machine) -> bool {
+        *self < Place::of(machine)
+    }
+
+    fn written(&self) -> String {
+        let vm = self.vm.as_deref().map(|vm| format!("={vm}")).unwrap_or_default();
+        format!("{}:{vm}:{}", self.created.millis(), self.id)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ':');
+        let (created, vm, id) = (parts.next()?, parts.next()?, parts.next()?);
+        let created = Time::from_millis(created.parse().ok()?);
+        let vm = match vm {
+            "" => None,
+            vm => Some(vm.strip_prefix('=')?.to_owned()),
+        };
+        Some(Self { created, vm, id: id.to_owned() })
+    }
+}
+
+fn cursor(call: &Call) -> Result<Option<Place>, Problem> {
+    let Some(text) = call.query(Query::Cursor) else { return Ok(None) };
+    let place = Place::read(text);
+    let bad = || Problem::bad("badQuery", "after is what `next` of the page before says");
+    place.map(Some).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_reads_as_it_is_written() {
+        for (vm, id) in [(Some("vm-1"), "1"), (None, "a:b"), (Some(""), "")] {
+            let created = Time::from_millis(-5);
+            let place = Place { created, vm: vm.map(str::to_owned), id: id.to_owned() };
+            assert_eq!(Place::read(&place.written()), Some(place));
+        }
+        for text in ["", "1", "1:2:3", "x::1", "1:=2"] {
+            assert_eq!(Place::read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Read requests: the records of the store, joined with the results of the last turn.
+
+mod machines;
+mod rollout;
+mod told;
+
+pub use machines::{explain_machine, machine, machines};
+pub use rollout::{revisions, rollout};
+pub use told::{ask, audit, history};
+
+use crate::api::v1::remedy::RemedyKeys;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+
+use super::House;
+use super::backend::{Backend, PlanContext, PoolOrigin, PoolView};
+use super::persons::{self, awaited};
+use super::problem::Problem;
+use super::request::{Call, HttpAnswer};
+use super::route::Query;
+use crate::api::v1::primary_hold::foremost;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::pools::{
+    EstimateStatus, Explanation, HoldStatus, IgnoredFile, PoolList, PoolNumbers, PoolStatus,
+    ReconcileError, RefusedDocument,
+};
+use crate::api::v1::resources::told::{HealthStatus, ReadinessStatus};
+use crate::api::v1::{API_VERSION, plan as document, pool as pools};
+use crate::memory::{AuditEntry, Desk};
+use crate::model::action::MachineClass;
+use crate::model::hold::Hold;
+use crate::model::plan::{Decision, Estimate, Report, RolloutPhase};
+
+fn known<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<PoolView, Problem> {
+    let name = call.pool();
+    house.view.pool(&name).ok_or_else(|| Problem::not_found("pool", name.as_str()))
+}
+
+/// Most faults in a list of pools.
+const MOST_FAULTS: usize = 100;
+
+/// The input of the last turn's decision; a pool without a turn yet has no plan to show.
+async fn scene<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<PlanContext, Problem> {
+    let pool = known(house, call)?;
+    let scene = house.view.scene(&pool.policy.name).await;
+    let scene = scene.filter(|scene| scene.report.planned.is_some());
+    scene.ok_or_else(|| {
+        let problem = Problem::conflict("noPlanYet", "no turn of this pool has come to a plan yet");
+        let problem = problem.later(5);
+        match (&pool.trouble, pool.report.as_ref().and_then(|report| report.frozen.as_ref())) {
+            (Some(trouble), _) => problem.help(trouble.say.to_string()),
+            (None, Some(frozen)) => problem.help(frozen.message.to_string()),
+            (None, None) => problem,
+        }
+    })
+}
+
+pub async fn pools<S: Desk, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let (after, limit) = (call.query(Query::Cursor).unwrap_or_default(), call.limit()?);
+    let mut all = house.view.pools();
+    all.retain(|pool| call.covers(pool.policy.name.as_str()));
+    let mut later = all.iter().filter(|pool| pool.policy.name.as_str() > after);
+    let awaited = awaited(house).await.ok();
+    let of_pool = |pool| of_pool(pool, awaited.as_deref());
+    let items: Vec<PoolStatus> = later.by_ref().take(limit).map(of_pool).collect();
+    let next = later.next().and(items.last()).map(|last| last.name.clone());
+    let refused = house.view.refused().into_iter();
+    let refused = refused.filter(|(name, _)| call.covers(name.as_str()));
+    let refused =
+        refused.map(|(name, why)| RefusedDocument { name: name.to_string(), message: why.into() });
+    let (refused, kind) = (refused.collect(), "PoolList");
+    // A fault may name any file and any pool, so only unscoped callers see it.
+    let faults = if call.covers_house() { house.view.faults() } else { Vec::new() };
+    let faults = faults.iter().take(MOST_FAULTS).map(ToString::to_string).collect();
+    Ok(HttpAnswer::tagged(&PoolList {
+        api_version: API_VERSION,
+        kind,
+        items,
+        refused,
+        faults,
+        next,
+    }))
+}
+
+pub fn pool<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<HttpAnswer, Problem> {
+    let pool = known(house, call)?;
+    Ok(HttpAnswer::tagged_bytes(pools::to_json(&pool.policy).into()))
+}
+
+pub async fn status<S: Desk, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let pool = known(house, call)?;
+    Ok(HttpAnswer::tagged(&of_pool(&pool, awaited(house).await.ok().as_deref())))
+}
+
+pub async fn plan<S, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let scene = scene(house, call).await?;
+    let planned = scene.report.planned.as_ref().ok_or_else(super::broken)?;
+    let text = document::encode(&scene.input(), planned);
+    Ok(HttpAnswer::tagged_bytes(text.into()))
+}
+
+pub async fn explain<S, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let scene = scene(house, call).await?;
+    let planned = scene.report.planned.as_ref().ok_or_else(super::broken)?;
+    let again = known(house, call)?.looked_at_again();
+    let again = When(again.unwrap_or(scene.report.again));
+    Ok(HttpAnswer::tagged(&Explanation { next_check_at: again, ..explanation(&scene, planned) }))
+}
+
+/// The explanation of a pool; the one of a machine says more.
+fn explanation(scene: &PlanContext, planned: &Decision) -> Explanation {
+    let report = &planned.report;
+    let hold = scene.report.frozen.as_ref().or_else(|| foremost(&report.holds));
+    let mut classes: BTreeMap<&'static str, u32> =
+        MachineClass::ALL.iter().map(|class| (class.name(), 0)).collect();
+    for machine in &report.machines {
+        *classes.entry(machine.class.name()).or_default() += 1;
+    }
+    Explanation {
+        api_version: API_VERSION,
+        kind: "Explanation",
+        pool: scene.policy.name.to_string(),
+        at: When(scene.report.at),
+        message: headline(scene, planned, hold),
+        reason: hold.map(of_hold),
+        machine: None,
+        becomes: None,
+        classes,
+        next_check_at: When(scene.report.again),
+    }
+}
+
+/// What the plan does, and why not more.
+fn headline(scene: &PlanContext, planned: &Decision, hold: Option<&Hold>) -> String {
+    let (name, numbers) = (&scene.policy.name, &planned.report.numbers);
+    let acts: Vec<String> =
+        planned.actions.iter().map(|action| action.reason().to_owned()).collect();
+    let is_frozen = scene.report.frozen.is_some();
+    match (hold, acts.is_empty() || is_frozen) {
+        (Some(hold), true) => format!("{name} waits: {}: {}", hold.reason.code(), hold.message),
+        (Some(hold), false) => {
+            let acts = acts.join(", ");
+            format!(
+                "{name} does now: {acts}; no more, because of {}: {}",
+                hold.reason.code(),
+                hold.message
+            )
+        }
+        (None, false) => format!("{name} does now: {}; nothing stands against it", acts.join(", ")),
+        (None, true) => format!(
+            "{name} has nothing to do: {} of {} available, {} outdated",
+            numbers.available, numbers.desired, numbers.outdated
+        ),
+    }
+}
+
+fn of_hold(hold: &Hold) -> HoldStatus {
+    HoldStatus {
+        reason: hold.reason.code().to_owned(),
+        meaning: hold.reason.meaning(),
+        message: hold.message.to_string(),
+        numbers: hold.numbers.iter().copied().collect(),
+        blockers: hold.blockers.iter().map(ToString::to_string).collect(),
+        next_check_at: When(hold.next_check_at),
+        remedy: hold.remedy.as_ref().map(RemedyKeys::from),
+    }
+}
+
+/// `awaited`: requests in all pools that wait for a second person.
+fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
+    let of_this = |line: &&AuditEntry| line.pool.as_ref() == Some(&pool.policy.name);
+    let turn = pool.report.as_deref();
+    let report = turn.and_then(|turn| turn.planned.as_ref()).map(|planned| &planned.report);
+    let (origin, file) = match &pool.origin {
+        PoolOrigin::File(file) | PoolOrigin::Missing(file) => {
+            ("file", Some(file.display().to_string()))
+        }
+        PoolOrigin::Api => ("api", None),
+    };
+    PoolStatus {
+        name: pool.policy.name.to_string(),
+        scale_set: pool.policy.scale_set.to_string(),
+        origin,
+        at: turn.map(|turn| When(turn.at)),
+        next_check_at: pool.looked_at_again().map(When),
+        numbers: report.map(of_numbers),
+        phase: report.map_or(RolloutPhase::None, |report| report.rollout.phase).name(),
+        holds: report.map(|report| report.holds.iter().map(of_hold).collect()).unwrap_or_default(),
+        frozen: turn.and_then(|turn| turn.frozen.as_ref()).map(of_hold),
+        trouble: pool.trouble.as_ref().map(|trouble| ReconcileError {
+            message: trouble.say.to_string(),
+            since: When(trouble.since),
+            retry: trouble.retry.map(When),
+        }),
+        ignored: pool.ignored.as_ref().map(|say| IgnoredFile {
+            file: file.clone().unwrap_or_default(),
+            message: say.to_string(),
+        }),
+        file,
+        estimate: report.map(|report| of_estimate(&report.estimate)),
+        awaiting_second_person: awaited
+            .map(|lines| lines.iter().filter(of_this).map(persons::shown).collect()),
+    }
+}
+
+fn of_numbers(report: &Report) -> PoolNumbers {
+    let (numbers, resolved) = (&report.numbers, &report.resolved);
+    PoolNumbers {
+        desired: numbers.desired,
+        surge: resolved.surge,
+        unavailable: resolved.unavailable,
+        floor: resolved.floor,
+        ceiling: resolved.ceiling,
+        total: numbers.total,
+        available: numbers.available,
+        current: numbers.current,
+        outdated: numbers.outdated,
+        failed: numbers.failed,
+        not_yet_available: numbers.not_yet_available,
+        deleting: numbers.deleting,
+        requested: numbers.requested,
+    }
+}
+
+fn of_estimate(estimate: &Estimate) -> EstimateStatus {
+    EstimateStatus {
+        finishes: estimate.finishes.map(When),
+        peak_machines: estimate.peak_machines,
+        peak_cores: estimate.peak_cores,
+        calls: estimate.calls,
+    }
+}
+
+pub fn health<S, V: Backend>(house: &House<S, V>) -> HttpAnswer {
+    let health = HealthStatus {
+        api_version: API_VERSION,
+        kind: "Health",
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+        troubles: house.view.troubles(),
+    };
+    HttpAnswer::json(StatusCode::OK, &health)
+}
+
+pub fn ready<S, V: Backend>(house: &House<S, V>) -> HttpAnswer {
+    let readiness = house.view.readiness();
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let shown = ReadinessStatus {
+        api_version: API_VERSION,
+        kind: "Readiness",
+        ready: readiness.ready,
+        message: readiness.say.to_string(),
+        pools: house.view.pools().len() as u32,
+    };
+    HttpAnswer::json(status, &shown)
+}

@@ -1,0 +1,135 @@
+//! The rollout of a pool: what the records hold, joined with the last plan.
+
+use std::sync::Arc;
+
+use super::super::House;
+use super::super::backend::Backend;
+use super::super::problem::Problem;
+use super::super::request::{Call, HttpAnswer};
+use super::{known, of_estimate};
+use crate::api::v1::API_VERSION;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::pools::{
+    LastRollout, OpenRollout, PendingCommand, RevisionList, RevisionStatus, RolloutStatus,
+};
+use crate::api::v1::wire::WordTable;
+use crate::memory::Store;
+use crate::model::ids::Revision;
+use crate::model::machine::Machine;
+use crate::model::plan::{Command, RolloutPhase};
+use crate::model::rollout::{Rollout, RolloutRecord, RolloutStage};
+use crate::model::time::Time;
+
+pub async fn rollout<S: Store, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let pool = known(house, call)?;
+    let pool_name = &pool.policy.name;
+    let loaded = house.store.load(pool_name).await.map_err(|error| Problem::store(&error))?;
+    let state = loaded.state.unwrap_or_default();
+    let planned = pool.report.as_ref().and_then(|report| report.planned.as_ref());
+    let report = planned.map(|planned| &planned.report.rollout);
+    let revision =
+        |of: Option<&Option<Revision>>| of.and_then(Option::as_ref).map(ToString::to_string);
+    let name = |of: Option<&Option<Revision>>| {
+        of.and_then(Option::as_ref).map(|revision| state.name(revision))
+    };
+    let keys = report.map_or(&[][..], |report| &report.exceptions);
+    let shown = RolloutStatus {
+        api_version: API_VERSION,
+        kind: "Rollout",
+        pool: pool_name.to_string(),
+        phase: report.map_or(RolloutPhase::None, |report| report.phase).name(),
+        from: revision(report.map(|report| &report.from)),
+        from_name: name(report.map(|report| &report.from)),
+        to: revision(report.map(|report| &report.to)),
+        to_name: name(report.map(|report| &report.to)),
+        reference: revision(report.map(|report| &report.reference)),
+        reference_name: name(report.map(|report| &report.reference)),
+        done: report.map_or(0, |report| report.done),
+        total: report.map_or(0, |report| report.total),
+        failed: report.map_or(0, |report| report.failed),
+        exceptions: keys.iter().map(ToString::to_string).collect(),
+        open: state.rollout.as_ref().map(open),
+        last: state.last.as_ref().map(|last| ended(last, state.name(&last.to))),
+        commands: loaded.doors.asks.iter().map(ask).collect(),
+        estimate: planned.map(|planned| of_estimate(&planned.report.estimate)),
+    };
+    Ok(HttpAnswer::tagged(&shown))
+}
+
+pub async fn revisions<S: Store, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let name = known(house, call)?.policy.name.clone();
+    let loaded = house.store.load(&name).await.map_err(|error| Problem::store(&error))?;
+    let state = loaded.state.unwrap_or_default();
+    let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+    let items = state.revisions.known.iter().rev().map(|known| {
+        let of = |machine: &&Machine| machine.revision.as_ref() == Some(&known.revision);
+        RevisionStatus {
+            number: known.number,
+            name: state.name(&known.revision),
+            revision: known.revision.to_string(),
+            image: text(&known.image),
+            vm_size: text(&known.vm_size),
+            seen_at: When(known.seen),
+            machines: loaded.machines.iter().filter(of).count() as u32,
+            completed: state.is_good(&known.revision),
+            in_model: state.model.seen.as_ref() == Some(&known.revision),
+            wanted: state.wanted.as_ref() == Some(&known.revision),
+        }
+    });
+    let (kind, items) = ("RevisionList", items.collect());
+    let list = RevisionList { api_version: API_VERSION, kind, pool: name.to_string(), items };
+    Ok(HttpAnswer::tagged(&list))
+}
+
+fn open(rollout: &Rollout) -> OpenRollout {
+    let (since, by, why): (Option<Time>, _, _) = match &rollout.stage {
+        RolloutStage::Going => (None, None, None),
+        RolloutStage::Paused { by, why, at } => {
+            (Some(*at), Some(by.to_string()), Some(why.to_string()))
+        }
+        RolloutStage::Failing { why, at } => (Some(*at), None, Some(why.to_string())),
+        RolloutStage::Baking { since } => (Some(*since), None, None),
+    };
+    OpenRollout {
+        cause: rollout.cause.word(),
+        opened: When(rollout.opened),
+        covered: rollout.covered,
+        stage: rollout.stage.name(),
+        since: since.map(When),
+        by,
+        why,
+        checkpoints_passed: rollout.passed,
+        soaking: rollout.soaking.map(When),
+        approved: rollout.approved,
+        progress_at: When(rollout.progress.at),
+    }
+}
+
+fn ended(last: &RolloutRecord, to_name: String) -> LastRollout {
+    LastRollout {
+        cause: last.cause.word(),
+        to: last.to.to_string(),
+        to_name,
+        how: last.how.word(),
+        at: When(last.at),
+        done: last.done,
+        covered: last.covered,
+        failed: last.failed,
+    }
+}
+
+fn ask(ask: &Command) -> PendingCommand {
+    PendingCommand {
+        id: ask.id.to_string(),
+        verb: ask.verb.name(),
+        by: ask.by.to_string(),
+        why: ask.why.to_string(),
+        at: When(ask.at),
+    }
+}

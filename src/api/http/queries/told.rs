@@ -1,0 +1,154 @@
+//! History, audit, and the status of a command.
+
+use std::sync::Arc;
+
+use super::super::House;
+use super::super::backend::Backend;
+use super::super::problem::Problem;
+use super::super::request::{Call, HttpAnswer};
+use super::super::route::Query;
+use super::known;
+use crate::api::v1::API_VERSION;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::asked::CommandStatus;
+use crate::api::v1::resources::told::{AuditLine, AuditPage, HistoryLine, HistoryPage};
+use crate::memory::{AuditEntry, Desk, HISTORY_KEPT, HistoryEvent, Seq, Store};
+use crate::model::ids::PoolName;
+
+/// The part of a long list of lines that the caller wants.
+enum Part {
+    After(Seq),
+    Before(Seq),
+}
+
+fn part(call: &Call) -> Result<Part, Problem> {
+    match (call.number(Query::After)?, call.number(Query::Before)?) {
+        (Some(_), Some(_)) => Err(Problem::bad("badQuery", "after and before exclude each other")),
+        (Some(after), None) => Ok(Part::After(after)),
+        (None, before) => Ok(Part::Before(before.unwrap_or(Seq::LAST))),
+    }
+}
+
+/// The cursors of later and of earlier lines.
+fn ends(part: &Part, first: Option<Seq>, last: Option<Seq>) -> (Option<u64>, Option<u64>) {
+    let next = match part {
+        Part::After(after) => last.or(Some(*after)),
+        Part::Before(_) => last,
+    };
+    (next.map(|seq| seq.0), first.map(|seq| seq.0))
+}
+
+pub async fn history<S: Store, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let pool = known(house, call)?.policy.name.clone();
+    let (part, limit) = (part(call)?, call.limit()?);
+    let lines = match part {
+        Part::After(after) => house.store.history_after(&pool, after, limit).await,
+        Part::Before(before) => house.store.history_before(&pool, before, limit).await,
+    };
+    let lines = lines.map_err(|error| Problem::store(&error))?;
+    let (first, last) = (lines.first().map(|line| line.0), lines.last().map(|line| line.0));
+    let (next, earlier) = ends(&part, first, last);
+    let shown = lines.iter().map(|(seq, line)| HistoryLine::of(seq.0, pool.as_str(), line));
+    Ok(HttpAnswer::tagged(&HistoryPage {
+        api_version: API_VERSION,
+        kind: "History",
+        pool: pool.to_string(),
+        items: shown.collect(),
+        next,
+        earlier,
+    }))
+}
+
+pub async fn audit<S: Desk, V>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let (part, limit) = (part(call)?, call.limit()?);
+    let lines = match part {
+        Part::After(after) => house.store.audits_after(after, limit).await,
+        Part::Before(before) => house.store.audits_before(before, limit).await,
+    };
+    let lines = lines.map_err(|error| Problem::store(&error))?;
+    let (first, last) = (lines.first().map(|line| line.0), lines.last().map(|line| line.0));
+    let (next, earlier) = ends(&part, first, last);
+    // A page may be shorter than its limit: it omits lines of other pools.
+    let covered = |line: &AuditEntry| match &line.pool {
+        Some(pool) => call.covers(pool.as_str()),
+        None => call.covers_house(),
+    };
+    let lines = lines.iter().filter(|(_, line)| covered(line));
+    let items = lines.map(|(seq, line)| audited(*seq, line)).collect();
+    let kind = "Audit";
+    Ok(HttpAnswer::tagged(&AuditPage { api_version: API_VERSION, kind, items, next, earlier }))
+}
+
+fn audited(seq: Seq, line: &AuditEntry) -> AuditLine {
+    AuditLine {
+        id: seq.0,
+        at: When(line.at),
+        who: line.who.to_string(),
+        verb: line.verb.to_string(),
+        pool: line.pool.as_ref().map(ToString::to_string),
+        on: line.on.to_string(),
+        why: line.why.to_string(),
+        came: line.came.to_string(),
+    }
+}
+
+/// The command is still pending, or the history holds its answer.
+pub async fn ask<S: Store, V: Backend>(
+    house: &Arc<House<S, V>>,
+    call: &Call,
+) -> Result<HttpAnswer, Problem> {
+    let pool = known(house, call)?.policy.name.clone();
+    let id = call.param("command");
+    let answered = answered(house, &pool, id).await?;
+    if let Some(state) = answered {
+        return Ok(HttpAnswer::tagged(&state));
+    }
+    let doors = house.store.doors(&pool).await.map_err(|error| Problem::store(&error))?;
+    let waiting = doors.asks.iter().find(|ask| ask.id.as_str() == id);
+    let waiting = waiting.ok_or_else(|| Problem::not_found("command", id))?;
+    Ok(HttpAnswer::tagged(&CommandStatus {
+        api_version: API_VERSION,
+        kind: "Command",
+        id: id.to_owned(),
+        pool: pool.to_string(),
+        state: "waiting",
+        verb: Some(waiting.verb.name().to_owned()),
+        who: Some(waiting.by.to_string()),
+        why: Some(waiting.why.to_string()),
+        at: When(waiting.at),
+        message: None,
+    }))
+}
+
+async fn answered<S: Store, V>(
+    house: &House<S, V>,
+    pool: &PoolName,
+    id: &str,
+) -> Result<Option<CommandStatus>, Problem> {
+    let lines = house.store.history(pool, HISTORY_KEPT).await;
+    let lines = lines.map_err(|error| Problem::store(&error))?;
+    let found = lines.into_iter().rev().find_map(|line| match line.told {
+        HistoryEvent::Answered { command: ask, accepted, message: say } if ask.as_str() == id => {
+            Some((line.at, accepted, say))
+        }
+        _ => None,
+    });
+    Ok(found.map(|(at, accepted, say)| CommandStatus {
+        api_version: API_VERSION,
+        kind: "Command",
+        id: id.to_owned(),
+        pool: pool.to_string(),
+        state: if accepted { "accepted" } else { "refused" },
+        verb: None,
+        who: None,
+        why: None,
+        at: When(at),
+        message: Some(say.to_string()),
+    }))
+}

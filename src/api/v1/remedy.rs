@@ -1,0 +1,106 @@
+//! What a person can do about a hold, in the form documents use: a command, or an edit of the model.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::resources::{HasSchema, SchemaBook};
+use crate::model::hold::Remedy;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RemedyKeys {
+    Command {
+        verb: String,
+        #[serde(default)]
+        machine: Option<String>,
+    },
+    Edit {
+        edit: String,
+        #[serde(default)]
+        to: Option<String>,
+    },
+}
+
+impl From<&Remedy> for RemedyKeys {
+    fn from(remedy: &Remedy) -> Self {
+        match remedy {
+            Remedy::Command { verb, machine } => RemedyKeys::Command {
+                verb: verb.name().to_owned(),
+                machine: machine.as_ref().map(ToString::to_string),
+            },
+            Remedy::Edit { field, to } => {
+                RemedyKeys::Edit { edit: (*field).to_owned(), to: to.as_deref().map(str::to_owned) }
+            }
+        }
+    }
+}
+
+impl RemedyKeys {
+    /// The command that a person types, with a placeholder for the reason; `None` for an edit.
+    pub fn command(&self, pool: &str) -> Option<String> {
+        let RemedyKeys::Command { verb, machine } = self else { return None };
+        let machine = machine.as_ref().map(|machine| format!(" {machine}"));
+        Some(format!("poolkeeper {verb} {pool}{} --why …", machine.unwrap_or_default()))
+    }
+
+    pub fn verb(&self) -> Option<&str> {
+        match self {
+            RemedyKeys::Command { verb, .. } => Some(verb),
+            RemedyKeys::Edit { .. } => None,
+        }
+    }
+}
+
+impl HasSchema for RemedyKeys {
+    fn schema(_: &mut SchemaBook) -> Value {
+        let text = json!({ "type": "string" });
+        let maybe = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
+        let of = |name: &str, other: &str, about: &str| {
+            json!({
+                "type": "object",
+                "description": about,
+                "required": [name, other],
+                "properties": { name: text.clone(), other: maybe.clone() },
+            })
+        };
+        json!({ "oneOf": [
+            of("verb", "machine", "A command of the command line, for the pool or one machine."),
+            of("edit", "to", "A field of the model, and its value; null: the message describes the edit."),
+        ] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::hold::RemedyVerb;
+    use crate::model::ids::InstanceId;
+
+    #[test]
+    fn a_command_is_printed_as_a_person_types_it() {
+        for (verb, machine, typed) in [
+            (RemedyVerb::Resume, None, "poolkeeper resume web --why …"),
+            (RemedyVerb::ResetCapacity, None, "poolkeeper reset-capacity web --why …"),
+            (RemedyVerb::ResetBreaker, None, "poolkeeper reset-breaker web --why …"),
+            (RemedyVerb::Release, Some("3"), "poolkeeper release web 3 --why …"),
+            (RemedyVerb::Abandon, Some("3"), "poolkeeper abandon web 3 --why …"),
+        ] {
+            let machine = machine.map(InstanceId::new);
+            let remedy = RemedyKeys::from(&Remedy::Command { verb, machine });
+            assert_eq!(remedy.command("web").as_deref(), Some(typed));
+        }
+    }
+
+    #[test]
+    fn both_kinds_are_read_as_they_are_written() {
+        let edit = Remedy::Edit { field: "model.image", to: Some("g/1.0.0".into()) };
+        for (remedy, text) in [
+            (RemedyVerb::Approve.into(), r#"{"verb":"approve","machine":null}"#),
+            (edit, r#"{"edit":"model.image","to":"g/1.0.0"}"#),
+        ] {
+            let keys = RemedyKeys::from(&remedy);
+            assert_eq!(serde_json::to_string(&keys).unwrap(), text);
+            assert_eq!(serde_json::from_str::<RemedyKeys>(text).unwrap(), keys);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What happened: the history of a pool, and the audit of who changed what.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::{ENVIRONMENT, Server, ServerLine, failure, text};
+use crate::api::client::{Client, ClientError, Request};
+use crate::api::v1::resources::read::ClientRevisions;
+use crate::cli::args::{OutputFormat, with_exit_codes};
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::output::Shell;
+use crate::cli::table::{Cell, Table};
+use crate::cli::term::Style;
+use crate::cli::text::plain;
+
+/// Delay before reconnecting: the `retry` that the server sends.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Lines per page: the server's maximum.
+const PAGE: u64 = 500;
+
+const HISTORY: &str = "Shows what was decided and done in a pool, oldest first";
+
+const FOLLOW: &str = "With --follow it prints each new line as it is written; after a broken \
+connection it continues where it stopped, and misses none.";
+
+#[derive(Debug, Args)]
+#[command(
+    about = HISTORY,
+    long_about = format!("{HISTORY}.\n\nWith --output ndjson each line is one document. {FOLLOW}"),
+    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper history web\n  poolkeeper history web --last 500\n  poolkeeper history web --follow\n  poolkeeper history web --revisions\n\n{ENVIRONMENT}"))
+)]
+pub struct HistoryCommand {
+    /// Name of the pool
+    pool: String,
+
+    /// Keep printing new lines until Ctrl-C
+    #[arg(short, long)]
+    follow: bool,
+
+    /// List the pool's revisions instead, newest first; `rollback --to` takes one of them
+    #[arg(long, conflicts_with_all = ["follow", "last"])]
+    revisions: bool,
+
+    #[command(flatten)]
+    lines: Lines,
+}
+
+const AUDIT: &str = "Shows who changed what, and why, oldest first";
+
+#[derive(Debug, Args)]
+#[command(
+    about = AUDIT,
+    long_about = format!("{AUDIT}.\n\nWith --output ndjson each line is one document."),
+    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper audit\n  poolkeeper audit --last 20 -o json\n\n{ENVIRONMENT}"))
+)]
+pub struct AuditCommand {
+    #[command(flatten)]
+    lines: Lines,
+}
+
+#[derive(Debug, Args)]
+struct Lines {
+    /// Print this many of the most recent lines
+    #[arg(long, value_name = "LINES", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    last: u64,
+
+    #[command(flatten)]
+    server: Server,
+}
+
+impl HistoryCommand {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+        if self.follow && shell.format == OutputFormat::Json {
+            let say = "--follow answers a stream, not one document";
+            return Err(
+                CommandFailure::usage(say).help("use --output ndjson, or leave --output out")
+            );
+        }
+        if self.revisions {
+            return revisions(&self.lines.server.line()?, &self.pool, shell);
+        }
+        let path = ["pools", self.pool.as_str(), "history"];
+        let page = self.lines.read(&path);
+        let page = page.map_err(|failure| self.lines.server.nearest(&self.pool, failure))?;
+        // With --follow and an empty history, wait for the first line instead of printing that there is none.
+        let is_silent = self.follow && page["items"].as_array().is_some_and(Vec::is_empty);
+        if !is_silent {
+            print(shell, &page, line)?;
+        }
+        match self.follow {
+            true => follow(&self.lines.server.line()?, shell, &self.pool, page["next"].as_u64()),
+            false => Ok(Exit::Done),
+        }
+    }
+}
+
+impl AuditCommand {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+        let page = self.lines.read(&["audit"])?;
+        print(shell, &page, |line| {
+            let on = text(line, "on");
+            let on = if on.is_empty() { String::new() } else { format!(" machine {on}") };
+            format!(
+                "{}  {} {} {}{on}: {} ({})",
+                text(line, "at"),
+                text(line, "who"),
+                text(line, "verb"),
+                text(line, "pool"),
+                text(line, "came"),
+                text(line, "why"),
+            )
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+fn print(shell: &mut Shell, page: &Value, say: fn(&Value) -> String) -> Result<(), CommandFailure> {
+    let lines = page["items"].as_array().map_or(&[][..], Vec::as_slice);
+    match shell.format {
+        OutputFormat::Json => shell.line(&page.to_string()),
+        OutputFormat::Ndjson => lines.iter().try_for_each(|line| shell.line(&line.to_string())),
+        OutputFormat::Table if lines.is_empty() => shell.line("nothing has happened yet"),
+        OutputFormat::Table => lines.iter().try_for_each(|line| shell.line(&plain(&say(line)))),
+    }
+}
+
+fn revisions(server: &ServerLine, pool: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+    let is_json = shell.one_document("a list of revisions")?;
+    let (written, list): (_, ClientRevisions) = server.of_pool(pool, &["revisions"])?;
+    if is_json {
+        shell.line(&written)?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(0);
+    table.heading(&["#", "NAME", "MACHINES", "STATE", "FIRST SEEN", "IMAGE", "SIZE"]);
+    for known in &list.items {
+        let states = [
+            (known.wanted, "wanted"),
+            (known.in_model, "in the model"),
+            (known.completed, "completed"),
+        ];
+        let states: Vec<&str> =
+            states.into_iter().filter_map(|(is, name)| is.then_some(name)).collect();
+        table.row([
+            known.number.to_string().into(),
+            Cell::new(&known.name, Style::Bold),
+            known.machines.to_string().into(),
+            states.join(", ").into(),
+            known.seen_at.0.to_string().into(),
+            known.image.as_deref().unwrap_or("-").into(),
+            known.vm_size.as_deref().unwrap_or("-").into(),
+        ]);
+    }
+    let mut text = String::new();
+    table.draw(shell.term, &mut text);
+    shell.print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// A history line as text.
+fn line(line: &Value) -> String {
+    format!("{}  {}", text(line, "at"), text(line, "message"))
+}
+
+/// Prints new lines until the user interrupts.
+fn follow(
+    server: &ServerLine,
+    shell: &mut Shell,
+    pool: &str,
+    last: Option<u64>,
+) -> Result<Exit, CommandFailure> {
+    let path = ["pools", pool, "events"];
+    let request = Request::get(&path);
+    shell.flush()?;
+    server.runtime.block_on(async {
+        // Install the signal handler before the first wait, so that no later signal is missed.
+        let enough = tokio::signal::ctrl_c();
+        tokio::select! {
+            ended = told(&server.client, &request, last.unwrap_or_default(), shell) => ended,
+            _ = enough => Ok(Exit::Done),
+        }
+    })
+}
+
+/// Prints each line once and in order, over as many connections as it takes.
+async fn told(
+    client: &Client,
+    request: &Request<'_>,
+    mut last: u64,
+    shell: &mut Shell,
+) -> Result<Exit, CommandFailure> {
+    let mut is_lost = false;
+    loop {
+        let broken = match client.stream(request, Some(last)).await {
+            Ok(mut events) => {
+                if std::mem::take(&mut is_lost) {
+                    shell.say(Style::Green, "back", "reconnected");
+                }
+                loop {
+                    match events.next().await {
+                        Ok(Some(event)) => {
+                            last = event.id.unwrap_or(last);
+                            show(shell, &event.data)?;
+                        }
+                        // The server ends a stream after an hour; this is not an error.
+                        Ok(None) => break None,
+                        Err(error) => break Some(error),
+                    }
+                }
+            }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = broken {
+            if !may_mend(&error) {
+                return Err(failure(&error));
+            }
+            if !std::mem::replace(&mut is_lost, true) {
+                shell.say(Style::Yellow, "lost", &format!("{error}; retrying"));
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+fn show(shell: &mut Shell, data: &str) -> Result<(), CommandFailure> {
+    match (shell.format, serde_json::from_str::<Value>(data)) {
+        (OutputFormat::Table, Ok(value)) => shell.line(&plain(&line(&value)))?,
+        _ => shell.line(data)?,
+    }
+    shell.flush()
+}
+
+/// Whether a retry may succeed. A refusal is final, unless the server is busy or not up yet.
+fn may_mend(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } | ClientError::TimedOut { .. } => true,
+        ClientError::Strange { status, .. } => *status >= 500,
+        ClientError::Refused(refused) => refused.status == 429 || refused.status >= 500,
+        _ => false,
+    }
+}
+
+impl Lines {
+    /// The last lines, read page by page backwards and joined into one page.
+    fn read(&self, path: &[&str]) -> Result<Value, CommandFailure> {
+        let mut all: Option<Value> = None;
+        let mut left = self.last;
+        loop {
+            let mut request = Request::get(path).with("limit", left.min(PAGE));
+            if let Some(before) = all.as_ref().and_then(|all| all["earlier"].as_u64()) {
+                request = request.with("before", before);
+            }
+            let (_, mut page) = self.server.ask_json(&request)?;
+            let count = page["items"].as_array().map_or(0, Vec::len) as u64;
+            left = left.saturating_sub(count);
+            let is_last = count == 0 || left == 0;
+            all = Some(match all {
+                None => page,
+                Some(mut later) => {
+                    if let (Some(first), Some(items)) =
+                        (page["items"].as_array_mut(), later["items"].as_array_mut())
+                    {
+                        first.append(items);
+                        std::mem::swap(first, items);
+                    }
+                    later["earlier"] = page["earlier"].take();
+                    later
+                }
+            });
+            if is_last {
+                return Ok(all.unwrap_or_default());
+            }
+        }
+    }
+}

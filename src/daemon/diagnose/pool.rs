@@ -1,0 +1,387 @@
+//! Checks of one pool: its set, its machines, quota, health, and other actors on the set.
+
+use std::sync::Arc;
+
+use super::{Check, Known, PoolChecks, rights};
+use crate::adapters::azure::path::SetPath;
+use crate::adapters::azure::{Anatomy, ApiVersioned, HealthSource};
+use crate::daemon::trouble::{Trouble, TroubleCause};
+use crate::daemon::{CloudReader, CloudReading};
+use crate::model::inventory::{AUTOSCALE_SETTINGS, LOCKS, Lock, Orchestration, PlatformFeature};
+use crate::model::owner::{OWNER_TAG, OwnerTag};
+use crate::model::plan::Quota;
+use crate::model::policy::{HealthPolicy, Owner, PlatformFeatures, Policy};
+use crate::model::quantity::{counted, resolve};
+
+impl CloudReader {
+    pub(super) async fn examine_pool(&self, policy: &Arc<Policy>, known: &mut Known) -> PoolChecks {
+        let (set, pool) = (policy.scale_set.clone(), policy.name.clone());
+        let anatomy = match self.anatomy(policy).await {
+            Ok(anatomy) => anatomy,
+            Err(trouble) => {
+                let forbidden = trouble.cause == TroubleCause::NotPermitted;
+                let mut checks = vec![of_trouble("scaleSet", trouble)];
+                let mut rights = Vec::new();
+                if forbidden {
+                    rights = self.rights(policy, None, known).await;
+                    checks.extend(rights::checks(&rights, known));
+                }
+                return PoolChecks { pool, set, checks, rights };
+            }
+        };
+        let mut checks = vec![seen(&anatomy)];
+        let looked = self.look(policy).await;
+        match &looked {
+            Ok(looked) => checks.extend(machines(looked)),
+            Err(trouble) => checks.push(of_trouble("machines", trouble.clone())),
+        }
+        let rights = self.rights(policy, Some(&anatomy), known).await;
+        checks.extend(rights::checks(&rights, known));
+        let picture = looked.as_ref().ok();
+        checks.push(quota(policy, picture, &anatomy));
+        checks.extend(platform_features(policy, picture, &anatomy));
+        checks.extend(picture.into_iter().flat_map(locks));
+        checks.extend(picture.map(owner));
+        checks.push(health(policy, &anatomy));
+        checks.push(etag(policy, picture, &anatomy));
+        PoolChecks { pool, set, checks, rights }
+    }
+}
+
+fn of_trouble(name: &'static str, trouble: Trouble) -> Check {
+    let Trouble { cause, say, next } = trouble;
+    let next = match cause {
+        TroubleCause::NotPermitted => "see the permissions below".to_owned(),
+        _ => next,
+    };
+    Check::finding(name, say).next(next)
+}
+
+fn seen(anatomy: &Anatomy) -> Check {
+    let kind = match anatomy.orchestration {
+        Orchestration::Uniform => "Uniform",
+        Orchestration::Flexible => "Flexible",
+    };
+    let state = anatomy.state.as_deref().unwrap_or("unknown");
+    let capacity = anatomy.capacity.map_or_else(|| "?".to_owned(), |n| n.to_string());
+    let size = anatomy.size.as_deref().unwrap_or("mixed sizes");
+    let say = format!("{kind} in {}, capacity {capacity}, {size}, {state}", anatomy.location);
+    if state.eq_ignore_ascii_case("Failed") {
+        // The daemon judges each machine by itself, so this alone blocks nothing.
+        return Check::note("scaleSet", format!("{say}: its last operation failed"))
+            .next("`az vmss get-instance-view` tells why; machines that are bad because of it are seen one by one");
+    }
+    Check::fine("scaleSet", say)
+}
+
+fn machines(looked: &CloudReading) -> Vec<Check> {
+    let count = counted(looked.snapshot.machines.len(), "machine");
+    let listing = match looked.snapshot.set.complete {
+        true => Check::fine("machines", format!("{count} listed, none left out")),
+        false => {
+            Check::finding("machines", format!("{count} listed, and the listing is not complete"))
+                .next("Poolkeeper does nothing to a pool that it cannot read completely; try again")
+        }
+    };
+    let told = [AUTOSCALE_SETTINGS, LOCKS];
+    let gaps = looked.gaps.iter().filter(|gap| !told.contains(&&*gap.what));
+    let gaps = gaps.map(|gap| Check::unknown("machines", format!("{}: {}", gap.what, gap.why)));
+    std::iter::once(listing).chain(gaps).collect()
+}
+
+fn quota(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> Check {
+    let desired = match policy.owner {
+        Owner::Pool => policy.count,
+        Owner::ScaleSet => anatomy.capacity.unwrap_or(0),
+    };
+    let surge = resolve(policy.rollout.max_surge, policy.rollout.max_unavailable, desired).surge;
+    let Some(Quota { family, cores_left, cores_each }) =
+        looked.and_then(|looked| looked.snapshot.facts.quota.as_ref())
+    else {
+        let say = match &anatomy.size {
+            Some(size) => format!("what is left for {size} could not be read"),
+            None => "machines of several sizes: no single quota tells what is left".to_owned(),
+        };
+        return Check::unknown("quota", say)
+            .next("see the permissions above; `az vm list-usage` shows the quota");
+    };
+    let fits = cores_left.checked_div(*cores_each).unwrap_or(u32::MAX);
+    let is = looked.map_or(0, |looked| looked.snapshot.machines.len() as u32);
+    let wanted = (desired + surge).saturating_sub(is);
+    let say = format!(
+        "{} of {family} left, room for {} of {cores_each} cores; {wanted} may be needed ({surge} as surge)",
+        counted(*cores_left as usize, "core"),
+        counted(fits as usize, "machine")
+    );
+    if fits < wanted {
+        let next = format!(
+            "request more {family} quota in {}, or lower maxSurge and allow maxUnavailable",
+            anatomy.location
+        );
+        return Check::finding("quota", say).next(next);
+    }
+    Check::fine("quota", say)
+}
+
+/// Other actors on the set, and the command that switches each one off.
+fn acting(
+    policy: &Policy,
+    autoscaled: Option<bool>,
+    anatomy: &Anatomy,
+) -> Vec<(&'static str, String)> {
+    let path = SetPath::parse(&policy.scale_set).ok();
+    let (group, name) = path.map(|path| (path.group, path.name)).unwrap_or_default();
+    let set = |what: &str| format!("az vmss update -g {group} -n {name} --set {what}");
+    let mut acting = Vec::new();
+    if anatomy.automatic_os_upgrade {
+        let off = set("upgradePolicy.automaticOSUpgradePolicy.enableAutomaticOSUpgrade=false");
+        acting.push(("automatic OS upgrade is on: Azure replaces disks by itself", off));
+    }
+    if !anatomy.upgrade_mode.eq_ignore_ascii_case("Manual") {
+        let off = set("upgradePolicy.mode=Manual");
+        let say = match anatomy.upgrade_mode.eq_ignore_ascii_case("Rolling") {
+            true => {
+                "the upgrade mode is Rolling: Azure rolls out each change of the model by itself"
+            }
+            false => {
+                "the upgrade mode is Automatic: Azure updates machines at once when the model changes"
+            }
+        };
+        acting.push((say, off));
+    }
+    if anatomy.automatic_repairs {
+        let off = set("automaticRepairsPolicy.enabled=false");
+        acting.push(("automatic repairs are on: Azure replaces unhealthy machines by itself", off));
+    }
+    if anatomy.overprovision {
+        let off = set("overprovision=false");
+        acting.push(("overprovisioning is on: Azure creates more machines than requested and deletes the rest", off));
+    }
+    if anatomy.zone_rebalancing {
+        let off = set("resiliencyPolicy.automaticZoneRebalancingPolicy.enabled=false");
+        acting.push(("zone rebalancing is on: Azure moves machines between zones", off));
+    }
+    if anatomy.spot_restore {
+        let off = set("spotRestorePolicy.enabled=false");
+        acting.push(("spot restore is on: Azure brings evicted machines back by itself", off));
+    }
+    if autoscaled == Some(true) {
+        let off = format!(
+            "az monitor autoscale list -g {group} -o table, then az monitor autoscale update --enabled false"
+        );
+        acting.push(("an autoscale setting writes the capacity of this set", off));
+    }
+    acting
+}
+
+fn platform_features(
+    policy: &Policy,
+    looked: Option<&CloudReading>,
+    anatomy: &Anatomy,
+) -> Vec<Check> {
+    const NAME: &str = "platformFeatures";
+    let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == AUTOSCALE_SETTINGS));
+    let autoscaled = looked
+        .map(|looked| &looked.snapshot.set)
+        .filter(|set| !set.platform_features_unknown.contains(&PlatformFeature::Autoscale))
+        .map(|set| set.platform_features.contains(&PlatformFeature::Autoscale));
+    let warns = policy.platform_features == PlatformFeatures::Warn;
+    let mut checks: Vec<Check> = acting(policy, autoscaled, anatomy)
+        .into_iter()
+        .map(|(say, off)| match warns {
+            true => Check::note(NAME, say)
+                .next(format!("the pool says `platformFeatures: warn`; off: {off}")),
+            false => Check::finding(NAME, format!("{say}, and this pool refuses that"))
+                .next(format!("{off}; or write `platformFeatures: warn` into the pool file")),
+        })
+        .collect();
+    if autoscaled.is_none() {
+        let why = gap.map_or("the set was not listed", |gap| &gap.why);
+        checks.push(
+            Check::unknown(NAME, format!("autoscale settings could not be read: {why}"))
+                .next("allow Microsoft.Insights/autoscaleSettings/read at the subscription"),
+        );
+    }
+    if checks.is_empty() {
+        checks.push(Check::fine(NAME, "none: no Azure feature acts on this scale set"));
+    }
+    checks
+}
+
+/// Each lock that covers the set or one of its machines.
+fn locks(looked: &CloudReading) -> Vec<Check> {
+    const NAME: &str = "locks";
+    let check = |lock: &Lock| {
+        let next = format!("az lock delete --ids {}", lock.id);
+        match lock.machine() {
+            Some(_) => Check::note(NAME, format!("{lock} protects that machine")).next(next),
+            None => {
+                Check::finding(NAME, format!("{lock} protects every machine of the set")).next(next)
+            }
+        }
+    };
+    let mut checks: Vec<Check> = looked.snapshot.set.locks.iter().map(check).collect();
+    match looked.gaps.iter().find(|gap| &*gap.what == LOCKS) {
+        Some(gap) => checks.push(
+            Check::unknown(NAME, format!("locks could not be read: {}", gap.why))
+                .next("allow Microsoft.Authorization/locks/read at the resource group"),
+        ),
+        None if checks.is_empty() => {
+            checks.push(Check::fine(NAME, "none on the set, on what contains it, or on a machine"));
+        }
+        None => {}
+    }
+    checks
+}
+
+/// The owner tag on the set. Doctor has no store, so it cannot say whether the tag is our own.
+fn owner(looked: &CloudReading) -> Check {
+    const NAME: &str = "owner";
+    let Some(value) = looked.snapshot.set.owner() else {
+        return Check::fine(NAME, "no store has put its tag on the scale set");
+    };
+    let say = match OwnerTag::parse(value) {
+        Some(OwnerTag { store, since }) => {
+            format!("store {store} owns the scale set since {since}, as its tag says")
+        }
+        None => format!("the tag `{OWNER_TAG}` says `{value}`, which no store wrote"),
+    };
+    Check::note(NAME, say)
+        .next("a Poolkeeper with another store begins nothing here before `take-over`")
+}
+
+fn health(policy: &Policy, anatomy: &Anatomy) -> Check {
+    const NAME: &str = "health";
+    let wants = policy.health == HealthPolicy::ApplicationHealth;
+    match &anatomy.health {
+        HealthSource::Extension(name) => {
+            Check::fine(NAME, format!("the Application Health extension tells it ({name})"))
+        }
+        HealthSource::Probe if !wants => {
+            Check::fine(NAME, "a load balancer's probe tells it")
+        }
+        _ if wants => Check::finding(NAME, "`health: {source: applicationHealth}` needs the Application Health extension, which the model lacks")
+            .next("add the extension to the model (Microsoft.ManagedServices, ApplicationHealthLinux or ApplicationHealthWindows)"),
+        _ => Check::note(NAME, "neither the Application Health extension nor a probe: a machine counts as ready once Azure has provisioned it")
+            .next("add the extension, so that a machine that boots but does not serve is noticed"),
+    }
+}
+
+fn etag(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> Check {
+    const NAME: &str = "etag";
+    match anatomy.versioned {
+        ApiVersioned::InBody => {
+            return Check::fine(NAME, "raises are protected by the set's version");
+        }
+        ApiVersioned::InHeader => {
+            return Check::fine(
+                NAME,
+                "raises are protected by the set's version, shown as a header",
+            );
+        }
+        ApiVersioned::No => {}
+    }
+    let autoscaled = looked.is_some_and(|looked| {
+        looked.snapshot.set.platform_features.contains(&PlatformFeature::Autoscale)
+    });
+    if policy.owner == Owner::ScaleSet || autoscaled {
+        return Check::finding(NAME, "the set shows no version, and others write its capacity: raises would overwrite them, and wait")
+            .next("suspend what writes the capacity while machines are replaced");
+    }
+    Check::note(NAME, "the scale set has no etag: Poolkeeper reads it again before each capacity change, but another writer can still overtake it")
+        .next("let no other client write the capacity")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CheckOutcome::{self, Finding, Fine, Note, Unknown};
+    use super::*;
+    use crate::model::ids::{PoolName, ScaleSetId};
+    use crate::model::policy::Draft;
+
+    fn policy(change: impl FnOnce(&mut Draft)) -> Policy {
+        let set = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+        let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(set));
+        change(&mut draft);
+        Policy::build(draft).unwrap()
+    }
+
+    fn quiet() -> Anatomy {
+        Anatomy {
+            orchestration: Orchestration::Uniform,
+            location: "westeurope".into(),
+            size: Some("Standard_D2s_v5".into()),
+            capacity: Some(3),
+            zones: Vec::new(),
+            state: Some("Succeeded".into()),
+            versioned: ApiVersioned::No,
+            upgrade_mode: "manual".into(),
+            automatic_os_upgrade: false,
+            automatic_repairs: false,
+            overprovision: false,
+            zone_rebalancing: false,
+            spot_restore: false,
+            health: HealthSource::None,
+            linked: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn whatever_acts_beside_us_is_named_with_how_to_stop_it() {
+        let loud = Anatomy {
+            upgrade_mode: "Automatic".into(),
+            automatic_os_upgrade: true,
+            automatic_repairs: true,
+            overprovision: true,
+            zone_rebalancing: true,
+            spot_restore: true,
+            ..quiet()
+        };
+        let refuses = policy(|_| {});
+        assert!(acting(&refuses, Some(false), &quiet()).is_empty());
+        let acting = acting(&refuses, Some(true), &loud);
+        assert_eq!(acting.len(), 7);
+        assert!(acting.iter().all(|(_, off)| off.contains("-g rg")), "{acting:?}");
+        let outcomes = |policy: &Policy| -> Vec<CheckOutcome> {
+            platform_features(policy, None, &loud).iter().map(|check| check.outcome).collect()
+        };
+        // Whether autoscale acts is unknown, because the set was not listed.
+        assert_eq!(outcomes(&refuses), [[Finding; 6].as_slice(), &[Unknown]].concat());
+        let warns = policy(|draft| draft.platform_features = PlatformFeatures::Warn);
+        assert_eq!(outcomes(&warns), [[Note; 6].as_slice(), &[Unknown]].concat());
+    }
+
+    #[test]
+    fn without_a_version_another_writer_is_a_finding() {
+        let of = |owner, versioned| {
+            etag(&policy(|draft| draft.owner = owner), None, &Anatomy { versioned, ..quiet() })
+                .outcome
+        };
+        assert_eq!(of(Owner::Pool, ApiVersioned::InBody), Fine);
+        assert_eq!(of(Owner::ScaleSet, ApiVersioned::InHeader), Fine);
+        assert_eq!(of(Owner::Pool, ApiVersioned::No), Note);
+        assert_eq!(of(Owner::ScaleSet, ApiVersioned::No), Finding);
+    }
+
+    #[test]
+    fn health_is_wanted_as_the_pool_says() {
+        let of = |source, found: HealthSource| {
+            health(&policy(|draft| draft.health = source), &Anatomy { health: found, ..quiet() })
+                .outcome
+        };
+        let extension = || HealthSource::Extension("h".into());
+        assert_eq!(of(HealthPolicy::Auto, extension()), Fine);
+        assert_eq!(of(HealthPolicy::ApplicationHealth, extension()), Fine);
+        assert_eq!(of(HealthPolicy::Auto, HealthSource::Probe), Fine);
+        assert_eq!(of(HealthPolicy::ApplicationHealth, HealthSource::Probe), Finding);
+        assert_eq!(of(HealthPolicy::Auto, HealthSource::None), Note);
+        assert_eq!(of(HealthPolicy::ApplicationHealth, HealthSource::None), Finding);
+    }
+
+    #[test]
+    fn a_failed_set_is_told_and_mixed_sizes_have_no_quota() {
+        assert_eq!(seen(&Anatomy { state: Some("Failed".into()), ..quiet() }).outcome, Note);
+        let mixed = quota(&policy(|_| {}), None, &Anatomy { size: None, ..quiet() });
+        assert!(mixed.outcome == Unknown && mixed.say.contains("several sizes"), "{mixed:?}");
+    }
+}

@@ -1,0 +1,191 @@
+//! The permissions that managing one pool needs, their scopes, and whether we hold them.
+
+use super::{Check, Known};
+use crate::adapters::azure::Anatomy;
+use crate::adapters::azure::path::SetPath;
+use crate::daemon::CloudReader;
+use crate::model::inventory::Orchestration;
+use crate::model::policy::{Image, Method, Policy};
+
+/// A required permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Right {
+    pub action: &'static str,
+    pub scope: String,
+    /// What it is for.
+    pub what: &'static str,
+    /// `None`: unknown.
+    pub held: Option<bool>,
+}
+
+/// Permissions that every pool needs on its set.
+const OF_SET: &[(&str, &str)] = &[
+    ("Microsoft.Compute/virtualMachineScaleSets/read", "to see the scale set"),
+    ("Microsoft.Compute/virtualMachineScaleSets/write", "to raise the capacity"),
+    ("Microsoft.Compute/virtualMachineScaleSets/delete/action", "to delete machines by name"),
+];
+const LIST: &str = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read";
+const LIST_FLEXIBLE: &str = "Microsoft.Compute/virtualMachines/read";
+const UPGRADE: &str = "Microsoft.Compute/virtualMachineScaleSets/manualUpgrade/action";
+const VERSIONS: &str = "Microsoft.Compute/galleries/images/versions/read";
+
+const LOCKS: &str = "Microsoft.Authorization/locks/read";
+const TAGS: &str = "Microsoft.Resources/tags/write";
+
+/// Permissions to read from the subscription.
+const OF_SUBSCRIPTION: &[(&str, &str)] = &[
+    ("Microsoft.Insights/autoscaleSettings/read", "to see who else scales the set"),
+    ("Microsoft.Compute/locations/usages/read", "to see the quota"),
+    ("Microsoft.Compute/skus/read", "to know what a machine takes from the quota"),
+];
+
+/// All permissions that a role must grant to a daemon whose pools use every feature. Sorted.
+pub const ROLE: &[&str] = &[
+    LOCKS,
+    // Doctor reads its own permissions; no turn does.
+    "Microsoft.Authorization/permissions/read",
+    VERSIONS,
+    // Status of long operations.
+    "Microsoft.Compute/locations/operations/read",
+    "Microsoft.Compute/locations/usages/read",
+    "Microsoft.Compute/skus/read",
+    "Microsoft.Compute/virtualMachineScaleSets/delete/action",
+    UPGRADE,
+    "Microsoft.Compute/virtualMachineScaleSets/read",
+    // Reimage: for in-place updates where an upgrade changes nothing and a new disk does. Start: to restore stopped
+    // machines.
+    "Microsoft.Compute/virtualMachineScaleSets/reimage/action",
+    "Microsoft.Compute/virtualMachineScaleSets/start/action",
+    LIST,
+    "Microsoft.Compute/virtualMachineScaleSets/write",
+    // Machines of a Flexible set are separate VM resources.
+    LIST_FLEXIBLE,
+    "Microsoft.Compute/virtualMachines/reimage/action",
+    "Microsoft.Compute/virtualMachines/start/action",
+    "Microsoft.Insights/autoscaleSettings/read",
+    // The owner tag, without changing other tags of the set.
+    TAGS,
+];
+
+impl CloudReader {
+    pub(super) async fn rights(
+        &self,
+        policy: &Policy,
+        anatomy: Option<&Anatomy>,
+        known: &mut Known,
+    ) -> Vec<Right> {
+        let mut rights = needed(policy, anatomy);
+        for right in &mut rights {
+            let key = right.scope.to_ascii_lowercase();
+            if !known.contains_key(&key) {
+                let read = self.azure.permissions(&right.scope).await;
+                known.insert(key.clone(), read.map_err(|failed| failed.say.into()));
+            }
+            let permissions = known.get(&key).and_then(|known| known.as_ref().ok());
+            right.held = permissions.map(|permissions| permissions.allow(right.action));
+        }
+        rights
+    }
+}
+
+fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
+    let Ok(path) = SetPath::parse(&policy.scale_set) else { return Vec::new() };
+    let set = policy.scale_set.as_str().to_owned();
+    let subscription = format!("/subscriptions/{}", path.subscription);
+    let group = format!("{subscription}/resourceGroups/{}", path.group);
+    let right = |action: &'static str, scope: &str, what: &'static str| Right {
+        action,
+        scope: scope.to_owned(),
+        what,
+        held: None,
+    };
+    let mut all: Vec<Right> =
+        OF_SET.iter().map(|(action, what)| right(action, &set, what)).collect();
+    let flexible = anatomy.is_some_and(|a| a.orchestration == Orchestration::Flexible);
+    if flexible {
+        all.push(right(LIST_FLEXIBLE, &group, "to list its machines"));
+        all.push(right(LIST, &set, "to see which of its machines are protected"));
+    } else {
+        all.push(right(LIST, &set, "to list its machines"));
+    }
+    all.push(right(LOCKS, &group, "to see which locks protect the set and its machines"));
+    if policy.tags_owner {
+        let what = "to write the owner tag alone; `owner: {tag: off}` in the pool file writes none";
+        all.push(right(TAGS, &set, what));
+    }
+    if policy.rollout.method == Method::Reimage {
+        all.push(right(UPGRADE, &set, "to update machines in place"));
+    }
+    if let Some(Image::Follow(image)) = &policy.model.image {
+        all.push(right(VERSIONS, image, "to follow the gallery image"));
+    }
+    all.extend(OF_SUBSCRIPTION.iter().map(|(action, what)| right(action, &subscription, what)));
+    let linked = anatomy.into_iter().flat_map(|anatomy| &anatomy.linked);
+    all.extend(
+        linked.map(|linked| right(linked.action, &linked.id, "to make machines that use it")),
+    );
+    all
+}
+
+/// ARM's list of permissions shows only roles.
+const UNSEEN: &str =
+    "; deny assignments and conditions of role assignments are not seen by this check";
+
+/// One check for each missing or unknown permission, and one for all that we hold.
+pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
+    const NAME: &str = "permissions";
+    let held = rights.iter().filter(|right| right.held == Some(true)).count();
+    let mut checks = Vec::new();
+    let missing: Vec<&Right> = rights.iter().filter(|right| right.held == Some(false)).collect();
+    for (n, right) in missing.iter().enumerate() {
+        let say = format!("{} is not held, which is needed {}", right.action, right.what);
+        let mut check = Check::finding(NAME, say);
+        // Permissions of one scope are adjacent, and one role assignment grants them together.
+        if missing.get(n + 1).is_none_or(|next| next.scope != right.scope) {
+            let all = missing.iter().filter(|other| other.scope == right.scope).count();
+            let it = if all == 1 { "it" } else { "them" };
+            check = check.next(format!("allow {it} to this identity by a role at {}", right.scope));
+        }
+        checks.push(check);
+    }
+    let mut unread: Vec<&str> =
+        rights.iter().filter(|right| right.held.is_none()).map(|right| &*right.scope).collect();
+    unread.dedup();
+    for scope in unread {
+        let actions = rights.iter().filter(|right| right.scope == scope);
+        let names: Vec<&str> = actions.map(|right| right.action).collect();
+        let why = known.get(&scope.to_ascii_lowercase()).and_then(|known| known.as_ref().err());
+        let why = why.map_or("", String::as_str);
+        let say = format!("what is allowed at {scope} cannot be read: {why}");
+        let next = format!(
+            "allow Microsoft.Authorization/permissions/read there to have it checked; needed are {}",
+            names.join(", ")
+        );
+        checks.push(Check::unknown(NAME, say).next(next));
+    }
+    if held > 0 {
+        checks.insert(
+            0,
+            Check::fine(
+                NAME,
+                format!("{held} of {} that are needed are held{UNSEEN}", rights.len()),
+            ),
+        );
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_role_allows_all_that_a_pool_may_need() {
+        let of_sets = OF_SET.iter().chain(OF_SUBSCRIPTION).map(|(action, _)| *action);
+        for action in of_sets.chain([LIST, LIST_FLEXIBLE, LOCKS, TAGS, UPGRADE, VERSIONS]) {
+            assert!(ROLE.contains(&action), "{action}");
+        }
+        assert!(ROLE.is_sorted());
+        assert!(!ROLE.iter().any(|action| action.contains('*') || action.ends_with("/delete")));
+    }
+}

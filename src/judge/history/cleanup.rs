@@ -1,0 +1,271 @@
+//! Laws 10 and 12: what we took is put back, and surplus leaves slowly.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::super::Notes;
+use super::super::facts::{Hit, MachineState, MachineView, View};
+use super::super::machine_index::OPEN;
+use super::super::outcomes::{Fate, Fates};
+use super::super::postconditions::Truth;
+use super::super::removal::last_change;
+use super::super::scale_down_rate::{self, BRAKE_LOOKS_BACK};
+use crate::model::action::{ActionKind, ModelWrite, READ_IS_FRESH, RemovalReason};
+use crate::model::hold::HoldReason;
+use crate::model::ids::Key;
+use crate::model::journal::{Entry, EntryOutcome};
+use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::policy::{Method, OnFailure, UnconfirmedFall};
+use crate::model::rollout::{
+    GoodRevision, ModelBackOff, RolloutCause, RolloutEnding, RolloutStage,
+};
+use crate::model::time::Time;
+
+/// Turns within which a machine or model is put back after its reason ended.
+const PUT_BACK_WITHIN: u32 = 2;
+
+/// Law 10. Machines out of service whose drain came to nothing, and a model that an aborted rollout left.
+#[derive(Debug, Default)]
+pub struct Out {
+    machines: BTreeMap<Key, u32>,
+    model: u32,
+}
+
+impl Out {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+        failed_model(scene, notes);
+        if !can_act(scene) {
+            return;
+        }
+        let owed = owed(truth, scene);
+        self.machines.retain(|key, _| owed.contains(key));
+        let mut late = Vec::new();
+        for key in owed {
+            let turns = self.machines.entry(key.clone()).or_insert(0);
+            *turns = turns.saturating_add(1);
+            if *turns > PUT_BACK_WITHIN {
+                late.push(key);
+            }
+        }
+        notes.about(10, "machines stay out of service though nothing is done with them", late);
+        self.model = if left_model(truth, scene) { self.model.saturating_add(1) } else { 0 };
+        if self.model > PUT_BACK_WITHIN {
+            notes.add(10, "the model of an aborted rollout is not put back", Vec::new());
+        }
+    }
+}
+
+/// A turn that may not act on its read owes nothing.
+fn can_act(scene: &View) -> bool {
+    let (case, set) = (scene.case, scene.case.set);
+    let newer = case.journal.iter().filter_map(last_change).any(|answer| answer > set.read_at);
+    set.complete && case.now <= set.read_at.plus(READ_IS_FRESH) && !newer
+}
+
+fn owed(truth: &Truth, scene: &View) -> Vec<Key> {
+    // A machine that no listing shows may be gone, and one that is being deleted leaves.
+    let out = |machine: &Machine| {
+        use Lifecycle::{Drained, Draining, Updating};
+        let stays = machine.missed == 0 && machine.condition != Condition::Deleting;
+        matches!(machine.lifecycle, Draining | Drained | Updating) && stays
+    };
+    let idle = |look: &MachineView| {
+        let there = matches!(look.standing, MachineState::Leaving | MachineState::Updating);
+        there && !look.found.has(OPEN) && look.hit == Hit::None
+    };
+    let idle = scene.pairs().filter(|(machine, look)| out(machine) && idle(look));
+    let mut idle: Vec<&Machine> = idle.map(|(machine, _)| machine).collect();
+    if !idle.is_empty() {
+        let drains = drains(scene);
+        let deletes = |entry: &Entry| entry.verb() == ActionKind::Delete && !entry.is_ended();
+        let goes_on = scene.rollout().is_some() || scene.case.journal.iter().any(deletes);
+        // The planner continues with a machine whose drain ended well, after the delete that precedes it; it must put
+        // that machine back only if the rollout is over.
+        idle.retain(|machine| match drains.get(&machine.key()) {
+            Some((_, Fate::Done, because)) => *because == RemovalReason::Outdated && !goes_on,
+            _ => true,
+        });
+    }
+    let mut owed: Vec<Key> = idle.into_iter().map(Machine::key).collect();
+    let cordoned = truth.world.iter().filter(|real| real.cordoned && !real.deleting);
+    let cordoned: Vec<&Key> = cordoned.map(|real| &real.key).collect();
+    if !cordoned.is_empty() {
+        let forgotten = scene.pairs().filter(|(machine, look)| {
+            machine.lifecycle == Lifecycle::InService
+                && !look.found.has(OPEN)
+                && look.hit == Hit::None
+                && cordoned.contains(&&machine.key())
+        });
+        owed.extend(forgotten.map(|(machine, _)| machine.key()));
+    }
+    let holds = &scene.case.planned.report.holds;
+    let named = |key: &Key, id: &str| {
+        let mut blockers = holds.iter().flat_map(|hold| &hold.blockers);
+        blockers.any(|blocker| **blocker == *key.as_str() || **blocker == *id)
+    };
+    let id_of = |key: &Key| scene.case.machines.iter().find(|machine| machine.key() == *key);
+    owed.retain(|key| !named(key, id_of(key).map_or("", |machine| machine.id.as_str())));
+    owed
+}
+
+/// The last drain of each machine, its outcome, and its reason.
+fn drains(scene: &View) -> BTreeMap<Key, (Time, Fate, RemovalReason)> {
+    let mut last = BTreeMap::new();
+    for entry in scene.case.journal.iter().filter(|entry| entry.verb() == ActionKind::Drain) {
+        let fates = Fates::of(entry);
+        for target in entry.action.targets() {
+            let drain = (entry.written, fates.of_target(target), target.because);
+            let known = last.entry(target.key()).or_insert(drain);
+            if known.0 <= drain.0 {
+                *known = drain;
+            }
+        }
+    }
+    last
+}
+
+/// Holds that report that the model waits for something.
+const MODEL_HOLDS: [HoldReason; 6] = [
+    HoldReason::RestoreModel,
+    HoldReason::WaitingForModel,
+    HoldReason::ModelUnproven,
+    HoldReason::TooManyModels,
+    HoldReason::Refused,
+    // Nothing is written until the outcome of the last request is known.
+    HoldReason::DeleteInDoubt,
+];
+
+/// An aborted rollout left its model in a set whose model we own.
+fn left_model(truth: &Truth, scene: &View) -> bool {
+    let (case, state) = (scene.case, &scene.case.planned.state);
+    let Some(last) = state.last.as_ref().filter(|last| last.how == RolloutEnding::Aborted) else {
+        return false;
+    };
+    let left = case.set.revision == last.to && state.wanted.as_ref() != Some(&last.to);
+    let back = |wanted| state.good_revision(wanted).is_some_and(|good| good.fields.is_some());
+    let ours = !case.policy.model.is_empty() && !case.set.is_read_only();
+    let can = ours && state.wanted.as_ref().is_some_and(back);
+    left && can && scene.rollout().is_none() && !model_answered(truth, scene, last.at)
+}
+
+fn model_answered(truth: &Truth, scene: &View, since: Time) -> bool {
+    let planned = scene.case.planned;
+    let writes = planned.actions.iter().any(|action| action.verb() == ActionKind::UpdateModel);
+    let wrote =
+        truth.journal.iter().rev().take_while(|entry| entry.written >= since).any(|entry| {
+            let failed = matches!(
+                entry.outcome(),
+                Some((
+                    _,
+                    EntryOutcome::Withdrawn | EntryOutcome::Refused(_) | EntryOutcome::Mixed(_)
+                ))
+            );
+            entry.verb() == ActionKind::UpdateModel && !failed
+        });
+    let said = planned.report.holds.iter().any(|hold| MODEL_HOLDS.contains(&hold.reason));
+    writes || wrote || said
+}
+
+/// The plan raises on a model that failed, though we own the model and must restore the last good one first.
+fn failed_model(scene: &View, notes: &mut Notes) {
+    let (case, state) = (scene.case, &scene.case.planned.state);
+    let Some(rollout) = scene.rollout() else { return };
+    let stopped = matches!(rollout.stage, RolloutStage::Failing { .. });
+    let back = rollout.cause == RolloutCause::Rollback;
+    // A rollback leaves a bad model; if the rollback fails too, an operator decides which model is better.
+    if back && stopped {
+        return;
+    }
+    // A rollback from a target that no read has shown leaves no bad model in the set.
+    let left = if back { rollout.from.as_ref() } else { Some(&rollout.to) };
+    let Some(bad) = left else { return };
+    // An operator may roll back from a revision that served well.
+    let fails = stopped || (back && state.good_revision(bad).is_none());
+    let failing = fails && case.set.revision == *bad;
+    let good = |known: &&GoodRevision| known.revision != *bad;
+    let fields = |known: &GoodRevision| known.fields.is_some();
+    let ours =
+        !case.policy.model.is_empty() && state.good_revisions.iter().filter(good).any(fields);
+    let accepted = state.model_accepted.as_ref() == Some(bad);
+    let needed = scene.tally.ready < scene.floor();
+    let turned = back || rollout.from.as_ref() != Some(bad);
+    let better = state.good_revisions.iter().any(|known| good(&known)) && turned;
+    if failing && better && ours && !accepted && !needed && scene.raised() > 0 {
+        notes.add(10, "raises on a model that failed and was not put back", Vec::new());
+    }
+    // A rollout that continued after a failure has not answered it: no missing machine is created on the failed model,
+    // whatever the floor, unless the rollback was refused.
+    let carried_on = !back
+        && case.policy.rollout.on_failure == OnFailure::Continue
+        && matches!(rollout.stage, RolloutStage::Going | RolloutStage::Baking { .. })
+        && rollout.failed.len() > rollout.answered_failures as usize
+        && case.set.revision == rollout.to;
+    let lacking = scene.desired - scene.tally.exist - scene.pending - coming_back(scene);
+    let waits = |known: &ModelBackOff| !known.answered || known.until > scene.at;
+    let refused = state.model.back_off.as_ref().is_some_and(waits);
+    if carried_on && better && ours && !accepted && !refused && lacking > 0 && scene.raised() > 0 {
+        notes.add(10, "makes up for losses on a model that failed", Vec::new());
+    }
+    let forwards = case.planned.actions.iter().any(|action| {
+        use crate::model::action::Action;
+        matches!(action, Action::UpdateModel { why: ModelWrite::Wanted, fields, .. } if fields.names_machine())
+    });
+    if failing && forwards && state.model.put_back_over.as_ref() == Some(bad) {
+        notes.add(10, "writes the model forwards while it is being put back", Vec::new());
+    }
+}
+
+/// Machines that are out of service and stay: this plan returns them, or they were drained for an in-place update.
+fn coming_back(scene: &View) -> i64 {
+    let in_place = scene.case.policy.rollout.method == Method::Reimage;
+    let drains = if in_place { drains(scene) } else { BTreeMap::new() };
+    let updated = |machine: &Machine| {
+        let drain = drains.get(&machine.key());
+        drain.is_some_and(|(_, fate, because)| {
+            // A refused update returns the machine to service.
+            *fate != Fate::Withdrawn && *because == RemovalReason::Outdated
+        })
+    };
+    let stays = scene.pairs().filter(|(machine, look)| {
+        let put_back = look.hit == Hit::Restored;
+        look.standing == MachineState::Leaving && (put_back || updated(machine))
+    });
+    i64::try_from(stays.count()).unwrap_or(i64::MAX)
+}
+
+/// Law 12.
+#[derive(Debug, Default)]
+pub struct Brake {
+    sizes: VecDeque<(Time, i64)>,
+}
+
+impl Brake {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+        let since = scene.at.minus(BRAKE_LOOKS_BACK);
+        // Keep one entry from before the hour: it is the size at its start.
+        while self.sizes.get(1).is_some_and(|(at, _)| *at <= since) {
+            self.sizes.pop_front();
+        }
+        // The planner does not change the size in a turn that cannot act.
+        if can_act(scene) && self.sizes.back().is_none_or(|(_, size)| *size != scene.desired) {
+            self.sizes.push_back((scene.at, scene.desired));
+        }
+        let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(scene.desired);
+        let surplus = |because| because == Some(RemovalReason::Surplus);
+        // A machine on its way out was taken earlier.
+        let new =
+            |look: &MachineView| surplus(look.removed()) && look.standing != MachineState::Leaving;
+        let takes = scene.looks.iter().any(new);
+        let allowed = truth.case.policy.unconfirmed == UnconfirmedFall::Allow;
+        if !takes || allowed {
+            return;
+        }
+        let taken = scale_down_rate::taken(truth.journal);
+        let recent: Vec<Key> =
+            taken.into_iter().filter(|(_, at)| *at > since).map(|(key, _)| key).collect();
+        let count = i64::try_from(recent.len()).unwrap_or(i64::MAX);
+        if count > scale_down_rate::limit(start) + scale_down_rate::agreed_to(scene) {
+            let say = format!("took {count} as surplus within an hour, of a size of {start}");
+            notes.add(12, say, recent);
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Laws 7 and 8: never silently stuck, no endless cycles, and quiet once the goal holds.
+
+use std::collections::BTreeMap;
+
+use super::super::Notes;
+use super::super::facts::{MachineCounts, MachineState, MachineView, View};
+use super::super::postconditions::Truth;
+use super::super::removal::writes_to_set;
+use super::super::scale_down_rate::BRAKE_LOOKS_BACK;
+use crate::model::action::{Action, ActionKind, RemovalReason};
+use crate::model::calendar::WindowState;
+use crate::model::hold::{Hold, HoldReason};
+use crate::model::ids::{EntryId, Etag, Key, Revision};
+use crate::model::journal::Entry;
+use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::policy::Policy;
+use crate::model::rollout::{KeyBackOff, Rollout, RolloutCause, RolloutStage};
+use crate::model::time::{Span, Time};
+
+/// The planner rechecks a hold within this time, or names what an operator can do.
+// 15 min: no operator should wait longer before asking what is wrong.
+const RECHECKED_WITHIN: Span = Span::minutes(15);
+
+/// An unchanged pool at its goal must stay quiet for this many turns.
+const QUIET_AFTER: u32 = 100;
+
+/// A pool that asked for an operator keeps waiting for one, even if it retried something since.
+// 1 h: back-offs of refused writes are at most half of it.
+const TRIED_AGAIN: Span = Span::hours(1);
+
+/// The longest wait of a blocked drain before its next try: longer than all other waits that end by themselves.
+const LONGEST_BACK_OFF: Span = Span::hours(6);
+
+/// A pool that returns this often to the same state, with its own writes in between, is in a cycle.
+// One return proves nothing: a failed write is retried, and its wait has grown.
+const COMES_BACK: u32 = 2;
+
+/// The pool as counts, and the model of its new machines: two turns with equal values are the same state.
+type Place = (MachineCounts, [i64; 12], Option<Time>, Option<Time>, Revision);
+
+/// Law 7.
+#[derive(Debug, Default)]
+pub struct CalmProgress {
+    since: Option<Time>,
+    /// The most machines that existed since then, or that the rollout covered.
+    most: i64,
+    /// How long the window was closed since then.
+    closed: Span,
+    /// Since when the pool is not whole while its window is closed.
+    ailing: Option<Time>,
+    /// Time of the last turn.
+    at: Option<Time>,
+    /// Writes to the cloud up to each state, and how often the pool returned to it after other states.
+    seen: BTreeMap<Place, (u64, u32)>,
+    last: Option<Place>,
+    writes: u64,
+    /// Number of deletes for each machine.
+    deletes: BTreeMap<Key, u32>,
+    told: bool,
+    /// When a hold last asked for an operator.
+    asked: Option<Time>,
+}
+
+impl CalmProgress {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+        silent(scene, notes);
+        oversleeps(scene, notes);
+        // After an operator's command the pool may repeat its states.
+        if !truth.calm || !truth.case.planned.report.commands.is_empty() {
+            *self = Self::default();
+            return;
+        }
+        let now = truth.case.now;
+        let since = *self.since.get_or_insert(now);
+        let last = self.at.replace(now).unwrap_or(now);
+        self.most = self.most.max(to_do(scene));
+        // A turn runs at every window change, so the window was open all the while only if it was open at both ends.
+        if !is_open(scene, last) || !is_open(scene, now) {
+            self.closed = self.closed.plus(now.since(last));
+        }
+        let here = place(scene, &self.deletes);
+        if self.last.as_ref() != Some(&here) {
+            let (then, times) = self.seen.get(&here).copied().unwrap_or((self.writes, 0));
+            let mut times = times + u32::from(then < self.writes);
+            if times == COMES_BACK {
+                notes.add(7, "the pool came back to where it was, with writes between", Vec::new());
+                times = 0;
+            }
+            self.seen.insert(here.clone(), (self.writes, times));
+        }
+        self.last = Some(here);
+        let writes = truth.sent.iter().filter(|sent| sent.took && writes_to_set(sent.verb));
+        self.writes += writes.count() as u64;
+        for sent in truth.sent.iter().filter(|sent| sent.took && sent.verb == ActionKind::Delete) {
+            for key in &sent.hit {
+                *self.deletes.entry(key.clone()).or_default() += 1;
+            }
+        }
+        let holds = &truth.case.planned.report.holds;
+        if holds.iter().any(|hold| asks_people(hold, scene)) {
+            self.asked = Some(now);
+        }
+        // While the pool waits for an operator, it still retries what may recover by itself.
+        let waits = self.asked.is_some_and(|at| now.since(at) < TRIED_AGAIN);
+        if waits || is_whole(scene) || is_open(scene, now) {
+            self.ailing = None;
+        }
+        if waits || scene.at_goal() || self.told {
+            return;
+        }
+        self.outside(scene, now, notes);
+        let past = now.since(since);
+        if past > sum(truth.case.policy, self.most).plus(self.closed) {
+            self.told = true;
+            let say = format!(
+                "the goal is not reached {past} after the storm, of which its window was closed for {}",
+                self.closed
+            );
+            notes.add(7, say, Vec::new());
+        }
+    }
+
+    /// Failed and named machines are replaced and missing ones added, whether a window is open or not.
+    fn outside(&mut self, scene: &View, now: Time, notes: &mut Notes) {
+        if is_whole(scene) || is_open(scene, now) {
+            return;
+        }
+        let ailing = *self.ailing.get_or_insert(now);
+        if now.since(ailing) > sum(scene.case.policy, ill(scene)) {
+            self.told = true;
+            let say = format!("is not made whole outside its window, since {ailing}");
+            notes.add(7, say, Vec::new());
+        }
+    }
+}
+
+/// Number of machines that must leave or be created regardless of windows.
+fn ill(scene: &View) -> i64 {
+    let tally = &scene.tally;
+    let moving = tally.leaving + tally.failed + tally.young + tally.unready + tally.unknown;
+    let lacking = (scene.desired - tally.ready).max(0);
+    (moving + tally.named).max(lacking)
+}
+
+/// Enough machines serve, and every other machine is surplus that serves, outdated or not.
+pub(super) fn is_whole(scene: &View) -> bool {
+    ill(scene) + scene.pending == 0
+}
+
+fn is_open(scene: &View, at: Time) -> bool {
+    scene.case.policy.windows.at(at).open
+}
+
+/// An operator can act on it, if not by one of our verbs.
+pub(super) fn asks_people(hold: &Hold, scene: &View) -> bool {
+    use HoldReason::{Locked, PlatformConflict, Quota, SetLimit, UnsafeRaise};
+    match hold.reason {
+        Locked | PlatformConflict | SetLimit | UnsafeRaise => true,
+        // If a machine may be unavailable, the rollout needs no spare one.
+        Quota => scene.unavailable == 0 || scene.tally.exist + scene.pending < scene.desired,
+        _ => hold.remedy.is_some(),
+    }
+}
+
+/// A rollout waits for its window, but the next turn is after the window opens.
+fn oversleeps(scene: &View, notes: &mut Notes) {
+    let window = scene.case.policy.windows.at(scene.at);
+    let again = scene.case.planned.report.next_check_at;
+    if let Some(changes) = window.changes.filter(|at| *at < again && scene.rollout().is_some()) {
+        let say = format!("sleeps until {again} though the window changes at {changes}");
+        notes.add(7, say, Vec::new());
+    }
+}
+
+/// A rollout is open or machines are missing, nothing under way can end by itself, the plan does nothing, and no hold
+/// says why.
+fn silent(scene: &View, notes: &mut Notes) {
+    let case = scene.case;
+    let moves = |entry: &Entry| {
+        let open = !entry.is_ended();
+        open && scene.at.since(entry.written) < deadline(entry, case.policy)
+    };
+    let idle = case.planned.actions.is_empty() && !case.journal.iter().any(moves);
+    if !idle || (scene.rollout().is_none() && is_whole(scene)) {
+        return;
+    }
+    let told = |hold: &Hold| {
+        let object = !(hold.numbers.is_empty() && hold.blockers.is_empty());
+        let soon = hold.next_check_at <= case.now.plus(RECHECKED_WITHIN);
+        !hold.message.is_empty() && (hold.remedy.is_some() || (object && soon))
+    };
+    if !case.planned.report.holds.iter().any(told) {
+        notes.add(7, "something is left to do, nothing goes on, and no hold says why", Vec::new());
+    }
+}
+
+/// How long an entry may take to end by itself.
+fn deadline(entry: &Entry, policy: &Policy) -> Span {
+    match entry.verb() {
+        ActionKind::Raise | ActionKind::UpdateModel | ActionKind::TagOwner => {
+            policy.rollout.readiness_deadline
+        }
+        ActionKind::Delete => policy.deletion.deadline,
+        ActionKind::Drain | ActionKind::Reimage | ActionKind::Restore => {
+            policy.rollout.progress_deadline
+        }
+    }
+}
+
+fn many(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// How far a rollout has come, by its own record.
+fn how_far(rollout: &Rollout) -> i64 {
+    let Rollout { passed, failed_in_a_row, resumed, stage, .. } = rollout;
+    // Stopped by failures, it goes no further by itself.
+    let stopped = i64::from(matches!(stage, RolloutStage::Failing { .. })) << 46;
+    // Resumed after a failure, it waits twice as long the next time.
+    (i64::from(*resumed) << 48) + stopped + i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
+}
+
+fn place(scene: &View, times: &BTreeMap<Key, u32>) -> Place {
+    let case = scene.case;
+    let state = &case.planned.state;
+    let rollout = scene.rollout();
+    let going = rollout.map_or(0, how_far);
+    // A drain is another state than a delete, and a replaced machine another than a surplus one.
+    let surplus = |action: &Action| {
+        action.targets().iter().any(|target| target.because == RemovalReason::Surplus)
+    };
+    let step = |action: &Action| {
+        let each = match action.verb() {
+            ActionKind::Drain if surplus(action) => 1_000_000_000,
+            ActionKind::Drain => 1,
+            ActionKind::Delete => 1_000,
+            _ => 1_000_000,
+        };
+        each * many(action.targets().len().max(1))
+    };
+    let open = case.journal.iter().filter(|entry| !entry.is_ended()).map(|entry| &entry.action);
+    // A machine that the cloud is deleting has made more progress than one that waits for it.
+    let goes = || case.machines.iter().filter(|m| m.condition == Condition::Deleting);
+    // A second delete of a machine is further progress; a third is not.
+    let twice: Vec<&Key> = times.iter().filter(|(_, n)| **n > 1).map(|(key, _)| key).collect();
+    // A day's journal names as many machines as the pool has: search it only for those that leave.
+    let leaves =
+        |m: &Machine| m.lifecycle != Lifecycle::InService || m.condition == Condition::Deleting;
+    let deletes = || case.journal.iter().filter(|entry| entry.verb() == ActionKind::Delete);
+    let asked = |m: &Machine| {
+        deletes().filter(|entry| entry.action.targets().iter().any(|t| t.is(m))).count()
+    };
+    let is_again =
+        |m: &&Machine| twice.iter().any(|key| **key == m.key()) || (leaves(m) && asked(m) > 1);
+    let again = case.machines.iter().filter(is_again).count();
+    // A leaving machine with no open operation has made less progress than one that is being deleted.
+    let at_it = |m: &Machine| {
+        case.journal.iter().any(|e| !e.is_ended() && e.action.targets().iter().any(|t| t.is(m)))
+    };
+    let left = |machine: &Machine, look: &MachineView| {
+        look.standing == MachineState::Leaving && !at_it(machine)
+    };
+    // A leaving outdated machine is another state than a leaving surplus one.
+    let gone =
+        |look: &MachineView| matches!(look.standing, MachineState::Gone | MachineState::Ghost);
+    let old = |look: &MachineView| !gone(look) && !look.current;
+    let refused = state.key_backoff.iter().chain(&state.restore_backoff);
+    let there = |known: &&KeyBackOff| {
+        let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == known.key);
+        pairs.any(|(_, look)| !gone(look))
+    };
+    let counts = [
+        scene.desired,
+        many(goes().count()),
+        many(again),
+        many(scene.pairs().filter(|(machine, look)| left(machine, look)).count()),
+        many(scene.looks.iter().filter(|look| old(look)).count()),
+        i64::from(case.set.capacity),
+        scene.pending,
+        going,
+        open.map(step).sum(),
+        case.planned.actions.iter().map(step).sum(),
+        // The planner does not retry a blocked machine for long: one more blocked machine is another state.
+        many(state.good_revisions.len() + 1_000 * state.blocked.len()),
+        // Each refusal of a machine lengthens its wait; a machine that is gone waits no more.
+        refused.filter(|known| there(known)).map(|known| i64::from(known.times)).sum(),
+    ];
+    let ended = state.last.as_ref().filter(|last| comes_again(last.cause)).map(|last| last.at);
+    let opened = rollout.filter(|rollout| comes_again(rollout.cause)).map(|rollout| rollout.opened);
+    (scene.tally, counts, opened, ended, case.set.revision.clone())
+}
+
+/// Ages expire repeatedly, and operators and schedules ask again; a revision opens only one rollout.
+const fn comes_again(cause: RolloutCause) -> bool {
+    matches!(cause, RolloutCause::MaxAge | RolloutCause::Refresh)
+}
+
+/// How many machines may have to be replaced or removed, one after the other.
+fn to_do(scene: &View) -> i64 {
+    let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
+    many(scene.looks.len()).max(covered).max(scene.desired)
+}
+
+/// The sum of all deadlines, as if every step ran alone and ended at its last moment.
+fn sum(policy: &Policy, machines: i64) -> Span {
+    let each = policy.rollout.readiness_deadline.plus(policy.deletion.deadline);
+    let each = each.plus(policy.repair.after).plus(policy.rollout.min_ready);
+    // Unconfirmed surplus may leave as slowly as one machine an hour.
+    let each = each.plus(BRAKE_LOOKS_BACK);
+    let soaks = policy.rollout.checkpoints.iter().fold(Span::ZERO, |sum, c| sum.plus(c.soak));
+    let once = soaks.plus(policy.rollout.bake).plus(policy.repair.window).plus(LONGEST_BACK_OFF);
+    each.times(machines.saturating_add(1)).plus(once)
+}
+
+/// Law 8.
+#[derive(Debug, Default)]
+pub struct Quiet {
+    same: Option<Same>,
+    turns: u32,
+}
+
+/// Every possible reason to act. While it does not change, the planner has none.
+#[derive(Debug, PartialEq)]
+struct Same {
+    desired: i64,
+    policy: Policy,
+    revision: Revision,
+    capacity: u32,
+    /// It changes with settings of the set that no other field here shows.
+    version: Option<Etag>,
+    window: WindowState,
+    over_age: usize,
+    settled: usize,
+    /// Deletions that do not end, and that holds report to operators.
+    stuck: usize,
+    machines: Vec<Machine>,
+    open: Vec<EntryId>,
+}
+
+impl Quiet {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+        let case = truth.case;
+        // An operator's command is a change, and so is an incomplete read.
+        let asked = !case.planned.report.commands.is_empty();
+        let tags = case.planned.actions.iter().any(|action| action.verb() == ActionKind::TagOwner);
+        if !scene.at_goal() || asked || tags || !case.set.complete {
+            *self = Self::default();
+            return;
+        }
+        let now = Same::of(scene);
+        if self.same.as_ref() != Some(&now) {
+            *self = Self { same: Some(now), turns: 0 };
+            return;
+        }
+        self.turns = self.turns.saturating_add(1);
+        if self.turns < QUIET_AFTER {
+            return;
+        }
+        if !case.planned.actions.is_empty() || !truth.sent.is_empty() {
+            notes.add(8, "acts though the goal holds and nothing changed", Vec::new());
+        }
+        if truth.stored > 0 {
+            let say = format!("writes {} records though nothing changed", truth.stored);
+            notes.add(8, say, Vec::new());
+        }
+        if case.before.is_some_and(|before| *before != case.planned.state) {
+            notes.add(8, "answers another memory though nothing changed", Vec::new());
+        }
+    }
+}
+
+impl Same {
+    fn of(scene: &View) -> Self {
+        let case = scene.case;
+        let limit = case.policy.rollout.max_age.map(|age| scene.at.minus(age));
+        let old = |m: &&Machine| limit.is_some_and(|limit| m.imaged < limit);
+        let settled = |m: &&Machine| {
+            let ready = m.condition == Condition::Ready;
+            ready && scene.at.since(m.since) >= case.policy.rollout.min_ready
+        };
+        let deadline = case.policy.deletion.deadline;
+        let stuck = |m: &&Machine| {
+            m.condition == Condition::Deleting && scene.at.since(m.since) >= deadline
+        };
+        let open = case.journal.iter().filter(|entry| !entry.is_ended());
+        Self {
+            desired: scene.desired,
+            policy: case.policy.clone(),
+            revision: case.set.revision.clone(),
+            capacity: case.set.capacity,
+            version: case.set.etag.clone(),
+            window: case.policy.windows.at(scene.at),
+            over_age: case.machines.iter().filter(old).count(),
+            settled: case.machines.iter().filter(settled).count(),
+            stuck: case.machines.iter().filter(stuck).count(),
+            machines: case.machines.to_vec(),
+            open: open.map(|entry| entry.id.clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The judge of rehearsals: what really lived, what was really sent, and its outcome, over a whole history.
+
+use std::collections::BTreeSet;
+
+use super::facts::View;
+use super::history::History;
+use super::removal::{last_change, writes_to_set};
+use super::{Case, Note, Notes};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
+use crate::model::ids::{EntryId, Epoch, Key};
+use crate::model::journal::{Entry, EntryOutcome, Phase};
+use crate::model::time::Time;
+
+/// One machine as it really is, except that others' changes since the read began, and anything the cloud has not shown
+/// yet, are left out: the judge holds only what we know or did ourselves against us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Real {
+    pub key: Key,
+    /// Since when it serves, as the read could show it.
+    pub serves: Option<Time>,
+    /// A drain, delete or update of ours reached it before this turn.
+    pub touched: bool,
+    /// Out of service by a cordon of ours, now.
+    pub cordoned: bool,
+    pub deleting: bool,
+    /// It became unhealthy, or the cloud failed to provision it; a read need not have shown it yet.
+    pub failed: bool,
+    /// Others created it, and the read does not show it.
+    pub unheard: bool,
+}
+
+/// One call of ours, as the simulated cloud received it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentCall {
+    pub at: Time,
+    pub entry: EntryId,
+    /// The lease it was sent under, and its end.
+    pub epoch: Epoch,
+    pub not_after: Time,
+    pub verb: ActionKind,
+    /// The machines that it really hit.
+    pub hit: Vec<Key>,
+    /// The capacity that it wrote.
+    pub to: Option<u32>,
+    /// How many machines the set lacked of its capacity before: a higher capacity may create them too.
+    pub lacking: u32,
+    /// It had its effect.
+    pub took: bool,
+}
+
+/// A machine created since the last turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineBirth {
+    pub key: Key,
+    /// The raise that created it; `None`: others did.
+    pub of: Option<EntryId>,
+}
+
+/// What happened up to the end of a turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Truth<'a> {
+    /// What this turn rested on, and what it decided.
+    pub case: &'a Case<'a>,
+    /// The machines that existed before this turn's calls.
+    pub world: &'a [Real],
+    /// Machines that our raises will still create, including this turn's.
+    pub coming: u32,
+    /// This turn's calls, in order.
+    pub sent: &'a [SentCall],
+    pub births: &'a [MachineBirth],
+    /// The whole journal, in the order of writing.
+    pub journal: &'a [Entry],
+    /// Records that this turn wrote, besides its lease.
+    pub stored: u32,
+    /// All faults and their effects are over: no more faults from now on, and no more requests.
+    pub calm: bool,
+}
+
+/// Judge a turn after it happened. The caller passes every turn of a rehearsal, in order.
+pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
+    let scene = View::of(truth.case);
+    let mut notes = Notes::default();
+    floor(truth, &scene, &mut notes);
+    ceiling(truth, &scene, &mut notes);
+    for sent in truth.sent {
+        let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry);
+        named(sent, entry, &mut notes);
+        seen(truth, sent, entry, &mut notes);
+        past.fence.call(sent, entry, &mut notes);
+        past.once.call(truth, sent, entry, &mut notes);
+    }
+    past.fence.journal(truth.journal, &mut notes);
+    past.once.births(truth.births, &mut notes);
+    past.progress.turn(truth, &scene, &mut notes);
+    past.rest.turn(truth, &scene, &mut notes);
+    past.loops.turn(truth, &scene, &mut notes);
+    past.quiet.turn(truth, &scene, &mut notes);
+    past.out.turn(truth, &scene, &mut notes);
+    past.brake.turn(truth, &scene, &mut notes);
+    notes.0
+}
+
+/// Law 1 against the true world.
+fn floor(truth: &Truth, scene: &View, notes: &mut Notes) {
+    let mut hit: BTreeSet<&Key> = BTreeSet::new();
+    let mut accepted: BTreeSet<Key> = BTreeSet::new();
+    for sent in truth.sent {
+        if matches!(sent.verb, ActionKind::Drain | ActionKind::Delete | ActionKind::Reimage) {
+            hit.extend(&sent.hit);
+            let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry);
+            let targets = entry.map_or(&[][..], |entry| entry.action.targets());
+            let now =
+                targets.iter().filter(|target| target.because == RemovalReason::DeleteRequestedNow);
+            accepted.extend(now.map(crate::model::action::Target::key));
+        }
+    }
+    if hit.is_empty() {
+        return;
+    }
+    let settled = truth.case.now.minus(truth.case.policy.rollout.min_ready);
+    let serving = truth.world.iter().filter(|real| {
+        let settled = real.serves.is_some_and(|since| since <= settled);
+        settled && !real.touched && !accepted.contains(&real.key)
+    });
+    let (mut serve, mut left, mut lost) = (0, 0, Vec::new());
+    for real in serving {
+        serve += 1;
+        if hit.contains(&real.key) {
+            lost.push(real.key.clone());
+        } else {
+            left += 1;
+        }
+    }
+    let floor = scene.floor();
+    if left < floor.min(serve) {
+        let say = format!("left {left} of {serve} really serving, under the floor of {floor}");
+        notes.add(1, say, lost);
+    }
+}
+
+/// Law 2 against the true world: judged only when we raised.
+fn ceiling(truth: &Truth, scene: &View, notes: &mut Notes) {
+    let case = truth.case;
+    let brings = |action: &Action| matches!(action, Action::Raise { from, to, .. } if to >= from);
+    let raised = truth.sent.iter().any(|sent| sent.verb == ActionKind::Raise && sent.took);
+    if !raised || !case.planned.actions.iter().any(brings) {
+        return;
+    }
+    let off = &case.planned.state.written_off;
+    let counts = |real: &&Real| {
+        let going = real.deleting && !case.policy.rollout.count_deleting;
+        !(real.unheard || going || off.contains(&real.key))
+    };
+    let lives = i64::try_from(truth.world.iter().filter(counts).count()).unwrap_or(i64::MAX);
+    let coming = i64::from(truth.coming);
+    let ceiling = scene.ceiling();
+    if lives.saturating_add(coming) > ceiling {
+        let say = format!("{lives} live and {coming} will come, above the ceiling of {ceiling}");
+        notes.add(2, say, Vec::new());
+    }
+}
+
+/// Laws 3 and 4: a call does what its entry says, to the machines it names, and its doubt was written first.
+fn named(sent: &SentCall, entry: Option<&Entry>, notes: &mut Notes) {
+    let Some(entry) = entry.filter(|entry| entry.written <= sent.at) else {
+        notes.add(3, format!("a {} was sent that no entry names", sent.verb.name()), Vec::new());
+        return;
+    };
+    if entry.phase == Phase::Intended {
+        notes.add(4, "a call was sent before its doubt was written down", sent.hit.clone());
+    }
+    // A call must not be sent for an entry that was withdrawn or had ended.
+    if matches!(entry.outcome(), Some((at, how)) if *how == EntryOutcome::Withdrawn || at < sent.at)
+    {
+        let say = format!("a {} was sent for an entry that had ended", sent.verb.name());
+        notes.add(3, say, sent.hit.clone());
+    }
+    let names: BTreeSet<Key> =
+        entry.action.targets().iter().map(crate::model::action::Target::key).collect();
+    let others: Vec<Key> = sent.hit.iter().filter(|key| !names.contains(*key)).cloned().collect();
+    notes.about(3, "a call hit machines that its entry does not name", others);
+    let to = match entry.action {
+        Action::Raise { to, .. } => Some(to),
+        _ => None,
+    };
+    if sent.verb != entry.verb() || sent.to != to {
+        notes.add(3, "a call does not do what its entry says", Vec::new());
+    }
+}
+
+/// Law 5 at the moment of sending. The calls of one plan follow each other: they rest on the same read.
+fn seen(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: &mut Notes) {
+    let Some(entry) = entry else { return };
+    if sent.verb == ActionKind::Restore {
+        return;
+    }
+    let last = entry.action.before().min(entry.read_at.plus(READ_IS_FRESH));
+    if sent.at > last {
+        let say = format!("{} was sent at {}, after its last moment", sent.verb.name(), sent.at);
+        notes.add(5, say, sent.hit.clone());
+    }
+    let newer = truth.journal.iter().filter(|other| other.read_at != entry.read_at);
+    let mut answers = newer.filter_map(last_change).filter(|answer| *answer <= sent.at);
+    if writes_to_set(sent.verb) && answers.any(|answer| answer > entry.read_at) {
+        notes.add(5, "a call rests on a read begun before our last answer", sent.hit.clone());
+    }
+}

@@ -1,0 +1,273 @@
+//! The in-memory store. For rehearsals and tests, and the reference for durable stores.
+
+mod api_store;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{
+    ANSWERED_KEPT, Commit, HISTORY_KEPT, HistoryRecord, Inbox, JournalStore, Lease, OverrideWrite,
+    PoolRecord, Seq, Store, StoreError, is_known,
+};
+use crate::model::ids::{CommandId, Epoch, Key, PoolName, ScaleSetId};
+use crate::model::machine::{Machine, Overrides};
+use crate::model::plan::Command;
+use crate::model::rollout::PoolState;
+use crate::model::time::{Span, Time};
+
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Inner {
+    lease: Option<Lease>,
+    pools: BTreeMap<PoolName, Pool>,
+    /// Number of the last history line.
+    told: u64,
+    desk: api_store::Drawers,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Pool {
+    machines: BTreeMap<Key, Machine>,
+    state: Option<PoolState>,
+    set: Option<ScaleSetId>,
+    journal: JournalStore,
+    asks: Vec<Command>,
+    answered: Vec<CommandId>,
+    marks: BTreeMap<Key, Overrides>,
+    history: VecDeque<(Seq, HistoryRecord)>,
+}
+
+impl Clone for MemoryStore {
+    /// A full copy, like the copy of a disk.
+    fn clone(&self) -> Self {
+        Self { inner: Mutex::new(self.lock().clone()) }
+    }
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic elsewhere leaves no partial write: each write is applied whole or not at all.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, commit: &Commit) -> Result<(), StoreError> {
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        inner.fence(commit.epoch)?;
+        // A pool becomes known with its first successful write: a refused write leaves no name behind.
+        let fresh = JournalStore::default();
+        let journal = inner.pools.get(&commit.pool).map_or(&fresh, |pool| &pool.journal);
+        let staged = journal.stage(commit)?;
+        let pool = inner.pools.entry(commit.pool.clone()).or_default();
+        pool.journal.accept(staged);
+        pool.take_in(commit);
+        pool.tell(&commit.history, &mut inner.told);
+        for line in &commit.audit {
+            inner.desk.audit(line);
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn epoch(&self) -> Epoch {
+        self.lease.as_ref().map_or(Epoch::default(), |lease| lease.epoch)
+    }
+
+    fn fence(&self, epoch: Epoch) -> Result<(), StoreError> {
+        let current = self.epoch();
+        if epoch == current { Ok(()) } else { Err(StoreError::Fenced { current }) }
+    }
+}
+
+impl Pool {
+    fn take_in(&mut self, commit: &Commit) {
+        for key in &commit.closed {
+            self.machines.remove(key);
+            self.marks.remove(key);
+        }
+        for machine in &commit.machines {
+            let plain = Machine { marks: None, ..machine.clone() };
+            self.machines.insert(plain.key(), plain);
+        }
+        if commit.set.is_some() {
+            self.set.clone_from(&commit.set);
+        }
+        if let Some(state) = &commit.state {
+            self.honour(&state.honoured);
+            self.state = Some(state.clone());
+        }
+    }
+
+    fn tell(&mut self, lines: &[HistoryRecord], told: &mut u64) {
+        for line in lines {
+            *told += 1;
+            self.history.push_back((Seq(*told), line.clone()));
+        }
+        let beyond = self.history.len().saturating_sub(HISTORY_KEPT);
+        self.history.drain(..beyond);
+    }
+
+    fn lines_after(&self, after: Seq) -> impl Iterator<Item = &(Seq, HistoryRecord)> {
+        let from = self.history.partition_point(|(seq, _)| *seq <= after);
+        self.history.iter().skip(from)
+    }
+
+    fn honour(&mut self, honoured: &[CommandId]) {
+        let (done, waiting): (Vec<Command>, Vec<Command>) =
+            std::mem::take(&mut self.asks).into_iter().partition(|ask| honoured.contains(&ask.id));
+        self.asks = waiting;
+        self.answered.extend(done.into_iter().map(|ask| ask.id));
+        let beyond = self.answered.len().saturating_sub(ANSWERED_KEPT);
+        self.answered.drain(..beyond);
+    }
+
+    fn doors(&self) -> Inbox {
+        let marks = self.marks.iter().map(|(key, marks)| (key.clone(), marks.clone()));
+        Inbox { asks: self.asks.clone(), marks: marks.collect() }
+    }
+
+    fn load(&self) -> PoolRecord {
+        let mut machines: Vec<Machine> = self.machines.values().cloned().collect();
+        machines.sort_by(Machine::listing_order);
+        PoolRecord {
+            machines,
+            state: self.state.clone(),
+            set: self.set.clone(),
+            journal: self.journal.clone(),
+            doors: self.doors(),
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
+        Ok(self.lock().pools.get(pool).map(Pool::load).unwrap_or_default())
+    }
+
+    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
+        Ok(self.lock().pools.get(pool).map(Pool::doors).unwrap_or_default())
+    }
+
+    async fn history(
+        &self,
+        pool: &PoolName,
+        last: usize,
+    ) -> Result<Vec<HistoryRecord>, StoreError> {
+        let inner = self.lock();
+        let Some(pool) = inner.pools.get(pool) else { return Ok(Vec::new()) };
+        let skip = pool.history.len().saturating_sub(last);
+        Ok(pool.history.iter().skip(skip).map(|(_, line)| line.clone()).collect())
+    }
+
+    async fn history_after(
+        &self,
+        pool: &PoolName,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
+        let inner = self.lock();
+        let Some(pool) = inner.pools.get(pool) else { return Ok(Vec::new()) };
+        Ok(pool.lines_after(after).take(limit).cloned().collect())
+    }
+
+    async fn history_before(
+        &self,
+        pool: &PoolName,
+        before: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
+        let inner = self.lock();
+        let Some(pool) = inner.pools.get(pool) else { return Ok(Vec::new()) };
+        let end = pool.history.partition_point(|(seq, _)| *seq < before);
+        Ok(pool.history.range(end.saturating_sub(limit)..end).cloned().collect())
+    }
+
+    async fn told_after(
+        &self,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
+        let inner = self.lock();
+        let mut lines: Vec<(Seq, PoolName, HistoryRecord)> = Vec::new();
+        for (name, pool) in &inner.pools {
+            let some = pool.lines_after(after).take(limit);
+            lines.extend(some.map(|(seq, line)| (*seq, name.clone(), line.clone())));
+        }
+        lines.sort_by_key(|(seq, ..)| *seq);
+        lines.truncate(limit);
+        Ok(lines)
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
+        Ok(self.lock().pools.keys().cloned().collect())
+    }
+
+    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.fence(epoch)?;
+        inner.pools.remove(pool);
+        Ok(())
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.write(commit)
+    }
+
+    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        let pool = inner.pools.entry(pool.clone()).or_default();
+        if !is_known(&pool.asks, &pool.answered, &ask.id) {
+            pool.asks.push(ask.clone());
+        }
+        Ok(())
+    }
+
+    async fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let Some(pool) = inner.pools.get_mut(pool) else { return Ok(false) };
+        if !pool.machines.contains_key(machine) {
+            return Ok(false);
+        }
+        let marks = pool.marks.entry(machine.clone()).or_default();
+        mark.put_on(marks);
+        if *marks == Overrides::default() {
+            pool.marks.remove(machine);
+        }
+        Ok(true)
+    }
+
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        let mut inner = self.lock();
+        let lease = Lease::after(inner.lease.as_ref(), holder, now, ttl)?;
+        inner.lease = Some(lease.clone());
+        Ok(lease)
+    }
+
+    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.fence(epoch)?;
+        if let Some(lease) = &mut inner.lease {
+            lease.not_after = lease.not_after.min(now);
+            lease.holder = Box::default();
+        }
+        Ok(())
+    }
+
+    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
+        Ok(self.lock().lease.clone())
+    }
+}

@@ -1,0 +1,209 @@
+//! Wraps the cloud's ports: identical reads share a call, and each set gets one request at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use super::lanes::{Lane, LanePlace, LaneState, Lanes};
+use super::operation::PacedOperation;
+use super::pacer::{Pacer, until_or};
+use super::shared::SharedReads;
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
+use crate::ambient::Sleep;
+use crate::model::action::{Expect, Target, WriteScope};
+use crate::model::ids::{Revision, ScaleSetId};
+use crate::model::inventory::{Inventory, ModelFields};
+use crate::model::journal::OperationUrl as Address;
+use crate::model::owner::OwnerWrite;
+use crate::model::time::Span;
+use crate::observe::{ReadCloud, ReadError};
+
+/// How long other callers may share a listing, counted from its start.
+// 1 s: it includes any event older than the shortest useful window, and two turns are never closer than that.
+pub const LISTING_IS_GOOD: Span = Span::seconds(1);
+
+type SharedListing = Arc<Result<Inventory, ReadError>>;
+
+/// Serializes writes per scale set and shares concurrent listings. Rate limiting happens later, at the HTTP client
+/// ([`Pacer`]).
+#[derive(Debug)]
+pub struct SerializedCloud<P, C> {
+    port: P,
+    pacer: Arc<Pacer<C>>,
+    listings: SharedReads<SharedListing>,
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    lanes: Lanes,
+    wakers: Vec<Waker>,
+}
+
+/// A place in line; dropping it leaves the line.
+struct InLine<'a, P, C> {
+    paced: &'a SerializedCloud<P, C>,
+    set: &'a ScaleSetId,
+    place: LanePlace,
+}
+
+impl<P, C> SerializedCloud<P, C> {
+    pub fn new(port: P, pacer: Arc<Pacer<C>>) -> Self {
+        let listings = SharedReads::new(LISTING_IS_GOOD);
+        Self { port, pacer, listings, lines: Mutex::default() }
+    }
+
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    pub fn pacer(&self) -> &Arc<Pacer<C>> {
+        &self.pacer
+    }
+
+    /// The set changed: later callers read it as it is from now on.
+    pub fn changed(&self, set: &ScaleSetId) {
+        self.listings.forget(&key(set));
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> SerializedCloud<P, C> {
+    /// Make the call when its turn comes, unless that is too late. Drop shared reads of the set before the call leaves
+    /// and after its answer: a listing begun in between may show the set as it was.
+    async fn change(
+        &self,
+        order: &CallContext<'_>,
+        operation: PacedOperation,
+        lane: Lane,
+        call: impl Future<Output = CallOutcome> + Send,
+    ) -> CallOutcome {
+        let asked = self.pacer.clock().now();
+        let in_line = self.turn(order, lane).await;
+        let now = self.pacer.clock().now();
+        if now > asked {
+            self.pacer.queued(operation, now.since(asked));
+        }
+        if in_line.is_none() || now > order.before {
+            self.pacer.withdrawn(operation);
+            return CallOutcome::NotSent;
+        }
+        self.changed(order.set);
+        let answer = call.await;
+        self.changed(order.set);
+        answer
+    }
+
+    async fn turn<'a>(&'a self, order: &CallContext<'a>, lane: Lane) -> Option<InLine<'a, P, C>> {
+        let place = self.lines().lanes.enter(order.set, lane, order.before);
+        let in_line = InLine { paced: self, set: order.set, place };
+        let look = |waker: Option<&Waker>| {
+            let now = self.pacer.clock().now();
+            let mut lines = self.lines();
+            let standing = lines.lanes.look(order.set, place, now);
+            if let (LaneState::Wait, Some(waker)) = (standing, waker) {
+                lines.wakers.push(waker.clone());
+            }
+            standing
+        };
+        if look(None) == LaneState::Wait {
+            let too_late = order.before.plus(Span::from_millis(1));
+            let ready = |waker: &Waker| look(Some(waker)) != LaneState::Wait;
+            until_or(self.pacer.clock().sleep_until(too_late), ready).await;
+        }
+        (look(None) == LaneState::Go).then_some(in_line)
+    }
+}
+
+impl<P, C> Drop for InLine<'_, P, C> {
+    fn drop(&mut self) {
+        let mut lines = self.paced.lines();
+        lines.lanes.leave(self.set, self.place);
+        let woken = std::mem::take(&mut lines.wakers);
+        drop(lines);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl<P: ReadCloud + Sync, C: Sleep + Send + Sync> ReadCloud for SerializedCloud<P, C> {
+    async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadError> {
+        let now = || self.pacer.clock().now();
+        let call = async { Arc::new(self.port.list(set).await) };
+        let (listed, saved) =
+            self.listings.read(&key(set), now, call, |listed| listed.is_ok()).await;
+        if saved {
+            self.pacer.saved(PacedOperation::List);
+        }
+        Arc::unwrap_or_clone(listed)
+    }
+}
+
+impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> ChangeCloud for SerializedCloud<P, C> {
+    async fn raise(
+        &self,
+        order: &CallContext<'_>,
+        from: u32,
+        to: u32,
+        expect: &Expect,
+    ) -> CallOutcome {
+        let call = self.port.raise(order, from, to, expect);
+        self.change(order, PacedOperation::Raise, Lane::Gives, call).await
+    }
+
+    async fn delete(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        force: bool,
+    ) -> CallOutcome {
+        let call = self.port.delete(order, targets, force);
+        self.change(order, PacedOperation::Delete, Lane::Takes, call).await
+    }
+
+    async fn reimage(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        to: &Revision,
+    ) -> CallOutcome {
+        let call = self.port.reimage(order, targets, to);
+        self.change(order, PacedOperation::Reimage, Lane::Takes, call).await
+    }
+
+    async fn update_model(
+        &self,
+        order: &CallContext<'_>,
+        fields: &ModelFields,
+        scope: WriteScope,
+        expect: &Expect,
+    ) -> CallOutcome {
+        let call = self.port.update_model(order, fields, scope, expect);
+        self.change(order, PacedOperation::UpdateModel, Lane::Gives, call).await
+    }
+
+    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
+        let call = self.port.restore(order, targets);
+        self.change(order, PacedOperation::Start, Lane::Gives, call).await
+    }
+
+    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
+        let call = self.port.tag_owner(order, write);
+        self.change(order, PacedOperation::WriteOther, Lane::Gives, call).await
+    }
+
+    /// A poll changes nothing and waits in no line; but when it reports an end, the set has changed.
+    async fn poll(&self, set: &ScaleSetId, operation: &Address) -> Poll {
+        let poll = self.port.poll(set, operation).await;
+        if !matches!(poll, Poll::Running { .. }) {
+            self.changed(set);
+        }
+        poll
+    }
+}
+
+/// Azure ignores the case of ids.
+fn key(set: &ScaleSetId) -> String {
+    set.as_str().to_ascii_lowercase()
+}

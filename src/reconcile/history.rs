@@ -1,0 +1,144 @@
+//! What a turn writes to the history: only what is new, so that a quiet pool writes nothing.
+
+use std::collections::BTreeSet;
+
+use crate::memory::{AuditEntry, HistoryEvent, HistoryRecord, Inbox};
+use crate::model::hold::{Hold, HoldReason};
+use crate::model::ids::{PoolName, Revision};
+use crate::model::journal::Entry;
+use crate::model::plan::{CommandVerb, Decision, RolloutPhase};
+use crate::model::rollout::PoolState;
+use crate::model::time::Time;
+use crate::observe::{CloseReason, Differences, RecordChange};
+
+/// What the history said last. Losing it repeats a few lines.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RememberedHolds {
+    holds: BTreeSet<HoldReason>,
+    rollout: Option<(RolloutPhase, Option<Revision>)>,
+    frozen: Option<(Option<u8>, Box<str>)>,
+}
+
+pub(super) fn changes(changes: &[Differences], at: Time) -> Vec<HistoryRecord> {
+    let line = |changed: &Differences| {
+        let (id, key) = (changed.id.clone(), changed.key.clone());
+        let told = match changed.what {
+            RecordChange::Appeared(condition) => HistoryEvent::Appeared { id, key, condition },
+            RecordChange::Became { from, to } => HistoryEvent::Became { id, key, from, to },
+            RecordChange::FirstAvailable => HistoryEvent::FirstAvailable { id, key },
+            RecordChange::Closed(how) => {
+                HistoryEvent::Closed { id, key, deleted: how == CloseReason::Deleted }
+            }
+        };
+        HistoryRecord { at, told }
+    };
+    changes.iter().map(line).collect()
+}
+
+pub(super) fn decided(entry: &Entry, at: Time) -> HistoryRecord {
+    let machines = entry.action.targets().iter().map(|target| target.id.clone()).collect();
+    let reason = entry.action.reason().into();
+    HistoryRecord {
+        at,
+        told: HistoryEvent::Decided {
+            entry: entry.id.clone(),
+            verb: entry.verb(),
+            machines,
+            reason,
+        },
+    }
+}
+
+/// Audit lines for answered requests and for closed machines that people had marked for deletion. The audit also says
+/// who made the request.
+pub(super) fn outcomes(pool: &PoolName, doors: &Inbox, lines: &[HistoryRecord]) -> Vec<AuditEntry> {
+    let blank = |at, who: &str, verb: &str, why: &str| AuditEntry {
+        at,
+        who: who.into(),
+        verb: verb.into(),
+        pool: Some(pool.clone()),
+        on: "".into(),
+        why: why.into(),
+        came: "".into(),
+        consent: None,
+    };
+    let outcome = |line: &HistoryRecord| match &line.told {
+        HistoryEvent::Answered { command: ask, accepted, message: say } => {
+            let ask = doors.asks.iter().find(|known| known.id == *ask)?;
+            let on = match &ask.verb {
+                CommandVerb::Abandon(machine) => machine.as_str(),
+                _ => "",
+            };
+            let came = if *accepted { "accepted".into() } else { format!("refused: {say}").into() };
+            let line = blank(line.at, &ask.by, ask.verb.name(), &ask.why);
+            Some(AuditEntry { on: on.into(), came, ..line })
+        }
+        HistoryEvent::Closed { id, key, deleted } => {
+            let (_, marks) = doors.marks.iter().find(|(marked, _)| marked == key)?;
+            let request = marks.delete.as_ref()?;
+            let verb = if request.now { "delete-machine --now" } else { "delete-machine" };
+            let came = if *deleted { "deleted" } else { "gone, not by us" };
+            let line = blank(line.at, &request.by, verb, &request.why);
+            Some(AuditEntry { on: id.as_str().into(), came: came.into(), ..line })
+        }
+        _ => None,
+    };
+    lines.iter().filter_map(outcome).collect()
+}
+
+impl RememberedHolds {
+    /// What this plan says that the last one did not; `before` is the state that the planner started from.
+    pub(super) fn news(
+        &mut self,
+        planned: Option<&Decision>,
+        before: Option<&PoolState>,
+        frozen: Option<&Hold>,
+        at: Time,
+    ) -> Vec<HistoryRecord> {
+        let mut told = Vec::new();
+        let now_frozen = frozen.map(|hold| (hold.invariant(), hold.message.clone()));
+        if now_frozen != self.frozen {
+            if let Some((law, say)) = now_frozen.clone() {
+                told.push(HistoryEvent::Frozen { invariant: law, message: say });
+            }
+            self.frozen = now_frozen;
+        }
+        if let Some(planned) = planned.filter(|_| frozen.is_none()) {
+            self.holds(planned, &mut told);
+            let rollout = &planned.report.rollout;
+            let now = (rollout.phase, rollout.to.clone());
+            // The turn that stores the end of a rollout reports it. The report shows that end for longer, which is not
+            // news, not even after a restart.
+            let new = if planned.state.rollout.is_some() {
+                self.rollout.as_ref() != Some(&now)
+            } else {
+                before.and_then(|before| before.last.as_ref()) != planned.state.last.as_ref()
+            };
+            if new {
+                told.push(HistoryEvent::Rollout { phase: now.0, to: now.1.clone() });
+            }
+            self.rollout = Some(now);
+            let honoured = |id| planned.state.honoured.contains(id);
+            told.extend(planned.report.commands.iter().filter(|ask| honoured(&ask.id)).map(
+                |ask| HistoryEvent::Answered {
+                    command: ask.id.clone(),
+                    accepted: ask.accepted,
+                    message: ask.message.clone(),
+                },
+            ));
+        }
+        told.into_iter().map(|told| HistoryRecord { at, told }).collect()
+    }
+
+    fn holds(&mut self, planned: &Decision, told: &mut Vec<HistoryEvent>) {
+        let now: BTreeSet<HoldReason> =
+            planned.report.holds.iter().map(|hold| hold.reason).collect();
+        for hold in planned.report.holds.iter().filter(|hold| !self.holds.contains(&hold.reason)) {
+            told.push(HistoryEvent::Held { reason: hold.reason, message: hold.message.clone() });
+        }
+        told.extend(
+            self.holds.difference(&now).map(|reason| HistoryEvent::Freed { reason: *reason }),
+        );
+        self.holds = now;
+    }
+}

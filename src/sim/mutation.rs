@@ -1,0 +1,37 @@
+//! Faults planted into the loop, to prove that the judge catches them.
+
+use crate::model::plan::{Decision, Input, PlanBug};
+
+/// Replaces the planner, and injects a fault between decision and cloud. Only tests plant anything.
+#[derive(Debug, Clone, Copy)]
+pub struct Plant {
+    /// Replaces the planner.
+    pub plan: fn(&Input<'_>) -> Result<Decision, PlanBug>,
+    /// Disables the judge of plans: the judge of real effects must catch the fault.
+    pub unjudged: bool,
+    pub slip: Slip,
+}
+
+/// A fault in the code that carries plans out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Slip {
+    #[default]
+    None,
+    /// A delete also takes the next machine of the set.
+    TakesNeighbour,
+    /// A raise asks the cloud for one more than its entry says.
+    AsksForMore,
+    /// The store's fence is off, and every other turn uses the very first lease.
+    OldLease,
+    /// A cordon that should be lifted stays.
+    KeepsCordon,
+    /// The store confirms a commit when only the previous one is on the disk, so calls that depend on it go out too
+    /// early.
+    AnswersUnsynced,
+}
+
+impl Default for Plant {
+    fn default() -> Self {
+        Self { plan: crate::plan::plan, unjudged: false, slip: Slip::None }
+    }
+}

@@ -1,0 +1,179 @@
+//! The people of a rehearsal: their planned commands, and an operator who does what holds ask for.
+
+use std::collections::BTreeMap;
+
+use crate::model::hold::{Hold, HoldReason, Remedy, RemedyVerb};
+use crate::model::ids::InstanceId;
+use crate::model::plan::{CommandArgs, CommandVerb, WaitKind};
+use crate::model::rollout::Wait;
+use crate::model::time::{Span, Time};
+
+/// The operator handles a hold that has stood for this long.
+// 3 min: a refused call clears by itself sooner.
+const STANDS_FOR: Span = Span::minutes(3);
+
+/// The operator handles it again after this long if it still stands.
+const AGAIN_AFTER: Span = Span::minutes(15);
+
+/// From this occurrence on, the operator handles a hold at once.
+// 6: a window of five minutes shows its holds for no longer than that, once an hour.
+const OFTEN: u32 = 6;
+
+/// The operator gives up a hold after this many attempts.
+const TRIES: u32 = 6;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Act {
+    Ask(CommandVerb, CommandArgs),
+    /// Mark these machines for deletion.
+    Delete(Vec<InstanceId>),
+    /// Remove holds and protection from these machines.
+    Free(Vec<InstanceId>),
+    /// Turn off the cloud's platform features.
+    SwitchOff,
+    /// Remove the locks from the set.
+    Lift,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Standing {
+    since: Time,
+    done: Option<Time>,
+    tries: u32,
+}
+
+/// Reads the holds of each turn and answers those that name a verb.
+#[derive(Debug, Default)]
+pub(super) struct Operator {
+    holds: BTreeMap<HoldReason, Standing>,
+    came: BTreeMap<HoldReason, u32>,
+    tries: BTreeMap<HoldReason, u32>,
+}
+
+impl Operator {
+    pub fn read(&mut self, holds: &[Hold], waiting: &[Wait], now: Time) -> Vec<Act> {
+        let named: Vec<&Hold> = holds.iter().filter(|hold| remedial(hold).is_some()).collect();
+        self.holds.retain(|reason, _| named.iter().any(|hold| hold.reason == *reason));
+        let mut acts = Vec::new();
+        for hold in named {
+            let fresh = Standing { since: now, done: None, tries: 0 };
+            let came = self.came.entry(hold.reason).or_default();
+            *came += u32::from(!self.holds.contains_key(&hold.reason));
+            let standing = self.holds.entry(hold.reason).or_insert(fresh);
+            let tries = self.tries.entry(hold.reason).or_insert(0);
+            let last = standing.done.unwrap_or(standing.since);
+            let wait = match standing.done {
+                Some(_) => AGAIN_AFTER,
+                None if *came >= OFTEN => Span::ZERO,
+                None => STANDS_FOR,
+            };
+            if now.since(last) < wait || *tries >= TRIES {
+                continue;
+            }
+            // Holds that the operator cannot resolve use up attempts too.
+            standing.done = Some(now);
+            standing.tries += 1;
+            *tries += 1;
+            acts.extend(answer(hold, waiting));
+        }
+        acts
+    }
+
+    /// The operator has used all attempts for this hold.
+    pub fn gave_up(&self, reason: HoldReason) -> bool {
+        self.tries.get(&reason).is_some_and(|tries| *tries >= TRIES)
+    }
+}
+
+/// What a person can do about a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedial {
+    Command(RemedyVerb),
+    /// Put the model back; the simulated operator retries instead, so that the pool writes it if it owns it.
+    RestoreModel,
+    /// Platform features are not ours to switch off.
+    SwitchOff,
+    /// The owner of a lock removes it.
+    Unlock,
+    /// Poolkeeper cannot stop another writer of the capacity.
+    SuspendWriter,
+    /// Only another team grants quota.
+    RaiseQuota,
+    /// Only a changed pool file helps.
+    ChangeLimits,
+}
+
+impl Remedial {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Remedial::Command(verb) => verb.name(),
+            Remedial::RestoreModel => "restore the model",
+            Remedial::SwitchOff => "switch off",
+            Remedial::Unlock => "lift the lock",
+            Remedial::SuspendWriter => "suspend the other writer",
+            Remedial::RaiseQuota => "grant more cores",
+            Remedial::ChangeLimits => "other limits",
+        }
+    }
+}
+
+/// What a person can do about it; a hold that only asks to read more gives `None`.
+pub(super) const fn remedial(hold: &Hold) -> Option<Remedial> {
+    match (&hold.remedy, hold.reason) {
+        (Some(Remedy::Command { verb: RemedyVerb::Explain, .. }), _) => None,
+        (Some(Remedy::Command { verb, .. }), _) => Some(Remedial::Command(*verb)),
+        (Some(Remedy::Edit { .. }), _) => Some(Remedial::RestoreModel),
+        (None, HoldReason::PlatformConflict) => Some(Remedial::SwitchOff),
+        (None, HoldReason::Locked) => Some(Remedial::Unlock),
+        (None, HoldReason::SetLimit) => Some(Remedial::ChangeLimits),
+        (None, HoldReason::UnsafeRaise) => Some(Remedial::SuspendWriter),
+        (None, HoldReason::Quota) => Some(Remedial::RaiseQuota),
+        (None, _) => None,
+    }
+}
+
+/// The arguments of an approval for this hold, as the plan shows them.
+fn about(hold: &Hold, waiting: &[Wait]) -> CommandArgs {
+    let what = match hold.reason {
+        HoldReason::Checkpoint => &[WaitKind::Checkpoint][..],
+        HoldReason::ScaleDownUnconfirmed => &[WaitKind::ScaleDown, WaitKind::FirstSurplus],
+        HoldReason::Brake => &[WaitKind::ScaleDown],
+        HoldReason::ConflictingWriters | HoldReason::UnsafeRaise => &[WaitKind::OtherWriter],
+        HoldReason::Adoption => &[WaitKind::Adoption],
+        HoldReason::ModelUnproven | HoldReason::ModelMoved => &[WaitKind::Model],
+        _ => &[],
+    };
+    let shown = waiting.iter().find(|wait| what.contains(&wait.what));
+    shown.map_or_else(CommandArgs::default, |wait| CommandArgs {
+        what: Some(wait.what),
+        number: wait.number,
+        revision: wait.revision.clone(),
+    })
+}
+
+fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
+    let ask = |verb| Act::Ask(verb, CommandArgs::default());
+    let blockers = || hold.blockers.iter().map(InstanceId::new).collect::<Vec<_>>();
+    let verb = match remedial(hold)? {
+        Remedial::SwitchOff => return Some(Act::SwitchOff),
+        Remedial::Unlock => return Some(Act::Lift),
+        Remedial::RestoreModel => RemedyVerb::Retry,
+        Remedial::Command(verb) => verb,
+        Remedial::SuspendWriter | Remedial::RaiseQuota | Remedial::ChangeLimits => return None,
+    };
+    Some(match verb {
+        RemedyVerb::Resume => ask(CommandVerb::Resume),
+        RemedyVerb::Abort => ask(CommandVerb::Abort),
+        RemedyVerb::Retry => ask(CommandVerb::Retry),
+        RemedyVerb::Approve => Act::Ask(CommandVerb::Approve, about(hold, waiting)),
+        RemedyVerb::Promote => ask(CommandVerb::Promote),
+        RemedyVerb::Refresh => ask(CommandVerb::Refresh),
+        RemedyVerb::ResetCapacity => ask(CommandVerb::ResetCapacity),
+        RemedyVerb::ResetBreaker => ask(CommandVerb::ResetBreaker),
+        RemedyVerb::TakeOver => ask(CommandVerb::TakeOver),
+        RemedyVerb::Release => Act::Free(blockers()),
+        RemedyVerb::DeleteMachine => Act::Delete(blockers()),
+        RemedyVerb::Abandon => ask(CommandVerb::Abandon(blockers().into_iter().next()?)),
+        RemedyVerb::Explain => return None,
+    })
+}

@@ -1,0 +1,180 @@
+//! What a turn gets in a rehearsal: everything is simulated except the planner and the judge.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::disk::SimDisk;
+use super::recorder::Watching;
+use super::scenario::{GateTime, Measurements, Scenario};
+use super::stage::SharedStage;
+use super::transport::Road;
+use crate::ambient::Clock;
+use crate::memory::Store;
+use crate::model::ids::PoolName;
+use crate::model::owner::Keeper;
+use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
+use crate::model::policy::Image;
+use crate::model::time::{Skew, Time};
+use crate::observe::ReadFacts;
+use crate::reconcile::CloudPort;
+
+#[derive(Debug)]
+pub(super) struct SimPorts<R, S> {
+    pub stage: SharedStage,
+    pub road: R,
+    pub facts: CallMeasure,
+    pub disk: SimDisk<S>,
+    pub decide: Watching,
+}
+
+impl<R: Road, S: Store + Sync> CloudPort for SimPorts<R, S> {
+    type Read = R::Cloud;
+    type Facts = CallMeasure;
+    type Cloud = R::Cloud;
+    type Cluster = SharedStage;
+    type Store = SimDisk<S>;
+    type Decide = Watching;
+    type Clock = SharedStage;
+
+    fn read(&self) -> &R::Cloud {
+        self.road.cloud()
+    }
+
+    fn facts(&self) -> &CallMeasure {
+        &self.facts
+    }
+
+    fn cloud(&self) -> &R::Cloud {
+        self.road.cloud()
+    }
+
+    fn cluster(&self) -> &SharedStage {
+        &self.stage
+    }
+
+    fn store(&self) -> &SimDisk<S> {
+        &self.disk
+    }
+
+    fn decide(&self) -> &Watching {
+        &self.decide
+    }
+
+    fn clock(&self) -> &SharedStage {
+        &self.stage
+    }
+}
+
+/// What gates, galleries and the subscription's quota report.
+#[derive(Debug)]
+pub(super) struct CallMeasure {
+    stage: SharedStage,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    keeper: Keeper,
+    gates: Vec<Box<str>>,
+    verdict: Verdict,
+    gate_time: GateTime,
+    /// When a gate's time was last set.
+    gate_set: Time,
+    follow: Option<Box<str>>,
+    meter: Measurements,
+    /// When the meter was read, and what it showed.
+    read: Option<(Time, Option<u32>)>,
+}
+
+impl CallMeasure {
+    pub fn new(stage: SharedStage, scenario: &Scenario) -> Self {
+        let policy = &scenario.policy;
+        let mut gates: Vec<Box<str>> =
+            policy.rollout.checkpoints.iter().flat_map(|c| c.gates.iter().cloned()).collect();
+        gates.sort();
+        gates.dedup();
+        let follow = match &policy.model.image {
+            Some(Image::Follow(image)) => Some(format!("{image}/2.0.0").into()),
+            _ => None,
+        };
+        let state = State {
+            keeper: scenario.keeper.clone(),
+            gates,
+            verdict: Verdict::Pass,
+            gate_time: GateTime::default(),
+            gate_set: scenario.start,
+            follow,
+            meter: scenario.meter,
+            read: None,
+        };
+        Self { stage, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn turn_gate(&self, verdict: Verdict) {
+        self.state().verdict = verdict;
+    }
+
+    pub fn gate_time(&self, time: GateTime) {
+        let mut state = self.state();
+        (state.gate_time, state.gate_set) = (time, self.stage.now());
+    }
+
+    pub fn meter(&self, meter: Measurements) {
+        let mut state = self.state();
+        (state.meter, state.read) = (meter, None);
+    }
+
+    fn quota(&self) -> Option<Quota> {
+        let mut state = self.state();
+        let left = match state.meter {
+            Measurements::Missing => None,
+            Measurements::Says(left) => Some(left),
+            Measurements::Cloud { each } => {
+                let now = self.stage.now();
+                let last = state.read.filter(|(at, _)| now.since(*at) < each);
+                let (at, left) = last.unwrap_or_else(|| (now, self.stage.lock().cores_left()));
+                state.read = Some((at, left));
+                left
+            }
+        };
+        let cores_each = self.stage.lock().cores_each();
+        left.map(|cores_left| Quota { family: "rehearsal".into(), cores_left, cores_each })
+    }
+}
+
+impl ReadFacts for CallMeasure {
+    async fn facts(&self, _pool: &PoolName) -> Facts {
+        let quota = self.quota();
+        let (now, state) = (self.stage.now(), self.state());
+        let reached = {
+            let stage = self.stage.lock();
+            stage.cluster.as_ref().is_none_or(|cluster| cluster.answers(now.millis()))
+        };
+        let witness = Witness { what: WitnessKind::ApiServer, at: now };
+        let at = match state.gate_time {
+            GateTime::Now => now,
+            GateTime::Ago(ago) => now.minus(ago),
+            GateTime::Once => state.gate_set,
+        };
+        let gate = |name: &str| Gate { name: name.into(), verdict: state.verdict, at };
+        Facts {
+            gates: state.gates.iter().map(|name| gate(name)).collect(),
+            quota,
+            drains: Vec::new(),
+            follow: state.follow.clone().map(|image| Follow { image, at: now }),
+            witnesses: if reached { Vec::new() } else { vec![witness] },
+            clock_ahead: Some(clock_as_told(now, self.stage.lock().adapter.ahead)),
+            keeper: state.keeper.clone(),
+        }
+    }
+}
+
+/// An answer gives the cloud's time in whole seconds; the adapter takes the middle of that second.
+fn clock_as_told(now: Time, ahead: Skew) -> Skew {
+    let theirs = now.shown_by(ahead).millis();
+    let told = theirs - theirs.rem_euclid(1000) + 500;
+    Skew::between(Time::from_millis(told), now)
+}

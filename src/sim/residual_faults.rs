@@ -1,0 +1,85 @@
+//! Faults injected before the calm may surface during it: slow operations, unhealthy machines, other writers. Each
+//! excuses one repeated state. A failure caused by our own calls during the calm excuses nothing.
+
+use std::collections::BTreeSet;
+
+use super::stage::SimStage;
+use crate::world::{Actor, EventKind, Guid, OpId, VmId, WorldEvent};
+
+/// What began in the calm; its end is not a leftover.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    born: BTreeSet<VmId>,
+    deleted: BTreeSet<VmId>,
+    asked: BTreeSet<OpId>,
+    drained: BTreeSet<Guid>,
+    /// Unhealthy machines of the storm: the planner detects and replaces each at its own deadline.
+    ill: BTreeSet<VmId>,
+}
+
+impl Leftovers {
+    /// Starts the calm.
+    pub fn begin(&mut self, stage: &SimStage) {
+        let ill = stage.world.briefs(stage.set).filter(|vm| !vm.ready || vm.deleting);
+        self.ill = ill.map(|vm| vm.vm).collect();
+    }
+
+    pub fn are_ill(&self) -> bool {
+        !self.ill.is_empty()
+    }
+
+    /// Whether an event of the calm is a leftover. Expects every event, in order.
+    pub fn is_one(&mut self, event: &WorldEvent) -> bool {
+        if let EventKind::InstanceReady { vm, .. } | EventKind::InstanceGone { vm, .. } =
+            &event.what
+        {
+            self.ill.remove(vm);
+        }
+        match &event.what {
+            EventKind::InstanceCreated { vm, by, .. } => {
+                self.born.insert(*vm);
+                *by != Actor::Caller
+            }
+            EventKind::InstanceDeleting { vm, by, .. } => {
+                self.deleted.insert(*vm);
+                *by != Actor::Caller
+            }
+            EventKind::OpStarted { op, by, .. } => {
+                self.asked.insert(*op);
+                *by != Actor::Caller
+            }
+            EventKind::InstanceSick { vm, .. }
+            | EventKind::InstanceFailed { vm, .. }
+            | EventKind::InstanceEvicting { vm, .. } => {
+                let is_one = !self.born.contains(vm);
+                if is_one {
+                    self.ill.insert(*vm);
+                }
+                is_one
+            }
+            EventKind::InstanceKept { vm, .. } => !self.deleted.contains(vm),
+            EventKind::InstanceGone { vm, by, .. } => {
+                *by != Actor::Caller || !self.deleted.contains(vm)
+            }
+            EventKind::OpEnded { op, .. } => !self.asked.contains(op),
+            EventKind::InstanceStopped { by, .. }
+            | EventKind::InstanceChanging { by, .. }
+            | EventKind::CapacityWritten { by, .. }
+            | EventKind::ModelWritten { by, .. } => *by != Actor::Caller,
+            EventKind::InstanceProvisioned { .. }
+            | EventKind::InstanceReady { .. }
+            | EventKind::InstanceChanged { .. }
+            | EventKind::Shortage { .. }
+            | EventKind::FaultsSet(_)
+            | EventKind::SetGone => false,
+        }
+    }
+
+    /// A drain begins or ends; whether it is a leftover.
+    pub fn is_drain(&mut self, vm: Guid, begins: bool) -> bool {
+        if begins {
+            self.drained.insert(vm);
+        }
+        !begins && !self.drained.contains(&vm)
+    }
+}

@@ -1,0 +1,125 @@
+//! Detects the end of a rehearsal: no work is left, or a person must act.
+
+use super::operators::remedial;
+use super::outcome::End;
+use super::recorder::RecordedDecision;
+use super::run::Run;
+use super::transport::{Road, now_or_never};
+use crate::memory::Store;
+use crate::model::action::{Action, ActionKind};
+use crate::model::hold::{Hold, HoldReason};
+use crate::model::journal::{Entry, EntryOutcome, Refusal, Refused};
+use crate::model::plan::Report;
+use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutRecord};
+use crate::model::time::{Span, Time};
+use crate::reconcile::TurnReport;
+
+/// A hold that names a verb waits for a person once nothing has changed for this long.
+// 90 min: longer than every default back-off and deadline.
+const WAITS_FOR_GOOD: Span = Span::minutes(90);
+
+/// It must also have waited through this many turns inside its window.
+// Two: the first starts the work that the window delayed.
+const INSIDE_FOR_GOOD: u32 = 2;
+
+impl<R: Road, S: Store + Sync> Run<'_, R, S> {
+    pub(super) fn is_over(
+        &mut self,
+        report: &TurnReport,
+        decision: &RecordedDecision,
+    ) -> Option<End> {
+        let planned = report.planned.as_ref()?;
+        let (state, phase) = (&planned.state, planned.report.rollout.phase);
+        let repeats = |action: &Action| {
+            asks_for_the_same(action) || is_refused_by_quota(&decision.journal, action)
+        };
+        let open = self.process.remembered().is_none_or(|image| {
+            let mut open = image.journal.open().iter().filter(|entry| !Entry::is_ended(entry));
+            open.any(|entry| !repeats(&entry.action))
+        });
+        let shown = decision.journal.get(decision.learnt..).unwrap_or_default();
+        let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
+        let writes = state.model.writing.is_some() && !full;
+        let acts = planned.actions.iter().any(|action| !repeats(action));
+        let goes_on = open || acts || writes;
+        let case = decision.case(&self.policy);
+        let asks = |hold: &&Hold| remedial(hold).is_some() && !does_without(hold, &planned.report);
+        let asks_person = planned.report.holds.iter().find(asks);
+        // A refused or lost model write is retried.
+        let owes = state.model.back_off.as_ref().is_some_and(|known| known.until > report.at);
+        if state.rollout.is_none() && !goes_on && !owes && crate::judge::at_goal(&case) {
+            self.settled += 1;
+            if self.settled > self.scenario.linger && report.at >= self.scenario.calm_from() {
+                return Some(End::Ended(phase));
+            }
+            return None;
+        }
+        // Max-age replacement never ends, so the count of turns at the goal is kept across its rollouts.
+        let renews =
+            state.rollout.as_ref().is_some_and(|rollout| rollout.cause == RolloutCause::MaxAge);
+        if !renews {
+            self.settled = 0;
+        }
+        // If machines age as fast as they are replaced, the goal never holds for long: one complete max-age rollout is
+        // enough.
+        let whole = |last: &RolloutRecord| {
+            let ours = last.opened.is_some_and(|at| at >= self.scenario.calm_from());
+            last.cause == RolloutCause::MaxAge && last.how == RolloutEnding::Succeeded && ours
+        };
+        if renews && state.last.as_ref().is_some_and(whole) {
+            return Some(End::Ended(phase));
+        }
+        if goes_on {
+            self.goes_on();
+            return None;
+        }
+        let since = *self.idle_since.get_or_insert(report.at);
+        self.idle_inside += u32::from(self.policy.windows.at(report.at).open);
+        let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
+        Some(End::Waits { remedy: remedial(hold)?, hold: hold.reason.code() })
+    }
+
+    /// Open journal entries and unprocessed commands, as the store has them.
+    pub(super) fn left_open(&self) -> (usize, usize) {
+        let Ok(Ok(left)) = now_or_never(self.house.disk.load(&self.policy.name)) else {
+            return (usize::MAX, usize::MAX);
+        };
+        let open = left.journal.open().iter().filter(|entry| !entry.is_ended());
+        (open.count(), left.doors.asks.len())
+    }
+
+    pub(super) fn goes_on(&mut self) {
+        (self.idle_since, self.idle_inside) = (None, 0);
+    }
+
+    /// Outside its window a pool may only appear to wait for a person.
+    fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
+        let long = now.since(since) >= WAITS_FOR_GOOD && self.idle_inside >= INSIDE_FOR_GOOD;
+        long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
+    }
+}
+
+/// Repeats a capacity already requested: it may still arrive, and meanwhile the pool waits for a person.
+const fn asks_for_the_same(action: &Action) -> bool {
+    matches!(action, Action::Raise { from, to, .. } if *from == *to)
+}
+
+/// The cloud refused the last raise for lack of quota, and this one starts from the same number: the planner retries it
+/// now and then.
+fn is_refused_by_quota(journal: &[Entry], action: &Action) -> bool {
+    let Action::Raise { from, .. } = action else { return false };
+    let ended =
+        journal.iter().filter(|entry| entry.verb() == ActionKind::Raise && entry.is_ended());
+    let last = ended.max_by_key(|entry| (entry.written, &entry.id));
+    last.is_some_and(|last| {
+        let same = matches!(&last.action, Action::Raise { from: before, .. } if before == from);
+        let quota = |refused: &Refused| refused.refusal == Refusal::Quota;
+        same && matches!(last.outcome(), Some((_, EntryOutcome::Refused(refused))) if quota(refused))
+    })
+}
+
+/// The pool needs no more cores: no machine is missing, and it may replace without surge.
+fn does_without(hold: &Hold, report: &Report) -> bool {
+    let whole = report.numbers.exist >= report.numbers.desired;
+    hold.reason == HoldReason::Quota && whole && report.resolved.unavailable > 0
+}
