@@ -94,7 +94,7 @@ class Soak:
     def mark(self, n):
         answer = self.api(f"/api/v1/pools/{name_of(n)}/machines")
         ids = re.findall(r'"id":"([^"]+)"', answer)[:1]
-        for one, verb in itertools.product(ids, ("hold", "release", "delete", "undelete")):
+        for one, verb in itertools.product(ids, ("hold", "release", "delete-machine", "undelete")):
             self.post(f"{name_of(n)}/machines/{one}/{verb}")
 
     def follow(self, _):

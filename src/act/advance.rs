@@ -1,10 +1,10 @@
 //! The next step of one entry, from its phase and the last look. Pure, and total over phases and verbs.
 
-use super::DrainRequest;
+use super::DrainProgress;
 use crate::memory::births;
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, Target};
 use crate::model::ids::Revision;
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
 use crate::model::machine::{Condition, ListingTrust, Machine};
 use crate::model::time::{Skew, Span, Time};
@@ -22,7 +22,7 @@ const LISTS_LAG: Span = Span::minutes(15);
 /// What the executor knows from this turn's look.
 #[derive(Debug, Clone, Copy)]
 pub struct SetSight<'a> {
-    pub set: &'a SetPresence,
+    pub set: &'a SetReading,
     /// Records with this look folded in, in listing order.
     pub machines: &'a [Machine],
     /// All open entries, because our other entries may explain part of a number. Needed to settle, not to send.
@@ -324,14 +324,14 @@ pub(super) enum DrainStep {
     Release(EntryOutcome),
 }
 
-pub(super) fn drain_step(entry: &Entry, drain: &DrainRequest) -> DrainStep {
+pub(super) fn drain_step(entry: &Entry, drain: &DrainProgress) -> DrainStep {
     match drain {
-        DrainRequest::Running { .. } if matches!(entry.phase, Phase::Asking { .. }) => {
+        DrainProgress::Running { .. } if matches!(entry.phase, Phase::Asking { .. }) => {
             DrainStep::Accepted
         }
-        DrainRequest::Running { .. } | DrainRequest::Unseen => DrainStep::Wait,
-        DrainRequest::Done => DrainStep::End(EntryOutcome::Done),
-        DrainRequest::Blocked { code, retry_at } => {
+        DrainProgress::Running { .. } | DrainProgress::Unseen => DrainStep::Wait,
+        DrainProgress::Done => DrainStep::End(EntryOutcome::Done),
+        DrainProgress::Blocked { code, retry_at } => {
             DrainStep::Release(EntryOutcome::Refused(Refused {
                 code: Some(code.clone()),
                 retry_at: *retry_at,
@@ -339,7 +339,7 @@ pub(super) fn drain_step(entry: &Entry, drain: &DrainRequest) -> DrainStep {
             }))
         }
         // Never begun, or accepted and then lifted by another actor. Either way the planner plans it again.
-        DrainRequest::NotBegun => {
+        DrainProgress::NotBegun => {
             DrainStep::End(EntryOutcome::Refused(Refused::plain(Refusal::Preempted)))
         }
     }

@@ -11,7 +11,7 @@ use crate::memory::{
 };
 use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::{EntryId, PoolName, ScaleSetId};
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, EntryEvent, EntryOutcome, Refusal};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::DrainFact;
@@ -36,7 +36,7 @@ impl<W, K, C> Copy for Ports<'_, W, K, C> {}
 /// The part of this turn's look that the executor needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Observed<'a> {
-    pub set: &'a SetPresence,
+    pub set: &'a SetReading,
     /// Records with this look folded in, in listing order.
     pub machines: &'a [Machine],
     /// How long an accepted delete may take.
@@ -236,7 +236,7 @@ impl<'a, S: Store> Executor<'a, S> {
         };
         let drain = ports.cluster.drain_state(self.draining(target, seen)).await;
         self.made(entry, CallKind::AskedCluster, word(&drain));
-        if let DrainRequest::Running { step, blocker } = &drain {
+        if let DrainProgress::Running { step, blocker } = &drain {
             self.drains.push(DrainFact {
                 id: target.id.clone(),
                 step: step.clone(),
@@ -253,12 +253,12 @@ impl<'a, S: Store> Executor<'a, S> {
         }
     }
 
-    fn draining<'t>(&self, target: &'t Target, seen: &Observed<'t>) -> DrainProgress<'t>
+    fn draining<'t>(&self, target: &'t Target, seen: &Observed<'t>) -> DrainRequest<'t>
     where
         'a: 't,
     {
         let node = seen.beside(&[]).find(target).and_then(|machine| machine.node.as_ref());
-        DrainProgress { pool: self.pool, target, node }
+        DrainRequest { pool: self.pool, target, node }
     }
 
     /// Revert our changes to the node and end the drain with this outcome. If that fails, the entry stays open for a
@@ -380,13 +380,13 @@ const fn answer_word(answer: &CallOutcome) -> &'static str {
     }
 }
 
-const fn word(drain: &DrainRequest) -> &'static str {
+const fn word(drain: &DrainProgress) -> &'static str {
     match drain {
-        DrainRequest::Running { .. } => "running",
-        DrainRequest::Done => "done",
-        DrainRequest::Blocked { .. } => "blocked",
-        DrainRequest::NotBegun => "not begun",
-        DrainRequest::Unseen => "unseen",
+        DrainProgress::Running { .. } => "running",
+        DrainProgress::Done => "done",
+        DrainProgress::Blocked { .. } => "blocked",
+        DrainProgress::NotBegun => "not begun",
+        DrainProgress::Unseen => "unseen",
     }
 }
 

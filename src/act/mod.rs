@@ -122,7 +122,7 @@ pub trait ChangeCloud {
 
 /// A machine to be drained, and the node on it if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DrainProgress<'a> {
+pub struct DrainRequest<'a> {
     pub pool: &'a PoolName,
     pub target: &'a Target,
     pub node: Option<&'a NodeName>,
@@ -130,7 +130,7 @@ pub struct DrainProgress<'a> {
 
 /// How far a drain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DrainRequest {
+pub enum DrainProgress {
     Running {
         step: Box<str>,
         blocker: Option<Box<str>>,
@@ -154,11 +154,11 @@ pub trait ChangeCluster {
     fn drain(
         &self,
         order: &CallContext<'_>,
-        machine: DrainProgress<'_>,
+        machine: DrainRequest<'_>,
     ) -> impl Future<Output = CallOutcome> + Send;
 
-    fn drain_state(&self, machine: DrainProgress<'_>) -> impl Future<Output = DrainRequest> + Send;
+    fn drain_state(&self, machine: DrainRequest<'_>) -> impl Future<Output = DrainProgress> + Send;
 
     /// Remove our own cordon and marks. `Done` if there are none.
-    fn release(&self, machine: DrainProgress<'_>) -> impl Future<Output = CallOutcome> + Send;
+    fn release(&self, machine: DrainRequest<'_>) -> impl Future<Output = CallOutcome> + Send;
 }

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(frozen.report.holds.len(), planned.report.holds.len() + 2);
         let text = v1::plan::encode(&snapshot.input(), &frozen);
         assert!(
-            text.contains("\"actions\":[]") && text.contains("\"reason\":\"invariantViolated\""),
+            text.contains("\"actions\":[]") && text.contains("\"numbers\":{\"invariant\":1,"),
             "{text}"
         );
         assert_eq!(SnapshotDecision { planned: frozen, refused: true }.exit(), Exit::Refused);

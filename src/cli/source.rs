@@ -70,7 +70,8 @@ impl SnapshotSource {
     }
 }
 
-/// Reads lines into one buffer. Keeps only one byte more than `most` of a longer line, enough to detect its length.
+/// Reads lines into one buffer. Of a line longer than `most`, keeps one byte more than that, which shows that it is too
+/// long.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,

@@ -1,4 +1,4 @@
-//! Text for people: wrapping, control codes removed, short times, short lists.
+//! Text for people: wrapping, control characters replaced, short times, short lists.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 pub use crate::model::quantity::counted as count;
 use crate::model::time::{Span, Time};
 
-/// Removes control characters. Text in documents is untrusted and must not control the terminal.
+/// Replaces control characters. Text in documents is untrusted and must not control the terminal.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_control) {
         Cow::Owned(text.chars().map(|c| if is_control(c) { '\u{fffd}' } else { c }).collect())

@@ -94,17 +94,17 @@ impl ProcessStatus {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DaemonStatus {
+pub enum ManagementStatus {
     Managed,
     /// No file or document declares it any more: nothing new starts, and started entries are watched until they end.
     Released,
 }
 
-impl DaemonStatus {
+impl ManagementStatus {
     pub const fn name(self) -> &'static str {
         match self {
-            DaemonStatus::Managed => "managed",
-            DaemonStatus::Released => "released",
+            ManagementStatus::Managed => "managed",
+            ManagementStatus::Released => "released",
         }
     }
 }
@@ -123,7 +123,7 @@ pub struct Failing {
 #[derive(Debug, Clone)]
 pub struct PoolBoard {
     pub policy: Arc<Policy>,
-    pub standing: DaemonStatus,
+    pub standing: ManagementStatus,
     /// Report of the last successful turn.
     pub report: Option<Arc<TurnReport>>,
     /// Number of open journal entries, and when the oldest was written.
@@ -137,7 +137,7 @@ impl PoolBoard {
     pub fn new(policy: Arc<Policy>) -> Self {
         Self {
             policy,
-            standing: DaemonStatus::Managed,
+            standing: ManagementStatus::Managed,
             report: None,
             open: 0,
             oldest: None,
@@ -151,8 +151,8 @@ impl PoolBoard {
         if let Some(failing) = &self.failing {
             return format!("cannot be managed: {}", failing.say);
         }
-        if self.standing == DaemonStatus::Released {
-            return format!("released; {} that were begun are watched", self.open);
+        if self.standing == ManagementStatus::Released {
+            return format!("released; open entries still watched: {}", self.open);
         }
         let Some(report) = &self.report else { return "not read yet".to_owned() };
         if let Some(hold) = &report.frozen {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::board::{Board, DaemonStatus, Lead, PoolBoard};
+use super::board::{Board, Lead, ManagementStatus, PoolBoard};
 use crate::model::hold::HoldReason;
 use crate::model::plan::{Report, RolloutPhase};
 use crate::model::time::{Skew, Time};
@@ -48,7 +48,7 @@ fn house(page: &mut Exposition, board: &Board, now: Time) {
     let ends = house.tokens.iter().map(|(name, at)| ([&**name], seconds(at.millis())));
     page.family(&TOKENS, ends);
     alone(page, &KEYS_FAIL, f64::from(u8::from(house.keys_fail)));
-    let standings = [DaemonStatus::Managed, DaemonStatus::Released].map(|standing| {
+    let standings = [ManagementStatus::Managed, ManagementStatus::Released].map(|standing| {
         let count = pools.iter().filter(|seen| seen.standing == standing).count();
         ([standing.name()], count as f64)
     });

@@ -47,7 +47,7 @@ impl TraceExport {
 
     pub async fn end(self) {
         self.task.abort();
-        // A collector that is too slow loses the last spans.
+        // If the collector does not take the last spans in time, they are lost.
         let _either = tokio::time::timeout(LAST, self.carrier.carry()).await;
     }
 }

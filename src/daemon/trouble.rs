@@ -1,4 +1,4 @@
-//! Why a pool could not be listed, for people: what is wrong, and the next step.
+//! Why a pool could not be read, for people: what is wrong, and the next step.
 
 use super::access::ProxyAddress;
 use crate::adapters::azure::ProbeError;

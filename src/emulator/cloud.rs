@@ -19,13 +19,13 @@ use crate::world::{ExternalEvent, Guid, Millis, OpId, SECOND, SetId, SetSpec, Se
 
 /// World time runs at its own speed and can be advanced.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OperationPace {
+pub(super) struct WorldClock {
     pub speed: f64,
     real: Millis,
     world: Millis,
 }
 
-impl OperationPace {
+impl WorldClock {
     pub fn new(real: Millis, speed: f64) -> Self {
         Self { speed, real, world: real }
     }
@@ -98,7 +98,7 @@ pub(super) struct NamedResource<'a> {
 #[derive(Debug)]
 pub(super) struct EmulatedCloud {
     pub world: World,
-    pub pace: OperationPace,
+    pub pace: WorldClock,
     /// Real time of the current call; token expiry uses it.
     pub real: Millis,
     pub tenant: String,
@@ -151,7 +151,7 @@ impl EmulatedCloud {
         let dice = Dice::from_seed(seed.seed).branch("emulator");
         let mut cloud = Self {
             world: World::new(seed.seed, now, settings),
-            pace: OperationPace::new(now, speed),
+            pace: WorldClock::new(now, speed),
             real: now,
             tenant: seed.tenant.clone(),
             subscriptions: seed.subscriptions.clone(),
@@ -478,13 +478,13 @@ mod tests {
 
     #[test]
     fn world_time_runs_at_its_speed_and_can_be_sent_ahead() {
-        let mut pace = OperationPace::new(1_000, 60.0);
+        let mut pace = WorldClock::new(1_000, 60.0);
         assert_eq!(pace.at(2_000), 61_000);
         pace.skip(5_000);
         assert_eq!(pace.at(2_000), 66_000);
         pace.turn(2_000, 1.0);
         assert_eq!(pace.at(3_000), 67_000);
-        assert_eq!(OperationPace::new(0, 60.0).seconds(10), 1);
-        assert_eq!(OperationPace::new(0, 1.0).seconds(10), 10);
+        assert_eq!(WorldClock::new(0, 60.0).seconds(10), 1);
+        assert_eq!(WorldClock::new(0, 1.0).seconds(10), 10);
     }
 }

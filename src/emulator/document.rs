@@ -10,7 +10,7 @@ use super::reply::Rejection;
 use super::text::{from_iso_span, iso_span};
 use crate::world::{
     EvictionPolicy, MINUTE, ModelSpec, PlatformSpec, RepairAction, Repairs, Rolling, ScaleIn,
-    SetOrchestration, SetSpec, SetView, SpotMix, UpgradeMode, VmPriority, WorldRefusal, ZoneSpec,
+    SetOrchestration, SetSpec, SetView, SpotMix, UpgradeMode, VmPriority, WorldRefusal, ZoneNumber,
 };
 
 /// Objects merge, lists are replaced, `null` is ignored; tags are one value and do not merge.
@@ -75,7 +75,7 @@ pub(super) struct DocumentPart {
     pub scale_in: ScaleIn,
     pub single_placement: bool,
     pub health_extension: bool,
-    pub zones: Vec<ZoneSpec>,
+    pub zones: Vec<ZoneNumber>,
     pub rest: String,
     pub orchestration: SetOrchestration,
     pub priority: VmPriority,
@@ -205,7 +205,7 @@ fn is_health(extension: &str) -> bool {
     extension.contains("Microsoft.ManagedServices") && extension.contains("ApplicationHealth")
 }
 
-fn zones(document: &Value) -> Result<Vec<ZoneSpec>, Rejection> {
+fn zones(document: &Value) -> Result<Vec<ZoneNumber>, Rejection> {
     let listed = document.get("zones").and_then(Value::as_array);
     let zone = |value: &Value| {
         let zone = value.as_str().and_then(|z| z.parse().ok());

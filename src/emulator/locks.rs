@@ -1,8 +1,9 @@
-//! Locks (`Microsoft.Authorization/locks`) of subscriptions, resource groups, scale sets and VMs, and what each refuses.
+//! Locks (`Microsoft.Authorization/locks`) of subscriptions, resource groups, scale sets and VMs, and what each
+//! refuses.
 //!
-//! ARM's front door checks a lock by the address of a request alone. A POST to a set names its VMs in the body, so a lock
-//! on a VM does not stop `{set}/delete`, and CanNotDelete refuses the method DELETE only. Whether a lock on the VM of a
-//! Flexible set stops a batch of the set is not documented: `lockedVmStopsBatch` decides.
+//! ARM's front door checks a lock by the address of a request alone. A POST to a set names its VMs in the body, so a
+//! lock on a VM does not stop `{set}/delete`, and CanNotDelete refuses the method DELETE only. Whether a lock on the VM
+//! of a Flexible set stops a batch of the set is not documented: `lockedVmStopsBatch` decides.
 
 use axum::body::Bytes;
 use axum::http::HeaderMap;

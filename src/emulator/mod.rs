@@ -102,7 +102,7 @@ impl Emulator {
 
     /// The cloud in its last state: reading does not advance time.
     fn unmoved(&self) -> MutexGuard<'_, EmulatedCloud> {
-        // A handler that panicked leaves a cloud at worst in the state of a half-done call, which is sound.
+        // A handler that panicked leaves the cloud no less sound than a half-done call does.
         self.cloud.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -26,13 +26,13 @@ const RESOURCES: &str = "microsoft.resources";
 pub(super) fn arm(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-) -> Result<EmulatorReply, NoRoute> {
+) -> Result<EmulatorReply, NoAnswer> {
     cloud.count(ask);
     let mut passed = false;
     let done = admitted(cloud, ask, &mut passed);
     let reply = match done {
         Ok(reply) => reply,
-        Err(Rejection::Lost) => return Err(NoRoute),
+        Err(Rejection::Lost) => return Err(NoAnswer),
         Err(Rejection::Refused(refusal)) => refused(cloud, ask, &refusal),
         Err(Rejection::AtTheDoor(refusal)) => {
             refused(cloud, ask, &refusal).with("x-ms-failure-cause", "gateway")
@@ -43,7 +43,7 @@ pub(super) fn arm(
 
 /// No answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NoRoute;
+pub(super) struct NoAnswer;
 
 fn admitted(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, passed: &mut bool) -> HandledRequest {
     let caller = entra::caller(cloud, ask)?;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::faults::FaultSeed;
 use super::locks::LockSeed;
 use crate::world::{
-    CapacityFalls, Durations, InitialSet, InstanceId, InstanceProtection, InstanceSpec, Millis,
+    CapacityFalls, Durations, InitialState, InstanceId, InstanceProtection, InstanceSpec, Millis,
     ModelSpec, Spread, Switches, WorldSettings,
 };
 
@@ -359,7 +359,7 @@ impl InstanceSeed {
     }
 }
 
-impl From<FoundSeed> for InitialSet {
+impl From<FoundSeed> for InitialState {
     fn from(seed: FoundSeed) -> Self {
         match seed {
             FoundSeed::Ready => Self::Ready,

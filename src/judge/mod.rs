@@ -49,7 +49,7 @@ mod verbs;
 mod tests;
 
 use crate::model::ids::Key;
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
 use crate::model::plan::{Command, Decision, Facts};
@@ -69,7 +69,7 @@ pub struct Case<'a> {
     /// When the first call of the plan is sent.
     pub now: Time,
     pub policy: &'a Policy,
-    pub set: &'a SetPresence,
+    pub set: &'a SetReading,
     /// Machine records with the read folded in.
     pub machines: &'a [Machine],
     /// Open entries, and those that ended within a day.

@@ -13,7 +13,8 @@ use crate::model::time::{Span, Time};
 const SETTLES_AFTER: Span = Span::seconds(60);
 
 /// The difference between the two clocks is known only this precisely.
-// 5 s: answers tell the time in whole seconds and take some to arrive. A machine created this close to a raise is its.
+// 5 s: answers tell the time in whole seconds and take some to arrive. A machine created this close to a raise belongs
+// to it.
 const CLOCKS_DIFFER: Span = Span::seconds(5);
 
 struct Raise {
@@ -54,7 +55,7 @@ pub(super) fn count(case: &Case) -> i64 {
     raises.iter().map(|raise| raise.left.max(0)).sum()
 }
 
-/// The upper bound: every machine seen since counts for something else.
+/// The upper bound: as if no machine seen since came from one of these raises.
 pub(super) fn most(case: &Case) -> i64 {
     case.journal.iter().filter_map(|entry| raise(entry, case)).map(|raise| raise.left).sum()
 }
@@ -65,8 +66,8 @@ pub(super) fn born_by(case: &Case, created: Time) -> Time {
     created.told_by(case.facts.clock_ahead.unwrap_or_default()).plus(CLOCKS_DIFFER)
 }
 
-/// When machines that we deleted and that are gone were created: we could not have named them had they not existed. May
-/// omit those up to `oldest`.
+/// When the cloud created the machines that we deleted and that are gone. They existed, or we could not have named
+/// them. May omit times up to `oldest`.
 fn gone_again(case: &Case, oldest: Time) -> Vec<Time> {
     // The planner sees a machine later than its creation.
     let seen = |target: &Target| born_by(case, target.created);

@@ -337,7 +337,8 @@ pub trait Store {
         async { Ok(()) }
     }
 
-    /// No other process has opened the store since this one did, or still has it open: an earlier leader has ended.
+    /// True if no other process has the store open, and none had it since this one opened it: an earlier leader has
+    /// ended.
     fn is_alone(&self) -> bool {
         false
     }

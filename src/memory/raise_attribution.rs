@@ -1,7 +1,7 @@
 //! Which raise created which machines, and which ended entries later plans no longer need.
 
 use crate::model::action::{Action, Target};
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal};
 use crate::model::machine::{CLOCK_SKEW, Lifecycle, Machine};
 use crate::model::time::{Skew, Span, Time};
@@ -49,7 +49,7 @@ pub fn births(entries: &[Entry], machines: &[Machine], ahead: Option<Skew>) -> V
 pub fn finished<'a>(
     open: &'a [Entry],
     machines: &[Machine],
-    set: &SetPresence,
+    set: &SetReading,
     ahead: Option<Skew>,
 ) -> Vec<&'a Entry> {
     let born = births(open, machines, ahead);
@@ -88,7 +88,7 @@ fn is_relied_on(drain: &Entry, targets: &[Target], open: &[Entry], machines: &[M
 }
 
 /// A raise whose machines may still come.
-fn waits(entry: &Entry, born: u32, set: &SetPresence) -> bool {
+fn waits(entry: &Entry, born: u32, set: &SetReading) -> bool {
     if born >= entry.action.births() {
         return false;
     }
@@ -146,8 +146,8 @@ mod tests {
         machine
     }
 
-    fn set(read: i64, complete: bool) -> SetPresence {
-        SetPresence { complete, ..SetPresence::new(Revision::new("r1"), 3, at(read)) }
+    fn set(read: i64, complete: bool) -> SetReading {
+        SetReading { complete, ..SetReading::new(Revision::new("r1"), 3, at(read)) }
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_raise_is_shown_until_its_machines_are_or_surely_do_not_come() {
-        let names = |open: &[Entry], machines: &[Machine], set: SetPresence| -> Vec<String> {
+        let names = |open: &[Entry], machines: &[Machine], set: SetReading| -> Vec<String> {
             finished(open, machines, &set, None).iter().map(|e| e.id.to_string()).collect()
         };
         let none = Refused::plain(Refusal::NoCapacity);

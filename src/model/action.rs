@@ -144,7 +144,7 @@ pub enum Action {
         before: Time,
         force: bool,
     },
-    /// Return gray machines to service.
+    /// Return machines to service that we took out of it.
     Restore {
         targets: Vec<Target>,
         reason: Box<str>,

@@ -1,5 +1,6 @@
 //! Holds: every reason not to act, with its numbers, its blockers, and the time of the next check.
 
+use super::command::CommandName;
 use super::ids::InstanceId;
 use super::time::Time;
 
@@ -31,17 +32,17 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// First sight, and only the cloud's own flag says that machines are outdated.
+    /// Poolkeeper just adopted the pool, and a person must say whether it may replace the outdated machines.
     Adoption = "adoption";
     /// New machines are booting, or not ready for long enough yet.
     SurgeBooting = "surgeBooting";
-    /// No more may be removed: the floor is reached.
+    /// The number of available machines is at the floor: no more may be removed.
     Floor = "floor";
-    /// No more may be created: the ceiling is reached.
+    /// The number of machines is at the ceiling: no more may be created.
     Ceiling = "ceiling";
-    /// Machines are on their way out.
+    /// Machines are being removed.
     Leaving = "leaving";
-    /// The capacity does not count what the listing shows: it lags behind deletes, or was read old.
+    /// The capacity does not match the listing: it lags behind deletes, or the read was stale.
     CapacityLags = "capacityLags";
     /// Machines are being updated in place.
     Updating = "updating";
@@ -49,13 +50,13 @@ reasons! {
     DrainBlocked = "drainBlocked";
     /// Machines above the size stay: an open rollout keeps them as its surge.
     Surplus = "surplus";
-    /// A delete or an update was refused as a whole; nothing is taken out of service for another before its back-off ends.
+    /// Azure refused a delete or an update as a whole; until its back-off ends no other machine is taken out of service.
     RemovalRefused = "removalRefused";
-    /// The ramp waits for what it started to prove itself.
+    /// The ramp waits until the machines that it started are available.
     Ramp = "ramp";
     /// A checkpoint waits for machines, its soak, an approval or its gates.
     Checkpoint = "checkpoint";
-    /// A gate says no.
+    /// A gate fails.
     GateFailed = "gateFailed";
     /// A gate has no verdict.
     GateUnknown = "gateUnknown";
@@ -65,81 +66,81 @@ reasons! {
     Failing = "failing";
     /// Outside the allowed windows, or inside a denied one.
     Window = "window";
-    /// The listing was cut short or machines in it were not seen.
+    /// The listing is incomplete, or machines in it are not visible.
     ListingIncomplete = "listingIncomplete";
     /// The read is more than a minute old.
     ListingStale = "listingStale";
-    /// A raise was sent and its machines were not seen yet.
+    /// New machines were requested, and no listing shows them yet.
     InstancesNotListed = "instancesNotListed";
-    /// A raise was sent and has not landed.
+    /// New machines were requested, and no read shows the new capacity yet.
     ScaleOutUnconfirmed = "scaleOutUnconfirmed";
-    /// The answer to a delete was lost; a complete listing settles it.
+    /// The response to a delete was lost; a complete listing settles it.
     DeleteInDoubt = "deleteInDoubt";
-    /// The cloud had no capacity; the next try is set.
+    /// Azure has no capacity; the next try is scheduled.
     NoCapacity = "noCapacity";
-    /// The quota is spent; the next try is set.
+    /// The quota is used up; the next try is scheduled.
     Quota = "quota";
-    /// The cloud refused a request; the next try is set.
+    /// Azure refused a request; the next try is scheduled.
     Refused = "refused";
-    /// Capacity is above what lives and nothing is on its way.
+    /// The capacity is above the number of machines, and none is being created.
     Drift = "drift";
-    /// A machine does not finish deleting.
+    /// The delete of a machine does not end.
     StuckDelete = "stuckDelete";
-    /// Too many machines that had served failed at once; repair stopped itself.
+    /// Too many machines that had served failed within the repair window; repair has stopped.
     Breaker = "breaker";
-    /// More than half of the pool could not be seen, or turned unready within a minute.
+    /// More than half of the pool is not visible, or became unready within a minute.
     HealthBlind = "healthBlind";
-    /// A scale set holds no more machines: there is no room for surge, or for all that are wanted.
+    /// The scale set is at its limit: there is no room for surge, or for all desired machines.
     SetLimit = "setLimit";
     /// The size fell too far at once, or there is surplus at first sight, and no approval covers it.
     ScaleDownUnconfirmed = "scaleDownUnconfirmed";
-    /// As many were removed for surplus within the hour as the brake allows.
+    /// The brake is reached: no more surplus machines may be removed within this hour.
     Brake = "brake";
-    /// Another client changes the capacity of a pool that owns its size.
+    /// Another client changes the capacity, although the pool owns its size.
     ConflictingWriters = "conflictingWriters";
-    /// The capacity seems to have been moved by others; it is believed once every read of some minutes has shown it.
+    /// Another client seems to have changed the capacity; Poolkeeper accepts it once every read of two minutes shows it.
     CapacityUncertain = "capacityUncertain";
-    /// The set's version does not protect a raise from another writer.
+    /// The scale set's etag does not protect a capacity change from another writer.
     UnsafeRaise = "unsafeRaise";
-    /// Machines are held or protected.
+    /// Machines are held by a person, or protected in Azure.
     Kept = "kept";
     /// The revision of machines is not known.
     RevisionUnknown = "revisionUnknown";
-    /// The model in the set was written and not seen yet.
+    /// The model was written, and no read shows it yet.
     WaitingForModel = "waitingForModel";
-    /// Machines would come up on a revision that is not proven.
+    /// New machines would come up on a revision that is not proven.
     ModelUnproven = "modelUnproven";
-    /// Our write of the model moved more than it named: disks, or another part. Nothing is replaced by what it is now.
+    /// Poolkeeper's write of the model changed more than it named, such as disks. No machine is replaced with this model.
     ModelMoved = "modelMoved";
-    /// A person must put the last good model back.
+    /// A person must restore the last good model.
     RestoreModel = "restoreModel";
-    /// Too many models are referenced by machines of the set.
+    /// The machines of the scale set refer to too many models.
     TooManyModels = "tooManyModels";
-    /// The same revision was rolled out within the hour already.
+    /// The same revision was already rolled out within the hour.
     RolloutLoop = "rolloutLoop";
     /// No progress for too long.
     Stalled = "stalled";
-    /// Every machine is done; gates are watched.
+    /// Every machine is done; Poolkeeper watches the gates.
     Baking = "baking";
-    /// After an abort machines of two revisions are left.
+    /// After an abort, machines are not on the target revision.
     MixedRevisions = "mixedRevisions";
-    /// Native upgrade, repair or scale features of the cloud are on.
+    /// Azure's own upgrade, repair or scale features are on.
     PlatformConflict = "platformConflict";
-    /// Another store owns the scale set: nothing is begun before a person takes it over.
+    /// Another store owns the scale set: nothing starts before a person takes it over.
     ForeignOwner = "foreignOwner";
-    /// A lock of the cloud's forbids what is wanted of the set.
+    /// A management lock in Azure forbids the change.
     Locked = "locked";
     /// Only machines that an operator names are replaced.
     OnDelete = "onDelete";
     /// Updates in place came back on the wrong revision.
     UpdateFailed = "updateFailed";
-    /// The last available machine waits for another.
+    /// The last available machine stays until another one is available.
     LastAvailable = "lastAvailable";
-    /// Failed machines are repaired a few at a time.
+    /// Repair replaces a limited number of failed machines at a time.
     RepairInTurn = "repairInTurn";
-    /// A failed or unready machine is given time to recover.
+    /// A failed or unready machine has time to recover.
     Grace = "grace";
-    /// The plan broke a law; the pool froze itself.
+    /// The plan would violate an invariant; the pool is frozen.
     InvariantViolated = "invariantViolated";
 }
 
@@ -163,14 +164,15 @@ pub struct Hold {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
     /// A command on the pool, or on one of its machines.
-    Command { verb: RemedyVerb, machine: Option<InstanceId> },
+    /// `explain` ends nothing; it shows what the rollout waits for.
+    Command { verb: CommandName, machine: Option<InstanceId> },
     /// An edit of the model: of its owner, the pool file or the scale set. No value: the hold's message describes it.
     Edit { field: &'static str, to: Option<Box<str>> },
 }
 
 impl Hold {
     /// The command that can end it.
-    pub fn verb(&self) -> Option<RemedyVerb> {
+    pub fn verb(&self) -> Option<CommandName> {
         self.remedy.as_ref()?.verb()
     }
 
@@ -182,7 +184,7 @@ impl Hold {
 }
 
 impl Remedy {
-    pub const fn verb(&self) -> Option<RemedyVerb> {
+    pub const fn verb(&self) -> Option<CommandName> {
         match self {
             Remedy::Command { verb, .. } => Some(*verb),
             Remedy::Edit { .. } => None,
@@ -190,52 +192,8 @@ impl Remedy {
     }
 }
 
-impl From<RemedyVerb> for Remedy {
-    fn from(verb: RemedyVerb) -> Self {
+impl From<CommandName> for Remedy {
+    fn from(verb: CommandName) -> Self {
         Remedy::Command { verb, machine: None }
-    }
-}
-
-/// The commands that can end a hold, as an operator types them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RemedyVerb {
-    Abandon,
-    Abort,
-    Approve,
-    DeleteMachine,
-    /// It ends nothing; it shows what the rollout waits for.
-    Explain,
-    Promote,
-    Refresh,
-    Release,
-    ResetBreaker,
-    ResetCapacity,
-    Resume,
-    Retry,
-    TakeOver,
-}
-
-impl RemedyVerb {
-    pub const fn name(self) -> &'static str {
-        match self {
-            RemedyVerb::Abandon => "abandon",
-            RemedyVerb::Abort => "abort",
-            RemedyVerb::Approve => "approve",
-            RemedyVerb::DeleteMachine => "delete-machine",
-            RemedyVerb::Explain => "explain",
-            RemedyVerb::Promote => "promote",
-            RemedyVerb::Refresh => "refresh",
-            RemedyVerb::Release => "release",
-            RemedyVerb::ResetBreaker => "reset-breaker",
-            RemedyVerb::ResetCapacity => "reset-capacity",
-            RemedyVerb::Resume => "resume",
-            RemedyVerb::Retry => "retry",
-            RemedyVerb::TakeOver => "take-over",
-        }
-    }
-
-    /// Its command names a machine.
-    pub const fn is_of_a_machine(self) -> bool {
-        matches!(self, RemedyVerb::Abandon | RemedyVerb::DeleteMachine | RemedyVerb::Release)
     }
 }

@@ -188,7 +188,7 @@ impl ModelFields {
 
 /// The scale set as one read showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetPresence {
+pub struct SetReading {
     /// Fingerprint of the model now.
     pub revision: Revision,
     pub capacity: u32,
@@ -223,7 +223,7 @@ pub struct SetPresence {
 /// Names and values, for people.
 pub type ModelRest = BTreeMap<Box<str>, Box<str>>;
 
-impl SetPresence {
+impl SetReading {
     /// A plain set as a complete read showed it; the caller sets the rest.
     pub fn new(revision: Revision, capacity: u32, read_at: Time) -> Self {
         Self {
@@ -290,7 +290,7 @@ pub struct Instance {
 /// One read: the set, its instances, and the gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inventory {
-    pub set: SetPresence,
+    pub set: SetReading,
     pub instances: Vec<Instance>,
     pub gaps: Vec<Gap>,
 }

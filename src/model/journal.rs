@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::action::{Action, ActionKind};
 use super::ids::{EntryId, Epoch, Key, Zone};
-use super::inventory::SetPresence;
+use super::inventory::SetReading;
 use super::machine::{CLOCK_SKEW, ListingTrust, Machine};
 use super::time::{Skew, Span, Time};
 
@@ -129,7 +129,7 @@ impl OperationUrl {
 
 impl fmt::Debug for OperationUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Operation(…)")
+        f.write_str("OperationUrl(…)")
     }
 }
 
@@ -219,7 +219,7 @@ const RAISE_SETTLES: Span = Span::minutes(2);
 impl Entry {
     /// Whether this read settles a request to the set whose answer was lost. Without a lost answer there is nothing to
     /// settle.
-    pub fn is_settled_by(&self, read: &SetPresence) -> bool {
+    pub fn is_settled_by(&self, read: &SetReading) -> bool {
         let at = match &self.phase {
             Phase::Doubtful { at } => *at,
             Phase::Ended { at, outcome: EntryOutcome::Refused(refused), .. }
@@ -318,8 +318,8 @@ impl Entry {
         younger && (seen > self.written || (seen == self.written && machine.created == seen))
     }
 
-    /// Whether this turn's listing, begun after the delete was accepted, shows that the delete removed a machine.
-    pub fn has_taken(&self, machine: &Machine, set: &SetPresence, listed: ListingTrust) -> bool {
+    /// Whether this turn's listing, begun after the delete was accepted, shows that the delete removed this machine.
+    pub fn has_taken(&self, machine: &Machine, set: &SetReading, listed: ListingTrust) -> bool {
         let begun = matches!(self.phase, Phase::Accepted { at, .. } if set.read_at > at);
         let asked = || self.action.targets().iter().any(|target| target.is(machine));
         set.complete

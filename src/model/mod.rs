@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod calendar;
+pub mod command;
 pub mod hold;
 pub mod ids;
 pub mod image;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::ids::StoreId;
-use super::inventory::SetPresence;
+use super::inventory::SetReading;
 use super::time::Time;
 
 /// The name of the tag. Azure ignores the case of tag names.
@@ -86,7 +86,7 @@ pub enum Ownership<'a> {
 }
 
 impl Keeper {
-    pub fn of<'s>(&self, set: &'s SetPresence) -> Ownership<'s> {
+    pub fn of<'s>(&self, set: &'s SetReading) -> Ownership<'s> {
         if set.model.is_none() || *self == Keeper::Unknown {
             return Ownership::Unknown;
         }
@@ -100,7 +100,7 @@ impl Keeper {
     }
 }
 
-impl SetPresence {
+impl SetReading {
     /// The value of the owner tag.
     pub fn owner(&self) -> Option<&str> {
         let mut tags = self.model.iter().flat_map(|model| &model.tags);

@@ -1,9 +1,10 @@
 //! What the planner reads and what it answers.
 
 use super::action::{Action, MachineClass};
+use super::command::CommandName;
 use super::hold::Hold;
 use super::ids::{CommandId, InstanceId, Key, Revision};
-use super::inventory::SetPresence;
+use super::inventory::SetReading;
 use super::journal::Entry;
 use super::machine::{Lifecycle, Machine};
 use super::owner::Keeper;
@@ -18,7 +19,7 @@ pub struct Input<'a> {
     pub now: Time,
     pub seed: u64,
     pub policy: &'a Policy,
-    pub set: &'a SetPresence,
+    pub set: &'a SetReading,
     pub machines: &'a [Machine],
     /// Open entries, and entries that ended since the last turn.
     pub open: &'a [Entry],
@@ -119,7 +120,7 @@ pub enum CommandVerb {
 }
 
 impl CommandVerb {
-    /// The one-word verbs: all but the write-off, which names its machine.
+    /// The verbs without an argument: all but `Abandon`, which names its machine.
     pub const PLAIN: [CommandVerb; 11] = [
         CommandVerb::Pause,
         CommandVerb::Resume,
@@ -134,35 +135,35 @@ impl CommandVerb {
         CommandVerb::TakeOver,
     ];
 
-    pub const NAMES: [&'static str; 12] = [
-        "pause",
-        "resume",
-        "abort",
-        "retry",
-        "approve",
-        "promote",
-        "rollback",
-        "refresh",
-        "reset-breaker",
-        "abandon",
-        "reset-capacity",
-        "take-over",
-    ];
+    /// The names of all, the one that names a machine last.
+    pub const NAMES: [&'static str; Self::PLAIN.len() + 1] = {
+        let mut names = [CommandName::Abandon.name(); Self::PLAIN.len() + 1];
+        let mut n = 0;
+        while n < Self::PLAIN.len() {
+            names[n] = Self::PLAIN[n].name();
+            n += 1;
+        }
+        names
+    };
 
     pub const fn name(&self) -> &'static str {
+        self.command().name()
+    }
+
+    const fn command(&self) -> CommandName {
         match self {
-            CommandVerb::Pause => "pause",
-            CommandVerb::Resume => "resume",
-            CommandVerb::Abort => "abort",
-            CommandVerb::Retry => "retry",
-            CommandVerb::Approve => "approve",
-            CommandVerb::Promote => "promote",
-            CommandVerb::Rollback => "rollback",
-            CommandVerb::Refresh => "refresh",
-            CommandVerb::ResetBreaker => "reset-breaker",
-            CommandVerb::Abandon(_) => "abandon",
-            CommandVerb::ResetCapacity => "reset-capacity",
-            CommandVerb::TakeOver => "take-over",
+            CommandVerb::Pause => CommandName::Pause,
+            CommandVerb::Resume => CommandName::Resume,
+            CommandVerb::Abort => CommandName::Abort,
+            CommandVerb::Retry => CommandName::Retry,
+            CommandVerb::Approve => CommandName::Approve,
+            CommandVerb::Promote => CommandName::Promote,
+            CommandVerb::Rollback => CommandName::Rollback,
+            CommandVerb::Refresh => CommandName::Refresh,
+            CommandVerb::ResetBreaker => CommandName::ResetBreaker,
+            CommandVerb::Abandon(_) => CommandName::Abandon,
+            CommandVerb::ResetCapacity => CommandName::ResetCapacity,
+            CommandVerb::TakeOver => CommandName::TakeOver,
         }
     }
 }

@@ -111,7 +111,7 @@ impl RolloutStage {
                 Ok(stage)
             }
             (stage @ RolloutStage::Failing { .. }, Move::Resume) => {
-                refuse(&stage, "resume; ask for retry")
+                refuse(&stage, "resume; run retry")
             }
             (RolloutStage::Failing { .. }, Move::Retry) => Ok(RolloutStage::Going),
             // Only resume ends a person's pause: no retry ends it, and no failure replaces it.
@@ -451,8 +451,8 @@ pub struct PoolState {
     pub undelivered: Option<UndeliveredRaise>,
     pub etag: EtagHistory,
     pub deletes: DeleteEffects,
-    /// Machines that are gone, by their delete or by missing from listings on their way out: rows that show them are
-    /// ghosts.
+    /// Machines that are gone: their delete succeeded, or listings lacked them while they were leaving. Rows that show
+    /// them are ghosts.
     pub tombs: Vec<(Key, Time)>,
     /// Machines that we took out of service and that no listing shows, and since when: our marks are on their nodes.
     pub vanished: Vec<(Key, Time)>,
@@ -466,13 +466,13 @@ pub struct PoolState {
     pub breaker_released: Option<Time>,
     /// Removals for surplus within the last hour.
     pub surplus_removed: Vec<(Time, u32)>,
-    /// Machines stuck in deletion that a person wrote off.
+    /// Machines stuck in deletion that a person abandoned.
     pub written_off: Vec<Key>,
     /// Machines that an in-place update to this revision did not change.
     pub in_vain: Vec<(Key, Revision)>,
     /// Growth on an unproven model was accepted for this revision.
     pub model_accepted: Option<Revision>,
-    /// The hot-loop breaker stopped this revision; a command released it.
+    /// A rollout loop stopped this revision; a command released it.
     pub hot_loop_released: Option<Revision>,
     pub honoured: Vec<CommandId>,
     /// What waits for an approval now. An approval covers what was here when a person gave it.

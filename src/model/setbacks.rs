@@ -14,7 +14,7 @@ pub struct KeyBackOff {
     pub until: Time,
     /// What blocks it; kept only for a machine that returned to service for a long wait.
     pub code: Option<Box<str>>,
-    /// The cloud itself gave this time: no verb lifts it. Kept only for a refusal that passes by itself.
+    /// The cloud itself gave this time: no command lifts it. Kept only for a refusal that passes by itself.
     pub retry_at: Option<Time>,
     /// The operator had accepted the loss when it was refused: another `now` does not skip this wait.
     pub now: bool,
@@ -59,7 +59,7 @@ pub struct BackOff {
     pub times: u32,
     pub at: Time,
     pub until: Time,
-    /// The time that the cloud gave for the next try: no verb shortens it.
+    /// The time that the cloud gave for the next try: no command shortens it.
     pub retry_at: Option<Time>,
     /// The quota refused more than this number, the capacity at that time.
     pub granted: Option<u32>,

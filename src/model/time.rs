@@ -38,13 +38,13 @@ impl Time {
         Time(self.0.saturating_add(span.0))
     }
 
-    /// One of our times, on a clock that is this far ahead.
+    /// One of our times, converted to a clock that is this far ahead.
     #[must_use]
     pub const fn shown_by(self, skew: Skew) -> Time {
         Time(self.0.saturating_add(skew.0))
     }
 
-    /// A time on that clock, on ours.
+    /// A time of that clock, converted to ours.
     #[must_use]
     pub const fn told_by(self, skew: Skew) -> Time {
         Time(self.0.saturating_sub(skew.0))

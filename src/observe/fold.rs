@@ -60,7 +60,7 @@ pub enum RecordChange {
 
 /// What the read changed, for operators who ask later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Differences {
+pub struct MachineChange {
     pub id: InstanceId,
     pub key: Key,
     pub what: RecordChange,
@@ -74,7 +74,7 @@ pub struct FoldResult {
     pub touched: Vec<bool>,
     /// Keys of records that were closed.
     pub closed: Vec<Key>,
-    pub changes: Vec<Differences>,
+    pub changes: Vec<MachineChange>,
 }
 
 /// Folds a read into the records, which are in listing order.
@@ -149,7 +149,7 @@ struct Work<'a> {
     tombs: Tombs<'a>,
     /// The pool has no records yet: we have not watched it, so creation times are the best since-times available.
     first_sight: bool,
-    changes: Vec<Differences>,
+    changes: Vec<MachineChange>,
 }
 
 impl<'a> Work<'a> {
@@ -158,7 +158,7 @@ impl<'a> Work<'a> {
     }
 
     fn tell(&mut self, machine: &Machine, what: RecordChange) {
-        self.changes.push(Differences { id: machine.id.clone(), key: machine.key(), what });
+        self.changes.push(MachineChange { id: machine.id.clone(), key: machine.key(), what });
     }
 
     fn turn_to(&mut self, machine: &mut Machine, to: Condition, since: Time) {

@@ -7,7 +7,7 @@ mod fold;
 mod join;
 mod lost;
 
-pub use fold::{CloseReason, Differences, FoldResult, Observation, RecordChange, fold};
+pub use fold::{CloseReason, FoldResult, MachineChange, Observation, RecordChange, fold};
 pub use lost::lost_together;
 
 use crate::model::ids::{PoolName, ScaleSetId};

@@ -1,4 +1,4 @@
-//! Decides which call may leave now. The gate serves waiting calls by urgency and, at equal urgency, by turn.
+//! Decides which call may leave now. [`Admission`] serves waiting calls by urgency and, at equal urgency, by turn.
 //!
 //! **Turns.** Each call gets a turn when it asks: the highest turn served so far, or the turn after the last call of
 //! its own pool, if that is higher. Lower turns go first. So a pool with ten calls waits with its second until all
@@ -8,7 +8,7 @@
 //! all calls behind it; limits of one kind of work are nested, so no other call can take what it waits for. After three
 //! times [`AGES_IN`] it has the highest urgency, and from then on only calls with lower turns pass it: at most as many
 //! of each other pool as its own pool has waiting. It leaves within those 30 s, plus the time the limits need to pay
-//! for the calls before it, plus the time for which a refusal shut them; otherwise the gate tells it when to ask again.
+//! for the calls before it, plus the time for which a refusal shut them; otherwise it is told when to ask again.
 
 use super::counts::Counts;
 use super::limits::{Bill, LimitKey, LimitReading, LimitTable};
@@ -22,7 +22,7 @@ use crate::model::time::{Span, Time};
 // 10 s: a background read reaches the highest urgency after half a minute, half the life of a read.
 pub const AGES_IN: Span = Span::seconds(10);
 
-/// Longest wait of a read. The gate refuses a read that would wait longer and says when to ask again.
+/// Longest wait of a read. A read that would wait longer is refused and told when to ask again.
 // 20 s: a waiting turn holds its lease, and its earlier reads age.
 pub const READ_PATIENCE: Span = Span::seconds(20);
 
@@ -61,7 +61,7 @@ pub struct NotNow {
 
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub enum AdmissionRequest {
+pub enum AdmissionAnswer {
     Go(AdmissionGrant),
     /// Ask with [`Admission::look`] when [`Admission::moved`] names it, or at this time; give up with
     /// [`Admission::leave`].
@@ -148,7 +148,7 @@ impl Admission {
         self.sets.locate(set, location);
     }
 
-    /// A person asked for a read of this set: the gate tries it once although a limit is shut.
+    /// A person asked for a read of this set: it may leave once although a limit is shut.
     pub fn try_now(&mut self, set: &ScaleSetId, now: Time) {
         let limits = &mut self.limits;
         let set = self.sets.find(set, now, |gone| limits.forget(gone));
@@ -157,11 +157,11 @@ impl Admission {
         }
     }
 
-    pub fn ask(&mut self, call: &CallCost<'_>, now: Time) -> AdmissionRequest {
+    pub fn ask(&mut self, call: &CallCost<'_>, now: Time) -> AdmissionAnswer {
         let limits = &mut self.limits;
         let set = self.sets.find(call.set, now, |gone| limits.forget(gone));
         let Some(known) = self.sets.get(set) else {
-            return AdmissionRequest::NotNow(NotNow { retry_at: now });
+            return AdmissionAnswer::NotNow(NotNow { retry_at: now });
         };
         let machines = match call.operation {
             PacedOperation::List | PacedOperation::NextPage => known.on_a_page,
@@ -195,18 +195,18 @@ impl Admission {
                 known.used_try();
             }
             self.pay(bill, start, now);
-            return AdmissionRequest::Go(self.send(bill, now));
+            return AdmissionAnswer::Go(self.send(bill, now));
         }
         if waiter.until > before || now > before {
             self.counts.refused(call.operation);
-            return AdmissionRequest::NotNow(NotNow { retry_at: waiter.until.max(now) });
+            return AdmissionAnswer::NotNow(NotNow { retry_at: waiter.until.max(now) });
         }
         if let Some(known) = self.sets.get_mut(set) {
             known.next_turn = start + 1;
         }
         if self.waiting.is_empty() && waiter.until <= now {
             self.pay(bill, start, now);
-            return AdmissionRequest::Go(self.send(bill, now));
+            return AdmissionAnswer::Go(self.send(bill, now));
         }
         self.waiting.push(waiter);
         self.served = None;
@@ -214,10 +214,10 @@ impl Admission {
     }
 
     /// Current state of a waiting call.
-    pub fn look(&mut self, ticket: Ticket, now: Time) -> AdmissionRequest {
+    pub fn look(&mut self, ticket: Ticket, now: Time) -> AdmissionAnswer {
         self.serve(now);
         let Some(at) = self.waiting.iter().position(|waiter| waiter.ticket == ticket) else {
-            return AdmissionRequest::NotNow(NotNow { retry_at: now });
+            return AdmissionAnswer::NotNow(NotNow { retry_at: now });
         };
         let waiter = &mut self.waiting[at];
         waiter.moved = false;
@@ -227,16 +227,16 @@ impl Admission {
             if now > waiter.since {
                 self.counts.waited(operation, now.since(waiter.since));
             }
-            return AdmissionRequest::Go(self.send(waiter.bill, now));
+            return AdmissionAnswer::Go(self.send(waiter.bill, now));
         }
         if now < waiter.before && !waiter.late {
-            return AdmissionRequest::Wait(ticket, waiter.until.min(waiter.before));
+            return AdmissionAnswer::Wait(ticket, waiter.until.min(waiter.before));
         }
         let waiter = self.waiting.swap_remove(at);
         self.counts.waited(operation, now.since(waiter.since));
         self.counts.refused(operation);
         self.serve_again(now);
-        AdmissionRequest::NotNow(NotNow { retry_at: waiter.likely.max(now.plus(Span::seconds(1))) })
+        AdmissionAnswer::NotNow(NotNow { retry_at: waiter.likely.max(now.plus(Span::seconds(1))) })
     }
 
     /// The call stops waiting and was not sent.

@@ -209,8 +209,8 @@ impl LimitTable {
         told.throttled
     }
 
-    /// A refusal closes the limit that it names; if it names none, the region's limit of that class; if there is none,
-    /// the front door's limit.
+    /// A refusal closes the limits that it names. If it names none, it closes the region's limit for this kind of work;
+    /// if there is no such limit, the front door's.
     fn shut(&mut self, bill: Bill, told: &ResponseHints<'_>, now: Time) {
         let until = now.plus(told.retry_after.unwrap_or(SHUT_FOR).max(Span::seconds(1)));
         let used_up = told.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| *name);
@@ -226,7 +226,7 @@ impl LimitTable {
         if shut {
             return;
         }
-        // The front door's limit is first, then the one of the operation's class.
+        // The front door's limit is first, then the one for this kind of work.
         let nth = usize::from(!told.empties_front_door(bill.operation.class()));
         if let Some((key, _)) = self.nth(bill, nth).or_else(|| self.nth(bill, 0)) {
             self.bucket(key, now).shut(until, now);

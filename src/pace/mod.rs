@@ -27,7 +27,7 @@ mod shared;
 mod single_flight;
 
 pub use admission::{
-    AGES_IN, Admission, AdmissionGrant, AdmissionRequest, CallCost, NotNow, READ_PATIENCE, Ticket,
+    AGES_IN, Admission, AdmissionAnswer, AdmissionGrant, CallCost, NotNow, READ_PATIENCE, Ticket,
 };
 pub use counts::{CallTally, Counts};
 pub use lanes::{Lane, LanePlace, LaneState, Lanes};

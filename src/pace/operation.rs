@@ -9,7 +9,7 @@ pub enum PacedOperation {
     ReadSet,
     /// The first page of its machines.
     List,
-    /// Any further page of it, or of another listing in progress.
+    /// Any further page of its machines, or of another listing in progress.
     NextPage,
     /// The instance view of the set.
     ReadView,

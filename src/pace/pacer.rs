@@ -1,4 +1,4 @@
-//! Waits at the gate for a caller.
+//! Suspends each caller until [`Admission`] lets its call leave.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use super::admission::{Admission, AdmissionGrant, AdmissionRequest, CallCost, NotNow, Ticket};
+use super::admission::{Admission, AdmissionAnswer, AdmissionGrant, CallCost, NotNow, Ticket};
 use super::counts::Counts;
 use super::limits::LimitReading;
 use super::operation::{FrontDoor, PacedOperation};
@@ -78,7 +78,7 @@ impl<C: Clock> Pacer<C> {
         self.at_gate(|gate, now| gate.locate(set, location, now));
     }
 
-    /// A person asked for a read of this set: the gate tries it once although a limit is shut.
+    /// A person asked for a read of this set: it may leave once although a limit is shut.
     pub fn try_now(&self, set: &ScaleSetId) {
         self.at_gate(|gate, now| gate.try_now(set, now));
     }
@@ -100,7 +100,7 @@ impl<C: Clock> Pacer<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Run `deed` at the gate, and wake every caller that may leave now.
+    /// Run `deed` on the [`Admission`], and wake every caller whose state it changed.
     fn at_gate<T>(&self, deed: impl FnOnce(&mut Admission, Time) -> T) -> T {
         let now = self.clock.now();
         let mut state = self.state();
@@ -123,15 +123,15 @@ impl<C: Sleep> Pacer<C> {
         let mut waiting = Waiting { pacer: self, ticket: None };
         loop {
             let (ticket, until) = match asked {
-                AdmissionRequest::Go(grant) => {
+                AdmissionAnswer::Go(grant) => {
                     waiting.ticket = None;
                     return Ok(Pass { pacer: self, grant: Some(grant) });
                 }
-                AdmissionRequest::NotNow(why) => {
+                AdmissionAnswer::NotNow(why) => {
                     waiting.ticket = None;
                     return Err(why);
                 }
-                AdmissionRequest::Wait(ticket, until) => (ticket, until),
+                AdmissionAnswer::Wait(ticket, until) => (ticket, until),
             };
             waiting.ticket = Some(ticket);
             until_or(self.clock.sleep_until(until), |waker| {

@@ -7,7 +7,7 @@ use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 
 /// Sets to keep.
-// 4,096: several times the pools of one organization. Above it, sets unused for an hour are dropped.
+// 4,096: several times the pools of one daemon. Above it, sets unused for an hour are dropped.
 const MOST_SETS: usize = 4_096;
 
 /// A set unused for this long has no state worth keeping: its limits are full again.

@@ -1,7 +1,8 @@
 //! What waits for a person's approval, and what an approval covers: one item that the last plan showed, and nothing
 //! that began since.
 
-use crate::model::hold::{Hold, HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::{Hold, HoldReason};
 use crate::model::plan::{Command, Input, WaitKind};
 use crate::model::rollout::{PoolState, RolloutStage, Wait};
 use crate::model::time::Time;
@@ -77,7 +78,9 @@ fn named(memory: &PoolState, ask: &Command) -> Result<usize, String> {
                 "several approvals are pending: {all}; name one with `number` or `revision`"
             ))
         }
-        (None, _) => Err(format!("another approval is pending: {}", list(memory, waiting.iter()))),
+        (None, _) => {
+            Err(format!("no pending approval matches; pending: {}", list(memory, waiting.iter())))
+        }
     }
 }
 
@@ -167,7 +170,7 @@ pub(super) fn note(desk: &mut Planner) {
     let (input, now) = (desk.input, desk.input.now);
     let known = std::mem::take(&mut desk.memory.waiting);
     let asks = |hold: &&Hold| {
-        hold.remedy == Some(RemedyVerb::Approve.into()) || hold.reason == HoldReason::Adoption
+        hold.remedy == Some(CommandName::Approve.into()) || hold.reason == HoldReason::Adoption
     };
     let asking = desk.holds.list().iter().filter(asks);
     let mut waits: Vec<Wait> = asking.filter_map(|hold| of_hold(desk, hold)).collect();

@@ -1,7 +1,8 @@
 //! What the cloud refused, and what that blocks: raises that wait for their next try, and removals of serving machines.
 
 use crate::model::action::{Action, ActionKind};
-use crate::model::hold::{HoldReason, Remedy, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::{HoldReason, Remedy};
 use crate::model::inventory::Orchestration;
 use crate::model::journal::{
     CHANGED_SINCE_READ, Entry, EntryOutcome, Refusal, Refused, refusal_reason,
@@ -298,6 +299,6 @@ pub(super) fn about_refused(input: &Input, memory: &PoolState, holds: &mut Holds
         let say = format!("Azure refused to add machines{size}{zone} ({why}); next try {until}");
         let hold = holds.add(reason, say).number("times", i64::from(back_off.times)).again(until);
         hold.remedy =
-            lasts(*refusal, back_off.times).then_some(RemedyVerb::Retry).map(Remedy::from);
+            lasts(*refusal, back_off.times).then_some(CommandName::Retry).map(Remedy::from);
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn is_open(input: &Input, memory: &mut PoolState, rows: &[MachineCand
     open
 }
 
-/// Each machine's latest failure; still failed machines are kept, whatever their age.
+/// Each machine's latest failure; failures of machines that are still failed are kept, whatever their age.
 fn note_failures(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
     let (window, burst) = (input.policy.repair.window, Burst::of(input));
     for row in rows.iter().filter(|row| row.group == CandidateGroup::Failed) {

@@ -96,7 +96,7 @@ pub(super) fn remember(
         memory.surplus_removed.push((input.now, surplus as u32));
     }
     if !memory.written_off.is_empty() {
-        // A machine that serves again and is asked to leave once more counts until a person writes that off as well.
+        // A machine that serves again and is asked to leave once more counts until a person abandons it again.
         let off: Vec<_> = rows.iter().filter(|row| row.written_off).collect();
         memory.written_off.retain(|key| off.iter().any(|row| is(key, row.machine(input))));
     }

@@ -23,7 +23,7 @@ const SILENT: Span = Span::minutes(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CandidateGroup {
-    /// Its delete succeeded; while listings still show it, it counts only as live.
+    /// Its delete succeeded; while listings still show it, it counts only in `live`.
     Ghost,
     Leaving,
     Gray,
@@ -99,7 +99,7 @@ pub(super) struct MachineCandidate {
     /// Its delete had no effect: it is in service again from now on.
     pub given_back: bool,
     /// A delete may have removed it recently, its drain may still run, or it serves but is not settled: it does not
-    /// count as available, but removing it costs as much.
+    /// count as available, but its removal is charged as if it were.
     pub doubted: bool,
     /// A person holds it, or the cloud protects it: never removed.
     pub stays: bool,
@@ -348,7 +348,7 @@ pub(super) fn mark(
             in_place && !row.updated && in_place::was_made_beside(input, memory, machine);
         let request = machine.delete_request();
         let person = machine.hold().is_some();
-        // Scale-in protection does not protect a machine that stays from an update.
+        // Scale-in protection does not forbid an update, because the machine stays.
         let cloud = match machine.protection {
             Protection::None => false,
             Protection::ScaleIn => !in_place,

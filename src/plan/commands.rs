@@ -180,7 +180,7 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     Err("nothing failed, and nothing waits for a retry".into())
 }
 
-/// There was nothing to settle, or something was under way: the command was not executed.
+/// There was nothing to reset, or something was under way: the command was not executed.
 pub(super) fn settled_nothing(input: &Input, answers: &mut [CommandAnswer]) {
     let settles = |id: &CommandId| {
         input.commands.iter().any(|ask| ask.id == *id && ask.verb == CommandVerb::ResetCapacity)

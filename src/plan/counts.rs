@@ -186,8 +186,8 @@ pub(super) fn check(c: &PoolCounts, rows: usize, gate: bool, create: i64) -> Res
             rows as i64 + c.pending,
             classes == rows as i64 + c.pending,
         ),
-        ("available is within the promise", c.ready, c.promise, c.ready <= c.promise),
-        ("the promise is within what exists", c.promise, c.exist, c.promise <= c.exist),
+        ("available is within what is committed", c.ready, c.promise, c.ready <= c.promise),
+        ("what is committed is within what exists", c.promise, c.exist, c.promise <= c.exist),
         ("fill is within want", c.fill(), c.want(gate), c.fill() <= c.want(gate)),
         (
             "nothing is created that must be deleted again",

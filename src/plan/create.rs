@@ -1,6 +1,7 @@
 //! How many to create, and on which model.
 
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::plan::Input;
 use crate::model::policy::OnFailure;
 use crate::model::quantity::counted;
@@ -78,7 +79,7 @@ pub(super) fn pinned(
                     format!("replacements would come up on {here}, which the rollout abandoned"),
                 )
                 .number("wanted", wish.replace)
-                .ask(RemedyVerb::Approve);
+                .ask(CommandName::Approve);
         }
         return wish.fill.max(replace);
     }
@@ -88,7 +89,7 @@ pub(super) fn pinned(
         HoldReason::ModelUnproven,
         if below {
             format!(
-                "{} below the floor: created on {revision}, which is not proven yet",
+                "{} below the floor and will be created on {revision}, which is not proven yet",
                 machines(wish.fill, "missing")
             )
         } else {
@@ -101,7 +102,7 @@ pub(super) fn pinned(
     hold.number("missing", wish.fill)
         .number("available", count.ready)
         .number("floor", count.floor)
-        .ask(RemedyVerb::Approve);
+        .ask(CommandName::Approve);
     if below { wish.fill } else { replace }
 }
 
@@ -123,7 +124,7 @@ fn replace_on_model(input: &Input, memory: &PoolState, wish: Growth, holds: &mut
             ),
         )
         .number("failedInARow", i64::from(rollout.failed_in_a_row))
-        .ask(RemedyVerb::Retry);
+        .ask(CommandName::Retry);
     0
 }
 

@@ -335,7 +335,7 @@ fn is_being_deleted(input: &Input, machine: &Machine) -> bool {
     machine.lifecycle == Lifecycle::Deleting && !last().is_some_and(refused)
 }
 
-/// The capacity matches our writes, the completed ones, or the listing.
+/// The capacity is one that our writes explain, or it matches the listing.
 pub(super) fn is_trusted(input: &Input, memory: &PoolState, pending: u32) -> bool {
     let (mut least, mut most) = (i64::from(memory.desired.explained), 0);
     most += least;

@@ -1,10 +1,11 @@
 //! Collects the reasons not to act. Each hold names its numbers, its blockers, and the time of the next check.
 
-use crate::model::hold::{Hold, HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::{Hold, HoldReason};
 use crate::model::time::{Span, Time};
 
 /// Longest time until the next check of any hold.
-// 15 min: an operator who reads "looked at again at …" should wait no longer than a coffee.
+// 15 min: an operator who reads "next check …" should wait no longer than a coffee.
 pub(super) const RECHECK: Span = Span::minutes(15);
 
 /// Most blockers to name in one hold.
@@ -68,7 +69,7 @@ impl Hold {
         self
     }
 
-    pub(super) fn ask(&mut self, verb: RemedyVerb) -> &mut Self {
+    pub(super) fn ask(&mut self, verb: CommandName) -> &mut Self {
         self.remedy = Some(verb.into());
         self
     }

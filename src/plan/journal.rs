@@ -6,7 +6,7 @@ use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::time::{Span, Time};
 
-/// A complete read begun this long after a raise ended settles it: machines still lacking then will not come.
+/// A complete read begun this long after a raise ended settles it: machines still missing then will not come.
 // 60 s: new rows appear in listings within seconds, and at most a minute, after their operation ended.
 const RAISE_SETTLES: Span = Span::seconds(60);
 

@@ -1,6 +1,7 @@
 //! Holds that name machines: those that may not leave, those that wait, those in progress.
 
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::{Input, MachineReason};
 use crate::model::quantity::counted;
@@ -41,34 +42,34 @@ pub(super) fn about_machines(desk: &mut Planner, removals: &Removals) {
 }
 
 /// Machines that wait for a person or something outside.
-const KINDS: [(HoldReason, &str, Option<RemedyVerb>); 7] = [
+const KINDS: [(HoldReason, &str, Option<CommandName>); 7] = [
     (
         HoldReason::Kept,
-        "due for removal but held by a person or protected in Azure; release them, or remove the protection in Azure",
-        Some(RemedyVerb::Release),
+        "due for removal but held by a person or protected in Azure; release what is held, or remove the protection in Azure",
+        Some(CommandName::Release),
     ),
     (HoldReason::RevisionUnknown, "on an unknown revision", None),
     (
         HoldReason::OnDelete,
         "outdated; with `method: onDelete` only named machines are replaced",
-        Some(RemedyVerb::DeleteMachine),
+        Some(CommandName::DeleteMachine),
     ),
     (
         HoldReason::UpdateFailed,
         "updated in place but still not on the target revision",
-        Some(RemedyVerb::Retry),
+        Some(CommandName::Retry),
     ),
     (
         HoldReason::DrainBlocked,
-        "excluded: the rollout ended without them because their removal was blocked repeatedly",
-        Some(RemedyVerb::Retry),
+        "excluded: removal was blocked repeatedly, and the rollout ended",
+        Some(CommandName::Retry),
     ),
     (
         HoldReason::DrainBlocked,
         "back in service after a refused drain or removal; Poolkeeper retries later",
         None,
     ),
-    (HoldReason::StuckDelete, "deleting for longer than the deadline", Some(RemedyVerb::Abandon)),
+    (HoldReason::StuckDelete, "deleting for longer than the deadline", Some(CommandName::Abandon)),
 ];
 
 /// Which of [`KINDS`] apply to this machine.
@@ -98,9 +99,9 @@ fn about_unseen(desk: &mut Planner) {
         let seen = desk.rows.iter().any(|row| row.group == CandidateGroup::Unknown && !dark(row));
         let of = format!("{unknown} of {}", counted(desired as usize, "machine"));
         let say = if seen {
-            format!("{of} became unready together or are not visible; no machine is removed")
+            format!("{of} became unready together or cannot be seen; no machine is removed")
         } else {
-            format!("{of} are not visible; no machine is removed")
+            format!("{of} cannot be seen; no machine is removed")
         };
         let hold = desk.holds.add(HoldReason::HealthBlind, say);
         hold.number("unknown", unknown).number("desired", desired);
@@ -109,7 +110,7 @@ fn about_unseen(desk: &mut Planner) {
         let unseen = |row: &MachineCandidate| {
             row.group == CandidateGroup::Unknown || (dark(row) && restores(row))
         };
-        let say = |n| machines(n as i64, "not visible; Poolkeeper waits for them");
+        let say = |n| machines(n as i64, "not visible; Poolkeeper waits");
         about(desk, HoldReason::ListingIncomplete, unseen, say, None);
     }
 }
@@ -156,7 +157,7 @@ fn about_shut(desk: &mut Planner) {
     desk.holds
         .add(
             HoldReason::Floor,
-            format!("{exist} of {desired} machines exist, and no more can be created now"),
+            format!("{exist} exist, {desired} desired, and no more can be created now"),
         )
         .number("exist", exist)
         .number("desired", desired);
@@ -175,12 +176,12 @@ fn about_failed(desk: &mut Planner, left: i64) {
             )
             .number("failed", casualties)
             .number("desired", desk.count.desired)
-            .ask(RemedyVerb::ResetBreaker);
+            .ask(CommandName::ResetBreaker);
     } else if desk.stands().is_none() {
         desk.holds
             .add(
                 HoldReason::RepairInTurn,
-                machines(left, "failed; repair replaces a limited number at a time"),
+                machines(left, "waiting for repair, which replaces a limited number at a time"),
             )
             .number("failed", left);
     }

@@ -37,6 +37,7 @@ mod pause;
 mod pool_holds;
 mod progress;
 mod raise;
+mod remedy;
 mod removal_order;
 mod remove;
 mod report;
@@ -278,7 +279,10 @@ impl Planner<'_, '_> {
         if self.marked_by() != marked_by {
             self.mark_again();
         }
-        debug_assert!(self.is_marked(), "the marks that the rollout changed were not restored");
+        debug_assert!(
+            self.is_marked(),
+            "the marks that the rollout changed were not computed again"
+        );
         self.closed = rollout::closed(input, &self.memory, &self.reference);
         let slots = self.count.surge + self.count.unavailable;
         self.wave = counts::wave(self.ramp(), self.count.proven, slots);
@@ -286,7 +290,7 @@ impl Planner<'_, '_> {
         self.far = self.barrier.limit().map_or(far, |limit| far.min(i64::from(limit)));
     }
 
-    /// What the rollout contributes to the marks of rows: its target, its start, and how many revisions it tried.
+    /// What the rollout contributes to the marks of rows: its target, its start, and how many machines it tried.
     fn marked_by(&self) -> (RevisionReference, Option<Time>, usize) {
         let rollout = self.memory.rollout.as_ref();
         let tried = rollout.map_or(0, |rollout| rollout.tried.len());

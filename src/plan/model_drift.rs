@@ -1,7 +1,8 @@
 //! What our write changed in the model besides the fields it named. Azure may reset disks when it receives an image
 //! alone: such a model replaces no machine before a person has seen it.
 
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::inventory::ModelRest;
 use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutCause};
@@ -77,5 +78,5 @@ pub(super) fn tell(desk: &mut Planner) {
     let hold = desk.holds.add(HoldReason::ModelMoved, say);
     hold.number("moved", all.len() as i64)
         .number("outdated", desk.count.out)
-        .ask(RemedyVerb::Approve);
+        .ask(CommandName::Approve);
 }

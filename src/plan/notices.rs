@@ -102,7 +102,7 @@ fn exceeds_window(desk: &Planner) -> Option<String> {
     let (work_is, lasts_is) = (short(work), short(lasts));
     let window = if opens == now { "the window closes in" } else { "the next window is open for" };
     let say = format!(
-        "about {work_is} of work is left, and {window} {lasts_is}: the rest waits for the next window"
+        "about {work_is} of work is left, and {window} {lasts_is}: the rest waits for a later window"
     );
     (work > lasts).then_some(say)
 }

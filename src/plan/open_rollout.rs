@@ -1,6 +1,7 @@
 //! When a rollout opens, and why. `rollout` moves an open one on.
 
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use crate::model::plan::Input;
@@ -175,5 +176,5 @@ pub(super) fn about_the_mix(desk: &mut Planner) {
     let off = known.iter().filter(|(has, _)| differs(has, &here));
     let off = off.map(|(_, many)| *many as i64).sum();
     let hold = desk.holds.add(HoldReason::Adoption, say);
-    hold.number("machines", off).number("revisions", groups.len() as i64).ask(RemedyVerb::Approve);
+    hold.number("machines", off).number("revisions", groups.len() as i64).ask(CommandName::Approve);
 }

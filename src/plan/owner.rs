@@ -2,7 +2,8 @@
 //! takes the set over. It still puts back what we took out of service.
 
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH};
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::journal::Entry;
 use crate::model::owner::{Keeper, OWNER_TAG, OwnerTag, OwnerWrite, Ownership};
 use crate::model::plan::Input;
@@ -62,7 +63,7 @@ pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
     if busy || !wanted || owner.next.is_some_and(|at| input.now < at) {
         return None;
     }
-    // Repeat a write that may have landed unchanged: the tag is never renewed.
+    // A write that may have landed is repeated unchanged: the tag is never renewed.
     let again = owner.tag.take().filter(|tag| owner.tries > 0 && tag.store == *store);
     let tag = again.unwrap_or_else(|| OwnerTag { store: store.clone(), since: input.now });
     let wait = FIRST.times(1 << owner.tries.min(11)).min(LONGEST);
@@ -126,7 +127,7 @@ pub(super) fn tell(desk: &mut Planner) {
     );
     let hold = desk.holds.add(HoldReason::ForeignOwner, say);
     hold.blockers.push(value.into());
-    hold.ask(RemedyVerb::TakeOver);
+    hold.ask(CommandName::TakeOver);
 }
 
 /// Our tag was written more than once, but no read shows it.

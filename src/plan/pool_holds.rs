@@ -1,12 +1,12 @@
 //! The holds of a turn: what blocks each thing that was wanted and not done.
 
-use crate::model::hold::{HoldReason, Remedy, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::{HoldReason, Remedy};
 use crate::model::ids::{InstanceId, Revision};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::UnconfirmedFall;
 use crate::model::quantity::counted;
-use crate::model::revisions::KnownRevision;
 use crate::model::rollout::{PoolState, RolloutCause, RolloutEnding, RolloutStage};
 use crate::model::time::Time;
 
@@ -18,6 +18,7 @@ use super::journal::Journal;
 use super::locks;
 use super::next_check::{RECOVERS, SOON};
 use super::owner;
+use super::remedy;
 use super::remove::Removals;
 use super::requests::ActionRequests;
 use super::rollout::{self, RolloutClose};
@@ -81,7 +82,7 @@ pub(super) fn about(
     reason: HoldReason,
     of: impl Fn(&MachineCandidate) -> bool,
     say: impl Fn(usize) -> String,
-    verb: Option<RemedyVerb>,
+    verb: Option<CommandName>,
 ) -> usize {
     let many = desk.rows.iter().filter(|row| of(row)).count();
     if many == 0 {
@@ -140,20 +141,20 @@ fn about_the_gate(desk: &mut Planner) {
             desk.holds
                 .add(HoldReason::Paused, format!("paused by {by} since {at}: {why}"))
                 .number("outdated", out)
-                .ask(RemedyVerb::Resume);
+                .ask(CommandName::Resume);
         }
         (Some(RolloutClose::Failing), RolloutStage::Failing { why, at }) => {
             desk.holds
                 .add(HoldReason::Failing, format!("stopped since {at}: {why}"))
                 .number("failed", rollout.failed.len() as i64)
                 .number("outdated", out)
-                .ask(RemedyVerb::Retry);
+                .ask(CommandName::Retry);
             if let Some(pause) = &desk.memory.pause {
                 let say = format!("paused by {} since {}: {}", pause.by, pause.at, pause.why);
                 desk.holds
                     .add(HoldReason::Paused, say)
                     .number("outdated", out)
-                    .ask(RemedyVerb::Resume);
+                    .ask(CommandName::Resume);
             }
         }
         (Some(RolloutClose::Window), _) => {
@@ -203,11 +204,11 @@ fn about_the_watch(desk: &mut Planner, since: Time) {
     match checkpoint::watched(desk.input, since) {
         Bake::On(ends) => {
             let say = format!("every machine is done; the gates are watched until {ends}");
-            desk.holds.add(HoldReason::Baking, say).again(ends).ask(RemedyVerb::Promote);
+            desk.holds.add(HoldReason::Baking, say).again(ends).ask(CommandName::Promote);
         }
         Bake::Failed(gate) => {
             let say = format!("every machine is done, but gate {gate} fails");
-            desk.holds.add(HoldReason::GateFailed, say).ask(RemedyVerb::Promote).blockers =
+            desk.holds.add(HoldReason::GateFailed, say).ask(CommandName::Promote).blockers =
                 vec![gate.into()];
         }
         Bake::Blind(gate, until) => {
@@ -217,7 +218,7 @@ fn about_the_watch(desk: &mut Planner, since: Time) {
             desk.holds
                 .add(HoldReason::GateUnknown, say)
                 .again(until)
-                .ask(RemedyVerb::Promote)
+                .ask(CommandName::Promote)
                 .blockers = vec![gate.into()];
         }
         Bake::Over => {}
@@ -242,7 +243,8 @@ fn about_the_model(desk: &mut Planner, cause: RolloutCause) {
     } else {
         let say = restore(desk.input, &desk.memory, &target);
         let then = if cause == RolloutCause::Rollback { "rollback" } else { "rollout" };
-        let remedy = edit(desk.memory.revisions.known(&target));
+        let remedy =
+            remedy::edit(desk.memory.revisions.known(&target), desk.input.set.model.as_ref());
         desk.holds
             .add(HoldReason::RestoreModel, format!("{say}; the {then} then continues by itself"))
             .remedy = Some(remedy);
@@ -260,16 +262,6 @@ pub(super) fn restore(input: &Input, memory: &PoolState, to: &Revision) -> Strin
         (None, false) => format!("set the fields of {there} under `model` of the pool file"),
     };
     format!("the scale set has {here}, and Poolkeeper does not write {there}: {edit}")
-}
-
-/// The edit that brings a revision back, for programs: the first of its known fields.
-fn edit(known: Option<&KnownRevision>) -> Remedy {
-    let image = known.and_then(|known| Some(("model.image", known.image.as_ref()?)));
-    let size = || known.and_then(|known| Some(("model.vmSize", known.vm_size.as_ref()?)));
-    match image.or_else(size) {
-        Some((field, to)) => Remedy::Edit { field, to: Some(to.to_string().into()) },
-        None => Remedy::Edit { field: "model", to: None },
-    }
 }
 
 /// When a rollout continues after failures.
@@ -291,7 +283,7 @@ fn about_the_resumption(desk: &mut Planner, target: &Revision, at: Time) {
     if at > desk.input.now {
         hold.again(at);
     }
-    hold.ask(RemedyVerb::Retry);
+    hold.ask(CommandName::Retry);
 }
 
 fn about_the_course(desk: &mut Planner) {
@@ -316,26 +308,26 @@ fn about_the_course(desk: &mut Planner) {
                 .add(HoldReason::Checkpoint, format!("the checkpoint at {at} soaks until {until}"))
                 .number("checkpoint", i64::from(*limit))
                 .again(*until)
-                .ask(RemedyVerb::Promote);
+                .ask(CommandName::Promote);
         }
         Barrier::Approval(limit) => {
             desk.holds
                 .add(HoldReason::Checkpoint, format!("the checkpoint at {at} waits for approval"))
                 .number("checkpoint", i64::from(*limit))
-                .ask(RemedyVerb::Approve);
+                .ask(CommandName::Approve);
         }
         Barrier::GateFailed(limit, gate) => {
             desk.holds
                 .add(HoldReason::GateFailed, format!("gate {gate} fails"))
                 .number("checkpoint", i64::from(*limit))
-                .ask(RemedyVerb::Promote)
+                .ask(CommandName::Promote)
                 .blockers = vec![gate.clone()];
         }
         Barrier::GateUnknown(limit, gate) => {
             desk.holds
                 .add(HoldReason::GateUnknown, format!("gate {gate} has no verdict"))
                 .number("checkpoint", i64::from(*limit))
-                .ask(RemedyVerb::Promote)
+                .ask(CommandName::Promote)
                 .blockers = vec![gate.clone()];
         }
     }
@@ -346,7 +338,7 @@ fn about_the_course(desk: &mut Planner) {
                 .add(HoldReason::Stalled, format!("no progress since {}", rollout.progress.at))
                 .number("outdated", desk.count.out)
                 .number("failed", rollout.failed.len() as i64)
-                .ask(RemedyVerb::Explain);
+                .ask(CommandName::Explain);
         }
     } else {
         about_no_rollout(desk);
@@ -362,7 +354,7 @@ fn about_no_rollout(desk: &mut Planner) {
         desk.holds
             .add(HoldReason::Paused, say)
             .number("outdated", desk.count.out)
-            .ask(RemedyVerb::Resume);
+            .ask(CommandName::Resume);
     }
     if desk.memory.adoption_held {
         open_rollout::about_the_mix(desk);
@@ -377,7 +369,7 @@ fn about_no_rollout(desk: &mut Planner) {
                 machines(many as i64, "outdated according to Azure's `latestModelApplied` alone"),
             )
             .number("machines", many as i64)
-            .ask(RemedyVerb::Refresh);
+            .ask(CommandName::Refresh);
     }
     let wanted = desk.reference.revision.clone();
     let aged = desk.input.policy.rollout.max_age.is_some();
@@ -387,7 +379,7 @@ fn about_no_rollout(desk: &mut Planner) {
                 HoldReason::MixedRevisions,
                 "the last rollout was aborted, so `maxAge` is not applied",
             )
-            .ask(RemedyVerb::Retry);
+            .ask(CommandName::Retry);
     }
     if desk.memory.mixed && desk.count.out > 0 {
         desk.holds
@@ -399,7 +391,7 @@ fn about_no_rollout(desk: &mut Planner) {
                 ),
             )
             .number("machines", desk.count.out)
-            .ask(RemedyVerb::Retry);
+            .ask(CommandName::Retry);
     } else if desk.count.out > 0 && open_rollout::is_hot_loop(desk.input, &desk.memory, &wanted) {
         let ended = desk.memory.last.as_ref().filter(|last| last.how != RolloutEnding::Aborted);
         let (at, name) = (ended.map_or(desk.input.now, |last| last.at), desk.memory.name(&wanted));
@@ -409,7 +401,7 @@ fn about_no_rollout(desk: &mut Planner) {
                 format!("{name} was already rolled out at {at}; an unchanged model is not rolled out again within an hour"),
             )
             .number("machines", desk.count.out)
-            .ask(RemedyVerb::Retry);
+            .ask(CommandName::Retry);
     }
 }
 
@@ -447,7 +439,7 @@ fn about_the_size(desk: &mut Planner, removals: &Removals) {
             )
             .number("from", i64::from(fall.from))
             .number("to", i64::from(fall.to))
-            .ask(RemedyVerb::Approve);
+            .ask(CommandName::Approve);
     } else if (removals.over > 0 || (desk.picture && desk.surplus_in_doubt()))
         && !desk.memory.surplus_confirmed
         && desk.input.policy.unconfirmed == UnconfirmedFall::Hold
@@ -465,7 +457,7 @@ fn about_the_size(desk: &mut Planner, removals: &Removals) {
             )
             .number("surplus", there - c.desired)
             .number("desired", c.desired)
-            .ask(RemedyVerb::Approve);
+            .ask(CommandName::Approve);
     } else if removals.over > 0 && breakers::brake_left(desk.input, &desk.memory) <= 0 {
         desk.holds
             .add(
@@ -476,7 +468,7 @@ fn about_the_size(desk: &mut Planner, removals: &Removals) {
                 ),
             )
             .number("surplus", removals.over)
-            .ask(RemedyVerb::Approve);
+            .ask(CommandName::Approve);
     }
     surplus::about_kept(desk, removals);
     if desired::evictions_take_size(desk.input) {

@@ -4,7 +4,8 @@
 //! number stays under the ceiling less the living machines, whichever reading of it is true.
 
 use crate::model::action::{Action, ActionKind};
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::inventory::{Orchestration, PlatformFeature};
 use crate::model::journal::Refusal;
 use crate::model::machine::Lifecycle;
@@ -31,7 +32,7 @@ use super::version;
 // 2 min: reads lag behind a write by less; a delete counted longer counts until it ends, or machines are lacking.
 const DELETES_SHOW: Span = Span::minutes(2);
 
-/// After this many tries without a machine, if no more may be requested, an operator may settle the capacity; the tries
+/// After this many tries without a machine, if no more may be requested, an operator may reset the capacity; the tries
 /// continue.
 const TRIES: u32 = 3;
 
@@ -278,7 +279,7 @@ fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut 
     let no_room = |known: &UndeliveredRaise| is_over_quota(memory, known.at);
     let no_more = from >= most || memory.undelivered.as_ref().is_some_and(no_room);
     if from > most.max(count.ceiling) || (no_more && tries >= TRIES) {
-        hold.number("ceiling", count.ceiling).ask(RemedyVerb::ResetCapacity);
+        hold.number("ceiling", count.ceiling).ask(CommandName::ResetCapacity);
     }
     if let Some(undelivered) = memory.undelivered.as_ref().filter(|u| u.until > input.now) {
         hold.number("tries", i64::from(tries)).again(undelivered.until);
@@ -288,7 +289,7 @@ fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut 
 fn settle_capacity(context: RaiseContext, lacking: i64, holds: &mut Holds) -> Option<Action> {
     let RaiseContext { input, journal, count, .. } = context;
     let from = input.set.capacity;
-    // With a machine missing from the listing, the settled number would remove a living one.
+    // With a machine missing from the listing, the reset capacity would remove a living one.
     let moves = count.leaving + count.pending + count.unknown > 0;
     if lacking == 0 || moves || journal.in_doubt {
         holds
@@ -469,5 +470,5 @@ pub(super) fn hold_writers<'h>(
     holds
         .add(HoldReason::ConflictingWriters, say)
         .number("changes", writers as i64)
-        .ask(RemedyVerb::Approve)
+        .ask(CommandName::Approve)
 }

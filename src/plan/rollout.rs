@@ -55,7 +55,7 @@ pub(super) fn refer_to(memory: &PoolState, revision: Revision) -> RevisionRefere
     }
 }
 
-/// Open, retarget, fail; everything that depends on machines and not on a verb.
+/// Open, retarget, fail; everything that depends on machines and not on a command.
 pub(super) fn steer(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
     begin(input, memory);
     note_failures(input, memory, rows);

@@ -1,7 +1,8 @@
 //! Refused removals and updates: which machine waits for its next try, and when the whole pool waits.
 
 use crate::model::action::{ActionKind, RemovalReason, Target};
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused, refusal_reason};
 use crate::model::machine::Machine;
@@ -343,7 +344,7 @@ pub(super) fn of_request<'m>(
     memory.request_backoff.iter().find(stands)
 }
 
-/// The cloud itself gave the time for the next request: no verb goes before that.
+/// The cloud itself gave the time for the next request: no command brings it forward.
 pub(super) fn told_to_wait(input: &Input, memory: &PoolState, verb: ActionKind) -> bool {
     let told = |back_off: &RequestBackOff| back_off.retry_at.is_some_and(|at| at > input.now);
     of_request(input, memory, verb).is_some_and(told)
@@ -398,7 +399,7 @@ fn waited_until(input: &Input, delete: &Entry) -> Time {
 
 pub(super) fn about_requests(desk: &mut Planner) {
     if let Some(delete) = goes_alone(desk.input, &desk.memory) {
-        let say = "an older delete is still running after newer requests ended: nothing else is written to the scale set until it ends";
+        let say = "a delete that newer requests interrupted before now runs alone: nothing else is written to the scale set until it ends";
         let (targets, until) = (delete.action.targets(), waited_until(desk.input, delete));
         let hold = desk.holds.add(HoldReason::RemovalRefused, say).again(until);
         hold.number("machines", targets.len() as i64);
@@ -419,6 +420,6 @@ pub(super) fn about_requests(desk: &mut Planner) {
         let hold = desk.holds.add(HoldReason::RemovalRefused, say);
         hold.number("times", i64::from(back_off.times))
             .again(back_off.until)
-            .ask(RemedyVerb::Retry);
+            .ask(CommandName::Retry);
     }
 }

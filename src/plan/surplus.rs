@@ -1,7 +1,8 @@
 //! The holds on surplus that stays for now: what keeps it, with its numbers.
 
 use crate::model::action::RemovalReason;
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::quantity::counted;
 
 use super::Planner;
@@ -33,7 +34,7 @@ pub(super) fn about_kept(desk: &mut Planner, removals: &Removals) {
     };
     let wanted = counted(desired as usize, "machine");
     let say = |n| format!("{n} held or protected, and {wanted} desired");
-    about(desk, HoldReason::Kept, kept, say, Some(RemedyVerb::Release));
+    about(desk, HoldReason::Kept, kept, say, Some(CommandName::Release));
 }
 
 /// More than D exist, and nothing is replaced with them now: a rollout is open, and they are its surge.

@@ -1,7 +1,8 @@
 //! What protects a raise: whether the set's etag moves with its capacity, learnt from reads.
 
 use crate::model::action::ActionKind;
-use crate::model::hold::{HoldReason, Remedy, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::{HoldReason, Remedy};
 use crate::model::inventory::PlatformFeature;
 use crate::model::journal::Entry;
 use crate::model::plan::Input;
@@ -94,8 +95,8 @@ pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) 
         )
     } else {
         (
-            "another client wrote the capacity within the last hour; stop it, then approve",
-            Some(RemedyVerb::Approve),
+            "another client wrote the capacity within the last hour; stop that client, then approve",
+            Some(CommandName::Approve),
         )
     };
     let say = format!("no etag protects a capacity change from other writers, and {say}");

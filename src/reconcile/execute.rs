@@ -5,7 +5,7 @@ use crate::ambient::Clock;
 use crate::memory::{Store, StoreError};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::{EntryId, Epoch};
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, EntryEvent, EntryOutcome, Phase};
 use crate::model::machine::Lifecycle;
 use crate::model::plan::Decision;
@@ -15,7 +15,7 @@ use crate::model::time::Time;
 /// delay the others.
 pub(super) fn intents(
     planned: &Decision,
-    set: &SetPresence,
+    set: &SetReading,
     epoch: Epoch,
     now: Time,
     taken: impl Fn(&EntryId) -> bool,
@@ -59,7 +59,7 @@ fn one_drain_each(action: &Action) -> Vec<Action> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     Open,
-    /// The model update failed: no machine may be created on the old model.
+    /// The model was not written: no machine may be created on, or reimaged to, the one in the set.
     NoBirths,
     /// An answer was lost: a listing settles it before any further write to that set, except deletes of failed
     /// machines.

@@ -9,7 +9,7 @@ use crate::model::journal::Entry;
 use crate::model::plan::{CommandVerb, Decision, RolloutPhase};
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
-use crate::observe::{CloseReason, Differences, RecordChange};
+use crate::observe::{CloseReason, MachineChange, RecordChange};
 
 /// What the history said last. Losing it repeats a few lines.
 #[derive(Debug, Clone, Default)]
@@ -19,8 +19,8 @@ pub(super) struct RememberedHolds {
     frozen: Option<(Option<u8>, Box<str>)>,
 }
 
-pub(super) fn changes(changes: &[Differences], at: Time) -> Vec<HistoryRecord> {
-    let line = |changed: &Differences| {
+pub(super) fn changes(changes: &[MachineChange], at: Time) -> Vec<HistoryRecord> {
+    let line = |changed: &MachineChange| {
         let (id, key) = (changed.id.clone(), changed.key.clone());
         let told = match changed.what {
             RecordChange::Appeared(condition) => HistoryEvent::Appeared { id, key, condition },

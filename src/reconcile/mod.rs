@@ -3,7 +3,7 @@
 //!
 //! Never here: a timer, a retry, a second path to the cloud, a decision. A turn takes no event as input and returns
 //! when it wants to run again; a caller decides when a turn runs, never what it does. A broken invariant freezes the
-//! pool: the turn carries nothing out. Begin with [`PoolTurn::turn`], which shows the order of steps; [`CloudPort`] is
+//! pool: the turn carries nothing out. Begin with [`PoolTurn::turn`], which shows the order of steps; [`TurnEnvironment`] is
 //! all that a turn can reach.
 
 mod decide;
@@ -24,13 +24,13 @@ use crate::ambient::Clock;
 use crate::memory::{AuditEntry, EntryMove, Store, StoreError};
 use crate::model::hold::Hold;
 use crate::model::ids::PoolName;
-use crate::model::inventory::{Gap, SetPresence};
+use crate::model::inventory::{Gap, SetReading};
 use crate::model::plan::Decision;
 use crate::model::time::Time;
-use crate::observe::{Differences, ReadCloud, ReadError, ReadFacts};
+use crate::observe::{MachineChange, ReadCloud, ReadError, ReadFacts};
 
 /// Everything outside a turn: one trait for the real world and for simulated ones.
-pub trait CloudPort {
+pub trait TurnEnvironment {
     type Read: ReadCloud;
     type Facts: ReadFacts;
     type Cloud: ChangeCloud;
@@ -55,10 +55,10 @@ pub struct TurnReport {
     pub pool: PoolName,
     /// Time of the decision.
     pub at: Time,
-    pub set: SetPresence,
+    pub set: SetReading,
     pub gaps: Vec<Gap>,
     /// What the read changed in the records.
-    pub changes: Vec<Differences>,
+    pub changes: Vec<MachineChange>,
     /// The plan, also when an invariant blocked it. `None`: the planner contradicted itself.
     pub planned: Option<Decision>,
     /// The pool is frozen: the turn carried out nothing of the plan.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::decide::Decide;
 use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
-use super::{CloudPort, TurnError, TurnReport};
-use crate::act::{CallOutcome, ChangeCluster, DrainProgress, Executor, Observed, PollState, Ports};
+use super::{TurnEnvironment, TurnError, TurnReport};
+use crate::act::{CallOutcome, ChangeCluster, DrainRequest, Executor, Observed, PollState, Ports};
 use crate::ambient::Clock;
 use crate::judge::{Case, Note};
 use crate::memory::{Commit, Inbox, JournalStore, Lease, PoolRecord, Store, StoreError, finished};
@@ -91,7 +91,7 @@ impl PoolTurn {
 
     /// For a pool that is no longer managed: settle started entries, start nothing. Returns how many entries are still
     /// open. Machine records stay as they were, and so does the pool's state except for the owner tag.
-    pub async fn watch<W: CloudPort>(
+    pub async fn watch<W: TurnEnvironment>(
         &mut self,
         world: &W,
         policy: &Policy,
@@ -141,7 +141,7 @@ impl PoolTurn {
     }
 
     /// Read, settle, decide, judge, store the intents, carry them out, store the results.
-    pub async fn turn<W: CloudPort>(
+    pub async fn turn<W: TurnEnvironment>(
         &mut self,
         world: &W,
         policy: &Policy,
@@ -193,7 +193,7 @@ impl PoolTurn {
     }
 
     /// The pool as stored. Besides turns only doors write, so only their part is read again.
-    async fn recall<W: CloudPort>(&mut self, world: &W) -> Result<PoolRecord, StoreError> {
+    async fn recall<W: TurnEnvironment>(&mut self, world: &W) -> Result<PoolRecord, StoreError> {
         let Some(mut image) = self.image.take() else {
             return world.store().load(&self.pool).await;
         };
@@ -241,7 +241,7 @@ fn tombs<'a>(state: Option<&'a PoolState>, open: &[Entry]) -> Cow<'a, [(Key, Tim
     tombs
 }
 
-struct Turn<'t, W: CloudPort> {
+struct Turn<'t, W: TurnEnvironment> {
     world: &'t W,
     policy: &'t Policy,
     seed: u64,
@@ -250,7 +250,7 @@ struct Turn<'t, W: CloudPort> {
     book: Executor<'t, W::Store>,
 }
 
-impl<W: CloudPort> Turn<'_, W> {
+impl<W: TurnEnvironment> Turn<'_, W> {
     fn ports(world: &W) -> Ports<'_, W::Cloud, W::Cluster, W::Clock> {
         Ports { cloud: world.cloud(), cluster: world.cluster(), clock: world.clock() }
     }
@@ -326,7 +326,7 @@ impl<W: CloudPort> Turn<'_, W> {
             }
             let target = Target::of(machine, RemovalReason::Outdated);
             let node = machine.node.as_ref();
-            let draining = DrainProgress { pool: self.book.pool, target: &target, node };
+            let draining = DrainRequest { pool: self.book.pool, target: &target, node };
             let answer = self.world.cluster().release(draining).await;
             if !matches!(answer, CallOutcome::Done | CallOutcome::Accepted(_)) {
                 self.scene.stay_out.push(report.index);

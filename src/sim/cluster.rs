@@ -94,7 +94,7 @@ pub(super) struct Cluster {
     ends: BTreeSet<(Millis, Guid)>,
     /// Calm from then on: no budget blocks, and the cluster answers.
     calm_from: Millis,
-    /// Our cordons set (`true`) and lifted (`false`), and drains that ended (`None`).
+    /// Our cordons set (`Some(true)`) and lifted (`Some(false)`), and drains that ended (`None`).
     news: Vec<(Millis, Guid, Option<bool>)>,
 }
 

@@ -16,20 +16,20 @@ const CALL_TAKES: Millis = SECOND / 20;
 const BLOCKED: &str = "DrainBlocked";
 
 impl ChangeCluster for SharedStage {
-    async fn drain(&self, order: &CallContext<'_>, machine: DrainProgress<'_>) -> CallOutcome {
+    async fn drain(&self, order: &CallContext<'_>, machine: DrainRequest<'_>) -> CallOutcome {
         self.lock().drain(order, machine)
     }
 
-    async fn drain_state(&self, machine: DrainProgress<'_>) -> DrainRequest {
+    async fn drain_state(&self, machine: DrainRequest<'_>) -> DrainProgress {
         self.lock().drain_state(machine)
     }
 
-    async fn release(&self, machine: DrainProgress<'_>) -> CallOutcome {
+    async fn release(&self, machine: DrainRequest<'_>) -> CallOutcome {
         self.lock().release(machine)
     }
 }
 
-fn vm_of(machine: DrainProgress<'_>) -> Option<Guid> {
+fn vm_of(machine: DrainRequest<'_>) -> Option<Guid> {
     machine.target.vm.as_ref()?.as_str().parse().ok()
 }
 
@@ -42,7 +42,7 @@ impl SimStage {
         answer
     }
 
-    fn drain(&mut self, order: &CallContext<'_>, machine: DrainProgress<'_>) -> CallOutcome {
+    fn drain(&mut self, order: &CallContext<'_>, machine: DrainRequest<'_>) -> CallOutcome {
         if self.too_late(order) {
             return CallOutcome::NotSent;
         }
@@ -68,26 +68,26 @@ impl SimStage {
         }
     }
 
-    fn drain_state(&mut self, machine: DrainProgress<'_>) -> DrainRequest {
+    fn drain_state(&mut self, machine: DrainRequest<'_>) -> DrainProgress {
         let (Some(vm), Some(_)) = (vm_of(machine), &self.cluster) else {
-            return DrainRequest::Done;
+            return DrainProgress::Done;
         };
         let state = self.ask_cluster(|cluster, now| cluster.draining(vm, now));
         match state {
-            None => DrainRequest::Unseen,
-            Some(cluster::NodeDrain::None) => DrainRequest::NotBegun,
-            Some(cluster::NodeDrain::Done) => DrainRequest::Done,
+            None => DrainProgress::Unseen,
+            Some(cluster::NodeDrain::None) => DrainProgress::NotBegun,
+            Some(cluster::NodeDrain::Done) => DrainProgress::Done,
             Some(cluster::NodeDrain::Running { blocked }) => {
                 let blocker = blocked.then(|| "a budget that allows no disruption".into());
-                DrainRequest::Running { step: "evict".into(), blocker }
+                DrainProgress::Running { step: "evict".into(), blocker }
             }
             Some(cluster::NodeDrain::GaveUp) => {
-                DrainRequest::Blocked { code: BLOCKED.into(), retry_at: None }
+                DrainProgress::Blocked { code: BLOCKED.into(), retry_at: None }
             }
         }
     }
 
-    fn release(&mut self, machine: DrainProgress<'_>) -> CallOutcome {
+    fn release(&mut self, machine: DrainRequest<'_>) -> CallOutcome {
         let (Some(vm), Some(_)) = (vm_of(machine), &self.cluster) else { return CallOutcome::Done };
         if self.slip == Slip::KeepsCordon {
             return CallOutcome::Done;

@@ -1,17 +1,17 @@
 //! A rehearsal that begins with the machines of a snapshot: their ids, zones, ages and models.
 
 use super::scenario::{NEW_IMAGE, OLD_IMAGE, Scenario};
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::Policy;
-use crate::world::{InitialSet, InstanceId, InstanceSpec, ModelSpec, SetSpec, WorldFaults};
+use crate::world::{InitialState, InstanceId, InstanceSpec, ModelSpec, SetSpec, WorldFaults};
 
 impl Scenario {
     /// The pool as a snapshot shows it. Machines outdated there are outdated here; if none is, the image changes at the
     /// start.
     pub fn from_snapshot(
         policy: &Policy,
-        set: &SetPresence,
+        set: &SetReading,
         machines: &[Machine],
         seed: u64,
         faults: WorldFaults,
@@ -46,17 +46,17 @@ impl Scenario {
     }
 }
 
-fn age(machine: &Machine, set: &SetPresence) -> i64 {
+fn age(machine: &Machine, set: &SetReading) -> i64 {
     set.read_at.since(machine.created).millis().max(0)
 }
 
-const fn found(condition: Condition) -> InitialSet {
+const fn found(condition: Condition) -> InitialState {
     match condition {
-        Condition::Provisioning => InitialSet::Booting,
-        Condition::Ready | Condition::Unknown => InitialSet::Ready,
-        Condition::Unready => InitialSet::Sick,
-        Condition::Failed => InitialSet::Failed,
-        Condition::Deleting => InitialSet::Deleting,
-        Condition::Stopped => InitialSet::Stopped,
+        Condition::Provisioning => InitialState::Booting,
+        Condition::Ready | Condition::Unknown => InitialState::Ready,
+        Condition::Unready => InitialState::Sick,
+        Condition::Failed => InitialState::Failed,
+        Condition::Deleting => InitialState::Deleting,
+        Condition::Stopped => InitialState::Stopped,
     }
 }

@@ -4,7 +4,7 @@
 use super::chaos;
 use super::cluster::ClusterSpec;
 use super::disk::DiskCut;
-use super::scenario::{Measurements, NEW_IMAGE, OLD_IMAGE, START, Scenario, draft};
+use super::scenario::{NEW_IMAGE, OLD_IMAGE, QuotaSource, START, Scenario, draft};
 use super::stage::Adapter;
 use super::troubles;
 use super::windows_and_quota;
@@ -40,7 +40,7 @@ pub fn drawn(seed: u64) -> Scenario {
         cluster: cluster(&mut dice.branch("cluster")),
         faults: chaos::faults(&mut dice.branch("faults")),
         calm_after,
-        meter: Measurements::Missing,
+        meter: QuotaSource::Missing,
         quota_after: None,
         deeds: Vec::new(),
         wishes: Vec::new(),

@@ -8,7 +8,7 @@ use super::stage::{SharedStage, SimStage, StageRow};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
     Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, NODES, Orchestration,
-    PlatformFeature, SetPresence,
+    PlatformFeature, SetReading,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
@@ -92,9 +92,9 @@ impl SimStage {
         Ok(Pages::of(page, None))
     }
 
-    fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetPresence {
+    fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetReading {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
-        SetPresence {
+        SetReading {
             revision: fingerprint(self.scheme, &set.model),
             capacity: set.capacity,
             etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),

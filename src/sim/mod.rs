@@ -41,11 +41,11 @@ pub use compare::{Strategy, UnknownStrategy, compare};
 pub use disk::DiskCut;
 pub use generate::{LARGER_FROM, drawn};
 pub use mutation::{Plant, Slip};
-pub use operators::Remedial;
+pub use operators::Intervention;
 pub use outcome::{Breach, End, RunOutcome};
 pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
-    GateTime, LONGEST, MOST_TURNS, Measurements, NEW_IMAGE, OLD_IMAGE, START, Scenario, UserAction,
+    GateTime, LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, QuotaSource, START, Scenario, UserAction,
     draft,
 };
 pub use stage::Adapter;

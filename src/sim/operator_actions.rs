@@ -2,7 +2,7 @@
 
 use super::operators::Act;
 use super::run::Run;
-use super::scenario::{UserAction, changed, with_image};
+use super::scenario::{QuotaSource, UserAction, changed, with_image};
 use super::transport::{Road, now_or_never};
 use crate::memory::{OverrideWrite, Store};
 use crate::model::ids::{CommandId, InstanceId, Key};
@@ -12,7 +12,7 @@ use crate::model::quantity::counted;
 use crate::world::{self, Deletes, ExternalEvent, Guid, InstanceProtection, PlatformSpec, Which};
 
 impl<R: Road, S: Store + Sync> Run<'_, R, S> {
-    /// Runs every wish that is due.
+    /// Carries out every user action that is due.
     pub(super) fn people_act(&mut self) {
         let now = self.now();
         while let Some((_, wish)) = self.wishes.pop_if(|(at, _)| *at <= now) {
@@ -29,7 +29,7 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
             UserAction::Delete { nth, request } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 self.mark(&key, &OverrideWrite::Delete(Some(request)));
-                format!("an operator asks for m{id} to go")
+                format!("an operator marks m{id} for deletion")
             }
             UserAction::Undelete { nth } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
@@ -55,7 +55,11 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
                 "the pool file says other windows".to_owned()
             }
             UserAction::Meter(meter) => {
-                let told = "the reported free cores change".to_owned();
+                let told = match meter {
+                    QuotaSource::Missing => "free cores are no longer reported".to_owned(),
+                    QuotaSource::Cloud { .. } => "Azure reports the free cores".to_owned(),
+                    QuotaSource::Says(cores) => format!("{cores} free cores are reported"),
+                };
                 self.house.facts.meter(meter);
                 told
             }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::hold::{Hold, HoldReason, Remedy, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::{Hold, HoldReason, Remedy};
 use crate::model::ids::InstanceId;
 use crate::model::plan::{CommandArgs, CommandVerb, WaitKind};
 use crate::model::rollout::Wait;
@@ -52,7 +53,7 @@ pub(super) struct Operator {
 
 impl Operator {
     pub fn read(&mut self, holds: &[Hold], waiting: &[Wait], now: Time) -> Vec<Act> {
-        let named: Vec<&Hold> = holds.iter().filter(|hold| remedial(hold).is_some()).collect();
+        let named: Vec<&Hold> = holds.iter().filter(|hold| intervention(hold).is_some()).collect();
         self.holds.retain(|reason, _| named.iter().any(|hold| hold.reason == *reason));
         let mut acts = Vec::new();
         for hold in named {
@@ -87,8 +88,8 @@ impl Operator {
 
 /// What a person can do about a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remedial {
-    Command(RemedyVerb),
+pub enum Intervention {
+    Command(CommandName),
     /// Put the model back; the simulated operator retries instead, so that the pool writes it if it owns it.
     RestoreModel,
     /// Platform features are not ours to switch off.
@@ -103,31 +104,31 @@ pub enum Remedial {
     ChangeLimits,
 }
 
-impl Remedial {
+impl Intervention {
     pub const fn name(self) -> &'static str {
         match self {
-            Remedial::Command(verb) => verb.name(),
-            Remedial::RestoreModel => "restore the model",
-            Remedial::SwitchOff => "switch off",
-            Remedial::Unlock => "lift the lock",
-            Remedial::SuspendWriter => "suspend the other writer",
-            Remedial::RaiseQuota => "grant more cores",
-            Remedial::ChangeLimits => "other limits",
+            Intervention::Command(verb) => verb.name(),
+            Intervention::RestoreModel => "a restored model",
+            Intervention::SwitchOff => "platform features to be turned off",
+            Intervention::Unlock => "the lock to be removed",
+            Intervention::SuspendWriter => "the other writer to stop",
+            Intervention::RaiseQuota => "more quota",
+            Intervention::ChangeLimits => "changed limits in the pool file",
         }
     }
 }
 
 /// What a person can do about it; a hold that only asks to read more gives `None`.
-pub(super) const fn remedial(hold: &Hold) -> Option<Remedial> {
+pub(super) const fn intervention(hold: &Hold) -> Option<Intervention> {
     match (&hold.remedy, hold.reason) {
-        (Some(Remedy::Command { verb: RemedyVerb::Explain, .. }), _) => None,
-        (Some(Remedy::Command { verb, .. }), _) => Some(Remedial::Command(*verb)),
-        (Some(Remedy::Edit { .. }), _) => Some(Remedial::RestoreModel),
-        (None, HoldReason::PlatformConflict) => Some(Remedial::SwitchOff),
-        (None, HoldReason::Locked) => Some(Remedial::Unlock),
-        (None, HoldReason::SetLimit) => Some(Remedial::ChangeLimits),
-        (None, HoldReason::UnsafeRaise) => Some(Remedial::SuspendWriter),
-        (None, HoldReason::Quota) => Some(Remedial::RaiseQuota),
+        (Some(Remedy::Command { verb: CommandName::Explain, .. }), _) => None,
+        (Some(Remedy::Command { verb, .. }), _) => Some(Intervention::Command(*verb)),
+        (Some(Remedy::Edit { .. }), _) => Some(Intervention::RestoreModel),
+        (None, HoldReason::PlatformConflict) => Some(Intervention::SwitchOff),
+        (None, HoldReason::Locked) => Some(Intervention::Unlock),
+        (None, HoldReason::SetLimit) => Some(Intervention::ChangeLimits),
+        (None, HoldReason::UnsafeRaise) => Some(Intervention::SuspendWriter),
+        (None, HoldReason::Quota) => Some(Intervention::RaiseQuota),
         (None, _) => None,
     }
 }
@@ -154,26 +155,32 @@ fn about(hold: &Hold, waiting: &[Wait]) -> CommandArgs {
 fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
     let ask = |verb| Act::Ask(verb, CommandArgs::default());
     let blockers = || hold.blockers.iter().map(InstanceId::new).collect::<Vec<_>>();
-    let verb = match remedial(hold)? {
-        Remedial::SwitchOff => return Some(Act::SwitchOff),
-        Remedial::Unlock => return Some(Act::Lift),
-        Remedial::RestoreModel => RemedyVerb::Retry,
-        Remedial::Command(verb) => verb,
-        Remedial::SuspendWriter | Remedial::RaiseQuota | Remedial::ChangeLimits => return None,
+    let verb = match intervention(hold)? {
+        Intervention::SwitchOff => return Some(Act::SwitchOff),
+        Intervention::Unlock => return Some(Act::Lift),
+        Intervention::RestoreModel => CommandName::Retry,
+        Intervention::Command(verb) => verb,
+        Intervention::SuspendWriter | Intervention::RaiseQuota | Intervention::ChangeLimits => {
+            return None;
+        }
     };
     Some(match verb {
-        RemedyVerb::Resume => ask(CommandVerb::Resume),
-        RemedyVerb::Abort => ask(CommandVerb::Abort),
-        RemedyVerb::Retry => ask(CommandVerb::Retry),
-        RemedyVerb::Approve => Act::Ask(CommandVerb::Approve, about(hold, waiting)),
-        RemedyVerb::Promote => ask(CommandVerb::Promote),
-        RemedyVerb::Refresh => ask(CommandVerb::Refresh),
-        RemedyVerb::ResetCapacity => ask(CommandVerb::ResetCapacity),
-        RemedyVerb::ResetBreaker => ask(CommandVerb::ResetBreaker),
-        RemedyVerb::TakeOver => ask(CommandVerb::TakeOver),
-        RemedyVerb::Release => Act::Free(blockers()),
-        RemedyVerb::DeleteMachine => Act::Delete(blockers()),
-        RemedyVerb::Abandon => ask(CommandVerb::Abandon(blockers().into_iter().next()?)),
-        RemedyVerb::Explain => return None,
+        CommandName::Resume => ask(CommandVerb::Resume),
+        CommandName::Abort => ask(CommandVerb::Abort),
+        CommandName::Retry => ask(CommandVerb::Retry),
+        CommandName::Approve => Act::Ask(CommandVerb::Approve, about(hold, waiting)),
+        CommandName::Promote => ask(CommandVerb::Promote),
+        CommandName::Refresh => ask(CommandVerb::Refresh),
+        CommandName::ResetCapacity => ask(CommandVerb::ResetCapacity),
+        CommandName::ResetBreaker => ask(CommandVerb::ResetBreaker),
+        CommandName::TakeOver => ask(CommandVerb::TakeOver),
+        CommandName::Release => Act::Free(blockers()),
+        CommandName::DeleteMachine => Act::Delete(blockers()),
+        CommandName::Abandon => ask(CommandVerb::Abandon(blockers().into_iter().next()?)),
+        CommandName::Explain
+        | CommandName::Hold
+        | CommandName::Pause
+        | CommandName::Rollback
+        | CommandName::Undelete => return None,
     })
 }

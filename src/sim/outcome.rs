@@ -1,6 +1,6 @@
 //! The result of a rehearsal.
 
-use super::operators::Remedial;
+use super::operators::Intervention;
 use std::collections::BTreeMap;
 
 use super::timeline::Timeline;
@@ -14,7 +14,7 @@ pub enum End {
     /// The goal holds and no work is open.
     Ended(RolloutPhase),
     /// It waits for a person, and the hold names what to do.
-    Waits { remedy: Remedial, hold: &'static str },
+    Waits { remedy: Intervention, hold: &'static str },
     /// A law was broken.
     Broken,
     /// Neither ended nor waiting within the limits of turns and time.

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::SimDisk;
 use super::recorder::Watching;
-use super::scenario::{GateTime, Measurements, Scenario};
+use super::scenario::{GateTime, QuotaSource, Scenario};
 use super::stage::SharedStage;
 use super::transport::Road;
 use crate::ambient::Clock;
@@ -15,20 +15,20 @@ use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKi
 use crate::model::policy::Image;
 use crate::model::time::{Skew, Time};
 use crate::observe::ReadFacts;
-use crate::reconcile::CloudPort;
+use crate::reconcile::TurnEnvironment;
 
 #[derive(Debug)]
 pub(super) struct SimPorts<R, S> {
     pub stage: SharedStage,
     pub road: R,
-    pub facts: CallMeasure,
+    pub facts: SimFacts,
     pub disk: SimDisk<S>,
     pub decide: Watching,
 }
 
-impl<R: Road, S: Store + Sync> CloudPort for SimPorts<R, S> {
+impl<R: Road, S: Store + Sync> TurnEnvironment for SimPorts<R, S> {
     type Read = R::Cloud;
-    type Facts = CallMeasure;
+    type Facts = SimFacts;
     type Cloud = R::Cloud;
     type Cluster = SharedStage;
     type Store = SimDisk<S>;
@@ -39,7 +39,7 @@ impl<R: Road, S: Store + Sync> CloudPort for SimPorts<R, S> {
         self.road.cloud()
     }
 
-    fn facts(&self) -> &CallMeasure {
+    fn facts(&self) -> &SimFacts {
         &self.facts
     }
 
@@ -66,7 +66,7 @@ impl<R: Road, S: Store + Sync> CloudPort for SimPorts<R, S> {
 
 /// What gates, galleries and the subscription's quota report.
 #[derive(Debug)]
-pub(super) struct CallMeasure {
+pub(super) struct SimFacts {
     stage: SharedStage,
     state: Mutex<State>,
 }
@@ -80,12 +80,12 @@ struct State {
     /// When a gate's time was last set.
     gate_set: Time,
     follow: Option<Box<str>>,
-    meter: Measurements,
+    meter: QuotaSource,
     /// When the meter was read, and what it showed.
     read: Option<(Time, Option<u32>)>,
 }
 
-impl CallMeasure {
+impl SimFacts {
     pub fn new(stage: SharedStage, scenario: &Scenario) -> Self {
         let policy = &scenario.policy;
         let mut gates: Vec<Box<str>> =
@@ -122,7 +122,7 @@ impl CallMeasure {
         (state.gate_time, state.gate_set) = (time, self.stage.now());
     }
 
-    pub fn meter(&self, meter: Measurements) {
+    pub fn meter(&self, meter: QuotaSource) {
         let mut state = self.state();
         (state.meter, state.read) = (meter, None);
     }
@@ -130,9 +130,9 @@ impl CallMeasure {
     fn quota(&self) -> Option<Quota> {
         let mut state = self.state();
         let left = match state.meter {
-            Measurements::Missing => None,
-            Measurements::Says(left) => Some(left),
-            Measurements::Cloud { each } => {
+            QuotaSource::Missing => None,
+            QuotaSource::Says(left) => Some(left),
+            QuotaSource::Cloud { each } => {
                 let now = self.stage.now();
                 let last = state.read.filter(|(at, _)| now.since(*at) < each);
                 let (at, left) = last.unwrap_or_else(|| (now, self.stage.lock().cores_left()));
@@ -145,7 +145,7 @@ impl CallMeasure {
     }
 }
 
-impl ReadFacts for CallMeasure {
+impl ReadFacts for SimFacts {
     async fn facts(&self, _pool: &PoolName) -> Facts {
         let quota = self.quota();
         let (now, state) = (self.stage.now(), self.state());

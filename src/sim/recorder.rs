@@ -8,7 +8,7 @@ use super::mutation::Plant;
 use super::stage::{SharedStage, SimStage};
 use crate::judge::{self, Case, Note, Real};
 use crate::model::ids::Key;
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Command, Decision, Facts, Input, PlanBug};
@@ -22,7 +22,7 @@ use crate::world::{Guid, MINUTE, Millis};
 #[derive(Debug, Clone)]
 pub(super) struct RecordedDecision {
     pub now: Time,
-    pub set: SetPresence,
+    pub set: SetReading,
     pub machines: Vec<Machine>,
     pub journal: Vec<Entry>,
     pub learnt: usize,

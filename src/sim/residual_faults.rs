@@ -1,5 +1,6 @@
-//! Faults injected before the calm may surface during it: slow operations, unhealthy machines, other writers. Each
-//! excuses one repeated state. A failure caused by our own calls during the calm excuses nothing.
+//! What remains of a storm in the calm: operations that end late, machines that it left unhealthy, and other actors.
+//! After each of these events the pool may repeat its states once more. A failure that our own calls cause in the calm
+//! excuses nothing.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use super::disk::SimDisk;
 use super::mutation::{Plant, Slip};
 use super::operators::Operator;
 use super::outcome::{Breach, End, RunOutcome};
-use super::ports::{CallMeasure, SimPorts};
+use super::ports::{SimFacts, SimPorts};
 use super::recorder::{RecordedDecision, Watching};
 use super::residual_faults::Leftovers;
 use super::scenario::{LONGEST, Scenario, UserAction};
@@ -141,7 +141,7 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
         let start = scenario.start;
         let house = SimPorts {
             road,
-            facts: CallMeasure::new(stage.clone(), scenario),
+            facts: SimFacts::new(stage.clone(), scenario),
             disk: SimDisk::new(store, scenario.cuts.clone(), plant.slip),
             decide: Watching::new(stage.clone(), plant),
             stage,

@@ -51,7 +51,7 @@ pub enum UserAction {
     /// The pool file changes: other windows.
     Windows(Windows),
     /// Another source for the remaining cores.
-    Meter(Measurements),
+    Meter(QuotaSource),
     /// A gate changes its verdict.
     Gate(Verdict),
     /// From now on gates report this measuring time.
@@ -75,12 +75,12 @@ pub enum GateTime {
 
 /// Source for the remaining cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Measurements {
+pub enum QuotaSource {
     #[default]
     Missing,
     /// The cloud, read again when the last answer is older than this.
     Cloud { each: Span },
-    /// An operator who always gives this number, true or not.
+    /// A source that always reports this number, true or not.
     Says(u32),
 }
 
@@ -101,7 +101,7 @@ pub struct Scenario {
     pub faults: WorldFaults,
     /// From then on no new fault occurs, and everything must settle.
     pub calm_after: Span,
-    pub meter: Measurements,
+    pub meter: QuotaSource,
     /// Quota of cores in the calm; `None`: unlimited.
     pub quota_after: Option<u32>,
     /// What happens to the cloud, by time after the start.
@@ -166,7 +166,7 @@ impl Scenario {
             cluster: None,
             faults: WorldFaults::default(),
             calm_after: Span::ZERO,
-            meter: Measurements::Missing,
+            meter: QuotaSource::Missing,
             quota_after: None,
             deeds: Vec::new(),
             wishes: Vec::new(),

@@ -90,8 +90,8 @@ impl Story {
     /// External changes that the pool will notice.
     pub fn deed(&mut self, start: Time, event: &world::WorldEvent) {
         let who = |by: Actor| match by {
-            Actor::Person => Some("a person"),
-            Actor::Native => Some("the cloud's own actor"),
+            Actor::Person => Some("another client"),
+            Actor::Native => Some("a platform feature"),
             Actor::Azure => Some("the cloud"),
             Actor::Caller => None,
         };
@@ -102,7 +102,7 @@ impl Story {
             EventKind::ModelWritten { by, .. } => {
                 who(*by).map(|who| format!("{who} changes the model of the set"))
             }
-            EventKind::InstanceSick { id, .. } => Some(format!("m{id} falls ill")),
+            EventKind::InstanceSick { id, .. } => Some(format!("m{id} becomes unhealthy")),
             EventKind::InstanceFailed { id, code, .. } => Some(format!("m{id} failed ({code})")),
             EventKind::InstanceStopped { id, by, .. } => {
                 who(*by).map(|who| format!("{who} stops m{id}"))
@@ -112,13 +112,13 @@ impl Story {
             }
             EventKind::InstanceGone { id, by: Actor::Azure, .. } => Some(format!("m{id} is lost")),
             EventKind::InstanceKept { id, .. } => {
-                Some(format!("the delete of m{id} came to nothing"))
+                Some(format!("the delete of m{id} failed or was undone"))
             }
             EventKind::Shortage { until, .. } if *until <= event.at => None,
             EventKind::Shortage { zone: Some(zone), .. } => {
-                Some(format!("zone {zone} has no room"))
+                Some(format!("zone {zone} has no capacity"))
             }
-            EventKind::Shortage { zone: None, .. } => Some("the region has no room".to_owned()),
+            EventKind::Shortage { zone: None, .. } => Some("the region has no capacity".to_owned()),
             EventKind::FaultsSet(faults) => {
                 Some(if faults.is_calm() { "the trouble is over" } else { "trouble begins" }.into())
             }
@@ -139,7 +139,7 @@ fn heights(planned: &Decision) -> String {
     let above = if n.available >= r.floor { '≥' } else { '<' };
     let below = if n.total <= r.ceiling { '≤' } else { '>' };
     format!(
-        "{} old {new} new{coming}, {} available {above} {}, {} live {below} {}",
+        "{} old {new} new{coming}, {} available {above} {}, {} in total {below} {}",
         n.outdated, n.available, r.floor, n.total, r.ceiling
     )
 }
@@ -147,7 +147,7 @@ fn heights(planned: &Decision) -> String {
 fn action(action: &Action) -> String {
     match action {
         Action::Raise { from, to, .. } if from <= to => format!("raise {from}→{to}"),
-        Action::Raise { from, to, .. } => format!("settle capacity {from}→{to}"),
+        Action::Raise { from, to, .. } => format!("reset capacity {from}→{to}"),
         Action::UpdateModel { fields, .. } => {
             format!("write model {}", fields.image.as_deref().unwrap_or("fields"))
         }

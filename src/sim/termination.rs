@@ -1,6 +1,6 @@
 //! Detects the end of a rehearsal: no work is left, or a person must act.
 
-use super::operators::remedial;
+use super::operators::intervention;
 use super::outcome::End;
 use super::recorder::RecordedDecision;
 use super::run::Run;
@@ -43,7 +43,8 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         let acts = planned.actions.iter().any(|action| !repeats(action));
         let goes_on = open || acts || writes;
         let case = decision.case(&self.policy);
-        let asks = |hold: &&Hold| remedial(hold).is_some() && !does_without(hold, &planned.report);
+        let asks =
+            |hold: &&Hold| intervention(hold).is_some() && !does_without(hold, &planned.report);
         let asks_person = planned.report.holds.iter().find(asks);
         // A refused or lost model write is retried.
         let owes = state.model.back_off.as_ref().is_some_and(|known| known.until > report.at);
@@ -76,7 +77,7 @@ impl<R: Road, S: Store + Sync> Run<'_, R, S> {
         let since = *self.idle_since.get_or_insert(report.at);
         self.idle_inside += u32::from(self.policy.windows.at(report.at).open);
         let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
-        Some(End::Waits { remedy: remedial(hold)?, hold: hold.reason.code() })
+        Some(End::Waits { remedy: intervention(hold)?, hold: hold.reason.code() })
     }
 
     /// Open journal entries and unprocessed commands, as the store has them.

@@ -96,7 +96,7 @@ fn drains(scenario: &mut Scenario, dice: &mut Dice) {
     scenario.cluster = Some(cluster);
 }
 
-/// The cloud evicts machines and reduces the capacity, or not.
+/// The cloud evicts machines; the capacity falls with them, or stays.
 fn evictions(scenario: &mut Scenario, dice: &mut Dice) {
     scenario.set.priority = VmPriority::Spot(EvictionPolicy::Delete);
     scenario.settings.switches.evicted_goal =
@@ -250,7 +250,7 @@ fn approval_and_fall(scenario: &mut Scenario, dice: &mut Dice, (at, second): Twi
     }
 }
 
-/// An operator changes commands while another client writes the model.
+/// An operator gives a command just as the model changes, by the pool file or by another client.
 fn model_and_verb(
     scenario: &mut Scenario,
     dice: &mut Dice,

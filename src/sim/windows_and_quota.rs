@@ -2,7 +2,7 @@
 //! unaffected by this file.
 
 use super::generate::{moment, one_of};
-use super::scenario::{Measurements, Scenario, UserAction, changed};
+use super::scenario::{QuotaSource, Scenario, UserAction, changed};
 use crate::ambient::Dice;
 use crate::model::calendar::{Cron, ScheduleZone, Window, Windows};
 use crate::model::machine::DeleteRequest;
@@ -192,12 +192,12 @@ pub(super) fn quota(scenario: &mut Scenario, dice: &mut Dice) {
         scenario.deeds.push((moment(dice, storm), ExternalEvent::SetQuota(Some(limit))));
     }
     let each = one_of(dice, &[0, MINUTE, 10 * MINUTE, HOUR], 0);
-    let cloud = Measurements::Cloud { each: Span::from_millis(each) };
-    scenario.meter = if dice.chance(0.2) { Measurements::Missing } else { cloud };
+    let cloud = QuotaSource::Cloud { each: Span::from_millis(each) };
+    scenario.meter = if dice.chance(0.2) { QuotaSource::Missing } else { cloud };
     for _ in 0..dice.below(3) {
-        let says = [0, CORES - 1, CORES, 2 * CORES, 10_000].map(Measurements::Says);
-        let says = one_of(dice, &says, Measurements::Missing);
-        let meter = if dice.chance(0.3) { Measurements::Missing } else { says };
+        let says = [0, CORES - 1, CORES, 2 * CORES, 10_000].map(QuotaSource::Says);
+        let says = one_of(dice, &says, QuotaSource::Missing);
+        let meter = if dice.chance(0.3) { QuotaSource::Missing } else { says };
         scenario.wishes.push((moment(dice, storm), UserAction::Meter(meter)));
         scenario.wishes.push((storm, UserAction::Meter(scenario.meter)));
     }
@@ -215,7 +215,7 @@ fn lasting(scenario: &mut Scenario, dice: &mut Dice) {
     let alone =
         scenario.policy.owner == Owner::Pool && scenario.set.native == PlatformSpec::default();
     let grows = scenario.wishes.iter().any(|(_, wish)| grows(wish));
-    let told = matches!(scenario.meter, Measurements::Cloud { .. });
+    let told = matches!(scenario.meter, QuotaSource::Cloud { .. });
     if alone && told && !grows && dice.chance(0.4) {
         let more = one_of(dice, &[0, 0, 1, 2], 0);
         scenario.quota_after = Some(CORES * (scenario.policy.count + more));

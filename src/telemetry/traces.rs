@@ -274,13 +274,13 @@ mod tests {
                 let _ended = tracing::info_span!("turn");
             }
             let long = tracing::info_span!("long");
-            long.in_scope(|| (0..EVENTS + 2).for_each(|_| tracing::info!("nextCheckAt")));
+            long.in_scope(|| (0..EVENTS + 2).for_each(|_| tracing::info!("again")));
         });
         let (spans, lost) = traces.take(usize::MAX);
         assert_eq!((spans.len(), lost), (KEPT, 4));
         traced(&traces, || {
             let long = tracing::info_span!("long");
-            long.in_scope(|| (0..EVENTS + 2).for_each(|_| tracing::info!("nextCheckAt")));
+            long.in_scope(|| (0..EVENTS + 2).for_each(|_| tracing::info!("again")));
         });
         let (spans, lost) = traces.take(1);
         assert_eq!((spans[0].events.len(), spans[0].more, lost), (EVENTS, 2, 0));

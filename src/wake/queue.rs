@@ -136,7 +136,7 @@ impl Wake {
         self.slots.get(pool)?.ready().map(|(_, at)| at)
     }
 
-    /// Its turn ended well, and wants another no later than `nextCheckAt`.
+    /// Its turn ended well, and wants another no later than `again`.
     pub fn done(&mut self, pool: &PoolName, again: Time) {
         self.change(pool, |slot| {
             (slot.running, slot.failures, slot.not_before) = (false, 0, None);

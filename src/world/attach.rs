@@ -6,11 +6,11 @@ use super::World;
 use super::answer::{OperationHandle, WorldAnswer, WorldRefusal};
 use super::events::{Actor, EventKind};
 use super::front_door::FrontDoorCall;
-use super::instance::{GuestAgent, Power, Provisioning};
+use super::instance::{GuestState, Power, Provisioning};
 use super::operation::OpKind;
 use super::provision::exact;
 use super::set::SET_LIMIT;
-use super::spec::{InstanceId, ModelSpec, OpId, SetId, VmPriority, ZoneSpec};
+use super::spec::{InstanceId, ModelSpec, OpId, SetId, VmPriority, ZoneNumber};
 use super::throttle::{Charge, ThrottlePolicy};
 
 /// One VM with a configuration of its own.
@@ -18,7 +18,7 @@ use super::throttle::{Charge, ThrottlePolicy};
 pub struct VmSpec {
     pub name: InstanceId,
     pub model: ModelSpec,
-    pub zone: Option<ZoneSpec>,
+    pub zone: Option<ZoneNumber>,
     pub priority: VmPriority,
 }
 
@@ -101,7 +101,7 @@ impl World {
             return Err(WorldRefusal::vm_not_found());
         };
         let boots = instance.power == Power::Running
-            && matches!(instance.guest, GuestAgent::Booting | GuestAgent::Down);
+            && matches!(instance.guest, GuestState::Booting | GuestState::Down);
         let op = self.start_op(to, OpKind::OneInstance, Actor::Caller);
         if let Some(it) = self.sets.get_mut(&to) {
             it.by_id.insert(id.clone(), key);

@@ -10,7 +10,7 @@ use super::operation::{OpFailure, OpKind, Raise};
 use super::quirks::{DeliveryFailure, ProtectedFloor};
 use super::reads::CoreUsage;
 use super::set::{MODEL_LIMIT, SET_LIMIT, SINGLE_PLACEMENT_LIMIT, WorldSet};
-use super::spec::{OpId, ScaleIn, SetId, SetOrchestration, VmPriority, ZoneSpec};
+use super::spec::{OpId, ScaleIn, SetId, SetOrchestration, VmPriority, ZoneNumber};
 
 /// Over-provisioning creates a fifth more VMs than requested.
 const EXTRA_PART: u32 = 5;
@@ -130,9 +130,9 @@ impl World {
     }
 
     /// `None`: the region.
-    pub(super) fn is_short(&self, zone: Option<ZoneSpec>) -> bool {
+    pub(super) fn is_short(&self, zone: Option<ZoneNumber>) -> bool {
         let now = self.now;
-        let short = |zone: &Option<ZoneSpec>| self.shortages.get(zone).is_some_and(|t| *t > now);
+        let short = |zone: &Option<ZoneNumber>| self.shortages.get(zone).is_some_and(|t| *t > now);
         short(&None) || short(&zone)
     }
 
@@ -181,10 +181,10 @@ impl World {
 
     fn allocate(
         &mut self,
-        counts: &BTreeMap<Option<ZoneSpec>, u32>,
-        zone: Option<ZoneSpec>,
+        counts: &BTreeMap<Option<ZoneNumber>, u32>,
+        zone: Option<ZoneNumber>,
         unbalanced: bool,
-    ) -> Result<Option<ZoneSpec>, &'static str> {
+    ) -> Result<Option<ZoneNumber>, &'static str> {
         let unlucky = self.luck.chance(self.faults.allocation_fails);
         if !unlucky && !unbalanced && !self.is_short(zone) {
             return Ok(zone);
@@ -202,7 +202,7 @@ impl World {
     fn undelivered(
         &mut self,
         set: SetId,
-        zone: Option<ZoneSpec>,
+        zone: Option<ZoneNumber>,
         op: OpId,
         by: Actor,
         code: &'static str,
@@ -249,7 +249,7 @@ impl World {
 }
 
 /// `None`: the set has no zones.
-fn leanest(counts: &BTreeMap<Option<ZoneSpec>, u32>) -> Option<ZoneSpec> {
+fn leanest(counts: &BTreeMap<Option<ZoneNumber>, u32>) -> Option<ZoneNumber> {
     counts.iter().min_by_key(|(_, n)| **n).and_then(|(zone, _)| *zone)
 }
 
@@ -264,7 +264,7 @@ fn kept(set: &WorldSet) -> u32 {
 
 /// Zones stay balanced first; inside a zone the set's scale-in policy decides.
 fn victims(set: &WorldSet, fewer: u32) -> Vec<u64> {
-    let mut zones: BTreeMap<Option<ZoneSpec>, Vec<&WorldInstance>> = BTreeMap::new();
+    let mut zones: BTreeMap<Option<ZoneNumber>, Vec<&WorldInstance>> = BTreeMap::new();
     for instance in set.active().filter(|i| !is_kept(i)) {
         zones.entry(instance.zone).or_default().push(instance);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::World;
 use super::events::{Actor, EventKind, WorldChange};
-use super::instance::{GuestAgent, InstanceStep, ModelState, Power, Provisioning, WorldInstance};
+use super::instance::{GuestState, InstanceStep, ModelState, Power, Provisioning, WorldInstance};
 use super::operation::PartResult;
 use super::provision::exact;
 use super::queue::Due;
@@ -51,7 +51,7 @@ impl World {
         instance.state = Provisioning::Updating;
         instance.power = power_during(change, instance.power);
         if restarts {
-            instance.set_guest(GuestAgent::Down, now);
+            instance.set_guest(GuestState::Down, now);
         }
         let takes = spread.draw(&mut instance.dice);
         let fails = instance.dice.chance(fails);
@@ -107,7 +107,7 @@ impl World {
         instance.power = power_after(change, instance.power, fails);
         instance.repairing = false;
         let (is, priority) = (instance.installed.cores(), instance.priority);
-        let boots = instance.power == Power::Running && instance.guest == GuestAgent::Down;
+        let boots = instance.power == Power::Running && instance.guest == GuestState::Down;
         let code = "VMExtensionProvisioningError";
         instance.state = if fails { Provisioning::Failed(code) } else { Provisioning::Succeeded };
         let used = self.cores_used.of(priority);

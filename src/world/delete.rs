@@ -2,7 +2,7 @@
 
 use super::World;
 use super::events::{Actor, EventKind};
-use super::instance::{GuestAgent, InstanceStep, InstanceView, Lowers, Power, Provisioning};
+use super::instance::{GuestState, InstanceStep, InstanceView, Lowers, Power, Provisioning};
 use super::operation::PartResult;
 use super::provision::minutes;
 use super::queue::Due;
@@ -42,7 +42,7 @@ impl World {
                 it.leaving += 1;
             }
             if !notice {
-                instance.set_guest(GuestAgent::Down, now);
+                instance.set_guest(GuestState::Down, now);
             }
             let dice = &mut instance.dice;
             let mut takes = times.delete.draw(dice);
@@ -99,7 +99,7 @@ impl World {
         if runs {
             instance.power = Power::Running;
         }
-        let up = instance.guest != GuestAgent::Down;
+        let up = instance.guest != GuestState::Down;
         self.log_vm(set, key, |id, vm| EventKind::InstanceKept { id, vm });
         if from != to {
             self.log(set, EventKind::CapacityWritten { by: Actor::Azure, from, to });
@@ -195,7 +195,7 @@ impl World {
         if instance.state == Provisioning::Creating || instance.state == Provisioning::Updating {
             instance.state = Provisioning::Succeeded;
         }
-        instance.set_guest(GuestAgent::Down, now);
+        instance.set_guest(GuestState::Down, now);
         self.log_vm(set, key, |id, vm| EventKind::InstanceStopped { id, vm, by });
         self.parts_done(set, key, &PartResult::Up);
     }

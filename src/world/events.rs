@@ -2,7 +2,7 @@
 
 use super::faults::WorldFaults;
 use super::operation::{OpKind, OpStatus};
-use super::spec::{InstanceId, Millis, OpId, SetId, VmId, ZoneSpec};
+use super::spec::{InstanceId, Millis, OpId, SetId, VmId, ZoneNumber};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Actor {
@@ -38,7 +38,7 @@ pub enum EventKind {
     InstanceCreated {
         id: InstanceId,
         vm: VmId,
-        zone: Option<ZoneSpec>,
+        zone: Option<ZoneNumber>,
         by: Actor,
     },
     InstanceProvisioned {
@@ -117,7 +117,7 @@ pub enum EventKind {
     },
     /// `None`: the whole region.
     Shortage {
-        zone: Option<ZoneSpec>,
+        zone: Option<ZoneNumber>,
         until: Millis,
     },
     FaultsSet(Box<WorldFaults>),

@@ -11,7 +11,7 @@ use super::provision::minutes;
 use super::queue::Due;
 use super::spec::{
     EvictionPolicy, HOUR, InstanceId, InstanceProtection, Millis, ModelPatch, OpId, PlatformSpec,
-    SetId, VmPriority, ZoneSpec,
+    SetId, VmPriority, ZoneNumber,
 };
 
 /// How an image is bad.
@@ -72,7 +72,7 @@ pub enum ExternalEvent {
     },
     /// `None`: the whole region.
     NoCapacity {
-        zone: Option<ZoneSpec>,
+        zone: Option<ZoneNumber>,
         until: Millis,
     },
     SetQuota(Option<u32>),
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    fn shortage(&mut self, set: SetId, zone: Option<ZoneSpec>, until: Millis) {
+    fn shortage(&mut self, set: SetId, zone: Option<ZoneNumber>, until: Millis) {
         self.shortages.insert(zone, until);
         self.log(set, EventKind::Shortage { zone, until });
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::World;
 use super::events::EventKind;
 use super::external_events::Bad;
-use super::instance::{GuestAgent, GuestStep};
+use super::instance::{GuestState, GuestStep};
 use super::queue::Due;
 use super::spec::{MINUTE, Millis, ModelSpec, SECOND, SetId};
 
@@ -17,7 +17,7 @@ impl World {
         let (now, faults, times) = (self.now, self.faults, self.settings.durations.boot);
         let grace = self.sets.get(&set).and_then(|s| s.native.repairs).map(|r| r.grace);
         let Some(instance) = self.vm_mut(set, key) else { return };
-        instance.set_guest(GuestAgent::Booting, now);
+        instance.set_guest(GuestState::Booting, now);
         let turn = instance.guest_turn;
         let boots = times.draw(&mut instance.dice);
         let never = instance.dice.chance(faults.never_ready);
@@ -72,7 +72,7 @@ impl World {
 
     fn guest_well(&mut self, set: SetId, key: u64) {
         let (now, Some(instance)) = (self.now, self.vm_mut(set, key)) else { return };
-        instance.set_guest(GuestAgent::Ready, now);
+        instance.set_guest(GuestState::Ready, now);
         self.log_vm(set, key, |id, vm| EventKind::InstanceReady { id, vm });
     }
 
@@ -84,7 +84,7 @@ impl World {
         if !instance.is_ready() {
             return;
         }
-        instance.set_guest(GuestAgent::Sick, now);
+        instance.set_guest(GuestState::Sick, now);
         let turn = instance.guest_turn;
         self.log_vm(set, key, |id, vm| EventKind::InstanceSick { id, vm });
         if let Some(lasting) = lasting {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::events::WorldChange;
 use super::spec::{
     InstanceId, InstanceProtection, Millis, ModelSpec, OpId, SetOrchestration, VmId, VmPriority,
-    ZoneSpec,
+    ZoneNumber,
 };
 use crate::ambient::Dice;
 
@@ -56,20 +56,20 @@ pub enum GuestHealth {
 
 /// State of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestAgent {
+pub enum GuestState {
     Down,
     Booting,
     Ready,
     Sick,
 }
 
-impl GuestAgent {
+impl GuestState {
     pub const fn name(self) -> &'static str {
         match self {
-            GuestAgent::Down => "down",
-            GuestAgent::Booting => "booting",
-            GuestAgent::Ready => "ready",
-            GuestAgent::Sick => "sick",
+            GuestState::Down => "down",
+            GuestState::Booting => "booting",
+            GuestState::Ready => "ready",
+            GuestState::Sick => "sick",
         }
     }
 }
@@ -125,7 +125,7 @@ pub(super) struct WorldInstance {
     pub vm: VmId,
     /// `vm` as text, computed once: every listing shows it.
     pub vm_text: Arc<str>,
-    pub zone: Option<ZoneSpec>,
+    pub zone: Option<ZoneNumber>,
     pub created: Millis,
     pub visible_at: Millis,
     pub model_no: u32,
@@ -133,7 +133,7 @@ pub(super) struct WorldInstance {
     pub exact_image: Arc<str>,
     pub state: Provisioning,
     pub power: Power,
-    pub guest: GuestAgent,
+    pub guest: GuestState,
     pub guest_since: Millis,
     pub protection: Option<InstanceProtection>,
     pub priority: VmPriority,
@@ -163,10 +163,10 @@ impl WorldInstance {
     }
 
     pub fn is_ready(&self) -> bool {
-        self.power == Power::Running && self.guest == GuestAgent::Ready
+        self.power == Power::Running && self.guest == GuestState::Ready
     }
 
-    pub fn set_guest(&mut self, guest: GuestAgent, now: Millis) {
+    pub fn set_guest(&mut self, guest: GuestState, now: Millis) {
         if self.guest != guest {
             self.guest = guest;
             self.guest_since = now;
@@ -208,9 +208,9 @@ impl WorldInstance {
 
     fn health(&self) -> GuestHealth {
         match (self.power, self.guest) {
-            (Power::Running, GuestAgent::Booting) => GuestHealth::Initializing,
-            (Power::Running, GuestAgent::Ready) => GuestHealth::Healthy,
-            (Power::Running, GuestAgent::Sick) => GuestHealth::Unhealthy,
+            (Power::Running, GuestState::Booting) => GuestHealth::Initializing,
+            (Power::Running, GuestState::Ready) => GuestHealth::Healthy,
+            (Power::Running, GuestState::Sick) => GuestHealth::Unhealthy,
             _ => GuestHealth::Unknown,
         }
     }
@@ -223,7 +223,7 @@ pub struct InstanceView {
     pub vm: VmId,
     /// `vm` as text.
     pub vm_text: Arc<str>,
-    pub zone: Option<ZoneSpec>,
+    pub zone: Option<ZoneNumber>,
     pub created: Millis,
     pub installed: Arc<ModelSpec>,
     /// The version on the disk, whatever the model says.

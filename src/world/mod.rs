@@ -45,7 +45,7 @@ pub use events::{Actor, EventKind, WorldChange, WorldEvent};
 pub use external_events::{Bad, Deletes, ExternalEvent, Which};
 pub use faults::WorldFaults;
 pub use front_door::{Calls, FrontDoorCall, FrontDoorCounts, TokenMeter};
-pub use instance::{GuestAgent, GuestHealth, InstanceView, Power, Provisioning};
+pub use instance::{GuestHealth, GuestState, InstanceView, Power, Provisioning};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
 pub use quirks::{
     CapacityFalls, DeliveryFailure, EvictedGoal, Preempt, PreemptedAs, ProtectedFloor, Switches,
@@ -98,7 +98,7 @@ pub struct World {
     buckets: Buckets,
     lists: BTreeMap<u64, Picture>,
     /// Zones without capacity, and until when; `None`: the region.
-    shortages: BTreeMap<Option<ZoneSpec>, Millis>,
+    shortages: BTreeMap<Option<ZoneNumber>, Millis>,
     /// Newest version behind an image's name.
     published: BTreeMap<String, Arc<str>>,
     bad: BTreeMap<String, Bad>,
@@ -270,17 +270,17 @@ impl World {
             (spec.protection != InstanceProtection::default()).then_some(spec.protection);
         let failed = Provisioning::Failed("VMExtensionProvisioningError");
         let (state, power, guest) = match spec.found {
-            InitialSet::Ready | InitialSet::Deleting => {
-                (Provisioning::Succeeded, Power::Running, GuestAgent::Ready)
+            InitialState::Ready | InitialState::Deleting => {
+                (Provisioning::Succeeded, Power::Running, GuestState::Ready)
             }
-            InitialSet::Creating => (Provisioning::Creating, Power::Starting, GuestAgent::Down),
-            InitialSet::Booting => (Provisioning::Succeeded, Power::Running, GuestAgent::Down),
-            InitialSet::Sick => (Provisioning::Succeeded, Power::Running, GuestAgent::Sick),
-            InitialSet::Failed => (failed, Power::None, GuestAgent::Down),
-            InitialSet::FailedServing => (failed, Power::Running, GuestAgent::Ready),
-            InitialSet::Stopped => (Provisioning::Succeeded, Power::Stopped, GuestAgent::Down),
-            InitialSet::Deallocated => {
-                (Provisioning::Succeeded, Power::Deallocated, GuestAgent::Down)
+            InitialState::Creating => (Provisioning::Creating, Power::Starting, GuestState::Down),
+            InitialState::Booting => (Provisioning::Succeeded, Power::Running, GuestState::Down),
+            InitialState::Sick => (Provisioning::Succeeded, Power::Running, GuestState::Sick),
+            InitialState::Failed => (failed, Power::None, GuestState::Down),
+            InitialState::FailedServing => (failed, Power::Running, GuestState::Ready),
+            InitialState::Stopped => (Provisioning::Succeeded, Power::Stopped, GuestState::Down),
+            InitialState::Deallocated => {
+                (Provisioning::Succeeded, Power::Deallocated, GuestState::Down)
             }
         };
         (instance.state, instance.power) = (state, power);
@@ -289,9 +289,11 @@ impl World {
         let used = self.cores_used.of(priority);
         *used = (*used + is).saturating_sub(was);
         match spec.found {
-            InitialSet::Creating => self.provision(set, key, None),
-            InitialSet::Booting => self.boot_guest(set, key),
-            InitialSet::Deleting => self.begin_delete(set, key, None, Actor::Person, false, false),
+            InitialState::Creating => self.provision(set, key, None),
+            InitialState::Booting => self.boot_guest(set, key),
+            InitialState::Deleting => {
+                self.begin_delete(set, key, None, Actor::Person, false, false);
+            }
             _ => {}
         }
     }

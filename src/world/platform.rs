@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::World;
 use super::answer::WorldRefusal;
 use super::events::{Actor, WorldChange};
-use super::instance::{GuestAgent, Power, Provisioning, WorldInstance};
+use super::instance::{GuestState, Power, Provisioning, WorldInstance};
 use super::operation::{OpFailure, OpKind};
 use super::provision::exact;
 use super::queue::Due;
@@ -224,7 +224,7 @@ impl World {
             return;
         };
         let settled = matches!(instance.state, Provisioning::Succeeded | Provisioning::Failed(_));
-        let ill = instance.power == Power::Running && instance.guest != GuestAgent::Ready;
+        let ill = instance.power == Power::Running && instance.guest != GuestState::Ready;
         if !settled || !ill || instance.is_protected_from_set() {
             return;
         }
@@ -297,11 +297,11 @@ impl World {
 
 fn is_booting(instance: &WorldInstance) -> bool {
     instance.power == Power::Running
-        && matches!(instance.guest, GuestAgent::Booting | GuestAgent::Down)
+        && matches!(instance.guest, GuestState::Booting | GuestState::Down)
 }
 
 fn is_unhealthy(instance: &WorldInstance) -> bool {
-    instance.power == Power::Running && instance.guest != GuestAgent::Ready
+    instance.power == Power::Running && instance.guest != GuestState::Ready
 }
 
 fn breach(code: &'static str) -> OpFailure {

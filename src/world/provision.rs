@@ -6,13 +6,13 @@ use super::World;
 use super::events::{Actor, EventKind};
 use super::external_events::Bad;
 use super::instance::{
-    GuestAgent, InstanceStep, Lowers, Power, ProvisionPlan, Provisioning, WorldInstance,
+    GuestState, InstanceStep, Lowers, Power, ProvisionPlan, Provisioning, WorldInstance,
 };
 use super::operation::{OpFailure, PartResult};
 use super::queue::Due;
 use super::set::WorldSet;
 use super::spec::{
-    Guid, InstanceId, MINUTE, Millis, ModelSpec, OpId, SetId, SetOrchestration, VmId, ZoneSpec,
+    Guid, InstanceId, MINUTE, Millis, ModelSpec, OpId, SetId, SetOrchestration, VmId, ZoneNumber,
 };
 use crate::ambient::Dice;
 
@@ -37,7 +37,7 @@ impl World {
     pub(super) fn new_vm(
         &mut self,
         set: SetId,
-        zone: Option<ZoneSpec>,
+        zone: Option<ZoneNumber>,
         by: Actor,
         id: Option<&InstanceId>,
     ) -> Option<u64> {
@@ -62,7 +62,7 @@ impl World {
             exact_image,
             state: Provisioning::Creating,
             power: Power::None,
-            guest: GuestAgent::Down,
+            guest: GuestState::Down,
             guest_since: now,
             protection: None,
             priority: it.next_priority(),
@@ -91,7 +91,7 @@ impl World {
     pub(super) fn create_vm(
         &mut self,
         set: SetId,
-        zone: Option<ZoneSpec>,
+        zone: Option<ZoneNumber>,
         op: Option<OpId>,
         by: Actor,
         refused: Option<&'static str>,

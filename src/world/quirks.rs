@@ -21,7 +21,7 @@ pub enum EvictedGoal {
     Refilled,
 }
 
-/// How VMs appear that a raise could not allocate.
+/// What becomes of VMs that a raise could not allocate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeliveryFailure {
     Failed,

@@ -14,7 +14,7 @@ use super::reads::{Leaf, PageToken};
 use super::set::{RollingRun, SetView, SpotMix, WorldSet};
 use super::spec::{
     AutoscaleSpec, InstanceId, Millis, ModelSpec, OpId, PlatformSpec, Rolling, ScaleIn, SetId,
-    SetSpec, ZoneSpec,
+    SetSpec, ZoneNumber,
 };
 use super::throttle::{Charge, ThrottlePolicy};
 use super::writes::patch_cost;
@@ -30,7 +30,7 @@ pub struct SetWrite {
     pub scale_in: Option<ScaleIn>,
     pub single_placement: Option<bool>,
     pub health_extension: Option<bool>,
-    pub zones: Option<Vec<ZoneSpec>>,
+    pub zones: Option<Vec<ZoneNumber>>,
     pub rest: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use super::quirks::{CapacityFalls, Switches};
 use super::resource::{OsUpgrade, RollingStands, RollingView};
 use super::spec::{
     Etag, Guid, InstanceId, Millis, ModelSpec, OpId, PlatformSpec, SECOND, ScaleIn, SetId,
-    SetOrchestration, SetSpec, VmPriority, ZoneSpec,
+    SetOrchestration, SetSpec, VmPriority, ZoneNumber,
 };
 
 /// A Uniform set may use this many models.
@@ -36,7 +36,7 @@ pub struct SetView {
     pub unique_id: Guid,
     pub created: Millis,
     pub orchestration: SetOrchestration,
-    pub zones: Arc<[ZoneSpec]>,
+    pub zones: Arc<[ZoneNumber]>,
     pub capacity: u32,
     pub etag: Etag,
     pub model: Arc<ModelSpec>,
@@ -115,7 +115,7 @@ pub(super) struct WorldSet {
     pub unique_id: Guid,
     pub created: Millis,
     pub orchestration: SetOrchestration,
-    pub zones: Arc<[ZoneSpec]>,
+    pub zones: Arc<[ZoneNumber]>,
     pub priority: VmPriority,
     pub mix: Option<SpotMix>,
     pub single_placement: bool,
@@ -266,8 +266,8 @@ impl WorldSet {
     }
 
     /// VMs per zone, for every zone of the set.
-    pub fn zone_counts(&self) -> BTreeMap<Option<ZoneSpec>, u32> {
-        let mut counts: BTreeMap<Option<ZoneSpec>, u32> = match &*self.zones {
+    pub fn zone_counts(&self) -> BTreeMap<Option<ZoneNumber>, u32> {
+        let mut counts: BTreeMap<Option<ZoneNumber>, u32> = match &*self.zones {
             [] => BTreeMap::from([(None, 0)]),
             zones => zones.iter().map(|z| (Some(*z), 0)).collect(),
         };

@@ -15,7 +15,7 @@ pub const SECOND: Millis = 1_000;
 pub const MINUTE: Millis = 60 * SECOND;
 pub const HOUR: Millis = 60 * MINUTE;
 
-pub type ZoneSpec = u8;
+pub type ZoneNumber = u8;
 pub type VmId = Guid;
 pub type OpId = Guid;
 
@@ -272,7 +272,7 @@ pub struct AutoscaleSpec {
 
 /// State of a VM at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum InitialSet {
+pub enum InitialState {
     #[default]
     Ready,
     Creating,
@@ -292,11 +292,11 @@ pub enum InitialSet {
 pub struct InstanceSpec {
     pub id: Option<InstanceId>,
     pub vm: Option<VmId>,
-    pub zone: Option<ZoneSpec>,
+    pub zone: Option<ZoneNumber>,
     /// `None`: the set's model.
     pub model: Option<ModelSpec>,
     pub created: Option<Millis>,
-    pub found: InitialSet,
+    pub found: InitialState,
     pub protection: InstanceProtection,
 }
 
@@ -304,7 +304,7 @@ pub struct InstanceSpec {
 pub struct SetSpec {
     pub name: String,
     pub orchestration: SetOrchestration,
-    pub zones: Vec<ZoneSpec>,
+    pub zones: Vec<ZoneNumber>,
     pub capacity: u32,
     pub model: ModelSpec,
     pub priority: VmPriority,
@@ -347,7 +347,7 @@ impl SetSpec {
         }
     }
 
-    pub fn zones(mut self, zones: &[ZoneSpec]) -> Self {
+    pub fn zones(mut self, zones: &[ZoneNumber]) -> Self {
         self.zones = zones.to_vec();
         self
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::World;
-use super::instance::{GuestAgent, Power, Provisioning, WorldInstance};
+use super::instance::{GuestState, Power, Provisioning, WorldInstance};
 use super::spec::{
-    InstanceId, InstanceProtection, Millis, ModelSpec, OpId, SetId, VmId, VmPriority, ZoneSpec,
+    InstanceId, InstanceProtection, Millis, ModelSpec, OpId, SetId, VmId, VmPriority, ZoneNumber,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,14 +42,14 @@ pub struct TrueInstance {
     pub id: InstanceId,
     pub vm: VmId,
     pub vm_text: Arc<str>,
-    pub zone: Option<ZoneSpec>,
+    pub zone: Option<ZoneNumber>,
     pub created: Millis,
     pub model_no: u32,
     pub installed: Arc<ModelSpec>,
     pub exact_image: Arc<str>,
     pub provisioning: Provisioning,
     pub power: Power,
-    pub guest: GuestAgent,
+    pub guest: GuestState,
     pub guest_since: Millis,
     pub protection: Option<InstanceProtection>,
     pub priority: VmPriority,
@@ -82,7 +82,7 @@ pub struct InstanceTruth<'a> {
 impl TrueInstance {
     /// Running, and its guest serves.
     pub fn is_ready(&self) -> bool {
-        self.power == Power::Running && self.guest == GuestAgent::Ready
+        self.power == Power::Running && self.guest == GuestState::Ready
     }
 }
 
@@ -127,7 +127,7 @@ impl World {
             guest_since: i.guest_since,
             deleting: i.is_deleting(),
             failed: !i.is_ready()
-                && (i.guest == GuestAgent::Sick || matches!(i.state, Provisioning::Failed(_))),
+                && (i.guest == GuestState::Sick || matches!(i.state, Provisioning::Failed(_))),
         })
     }
 

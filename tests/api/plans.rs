@@ -4,7 +4,8 @@ use poolkeeper::api::v1::plan::{encode, say};
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::api::v1::state;
 use poolkeeper::model::action::*;
-use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT, RemedyVerb};
+use poolkeeper::model::command::CommandName;
+use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT};
 use poolkeeper::model::ids::{CommandId, Etag, InstanceId, Key, Revision, VmId};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHold, Overrides};
@@ -166,14 +167,17 @@ fn sentences_name_numbers_times_and_people() {
             "this plan deletes it: requested by ann (slow disk), accepting the loss",
         ),
         (MachineReason::RemovedOutdated, "this plan deletes it: on r1, the target is r2"),
-        (MachineReason::RemovedSurplus, "this plan deletes it: surplus, 31 exist, 30 desired"),
+        (
+            MachineReason::RemovedSurplus,
+            "this plan deletes it: surplus, 31 existing and 30 desired",
+        ),
         (
             MachineReason::WaitsFloor,
             "on r1, the target is r2; waits: 30 available, the floor is 30",
         ),
         (
             MachineReason::WaitsSurge,
-            "on r1, the target is r2; waits for a new machine to become available: 30 of 30 available, 31 of at most 31 exist",
+            "on r1, the target is r2; waits for a new machine to become available: 30 of 30 available, 31 of at most 31 existing",
         ),
         (
             MachineReason::WaitsPaused,
@@ -183,7 +187,7 @@ fn sentences_name_numbers_times_and_people() {
     for (why, sentence) in expected {
         assert_eq!(of(why, Lifecycle::Deleting), sentence);
     }
-    let drained = "this plan drains and then deletes it: on r1, the target is r2";
+    let drained = "this plan drains it; it is deleted once drained: on r1, the target is r2";
     assert_eq!(of(MachineReason::RemovedOutdated, Lifecycle::Draining), drained);
 }
 
@@ -240,7 +244,7 @@ fn a_plan_is_written_as_agreed() {
             .collect(),
         blockers: vec![blocker.into()],
         next_check_at: at,
-        remedy: law.map(|_| RemedyVerb::ResetBreaker.into()),
+        remedy: law.map(|_| CommandName::ResetBreaker.into()),
     };
     planned.report.holds = vec![
         hold(HoldReason::SurgeBooting, None, "31"),

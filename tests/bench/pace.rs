@@ -11,7 +11,7 @@ use poolkeeper::ambient::{Clock, Dice, Sleep, SystemClock};
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::pace::{
-    Admission, AdmissionRequest, CallCost, PacedOperation, Pacer, ResponseHints,
+    Admission, AdmissionAnswer, CallCost, PacedOperation, Pacer, ResponseHints,
 };
 use poolkeeper::wake::{Wake, WakeReason};
 
@@ -48,7 +48,7 @@ fn permitted(bench: &mut Criterion) {
                 let operation = PacedOperation::List;
                 let call = CallCost { set: &sets[n], operation, machines: 1, before: None };
                 match gate.ask(&call, now) {
-                    AdmissionRequest::Go(grant) => gate.told(grant, &told, now),
+                    AdmissionAnswer::Go(grant) => gate.told(grant, &told, now),
                     other => unreachable!("{other:?}"),
                 }
             });

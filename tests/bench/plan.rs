@@ -15,7 +15,7 @@ use poolkeeper::judge;
 use poolkeeper::model::ids::{
     Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
 };
-use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::{Decision, Facts, Input};
 use poolkeeper::model::policy::{Adopt, Draft, Policy};
@@ -60,11 +60,11 @@ fn machines(count: usize) -> Vec<Machine> {
         .collect()
 }
 
-fn set(count: usize) -> SetPresence {
-    SetPresence {
+fn set(count: usize) -> SetReading {
+    SetReading {
         etag: Some(Etag::new("7")),
         zones: ["1", "2", "3"].map(Zone::new).to_vec(),
-        ..SetPresence::new(
+        ..SetReading::new(
             Revision::new("v1:bbbbbbbbbbbbbbbb"),
             count as u32,
             NOW.minus(Span::seconds(2)),
@@ -74,7 +74,7 @@ fn set(count: usize) -> SetPresence {
 
 struct Case {
     policy: Policy,
-    set: SetPresence,
+    set: SetReading,
     machines: Vec<Machine>,
     facts: Facts,
     state: PoolState,

@@ -151,6 +151,9 @@ fn a_status_counts_what_is_there() {
     );
     assert_eq!((&status["scaleSet"]["capacity"], &status["complete"]), (&json!(3), &json!(true)));
     assert_eq!(status["judgedByDefaults"], true);
+    assert_eq!((&status["resolved"]["desired"], &status["actions"]), (&json!(3), &json!([])));
+    assert!(status["holds"].as_array().is_some_and(|holds| !holds.is_empty()), "{status}");
+    assert!(status["estimate"]["calls"].is_u64() && status["nextCheckAt"].is_string(), "{status}");
 }
 
 fn outcomes(pool: &Value) -> BTreeMap<String, Vec<String>> {

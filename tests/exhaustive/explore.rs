@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use poolkeeper::judge;
 use poolkeeper::model::action::{Action, ActionKind, RemovalReason, Target};
-use poolkeeper::model::hold::{HoldReason, RemedyVerb};
+use poolkeeper::model::command::CommandName;
+use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::{EntryId, Epoch, Etag, NodeName, PoolName, Revision, ScaleSetId};
-use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
 use poolkeeper::model::machine::{Condition, Machine, Protection};
 use poolkeeper::model::plan::{Decision, Facts, Input};
@@ -119,9 +120,9 @@ impl Case {
         let (machines, open) = self.machines(state);
         let leaving = state.of(Kind::OldLeaving) + state.of(Kind::NewLeaving);
         let capacity = state.total() - if self.setting.late_capacity { 0 } else { leaving };
-        let set = SetPresence {
+        let set = SetReading {
             etag: Some(Etag::new("1")),
-            ..SetPresence::new(Revision::new("r2"), capacity as u32, NOW.minus(Span::seconds(1)))
+            ..SetReading::new(Revision::new("r2"), capacity as u32, NOW.minus(Span::seconds(1)))
         };
         let mut memory = self.memory.clone();
         memory.desired.explained = capacity as u32;
@@ -283,7 +284,7 @@ fn stopped(case: &Case, state: &State, planned: &Decision, whole: bool) -> bool 
     let mut holds = planned.report.holds.iter();
     let hold = holds.find(|hold| hold.reason == HoldReason::Breaker);
     let full = state.total() >= case.limits.desired + case.limits.surge;
-    hold.is_some_and(|hold| hold.verb() == Some(RemedyVerb::ResetBreaker)) && (whole || full)
+    hold.is_some_and(|hold| hold.verb() == Some(CommandName::ResetBreaker)) && (whole || full)
 }
 
 /// What one turn leads to: nothing, where the pool is at rest.

@@ -40,7 +40,7 @@ async fn refused_tries_are_one_line_a_minute_with_their_number() {
 async fn what_is_carried_out_at_once_says_so() {
     let kit = Kit::open().await;
     kit.post("/api/v1/pools/web/machines/3/hold", WHY).await.is(202, "");
-    kit.post("/api/v1/pools/web/machines/3/delete", WHY).await.is(202, "");
+    kit.post("/api/v1/pools/web/machines/3/delete-machine", WHY).await.is(202, "");
     kit.ask(Ask::new("DELETE", "/api/v1/pools/web?why=x")).await.is(200, "");
     let lines = [
         "local hold web/3 (because): asked",

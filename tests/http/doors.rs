@@ -119,7 +119,7 @@ async fn the_roles_are_those_that_are_promised() {
     assert_eq!(needs("GET", "/api/v1/pools"), Some(Role::Viewer));
     assert_eq!(needs("POST", "/api/v1/pools/{pool}/pause"), Some(Role::Operator));
     assert_eq!(
-        needs("POST", "/api/v1/pools/{pool}/machines/{machine}/delete"),
+        needs("POST", "/api/v1/pools/{pool}/machines/{machine}/delete-machine"),
         Some(Role::Operator)
     );
     assert_eq!(needs("PUT", "/api/v1/pools/{pool}"), Some(Role::Admin));

@@ -14,7 +14,7 @@ use poolkeeper::memory::{
     AuditEntry, Commit, Desk, Expected, HistoryEvent, HistoryRecord, MemoryStore, Store,
 };
 use poolkeeper::model::ids::{CommandId, Epoch, InstanceId, PoolName, Revision, VmId};
-use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::{Facts, RolloutPhase};
 use poolkeeper::model::policy::Policy;
@@ -201,7 +201,7 @@ fn scene() -> PlanContext {
     let policy = Arc::new(policy(&document("web", 7)));
     let machines: Vec<Machine> =
         (1..=7).map(|n| machine(n, if n < 3 { "r2" } else { "r1" })).collect();
-    let set = SetPresence::new(Revision::new("r2"), 7, NOW.minus(Span::seconds(1)));
+    let set = SetReading::new(Revision::new("r2"), 7, NOW.minus(Span::seconds(1)));
     let state = PoolState {
         adopted: Some(NOW.minus(Span::days(9))),
         revisions: revisions(NOW.minus(Span::days(9))),

@@ -163,6 +163,7 @@ async fn a_frozen_pool_says_so_first() {
     }
     let status = kit.get("/api/v1/pools/web/status").await.json();
     assert_eq!(status["frozen"]["reason"], "invariantViolated");
+    assert_eq!(status["frozen"]["numbers"]["invariant"], 2);
     let explained = kit.get("/api/v1/pools/web/explain").await.json();
     assert_eq!(explained["message"], "web waits: invariantViolated: the ceiling");
 }

@@ -73,7 +73,7 @@ async fn the_same_is_the_same_machine_of_the_same_pool() {
     let house = House::open().await;
     let now = r#"{"why":"odd","now":true}"#;
     let delete = async |who: usize, machine: u32, body: &str| {
-        let path = format!("/api/v1/pools/web/machines/{machine}/delete");
+        let path = format!("/api/v1/pools/web/machines/{machine}/delete-machine");
         house.ask(who, Ask::new("POST", &path).json(body)).await
     };
     delete(ANN, 3, now).await.is(409, "secondPerson");
@@ -100,7 +100,7 @@ async fn what_waits_for_a_second_person_is_for_you_with_what_to_type() {
     };
     assert!(waits("web").await.is_empty());
     house.abort(ANN).await.is(409, "secondPerson");
-    let delete = Ask::new("POST", "/api/v1/pools/web/machines/3/delete");
+    let delete = Ask::new("POST", "/api/v1/pools/web/machines/3/delete-machine");
     let delete = delete.json(r#"{"why":"its disk is odd","now":true}"#);
     house.ask(BOB, delete).await.is(409, "secondPerson");
     let remove = Ask::new("DELETE", "/api/v1/pools/web?why=moved");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use poolkeeper::api::http::{PoolView, TroubleView};
 use poolkeeper::memory::Store;
-use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT, Remedy, RemedyVerb};
+use poolkeeper::model::command::CommandName;
+use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT, Remedy};
 use poolkeeper::model::ids::{InstanceId, PoolName, Revision};
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::Span;
@@ -60,10 +61,10 @@ impl Served {
 
 fn release(machine: &str) -> Option<Remedy> {
     let machine = Some(InstanceId::new(machine));
-    Some(Remedy::Command { verb: RemedyVerb::Release, machine })
+    Some(Remedy::Command { verb: CommandName::Release, machine })
 }
 
-fn hold(reason: HoldReason, say: &str, verb: Option<RemedyVerb>) -> Hold {
+fn hold(reason: HoldReason, say: &str, verb: Option<CommandName>) -> Hold {
     let (numbers, blockers) = (vec![("outdated", 5)], Vec::new());
     let recheck = NOW.plus(Span::minutes(15));
     Hold {
@@ -96,10 +97,10 @@ async fn a_pool_in_the_middle_of_a_rollout() {
 #[tokio::test]
 async fn what_waits_for_a_person_says_what_to_type() {
     let served = serve(Kit::open().await).await;
-    let paused = hold(HoldReason::Paused, "paused by kim: a look first", Some(RemedyVerb::Resume));
-    let baking = hold(HoldReason::Baking, "gates are watched", Some(RemedyVerb::Promote));
+    let paused = hold(HoldReason::Paused, "paused by kim: a look first", Some(CommandName::Resume));
+    let baking = hold(HoldReason::Baking, "gates are watched", Some(CommandName::Promote));
     let mut kept =
-        hold(HoldReason::Kept, "1 machine is to leave but held", Some(RemedyVerb::Release));
+        hold(HoldReason::Kept, "1 machine is to leave but held", Some(CommandName::Release));
     kept.blockers = vec!["3".into()];
     kept.remedy = release("3");
     served.hold(vec![baking, kept, paused]);
@@ -115,7 +116,7 @@ async fn what_waits_for_a_person_says_what_to_type() {
     let mut surge = hold(HoldReason::SurgeBooting, "1 machine is booting", None);
     surge.blockers = vec!["4".into()];
     let mut held =
-        hold(HoldReason::Kept, "1 machine is to leave but held", Some(RemedyVerb::Release));
+        hold(HoldReason::Kept, "1 machine is to leave but held", Some(CommandName::Release));
     held.blockers = vec!["3".into()];
     held.remedy = release("3");
     served.hold(vec![held.clone(), surge]);
@@ -129,9 +130,9 @@ async fn what_waits_for_a_person_says_what_to_type() {
         hold(
             HoldReason::Drift,
             "the capacity is above what lives",
-            Some(RemedyVerb::ResetCapacity),
+            Some(CommandName::ResetCapacity),
         ),
-        hold(HoldReason::Paused, "paused by kim: a look first", Some(RemedyVerb::Resume)),
+        hold(HoldReason::Paused, "paused by kim: a look first", Some(CommandName::Resume)),
         held,
     ]);
     served.change("web", |pool| {
@@ -152,7 +153,7 @@ async fn what_is_refused_or_ignored_is_wrong_and_for_you_in_every_view() {
     served.hold(vec![passing]);
     let calm = served.run(&["status", "web", "-o", "json"]).await.json();
     assert_eq!((&calm["health"], &calm["problems"][0]), (&"progressing".into(), &Value::Null));
-    served.hold(vec![hold(HoldReason::Refused, no, Some(RemedyVerb::Retry))]);
+    served.hold(vec![hold(HoldReason::Refused, no, Some(CommandName::Retry))]);
     let refused = served.run(&["status", "web", "-o", "json"]).await.json();
     let said = |list: &Value| list[0].as_str().unwrap_or_default().contains(no);
     assert!(said(&refused["problems"]) && said(&refused["actionRequired"]), "{refused}");
@@ -246,8 +247,11 @@ async fn what_is_wrong_comes_first() {
     }
     served.change("calm-07", |pool| {
         let mut report = (**pool.report.as_ref().unwrap()).clone();
-        let mut law =
-            hold(HoldReason::InvariantViolated, "law 3 would be broken: too few are left", None);
+        let mut law = hold(
+            HoldReason::InvariantViolated,
+            "the plan would violate invariant 3: too few are left",
+            None,
+        );
         law.numbers = vec![(INVARIANT, 3)];
         report.frozen = Some(law);
         pool.report = Some(Arc::new(report));

@@ -52,12 +52,7 @@ impl Served {
 async fn every_verb_of_a_pool_has_its_command() {
     let served = serve(Kit::open().await).await;
     for (n, verb) in CommandVerb::PLAIN.iter().enumerate() {
-        let name = match verb {
-            CommandVerb::ResetCapacity => "reset-capacity",
-            CommandVerb::TakeOver => "take-over",
-            verb => verb.name(),
-        };
-        let out = served.done(&[name, "web", "--why", "it must"]).await;
+        let out = served.done(&[verb.name(), "web", "--why", "it must"]).await;
         assert!(out.starts_with(&format!("{}: requested for web", verb.name())), "{out}");
         let asks = served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks;
         let last = asks.last().unwrap();

@@ -95,10 +95,10 @@ async fn machines_are_marked_and_unmarked() {
     kit.post(&at("hold"), WHY).await.is(202, "");
     let held = marks(&kit).await[0].1.hold.clone().unwrap();
     assert_eq!((&*held.by, &*held.why), ("local", "because"));
-    kit.post(&at("delete"), r#"{"why":"odd","now":true}"#).await.is(202, "");
+    kit.post(&at("delete-machine"), r#"{"why":"odd","now":true}"#).await.is(202, "");
     let named = marks(&kit).await[0].1.delete.clone().unwrap();
     assert_eq!((&*named.why, named.now), ("odd", true));
-    kit.post(&at("delete"), r#"{"why":"odd"}"#).await.is(202, "");
+    kit.post(&at("delete-machine"), r#"{"why":"odd"}"#).await.is(202, "");
     assert!(!marks(&kit).await[0].1.delete.as_ref().unwrap().now);
     kit.post(&at("release"), WHY).await.is(202, "");
     kit.post(&at("undelete"), WHY).await.is(202, "");
@@ -141,7 +141,12 @@ async fn what_cannot_be_meant_changes_nothing() {
         ("/api/v1/pools/web/pause", r#"{"why":"x"} 1"#, 422, "invalidDocument"),
         ("/api/v1/pools/web/pause", r#"{"why":"x","now":true}"#, 422, "invalidDocument"),
         ("/api/v1/pools/web/pause", r#"{"why":7}"#, 422, "invalidDocument"),
-        ("/api/v1/pools/web/machines/3/delete", r#"{"why":"x","now":1}"#, 422, "invalidDocument"),
+        (
+            "/api/v1/pools/web/machines/3/delete-machine",
+            r#"{"why":"x","now":1}"#,
+            422,
+            "invalidDocument",
+        ),
         ("/api/v1/pools/web/pause?why=x", WHY, 400, "badQuery"),
     ] {
         kit.post(path, body).await.is(status, code);

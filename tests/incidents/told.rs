@@ -110,7 +110,7 @@ fn tell(header: &str, outcome: &RunOutcome) -> String {
     }
     let _infallible = writeln!(
         text,
-        "\n{} after {} turns: {} available at least, {} live at most, {} made, {} gone;",
+        "\n{} after {} turns: {} available at least, {} in total at most, {} made, {} gone;",
         end(&outcome.end),
         outcome.turns,
         outcome.lowest_available,

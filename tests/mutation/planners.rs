@@ -6,7 +6,7 @@ use poolkeeper::model::action::{
 };
 use poolkeeper::model::hold::{Hold, HoldReason};
 use poolkeeper::model::ids::VmId;
-use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::journal::{Entry, EntryOutcome};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use poolkeeper::model::plan::{CommandVerb, Decision, Input, PlanBug};
@@ -155,7 +155,7 @@ pub fn undrained(input: &Input<'_>) -> Answer {
 
 /// Takes what was listed for all there is.
 pub fn cut_listing(input: &Input<'_>) -> Answer {
-    let set = SetPresence { complete: true, ..input.set.clone() };
+    let set = SetReading { complete: true, ..input.set.clone() };
     plan(&Input { set: &set, ..input.clone() })
 }
 

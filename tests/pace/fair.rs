@@ -2,7 +2,7 @@
 
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::pace::{
-    AGES_IN, Admission, AdmissionRequest, CallCost, PacedOperation, ResponseHints, Ticket,
+    AGES_IN, Admission, AdmissionAnswer, CallCost, PacedOperation, ResponseHints, Ticket,
 };
 
 use crate::server::set;
@@ -38,17 +38,17 @@ impl Asker {
             }
         };
         match asked {
-            AdmissionRequest::Go(grant) => {
+            AdmissionAnswer::Go(grant) => {
                 gate.told(grant, &ResponseHints::default(), now);
                 let since = self.waits.take().map_or(now, |(_, since)| since);
                 self.longest = self.longest.max(now.since(since));
                 self.served += 1;
                 self.next = now.plus(self.pause);
             }
-            AdmissionRequest::Wait(ticket, _) => {
+            AdmissionAnswer::Wait(ticket, _) => {
                 self.waits.get_or_insert((ticket, now));
             }
-            AdmissionRequest::NotNow(why) => panic!("it has all the time there is: {why:?}"),
+            AdmissionAnswer::NotNow(why) => panic!("it has all the time there is: {why:?}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use poolkeeper::model::ids::ScaleSetId;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::pace::{
-    AGES_IN, Admission, AdmissionGrant, AdmissionRequest, CallCost, FrontDoor, PacedOperation,
+    AGES_IN, Admission, AdmissionAnswer, AdmissionGrant, CallCost, FrontDoor, PacedOperation,
     READ_PATIENCE, ResponseHints, Ticket,
 };
 
@@ -16,28 +16,28 @@ pub fn ask(
     operation: PacedOperation,
     before: Time,
     now: Time,
-) -> AdmissionRequest {
+) -> AdmissionAnswer {
     let set = set(pool);
     gate.ask(&CallCost { set: &set, operation, machines: 1, before: Some(before) }, now)
 }
 
 const LATE: Time = Time::from_millis(i64::MAX);
 
-pub fn go(asked: AdmissionRequest) -> AdmissionGrant {
+pub fn go(asked: AdmissionAnswer) -> AdmissionGrant {
     match asked {
-        AdmissionRequest::Go(grant) => grant,
+        AdmissionAnswer::Go(grant) => grant,
         other => panic!("should go: {other:?}"),
     }
 }
 
 /// It goes, and nobody tells how it ended.
-fn goes(asked: AdmissionRequest) {
+fn goes(asked: AdmissionAnswer) {
     drop(go(asked));
 }
 
-pub fn waits(asked: &AdmissionRequest) -> (Ticket, Time) {
+pub fn waits(asked: &AdmissionAnswer) -> (Ticket, Time) {
     match asked {
-        AdmissionRequest::Wait(ticket, until) => (*ticket, *until),
+        AdmissionAnswer::Wait(ticket, until) => (*ticket, *until),
         other => panic!("should wait: {other:?}"),
     }
 }
@@ -52,7 +52,7 @@ fn use_up(
     let mut went = 0;
     loop {
         match ask(gate, pool, operation, LATE, now) {
-            AdmissionRequest::Go(grant) => gate.told(grant, &ResponseHints::default(), now),
+            AdmissionAnswer::Go(grant) => gate.told(grant, &ResponseHints::default(), now),
             asked => return (went, waits(&asked).0),
         }
         went += 1;
@@ -78,12 +78,12 @@ fn a_set_is_listed_twenty_times_at_once_and_then_ten_times_a_minute() {
     assert_eq!(waits(&gate.look(ticket, at(0))).1, at(6_000));
     let (view, _) = waits(&ask(&mut gate, 0, PacedOperation::ReadView, LATE, at(1_000)));
     assert!(
-        matches!(ask(&mut gate, 1, PacedOperation::List, LATE, at(1_000)), AdmissionRequest::Go(_)),
+        matches!(ask(&mut gate, 1, PacedOperation::List, LATE, at(1_000)), AdmissionAnswer::Go(_)),
         "another"
     );
     goes(gate.look(ticket, at(6_000)));
     assert!(
-        matches!(gate.look(view, at(6_001)), AdmissionRequest::Wait(..)),
+        matches!(gate.look(view, at(6_001)), AdmissionAnswer::Wait(..)),
         "its view shares them"
     );
     goes(gate.look(view, at(12_000)));
@@ -98,7 +98,7 @@ fn a_refusal_shuts_a_limit_for_all_who_share_it_and_for_nobody_else() {
     gate.told(grant, &throttled(COSTLY, 30), at(1_000));
     let (other, until) = waits(&ask(&mut gate, 1, PacedOperation::NextPage, LATE, at(2_000)));
     assert!(until <= at(31_000));
-    assert!(matches!(gate.look(other, at(30_999)), AdmissionRequest::Wait(..)));
+    assert!(matches!(gate.look(other, at(30_999)), AdmissionAnswer::Wait(..)));
     goes(ask(&mut gate, 1, PacedOperation::ReadSet, LATE, at(2_000)));
     goes(gate.look(other, at(31_000)));
     assert_eq!(gate.counts().of(PacedOperation::List).throttled, 1);
@@ -117,7 +117,7 @@ fn a_front_door_by_hour_sees_no_more_than_it_lets_through() {
     for turn in 0..3 * 360 {
         let now = at(turn * 10_000);
         for pool in 0..100 {
-            if let AdmissionRequest::Go(grant) =
+            if let AdmissionAnswer::Go(grant) =
                 ask(&mut gate, pool, PacedOperation::Raise, now, now)
             {
                 gate.told(grant, &ResponseHints::default(), now);
@@ -172,7 +172,7 @@ fn a_refusal_that_names_nothing_shuts_this_kind_of_work_for_a_minute() {
     gate.told(grant, &ResponseHints { throttled: true, ..ResponseHints::default() }, at(0));
     let (other, _) = waits(&ask(&mut gate, 1, PacedOperation::List, LATE, at(0)));
     goes(ask(&mut gate, 1, PacedOperation::Poll, LATE, at(0)));
-    assert!(matches!(gate.look(other, at(59_999)), AdmissionRequest::Wait(..)));
+    assert!(matches!(gate.look(other, at(59_999)), AdmissionAnswer::Wait(..)));
     goes(gate.look(other, at(60_000)));
     // The front door says that it was itself.
     let grant = go(ask(&mut gate, 0, PacedOperation::Poll, LATE, at(90_000)));
@@ -186,7 +186,7 @@ fn what_cannot_leave_in_time_is_told_at_once_when_to_come_again() {
     let mut gate = Admission::default();
     let grant = go(ask(&mut gate, 0, PacedOperation::Raise, LATE, at(0)));
     gate.told(grant, &throttled("UpdateVMScaleSetResource", 90), at(0));
-    let AdmissionRequest::NotNow(why) = ask(&mut gate, 0, PacedOperation::Raise, at(60_000), at(0))
+    let AdmissionAnswer::NotNow(why) = ask(&mut gate, 0, PacedOperation::Raise, at(60_000), at(0))
     else {
         panic!("it cannot leave within its minute")
     };
@@ -196,8 +196,8 @@ fn what_cannot_leave_in_time_is_told_at_once_when_to_come_again() {
     gate.told(grant, &throttled("HighCostGetVMScaleSetResource", 21), at(0));
     let set = set(0);
     let read = CallCost { set: &set, operation: PacedOperation::List, machines: 0, before: None };
-    assert!(matches!(gate.ask(&read, at(0)), AdmissionRequest::NotNow(_)));
-    assert!(matches!(gate.ask(&read, at(21_000).minus(READ_PATIENCE)), AdmissionRequest::Wait(..)));
+    assert!(matches!(gate.ask(&read, at(0)), AdmissionAnswer::NotNow(_)));
+    assert!(matches!(gate.ask(&read, at(21_000).minus(READ_PATIENCE)), AdmissionAnswer::Wait(..)));
     assert_eq!(gate.counts().of(PacedOperation::List).withdrawn, 1);
 }
 
@@ -207,11 +207,11 @@ fn what_waited_past_its_time_is_withdrawn() {
     let (_, first) = use_up(&mut gate, 0, PacedOperation::Raise, at(0));
     let (second, _) = waits(&ask(&mut gate, 0, PacedOperation::Raise, at(20_000), at(0)));
     assert!(
-        matches!(gate.look(second, at(20_000)), AdmissionRequest::NotNow(_)),
+        matches!(gate.look(second, at(20_000)), AdmissionAnswer::NotNow(_)),
         "the first one was before it"
     );
     assert!(
-        matches!(gate.look(second, at(20_000)), AdmissionRequest::NotNow(_)),
+        matches!(gate.look(second, at(20_000)), AdmissionAnswer::NotNow(_)),
         "it stands in line no more"
     );
     goes(gate.look(first, at(20_000)));
@@ -222,7 +222,7 @@ fn what_waited_past_its_time_is_withdrawn() {
 fn the_one(gate: &mut Admission, tickets: &[Ticket], now: Time) -> Option<usize> {
     let mut looks = tickets.iter().map(|ticket| gate.look(*ticket, now));
     let went: Vec<usize> = (0..tickets.len())
-        .filter(|_| matches!(looks.next(), Some(AdmissionRequest::Go(_))))
+        .filter(|_| matches!(looks.next(), Some(AdmissionAnswer::Go(_))))
         .collect();
     assert!(went.len() <= 1, "{went:?} at {now}");
     went.first().copied()
@@ -284,7 +284,7 @@ fn a_listing_begins_only_where_all_its_pages_can_follow() {
     let (list, until) = waits(&ask(&mut gate, 0, PacedOperation::List, LATE, now));
     assert!(until <= at(10_000));
     assert!(
-        matches!(gate.look(list, at(5_999)), AdmissionRequest::Wait(..)),
+        matches!(gate.look(list, at(5_999)), AdmissionAnswer::Wait(..)),
         "a third of it could be read"
     );
     goes(gate.look(list, at(6_000)));
@@ -326,7 +326,7 @@ fn what_was_let_through_and_not_sent_is_given_back() {
     assert_eq!(went, 8);
     let (second, _) = waits(&ask(&mut gate, 0, PacedOperation::Raise, LATE, at(0)));
     // Both are let through while nobody looks; the first one is gone by then.
-    assert!(matches!(gate.look(second, at(15_000)), AdmissionRequest::Wait(..)));
+    assert!(matches!(gate.look(second, at(15_000)), AdmissionAnswer::Wait(..)));
     gate.leave(first, at(15_000));
     goes(gate.look(second, at(15_000)));
     assert_eq!((gate.waiting(), gate.counts().of(PacedOperation::Raise).made), (0, 9));
@@ -359,7 +359,7 @@ fn shut_for_long(gate: &mut Admission) {
         gate.told(grant, &told, at(0));
     }
     let shut = ask(gate, 0, PacedOperation::ReadSet, at(80_000), at(60_000));
-    assert!(matches!(shut, AdmissionRequest::NotNow(_)), "{shut:?}");
+    assert!(matches!(shut, AdmissionAnswer::NotNow(_)), "{shut:?}");
 }
 
 #[test]
@@ -370,10 +370,10 @@ fn a_person_has_a_shut_limit_tried_and_its_refusal_ends_the_try() {
     shut_for_long(&mut gate);
     gate.try_now(&set(0), at(60_000));
     let write = ask(&mut gate, 0, PacedOperation::Raise, at(80_000), at(60_000));
-    assert!(matches!(write, AdmissionRequest::Go(_)), "the limits of writes are not shut");
+    assert!(matches!(write, AdmissionAnswer::Go(_)), "the limits of writes are not shut");
     let other = ask(&mut gate, 1, PacedOperation::ReadSet, at(80_000), at(60_000));
     assert!(
-        matches!(other, AdmissionRequest::NotNow(_)),
+        matches!(other, AdmissionAnswer::NotNow(_)),
         "it is tried for this set alone: {other:?}"
     );
     let grant = go(ask(&mut gate, 0, PacedOperation::ReadSet, at(80_000), at(60_000)));
@@ -387,7 +387,7 @@ fn a_person_has_a_shut_limit_tried_and_its_refusal_ends_the_try() {
         let again = at(second * 1_000);
         gate.try_now(&set(0), again);
         let shut = ask(&mut gate, 0, PacedOperation::List, again.plus(READ_PATIENCE), again);
-        assert!(matches!(shut, AdmissionRequest::NotNow(_)), "{second}: {shut:?}");
+        assert!(matches!(shut, AdmissionAnswer::NotNow(_)), "{second}: {shut:?}");
     }
     gate.try_now(&set(0), at(120_000));
     goes(ask(&mut gate, 0, PacedOperation::ReadSet, at(140_000), at(120_000)));
@@ -403,11 +403,11 @@ fn a_try_that_is_answered_opens_the_limit_again() {
         gate.told(grant, &ResponseHints::default(), at(61_000));
     }
     let other = ask(&mut gate, 1, PacedOperation::ReadSet, at(140_000), at(120_000));
-    assert!(matches!(other, AdmissionRequest::Go(_)), "{other:?}");
+    assert!(matches!(other, AdmissionAnswer::Go(_)), "{other:?}");
     // Nothing is tried that does not leave at once.
     let mut late = Admission::default();
     shut_for_long(&mut late);
     late.try_now(&set(0), at(60_000));
     let shut = ask(&mut late, 0, PacedOperation::ReadSet, at(120_000), at(100_000));
-    assert!(matches!(shut, AdmissionRequest::NotNow(_)), "the try is over: {shut:?}");
+    assert!(matches!(shut, AdmissionAnswer::NotNow(_)), "the try is over: {shut:?}");
 }

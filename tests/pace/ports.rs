@@ -8,7 +8,7 @@ use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, Poll};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::action::{Expect, Target, WriteScope};
 use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
-use poolkeeper::model::inventory::{Inventory, ModelFields, SetPresence};
+use poolkeeper::model::inventory::{Inventory, ModelFields, SetReading};
 use poolkeeper::model::journal::{OperationUrl as Address, Refusal};
 use poolkeeper::model::owner::OwnerWrite;
 use poolkeeper::model::time::{Span, Time};
@@ -52,7 +52,7 @@ impl ReadCloud for Slow {
             let say = "cut".into();
             return Err(ReadError { refusal: Refusal::Unclear, code: None, retry_at: None, say });
         }
-        let set = SetPresence::new(Revision::new("v1:a"), 3, read_at);
+        let set = SetReading::new(Revision::new("v1:a"), 3, read_at);
         Ok(Inventory { set, instances: Vec::new(), gaps: Vec::new() })
     }
 }

@@ -7,7 +7,7 @@ use governor::clock::FakeRelativeClock;
 use governor::{Quota, RateLimiter};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::pace::{
-    Admission, AdmissionGrant, AdmissionRequest, CallCost, PacedOperation, ResponseHints, Ticket,
+    Admission, AdmissionAnswer, AdmissionGrant, CallCost, PacedOperation, ResponseHints, Ticket,
 };
 use proptest::prelude::*;
 
@@ -81,11 +81,11 @@ impl Room {
         let (set, before) = (set(pool), self.now.plus(wait));
         let call = CallCost { set: &set, operation, machines, before: Some(before) };
         match self.gate.ask(&call, self.now) {
-            AdmissionRequest::Go(grant) => self.go(grant, pool, operation, machines),
-            AdmissionRequest::Wait(ticket, _) => {
+            AdmissionAnswer::Go(grant) => self.go(grant, pool, operation, machines),
+            AdmissionAnswer::Wait(ticket, _) => {
                 self.waiting.push((ticket, pool, operation, machines, before));
             }
-            AdmissionRequest::NotNow(why) => assert!(why.retry_at >= self.now),
+            AdmissionAnswer::NotNow(why) => assert!(why.retry_at >= self.now),
         }
     }
 
@@ -103,15 +103,15 @@ impl Room {
         let at = usize::from(nth) % self.waiting.len();
         let (ticket, pool, operation, machines, before) = self.waiting[at];
         match self.gate.look(ticket, self.now) {
-            AdmissionRequest::Go(grant) => {
+            AdmissionAnswer::Go(grant) => {
                 self.waiting.remove(at);
                 self.go(grant, pool, operation, machines);
             }
-            AdmissionRequest::Wait(same, until) => {
+            AdmissionAnswer::Wait(same, until) => {
                 assert_eq!(same, ticket);
                 assert!(until > self.now && until <= before, "{until} {} {before}", self.now);
             }
-            AdmissionRequest::NotNow(why) => {
+            AdmissionAnswer::NotNow(why) => {
                 assert!(self.now >= before || why.retry_at > before, "withdrawn before its time");
                 assert!(why.retry_at > self.now);
                 self.waiting.remove(at);
@@ -152,7 +152,7 @@ impl Room {
                 let (set, before) = (set(usize::from(pool) % 4), Some(self.now));
                 let operation = PacedOperation::List;
                 let call = CallCost { set: &set, operation, machines: 1, before };
-                if let AdmissionRequest::Go(grant) = self.gate.ask(&call, self.now) {
+                if let AdmissionAnswer::Go(grant) = self.gate.ask(&call, self.now) {
                     self.gate.unsent(grant, self.now);
                 }
             }
@@ -291,10 +291,8 @@ fn a_throttled_answer_without_a_time_is_a_minute() {
     let mut gate = Admission::default();
     let set = set(0);
     let call = CallCost { set: &set, operation: PacedOperation::Poll, machines: 0, before: None };
-    let AdmissionRequest::Go(grant) = gate.ask(&call, at(0)) else {
-        panic!("nothing is before it")
-    };
+    let AdmissionAnswer::Go(grant) = gate.ask(&call, at(0)) else { panic!("nothing is before it") };
     gate.told(grant, &ResponseHints { throttled: true, ..ResponseHints::default() }, at(0));
-    let AdmissionRequest::NotNow(why) = gate.ask(&call, at(0)) else { panic!("it is shut") };
+    let AdmissionAnswer::NotNow(why) = gate.ask(&call, at(0)) else { panic!("it is shut") };
     assert_eq!(why.retry_at, at(60_000));
 }

@@ -1,6 +1,6 @@
 //! The number that is written: when a raise may be sent, from what, how high, and what is spared while none may be.
 
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::ids::Zone;
 use poolkeeper::model::inventory::{Orchestration, PlatformFeature};
 use poolkeeper::model::journal::{EntryOutcome, Refusal, Refused};
@@ -294,7 +294,7 @@ fn what_never_came_is_asked_for_again() {
     // Above the ceiling it is a person's case.
     let above = lacking(11).plan();
     above.does(None, &[]).says("drift");
-    assert_eq!(above.hold("drift").unwrap().verb(), Some(RemedyVerb::ResetCapacity));
+    assert_eq!(above.hold("drift").unwrap().verb(), Some(CommandName::ResetCapacity));
     let flexible = lacking(9).set(|set| set.orchestration = Orchestration::Flexible);
     flexible.plan().does(Some(12), &[]);
 }
@@ -319,7 +319,7 @@ fn what_did_not_come_twice_is_asked_for_with_one_more() {
     let known = refused.plan();
     let later = refused.after(&known, Span::minutes(20)).plan();
     later.does(Some(9), &[]);
-    assert_eq!(later.hold("drift").unwrap().verb(), Some(RemedyVerb::ResetCapacity));
+    assert_eq!(later.hold("drift").unwrap().verb(), Some(CommandName::ResetCapacity));
     // Once nothing lacks it is forgotten.
     let whole = tried(Pool::new(6, "1", "0").settled().new_ready(6), Span::seconds(130)).plan();
     assert_eq!(whole.planned.state.undelivered, None);

@@ -2,7 +2,7 @@
 
 use poolkeeper::model::calendar::ScheduleZone;
 use poolkeeper::model::calendar::{Window, Windows};
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::inventory::PlatformFeature;
 use poolkeeper::model::machine::{Evidence, Lifecycle, Machine};
 use poolkeeper::model::plan::{CommandVerb, Facts, RolloutPhase, Verdict};
@@ -140,7 +140,7 @@ fn the_watch_ends_on_a_word_of_its_gates() {
         assert_eq!(waits.phase(), RolloutPhase::Baking);
         assert_eq!(
             waits.says("gateUnknown").hold("gateUnknown").unwrap().verb(),
-            Some(RemedyVerb::Promote)
+            Some(CommandName::Promote)
         );
         let late = baked(baking(none, pause), two);
         assert_eq!(late.phase(), RolloutPhase::Paused);
@@ -197,7 +197,7 @@ fn work_that_does_not_fit_its_window_is_told() {
     let five = "about 5h25m of work is left, and the";
     assert_eq!(told(100, &[], &[]), "");
     assert_eq!(told(100, &[("11", "18")], &[]), "");
-    let say = |rest: &str| format!("{five} {rest}: the rest waits for the next window");
+    let say = |rest: &str| format!("{five} {rest}: the rest waits for a later window");
     assert_eq!(told(100, &[("11", "14")], &[]), say("window closes in 2h"));
     assert_eq!(told(100, &[], &[("13", "14")]), say("window closes in 1h"));
     assert_eq!(told(100, &[("15", "18")], &[]), say("next window is open for 3h"));

@@ -1,7 +1,7 @@
 //! Machines on their way out: drained first, refused, stuck, or no longer wanted gone.
 
 use poolkeeper::model::action::{Action, RemovalReason};
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::ids::{InstanceId, Key};
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
@@ -364,7 +364,7 @@ fn a_stuck_delete_is_asked_once_more_and_then_a_person_decides() {
     let later = pool.after(&turn, Span::hours(1));
     let turn = later.plan();
     turn.does(None, &[]);
-    assert_eq!(turn.hold("stuckDelete").unwrap().verb(), Some(RemedyVerb::Abandon));
+    assert_eq!(turn.hold("stuckDelete").unwrap().verb(), Some(CommandName::Abandon));
     let off = later.ask(CommandVerb::Abandon(InstanceId::new("o1"))).plan();
     // Its place in the capacity may still be held, and is no machine: the number covers another already.
     off.does(Some(4), &[]).is_silent_on("stuckDelete");

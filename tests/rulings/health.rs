@@ -1,6 +1,6 @@
 //! Failed, unready, unseen: what is repaired, what is waited for, and when repair stops itself.
 
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::journal::{EntryOutcome, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::plan::{CommandVerb, MachineReason};
@@ -144,7 +144,7 @@ fn a_replacement_is_no_leave_for_those_that_only_look_failed() {
     let open = look_failed(true);
     let turn = open.plan();
     turn.does(None, &[]).says("breaker");
-    assert_eq!(turn.hold("breaker").unwrap().verb(), Some(RemedyVerb::ResetBreaker));
+    assert_eq!(turn.hold("breaker").unwrap().verb(), Some(CommandName::ResetBreaker));
     // One that never served is no evidence of anything: it goes. The others were four, and trip nothing.
     let never = look_failed(false).policy(|d| d.repair.breaker_percent = 30);
     never.plan().does(None, &["n6"]).says("breaker");
@@ -302,7 +302,7 @@ fn rows_of_a_machine_that_is_gone_are_ghosts() {
     let mut later = ghost.after(&turn, Span::minutes(5));
     later.open.clear();
     assert_eq!(later.plan().planned.report.numbers.available, 2);
-    // A ghost that does not go is told at last, and a person may write it off.
+    // A ghost that does not go is told at last, and a person may abandon it.
     let late = later.clone().after(&later.plan(), Span::minutes(40));
     late.plan().says("stuckDelete");
     let off = late.ask(CommandVerb::Abandon(poolkeeper::model::ids::InstanceId::new("o1")));

@@ -6,7 +6,7 @@ use poolkeeper::model::ids::{
     CommandId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
     Zone,
 };
-use poolkeeper::model::inventory::SetPresence;
+use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Overrides, Protection,
@@ -38,7 +38,7 @@ pub struct Pool {
     pub now: Time,
     pub seed: u64,
     pub draft: Draft,
-    pub set: SetPresence,
+    pub set: SetReading,
     /// `None`: as many as are listed.
     pub capacity: Option<u32>,
     pub machines: Vec<Machine>,
@@ -58,9 +58,9 @@ impl Pool {
         draft.rollout.max_surge = Quantity::parse(surge).unwrap();
         draft.rollout.max_unavailable = Quantity::parse(unavailable).unwrap();
         draft.rollout.ramp = None;
-        let set = SetPresence {
+        let set = SetReading {
             etag: Some(Etag::new("1")),
-            ..SetPresence::new(rev("r2"), 0, NOW.minus(Span::seconds(1)))
+            ..SetReading::new(rev("r2"), 0, NOW.minus(Span::seconds(1)))
         };
         let state = PoolState {
             adopted: Some(NOW.minus(Span::days(9))),
@@ -106,7 +106,7 @@ impl Pool {
         self
     }
 
-    pub fn set(mut self, change: impl FnOnce(&mut SetPresence)) -> Self {
+    pub fn set(mut self, change: impl FnOnce(&mut SetReading)) -> Self {
         change(&mut self.set);
         self
     }
@@ -262,7 +262,7 @@ impl Pool {
     }
 
     pub fn speak(&mut self, verb: CommandVerb) {
-        // The time tells asks of one verb apart.
+        // The time tells commands of one verb apart.
         let id = CommandId::new(format!("{}-{}", verb.name(), self.now.millis()));
         let (by, why) = ("ops".into(), "test".into());
         let about = CommandArgs::default();
@@ -403,7 +403,7 @@ impl Pool {
         turn
     }
 
-    pub fn seen_set(&self) -> SetPresence {
+    pub fn seen_set(&self) -> SetReading {
         let mut set = self.set.clone();
         set.capacity = self.capacity.unwrap_or(self.machines.len() as u32);
         set
@@ -459,7 +459,7 @@ impl Pool {
     }
 }
 
-pub fn raise_action(from: u32, to: u32, set: &SetPresence) -> Action {
+pub fn raise_action(from: u32, to: u32, set: &SetReading) -> Action {
     let expect = poolkeeper::model::action::Expect {
         etag: set.etag.clone(),
         capacity: from,

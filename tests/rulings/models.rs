@@ -1,7 +1,7 @@
 //! The one model of a scale set: whose it is, who writes it, and what comes up on it.
 
 use poolkeeper::model::action::{Action, ModelWrite};
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::inventory::{ModelFields, Orchestration};
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::Lifecycle;
@@ -174,7 +174,7 @@ fn a_hold_for_a_refused_write_says_what_the_cloud_said() {
     let turn = pool.after(&first, Span::seconds(10)).entry(action, Span::seconds(10), ended).plan();
     let hold =
         turn.planned.report.holds.iter().find(|hold| hold.message.contains(sentence)).unwrap();
-    assert_eq!(hold.verb(), Some(RemedyVerb::Retry), "it does not pass by itself");
+    assert_eq!(hold.verb(), Some(CommandName::Retry), "it does not pass by itself");
 }
 
 /// The write is taken each time, and the set does not change: a person must look.
@@ -191,7 +191,7 @@ fn a_write_without_effect_is_said_to_be_one() {
         let hold = waiting.hold("waitingForModel").unwrap();
         assert_eq!(
             hold.verb(),
-            (tries > 1).then_some(RemedyVerb::Retry),
+            (tries > 1).then_some(CommandName::Retry),
             "try {tries}: {}",
             hold.message
         );
@@ -203,7 +203,7 @@ fn a_write_without_effect_is_said_to_be_one() {
         assert!(hold.message.contains("no read shows it"), "try {tries}: {}", hold.message);
         assert_eq!(
             hold.verb(),
-            (tries > 1).then_some(RemedyVerb::Retry),
+            (tries > 1).then_some(CommandName::Retry),
             "try {tries}: {}",
             hold.message
         );

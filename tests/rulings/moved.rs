@@ -2,7 +2,7 @@
 
 use poolkeeper::api::v1::state;
 use poolkeeper::model::action::{Action, RemovalReason, WriteScope};
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::inventory::{ModelFields, ModelRest};
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::plan::{CommandVerb, RolloutPhase, WaitKind};
@@ -62,7 +62,7 @@ fn a_write_that_moves_the_disks_stops_the_rollout_until_a_person_accepts_them() 
         "{}",
         hold.message
     );
-    assert_eq!((hold.verb(), hold.numbers[0]), (Some(RemedyVerb::Approve), ("moved", 1)));
+    assert_eq!((hold.verb(), hold.numbers[0]), (Some(CommandName::Approve), ("moved", 1)));
     world.pool.approve_all();
     world.run(300, |world| world.is_at(4, "r2"));
     world.step();

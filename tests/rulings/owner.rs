@@ -2,7 +2,7 @@
 
 use poolkeeper::api::v1::state;
 use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::ids::StoreId;
 use poolkeeper::model::inventory::{Lock, LockLevel, ModelFields};
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
@@ -144,7 +144,7 @@ fn under_another_owners_tag_nothing_is_begun() {
             let turn = owned(pool.clone(), Some(theirs)).plan();
             assert!(turn.is_idle(), "{n}: {:?}", turn.planned.actions);
             let hold = turn.hold("foreignOwner").unwrap();
-            assert_eq!((hold.verb(), &*hold.blockers[0]), (Some(RemedyVerb::TakeOver), theirs));
+            assert_eq!((hold.verb(), &*hold.blockers[0]), (Some(CommandName::TakeOver), theirs));
         }
     }
     let turn = owned(outdated(), Some(THEIRS)).plan();

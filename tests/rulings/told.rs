@@ -2,7 +2,7 @@
 
 use poolkeeper::model::action::{Action, RemovalReason};
 use poolkeeper::model::calendar::{ScheduleZone, Window, Windows};
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::inventory::PlatformFeature;
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Machine};
 use poolkeeper::model::plan::{CommandVerb, MachineReason};
@@ -109,14 +109,14 @@ fn a_capacity_that_counts_the_deleted_has_a_reason_of_its_own() {
 #[test]
 fn approval_is_offered_for_an_unsafe_raise_only_where_it_helps() {
     let pool = Pool::new(3, "1", "0").old_ready(3).set(|set| set.etag = None);
-    let verb = |pool: &Pool| pool.plan().hold("unsafeRaise").unwrap().verb();
+    let remedy = |pool: &Pool| pool.plan().hold("unsafeRaise").unwrap().remedy.clone();
     let theirs = pool.clone().policy(|draft| draft.owner = Owner::ScaleSet);
-    assert_eq!(verb(&theirs), None);
+    assert_eq!(remedy(&theirs), None);
     let scaled = pool.clone().set(|set| set.platform_features = vec![PlatformFeature::Autoscale]);
     let scaled = scaled.policy(|d| d.platform_features = PlatformFeatures::Warn);
-    assert_eq!(verb(&scaled), None);
+    assert_eq!(remedy(&scaled), None);
     let written = pool.state(|s| s.desired.others = vec![NOW.minus(Span::minutes(30))]);
-    assert_eq!(verb(&written), Some(RemedyVerb::Approve));
+    assert_eq!(remedy(&written), Some(CommandName::Approve.into()));
     written.shown().ask(CommandVerb::Approve).plan().does(Some(4), &[]);
 }
 

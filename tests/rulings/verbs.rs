@@ -29,7 +29,7 @@ fn three() -> Pool {
     open(Pool::new(3, "1", "0").old_ready(3))
 }
 
-/// Honours the verb twice, by two asks; the second changes nothing more.
+/// Honours the verb twice, by two commands; the second changes nothing more.
 #[track_caller]
 fn twice(pool: &Pool, verb: CommandVerb) -> Pool {
     let once = pool.clone().ask(verb.clone());

@@ -1,6 +1,6 @@
 //! What waits on purpose, what an approval covers, and what a person's pause outlives.
 
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::machine::Machine;
 use poolkeeper::model::plan::{CommandVerb, RolloutPhase, Verdict, WaitKind};
 use poolkeeper::model::policy::{Adopt, Checkpoint};
@@ -315,7 +315,7 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
     lasting.does(None, &[]);
     assert_eq!(
         lasting.hold("refused").unwrap().verb(),
-        Some(RemedyVerb::Retry),
+        Some(CommandName::Retry),
         "refused three times"
     );
     let once = backed_off(None).state(|s| s.backoff[0].times = 1).plan();

@@ -1,7 +1,8 @@
 //! What people want of the model: the file, the verbs, refusals, and what is good enough to go back to.
 
 use poolkeeper::model::action::{Action, ActionKind, ModelWrite};
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
+use poolkeeper::model::hold::Remedy;
 use poolkeeper::model::ids::Key;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
@@ -150,6 +151,8 @@ fn a_way_back_on_a_model_of_others_stays_open_until_they_restore_it() {
     let pool = Pool::new(3, "1", "0").old_ready(3).ask(CommandVerb::Rollback);
     let turn = pool.plan();
     turn.does(None, &[]).says("restoreModel");
+    let remedy = turn.hold("restoreModel").unwrap().remedy.as_ref();
+    assert!(matches!(remedy, Some(Remedy::Edit { .. })), "no command ends it: {remedy:?}");
     assert_eq!(turn.phase(), RolloutPhase::RollingBack);
     let later = pool.after(&turn, Span::minutes(30));
     let turn = later.plan();
@@ -413,7 +416,7 @@ fn a_changed_wish_or_a_person_tries_at_once() {
     let refused = refused_write(Refusal::Forbidden);
     let turn = refused.plan();
     let hold = turn.hold("refused").unwrap();
-    assert_eq!((hold.verb(), hold.numbers.is_empty()), (Some(RemedyVerb::Retry), false));
+    assert_eq!((hold.verb(), hold.numbers.is_empty()), (Some(CommandName::Retry), false));
     let later = refused.after(&turn, Span::seconds(20));
     assert_eq!(image(&later.plan()), None);
     let asked = later.clone().ask(CommandVerb::Retry);

@@ -9,7 +9,7 @@ use poolkeeper::ambient::Clock;
 use poolkeeper::api::client::{Client, ClientError, ClientToken, Request};
 use poolkeeper::api::http::ListenError;
 use poolkeeper::api::http::auth::{Role, tokens};
-use poolkeeper::daemon::board::DaemonStatus;
+use poolkeeper::daemon::board::ManagementStatus;
 use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::memory::Store;
 use poolkeeper::model::time::Span;
@@ -169,7 +169,7 @@ async fn a_pool_is_applied_asked_looked_at_and_removed() {
     served.client(None).send(&remove).await.unwrap();
     assert_eq!(refused(served.client(None).send(&Request::get(&path)).await).0, 404);
     let released =
-        |d: &Running| d.pool("web").is_none_or(|seen| seen.standing == DaemonStatus::Released);
+        |d: &Running| d.pool("web").is_none_or(|seen| seen.standing == ManagementStatus::Released);
     served.daemon.until("it is released", released).await;
     served.daemon.end().await;
 }

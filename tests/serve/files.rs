@@ -5,7 +5,7 @@ use std::sync::Arc;
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::ambient::Clock;
 use poolkeeper::api::http::Backend;
-use poolkeeper::daemon::board::DaemonStatus;
+use poolkeeper::daemon::board::ManagementStatus;
 use poolkeeper::daemon::door::Front;
 use poolkeeper::memory::{Desk, Expected};
 use poolkeeper::model::ids::PoolName;
@@ -79,7 +79,7 @@ async fn a_pool_whose_file_goes_is_let_alone() {
     daemon
         .until("it is released", |d| {
             d.pool("web")
-                .is_none_or(|seen| seen.standing == DaemonStatus::Released && !seen.running)
+                .is_none_or(|seen| seen.standing == ManagementStatus::Released && !seen.running)
         })
         .await;
     let writes = house.writes();
@@ -139,7 +139,10 @@ async fn a_folder_that_is_empty_at_the_start_releases_no_pool() {
     let troubles = front.troubles().join(" ");
     assert!(troubles.contains("the files of many pools are gone"), "{troubles}");
     let faults: Vec<String> = front.faults().iter().map(ToString::to_string).collect();
-    assert!(faults.len() == 2 && faults[0].contains("pool api in its care"), "{faults:?}");
+    assert!(
+        faults.len() == 2 && faults[0].contains("manages pool api, which had no file"),
+        "{faults:?}"
+    );
     write();
     daemon.until("they go on", |d| names.iter().all(|name| d.looked_at(name).is_some())).await;
     assert_eq!(front.faults(), []);

@@ -1,6 +1,6 @@
 //! Turns that never end by themselves, and what outlives the process that began it.
 
-use poolkeeper::daemon::board::DaemonStatus;
+use poolkeeper::daemon::board::ManagementStatus;
 use poolkeeper::memory::Store;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
@@ -61,7 +61,7 @@ async fn what_was_begun_for_a_pool_that_nothing_names_any_more_is_settled_after_
         .until("it is released, or was and is done with", |d| {
             let seen = d.pool("web");
             d.doors.board.house().ready
-                && seen.is_none_or(|seen| seen.standing == DaemonStatus::Released)
+                && seen.is_none_or(|seen| seen.standing == ManagementStatus::Released)
         })
         .await;
     second.until("all of it was settled", |d| d.pool("web").is_none()).await;

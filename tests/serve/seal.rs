@@ -188,7 +188,7 @@ async fn a_hang_up_reads_certificate_and_tokens_at_once() {
     write(&second, &bob.line);
     ask(&ann.token, &first).await.expect("nobody looks for an hour");
     program.signal("-HUP");
-    program.until("the certificate of the API was read anew");
+    program.until("the certificate of the API was reloaded");
     ask(&bob.token, &second).await.unwrap();
     assert!(
         matches!(ask(&ann.token, &second).await, Err(ClientError::Refused(no)) if no.status == 401)
@@ -198,7 +198,7 @@ async fn a_hang_up_reads_certificate_and_tokens_at_once() {
     program.signal("-TERM");
     let (code, log) = program.end();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("tokens were read anew"), "{log}");
+    assert!(log.contains("tokens were reloaded"), "{log}");
     assert!(!log.contains("PRIVATE KEY") && !log.contains(&bob.token), "{log}");
 }
 

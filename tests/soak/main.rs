@@ -1,6 +1,6 @@
 //! Four weeks of many pools, each through the loop that production runs, on a store in a file (one for each core): with a
-//! rollout a week, a size that changes, asks, power cuts, and all that goes wrong in an ordinary week. No law is broken, and
-//! nothing that is remembered grows for ever.
+//! rollout a week, a size that changes, commands, power cuts, and all that goes wrong in an ordinary week. No law is
+//! broken, and nothing that is remembered grows for ever.
 //!
 //! In every test run a week has two days, so that it takes seconds; `SOAK_POOLS=50 SOAK_WEEK=7 cargo test --release --test
 //! soak` plays true months, and `integration/soak/run` does.

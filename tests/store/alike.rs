@@ -31,7 +31,7 @@ struct Turn {
     /// Known ones that these machines are, later.
     again: Vec<Index>,
     closed: Vec<Index>,
-    /// Adopted then, and honours these of the asks that wait.
+    /// Adopted then, and honours these of the commands that wait.
     state: Option<(Time, Vec<Index>)>,
     written: Vec<Entry>,
     moved: Vec<(Index, Index, Time)>,

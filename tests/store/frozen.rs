@@ -1,6 +1,6 @@
 //! Version 1 of every record, as it was first written: what is kept by those who run this must stay readable.
 
-use poolkeeper::memory::record::{self, SharedRecord};
+use poolkeeper::memory::record::{self, SharedTexts};
 use poolkeeper::memory::{AuditEntry, Consent, HistoryEvent, HistoryRecord};
 use poolkeeper::model::action::{Action, Expect, ModelWrite, RemovalReason, Target, WriteScope};
 use poolkeeper::model::hold::HoldReason;
@@ -214,7 +214,7 @@ fn records_are_written_as_they_always_were() {
     for machine in machines() {
         let row = record::write_machine(&machine).unwrap();
         let key = machine.key();
-        let again = record::read_machine(key.as_str(), &row, &mut SharedRecord::default()).unwrap();
+        let again = record::read_machine(key.as_str(), &row, &mut SharedTexts::default()).unwrap();
         assert_eq!(again, machine);
         say(row);
     }
@@ -269,4 +269,23 @@ fn records_with_what_is_no_longer_kept_are_read() {
         record::read_entry(&entry).unwrap().action.births()
     };
     assert_eq!([raise("false"), raise("2")], [0, 2]);
+}
+
+#[test]
+fn reasons_of_holds_by_their_old_names_are_read() {
+    for (old, reason) in [
+        ("deleteAlone", HoldReason::Leaving),
+        ("hotLoop", HoldReason::RolloutLoop),
+        ("law", HoldReason::InvariantViolated),
+        ("mixed", HoldReason::MixedRevisions),
+        ("natives", HoldReason::PlatformConflict),
+        ("raiseNotLanded", HoldReason::ScaleOutUnconfirmed),
+        ("raisedNotSeen", HoldReason::InstancesNotListed),
+        ("sizeDoubted", HoldReason::CapacityUncertain),
+        ("twoWriters", HoldReason::ConflictingWriters),
+    ] {
+        let line =
+            format!(r#"{{"v":1,"at":1772366400000,"told":{{"freed":{{"reason":"{old}"}}}}}}"#);
+        assert_eq!(record::read_line(&line).unwrap().told, HistoryEvent::Freed { reason }, "{old}");
+    }
 }

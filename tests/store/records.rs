@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use poolkeeper::memory::record::{self, RecordError, SharedRecord, VERSION};
+use poolkeeper::memory::record::{self, RecordError, SharedTexts, VERSION};
 use poolkeeper::model::rollout::PoolState;
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ proptest! {
     #[test]
     fn machines_survive(machine in samples::machine()) {
         let text = record::write_machine(&machine).unwrap();
-        let (key, mut shared) = (machine.key(), SharedRecord::default());
+        let (key, mut shared) = (machine.key(), SharedTexts::default());
         let again = record::read_machine(key.as_str(), &text, &mut shared).unwrap();
         prop_assert_eq!(again, machine, "{}", text);
     }
@@ -43,7 +43,7 @@ proptest! {
 
     #[test]
     fn nothing_makes_a_reader_panic(text in "\\PC{0,40}|[\\[\\]{}\",:0-9a-z]{0,40}") {
-        let _ = record::read_machine("k", &text, &mut SharedRecord::default());
+        let _ = record::read_machine("k", &text, &mut SharedTexts::default());
         let _ = record::read_entry(&text);
         let _ = record::read_line(&text);
         let _ = record::read_state(&text);
@@ -53,7 +53,7 @@ proptest! {
 #[test]
 fn machines_of_a_pool_share_their_texts() {
     let text = r#"[1,"7",true,0,0,0,true,"ready","v1:aa","2"]"#;
-    let mut shared = SharedRecord::default();
+    let mut shared = SharedTexts::default();
     let mut read = |key| record::read_machine(key, text, &mut shared).unwrap();
     let (one, other) = (read("a"), read("b"));
     let place = |name: &str| name.as_ptr();
@@ -75,8 +75,8 @@ fn a_newer_version_is_refused_with_advice() {
     said(record::read_line(r#"{"v":2,"strange":true}"#).unwrap_err());
     said(record::read_entry(r#"{"v":2}"#).unwrap_err());
     let row = r#"[2,"7",true,0,0,0,true,"ready"]"#;
-    said(record::read_machine("a", row, &mut SharedRecord::default()).unwrap_err());
-    said(record::read_machine("a", "[2]", &mut SharedRecord::default()).unwrap_err());
+    said(record::read_machine("a", row, &mut SharedTexts::default()).unwrap_err());
+    said(record::read_machine("a", "[2]", &mut SharedTexts::default()).unwrap_err());
 }
 
 #[test]
@@ -88,5 +88,5 @@ fn what_is_damaged_is_refused_with_advice() {
     }
     // More than is known is not read in part.
     let row = r#"[1,"7",true,0,0,0,true,"ready",null,null,null,0,null,null,null,null,null,0,null,null,null,null,5]"#;
-    assert!(record::read_machine("a", row, &mut SharedRecord::default()).is_err());
+    assert!(record::read_machine("a", row, &mut SharedTexts::default()).is_err());
 }

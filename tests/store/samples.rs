@@ -64,7 +64,7 @@ fn lifecycle() -> impl Strategy<Value = Lifecycle> {
     ])
 }
 
-/// Without marks: those are the doors'.
+/// Without overrides: those are written by the API, not by turns.
 pub fn machine() -> BoxedStrategy<Machine> {
     let evidence = select(vec![Evidence::Model, Evidence::Stamp, Evidence::LatestModelApplied]);
     let protection =

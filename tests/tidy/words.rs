@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::lex::{Kind, Token, tokens};
 use crate::tree::{Source, Violation};
 
-/// Put together here so that this file does not break its own rule.
+/// In two parts each, so that this list passes its own rule, although no test holds `tests` to it.
 const VAGUE: &[&str] = &[
     concat!("who", "ever"),
     concat!("no", "body"),
@@ -51,7 +51,7 @@ pub fn check_nouns(source: &Source) -> Vec<Violation> {
     broken
 }
 
-/// Public type names that stand more than once.
+/// Public types that have the name of another public type. `pub(crate)` and `pub(super)` do not count as public.
 pub fn check_once(sources: &[Source]) -> Vec<Violation> {
     let mut first: BTreeMap<String, String> = BTreeMap::new();
     let mut broken = Vec::new();

@@ -1,11 +1,11 @@
 //! A cloud that resets the disks of a set when it is sent an image alone.
 
 use poolkeeper::model::action::WriteScope;
-use poolkeeper::model::hold::RemedyVerb;
+use poolkeeper::model::command::CommandName;
 use poolkeeper::model::plan::{CommandArgs, CommandVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::policy::Draft;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{End, Remedial, Scenario, UserAction};
+use poolkeeper::sim::{End, Intervention, Scenario, UserAction};
 use serde_json::json;
 
 use crate::kit::{Played, There, limits, play, policy, scenario, upgraded};
@@ -42,7 +42,8 @@ fn an_image_alone_stops_the_rollout_before_a_machine_is_replaced() {
     let played = play(&web(&there, WriteScope::Image), &there);
     let story = || played.story(30);
     assert_eq!(played.outcome.breaches, [], "{}", story());
-    let waits = End::Waits { remedy: Remedial::Command(RemedyVerb::Approve), hold: "modelMoved" };
+    let waits =
+        End::Waits { remedy: Intervention::Command(CommandName::Approve), hold: "modelMoved" };
     assert_eq!(played.outcome.end, waits, "{}", story());
     assert_eq!((replaced(&played), played.outcome.timeline.rows.len()), (0, 4), "{}", story());
     assert_eq!(played.asked(|kind| kind.starts_with("PATCH")), 1, "{:?}", played.requests);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::Deletion;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{End, Remedial, Scenario};
+use poolkeeper::sim::{End, Intervention, Scenario};
 use poolkeeper::world::MINUTE;
 use serde_json::{Value, json};
 
@@ -168,7 +168,7 @@ fn a_set_behind_a_lock_keeps_its_machines_and_the_rollout_says_why() {
     let (there, scenario) = locked(set_id("web").as_str());
     let played = play(&scenario, &there);
     assert_eq!(played.outcome.breaches, [], "{}", played.story(40));
-    let end = End::Waits { remedy: Remedial::Unlock, hold: "locked" };
+    let end = End::Waits { remedy: Intervention::Unlock, hold: "locked" };
     assert_eq!(played.outcome.end, end, "{}", played.story(40));
     assert!(played.asked(|kind| kind.starts_with("PATCH")) > 0, "the model is written");
     assert_eq!(played.asked(|kind| kind.ends_with("/delete")), 0);

@@ -24,7 +24,7 @@ use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Time;
 use poolkeeper::observe::{ReadCloud, ReadFacts};
 use poolkeeper::pace::{Pacer, SerializedCloud};
-use poolkeeper::reconcile::{CloudPort, Decisions};
+use poolkeeper::reconcile::{Decisions, TurnEnvironment};
 use poolkeeper::sim::{Backstage, NotReady, Road, RunOutcome, START, Scenario, run_over};
 use poolkeeper::world;
 use serde_json::{Value, json};
@@ -64,15 +64,15 @@ impl ReadFacts for NoNodes {
 }
 
 impl ChangeCluster for NoNodes {
-    async fn drain(&self, _order: &CallContext<'_>, _machine: DrainProgress<'_>) -> CallOutcome {
+    async fn drain(&self, _order: &CallContext<'_>, _machine: DrainRequest<'_>) -> CallOutcome {
         CallOutcome::Done
     }
 
-    async fn drain_state(&self, _machine: DrainProgress<'_>) -> DrainRequest {
-        DrainRequest::Done
+    async fn drain_state(&self, _machine: DrainRequest<'_>) -> DrainProgress {
+        DrainProgress::Done
     }
 
-    async fn release(&self, _machine: DrainProgress<'_>) -> CallOutcome {
+    async fn release(&self, _machine: DrainRequest<'_>) -> CallOutcome {
         CallOutcome::Done
     }
 }
@@ -86,7 +86,7 @@ pub struct House<A, C> {
     pub clock: C,
 }
 
-impl<A: ReadCloud + ChangeCloud, C: Clock> CloudPort for House<A, C> {
+impl<A: ReadCloud + ChangeCloud, C: Clock> TurnEnvironment for House<A, C> {
     type Read = A;
     type Facts = NoNodes;
     type Cloud = A;

@@ -18,8 +18,8 @@ fn machine(n: u32, condition: Condition) -> Machine {
     machine
 }
 
-fn set(read: i64, capacity: u32) -> SetPresence {
-    SetPresence::new(Revision::new("r1"), capacity, at(read))
+fn set(read: i64, capacity: u32) -> SetReading {
+    SetReading::new(Revision::new("r1"), capacity, at(read))
 }
 
 fn action(verb: ActionKind, targets: &[Machine]) -> Action {
@@ -57,7 +57,7 @@ fn entry(verb: ActionKind, targets: &[Machine], phase: Phase) -> Entry {
     }
 }
 
-fn sight<'a>(set: &'a SetPresence, machines: &'a [Machine], open: &'a [Entry]) -> SetSight<'a> {
+fn sight<'a>(set: &'a SetReading, machines: &'a [Machine], open: &'a [Entry]) -> SetSight<'a> {
     SetSight { set, machines, open, delete_deadline: Span::minutes(30), clock_ahead: None }
 }
 
@@ -150,7 +150,7 @@ fn every_phase_of_every_verb_has_a_legal_step() {
 
 fn settled(
     verb: ActionKind,
-    set: &SetPresence,
+    set: &SetReading,
     targets: &[Machine],
     seen: &[Machine],
 ) -> AdvanceStep {
@@ -167,7 +167,7 @@ fn no_trace() -> Refused {
 fn a_doubt_waits_for_a_complete_listing_that_began_later() {
     let there = [machine(1, Condition::Ready)];
     assert_eq!(settled(ActionKind::Delete, &set(110, 3), &there, &there), AdvanceStep::Wait(None));
-    let cut = SetPresence { complete: false, ..set(120, 3) };
+    let cut = SetReading { complete: false, ..set(120, 3) };
     assert_eq!(settled(ActionKind::Delete, &cut, &there, &[]), AdvanceStep::Wait(None));
 }
 
@@ -318,7 +318,7 @@ fn a_list_that_lacks_no_other_shows_that_an_accepted_delete_has_ended() {
     let step = |read: i64, complete: bool, others: &[Machine]| {
         let mut all = vec![taken.clone()];
         all.extend_from_slice(others);
-        let read = SetPresence { complete, ..set(read, 3) };
+        let read = SetReading { complete, ..set(read, 3) };
         advance(&entry, &sight(&read, &all, &[]), PollState::default(), at(120))
     };
     let (done, poll) =

@@ -34,7 +34,7 @@ pub enum ApiVersioned {
 
 /// A resource that the set's model references, and the permission that a raise needs on it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SetLinks {
+pub struct SetLink {
     pub id: Box<str>,
     pub action: &'static str,
 }
@@ -57,7 +57,7 @@ pub struct Anatomy {
     pub zone_rebalancing: bool,
     pub spot_restore: bool,
     pub health: HealthSource,
-    pub linked: Vec<SetLinks>,
+    pub linked: Vec<SetLink>,
 }
 
 impl Azure {
@@ -148,26 +148,26 @@ const POOL_OF_GATEWAY: &str =
     "Microsoft.Network/applicationGateways/backendAddressPools/join/action";
 const ASSIGN: &str = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action";
 
-fn linked(set: &ArmScaleSet) -> Vec<SetLinks> {
+fn linked(set: &ArmScaleSet) -> Vec<SetLink> {
     let mut found = Vec::new();
     if let Some(network) = set.profile().and_then(|profile| profile.get("networkProfile")) {
         joined(network, &mut found);
     }
     let identities = set.identity.as_ref().and_then(|i| i.get("userAssignedIdentities"));
     let identities = identities.and_then(Value::as_object).into_iter().flatten();
-    found.extend(identities.map(|(id, _)| SetLinks { id: id.as_str().into(), action: ASSIGN }));
+    found.extend(identities.map(|(id, _)| SetLink { id: id.as_str().into(), action: ASSIGN }));
     found.sort();
     found.dedup();
     found
 }
 
 /// Collects every id at any depth, because their locations differ by API version.
-fn joined(value: &Value, found: &mut Vec<SetLinks>) {
+fn joined(value: &Value, found: &mut Vec<SetLink>) {
     match value {
         Value::Array(all) => all.iter().for_each(|value| joined(value, found)),
         Value::Object(all) => {
             let id = all.get("id").and_then(Value::as_str);
-            found.extend(id.and_then(|id| Some(SetLinks { id: id.into(), action: needed(id)? })));
+            found.extend(id.and_then(|id| Some(SetLink { id: id.into(), action: needed(id)? })));
             all.values().for_each(|value| joined(value, found));
         }
         _ => {}

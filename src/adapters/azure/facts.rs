@@ -34,7 +34,7 @@ const PAGES: usize = 100;
 
 /// The sets of a subscription that an autoscale setting writes to, and why the last read failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AutoscaleVerdict {
+pub(super) struct AutoscaleCache {
     targets: Vec<ScaleSetId>,
     /// Why the last read failed; `targets` is then from an earlier response.
     unseen: Option<Box<str>>,
@@ -44,7 +44,7 @@ pub(super) struct AutoscaleVerdict {
 
 /// Whether autoscale controls a set, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AutoscaleCache {
+pub(super) enum AutoscaleVerdict {
     Off,
     On,
     Unknown,
@@ -194,24 +194,24 @@ impl Azure {
         &self,
         set: &ScaleSetId,
         path: &SetPath,
-    ) -> (AutoscaleCache, Option<Gap>) {
-        let AutoscaleVerdict { targets, unseen, is_known } = self.autoscaled(path).await;
+    ) -> (AutoscaleVerdict, Option<Gap>) {
+        let AutoscaleCache { targets, unseen, is_known } = self.autoscaled(path).await;
         let gap = unseen.map(|why| Gap { what: AUTOSCALE_SETTINGS.into(), why });
         let autoscale = match targets.contains(set) {
-            true => AutoscaleCache::On,
-            false if is_known => AutoscaleCache::Off,
-            false => AutoscaleCache::Unknown,
+            true => AutoscaleVerdict::On,
+            false if is_known => AutoscaleVerdict::Off,
+            false => AutoscaleVerdict::Unknown,
         };
         (autoscale, gap)
     }
 
-    async fn autoscaled(&self, path: &SetPath) -> AutoscaleVerdict {
+    async fn autoscaled(&self, path: &SetPath) -> AutoscaleCache {
         let key = path.subscription.to_ascii_lowercase();
         let read = Box::pin(self.read_autoscaled(path, &key));
         self.autoscale.or_read(&key, || self.now(), read).await
     }
 
-    async fn read_autoscaled(&self, path: &SetPath, key: &str) -> Fresh<AutoscaleVerdict> {
+    async fn read_autoscaled(&self, path: &SetPath, key: &str) -> Fresh<AutoscaleCache> {
         let parts = ["providers", "Microsoft.Insights", "autoscalesettings"];
         let url = path::subscription(&self.arm.cloud, &path.subscription, &parts, path::INSIGHTS);
         let read = self.read_all(ThrottleClass::ReadAutoscale, &path.subscription, url, |body| {
@@ -221,10 +221,10 @@ impl Azure {
             Ok((targets, some(page.next.as_ref()).map(str::to_owned)))
         });
         match read.await {
-            Ok(targets) => (AutoscaleVerdict { targets, unseen: None, is_known: true }, None),
+            Ok(targets) => (AutoscaleCache { targets, unseen: None, is_known: true }, None),
             // A subscription that has not registered the provider has no autoscale settings.
             Err(why) if is_not_registered(&why) => {
-                (AutoscaleVerdict { targets: Vec::new(), unseen: None, is_known: true }, None)
+                (AutoscaleCache { targets: Vec::new(), unseen: None, is_known: true }, None)
             }
             // After a failure, assume that the previously known settings are still active.
             Err(why) => {
@@ -233,7 +233,7 @@ impl Azure {
                 let is_known = was_known && why.refusal != Refusal::Forbidden;
                 let good_for = self.failed_for(&why);
                 let targets = before.map(|before| before.targets).unwrap_or_default();
-                (AutoscaleVerdict { targets, unseen: Some(why.say), is_known }, good_for)
+                (AutoscaleCache { targets, unseen: Some(why.say), is_known }, good_for)
             }
         }
     }

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex};
 
 use azure_core::http::HttpClient;
 
-pub use describe::{Anatomy, ApiVersioned, HealthSource, SetLinks};
+pub use describe::{Anatomy, ApiVersioned, HealthSource, SetLink};
 pub use http::{BadNet, Net, Proxy, SharedClock};
 pub use permission::Permissions;
 pub use probe::{Http, ProbeAnswer, ProbeError, reach};
@@ -70,7 +70,7 @@ const LOCKS_FOR: Span = Span::minutes(15);
 pub struct Azure {
     arm: Arm,
     shelf: Shelf,
-    autoscale: ResponseCache<facts::AutoscaleVerdict>,
+    autoscale: ResponseCache<facts::AutoscaleCache>,
     locks: ResponseCache<locks::LockCache>,
     sizes: ResponseCache<facts::SizeCache>,
     usages: ResponseCache<facts::QuotaLeft>,

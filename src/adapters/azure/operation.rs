@@ -9,7 +9,7 @@ use url::Url;
 
 use super::http::{ArmReply, NoResponse};
 use super::refusal::{self, RefusalDetail};
-use super::wire::status::{ArmTime, OperationStatus};
+use super::wire::status::{ArmResource, OperationStatus};
 use crate::act::{CallOutcome, Poll};
 use crate::model::ids::Zone;
 use crate::model::journal::OperationUrl;
@@ -86,7 +86,7 @@ pub(super) fn accepted(reply: &ArmReply, is_ours: impl Fn(&Url) -> bool) -> Call
         );
         return CallOutcome::Accepted(None);
     }
-    let goes_on = || match ArmTime::state(&reply.body) {
+    let goes_on = || match ArmResource::state(&reply.body) {
         Some(state) => !["Succeeded"].iter().any(|done| state.eq_ignore_ascii_case(done)),
         None => false,
     };

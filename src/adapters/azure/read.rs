@@ -10,7 +10,7 @@ use url::Url;
 use super::Azure;
 use super::compact_id::CompactId;
 use super::condition::{condition, protection, worked_on};
-use super::facts::AutoscaleCache;
+use super::facts::AutoscaleVerdict;
 use super::fingerprint::{ModelParts, PastModels, image_name};
 use super::http::{ArmRequest, HttpVerb, NoResponse};
 use super::image::ImageKind;
@@ -25,7 +25,7 @@ use super::wire::{ArmScaleSet, ArmVm, ListPage, some};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
     Eviction, Gap, Instance, Inventory, ModelFields, Orchestration, PlatformFeature, PriorityMix,
-    SetPresence,
+    SetReading,
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Protection, identity};
@@ -62,9 +62,9 @@ impl ReadCloud for Azure {
         );
         gaps.extend(gap.into_iter().chain(unread));
         match autoscaled {
-            AutoscaleCache::Off => {}
-            AutoscaleCache::On => shown.platform_features.push(PlatformFeature::Autoscale),
-            AutoscaleCache::Unknown => {
+            AutoscaleVerdict::Off => {}
+            AutoscaleVerdict::On => shown.platform_features.push(PlatformFeature::Autoscale),
+            AutoscaleVerdict::Unknown => {
                 shown.platform_features_unknown.push(PlatformFeature::Autoscale);
             }
         }
@@ -409,11 +409,11 @@ impl Reading {
         (!self.set.is_ephemeral()).then_some(disks)
     }
 
-    fn shown(&self, read_at: Time, complete: bool) -> SetPresence {
+    fn shown(&self, read_at: Time, complete: bool) -> SetReading {
         let size: Option<Box<str>> = self.set.size().map(Into::into);
         let image = self.set.image().as_ref().and_then(image_name).map(Into::into);
         let tags = self.tags().into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        SetPresence {
+        SetReading {
             revision: self.model.revision(),
             capacity: self.capacity,
             etag: self.etag.clone(),

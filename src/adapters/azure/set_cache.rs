@@ -190,7 +190,7 @@ impl Shelf {
     }
 }
 
-/// ResponseCache responses that need not be current, each with its time. Concurrent callers share one request.
+/// Caches responses that need not be current, each with its time. Concurrent callers share one request.
 // Expiry uses our clock instead of the cache's: in a rehearsal, time differs from the host's. The last response stays
 // useful however old it is.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! What the interfaces (API and CLI) request from the turns: asks, and marks on machines.
+//! What the interfaces (API and CLI) request from the turns: commands (table `asks`), and overrides of machines (table
+//! `marks`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -44,7 +45,7 @@ pub(super) fn ask(db: &Connection, name: &PoolName, ask: &Command) -> Result<(),
     Ok(())
 }
 
-/// Only the ids of honoured asks are kept, and only the most recent ones.
+/// Of honoured commands, only the ids are kept, and only the most recent ones.
 pub(super) fn honour(
     db: &Connection,
     pool: i64,

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
 use super::{audit, inbox, journal, lease};
-use crate::memory::record::{self, SharedRecord};
+use crate::memory::record::{self, SharedTexts};
 use crate::memory::{Commit, HISTORY_KEPT, HistoryRecord, PoolRecord, Seq};
 use crate::model::ids::{CommandId, Key, PoolName, ScaleSetId};
 use crate::model::machine::Machine;
@@ -108,7 +108,7 @@ pub(super) fn load(db: &Connection, name: &PoolName) -> Result<PoolRecord, Sqlit
 fn machines(db: &Connection, pool: i64) -> Result<Vec<Machine>, SqliteFault> {
     let mut found = db.prepare_cached("SELECT key, record FROM machines WHERE pool = ?1")?;
     let mut rows = found.query([pool])?;
-    let (mut machines, mut shared) = (Vec::new(), SharedRecord::default());
+    let (mut machines, mut shared) = (Vec::new(), SharedTexts::default());
     while let Some(row) = rows.next()? {
         let (key, text) = (text(row, 0)?, text(row, 1)?);
         machines.push(record::read_machine(key, text, &mut shared)?);

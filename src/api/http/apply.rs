@@ -137,7 +137,7 @@ fn own(current: Option<&PoolView>, name: &PoolName) -> Result<(), Problem> {
         Some(PoolOrigin::Missing(file)) => {
             let say = format!("pool {name} was written in {}, which is gone", file.display());
             Err(Problem::conflict("fileOwned", say)
-                .help("put the file back, or remove the pool first"))
+                .help("put the file back, or run `poolkeeper unmanage` for the pool first"))
         }
         Some(PoolOrigin::Api) | None => Ok(()),
     }

@@ -27,9 +27,9 @@ use crate::model::ids::{CommandId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb, WaitKind};
 
-/// The audit's outcome for a command that is recorded for a later turn.
+/// The audit's outcome for a request that is not carried out yet: this line is written first.
 pub const ASKED: &str = "asked";
-/// The audit's outcome for one that runs at once. The loop records the outcome of what it carries out itself.
+/// The audit's outcome for a request that is carried out at once. The loop records the outcomes of the others.
 pub const DONE: &str = "done";
 /// Commands of one identity that may wait for a turn of one pool.
 // 100: far more than a person needs, and no caller can fill the disk. Per pool: in an incident a person may pause every

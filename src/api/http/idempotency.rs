@@ -99,7 +99,7 @@ where
     done
 }
 
-/// The caller, a slash and the request: the store limits the keys of each caller.
+/// The caller, a slash and the caller's key, as hashes: the store limits the keys of each caller.
 fn claim_key(who: &str, key: &str) -> String {
     format!("{}/{}", fingerprint(&[who.as_bytes()]), fingerprint(&[key.as_bytes()]))
 }

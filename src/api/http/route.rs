@@ -16,6 +16,7 @@ use crate::api::v1::resources::pools::{
 use crate::api::v1::resources::shapes::{OpenApiDocument, PlanDocument, PoolDocument};
 use crate::api::v1::resources::told::{AuditPage, HealthStatus, HistoryPage, ReadinessStatus};
 use crate::api::v1::resources::{HasSchema, SchemaBook};
+use crate::model::command::CommandName;
 use crate::model::plan::CommandVerb;
 
 /// Prefix of every path, except those that also exist at the root for probes and scrapers.
@@ -67,24 +68,16 @@ impl MarkVerb {
 
     pub const fn name(self) -> &'static str {
         match self {
-            MarkVerb::Hold => "hold",
-            MarkVerb::Release => "release",
-            MarkVerb::Delete => "delete-machine",
-            MarkVerb::Undelete => "undelete",
-        }
-    }
-
-    /// The last segment of its path.
-    pub const fn path(self) -> &'static str {
-        match self {
-            MarkVerb::Delete => "delete",
-            _ => self.name(),
+            MarkVerb::Hold => CommandName::Hold.name(),
+            MarkVerb::Release => CommandName::Release.name(),
+            MarkVerb::Delete => CommandName::DeleteMachine.name(),
+            MarkVerb::Undelete => CommandName::Undelete.name(),
         }
     }
 
     const fn about(self) -> &'static str {
         match self {
-            MarkVerb::Hold => "Never act on this machine until it is released",
+            MarkVerb::Hold => "Take no action on this machine until it is released",
             MarkVerb::Release => "End the hold on this machine",
             MarkVerb::Delete => "Replace this machine; its pool keeps its size",
             MarkVerb::Undelete => "Cancel the delete request for this machine",
@@ -227,7 +220,7 @@ fn of_pools() -> Vec<Route> {
     let pool = |method, op, gives| Route::new(method, format!("{BASE}/pools/{{pool}}"), op, gives);
     vec![
         Route::get("/pools", ApiOperation::Pools, Gives::Tagged(PoolList::schema))
-            .called("listPools", "Pools under management, and how each stands")
+            .called("listPools", "Managed pools and the status of each")
             .query(PAGE),
         pool(Method::GET, ApiOperation::Pool, Gives::Tagged(PoolDocument::schema))
             .called("getPool", "The document of a pool, in a form that can be applied again"),
@@ -246,7 +239,7 @@ fn of_pools() -> Vec<Route> {
         .called("unmanagePool", "Take a pool out of management; its machines are not touched")
         .role(Some(Role::Admin)),
         Route::get("/pools/{pool}/status", ApiOperation::Status, Gives::Tagged(PoolStatus::schema))
-            .called("getStatus", "How a pool stands, and what it waits for"),
+            .called("getStatus", "The status of a pool, and what it waits for"),
         Route::get(
             "/pools/{pool}/rollout",
             ApiOperation::Rollout,
@@ -254,24 +247,24 @@ fn of_pools() -> Vec<Route> {
         )
         .called(
             "getRollout",
-            "The rollout that is open, how the last one ended, and commands that wait",
+            "The open rollout, the result of the last one, and pending commands",
         ),
         Route::get(
             "/pools/{pool}/revisions",
             ApiOperation::Revisions,
             Gives::Tagged(RevisionList::schema),
         )
-        .called("listRevisions", "The revisions that a pool met, the newest first"),
+        .called("listRevisions", "The revisions of a pool, newest first"),
         Route::get(
             "/pools/{pool}/commands/{command}",
             ApiOperation::CommandStatus,
             Gives::Tagged(CommandStatus::schema),
         )
-        .called("getCommand", "What became of a command"),
+        .called("getCommand", "The state of a command"),
         Route::get("/pools/{pool}/plan", ApiOperation::Plan, Gives::Tagged(PlanDocument::schema))
             .called(
                 "getPlan",
-                "The plan of the last turn: what is done, and the reason for all that is not",
+                "The plan of the last turn: its actions, and the reason for everything that is not done",
             ),
         Route::get(
             "/pools/{pool}/explain",
@@ -284,7 +277,7 @@ fn of_pools() -> Vec<Route> {
             ApiOperation::History,
             Gives::Tagged(HistoryPage::schema),
         )
-        .called("getHistory", "What was decided and done; without a place, the last lines")
+        .called("getHistory", "What was decided and done; without a position, the last lines")
         .query(LINES),
         Route::get("/pools/{pool}/events", ApiOperation::PoolEvents, Gives::Events)
             .called("streamPoolEvents", "Lines of the pool's history as they are written")
@@ -299,7 +292,7 @@ fn of_machines() -> Vec<Route> {
             ApiOperation::Machines,
             Gives::Tagged(MachineList::schema),
         )
-        .called("listMachines", "Machines of a pool, the oldest first")
+        .called("listMachines", "The machines of a pool, oldest first")
         .query(PAGE),
         Route::get(
             "/pools/{pool}/machines/{machine}",
@@ -312,25 +305,25 @@ fn of_machines() -> Vec<Route> {
             ApiOperation::ExplainMachine,
             Gives::Tagged(Explanation::schema),
         )
-        .called("explainMachine", "Why a machine is, or is not, acted on"),
+        .called("explainMachine", "Why Poolkeeper does, or does not, act on a machine"),
     ];
     all.extend(MarkVerb::ALL.iter().map(|verb| {
-        let path = verb.path();
+        let name = verb.name();
         let body = match verb {
             MarkVerb::Delete => DeleteMachineRequest::schema,
             _ => Reason::schema,
         };
         Route::post(
-            &format!("/pools/{{pool}}/machines/{{machine}}/{path}"),
+            &format!("/pools/{{pool}}/machines/{{machine}}/{name}"),
             ApiOperation::Mark(*verb),
             body,
         )
-        .called(format!("{path}Machine"), verb.about())
+        .called(camel_case(&format!("{}-machine", name.trim_end_matches("-machine"))), verb.about())
     }));
     let path = "/pools/{pool}/machines/{machine}/abandon";
     all.push(
         Route::post(path, ApiOperation::Abandon, Reason::schema)
-            .called("abandonMachine", "A machine stuck in deletion counts no more"),
+            .called("abandonMachine", "Stop counting a machine that is stuck in deletion"),
     );
     all
 }
@@ -341,7 +334,7 @@ fn of_the_house() -> Vec<Route> {
             .called("streamEvents", "Lines of every pool's history as they are written")
             .query(&[Query::After]),
         Route::get("/audit", ApiOperation::Audit, Gives::Tagged(AuditPage::schema))
-            .called("getAudit", "Who changed what, and why; without a place, the last lines")
+            .called("getAudit", "Who changed what, and why; without a position, the last lines")
             .query(LINES)
             .role(Some(Role::Operator)),
         Route::get("/openapi.json", ApiOperation::OpenApi, Gives::Tagged(OpenApiDocument::schema))
@@ -352,7 +345,7 @@ fn of_the_house() -> Vec<Route> {
             |path: &str, op, gives| Route::new(Method::GET, format!("{base}{path}"), op, gives);
         all.push(
             at("/health", ApiOperation::Health, Gives::Json(HealthStatus::schema))
-                .called(format!("getHealth{mark}"), "The process answers")
+                .called(format!("getHealth{mark}"), "The process responds")
                 .role(None),
         );
         all.push(
@@ -360,7 +353,10 @@ fn of_the_house() -> Vec<Route> {
                 statuses: &[200, 503],
                 ..at("/ready", ApiOperation::Ready, Gives::Json(ReadinessStatus::schema))
             }
-            .called(format!("getReady{mark}"), "Whether the process does its work: 503 until then")
+            .called(
+                format!("getReady{mark}"),
+                "Whether this process leads and manages its pools; 503 otherwise",
+            )
             .role(None),
         );
         all.push(
@@ -385,19 +381,21 @@ fn camel_case(name: &str) -> String {
 
 const fn verb_about(verb: &CommandVerb) -> &'static str {
     match verb {
-        CommandVerb::Pause => "Stop the rollout where it is",
-        CommandVerb::Resume => "Go on with a paused rollout",
-        CommandVerb::Abort => "End the rollout and put the pool back at its size",
+        CommandVerb::Pause => "Pause the rollout",
+        CommandVerb::Resume => "Resume a paused rollout",
+        CommandVerb::Abort => "End the rollout and return the pool to its size",
         CommandVerb::Retry => "Retry failed replacements",
-        CommandVerb::Approve => "Approve the checkpoint ahead, or what waits for a person",
-        CommandVerb::Promote => "Skip the present wait",
-        CommandVerb::Rollback => "Go back to the last revision that completed",
+        CommandVerb::Approve => {
+            "Approve the next checkpoint, or anything else that waits for approval"
+        }
+        CommandVerb::Promote => "Skip the current wait of the rollout",
+        CommandVerb::Rollback => "Roll back to the last completed revision, or to the named one",
         CommandVerb::Refresh => "Replace every machine, whatever its revision",
         CommandVerb::ResetBreaker => "Close the repair breaker",
-        CommandVerb::Abandon(_) => "A machine stuck in deletion counts no more",
+        CommandVerb::Abandon(_) => "Stop counting a machine that is stuck in deletion",
         CommandVerb::ResetCapacity => {
-            "Set the capacity to what lives: the one write that lowers it"
+            "Lower the capacity to the number of machines: the only write that lowers it"
         }
-        CommandVerb::TakeOver => "Own a scale set that another store owns, as its tag says",
+        CommandVerb::TakeOver => "Take ownership of a scale set whose tag names another store",
     }
 }

@@ -28,7 +28,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The caller is rechecked after this, and at once when tokens change.
 const ASKED_AGAIN: Span = Span::seconds(15);
-/// Longest life of a stream, so that no stream outlives the credentials it started with.
+/// Longest life of a stream: bounds how long it outlives what was checked only when it started.
 const LIFE: Span = Span::hours(1);
 /// Most streams at a time: in total, and of one caller.
 const STREAMS: usize = 256;

@@ -74,10 +74,9 @@ pub fn foremost(holds: &[Hold]) -> Option<&Hold> {
     holds.iter().min_by_key(|hold| rank(hold).unwrap_or(ORDER.len()))
 }
 
-/// The rank of a hold by its name in documents, where a broken invariant is `law:…`. The lowest rank matters most.
+/// The rank of a hold by its name in documents. The lowest rank matters most.
 pub fn rank(reason: &str) -> usize {
-    let code = reason.split(':').next().unwrap_or_default();
-    ORDER.iter().position(|known| known.code() == code).unwrap_or(ORDER.len())
+    ORDER.iter().position(|known| known.code() == reason).unwrap_or(ORDER.len())
 }
 
 /// Requests that the cloud refused, or accepted without effect.

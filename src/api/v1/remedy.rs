@@ -63,7 +63,7 @@ impl HasSchema for RemedyKeys {
                 "properties": { name: text.clone(), other: maybe.clone() },
             })
         };
-        json!({ "oneOf": [
+        json!({ "anyOf": [
             of("verb", "machine", "A command of the command line, for the pool or one machine."),
             of("edit", "to", "A field of the model, and its value; null: the message describes the edit."),
         ] })
@@ -73,17 +73,17 @@ impl HasSchema for RemedyKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::hold::RemedyVerb;
+    use crate::model::command::CommandName;
     use crate::model::ids::InstanceId;
 
     #[test]
     fn a_command_is_printed_as_a_person_types_it() {
         for (verb, machine, typed) in [
-            (RemedyVerb::Resume, None, "poolkeeper resume web --why …"),
-            (RemedyVerb::ResetCapacity, None, "poolkeeper reset-capacity web --why …"),
-            (RemedyVerb::ResetBreaker, None, "poolkeeper reset-breaker web --why …"),
-            (RemedyVerb::Release, Some("3"), "poolkeeper release web 3 --why …"),
-            (RemedyVerb::Abandon, Some("3"), "poolkeeper abandon web 3 --why …"),
+            (CommandName::Resume, None, "poolkeeper resume web --why …"),
+            (CommandName::ResetCapacity, None, "poolkeeper reset-capacity web --why …"),
+            (CommandName::ResetBreaker, None, "poolkeeper reset-breaker web --why …"),
+            (CommandName::Release, Some("3"), "poolkeeper release web 3 --why …"),
+            (CommandName::Abandon, Some("3"), "poolkeeper abandon web 3 --why …"),
         ] {
             let machine = machine.map(InstanceId::new);
             let remedy = RemedyKeys::from(&Remedy::Command { verb, machine });
@@ -95,7 +95,7 @@ mod tests {
     fn both_kinds_are_read_as_they_are_written() {
         let edit = Remedy::Edit { field: "model.image", to: Some("g/1.0.0".into()) };
         for (remedy, text) in [
-            (RemedyVerb::Approve.into(), r#"{"verb":"approve","machine":null}"#),
+            (CommandName::Approve.into(), r#"{"verb":"approve","machine":null}"#),
             (edit, r#"{"edit":"model.image","to":"g/1.0.0"}"#),
         ] {
             let keys = RemedyKeys::from(&remedy);

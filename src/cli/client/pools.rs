@@ -239,7 +239,7 @@ fn pools(items: &[Value]) -> Table {
 
 fn machines(items: &[Value]) -> Table {
     let mut table = Table::new(0);
-    table.heading(&["MACHINE", "CLASS", "CONDITION", "LIFECYCLE", "REVISION", "SAYS"]);
+    table.heading(&["MACHINE", "CLASS", "CONDITION", "LIFECYCLE", "REVISION", "MESSAGE"]);
     for item in items {
         let or = |key: &str| item[key].as_str().unwrap_or("?").to_owned();
         table.row([

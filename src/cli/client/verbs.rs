@@ -10,6 +10,7 @@ use crate::cli::args::with_exit_codes;
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
 use crate::cli::text::plain;
+use crate::model::command::CommandName;
 use crate::model::plan::WaitKind;
 
 const MORE: &str = "\
@@ -93,7 +94,7 @@ of_pools! {
     Refresh "refresh" "Replaces every machine of a pool, whatever its revision" "refresh web --why 'new keys'";
     ResetCapacity "reset-capacity" "Lowers the capacity of the scale set to the machines it has" "reset-capacity web --why 'drift'";
     ResetBreaker "reset-breaker" "Closes the repair breaker, so that failed machines are replaced again" "reset-breaker web --why 'the cloud is healthy again'";
-    TakeOver "take-over" "Takes ownership of a scale set from another store, whose tag it has" "take-over web --why 'the old server is gone'";
+    TakeOver "take-over" "Takes ownership of a scale set whose tag names another store" "take-over web --why 'the old server is gone'";
 }
 
 macro_rules! of_machines {
@@ -228,7 +229,8 @@ pub struct DeleteMachine {
 
 impl DeleteMachine {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        let path = ["pools", &self.pool, "machines", &self.machine, "delete"];
+        let path =
+            ["pools", &self.pool, "machines", &self.machine, CommandName::DeleteMachine.name()];
         self.wish.send(shell, &path, self.now)
     }
 }

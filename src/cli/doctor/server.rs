@@ -122,7 +122,7 @@ fn laws(metrics: &str) -> Check {
     let broken = counts.iter().filter(|(_, times)| *times > 0.0);
     let broken: Vec<String> = broken
         .map(|(law, times)| {
-            format!("{} {times} times", law.replace("invariant=", "invariant ").replace('"', ""))
+            format!("{}: {times} times", law.replace("invariant=", "invariant ").replace('"', ""))
         })
         .collect();
     if broken.is_empty() {
@@ -151,7 +151,8 @@ fn files(metrics: &str, named: &[String]) -> Check {
             let known = list(named.iter().map(String::as_str), NAMES);
             let known = if named.is_empty() { known } else { format!(": {known}") };
             let say = format!(
-                "{faults} faults; pools of these files keep their last valid settings{known}"
+                "{}; pools of these files keep their last valid settings{known}",
+                count(faults as usize, "fault")
             );
             let next = "run `poolkeeper validate` on the folder of pool files to see each";
             Check { next: Some(next.to_owned()), ..check(NAME, CheckOutcome::Finding, say) }
@@ -202,9 +203,9 @@ mod tests {
             told,
             [("leader", fine), ("invariantViolations", finding), ("poolFiles", finding)]
         );
-        assert_eq!(checks[1].say, "plans were refused: invariant 3 2 times");
+        assert_eq!(checks[1].say, "plans were refused: invariant 3: 2 times");
         let said = &checks[2].say;
-        assert!(said.starts_with("1 faults") && said.ends_with(&fault), "{said}");
+        assert!(said.starts_with("1 fault;") && said.ends_with(&fault), "{said}");
         let silent = by_metrics("", &[]);
         assert!(silent.iter().all(|check| check.outcome == CheckOutcome::Unknown), "{silent:?}");
         let calm = "poolkeeper_invariant_violations_total{invariant=\"3\"} 0\npoolkeeper_pool_file_faults 0\n";

@@ -90,7 +90,7 @@ impl DrawStyle {
         }
     }
 
-    /// The weight of this look in a cell that several looks share: short failures must stay visible among long stable
+    /// The weight of this look in a cell that several looks share: short trouble must stay visible among long stable
     /// periods.
     pub const fn weight(self) -> i64 {
         match self {

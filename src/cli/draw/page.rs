@@ -147,5 +147,5 @@ fn legend(timeline: &Timeline, term: Term, page: &mut String) {
     push_line(page, &format!("  machines  {}", entries.join("  ")));
     let full = term.paint(DrawStyle::New.style(), "██");
     let light = term.paint(DrawStyle::Old.style(), "░░");
-    push_line(page, &format!("  height    {full} available  {light} live, not available"));
+    push_line(page, &format!("  height    {full} available  {light} existing, not available"));
 }

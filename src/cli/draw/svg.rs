@@ -185,7 +185,7 @@ impl Picture<'_> {
                 let (x, y) = (self.x(step.at), y(if live { step.live } else { step.available }));
                 let _ = write!(path, "H{x}V{y}");
             }
-            let what = if live { "live machines" } else { "available machines" };
+            let what = if live { "all machines" } else { "available machines" };
             self.add(format_args!(
                 "<path class=\"{class}\" d=\"{path}H{}V{bottom}Z\"><title>{what}</title></path>",
                 LEFT + WIDE
@@ -201,7 +201,7 @@ impl Picture<'_> {
             ));
         }
         self.add(format_args!(
-            "<text class=\"d\" x=\"{LEFT}\" y=\"{}\">available (green) and live (grey), between floor and ceiling</text>",
+            "<text class=\"d\" x=\"{LEFT}\" y=\"{}\">available (green) and all machines (grey), between floor and ceiling</text>",
             top - 10
         ));
     }

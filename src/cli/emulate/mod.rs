@@ -75,7 +75,7 @@ pub struct Emulate {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8400")]
     listen: SocketAddr,
 
-    /// File of the initial resources, in YAML or JSON, or `-` for standard input
+    /// Initial resources, in YAML or JSON; `-` is standard input
     #[arg(long, value_name = "FILE")]
     seed_file: Option<PathBuf>,
 
@@ -87,7 +87,7 @@ pub struct Emulate {
     #[arg(long)]
     tls: bool,
 
-    /// File to write the certificate authority of --tls to; by default, a file in the temporary folder
+    /// File for the certificate authority of --tls [default: in the temporary folder]
     #[arg(long, value_name = "FILE", requires = "tls")]
     ca_file: Option<PathBuf>,
 

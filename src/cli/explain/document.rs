@@ -1,16 +1,17 @@
 //! The JSON of an explanation: the headline and its parts, then the parts of the plan it rests on.
 
-use crate::api::v1::remedy::RemedyKeys;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::api::v1::next_step::becomes;
+use crate::api::v1::remedy::RemedyKeys;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
 use crate::cli::decide::SnapshotDecision;
-use crate::cli::page::PoolFacts;
+use crate::cli::exit::CommandFailure;
+use crate::cli::page::{PoolFacts, parts};
 use crate::model::action::MachineClass;
 use crate::model::hold::Hold;
 use crate::model::ids::{NodeName, Revision, VmId, Zone};
@@ -19,6 +20,7 @@ use crate::model::plan::MachineReport;
 
 /// The parts of the plan that an explanation copies unchanged.
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Parts<'a> {
     #[serde(borrow)]
     resolved: &'a RawValue,
@@ -46,11 +48,12 @@ struct Document<'a> {
     machine: Option<About<'a>>,
     classes: BTreeMap<&'static str, usize>,
     #[serde(flatten)]
-    parts: Option<Parts<'a>>,
+    parts: Parts<'a>,
 }
 
 /// The most important hold.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct PrimaryHold<'a> {
     reason: &'static str,
     meaning: &'static str,
@@ -85,7 +88,7 @@ pub(super) fn encode(
     snapshot: &SnapshotInput,
     decision: &SnapshotDecision,
     at: Option<usize>,
-) -> String {
+) -> Result<String, CommandFailure> {
     let plan = v1::plan::encode(&snapshot.input(), &decision.planned);
     let report = &decision.planned.report;
     let mut classes: BTreeMap<&'static str, usize> =
@@ -109,9 +112,9 @@ pub(super) fn encode(
         reason: super::reason(decision).map(reason),
         machine,
         classes,
-        parts: serde_json::from_str(&plan).ok(),
+        parts: parts(&plan)?,
     };
-    serde_json::to_string(&document).unwrap_or_default()
+    Ok(serde_json::to_string(&document).unwrap_or_default())
 }
 
 fn reason(hold: &Hold) -> PrimaryHold<'_> {

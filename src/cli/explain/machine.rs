@@ -96,14 +96,14 @@ pub(super) fn page(page: &mut StatusPage<'_>, about: &MachineSummary<'_>) {
 
 fn means(class: MachineClass) -> String {
     let means = match class {
-        MachineClass::Deleting => "on its way out",
+        MachineClass::Deleting => "being removed",
         MachineClass::Updating => "being updated in place",
         MachineClass::ScalingDown => "cut off or standing by, before it leaves",
         MachineClass::Unknown => "could not be seen",
         MachineClass::Held => "held by a person or protected in the cloud",
         MachineClass::Failed => "unhealthy for longer than its grace period, or never available",
-        MachineClass::DeleteRequested => "named to be replaced",
-        MachineClass::NotYetAvailable => "young, still proving itself",
+        MachineClass::DeleteRequested => "marked for deletion",
+        MachineClass::NotYetAvailable => "not available yet",
         MachineClass::Surplus => "more than the pool should have",
         MachineClass::Outdated => "off target, or too old",
         MachineClass::Current => "on target",

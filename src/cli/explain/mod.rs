@@ -1,9 +1,9 @@
 //! `explain`: why nothing (more) happens now to a pool or to one of its machines, from a running server or from a
 //! snapshot.
 //!
-//! Never here: a reason of its own; the reasons come from the plan. Begin with [`Explain::run`]; `primary_hold` finds the
-//! most important hold, `machine` is the page of one machine, `document` the JSON for a snapshot, `served` queries the
-//! server.
+//! Never here: a reason of its own; the reasons come from the plan, and the API's `primary_hold` picks the most
+//! important hold. Begin with [`Explain::run`]; `machine` is the page of one machine, `document` the JSON for a
+//! snapshot, `served` queries the server.
 
 mod document;
 mod machine;
@@ -39,7 +39,7 @@ Examples:
   poolkeeper explain web 17                            why machine 17 is (not) replaced
   poolkeeper explain --snapshot now.json               the same, for a snapshot
   poolkeeper explain --snapshot now.json 17
-  poolkeeper explain web -o json | jq -r .say          the one line, for a chat message";
+  poolkeeper explain web -o json | jq -r .message      the one line, for a chat message";
 
 #[derive(Debug, Args)]
 #[command(
@@ -105,7 +105,7 @@ fn of_snapshot(
         None => None,
     };
     if json {
-        shell.line(&document::encode(&snapshot, &decision, at))?;
+        shell.line(&document::encode(&snapshot, &decision, at)?)?;
         return Ok(decision.exit());
     }
     let mut page = StatusPage::new(&snapshot, &decision, shell.term);

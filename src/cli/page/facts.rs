@@ -70,7 +70,7 @@ pub(in crate::cli) struct ActionFacts {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct HoldFacts {
-    /// The name of the hold; for a broken invariant, with its number.
+    /// The code of the reason. The number of a violated invariant is in `numbers`.
     pub reason: String,
     pub meaning: String,
     pub message: String,

@@ -107,6 +107,6 @@ pub(in crate::cli) fn revision(machine: &Machine, name: Option<&str>) -> String 
     let name = name.unwrap_or(revision.as_str());
     match machine.evidence {
         Evidence::Model | Evidence::Stamp => name.to_owned(),
-        Evidence::LatestModelApplied => format!("{name} (advisory)"),
+        Evidence::LatestModelApplied => format!("{name} (Azure's flag alone)"),
     }
 }

@@ -5,6 +5,7 @@
 
 mod facts;
 mod machines;
+mod parts;
 
 use std::fmt::Write;
 
@@ -23,6 +24,7 @@ pub(super) use facts::{
     written,
 };
 pub(super) use machines::{class_style, condition, condition_name, lifecycle_name, revision};
+pub(super) use parts::parts;
 
 /// The most names on a line; the rest are counted.
 const NAMES: usize = 12;

@@ -123,5 +123,5 @@ impl Versus<'_> {
 const NOTES: [&str; 3] = [
     "The world is the same for all: the n-th machine takes the same time to come and to go under every strategy.",
     "The others see the truth at once and for nothing, so their calls are writes only; ours reads as it would in production.",
-    "LOWEST available and HIGHEST live are what was reached.",
+    "LOWEST is of available machines, HIGHEST of all machines.",
 ];

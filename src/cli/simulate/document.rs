@@ -60,7 +60,7 @@ pub fn end(outcome: &RunOutcome) -> Value {
     match &outcome.end {
         End::Ended(phase) => json!({"kind": name, "phase": phase.name(), "message": say}),
         End::Waits { remedy, hold } => {
-            json!({"kind": name, "remedy": remedy.name(), "hold": hold, "message": say})
+            json!({"kind": name, "intervention": remedy.name(), "hold": hold, "message": say})
         }
         End::Broken | End::NotSettled { .. } => json!({"kind": name, "message": say}),
     }

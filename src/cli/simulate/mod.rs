@@ -36,7 +36,7 @@ Every machine of a pool file starts on the old model. A snapshot supplies its ma
 is outdated, the model changes at the start. After every turn, a judge that shares nothing with the planner checks \
 the invariants.
 
-The same input and the same seed give the same bytes. A violated invariant is a fault of poolkeeper and ends with \
+The same input and the same seed give the same bytes. A violated invariant is a bug in Poolkeeper and ends with \
 exit code 3, as does a storm that does not settle; a pool that waits for a person is not an error.";
 const EXAMPLES: &str = "\
 Examples:
@@ -257,7 +257,7 @@ fn write_svg(
     let title = page::title_of_one(scenario, faults);
     let DrawLimits { floor, ceiling, .. } = DrawLimits::of(scenario);
     let line = format!(
-        "{}; available {} at least (floor {floor}), live {} at most (ceiling {ceiling})",
+        "{}; available {} at least (floor {floor}), in total {} at most (ceiling {ceiling})",
         words::sentence(outcome),
         outcome.lowest_available,
         outcome.highest_live,

@@ -83,7 +83,7 @@ fn numbers(outcome: &RunOutcome, limits: DrawLimits) -> Table {
     let rose =
         if high > ceiling && theirs { ", and others alone took the pool above it" } else { "" };
     let high = format!("never more than {high}; the ceiling is {ceiling}{rose}");
-    row("live", high, Style::Plain);
+    row("total", high, Style::Plain);
     let more = match outcome.asks_coalesced {
         0 => String::new(),
         more => format!(", instead of {} requested", u64::from(outcome.turns) + more),

@@ -6,12 +6,15 @@ use serde_json::{Value, json};
 
 use super::facts::{SetHealth, headline};
 use crate::api::v1::{self, API_VERSION};
+use crate::cli::exit::CommandFailure;
+use crate::cli::page::parts;
 use crate::daemon::HealthSource;
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 
 /// The parts of the plan that a status copies unchanged.
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Parts<'a> {
     #[serde(borrow)]
     resolved: &'a RawValue,
@@ -30,14 +33,14 @@ struct Document<'a> {
     #[serde(flatten)]
     facts: Value,
     #[serde(flatten)]
-    parts: Option<Parts<'a>>,
+    parts: Parts<'a>,
 }
 
-pub(super) fn document(standing: &SetHealth<'_>) -> String {
+pub(super) fn document(standing: &SetHealth<'_>) -> Result<String, CommandFailure> {
     let seen = standing.seen;
     let plan = v1::plan::encode(&seen.looked.snapshot.input(), &seen.decision.planned);
-    let document = Document { facts: facts(standing), parts: serde_json::from_str(&plan).ok() };
-    serde_json::to_string(&document).unwrap_or_default()
+    let document = Document { facts: facts(standing), parts: parts(&plan)? };
+    Ok(serde_json::to_string(&document).unwrap_or_default())
 }
 
 fn facts(standing: &SetHealth<'_>) -> Value {

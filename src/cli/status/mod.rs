@@ -40,7 +40,7 @@ const EXAMPLES: &str = "\
 Examples:
   poolkeeper status                                    every pool, the worst first
   poolkeeper status web                                one pool, on one screen
-  poolkeeper status -o ndjson | jq -r 'select(.wrong != []) | .pool'
+  poolkeeper status -o ndjson | jq -r 'select(.problems != []) | .pool'
                                                        pools with problems
   poolkeeper status /subscriptions/…/virtualMachineScaleSets/web
                                                        a live scale set
@@ -96,6 +96,6 @@ async fn show(
     let standing = SetHealth::of(seen, &anatomy);
     match shell.format {
         OutputFormat::Table => shell.print(&page::page(&standing, shell.term)),
-        _ => shell.line(&document::document(&standing)),
+        _ => shell.line(&document::document(&standing)?),
     }
 }

@@ -7,7 +7,7 @@ use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, list, nearer, plain, wrap};
 use crate::daemon::HealthSource;
 use crate::model::ids::{InstanceId, Zone};
-use crate::model::inventory::{Eviction, Orchestration, SetPresence};
+use crate::model::inventory::{Eviction, Orchestration, SetReading};
 use crate::model::policy::Owner;
 
 /// The most ids on a line; the rest are counted.
@@ -108,7 +108,7 @@ fn size(standing: &SetHealth<'_>) -> String {
 }
 
 /// Which machines are Spot, and what an eviction does to them.
-fn priority(set: &SetPresence) -> Option<String> {
+fn priority(set: &SetReading) -> Option<String> {
     let eviction = match set.spot? {
         Eviction::Deallocate => "deallocated",
         Eviction::Delete => "deleted",
@@ -164,7 +164,7 @@ fn platform_features(standing: &SetHealth<'_>) -> (String, Style) {
     let unknown = standing.platform_features_unknown.join(", ");
     let text = match (on.is_empty(), unknown.is_empty()) {
         (true, true) => return ("no Azure feature acts on it".to_owned(), Style::Plain),
-        (false, true) => format!("{on}; `poolkeeper doctor` says how to switch it off"),
+        (false, true) => format!("{on}; `poolkeeper doctor` says how to switch this off"),
         (true, false) => {
             format!("not known whether {unknown} acts on it; `poolkeeper doctor` says why")
         }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn who_is_evicted_and_how_is_told() {
-        let mut set = SetPresence::new(Revision::new("r"), 3, Time::from_millis(0));
+        let mut set = SetReading::new(Revision::new("r"), 3, Time::from_millis(0));
         assert_eq!(priority(&set), None);
         set.spot = Some(Eviction::Deallocate);
         assert_eq!(priority(&set).as_deref(), Some("Spot (deallocated when evicted)"));

@@ -264,9 +264,9 @@ fn numbers(standing: &PoolReport) -> String {
 fn turns(standing: &PoolReport) -> String {
     match (standing.status.at, standing.status.next_check_at) {
         (Some(at), Some(again)) => {
-            format!("the last at {}; the next {}", at.0, when(again.0, at.0))
+            format!("{}; next {}", at.0, when(again.0, at.0))
         }
-        (Some(at), None) => format!("the last at {}", at.0),
+        (Some(at), None) => format!("{}", at.0),
         _ => "none yet".to_owned(),
     }
 }

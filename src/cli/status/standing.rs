@@ -210,7 +210,7 @@ fn progress(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String
         found.extend(named(numbers.requested, "raised for and not seen yet", &[]));
         found.extend(named(
             numbers.not_yet_available,
-            "new, proving itself",
+            "not available yet",
             &of(MachineClass::NotYetAvailable),
         ));
         found.extend(named(0, "updated in place", &of(MachineClass::Updating)));

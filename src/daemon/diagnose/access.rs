@@ -116,7 +116,7 @@ fn credentials(failed: &AuthError) -> Vec<Check> {
         let next = "set up the way you mean, and choose it with --auth";
         checks.push(Check::finding(NAME, say).next(next));
     }
-    checks.push(Check::unknown("token", "none was had, since no credential works"));
+    checks.push(Check::unknown("token", "no token, because no credential works"));
     checks
 }
 

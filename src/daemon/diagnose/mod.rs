@@ -1,6 +1,6 @@
 //! A check-up: whether everything that a managed pool needs is there, and what to do if it is not.
 //!
-//! Never here: a write, a guess. A check that could not run is reported as unknown and is not a finding. Begin with
+//! Never here: a write, a guess. What a check cannot determine is reported as unknown and is not a finding. Begin with
 //! [`CloudReader::examine`]; `access` is what all pools share, `pool` what each has, `rights` permissions.
 
 mod access;
@@ -23,7 +23,7 @@ pub enum CheckOutcome {
     Fine,
     /// Worth knowing; no action needed.
     Note,
-    /// The check could not run.
+    /// It could not be determined.
     Unknown,
     /// Something is wrong or missing.
     Finding,
@@ -108,7 +108,7 @@ impl Diagnosis {
 type Known = BTreeMap<String, Result<Permissions, String>>;
 
 impl CloudReader {
-    /// Examines all pools. A pool that cannot be listed does not stop the others.
+    /// Examines all pools. A pool that cannot be read does not stop the others.
     pub async fn examine(&self, policies: &[Arc<Policy>]) -> Diagnosis {
         let (access, has_token) = self.examine_access().await;
         let mut known = Known::new();

@@ -271,12 +271,12 @@ fn etag(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> Ch
     const NAME: &str = "etag";
     match anatomy.versioned {
         ApiVersioned::InBody => {
-            return Check::fine(NAME, "raises are protected by the set's version");
+            return Check::fine(NAME, "the scale set's etag protects capacity changes");
         }
         ApiVersioned::InHeader => {
             return Check::fine(
                 NAME,
-                "raises are protected by the set's version, shown as a header",
+                "the scale set's etag, shown as a header, protects capacity changes",
             );
         }
         ApiVersioned::No => {}
@@ -285,7 +285,7 @@ fn etag(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> Ch
         looked.snapshot.set.platform_features.contains(&PlatformFeature::Autoscale)
     });
     if policy.owner == Owner::ScaleSet || autoscaled {
-        return Check::finding(NAME, "the set shows no version, and others write its capacity: raises would overwrite them, and wait")
+        return Check::finding(NAME, "the scale set has no etag, and another client writes its capacity: a capacity change would overwrite that, so it waits")
             .next("suspend what writes the capacity while machines are replaced");
     }
     Check::note(NAME, "the scale set has no etag: Poolkeeper reads it again before each capacity change, but another writer can still overtake it")

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::tls::TlsAcceptors;
-use super::tokens::TokenIndex;
+use super::tls::CertificateFiles;
+use super::tokens::TokensFile;
 use crate::api::http::{Api, Backend};
 use crate::daemon::run::Ticks;
 use crate::memory::{Desk, Store};
@@ -51,8 +51,8 @@ impl Reader {
 }
 
 pub(super) struct Watch<C> {
-    pub tokens: Option<TokenIndex>,
-    pub sealed: Option<TlsAcceptors>,
+    pub tokens: Option<TokensFile>,
+    pub sealed: Option<CertificateFiles>,
     pub every: Span,
     pub clock: C,
     pub again: Arc<Notify>,

@@ -166,7 +166,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Backend for Front<S, C> {
     }
 
     fn expired(&self, name: &str, at: Time) {
-        tracing::warn!(name, %at, "a token that has ended was brought; `poolkeeper create-token` makes another");
+        tracing::warn!(name, %at, "an expired token was presented; `poolkeeper create-token` creates another");
     }
 
     fn not_admitted(&self, client: IpAddr, name: Option<&str>, code: &'static str) {
@@ -261,10 +261,10 @@ fn troubles(house: &ProcessStatus, now: Time) -> Vec<String> {
         troubles.push("the tokens file cannot be used; the log says why".to_owned());
     }
     if house.tokens.values().any(|ends| ends_soon(*ends, now)) {
-        troubles.push("tokens end soon or have ended; the log names whose".to_owned());
+        troubles.push("tokens expire soon or have expired; the log names them".to_owned());
     }
     if house.keys_fail {
-        troubles.push("the keys of the identity provider cannot be had".to_owned());
+        troubles.push("the keys of the identity provider cannot be fetched".to_owned());
     }
     troubles
 }
@@ -296,7 +296,10 @@ mod tests {
             troubles(&ProcessStatus { tokens, ..ProcessStatus::default() }, now)
         };
         assert_eq!(token(Span::days(14)), Vec::<String>::new());
-        assert_eq!(token(Span::days(13)), ["tokens end soon or have ended; the log names whose"]);
+        assert_eq!(
+            token(Span::days(13)),
+            ["tokens expire soon or have expired; the log names them"]
+        );
         let restored = |ago: Span| {
             let restored = Some(now.minus(ago));
             troubles(&ProcessStatus { restored, ..ProcessStatus::default() }, now)

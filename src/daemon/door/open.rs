@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::files::{Reader, Watch};
-use super::tls::TlsAcceptors;
-use super::tokens::{self, TokenIndex};
+use super::tls::CertificateFiles;
+use super::tokens::{self, TokensFile};
 use super::{Front, oidc};
 use crate::adapters::issuer::BadIssuer;
 use crate::api::http::auth::{Door, Oidc, TokenTable, TokensError};
@@ -71,7 +71,7 @@ where
     let places = Places::of(descriptors).ok_or(NoDoor::FewDescriptors(descriptors))?;
     let (board, clock) = (daemon.doors().board, daemon.doors().clock);
     let sealed =
-        TlsAcceptors::first(certificate, key, clients, Arc::clone(&board), clock.now()).await?;
+        CertificateFiles::first(certificate, key, clients, Arc::clone(&board), clock.now()).await?;
     let oidc = oidc::open(oidc, daemon.trusted(), Arc::clone(&board))?;
     let (door, mut tokens) = guarded_by(tokens, oidc.as_ref(), board).await?;
     if let Some(tokens) = &mut tokens {
@@ -124,7 +124,7 @@ async fn guarded_by(
     tokens: Option<PathBuf>,
     oidc: Option<&Arc<Oidc>>,
     board: Arc<Board>,
-) -> Result<(Door, Option<TokenIndex>), NoDoor> {
+) -> Result<(Door, Option<TokensFile>), NoDoor> {
     let oidc = oidc.map(Arc::clone);
     match (tokens, &oidc) {
         (Some(path), _) => {
@@ -132,7 +132,7 @@ async fn guarded_by(
             let (tokens, text) = tokens::first(&path, &mut reader).await?;
             let (ending, was_empty) = (Vec::new(), false);
             let (text, oidc_too) = (Ok(text), oidc.clone());
-            let known = TokenIndex { path, text, reader, was_empty, oidc: oidc_too, board, ending };
+            let known = TokensFile { path, text, reader, was_empty, oidc: oidc_too, board, ending };
             known.show(&tokens);
             Ok((Door::Guarded { tokens, oidc }, Some(known)))
         }

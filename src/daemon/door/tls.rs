@@ -15,7 +15,7 @@ type TlsFiles = Result<Pair, String>;
 
 /// The files of the presented certificate.
 #[derive(Debug)]
-pub(super) struct TlsAcceptors {
+pub(super) struct CertificateFiles {
     chain: PathBuf,
     key: PathBuf,
     clients: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub(super) struct TlsAcceptors {
     board: Arc<Board>,
 }
 
-impl TlsAcceptors {
+impl CertificateFiles {
     /// At the start there is no earlier certificate to keep, so a bad one is an error. `None`: settings name none.
     pub async fn first(
         chain: Option<PathBuf>,
@@ -48,7 +48,7 @@ impl TlsAcceptors {
         let pair = read(&chain, &key, clients.as_deref(), &mut reader).await?;
         let certificate = pair.certificate()?;
         if let Some(ends) = certificate.ends().filter(|ends| *ends <= now) {
-            tracing::warn!(%ends, "the certificate of the API is over");
+            tracing::warn!(%ends, "the certificate of the API has expired");
         }
         let (seal, judged) = (Seal::new(certificate), Ok(pair));
         let doubted = None;
@@ -70,7 +70,7 @@ impl TlsAcceptors {
             Ok(certificate) => {
                 let ends = certificate.ends().map(|ends| ends.to_string());
                 self.seal.replace(certificate);
-                tracing::info!(ends, "the certificate of the API was read anew");
+                tracing::info!(ends, "the certificate of the API was reloaded");
                 self.show(false);
             }
             Err(_) if self.doubted.as_ref() != Some(&read) => {

@@ -15,7 +15,7 @@ use crate::model::time::Time;
 /// Its content, or why it could not be read. It holds hashes, never a token.
 type Text = Result<String, Box<str>>;
 
-pub(super) struct TokenIndex {
+pub(super) struct TokensFile {
     pub path: PathBuf,
     /// Content at the last check.
     pub text: Text,
@@ -47,7 +47,7 @@ async fn read(path: &Path, reader: &mut Reader) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-impl TokenIndex {
+impl TokensFile {
     pub async fn look<S, V>(&mut self, api: &Api<S, V>, now: Time)
     where
         S: Store + Desk + Send + Sync + 'static,
@@ -83,7 +83,7 @@ impl TokenIndex {
                     tracing::warn!(%file, "the file holds no token: every request is refused");
                 }
                 self.show(tokens);
-                tracing::info!(%file, "tokens were read anew");
+                tracing::info!(%file, "tokens were reloaded");
             }
             Err(why) => tracing::warn!(%file, "tokens stay as they were: {why}"),
         }
@@ -102,7 +102,7 @@ impl TokenIndex {
         let ends = self.board.house().tokens;
         let soon = ends.iter().filter(|(_, at)| super::ends_soon(**at, now));
         for (name, at) in soon.clone().filter(|(name, _)| !self.ending.contains(*name)) {
-            tracing::warn!(%name, %at, "the tokens of this name end soon; `poolkeeper create-token` makes another");
+            tracing::warn!(%name, %at, "the tokens of this name expire soon; `poolkeeper create-token` creates another");
         }
         self.ending = soon.map(|(name, _)| name.clone()).collect();
     }
@@ -126,7 +126,7 @@ mod tests {
             let (_, text) = first(&path, &mut Reader::default()).await.unwrap();
             let (board, ending) = (Arc::new(Board::default()), Vec::new());
             let (text, reader, was_empty, oidc) = (Ok(text), stuck, false, None);
-            let known = TokenIndex {
+            let known = TokensFile {
                 path: path.clone(),
                 text,
                 reader,

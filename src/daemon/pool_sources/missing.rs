@@ -126,7 +126,7 @@ fn too_many(lost: usize, all: usize) -> bool {
 
 fn unnamed(pool: &PoolName, folder: Option<&Path>) -> Diagnostic {
     let say = format!(
-        "the store has pool {pool} in its care, and at the start it had no file: nothing is done about it"
+        "the store manages pool {pool}, which had no file at the start: nothing is done to it"
     );
     let fault = Diagnostic::new(TextPlace::START, "", Code::Vanished, say);
     let help =

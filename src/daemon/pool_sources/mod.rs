@@ -3,8 +3,8 @@
 //! Never here: a pool that is dropped because a file was invalid, half written or unreadable, or because the folder was
 //! missing for a moment. Files are polled, not watched: network mounts lose events, and Kubernetes swaps a symlink far
 //! above the watched file. Unchanged files are not read again.
-//! If a file and a document declare the same pool or scale set, the earlier one wins. At a start documents win over all
-//! files, as they did before the restart over everything that was refused because of them.
+//! If a file and a document declare the same pool or scale set, the earlier one wins. At a start no file was there
+//! first, so documents win: what was refused because of a document before the restart stays refused.
 //! Begin with [`Folder::search`], which reads the disk; [`Folder::found`] takes the result.
 
 mod applied;
@@ -200,7 +200,7 @@ impl Folder {
         self.pools = pools;
         let other_faults = faults != self.faults;
         self.faults.clone_from(&faults);
-        // A released claim makes room for another file, which takes it at the next scan.
+        // A released claim makes room for another file or document, which takes it at the next scan.
         self.unsettled = other_faults || !set.is_empty() || !gone.is_empty();
         FolderScan { set, gone, faults, other_faults }
     }

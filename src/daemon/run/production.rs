@@ -20,7 +20,7 @@ use crate::model::plan::{Facts, Witness, WitnessKind};
 use crate::model::time::Time;
 use crate::observe::{ReadFacts, lost_together};
 use crate::pace::{Pacer, SerializedCloud};
-use crate::reconcile::{CloudPort, Decisions};
+use crate::reconcile::{Decisions, TurnEnvironment};
 
 /// A clock that tasks share. It may lag after the machine's clock was set back; leases and waits must expire all the
 /// same.
@@ -152,7 +152,7 @@ pub enum DaemonOpenError {
     Trouble(#[from] Trouble),
 }
 
-impl<S: Store + Send + Sync, C: Ticks> CloudPort for Live<S, C> {
+impl<S: Store + Send + Sync, C: Ticks> TurnEnvironment for Live<S, C> {
     type Read = SerializedCloud<Azure, C>;
     type Facts = Self;
     type Cloud = SerializedCloud<Azure, C>;
@@ -224,15 +224,15 @@ impl<S, C: Ticks> Live<S, C> {
 pub struct NoCluster;
 
 impl ChangeCluster for NoCluster {
-    async fn drain(&self, _: &CallContext<'_>, _: DrainProgress<'_>) -> CallOutcome {
+    async fn drain(&self, _: &CallContext<'_>, _: DrainRequest<'_>) -> CallOutcome {
         CallOutcome::Done
     }
 
-    async fn drain_state(&self, _: DrainProgress<'_>) -> DrainRequest {
-        DrainRequest::Done
+    async fn drain_state(&self, _: DrainRequest<'_>) -> DrainProgress {
+        DrainProgress::Done
     }
 
-    async fn release(&self, _: DrainProgress<'_>) -> CallOutcome {
+    async fn release(&self, _: DrainRequest<'_>) -> CallOutcome {
         CallOutcome::Done
     }
 }

@@ -26,7 +26,7 @@ use crate::memory::{Desk, MemoryStore, PoolRecord, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
 use crate::pace::CallTally;
-use crate::reconcile::{CloudPort, Decisions};
+use crate::reconcile::{Decisions, TurnEnvironment};
 use crate::telemetry::Counters;
 
 /// Capacity of the queue of requests to read documents again.
@@ -192,7 +192,7 @@ pub struct Daemon<S, C> {
 }
 
 impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Daemon<S, C> {
-    /// Opens the cloud. The daemon lists and changes nothing before [`Daemon::run`].
+    /// Opens the cloud. The daemon reads and changes no pool before [`Daemon::run`].
     pub async fn open(plan: DaemonConfig<S, C>) -> Result<Self, ServeError> {
         let DaemonConfig { settings, access, store, clock, manager, holder, decide } = plan;
         let trusted = access.net.ca.clone();

@@ -9,7 +9,7 @@ use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::{EntryId, PoolName, Revision};
 use crate::model::journal::{EntryEvent, EntryOutcome};
 use crate::model::plan::{RolloutPhase, RolloutReport};
-use crate::observe::{CloseReason, Differences, RecordChange};
+use crate::observe::{CloseReason, MachineChange, RecordChange};
 use crate::reconcile::TurnReport;
 use crate::telemetry::log::AUDIT;
 
@@ -63,7 +63,7 @@ pub fn audited(line: &AuditEntry) {
 const ONE_BY_ONE: usize = 10;
 
 fn machines(now: &TurnReport) {
-    let mut by_word: BTreeMap<&'static str, Vec<&Differences>> = BTreeMap::new();
+    let mut by_word: BTreeMap<&'static str, Vec<&MachineChange>> = BTreeMap::new();
     for changed in &now.changes {
         by_word.entry(word(changed.what)).or_default().push(changed);
     }
@@ -122,10 +122,10 @@ fn frozen(before: Option<&TurnReport>, now: &TurnReport) {
     let was = before.and_then(|before| before.frozen.as_ref());
     match &now.frozen {
         Some(hold) if was.is_none_or(|was| was.message != hold.message) => {
-            let law = hold.invariant().unwrap_or(0);
+            let invariant = hold.invariant().unwrap_or(0);
             tracing::error!(
-                law,
-                "the pool froze itself, and nothing of the plan was carried out: {}",
+                invariant,
+                "the pool is frozen, and nothing of the plan was executed: {}",
                 hold.message
             );
         }

@@ -24,7 +24,7 @@ use crate::memory::{Commit, JournalStore, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
-use crate::reconcile::{CloudPort, PoolTurn, TurnError, TurnReport};
+use crate::reconcile::{PoolTurn, TurnEnvironment, TurnError, TurnReport};
 use crate::telemetry::{Counters, TurnOutcome};
 use crate::wake::{Wake, WakeReason};
 
@@ -386,7 +386,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     fn asked(&mut self, pool: &PoolName, now: Time) {
         match self.kept.contains_key(pool) {
             true => self.overheard(pool, now),
-            false => tracing::warn!(pool = pool.as_str(), "requested, but not managed"),
+            false => tracing::warn!(
+                pool = pool.as_str(),
+                "a command is recorded for this pool, but the pool is not managed"
+            ),
         }
     }
 

@@ -394,7 +394,7 @@ impl InTurn {
         self.drains |= truth.sent.iter().any(|sent| sent.took && sent.verb == ActionKind::Drain);
         if self.rounds > IN_A_ROW {
             self.rounds = 0;
-            let say = "machines are drained and put back in turn, and nothing was refused";
+            let say = "machines are drained and returned to service repeatedly, without a refusal, and nothing was refused";
             notes.add(7, say, back);
         }
     }

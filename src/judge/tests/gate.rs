@@ -409,7 +409,7 @@ fn law_12_repair_stops_itself() {
     breaks(&[12], "before the window is over", &full(59).delete("a", Failed));
     breaks(&[12], "two make room", &full(60).delete("ab", Failed));
     let yes = |pool: Pool| pool.set(|pool| pool.state.breaker_released = Some(NOW));
-    breaks(&[12], "released by no one", &yes(failed("abc", true)).delete("a", Failed));
+    breaks(&[12], "reset without a command", &yes(failed("abc", true)).delete("a", Failed));
     let reset = asked(yes(failed("abc", true)), CommandVerb::ResetBreaker);
     lawful("the breaker is reset", &reset.delete("a", Failed));
     let other = asked(yes(failed("abc", true)), CommandVerb::Approve).delete("a", Failed);

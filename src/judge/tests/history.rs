@@ -4,7 +4,8 @@ use super::*;
 use crate::judge::history::History;
 use crate::judge::{Real, SentCall, Truth, after, at_goal};
 use crate::model::action::ActionKind;
-use crate::model::hold::{HoldReason, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::ids::Key;
 use crate::model::policy::{Method, OnFailure, UnconfirmedFall};
 use crate::model::rollout::{GoodRevision, RolloutEnding, RolloutRecord};
@@ -44,7 +45,7 @@ pub(super) fn alone(pool: &Pool) -> Vec<u8> {
     turn(pool, &mut History::default(), Beside::default())
 }
 
-pub(super) fn hold(numbers: bool, recheck: Span, verb: Option<RemedyVerb>) -> Hold {
+pub(super) fn hold(numbers: bool, recheck: Span, verb: Option<CommandName>) -> Hold {
     Hold {
         reason: HoldReason::Floor,
         message: "three are available and the floor is three".into(),
@@ -62,7 +63,7 @@ fn law_7_never_silently_stuck() {
     assert_eq!(alone(&pool()), [7], "no hold says why");
     assert!(alone(&held(hold(true, Span::minutes(5), None))).is_empty());
     assert_eq!(alone(&held(hold(true, Span::hours(1), None))), [7], "looked at too late");
-    assert!(alone(&held(hold(true, Span::hours(1), Some(RemedyVerb::Approve)))).is_empty());
+    assert!(alone(&held(hold(true, Span::hours(1), Some(CommandName::Approve)))).is_empty());
     assert_eq!(alone(&held(hold(false, Span::minutes(5), None))), [7], "no number, no object");
     assert!(alone(&pool().raise(1)).is_empty(), "something is done");
     assert!(alone(&pool().no_rollout()).is_empty(), "nothing is under way");
@@ -141,7 +142,7 @@ fn law_7_what_is_another_place() {
 
 #[test]
 fn law_7_the_goal_is_reached() {
-    let late = |verb: Option<RemedyVerb>, serving: &str| {
+    let late = |verb: Option<CommandName>, serving: &str| {
         let mut past = History::default();
         let mut pool = Pool::of(3, 1, 0).serving(serving, NEW);
         pool.holds.push(hold(true, Span::ZERO, verb));
@@ -154,7 +155,7 @@ fn law_7_the_goal_is_reached() {
         (first, last)
     };
     assert_eq!(late(None, "ab"), (vec![], vec![7]), "one is missing for nine days");
-    assert_eq!(late(Some(RemedyVerb::Approve), "ab"), (vec![], vec![]), "it waits for a person");
+    assert_eq!(late(Some(CommandName::Approve), "ab"), (vec![], vec![]), "it waits for a person");
     assert_eq!(late(None, "abc"), (vec![], vec![]), "it is there");
     // A pool that shrinks is allowed the time for its original size.
     let shrinks = |many: &str, days: i64| {

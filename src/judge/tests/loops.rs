@@ -5,7 +5,7 @@ use super::*;
 use crate::judge::history::{History, REFUSED_AN_HOUR};
 use crate::judge::{MachineBirth, Real, SentCall, Truth, after};
 use crate::model::action::ActionKind;
-use crate::model::hold::RemedyVerb;
+use crate::model::command::CommandName;
 use crate::model::ids::Key;
 use crate::model::journal::CHANGED_SINCE_READ;
 use crate::model::rollout::RequestBackOff;
@@ -217,7 +217,7 @@ fn a_machine_is_updated_again_and_again() {
 
 #[test]
 fn a_write_is_accepted_in_vain() {
-    let run = |took: bool, calm: bool, verb: Option<RemedyVerb>| {
+    let run = |took: bool, calm: bool, verb: Option<CommandName>| {
         let pool = Pool::of(3, 1, 0).serving("abc", NEW).no_rollout();
         let pool = pool.set(|pool| pool.holds.push(hold(true, Span::ZERO, verb)));
         let pool = pool.write_model().earlier(Span::ZERO, &done(Span::ZERO));
@@ -229,7 +229,7 @@ fn a_write_is_accepted_in_vain() {
     };
     assert!(run(false, true, None), "it changes nothing");
     assert!(!run(true, true, None), "it changes something");
-    assert!(!run(false, true, Some(RemedyVerb::Approve)), "a person is asked");
+    assert!(!run(false, true, Some(CommandName::Approve)), "a person is asked");
     assert!(!run(false, false, None), "in a storm");
 }
 
@@ -242,7 +242,7 @@ fn a_pool_stands_still() {
             turn(&pool(now), &mut past, Beside { calm: true, ..Beside::default() }).contains(&7)
         })
     };
-    let missing = |now: Time, recheck: Time, verb: Option<RemedyVerb>| {
+    let missing = |now: Time, recheck: Time, verb: Option<CommandName>| {
         let pool = Pool::of(3, 1, 0).serving("ab", NEW).no_rollout();
         pool.set(|pool| {
             let mut hold = hold(true, Span::ZERO, verb);
@@ -254,6 +254,6 @@ fn a_pool_stands_still() {
     let soon = |now: Time| missing(now, now.plus(Span::minutes(5)), None);
     assert!(!after_hours(&soon, 2), "for two hours");
     assert!(after_hours(&soon, 3), "for three hours");
-    let asks = |now: Time| missing(now, now.plus(Span::minutes(5)), Some(RemedyVerb::Approve));
+    let asks = |now: Time| missing(now, now.plus(Span::minutes(5)), Some(CommandName::Approve));
     assert!(!after_hours(&asks, 9), "a person is asked");
 }

@@ -21,7 +21,7 @@ use crate::model::hold::Hold;
 use crate::model::ids::{
     CommandId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
 };
-use crate::model::inventory::{ModelFields, SetPresence};
+use crate::model::inventory::{ModelFields, SetReading};
 use crate::model::journal::{Entry, EntryEvent, EntryOutcome, Phase, Refusal, Refused};
 use crate::model::machine::{
     Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Overrides, Protection,
@@ -49,7 +49,7 @@ pub(super) fn ago(span: Span) -> Time {
 #[derive(Clone)]
 pub(super) struct Pool {
     pub(super) draft: Draft,
-    pub(super) set: SetPresence,
+    pub(super) set: SetReading,
     pub(super) machines: Vec<Machine>,
     pub(super) journal: Vec<Entry>,
     pub(super) learnt: usize,
@@ -81,8 +81,8 @@ impl Pool {
         draft.count = u32::from(desired);
         draft.rollout.max_surge = Quantity::of(surge);
         draft.rollout.max_unavailable = Quantity::of(unavailable);
-        let read = SetPresence::new(Revision::new("r2"), 0, ago(Span::seconds(2)));
-        let set = SetPresence { etag: Some(Etag::new("7")), ..read };
+        let read = SetReading::new(Revision::new("r2"), 0, ago(Span::seconds(2)));
+        let set = SetReading { etag: Some(Etag::new("7")), ..read };
         let state = PoolState {
             adopted: Some(ago(Span::days(9))),
             surplus_confirmed: true,

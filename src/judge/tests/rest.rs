@@ -13,7 +13,7 @@ fn looks(pool: &Pool, every: Span, many: i64) -> Vec<u8> {
     let each = (0..many).flat_map(|n| {
         let now = NOW.plus(every.times(n));
         let read_at = now.minus(Span::seconds(1));
-        let set = SetPresence { read_at, ..pool.set.clone() };
+        let set = SetReading { read_at, ..pool.set.clone() };
         let look = Pool { now, again: now.plus(every), set, ..pool.clone() };
         turn(&look, &mut past, Beside::default())
     });
@@ -66,7 +66,7 @@ fn law_7_the_end_of_a_wait_is_a_moment_only_where_something_is_tried_again() {
         let each = (0..5).flat_map(|n| {
             let now = NOW.plus(Span::seconds(15).times(n));
             let again = now.plus(Span::seconds(15));
-            let set = SetPresence { read_at: now.minus(Span::seconds(1)), ..pool.set.clone() };
+            let set = SetReading { read_at: now.minus(Span::seconds(1)), ..pool.set.clone() };
             let mut look = Pool { set, now, again, ..pool.clone() };
             let (key, at) = (key.clone(), now.minus(Span::minutes(1)));
             let wait = KeyBackOff {

@@ -4,7 +4,7 @@ use super::history::{CALM, alone, hold, turn};
 use super::*;
 use crate::judge::history::History;
 use crate::model::calendar::{ScheduleZone, Window, Windows};
-use crate::model::hold::RemedyVerb;
+use crate::model::command::CommandName;
 use RemovalReason::Surplus;
 
 fn window(from: &str, until: &str) -> Window {
@@ -51,7 +51,7 @@ fn law_7_what_fails_is_made_up_for_outside_windows() {
     let ill = shut("abc").with("x", OLD, Condition::Failed);
     assert_eq!(in_the_calm(&ill, &[0, 48]), [7], "one failed and stays");
     let person =
-        shut("ab").set(|pool| pool.holds.push(hold(true, Span::ZERO, Some(RemedyVerb::Approve))));
+        shut("ab").set(|pool| pool.holds.push(hold(true, Span::ZERO, Some(CommandName::Approve))));
     assert!(in_the_calm(&person, &[0, 48]).is_empty(), "it waits for a person");
 }
 

@@ -19,9 +19,9 @@ const SHARED_MOST: usize = 32;
 
 /// The texts that the machines of one pool share.
 #[derive(Debug, Default)]
-pub struct SharedRecord(Vec<Arc<str>>);
+pub struct SharedTexts(Vec<Arc<str>>);
 
-impl SharedRecord {
+impl SharedTexts {
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.0.iter().find(|known| ***known == *text) {
             return Arc::clone(known);
@@ -165,7 +165,7 @@ fn trim(text: &mut String) {
     }
 }
 
-pub fn decode(key: &str, text: &str, shared: &mut SharedRecord) -> Result<Machine, RecordError> {
+pub fn decode(key: &str, text: &str, shared: &mut SharedTexts) -> Result<Machine, RecordError> {
     let row: Row<'_> = read("machine", text, |row: &Row<'_>| row.0)?;
     let created = Time::from_millis(row.3);
     let vm = row.2.then(|| VmId::new(key));

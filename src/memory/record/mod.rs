@@ -22,7 +22,7 @@ use crate::model::rollout::PoolState;
 use codec::Form;
 
 pub use codec::RecordText;
-pub use machine::SharedRecord;
+pub use machine::SharedTexts;
 
 /// The version that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
@@ -106,7 +106,7 @@ pub fn write_machine(machine: &Machine) -> Result<String, RecordError> {
 pub fn read_machine(
     key: &str,
     text: &str,
-    shared: &mut SharedRecord,
+    shared: &mut SharedTexts,
 ) -> Result<Machine, RecordError> {
     machine::decode(key, text, shared)
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::ids::{Revision, VmId};
-use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap, SetPresence};
+use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap, SetReading};
 use crate::model::machine::Protection;
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn row(n: u32, condition: Condition) -> Instance {
 }
 
 fn listing(read: i64, instances: Vec<Instance>) -> Inventory {
-    let set = SetPresence::new(Revision::new("r1"), 3, at(read));
+    let set = SetReading::new(Revision::new("r1"), 3, at(read));
     Inventory { set, instances, gaps: Vec::new() }
 }
 

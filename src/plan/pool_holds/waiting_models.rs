@@ -1,6 +1,7 @@
 //! What the model in the set waits for, whatever a rollout does.
 
-use crate::model::hold::{HoldReason, Remedy, RemedyVerb};
+use crate::model::command::CommandName;
+use crate::model::hold::{HoldReason, Remedy};
 use crate::model::journal::{Refusal, refusal_reason};
 use crate::model::quantity::counted;
 use crate::model::rollout::{ModelBackOff, ModelMemory};
@@ -62,7 +63,7 @@ fn refused(desk: &mut Planner) {
         let rolls = desk.memory.rollout.is_some();
         let hold = desk.holds.add(HoldReason::TooManyModels, say);
         hold.number("models", model::referenced(desk.input.machines).len() as i64);
-        hold.remedy = rolls.then_some(RemedyVerb::Abort).map(Remedy::from);
+        hold.remedy = rolls.then_some(CommandName::Abort).map(Remedy::from);
         return;
     }
     let why = refusal_reason(known.refusal, known.code.as_deref(), known.message.as_deref());
@@ -73,7 +74,7 @@ fn refused(desk: &mut Planner) {
     let hold = desk.holds.add(HoldReason::Refused, say);
     hold.number("times", i64::from(known.times)).again(known.until);
     hold.remedy =
-        backoff::lasts(known.refusal, known.times).then_some(RemedyVerb::Retry).map(Remedy::from);
+        backoff::lasts(known.refusal, known.times).then_some(CommandName::Retry).map(Remedy::from);
 }
 
 pub(super) fn too_many(desk: &mut Planner) {
@@ -103,7 +104,7 @@ pub(super) fn not_shown_yet(desk: &mut Planner) {
     };
     let hold = desk.holds.add(HoldReason::WaitingForModel, say).number("outdated", desk.count.out);
     hold.blockers = vec![here.as_str().into()];
-    hold.remedy = before.and(Some(RemedyVerb::Retry)).map(Remedy::from);
+    hold.remedy = before.and(Some(CommandName::Retry)).map(Remedy::from);
 }
 
 fn without_effect(times: u32) -> String {

@@ -182,9 +182,9 @@ impl ReadCloud for Cloud {
                 say: "too many requests".into(),
             });
         }
-        let set = SetPresence {
+        let set = SetReading {
             etag: Some(Etag::new(sky.asked.to_string())),
-            ..SetPresence::new(Revision::new(sky.revision), sky.capacity, sky.now)
+            ..SetReading::new(Revision::new(sky.revision), sky.capacity, sky.now)
         };
         let instances = sky.vms.iter().map(|vm| sky.instance(vm)).collect();
         sky.now = sky.now.plus(Span::seconds(1));
@@ -265,7 +265,7 @@ impl ChangeCloud for Cloud {
 const DRAIN: Span = Span::seconds(15);
 
 impl ChangeCluster for Cloud {
-    async fn drain(&self, _: &CallContext<'_>, machine: DrainProgress<'_>) -> CallOutcome {
+    async fn drain(&self, _: &CallContext<'_>, machine: DrainRequest<'_>) -> CallOutcome {
         let mut sky = self.sky();
         let done = sky.now.plus(DRAIN);
         let node = machine.node.unwrap().to_string();
@@ -274,21 +274,21 @@ impl ChangeCluster for Cloud {
         CallOutcome::Accepted(None)
     }
 
-    async fn drain_state(&self, machine: DrainProgress<'_>) -> DrainRequest {
+    async fn drain_state(&self, machine: DrainRequest<'_>) -> DrainProgress {
         let sky = self.sky();
-        let Some(node) = machine.node else { return DrainRequest::Done };
+        let Some(node) = machine.node else { return DrainProgress::Done };
         let blocked = sky.blocked.contains(node.as_str());
         match sky.draining.get(node.as_str()) {
-            None => DrainRequest::NotBegun,
+            None => DrainProgress::NotBegun,
             Some(done) if *done > sky.now => {
-                DrainRequest::Running { step: "evict".into(), blocker: None }
+                DrainProgress::Running { step: "evict".into(), blocker: None }
             }
-            Some(_) if blocked => DrainRequest::Blocked { code: "Budget".into(), retry_at: None },
-            Some(_) => DrainRequest::Done,
+            Some(_) if blocked => DrainProgress::Blocked { code: "Budget".into(), retry_at: None },
+            Some(_) => DrainProgress::Done,
         }
     }
 
-    async fn release(&self, machine: DrainProgress<'_>) -> CallOutcome {
+    async fn release(&self, machine: DrainRequest<'_>) -> CallOutcome {
         let mut sky = self.sky();
         let node = machine.node.unwrap().to_string();
         sky.draining.remove(&node);

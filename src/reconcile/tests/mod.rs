@@ -24,7 +24,7 @@ struct Rig {
     starts: u32,
 }
 
-impl CloudPort for Rig {
+impl TurnEnvironment for Rig {
     type Read = Cloud;
     type Facts = Cloud;
     type Cloud = Cloud;

@@ -1,6 +1,6 @@
 //! Unmanaging a pool: remove its owner tag, once. Nothing waits for the result.
 
-use super::{CloudPort, Turn};
+use super::{Turn, TurnEnvironment};
 use crate::memory::{Commit, HistoryEvent, HistoryRecord, StoreError};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH};
 use crate::model::ids::EntryId;
@@ -29,7 +29,7 @@ pub(super) fn leave_it(mut commit: Commit, state: Option<&PoolState>, why: &str)
     commit
 }
 
-impl<W: CloudPort> Turn<'_, W> {
+impl<W: TurnEnvironment> Turn<'_, W> {
     /// Write the intent to remove the tag if the read shows that it is still ours, and drop it from the state in the
     /// same commit.
     pub(super) async fn give_up_tag(

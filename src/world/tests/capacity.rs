@@ -312,7 +312,7 @@ fn any_vm_that_runs_at_the_start_can_be_spelled_out() {
     let instances = vec![
         InstanceSpec { id: Some("7".into()), zone: Some(3), ..InstanceSpec::default() },
         InstanceSpec { model: Some(old.clone()), vm: Some(Guid(42)), ..InstanceSpec::default() },
-        InstanceSpec { found: InitialSet::Failed, ..InstanceSpec::default() },
+        InstanceSpec { found: InitialState::Failed, ..InstanceSpec::default() },
     ];
     let spec = SetSpec { instances, ..SetSpec::new("p", 4, "v1").zones(&[1, 2, 3]) };
     let set = world.create_set(&spec);
@@ -326,12 +326,12 @@ fn any_vm_that_runs_at_the_start_can_be_spelled_out() {
 
 #[test]
 fn vms_found_halfway_go_on_from_there() {
-    use InitialSet::{
+    use InitialState::{
         Booting, Creating, Deallocated, Deleting, FailedServing, Ready, Sick, Stopped,
     };
-    let found = [Ready, Creating, Booting, Sick, InitialSet::Failed, FailedServing, Stopped];
+    let found = [Ready, Creating, Booting, Sick, InitialState::Failed, FailedServing, Stopped];
     let found = [&found[..], &[Deallocated, Deleting]].concat();
-    let spec = |found: InitialSet| InstanceSpec { found, ..InstanceSpec::default() };
+    let spec = |found: InitialState| InstanceSpec { found, ..InstanceSpec::default() };
     let instances = found.into_iter().map(spec).collect();
     let mut world = world();
     let set = world.create_set(&SetSpec { instances, ..SetSpec::new("p", 8, "v1") });

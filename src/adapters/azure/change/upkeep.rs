@@ -1,4 +1,4 @@
-//! Changes to single machines that no action of a plan asks for yet.
+//! Deallocation and instance protection, which no plan requests: the conformance tests call them.
 
 use serde_json::json;
 

@@ -14,7 +14,7 @@ pub struct OperationStatus {
 /// The part of a resource that shows whether a write is still in progress.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct ArmTime {
+pub struct ArmResource {
     pub properties: Option<WrittenProperties>,
 }
 
@@ -30,10 +30,10 @@ impl OperationStatus {
     }
 }
 
-impl ArmTime {
+impl ArmResource {
     /// The provisioning state in the response to a PUT or PATCH, if the body is a resource.
     pub fn state(bytes: &[u8]) -> Option<String> {
-        let written: ArmTime = serde_json::from_slice(bytes).ok()?;
+        let written: ArmResource = serde_json::from_slice(bytes).ok()?;
         written.properties?.provisioning_state
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::jwk::Algorithm;
 use crate::api::http::text::from_base64url;
 
-pub struct TokenClaims<'a> {
+pub struct SplitToken<'a> {
     pub algorithm: Algorithm,
     pub key_id: Option<Box<str>>,
     /// The token type that the header claims.
@@ -55,7 +55,7 @@ impl Audience {
 /// Longest token: base64 decoding examines each character.
 const LONGEST: usize = 16 << 10;
 
-pub fn take(token: &str) -> Option<TokenClaims<'_>> {
+pub fn take(token: &str) -> Option<SplitToken<'_>> {
     if token.len() > LONGEST {
         return None;
     }
@@ -68,7 +68,7 @@ pub fn take(token: &str) -> Option<TokenClaims<'_>> {
     if header.crit.is_some() {
         return None;
     }
-    Some(TokenClaims {
+    Some(SplitToken {
         algorithm: Algorithm::parse(&header.alg)?,
         key_id: header.kid,
         kind: header.typ,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::jwk::{self, SigningKey};
-use super::jwt::{self, Claims, TokenClaims};
+use super::jwt::{self, Claims, SplitToken};
 use super::{PoolScope, Principal, Role};
 use crate::api::http::problem::Problem;
 use crate::model::time::{Span, Time};
@@ -38,7 +38,7 @@ pub trait KeySource: Send + Sync {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the keys of the identity provider could not be had: {0}")]
+#[error("the keys of the identity provider could not be fetched: {0}")]
 pub struct KeysError(pub Box<str>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Oidc {
 
     async fn is_signed(
         self: &Arc<Self>,
-        taken: &TokenClaims<'_>,
+        taken: &SplitToken<'_>,
         now: Time,
     ) -> Result<bool, Problem> {
         let verifies = |keys: &[SigningKey]| {
@@ -167,7 +167,7 @@ impl Oidc {
             return Ok(verifies(&cache.keys));
         }
         let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
-        let say = "the keys of the identity provider cannot be had now";
+        let say = "the keys of the identity provider cannot be fetched now";
         Err(Problem::new(status, "noKeys", say).later(FETCH_AGAIN.millis() / 1_000))
     }
 
@@ -197,7 +197,7 @@ impl Oidc {
             }
         });
         async move {
-            // A fetch that panics counts as a fetch of no keys.
+            // A fetch that panics has fetched nothing: the known keys stay.
             let _done = renewing.await.is_ok();
         }
     }
@@ -229,7 +229,7 @@ fn claim<'a>(claims: &'a Claims, name: &str) -> Option<&'a Value> {
 
 /// An ID token names a person to the client that requested it and is not accepted here. RFC 9068 marks access tokens in
 /// the header, some providers in the claim `typ`; without either, claims that only ID tokens have tell them apart.
-fn is_for_access(taken: &TokenClaims<'_>, audience: &str) -> bool {
+fn is_for_access(taken: &SplitToken<'_>, audience: &str) -> bool {
     let is = |word: &str, of: &[&str]| of.iter().any(|known| word.eq_ignore_ascii_case(known));
     let has = |name: &str| taken.claims.others.contains_key(name);
     let word = |name: &str| taken.claims.others.get(name).and_then(Value::as_str);

@@ -38,8 +38,9 @@ use patient::Patient;
 pub use proxies::Proxies;
 pub use seal::{Certificate, Pair, Seal};
 
-/// Longest TLS handshake; after it, longest wait for the head of the first request.
+/// Longest TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Longest wait for the head of the first request, after the handshake.
 // 5 s: a client that connects has a request to send.
 const FIRST_HEAD: Duration = Duration::from_secs(5);
 /// Longest wait for the head of a later request. An idle connection ends after this too.

@@ -1,4 +1,5 @@
-//! A stream that limits how long it waits for its reader: a client that reads a byte an hour would keep its place.
+//! A stream that limits how long it waits for its reader: otherwise a client that reads a byte an hour would keep its
+//! place.
 
 use std::io;
 use std::pin::Pin;

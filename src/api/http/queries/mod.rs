@@ -8,7 +8,6 @@ pub use machines::{explain_machine, machine, machines};
 pub use rollout::{revisions, rollout};
 pub use told::{ask, audit, history};
 
-use crate::api::v1::remedy::RemedyKeys;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,6 +20,7 @@ use super::problem::Problem;
 use super::request::{Call, HttpAnswer};
 use super::route::Query;
 use crate::api::v1::primary_hold::foremost;
+use crate::api::v1::remedy::RemedyKeys;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
     EstimateStatus, Explanation, HoldStatus, IgnoredFile, PoolList, PoolNumbers, PoolStatus,

@@ -6,8 +6,7 @@ use crate::api::v1::wire::Rfc3339;
 use crate::model::action::{Action, MachineClass};
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
-#[allow(clippy::enum_glob_use, reason = "each arm is a reason")]
-use crate::model::plan::MachineReason::*;
+use crate::model::plan::MachineReason as Why;
 use crate::model::plan::{Decision, Input, MachineReport};
 use crate::model::quantity::counted;
 use crate::model::rollout::{Rollout, RolloutStage};
@@ -23,21 +22,57 @@ pub(super) struct Say<'a> {
 impl Display for Say<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.machine.why {
-            Fine | Proving | Settling | Grace | HeldByPerson | ProtectedInCloud
-            | RevisionUnknown | NotSeen => self.stays(f),
-            CloudDeletes | Deleting | Draining | Ghost | StuckDelete | RequestLost
-            | ReasonEnded | Updating | CutOff | Standby => self.under_way(f),
-            RemovedFailed | RemovedNamed | RemovedOutdated | RemovedSurplus | UpdatedInPlace
-            | Restored => self.acted_on(f),
-            FailedInTurn | FailedBreaker | NamedWaits | SurplusWaits | WaitsOwner
-            | WaitsPicture | WaitsRefused | Frozen => self.waits(f),
-            DrainBlocked if self.machine.class != MachineClass::Outdated => {
+            Why::Fine
+            | Why::Proving
+            | Why::Settling
+            | Why::Grace
+            | Why::HeldByPerson
+            | Why::ProtectedInCloud
+            | Why::RevisionUnknown
+            | Why::NotSeen => self.stays(f),
+            Why::CloudDeletes
+            | Why::Deleting
+            | Why::Draining
+            | Why::Ghost
+            | Why::StuckDelete
+            | Why::RequestLost
+            | Why::ReasonEnded
+            | Why::Updating
+            | Why::CutOff
+            | Why::Standby => self.under_way(f),
+            Why::RemovedFailed
+            | Why::RemovedNamed
+            | Why::RemovedOutdated
+            | Why::RemovedSurplus
+            | Why::UpdatedInPlace
+            | Why::Restored => self.acted_on(f),
+            Why::FailedInTurn
+            | Why::FailedBreaker
+            | Why::NamedWaits
+            | Why::SurplusWaits
+            | Why::WaitsOwner
+            | Why::WaitsPicture
+            | Why::WaitsRefused
+            | Why::Frozen => self.waits(f),
+            Why::DrainBlocked if self.machine.class != MachineClass::Outdated => {
                 write!(f, "{} since {}; ", condition(self.seen), Rfc3339(self.seen.since))?;
                 self.drain_blocked(f)
             }
-            DrainBlocked | Exception | UpdateFailed | WaitsFloor | WaitsSurge | WaitsRamp
-            | WaitsCheckpoint | WaitsPaused | WaitsFailing | WaitsWindow | WaitsAdoption
-            | WaitsOnDelete | WaitsLast | WaitsConfirmation | WaitsRollout => {
+            Why::DrainBlocked
+            | Why::Exception
+            | Why::UpdateFailed
+            | Why::WaitsFloor
+            | Why::WaitsSurge
+            | Why::WaitsRamp
+            | Why::WaitsCheckpoint
+            | Why::WaitsPaused
+            | Why::WaitsFailing
+            | Why::WaitsWindow
+            | Why::WaitsAdoption
+            | Why::WaitsOnDelete
+            | Why::WaitsLast
+            | Why::WaitsConfirmation
+            | Why::WaitsRollout => {
                 write!(f, "{}; ", OutdatedReason(self))?;
                 self.outdated_waits(f)
             }
@@ -60,57 +95,59 @@ impl Say<'_> {
         let (since, rollout) = (Rfc3339(seen.since), &policy.rollout);
         let due = |at| Rfc3339(self.machine.next_check_at.unwrap_or(at));
         match self.machine.why {
-            Proving => write!(
+            Why::Proving => write!(
                 f,
                 "its disk is from {} and it is {}; it counts as failed if it is not available by {}",
                 Rfc3339(seen.imaged),
                 condition(seen),
                 due(seen.imaged.plus(rollout.readiness_deadline))
             ),
-            Settling => write!(
+            Why::Settling => write!(
                 f,
                 "ready since {since}; it counts as available after {}, at {}",
                 rollout.min_ready,
                 due(seen.since.plus(rollout.min_ready))
             ),
-            Grace if seen.condition == Condition::Ready => write!(
+            Why::Grace if seen.condition == Condition::Ready => write!(
                 f,
                 "ready again since {since}; it counts as available at {}",
                 due(seen.since.plus(rollout.min_ready))
             ),
-            Grace => write!(
+            Why::Grace => write!(
                 f,
                 "{} since {since}; it will be replaced unless it recovers by {}",
                 condition(seen),
                 due(seen.since.plus(policy.repair.after))
             ),
-            HeldByPerson => {
+            Why::HeldByPerson => {
                 let (by, why) = seen.hold().map_or(("", ""), |hold| (&hold.by, &hold.why));
                 write!(f, "held{}; nothing is done to it until it is released", Who(by, why))
             }
-            ProtectedInCloud if let Some(lock) = self.input.set.lock_of(&seen.id) => {
+            Why::ProtectedInCloud if let Some(lock) = self.input.set.lock_of(&seen.id) => {
                 write!(
                     f,
-                    "{lock} protects it; Poolkeeper does not remove it before the lock is removed: az lock delete --ids {}",
+                    "{lock} protects it; Poolkeeper does not remove it, even on request, before the lock is removed: az lock delete --ids {}",
                     lock.id
                 )
             }
-            ProtectedInCloud => write!(
+            Why::ProtectedInCloud => write!(
                 f,
-                "protected in Azure {}; Poolkeeper does not remove it before its instance protection is removed in Azure",
+                "protected in Azure {}; Poolkeeper does not remove it, even on request, before its instance protection is removed in Azure",
                 protected(seen.protection)
             ),
-            RevisionUnknown => write!(
+            Why::RevisionUnknown => write!(
                 f,
                 "{} since {since} on an unknown revision, which never counts as outdated",
                 condition(seen)
             ),
-            NotSeen if seen.condition != Condition::Unknown => write!(
+            Why::NotSeen if seen.condition != Condition::Unknown => write!(
                 f,
                 "{} since {since}, together with many others; nothing is done unless it lasts",
                 condition(seen)
             ),
-            NotSeen => write!(f, "not visible since {since}; nothing is done until it is visible"),
+            Why::NotSeen => {
+                write!(f, "not visible since {since}; nothing is done until it is visible")
+            }
             _ => match &seen.revision {
                 Some(revision) => {
                     let name = self.planned.state.name(revision);
@@ -126,36 +163,38 @@ impl Say<'_> {
         let (seen, policy) = (self.seen, self.input.policy);
         let since = Rfc3339(seen.lifecycle_since);
         match self.machine.why {
-            CloudDeletes => {
+            Why::CloudDeletes => {
                 let at = Rfc3339(seen.since);
                 write!(f, "being deleted since {at}, not by Poolkeeper")
             }
-            Draining => self.draining(f),
-            Ghost => f.write_str("deleted; the listing still shows it for a while"),
-            StuckDelete => write!(
+            Why::Draining => self.draining(f),
+            Why::Ghost => f.write_str("deleted; the listing still shows it for a while"),
+            Why::StuckDelete => write!(
                 f,
                 "deleting since {since}, longer than the deadline of {}; `abandon` stops counting it",
                 policy.deletion.deadline
             ),
-            RequestLost if self.machine.lifecycle == Lifecycle::InService => {
+            Why::RequestLost if self.machine.lifecycle == Lifecycle::InService => {
                 write!(
                     f,
                     "the request of {since} to remove it no longer holds; it is back in service"
                 )
             }
-            RequestLost => {
+            Why::RequestLost => {
                 write!(f, "the request of {since} to remove it had no effect")?;
                 self.at_next(f)
             }
-            ReasonEnded => f.write_str("the reason to remove it is gone; it is back in service"),
-            Updating if seen.lifecycle == Lifecycle::Updating => {
+            Why::ReasonEnded => {
+                f.write_str("the reason to remove it is gone; it is back in service")
+            }
+            Why::Updating if seen.lifecycle == Lifecycle::Updating => {
                 write!(f, "being updated in place since {since}")
             }
-            Updating => write!(f, "draining since {since}, to be updated in place"),
-            CutOff => {
+            Why::Updating => write!(f, "draining since {since}, to be updated in place"),
+            Why::CutOff => {
                 write!(f, "cut off from traffic and still running since {since}")
             }
-            Standby => write!(f, "on standby, deallocated, since {since}"),
+            Why::Standby => write!(f, "on standby, deallocated, since {since}"),
             _ if seen.lifecycle == Lifecycle::Deleting => {
                 write!(f, "being deleted since {since}")
             }
@@ -181,36 +220,30 @@ impl Say<'_> {
     fn acted_on(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let seen = self.seen;
         let numbers = &self.planned.report.numbers;
-        match (self.machine.why, self.machine.lifecycle) {
-            (Restored, _) => return f.write_str("this plan puts it back into service"),
-            (UpdatedInPlace, Lifecycle::Draining) => {
-                return write!(
-                    f,
-                    "this plan drains it for an update in place: {}",
-                    OutdatedReason(self)
-                );
+        f.write_str(match (self.machine.why, self.machine.lifecycle) {
+            (Why::Restored, _) => return f.write_str("this plan puts it back into service"),
+            (Why::UpdatedInPlace, Lifecycle::Draining) => {
+                "this plan drains it for an update in place: "
             }
-            (UpdatedInPlace, _) => {
-                return write!(f, "this plan updates it in place: {}", OutdatedReason(self));
-            }
-            (_, Lifecycle::Draining) => f.write_str("this plan drains and then deletes it: ")?,
-            _ => f.write_str("this plan deletes it: ")?,
-        }
+            (Why::UpdatedInPlace, _) => "this plan updates it in place: ",
+            (_, Lifecycle::Draining) => "this plan drains it; it is deleted once drained: ",
+            _ => "this plan deletes it: ",
+        })?;
         match self.machine.why {
-            RemovedFailed => {
+            Why::RemovedFailed => {
                 write!(f, "{} since {}", condition(seen), Rfc3339(seen.since))?;
                 let never = !seen.ever_available;
                 f.write_str(if never { " and never served" } else { "" })
             }
-            RemovedNamed => {
+            Why::RemovedNamed => {
                 let request = seen.delete_request();
                 let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
                 write!(f, "requested{}", Who(by, why))?;
                 let now = request.is_some_and(|asked| asked.now);
                 f.write_str(if now { ", accepting the loss" } else { "" })
             }
-            RemovedSurplus => {
-                write!(f, "surplus, {} exist, {} desired", numbers.exist, numbers.desired)
+            Why::RemovedSurplus => {
+                write!(f, "surplus, {} existing and {} desired", numbers.exist, numbers.desired)
             }
             _ => OutdatedReason(self).fmt(f),
         }
@@ -221,7 +254,7 @@ impl Say<'_> {
         let (seen, repair) = (self.seen, &self.input.policy.repair);
         let numbers = &self.planned.report.numbers;
         match self.machine.why {
-            FailedInTurn => write!(
+            Why::FailedInTurn => write!(
                 f,
                 "{} since {}; waits for repair: {} failed, at most {} repaired at a time",
                 condition(seen),
@@ -229,7 +262,7 @@ impl Say<'_> {
                 numbers.failed,
                 repair.max_at_once
             ),
-            FailedBreaker => write!(
+            Why::FailedBreaker => write!(
                 f,
                 "{} since {}; the repair breaker is open, because more than {}% of {} failed within {}",
                 condition(seen),
@@ -238,26 +271,26 @@ impl Say<'_> {
                 counted(numbers.desired as usize, "machine"),
                 repair.window
             ),
-            NamedWaits => {
+            Why::NamedWaits => {
                 let request = seen.delete_request();
                 let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
                 write!(f, "delete requested{}; ", Who(by, why))?;
                 self.floor_waits(f)
             }
-            SurplusWaits => write!(
+            Why::SurplusWaits => write!(
                 f,
-                "surplus: {} exist, {} desired; waits for its turn",
+                "surplus, {} existing and {} desired; waits for its turn",
                 numbers.exist, numbers.desired
             ),
-            Frozen => f.write_str(
+            Why::Frozen => f.write_str(
                 "no action: the plan would violate an invariant, and the pool is frozen",
             ),
             why => {
                 let blind = |hold: &Hold| hold.reason == HoldReason::HealthBlind;
                 let refused = |hold: &Hold| hold.reason == HoldReason::PlatformConflict;
                 let waits = match why {
-                    WaitsRefused => "the back-off of a refused delete",
-                    WaitsOwner => "a person to take over the scale set from its other owner",
+                    Why::WaitsRefused => "the back-off of a refused delete",
+                    Why::WaitsOwner => "a person to take over the scale set from its other owner",
                     _ if self.planned.report.holds.iter().any(blind) => {
                         "more machines of the pool to be visible"
                     }
@@ -279,56 +312,56 @@ impl Say<'_> {
         let report = &self.planned.report;
         let (numbers, resolved, rollout) = (&report.numbers, &report.resolved, &report.rollout);
         match self.machine.why {
-            DrainBlocked => self.drain_blocked(f),
-            Exception => {
+            Why::DrainBlocked => self.drain_blocked(f),
+            Why::Exception => {
                 f.write_str("its removal was blocked repeatedly; the rollout ended without it")
             }
-            UpdateFailed => f.write_str(
+            Why::UpdateFailed => f.write_str(
                 "its update in place did not reach the target revision and is not retried",
             ),
-            WaitsFloor => self.floor_waits(f),
-            WaitsConfirmation => write!(
+            Why::WaitsFloor => self.floor_waits(f),
+            Why::WaitsConfirmation => write!(
                 f,
-                "waits: {} exist, {} desired, and the removal of the rest is not approved",
+                "waits: {} existing, {} desired, and the removal of the rest is not approved",
                 numbers.exist, numbers.desired
             ),
-            WaitsSurge => write!(
+            Why::WaitsSurge => write!(
                 f,
-                "waits for a new machine to become available: {} of {} available, {} of at most {} exist",
+                "waits for a new machine to become available: {} of {} available, {} of at most {} existing",
                 numbers.available, resolved.floor, numbers.total, resolved.ceiling
             ),
-            WaitsRamp => write!(
+            Why::WaitsRamp => write!(
                 f,
                 "waits for the ramp: {} new, {} of them available",
                 numbers.current, numbers.proven
             ),
-            WaitsCheckpoint => {
+            Why::WaitsCheckpoint => {
                 write!(f, "waits at a checkpoint with {} of {} done", rollout.done, rollout.total)
             }
-            WaitsPaused => match self.rollout().map(|rollout| &rollout.stage) {
+            Why::WaitsPaused => match self.rollout().map(|rollout| &rollout.stage) {
                 Some(RolloutStage::Paused { by, why, at }) => {
                     write!(f, "the rollout is paused since {}{}", Rfc3339(*at), Who(by, why))
                 }
                 _ => f.write_str("the rollout is paused"),
             },
-            WaitsFailing => match self.rollout().map(|rollout| &rollout.stage) {
+            Why::WaitsFailing => match self.rollout().map(|rollout| &rollout.stage) {
                 Some(RolloutStage::Failing { why, at }) => {
                     write!(f, "the rollout stopped at {}: {why}", Rfc3339(*at))
                 }
                 _ => f.write_str("the rollout stopped after failures"),
             },
-            WaitsWindow => {
+            Why::WaitsWindow => {
                 let changes = self.input.policy.windows.at(self.input.now).changes;
                 f.write_str("waits for its window")?;
                 changes.map_or(Ok(()), |at| write!(f, ", which may open at {}", Rfc3339(at)))
             }
-            WaitsAdoption => {
+            Why::WaitsAdoption => {
                 f.write_str("only Azure's `latestModelApplied` says so; `refresh` starts it")
             }
-            WaitsOnDelete => {
+            Why::WaitsOnDelete => {
                 f.write_str("replaced only when an operator names it (`method: onDelete`)")
             }
-            WaitsLast => {
+            Why::WaitsLast => {
                 f.write_str("the last available machine; it waits until another is available")
             }
             _ => f.write_str("no rollout is open"),

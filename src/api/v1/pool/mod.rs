@@ -19,7 +19,7 @@ use super::node::{self, Node, NodeKind, Root, TextPlace};
 use crate::model::ids::ScaleSetId;
 use crate::model::policy::Policy;
 
-/// Most faults reported for one text; the author of more can read it again after fixing these.
+/// Most faults reported for one text; after these are fixed, the next read reports the others.
 const MAX_DIAGNOSTICS: usize = 200;
 
 /// Reads pool files and remembers the pools it saw, so that it finds duplicates.

@@ -105,7 +105,7 @@ answers! {
         pub api_version: &'static str,
         pub kind: &'static str,
         pub items: Vec<PoolStatus>,
-        /// Applied documents that the daemon refuses. `remove` deletes each of them.
+        /// Applied documents that the daemon refuses. `unmanage` deletes each of them.
         pub refused: Vec<RefusedDocument>,
         /// Faults of pool files and documents, each with its place; at most a hundred.
         pub faults: Vec<String>,

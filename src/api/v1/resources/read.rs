@@ -185,7 +185,7 @@ pub struct ClientRollout {
     pub progress: ClientProgress,
     pub exceptions: Vec<String>,
     pub open: Option<ClientOpenRollout>,
-    pub last: Option<ClientEndedRollout>,
+    pub last: Option<ClientLastRollout>,
     pub commands: Vec<ClientCommand>,
 }
 
@@ -201,7 +201,7 @@ pub struct ClientOpenRollout {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ClientEndedRollout {
+pub struct ClientLastRollout {
     pub to_name: String,
     pub how: String,
     pub at: When,

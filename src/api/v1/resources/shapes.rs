@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::schema::{HasSchema, SchemaBook};
+use crate::api::v1::remedy::RemedyKeys;
 
 /// Every error code. The OpenAPI document lists them, and the tests compare every answer with that list.
 pub const CODES: &[&str] = &[
@@ -118,13 +119,14 @@ impl HasSchema for PlanDocument {
         let number = json!({ "type": "integer" });
         let time = json!({ "type": "string", "format": "date-time" });
         let list = |items: Value| json!({ "type": "array", "items": items });
+        let remedy = json!({ "anyOf": [RemedyKeys::schema(book), { "type": "null" }] });
         let machine = open_object(
             &["id", "class", "lifecycle", "message", "nextCheckAt"],
             &json!({ "id": text, "class": text, "lifecycle": text, "message": text }),
         );
         let hold = open_object(
-            &["reason", "message", "numbers", "blockers", "nextCheckAt"],
-            &json!({ "reason": text, "message": text, "blockers": list(text.clone()), "nextCheckAt": time }),
+            &["reason", "message", "numbers", "blockers", "remedy", "nextCheckAt"],
+            &json!({ "reason": text, "message": text, "blockers": list(text.clone()), "remedy": remedy, "nextCheckAt": time }),
         );
         let ask = open_object(
             &["id", "accepted", "message"],

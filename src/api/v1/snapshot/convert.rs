@@ -9,9 +9,10 @@ use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{RecordText, WordOf};
+use crate::model::command::CommandName;
 use crate::model::ids::{CommandId, Etag, InstanceId, NodeName, StoreId, VmId};
 use crate::model::inventory::{
-    Busy, Lock, ModelFields, Orchestration, PlatformFeature, PriorityMix, SetPresence,
+    Busy, Lock, ModelFields, Orchestration, PlatformFeature, PriorityMix, SetReading,
 };
 use crate::model::machine::{
     Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Overrides, Protection,
@@ -82,7 +83,7 @@ fn scale_set(
     set: &wire::ScaleSetKeys<'_>,
     now: Time,
     strings: &mut Strings,
-) -> Result<SetPresence, Fault> {
+) -> Result<SetReading, Fault> {
     let read_at = set.read_at.0;
     if read_at > now.plus(ROUNDING) {
         let say = format!("the read began at {read_at}, which is after now, {now}");
@@ -104,7 +105,7 @@ fn scale_set(
         platform_features.dedup();
         platform_features
     };
-    Ok(SetPresence {
+    Ok(SetReading {
         revision: strings.revision(set.revision.as_str()),
         capacity: set.capacity,
         etag: set.etag.as_ref().map(|etag| Etag::new(etag.as_str())),
@@ -313,7 +314,7 @@ fn about(
 }
 
 fn ask_verb(ask: &wire::CommandKeys<'_>, n: usize) -> Result<CommandVerb, Fault> {
-    const ABANDON: &str = "abandon";
+    const ABANDON: &str = CommandName::Abandon.name();
     let machine = ask.args.as_ref().and_then(|args| args.machine.as_ref());
     let of_machine = || format!("commands[{n}].args.machine");
     let word = ask.verb.as_str();

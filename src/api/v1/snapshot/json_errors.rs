@@ -73,7 +73,7 @@ fn misfit(text: &str, at: TextPlace, said: &str) -> DocumentProblem {
         Ok(_) => Vec::new(),
         Err(error) => error.path().iter().map_while(step).collect(),
     };
-    let Explanation { code, say, help } = told(said);
+    let ReaderError { code, say, help } = told(said);
     let value = place::of_path(text, &steps);
     let found = match code {
         Code::DuplicateKey => None,
@@ -100,15 +100,15 @@ fn step(segment: &serde_path_to_error::Segment) -> Option<PathStep> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Explanation {
+struct ReaderError {
     code: Code,
     say: String,
     help: Option<String>,
 }
 
 /// The JSON reader reports faults only as text, in its own words.
-fn told(said: &str) -> Explanation {
-    let tell = |code, say: String, help: Option<String>| Explanation { code, say, help };
+fn told(said: &str) -> ReaderError {
+    let tell = |code, say: String, help: Option<String>| ReaderError { code, say, help };
     let mut names = said.split('`').skip(1).step_by(2);
     let name = quote(names.next().unwrap_or_default());
     if said.starts_with("unknown field") {

@@ -16,7 +16,7 @@ use super::node::TextPlace;
 use super::pool;
 use super::problem::DocumentProblem;
 use crate::model::ids::{Revision, Zone};
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
 use crate::model::plan::{Command, Facts, Input};
@@ -33,7 +33,7 @@ pub struct SnapshotInput {
     pub now: Time,
     pub seed: u64,
     pub policy: Arc<Policy>,
-    pub set: SetPresence,
+    pub set: SetReading,
     pub machines: Vec<Machine>,
     pub open: Vec<Entry>,
     pub asks: Vec<Command>,

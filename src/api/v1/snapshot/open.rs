@@ -10,7 +10,7 @@ use crate::model::action::{
     Action, ActionKind, Expect, ModelWrite, READ_IS_FRESH, RemovalReason, Target, WriteScope,
 };
 use crate::model::ids::{EntryId, Epoch, InstanceId, Key, VmId};
-use crate::model::inventory::SetPresence;
+use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use crate::model::machine::{Condition, Machine};
 use crate::model::owner::{OwnerTag, OwnerWrite};
@@ -19,7 +19,7 @@ use crate::model::time::Span;
 /// The entries in the order in which they were written.
 pub(super) fn entries(
     wire: &[wire::Open<'_>],
-    set: &SetPresence,
+    set: &SetReading,
     machines: &[Machine],
     strings: &mut Strings,
 ) -> Result<Vec<Entry>, Fault> {
@@ -63,7 +63,7 @@ pub(super) fn tell_births(wire: &[wire::Open<'_>], machines: &mut [Machine]) {
 fn entry(
     open: &wire::Open<'_>,
     path: &str,
-    set: &SetPresence,
+    set: &SetReading,
     machines: &[&Machine],
     strings: &mut Strings,
 ) -> Result<Entry, Fault> {
@@ -88,7 +88,7 @@ fn action(
     open: &wire::Open<'_>,
     verb: ActionKind,
     path: &str,
-    set: &SetPresence,
+    set: &SetReading,
     machines: &[&Machine],
     strings: &mut Strings,
 ) -> Result<Action, Fault> {
@@ -195,7 +195,7 @@ fn target(open: &wire::Open<'_>, id: &RecordText<'_>, machines: &[&Machine]) -> 
     let listed =
         at.ok().and_then(|at| machines.get(at)).filter(|machine| match (&vm, &machine.vm) {
             (Some(a), Some(b)) => a == b,
-            // Without an identity: the entry cannot mean a machine that was created after it was written.
+            // Without an identity: the entry cannot mean a machine that is younger than the entry.
             _ => machine.created <= open.since.0,
         });
     let class = open.classes.as_ref().and_then(|classes| classes.get(id)).copied().or(open.class);

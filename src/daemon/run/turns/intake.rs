@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ManagedPool, Turns, new_turn, oldest};
-use crate::daemon::board::{DaemonStatus, PoolBoard};
+use crate::daemon::board::{ManagementStatus, PoolBoard};
 use crate::daemon::pool_sources::ManagedPoolSpec;
 use crate::daemon::run::files::PoolSet;
 use crate::daemon::run::production::Ticks;
@@ -12,7 +12,7 @@ use crate::model::ids::PoolName;
 use crate::model::journal::{Entry, Phase};
 use crate::model::policy::{Draft, Policy};
 use crate::model::time::{Span, Time};
-use crate::reconcile::{CloudPort, PoolTurn};
+use crate::reconcile::{PoolTurn, TurnEnvironment};
 use crate::wake::WakeReason;
 
 /// First turns of recovered pools are spread over this time, so that a thousand do not start at once.
@@ -90,7 +90,8 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             name,
             || seen,
             |seen| {
-                (seen.standing, seen.open, seen.oldest) = (DaemonStatus::Released, open, oldest);
+                (seen.standing, seen.open, seen.oldest) =
+                    (ManagementStatus::Released, open, oldest);
             },
         );
         self.wake.ask(name, WakeReason::News(Span::ZERO), now);
@@ -159,7 +160,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 pool = name.as_str(),
                 "released: nothing names it; nothing is begun, and no machine is touched"
             );
-            self.board.change_pool(name, |seen| seen.standing = DaemonStatus::Released);
+            self.board.change_pool(name, |seen| seen.standing = ManagementStatus::Released);
             self.wake.ask(name, WakeReason::News(Span::ZERO), now);
         }
         if changed {
@@ -180,7 +181,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
         let seen = || PoolBoard::new(Arc::clone(policy));
         self.board.set_pool(name, seen, |seen| {
-            (seen.policy, seen.standing) = (Arc::clone(policy), DaemonStatus::Managed);
+            (seen.policy, seen.standing) = (Arc::clone(policy), ManagementStatus::Managed);
         });
     }
 }
