@@ -4,7 +4,7 @@ use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::api::v1::snapshot::Snapshots;
 use proptest::prelude::*;
 
-use crate::support::{LEAST, json_pool, snapshot, snapshot_with};
+use crate::api::support::{LEAST, json_pool, snapshot, snapshot_with};
 
 /// Pieces that matter to readers of YAML and JSON.
 const PIECES: &[&str] = &[

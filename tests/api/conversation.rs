@@ -5,7 +5,7 @@ use poolkeeper::api::v1::snapshot::Snapshots;
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::support::json_pool;
+use crate::api::support::json_pool;
 
 /// The program on the other side: it knows nothing but JSON.
 struct Driver {

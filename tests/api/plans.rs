@@ -15,7 +15,7 @@ use poolkeeper::model::rollout::*;
 use poolkeeper::model::time::Time;
 use proptest::prelude::*;
 
-use crate::support::{shuffled, snapshot};
+use crate::api::support::{shuffled, snapshot};
 
 fn time(text: &str) -> Time {
     Time::parse(text).unwrap()
@@ -281,7 +281,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn plans_are_valid_and_carry_their_state(state in crate::states::state(), n in 0_u32..90, whys in prop::collection::vec(0..WHYS.len(), 90), text in any::<String>()) {
+    fn plans_are_valid_and_carry_their_state(state in crate::api::states::state(), n in 0_u32..90, whys in prop::collection::vec(0..WHYS.len(), 90), text in any::<String>()) {
         let input = read(&snapshot(n));
         let mut planned = planned(&input);
         planned.state = state;

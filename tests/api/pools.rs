@@ -4,7 +4,7 @@ use poolkeeper::api::v1::pool::{PoolDocuments, read_inside};
 use poolkeeper::model::policy::{Image, Owner};
 use poolkeeper::model::time::Span;
 
-use crate::support::{LEAST, read, short};
+use crate::api::support::{LEAST, read, short};
 
 /// Lines that may follow [`LEAST`].
 const GOOD: &[&str] = &[

@@ -12,7 +12,7 @@ use poolkeeper::model::owner::Keeper;
 use poolkeeper::model::plan::{CommandVerb, Verdict};
 use poolkeeper::model::time::Time;
 
-use crate::support::{json_pool, snapshot, snapshot_with};
+use crate::api::support::{json_pool, snapshot, snapshot_with};
 
 fn read(text: &str) -> Result<SnapshotInput, DocumentProblem> {
     Snapshots::default().read(text.as_bytes())

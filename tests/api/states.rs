@@ -393,7 +393,7 @@ proptest! {
     }
 
     #[test]
-    fn a_state_with_slips_never_panics(text in state().prop_flat_map(|s| crate::bad_bytes::mutated(encode(&s)))) {
+    fn a_state_with_slips_never_panics(text in state().prop_flat_map(|s| crate::api::bad_bytes::mutated(encode(&s)))) {
         drop(decode(&text));
     }
 }

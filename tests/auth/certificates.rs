@@ -10,7 +10,7 @@ use ring::signature::{RSA_PSS_2048_8192_SHA256, UnparsedPublicKey};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::sts::{Asked, Reply, Sts, by, get};
+use crate::auth::sts::{Asked, Reply, Sts, by, get};
 
 fn fixture(name: &str) -> std::path::PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "auth", "fixtures", name].iter().collect()

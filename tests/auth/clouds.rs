@@ -5,7 +5,7 @@ use poolkeeper::adapters::azure::auth::{AccessToken, AuthSettings, TokenSource, 
 use poolkeeper::adapters::azure::cloud::{AzureCloud, BadCloud};
 use poolkeeper::model::time::Span;
 
-use crate::sts::{Reply, Sts, full, public};
+use crate::auth::sts::{Reply, Sts, full, public};
 
 async fn token(cloud: AzureCloud) -> (AccessToken, String, String) {
     let sts = Sts::always(Reply::Token(Span::hours(1)));

@@ -7,8 +7,8 @@ use azure_core::http::{Method, Request, Url};
 use poolkeeper::adapters::azure::auth::{AuthSettings, TokenSource, Way};
 use poolkeeper::model::time::Span;
 
-use crate::log::Log;
-use crate::sts::{Cli, FEDERATED, File, Reply, SECRET, Sts, TOKEN, by};
+use crate::auth::log::Log;
+use crate::auth::sts::{Cli, FEDERATED, File, Reply, SECRET, Sts, TOKEN, by};
 
 fn nothing_of_it(text: &str) {
     for secret in [SECRET, TOKEN, FEDERATED, "eyJ", "PRIVATE"] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use poolkeeper::adapters::azure::auth::{AuthFailureReason, TokenCache, TokenSource, Way};
 use poolkeeper::model::time::Span;
 
-use crate::sts::{Paused, Reply, Sts, TOKEN, by, get};
+use crate::auth::sts::{Paused, Reply, Sts, TOKEN, by, get};
 
 fn secret(sts: &Arc<Sts>) -> Arc<TokenCache<Paused>> {
     Arc::new(sts.tokens(by(Way::ClientSecret)))

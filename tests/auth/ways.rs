@@ -11,7 +11,7 @@ use poolkeeper::adapters::azure::auth::{
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::time::Span;
 
-use crate::sts::{Cli, FEDERATED, File, Reply, SECRET, Sts, TOKEN, by, full, get, public};
+use crate::auth::sts::{Cli, FEDERATED, File, Reply, SECRET, Sts, TOKEN, by, full, get, public};
 
 const HOUR: Reply = Reply::Token(Span::hours(1));
 const MACHINE: &str = "http://169.254.169.254/metadata/identity/oauth2/token";

@@ -12,8 +12,8 @@ use poolkeeper::model::machine::Protection;
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, SET, START, Sheet, expect, kit, set, set_id, target, usual};
-use crate::server::{Heard, Says};
+use crate::azure::kit::{Kit, SET, START, Sheet, expect, kit, set, set_id, target, usual};
+use crate::azure::server::{Heard, Says};
 
 /// The answer to a write of the second pattern.
 fn accepted(heard: &Heard) -> Says {

@@ -6,8 +6,8 @@ use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::Refusal;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, Sheet, expect, kit, set, usual};
-use crate::server::{Heard, Says};
+use crate::azure::kit::{Kit, Sheet, expect, kit, set, usual};
+use crate::azure::server::{Heard, Says};
 
 /// A set with these disks; every write is accepted.
 async fn with_disks(storage: Value) -> Kit {
@@ -114,7 +114,7 @@ async fn a_whole_storage_profile_is_sent_as_it_was_read_a_moment_before() {
     let model = json!({"properties": {"virtualMachineProfile": {"storageProfile": storage}}});
     assert_eq!(sent.json(), model);
     // Without a version from the listing it goes by the one it read.
-    let expect = crate::kit::expect(&seen.revision, None);
+    let expect = crate::azure::kit::expect(&seen.revision, None);
     let _ = kit.azure.update_model(&sheet.order(), &image(), whole, &expect).await;
     assert_eq!(kit.server.heard().pop().unwrap().header("if-match"), Some("\"7\""));
     // Tags alone carry no disks.

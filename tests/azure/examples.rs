@@ -12,8 +12,8 @@ use poolkeeper::model::machine::{Condition, Protection};
 use poolkeeper::model::time::Time;
 use serde_json::{Value, json};
 
-use crate::kit::{SET, kit, machine, set, usual};
-use crate::server::Says;
+use crate::azure::kit::{SET, kit, machine, set, usual};
+use crate::azure::server::Says;
 
 fn fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/azure/{name}.json", env!("CARGO_MANIFEST_DIR"));

@@ -10,8 +10,8 @@ use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadFacts;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, kit, set, set_id, usual};
-use crate::server::{Heard, Says};
+use crate::azure::kit::{Kit, kit, set, set_id, usual};
+use crate::azure::server::{Heard, Says};
 
 const IMAGE: &str =
     "/subscriptions/other/resourceGroups/g/providers/Microsoft.Compute/galleries/G/images/I";
@@ -306,9 +306,9 @@ async fn mixed(
         set
     };
     let vm = move |n: u32| {
-        let mut vm = crate::kit::machine(n);
+        let mut vm = crate::azure::kit::machine(n);
         vm["name"] = json!(format!("web_{n:08x}"));
-        vm["properties"]["virtualMachineScaleSet"] = json!({"id": crate::kit::SET});
+        vm["properties"]["virtualMachineScaleSet"] = json!({"id": crate::azure::kit::SET});
         vm["properties"]["priority"] = if n < regular { Value::Null } else { json!("Spot") };
         vm
     };

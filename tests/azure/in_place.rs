@@ -10,8 +10,8 @@ use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, SET, START, Sheet, alone, kit, machine, set, target, usual};
-use crate::server::{Heard, Says};
+use crate::azure::kit::{Kit, SET, START, Sheet, alone, kit, machine, set, target, usual};
+use crate::azure::server::{Heard, Says};
 
 const VMS: &str =
     "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute/virtualMachines";

@@ -20,7 +20,7 @@ use poolkeeper::observe::{ReadCloud, ReadError};
 use poolkeeper::pace::NotNow;
 use serde_json::{Value, json};
 
-use crate::server::{Heard, Says, Server};
+use crate::azure::server::{Heard, Says, Server};
 
 pub const SET: &str =
     "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";

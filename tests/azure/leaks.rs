@@ -6,9 +6,11 @@ use std::time::Duration;
 use poolkeeper::act::ChangeCloud;
 use serde_json::json;
 
-use crate::kit::{Ledger, Purse, SECRET, Sheet, kit, kit_of, machine, set_id, target, usual};
-use crate::log::Log;
-use crate::server::{Heard, Says};
+use crate::azure::kit::{
+    Ledger, Purse, SECRET, Sheet, kit, kit_of, machine, set_id, target, usual,
+};
+use crate::azure::log::Log;
+use crate::azure::server::{Heard, Says};
 
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 

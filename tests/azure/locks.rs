@@ -12,10 +12,10 @@ use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::azure::kit::{
     Kit, Ledger, Purse, SET, Sheet, asks_for_locks, kit_and_locks, machine, set, target, usual,
 };
-use crate::server::{Heard, Says};
+use crate::azure::server::{Heard, Says};
 
 const SUBSCRIPTION: &str = "/subscriptions/sub";
 const GROUP: &str = "/subscriptions/sub/resourceGroups/RG";
@@ -139,7 +139,7 @@ async fn a_vm_of_a_flexible_set_has_two_ids_that_may_be_locked() {
             row
         };
         let rows = [row(0), row(1), row(2)];
-        if let Some(alone) = crate::kit::alone(heard, &rows) {
+        if let Some(alone) = crate::azure::kit::alone(heard, &rows) {
             return alone;
         }
         if heard.target.contains("Compute/virtualMachines?") {

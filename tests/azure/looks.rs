@@ -9,8 +9,8 @@ use poolkeeper::model::machine::{Condition, Evidence, Protection};
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::kit::{Ledger, Purse, SET, START, kit, kit_of, machine, set, usual};
-use crate::server::{Heard, Says};
+use crate::azure::kit::{Ledger, Purse, SET, START, kit, kit_of, machine, set, usual};
+use crate::azure::server::{Heard, Says};
 
 fn is_list(heard: &Heard) -> bool {
     heard.is("GET", "/virtualMachines?")
@@ -220,7 +220,7 @@ async fn a_row_of_another_shape_is_a_gap_and_the_others_are_read() {
 async fn the_pacer_learns_the_region_of_a_set() {
     let kit = kit(usual).await;
     let _ = kit.look().await.unwrap();
-    let expected = [(crate::kit::set_id(), "westeurope".to_owned())];
+    let expected = [(crate::azure::kit::set_id(), "westeurope".to_owned())];
     assert_eq!(*kit.ledger.located.lock().unwrap(), expected);
 }
 

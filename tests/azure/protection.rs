@@ -11,8 +11,8 @@ use poolkeeper::model::machine::Protection;
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, SET, START, Sheet, kit, machine, set, usual};
-use crate::server::{Heard, Says};
+use crate::azure::kit::{Kit, SET, START, Sheet, kit, machine, set, usual};
+use crate::azure::server::{Heard, Says};
 
 /// What GET `{set}/virtualMachines/{name}` answers, by name. A name without an answer is a VM without a policy.
 type Members = Arc<Mutex<Vec<(&'static str, Says)>>>;
@@ -219,7 +219,7 @@ async fn machines_of_a_uniform_set_cost_no_reads_of_their_own() {
     })
     .await;
     assert_eq!(protections(&kit.look().await.unwrap()), [Protection::None; 2]);
-    let target = crate::kit::target("0");
+    let target = crate::azure::kit::target("0");
     let target =
         Target { vm: None, created: kit.look().await.unwrap().instances[0].created, ..target };
     let answer = kit.azure.delete(&Sheet::new().order(), &[target], false).await;

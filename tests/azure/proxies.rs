@@ -20,8 +20,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use crate::kit::{Ledger, Purse, Sheet, kit_of, target};
-use crate::server::Says;
+use crate::azure::kit::{Ledger, Purse, Sheet, kit_of, target};
+use crate::azure::server::Says;
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 

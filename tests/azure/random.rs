@@ -4,8 +4,8 @@ use poolkeeper::adapters::azure::wire::{ArmScaleSet, ArmVm, ListPage};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::kit::{kit, machine, set, usual};
-use crate::server::Says;
+use crate::azure::kit::{kit, machine, set, usual};
+use crate::azure::server::Says;
 
 /// What is done to one place of a document.
 #[derive(Debug, Clone)]

@@ -11,10 +11,10 @@ use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
 use serde_json::json;
 
-use crate::kit::{
+use crate::azure::kit::{
     Ledger, Purse, SECRET, SET, Sheet, adapter, kit, kit_of, machine, set_id, target, usual,
 };
-use crate::server::{Heard, Says, Server};
+use crate::azure::server::{Heard, Says, Server};
 
 /// Refuses the first token wherever it comes.
 fn old_token_refused(heard: &Heard) -> Option<Says> {

@@ -15,8 +15,8 @@ use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
 use serde_json::{Map, Value, json};
 
-use crate::emulated::of_seed;
-use crate::golden::golden;
+use crate::azure::emulated::of_seed;
+use crate::azure::golden::golden;
 
 const SETS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets";
 

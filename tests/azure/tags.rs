@@ -9,8 +9,8 @@ use poolkeeper::model::owner::{OWNER_TAG, OwnerTag, OwnerWrite};
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
-use crate::kit::{Kit, SET, START, Sheet, expect, kit, set, usual};
-use crate::server::{Heard, Says};
+use crate::azure::kit::{Kit, SET, START, Sheet, expect, kit, set, usual};
+use crate::azure::server::{Heard, Says};
 
 const OURS: &str = "aa since 2026-03-01T12:00:00Z";
 const THEIRS: &str = "bb since 2026-02-01T00:00:00Z";

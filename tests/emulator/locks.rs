@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, SET, SUB};
+use crate::emulator::support::{Answer, Client, SET, SUB};
 
 const VERSION: &str = "api-version=2020-05-01";
 const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, SET};
+use crate::emulator::support::{Answer, Client, SET};
 
 fn tags() -> String {
     format!("{SET}/providers/Microsoft.Resources/tags/default")

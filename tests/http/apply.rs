@@ -4,7 +4,7 @@ use poolkeeper::api::http::{Backend, PoolOrigin};
 use poolkeeper::memory::{Desk, Expected, Store};
 use poolkeeper::model::ids::PoolName;
 
-use crate::kit::{Ask, Kit, document};
+use crate::http::kit::{Ask, Kit, document};
 
 fn put<'a>(path: &'a str, text: &str) -> Ask<'a> {
     Ask::new("PUT", path).body("application/yaml", text)

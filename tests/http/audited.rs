@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::kit::{Ask, Kit, WHY};
+use crate::http::kit::{Ask, Kit, WHY};
 
 /// Lines that wait for a minute are written; the clock of the runtime stands still until all tasks wait.
 async fn a_minute() {

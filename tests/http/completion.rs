@@ -3,9 +3,9 @@
 use std::io;
 use std::process::{Command, Stdio};
 
-use crate::kit::Kit;
-use crate::program::{command, finish, written};
-use crate::terminal::{Served, run, serve};
+use crate::http::kit::Kit;
+use crate::http::program::{command, finish, written};
+use crate::http::terminal::{Served, run, serve};
 
 /// What bash offers for a line with the cursor at its end; `None`: there is no bash here.
 fn offered(script: &str, server: &str, line: &str) -> Option<Vec<String>> {

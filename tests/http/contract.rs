@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use crate::kit::Reply;
+use crate::http::kit::Reply;
 
 pub static DESCRIPTION: LazyLock<Value> = LazyLock::new(poolkeeper::api::http::openapi::document);
 

@@ -14,7 +14,7 @@ use poolkeeper::model::ids::{Epoch, Key, PoolName};
 use poolkeeper::model::plan::Command as Asked;
 use poolkeeper::model::time::{Span, Time};
 
-use crate::kit::{Ask, HERE, House, Kit, WHY, document};
+use crate::http::kit::{Ask, HERE, House, Kit, WHY, document};
 
 /// Fails at one of its writes, and works before and after.
 struct Cut {

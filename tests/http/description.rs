@@ -3,8 +3,8 @@
 use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::time::Span;
 
-use crate::contract::{DESCRIPTION, operation, operations};
-use crate::kit::{Ask, Kit};
+use crate::http::contract::{DESCRIPTION, operation, operations};
+use crate::http::kit::{Ask, Kit};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/openapi.json");
 

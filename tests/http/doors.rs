@@ -4,8 +4,8 @@ use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
 use poolkeeper::api::http::route::routes;
 use poolkeeper::model::time::Span;
 
-use crate::contract::operations;
-use crate::kit::{Ask, Kit, document};
+use crate::http::contract::operations;
+use crate::http::kit::{Ask, Kit, document};
 
 fn concrete(template: &str) -> String {
     template.replace("{pool}", "web").replace("{machine}", "1").replace("{command}", "old")

@@ -9,8 +9,8 @@ use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
-use crate::contract::{DESCRIPTION, fits};
-use crate::kit::{Ask, HERE, Kit};
+use crate::http::contract::{DESCRIPTION, fits};
+use crate::http::kit::{Ask, HERE, Kit};
 
 const WEB: &str = "/api/v1/pools/web/events";
 

@@ -10,9 +10,9 @@ use poolkeeper::model::hold::HoldReason;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::kit::Kit;
-use crate::program::command;
-use crate::terminal::{Served, run, serve};
+use crate::http::kit::Kit;
+use crate::http::program::command;
+use crate::http::terminal::{Served, run, serve};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

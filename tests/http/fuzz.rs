@@ -5,8 +5,8 @@ use axum::http::Request;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::contract::operations;
-use crate::kit::{Kit, document};
+use crate::http::contract::operations;
+use crate::http::kit::{Kit, document};
 use poolkeeper::model::time::Span;
 
 fn name() -> impl Strategy<Value = String> {

@@ -27,7 +27,7 @@ use poolkeeper::reconcile::TurnReport;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::contract;
+use crate::http::contract;
 
 pub const NOW: Time = Time::from_millis(1_772_366_400_000);
 pub const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -4,7 +4,7 @@ use axum::body::Body;
 use futures_util::stream;
 use poolkeeper::model::time::Span;
 
-use crate::kit::{Ask, Kit, WHY};
+use crate::http::kit::{Ask, Kit, WHY};
 
 const PAUSE: &str = "/api/v1/pools/web/pause";
 

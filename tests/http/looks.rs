@@ -12,8 +12,8 @@ use poolkeeper::model::plan::Facts;
 use poolkeeper::model::time::Span;
 use std::sync::Arc;
 
-use crate::contract::operations;
-use crate::kit::{Ask, Kit, NOW, WHY, machine};
+use crate::http::contract::operations;
+use crate::http::kit::{Ask, Kit, NOW, WHY, machine};
 
 #[tokio::test]
 async fn every_look_is_answered_and_known_again() {

@@ -13,8 +13,8 @@ use poolkeeper::api::http::route::routes;
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::kit::{Ask, Kit, NOW, Reply, WHY};
-use crate::signed::{Key, base64};
+use crate::http::kit::{Ask, Kit, NOW, Reply, WHY};
+use crate::http::signed::{Key, base64};
 
 /// What the provider publishes, and how often it was asked.
 struct Provider {

@@ -7,9 +7,9 @@ use poolkeeper::memory::Store;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
 
-use crate::golden::golden;
-use crate::kit::{Ask, Kit, NOW, Reply, WHY};
-use crate::terminal::{run, serve};
+use crate::http::golden::golden;
+use crate::http::kit::{Ask, Kit, NOW, Reply, WHY};
+use crate::http::terminal::{run, serve};
 
 struct House {
     kit: Kit,

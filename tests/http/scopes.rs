@@ -11,7 +11,7 @@ use poolkeeper::model::ids::{CommandId, PoolName};
 use poolkeeper::model::time::{Span, Time};
 use serde_json::json;
 
-use crate::kit::{Ask, Kit, NOW, Reply, WHY, document};
+use crate::http::kit::{Ask, Kit, NOW, Reply, WHY, document};
 
 /// A house with one token, on such terms.
 async fn house(role: Role, terms: &str) -> (Kit, String) {
@@ -94,7 +94,8 @@ async fn the_stream_of_the_house_has_the_lines_of_its_pools() {
     let request = Ask::new("GET", "/api/v1/events?after=0")
         .header("authorization", format!("Bearer {token}"))
         .request();
-    let mut body = kit.api.answer(request, crate::kit::HERE).await.into_body().into_data_stream();
+    let mut body =
+        kit.api.answer(request, crate::http::kit::HERE).await.into_body().into_data_stream();
     let _retry = body.next().await.unwrap().unwrap();
     let first = body.next().await.unwrap().unwrap();
     let text = std::str::from_utf8(&first).unwrap();

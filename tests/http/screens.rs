@@ -11,10 +11,10 @@ use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
-use crate::golden::golden;
-use crate::kit::{Kit, NOW, document, policy};
-use crate::program::{Ended, command, finish};
-use crate::terminal::{Served, run, serve};
+use crate::http::golden::golden;
+use crate::http::kit::{Kit, NOW, document, policy};
+use crate::http::program::{Ended, command, finish};
+use crate::http::terminal::{Served, run, serve};
 
 /// A page as golden, with what was typed.
 fn kept(name: &str, args: &[&str], ended: &Ended) {

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use crate::kit::Kit;
+use crate::http::kit::Kit;
 
 struct Served {
     address: SocketAddr,

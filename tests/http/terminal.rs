@@ -11,8 +11,8 @@ use poolkeeper::model::plan::CommandVerb;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::kit::{Kit, NOW, document};
-use crate::program::{Ended, command, file, finish, written};
+use crate::http::kit::{Kit, NOW, document};
+use crate::http::program::{Ended, command, file, finish, written};
 
 pub struct Served {
     pub kit: Kit,

@@ -6,8 +6,8 @@ use poolkeeper::model::plan::{Command as AskOfPool, CommandVerb, WaitKind};
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 
-use crate::kit::{Ask, Kit, NOW, WHY, document};
-use crate::signed::base64;
+use crate::http::kit::{Ask, Kit, NOW, WHY, document};
+use crate::http::signed::base64;
 
 fn web() -> PoolName {
     PoolName::new("web")
@@ -269,7 +269,7 @@ async fn a_client_that_goes_away_stops_nothing_half_way() {
     let kit = Kit::open().await;
     let request = keyed("/api/v1/pools/web/pause", WHY, "k").request();
     let api = kit.api.clone();
-    let going = tokio::spawn(async move { api.answer(request, crate::kit::HERE).await });
+    let going = tokio::spawn(async move { api.answer(request, crate::http::kit::HERE).await });
     // One step, and the client is gone.
     tokio::task::yield_now().await;
     going.abort();

@@ -6,7 +6,9 @@ use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, End};
 use poolkeeper::world::{ExternalEvent, Which};
 
-use crate::told::{born, gone, new_image_after, no_law_broken, policy, pool, raises, same_story};
+use crate::incidents::told::{
+    born, gone, new_image_after, no_law_broken, policy, pool, raises, same_story,
+};
 
 #[test]
 fn surge_ends_beside_another_writer() {

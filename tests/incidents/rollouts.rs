@@ -5,7 +5,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, ClusterSpec, End, Scenario};
 use poolkeeper::world::{ExternalEvent, InstanceId, SECOND, Spread, Which};
 
-use crate::told::{
+use crate::incidents::told::{
     born, gone, image_of, most_out, new_image_after, no_law_broken, policy, pool, same_story,
 };
 

@@ -7,7 +7,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, End, Scenario, UserAction};
 use poolkeeper::world::{Bad, ExternalEvent, FrontDoorCall, WorldFaults};
 
-use crate::told::{
+use crate::incidents::told::{
     born, calls, gone, image_of, new_image_after, no_law_broken, owns_image, policy, pool, raises,
     same_story,
 };

@@ -5,8 +5,8 @@ use poolkeeper::pace::{
     AGES_IN, Admission, AdmissionAnswer, CallCost, PacedOperation, ResponseHints, Ticket,
 };
 
-use crate::server::set;
-use crate::stage::at;
+use crate::pace::server::set;
+use crate::pace::stage::at;
 
 /// A pool that asks for one thing again and again.
 struct Asker {

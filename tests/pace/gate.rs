@@ -7,8 +7,8 @@ use poolkeeper::pace::{
     READ_PATIENCE, ResponseHints, Ticket,
 };
 
-use crate::server::set;
-use crate::stage::at;
+use crate::pace::server::set;
+use crate::pace::stage::at;
 
 pub fn ask(
     gate: &mut Admission,

@@ -5,7 +5,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::pace::{Boarding, Flights, Landing, Lane, LanePlace, LaneState, Lanes};
 use proptest::prelude::*;
 
-use crate::stage::at;
+use crate::pace::stage::at;
 
 #[test]
 fn raises_go_before_deletes_and_one_at_a_time() {

@@ -15,8 +15,8 @@ use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{ReadCloud, ReadError};
 use poolkeeper::pace::{CallCost, PacedOperation, Pacer, ResponseHints, SerializedCloud};
 
-use crate::server::set;
-use crate::stage::{Stage, Virtual, at};
+use crate::pace::server::set;
+use crate::pace::stage::{Stage, Virtual, at};
 
 /// A cloud whose every call takes a second, and which writes down what begins and ends.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use poolkeeper::pace::{
 };
 use proptest::prelude::*;
 
-use crate::server::{Answer, Server, set};
-use crate::stage::at;
+use crate::pace::server::{Answer, Server, set};
+use crate::pace::stage::at;
 
 const OPERATIONS: [PacedOperation; 9] = [
     PacedOperation::ReadSet,

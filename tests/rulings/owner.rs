@@ -12,7 +12,7 @@ use poolkeeper::model::plan::{CommandVerb, MachineReason};
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::time::{Span, Time};
 
-use crate::kit::{NOW, Pool, Turn, refused};
+use crate::rulings::kit::{NOW, Pool, Turn, refused};
 
 fn id(text: &str) -> StoreId {
     StoreId::new(text)

@@ -5,7 +5,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::sim::{End, Slots, at_once};
 use serde_json::json;
 
-use crate::kit::{Played, There, limits, play, policy, scenario, upgraded};
+use crate::wire::kit::{Played, There, limits, play, policy, scenario, upgraded};
 
 const MACHINES: u32 = 100;
 

@@ -8,7 +8,7 @@ use poolkeeper::sim::{End, Scenario, TimelineState, UserAction};
 use poolkeeper::world::{ExternalEvent, HOUR, InstanceProtection, MINUTE, ModelPatch, Which};
 use serde_json::json;
 
-use crate::kit::{Played, There, image, limits, play, policy, reference, scenario, upgraded};
+use crate::wire::kit::{Played, There, image, limits, play, policy, reference, scenario, upgraded};
 
 fn both(machines: u32) -> [There; 2] {
     [There::uniform(machines), There::flexible(machines)]

@@ -8,7 +8,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::sim::{End, Intervention, Scenario, UserAction};
 use serde_json::json;
 
-use crate::kit::{Played, There, limits, play, policy, scenario, upgraded};
+use crate::wire::kit::{Played, There, limits, play, policy, scenario, upgraded};
 
 /// Four machines with large disks, and the switch on.
 fn there() -> There {

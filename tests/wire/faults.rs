@@ -10,7 +10,7 @@ use poolkeeper::sim::{End, Intervention, Scenario};
 use poolkeeper::world::MINUTE;
 use serde_json::{Value, json};
 
-use crate::kit::{
+use crate::wire::kit::{
     Mishap, Passing, Played, There, Trouble, limits, play, policy, scenario, set_id, upgraded,
 };
 

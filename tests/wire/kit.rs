@@ -30,8 +30,8 @@ use poolkeeper::world;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::carrier::{Carrier, GLOBAL, Heard, TENANT, nowhere};
-pub use crate::carrier::{Mishap, Passing, Trouble};
+use crate::wire::carrier::{Carrier, GLOBAL, Heard, TENANT, nowhere};
+pub use crate::wire::carrier::{Mishap, Passing, Trouble};
 
 pub const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 

@@ -25,7 +25,7 @@ use poolkeeper::sim::START;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-use crate::kit::{self, House, NoNodes, limits, policy, upgraded};
+use crate::wire::kit::{self, House, NoNodes, limits, policy, upgraded};
 
 const POOLS: usize = 100;
 const MACHINES: u32 = 4;

@@ -16,7 +16,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::{Decisions, PoolTurn, TurnReport};
 use serde_json::{Value, json};
 
-use crate::kit::{self, Ends, House, NoNodes, policy};
+use crate::wire::kit::{self, Ends, House, NoNodes, policy};
 
 struct Daemon<'a> {
     ends: &'a Ends,

@@ -11,11 +11,11 @@ use poolkeeper::model::time::Span;
 use poolkeeper::world::WorldFaults;
 use serde_json::{Value, json};
 
-use crate::faults::{after_the_effect, somebody_elses_page, too_often};
-use crate::kit::{
+use crate::wire::faults::{after_the_effect, somebody_elses_page, too_often};
+use crate::wire::kit::{
     Mishap, Passing, Played, There, Trouble, limits, play, policy, scenario, upgraded,
 };
-use crate::surprises::{ALL, ATTACHED, Plans, Surprise};
+use crate::wire::surprises::{ALL, ATTACHED, Plans, Surprise};
 
 /// So many storms, each with another surprise first; `WIRE_STORMS=1000 FIRST_SEED=7` plays others.
 const STORMS: u64 = ALL.len() as u64;

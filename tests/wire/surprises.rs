@@ -8,9 +8,9 @@ use poolkeeper::sim::UserAction;
 use poolkeeper::world::{ExternalEvent, InstanceProtection, Which};
 use serde_json::{Value, json};
 
-use crate::carrier::Other;
-use crate::faults::too_often;
-use crate::kit::{Mishap, Passing, SUBSCRIPTION, image, set_id};
+use crate::wire::carrier::Other;
+use crate::wire::faults::too_often;
+use crate::wire::kit::{Mishap, Passing, SUBSCRIPTION, image, set_id};
 
 macro_rules! surprises {
     ($($name:ident),* $(,)?) => {

@@ -5,13 +5,6 @@
 //! `POOLKEEPER_EXHAUSTIVE=6` explores six machines instead of five. `POOLKEEPER_TURNS=10000000` plays until so many turns
 //! were planned and judged: all these, then larger pools from drawn states (`integration/exhaustive/run` does both).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 mod explore;
 mod kinds;
 mod laws;

@@ -1,22 +1,12 @@
 //! What operators deploy: each file is read as they would have it read.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 mod board;
 mod deploy;
 mod pools;
 mod promql;
 mod settings;
 
-#[expect(dead_code, reason = "support is shared, and not all of it is needed here")]
-#[path = "../support/program.rs"]
-mod run;
-
+use crate::support::program as run;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,22 +1,13 @@
 //! The power goes before and after every write of a rollout, be it a commit, the lease or what a person asks; in the calm
 //! and with faults; once, and again while it recovers. Whatever was cut, nothing is done twice, forgotten or left over.
 //!
-//! `CRASH_CUTS=all cargo test --test crash` cuts at every write everywhere; without it, some places are thinned out.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
+//! `CRASH_CUTS=all cargo test --test rehearsals crash` cuts at every write everywhere; without it, some places are thinned out.
 
 mod calm;
 mod faults;
 mod file;
 
-#[path = "../support/waiting.rs"]
-mod waiting;
-
+use crate::support::waiting;
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::sim::{self, DiskCut, RunOutcome, Scenario, TimelineState};

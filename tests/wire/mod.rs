@@ -2,13 +2,6 @@
 //! loopback, the emulator and its world, in that world's own time. The laws are judged by the plans and by what truly
 //! happened, as in rehearsals.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 mod calls;
 mod calm;
 mod carrier;

@@ -1,18 +1,9 @@
 //! The stores: one contract for both, records that last, and a file that survives what files meet.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 mod alike;
 mod audit;
 mod copy;
 mod frozen;
-#[path = "../support/golden.rs"]
-mod golden;
 mod group;
 mod lost;
 mod power;
@@ -22,6 +13,7 @@ mod shared;
 mod sweep;
 mod trouble;
 
+use crate::support::golden;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,12 +1,5 @@
 //! The face of Azure, asked as its clients ask it: in the process, without a socket, with a clock that stands still.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests, and the helpers they share"
-)]
-
 mod attach;
 mod chores;
 mod control;

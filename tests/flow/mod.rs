@@ -1,12 +1,5 @@
 //! Rollouts in a calm world: they end, they are quick, and the same seed tells the same story.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::quantity::Quantity;

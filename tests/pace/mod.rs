@@ -2,8 +2,6 @@
 //!
 //! Begin with [`gate`] (what is promised, case by case) and [`server`] (the simple model of what is allowed).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what cannot be stops")]
-
 mod fair;
 mod gate;
 mod lanes;

@@ -1,12 +1,5 @@
 //! Storms by seed: no law is broken, and after the calm every rollout has ended or waits for a named human action.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 mod seeds;
 
 use poolkeeper::sim;
@@ -43,7 +36,7 @@ fn seeds_that_once_failed_are_weathered() {
     }
 }
 
-/// `STORM_SEED=7 cargo test --test storm replay -- --nocapture` tells one storm.
+/// `STORM_SEED=7 cargo test --test rehearsals replay -- --nocapture` tells one storm.
 #[test]
 fn a_storm_replays() {
     let seed = std::env::var("STORM_SEED").map_or(7, |seed| seed.parse().unwrap());

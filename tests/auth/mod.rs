@@ -3,13 +3,11 @@
 //!
 //! The keys in `fixtures` were made for these tests and open nothing.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what cannot be stops")]
-
 mod certificates;
 mod clouds;
 mod hidden;
-#[path = "../support/log.rs"]
-mod log;
 mod sharing;
 mod sts;
 mod ways;
+
+use crate::support::log;

@@ -1,12 +1,5 @@
 //! Every law of the judge is worth having: for each one faults are planted into the loop that this very law catches.
 //! The loop is the one that production runs, over a made-up cloud; without the fault the same rehearsal breaks nothing.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 mod models;
 mod planners;
 mod scenes;

@@ -1,12 +1,5 @@
 //! The hard cases of keeping a pool: each test is one way in which a pool was lost, or stood still for ever.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that meets what cannot be stops"
-)]
-
 mod capacity;
 mod carrying_on;
 mod clock;

@@ -1,0 +1,16 @@
+//! The terminal's door, tried from outside: the program itself is run, and what it prints is compared.
+
+mod azure;
+mod emulate;
+mod goldens;
+mod live;
+mod same;
+mod store;
+mod stream;
+mod support;
+mod troubles;
+mod usage;
+
+use crate::support::golden;
+use crate::support::log;
+use crate::support::program;

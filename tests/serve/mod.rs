@@ -1,0 +1,21 @@
+//! The daemon as it runs: over HTTP against the emulator, on a clock that is quicker than ours.
+
+mod door;
+mod ends;
+mod files;
+mod hangs;
+mod image;
+mod kit;
+mod logs;
+mod lost;
+mod people;
+mod program;
+mod provider;
+mod rollouts;
+mod seal;
+mod settings;
+mod traces;
+
+use crate::support::golden as golden_files;
+use crate::support::program as run;
+use crate::support::signed;

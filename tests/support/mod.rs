@@ -1,0 +1,9 @@
+//! What several suites share.
+
+#![allow(dead_code, reason = "no test program uses all of it")]
+
+pub mod golden;
+pub mod log;
+pub mod program;
+pub mod signed;
+pub mod waiting;
