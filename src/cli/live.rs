@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::OutputFormat;
-use super::decide::{SnapshotDecision, decide};
+use super::decide::decide;
 use super::exit::{CommandFailure, Exit};
 use super::output::Shell;
 use super::source::SnapshotSource;
@@ -16,6 +16,7 @@ use crate::api::v1::problem::DocumentProblem;
 use crate::daemon::{BadSetId, CloudReader, CloudReading, set_id};
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::{Draft, Owner, Policy};
+use crate::reconcile::DecisionOutcome;
 
 /// How an argument identifies a pool: by its name, on a Poolkeeper server, or by the id of its scale set, in the cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +157,7 @@ fn by_default(set: &ScaleSetId) -> Result<Targets, CommandFailure> {
 pub(super) struct LiveSet {
     pub meant: Targets,
     pub looked: CloudReading,
-    pub decision: SnapshotDecision,
+    pub decision: DecisionOutcome,
 }
 
 /// The worst exit code of several pools.

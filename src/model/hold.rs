@@ -160,6 +160,15 @@ pub struct Hold {
     pub remedy: Option<Remedy>,
 }
 
+/// Most blockers to name in one hold.
+// 10: enough to act on; the machines' own sentences name the rest.
+pub const MOST_BLOCKERS: usize = 10;
+
+/// Ordered by reason code, so that the same snapshot gives the same bytes.
+pub fn sort(holds: &mut [Hold]) {
+    holds.sort_by(|a, b| (a.reason.code(), &a.message).cmp(&(b.reason.code(), &b.message)));
+}
+
 /// What a person can do about a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {

@@ -265,6 +265,17 @@ pub struct Decision {
     pub state: PoolState,
 }
 
+impl Decision {
+    /// Returns the memory unchanged, so that no new command takes effect; `why` is the answer to each.
+    pub fn keep_state(&mut self, before: Option<&PoolState>, why: &str) {
+        self.state = before.cloned().unwrap_or_default();
+        let new = |answer: &&mut CommandAnswer| !self.state.honoured.contains(&answer.id);
+        for answer in self.report.commands.iter_mut().filter(new) {
+            (answer.accepted, answer.message) = (false, why.into());
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     pub at: Time,

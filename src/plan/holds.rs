@@ -1,16 +1,12 @@
 //! Collects the reasons not to act. Each hold names its numbers, its blockers, and the time of the next check.
 
 use crate::model::command::CommandName;
-use crate::model::hold::{Hold, HoldReason};
+use crate::model::hold::{self, Hold, HoldReason};
 use crate::model::time::{Span, Time};
 
 /// Longest time until the next check of any hold.
 // 15 min: an operator who reads "next check …" should wait no longer than a coffee.
 pub(super) const RECHECK: Span = Span::minutes(15);
-
-/// Most blockers to name in one hold.
-// 10: enough to act on; the machines' own sentences name the rest.
-pub(super) const BLOCKERS: usize = 10;
 
 /// "1 machine is …", "3 machines are …".
 pub(super) fn machines(many: i64, are: &str) -> String {
@@ -49,9 +45,8 @@ impl Holds {
         &self.list
     }
 
-    /// Ordered by reason code, so that the same snapshot gives the same bytes.
     pub fn finish(mut self) -> Vec<Hold> {
-        self.list.sort_by(|a, b| (a.reason.code(), &a.message).cmp(&(b.reason.code(), &b.message)));
+        hold::sort(&mut self.list);
         self.list.dedup_by(|a, b| (a.reason, &a.message) == (b.reason, &b.message));
         self.list
     }

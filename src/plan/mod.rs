@@ -51,7 +51,7 @@ mod vanished;
 mod version;
 
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
-use crate::model::plan::{CommandAnswer, Decision, Input, MachineReason, PlanBug};
+use crate::model::plan::{Decision, Input, MachineReason, PlanBug};
 use crate::model::policy::{Method, Owner, UnconfirmedFall};
 use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
 use crate::model::rollout::{PoolState, Probe, RolloutCause, RolloutStage};
@@ -151,20 +151,13 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     next_check::learn_deletes(input, &mut desk.memory);
     pool_holds::collect(&mut desk, &removals, &sent, &journal);
     approve::note(&mut desk);
-    let planned = report::report(desk, &removals, &sent, actions, answers);
-    Ok(if picture { planned } else { untouched(planned, input) })
-}
-
-/// On an incomplete or old read the planner only restores machines, and returns the memory unchanged.
-fn untouched(mut planned: Decision, input: &Input) -> Decision {
-    planned.state = input.state.cloned().unwrap_or_default();
-    let new = |answer: &&mut CommandAnswer| !planned.state.honoured.contains(&answer.id);
-    for answer in planned.report.commands.iter_mut().filter(new) {
-        answer.accepted = false;
-        answer.message =
-            "the pool has no complete and fresh listing yet; run the command again".into();
+    let mut planned = report::report(desk, &removals, &sent, actions, answers);
+    if !picture {
+        // Without a complete and fresh read the planner only restores machines.
+        let why = "the pool has no complete and fresh listing yet; run the command again";
+        planned.keep_state(input.state, why);
     }
-    planned
+    Ok(planned)
 }
 
 fn sit_down<'a, 'i>(

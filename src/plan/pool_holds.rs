@@ -1,7 +1,7 @@
 //! The holds of a turn: what blocks each thing that was wanted and not done.
 
 use crate::model::command::CommandName;
-use crate::model::hold::{HoldReason, Remedy};
+use crate::model::hold::{HoldReason, MOST_BLOCKERS, Remedy};
 use crate::model::ids::{InstanceId, Revision};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
@@ -13,7 +13,7 @@ use crate::model::time::Time;
 use super::breakers;
 use super::checkpoint::{self, Bake, Barrier};
 use super::classify::MachineCandidate;
-use super::holds::{BLOCKERS, machines};
+use super::holds::machines;
 use super::journal::Journal;
 use super::locks;
 use super::next_check::{RECOVERS, SOON};
@@ -88,7 +88,7 @@ pub(super) fn about(
     if many == 0 {
         return 0;
     }
-    let blockers = owned(names(desk, of).take(BLOCKERS).collect());
+    let blockers = owned(names(desk, of).take(MOST_BLOCKERS).collect());
     let hold = desk.holds.add(reason, say(many));
     hold.number("machines", many as i64);
     hold.blockers = blockers;
@@ -107,7 +107,7 @@ fn about_the_picture(desk: &mut Planner, journal: &Journal) {
         let input = desk.input;
         let unseen = |row: &MachineCandidate| row.machine(input).condition == Condition::Unknown;
         let many = desk.rows.iter().filter(|row| unseen(row)).count();
-        let blockers = owned(names(desk, unseen).take(BLOCKERS).collect());
+        let blockers = owned(names(desk, unseen).take(MOST_BLOCKERS).collect());
         let hold = desk.holds.add(
             HoldReason::ListingIncomplete,
             "the listing was incomplete; no machine is removed or created",

@@ -87,7 +87,8 @@ pub(super) fn outcomes(pool: &PoolName, doors: &Inbox, lines: &[HistoryRecord]) 
 }
 
 impl RememberedHolds {
-    /// What this plan says that the last one did not; `before` is the state that the planner started from.
+    /// What this plan says that the last one did not; `before` is the state that the planner started from. A frozen
+    /// pool has no plan here.
     pub(super) fn news(
         &mut self,
         planned: Option<&Decision>,
@@ -103,7 +104,7 @@ impl RememberedHolds {
             }
             self.frozen = now_frozen;
         }
-        if let Some(planned) = planned.filter(|_| frozen.is_none()) {
+        if let Some(planned) = planned {
             self.holds(planned, &mut told);
             let rollout = &planned.report.rollout;
             let now = (rollout.phase, rollout.to.clone());

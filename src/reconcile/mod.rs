@@ -3,8 +3,8 @@
 //!
 //! Never here: a timer, a retry, a second path to the cloud, a decision. A turn takes no event as input and returns
 //! when it wants to run again; a caller decides when a turn runs, never what it does. A broken invariant freezes the
-//! pool: the turn carries nothing out. Begin with [`PoolTurn::turn`], which shows the order of steps; [`TurnEnvironment`] is
-//! all that a turn can reach.
+//! pool: the turn carries nothing out. [`decide()`] is the one way to a decision, here and at a terminal. Begin with
+//! [`PoolTurn::turn`], which shows the order of steps; [`TurnEnvironment`] is all that a turn can reach.
 
 mod decide;
 mod execute;
@@ -12,9 +12,9 @@ mod history;
 mod turn;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub use decide::{Decide, Decisions};
+pub use decide::{Decide, DecisionOutcome, Decisions, decide};
 pub use turn::PoolTurn;
 
 pub use crate::judge::{Case, Note};
@@ -59,10 +59,11 @@ pub struct TurnReport {
     pub gaps: Vec<Gap>,
     /// What the read changed in the records.
     pub changes: Vec<MachineChange>,
-    /// The plan, also when an invariant blocked it. `None`: the planner contradicted itself.
+    /// The plan; that of a frozen pool does nothing. `None`: the planner contradicted itself.
     pub planned: Option<Decision>,
-    /// The pool is frozen: the turn carried out nothing of the plan.
+    /// The first hold of a frozen pool.
     pub frozen: Option<Hold>,
+    /// Why the judge refused the plan.
     pub notes: Vec<Note>,
     pub made: Vec<CallMade>,
     /// What happened to entries, in order.

@@ -5,29 +5,24 @@ mod release;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::decide::Decide;
+use super::decide::{DecisionOutcome, decide, hold_of_bug};
 use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
 use super::{TurnEnvironment, TurnError, TurnReport};
 use crate::act::{CallOutcome, ChangeCluster, DrainRequest, Executor, Observed, PollState, Ports};
 use crate::ambient::Clock;
-use crate::judge::{Case, Note};
 use crate::memory::{Commit, Inbox, JournalStore, Lease, PoolRecord, Store, StoreError, finished};
 use crate::model::action::{ActionKind, READ_IS_FRESH, RemovalReason, Target};
-use crate::model::hold::{Hold, HoldReason, INVARIANT};
+use crate::model::hold::Hold;
 use crate::model::ids::{EntryId, Key, PoolName};
 use crate::model::inventory::Inventory;
 use crate::model::journal::{Entry, Phase};
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::{Decision, Facts, Input};
+use crate::model::plan::{Decision, Facts, Input, PlanBug};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 use crate::observe::{FoldResult, Observation, ReadCloud, ReadFacts, fold};
-
-/// Time until the next read of a frozen pool.
-// 1 min: the next read may show a state that breaks no invariant, and one read a minute is cheap.
-const FROZEN_LOOKS_AGAIN: Span = Span::minutes(1);
 
 /// Time until the next read after a doubt or a withdrawn intent.
 // 5 s: the shortest wait after which a listing shows what a lost call did.
@@ -44,13 +39,6 @@ pub struct PoolTurn {
     folded: Option<Time>,
     paces: BTreeMap<EntryId, PollState>,
     told: RememberedHolds,
-}
-
-/// The decision: a plan to carry out, or a freeze.
-struct Verdict {
-    planned: Option<Decision>,
-    notes: Vec<Note>,
-    frozen: Option<Hold>,
 }
 
 /// The folded observation, as it passes through the turn.
@@ -164,17 +152,30 @@ impl PoolTurn {
         let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();
-        let verdict = turn.decide(state.as_ref(), now);
-        turn.release_returned(&verdict).await;
-        let (commit, written) = turn.remember(&verdict, state.as_ref(), &mut self.told, now);
+        let (planned, notes, frozen) = match turn.decide(state.as_ref(), now) {
+            Ok(outcome) => {
+                let hold = outcome.hold().cloned();
+                (Some(outcome.planned), outcome.notes, hold)
+            }
+            Err(bug) => (None, Vec::new(), Some(hold_of_bug(&bug, now))),
+        };
+        // Of a frozen pool's plan nothing is stored, so the next plan starts from the same state.
+        let carried = planned.as_ref().filter(|_| frozen.is_none());
+        if let Some(carried) = carried {
+            turn.release_returned(carried).await;
+        }
+        let (told, frozen_by) = (&mut self.told, frozen.as_ref());
+        let (commit, written) = turn.remember(carried, frozen_by, state.as_ref(), told, now);
         let audit = commit.audit.clone();
         turn.write(commit, state).await.map_err(store)?;
-        let carried = turn.carry(&written, &verdict).await.map_err(store)?;
+        let withdrew = carried.is_some() && turn.carry_out(&written).await.map_err(store)?;
+        let next = carried.map(|planned| planned.report.next_check_at);
+        let next = next.or(frozen_by.map(|hold| hold.next_check_at)).unwrap_or(now);
         let Turn { scene, book, .. } = turn;
         let Executor { made, happened, .. } = book;
         *machines = scene.folded.machines;
         self.folded = Some(scene.inventory.set.read_at);
-        let again = again(&verdict, carried, journal, now, policy.rollout.coalesce);
+        let again = again(next, withdrew, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
             pool,
@@ -182,9 +183,9 @@ impl PoolTurn {
             set: scene.inventory.set,
             gaps: scene.inventory.gaps,
             changes: scene.folded.changes,
-            planned: verdict.planned,
-            frozen: verdict.frozen,
-            notes: verdict.notes,
+            planned,
+            frozen,
+            notes,
             made,
             moved: happened,
             audit,
@@ -268,54 +269,24 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         Ok(())
     }
 
-    fn decide(&self, state: Option<&PoolState>, now: Time) -> Verdict {
-        let Scene { inventory, facts, folded, .. } = &self.scene;
-        let (policy, set, machines) = (self.policy, &inventory.set, &folded.machines[..]);
+    fn decide(&self, state: Option<&PoolState>, now: Time) -> Result<DecisionOutcome, PlanBug> {
         let input = Input {
             now,
             seed: self.seed,
-            policy,
-            set,
-            machines,
+            policy: self.policy,
+            set: &self.scene.inventory.set,
+            machines: &self.scene.folded.machines,
             open: self.book.journal.open(),
             commands: &self.doors.asks,
-            facts,
+            facts: &self.scene.facts,
             state,
         };
-        let planned = match self.world.decide().plan(&input) {
-            Ok(planned) => planned,
-            Err(bug) => {
-                let numbers = vec![("left", bug.left), ("right", bug.right)];
-                let hold = Hold { numbers, ..frozen(None, bug.to_string(), now) };
-                return Verdict { planned: None, notes: Vec::new(), frozen: Some(hold) };
-            }
-        };
-        let case = Case {
-            now,
-            policy,
-            set,
-            machines,
-            journal: self.book.journal.all(),
-            learnt: self.book.journal.learnt(),
-            planned: &planned,
-            before: state,
-            facts,
-            asks: &self.doors.asks,
-        };
-        let notes = self.world.decide().judge(&case);
-        let hold = notes.first().map(|note| Hold {
-            blockers: note.machines.iter().map(|key| key.as_str().into()).collect(),
-            ..frozen(Some(note.law), note.say.to_string(), now)
-        });
-        Verdict { planned: Some(planned), notes, frozen: hold }
+        decide(self.world.decide(), &input, self.book.journal.all())
     }
 
     /// Release the nodes of drained machines before they return to service, as after an in-place update. This is
     /// idempotent, so the turn after an interrupted one repeats it. If the cluster refuses, the machine stays out.
-    async fn release_returned(&mut self, verdict: &Verdict) {
-        let Some(planned) = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none()) else {
-            return;
-        };
+    async fn release_returned(&mut self, planned: &Decision) {
         for report in &planned.report.machines {
             let Some(machine) = self.scene.folded.machines.get(report.index as usize) else {
                 continue;
@@ -337,7 +308,8 @@ impl<W: TurnEnvironment> Turn<'_, W> {
     /// The single transaction of the decision: records, lifecycles, state, intents, and what the read settled.
     fn remember(
         &mut self,
-        verdict: &Verdict,
+        carried: Option<&Decision>,
+        frozen: Option<&Hold>,
         state: Option<&PoolState>,
         told: &mut RememberedHolds,
         now: Time,
@@ -347,7 +319,6 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         commit.history = history::changes(&self.scene.folded.changes, now);
         commit.moved = std::mem::take(&mut self.book.moved);
         commit.history.append(&mut self.book.history);
-        let carried = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none());
         if let Some(planned) = carried {
             commit.dropped = self.finished(now);
             commit.written =
@@ -360,8 +331,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             self.scene.set_lifecycles(planned, now);
         }
         commit.machines = self.scene.touched();
-        let (planned, frozen) = (verdict.planned.as_ref(), verdict.frozen.as_ref());
-        commit.history.extend(told.news(planned, state, frozen, now));
+        commit.history.extend(told.news(carried, state, frozen, now));
         commit.history.extend(commit.written.iter().map(|entry| history::decided(entry, now)));
         commit.audit = history::outcomes(self.book.pool, self.doors, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
@@ -405,13 +375,6 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             *state = new;
         }
         Ok(())
-    }
-
-    async fn carry(&mut self, written: &[EntryId], verdict: &Verdict) -> Result<bool, StoreError> {
-        if verdict.frozen.is_some() {
-            return Ok(false);
-        }
-        self.carry_out(written).await
     }
 
     async fn carry_out(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
@@ -458,30 +421,10 @@ impl Scene {
     }
 }
 
-fn frozen(law: Option<u8>, say: String, now: Time) -> Hold {
-    Hold {
-        reason: HoldReason::InvariantViolated,
-        message: say.into(),
-        numbers: law.map(|law| (INVARIANT, i64::from(law))).into_iter().collect(),
-        blockers: Vec::new(),
-        next_check_at: now.plus(FROZEN_LOOKS_AGAIN),
-        remedy: None,
-    }
-}
-
 /// One turn does the work of a whole window, whether its changes are known yet or not. Two cases read sooner: a doubt,
 /// and a written model, because everything waits until a listing shows it.
-fn again(
-    verdict: &Verdict,
-    withdrew: bool,
-    journal: &JournalStore,
-    now: Time,
-    coalesce: Span,
-) -> Time {
-    let planned = verdict.planned.as_ref().filter(|_| verdict.frozen.is_none());
-    let again =
-        planned.map_or(now.plus(FROZEN_LOOKS_AGAIN), |planned| planned.report.next_check_at);
-    let again = again.max(now.plus(coalesce));
+fn again(next: Time, withdrew: bool, journal: &JournalStore, now: Time, coalesce: Span) -> Time {
+    let again = next.max(now.plus(coalesce));
     let unsettled = |entry: &Entry| match entry.phase {
         Phase::Doubtful { .. } => true,
         Phase::Ended { .. } => false,

@@ -395,7 +395,8 @@ impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
             let say = report.frozen.as_ref().map(|hold| hold.message.clone()).unwrap_or_default();
             self.breach(report.at, 0, true, say);
         }
-        self.story.turn(self.turns, self.scenario.start, report);
+        let acts = decision.map_or(&[][..], |decision| &decision.planned.actions);
+        self.story.turn(self.turns, self.scenario.start, report, acts);
         if !self.breaches.is_empty() {
             return Some(End::Broken);
         }

@@ -49,7 +49,8 @@ impl Story {
         self.lines.push(format!("{}          {what}", clock(at, start)));
     }
 
-    pub fn turn(&mut self, number: u32, start: Time, report: &TurnReport) {
+    /// `acts`: the actions of the plan, also if the judge refused it.
+    pub fn turn(&mut self, number: u32, start: Time, report: &TurnReport, acts: &[Action]) {
         let Some(planned) = &report.planned else {
             let say = report.frozen.as_ref().map_or("nothing planned", |hold| &*hold.message);
             self.lines.push(format!("{} turn {number:<4} {say}", clock(report.at, start)));
@@ -58,7 +59,7 @@ impl Story {
         let holds: Vec<HoldReason> = planned.report.holds.iter().map(|hold| hold.reason).collect();
         let Resolved { floor, ceiling, .. } = planned.report.resolved;
         let here = LineState { phase: planned.report.rollout.phase, holds, floor, ceiling };
-        let mut parts: Vec<String> = planned.actions.iter().map(action).collect();
+        let mut parts: Vec<String> = acts.iter().map(action).collect();
         parts.extend(failures(report));
         parts.extend(planned.report.commands.iter().map(|ask| {
             let word = if ask.accepted { "agreed" } else { "refused" };
@@ -75,7 +76,7 @@ impl Story {
                 phase => format!("rollout {}", phase.name()),
             });
         }
-        if planned.actions.is_empty() && !here.holds.is_empty() {
+        if acts.is_empty() && !here.holds.is_empty() {
             let codes: Vec<&str> = here.holds.iter().map(|reason| reason.code()).collect();
             parts.push(format!("waits: {}", codes.join(", ")));
         }

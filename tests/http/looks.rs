@@ -155,6 +155,9 @@ async fn a_frozen_pool_says_so_first() {
         let mut known = kit.house.lock();
         let scene = known.scenes.values_mut().next().unwrap();
         let mut report = (*scene.report).clone();
+        let planned = report.planned.as_mut().unwrap();
+        planned.actions.clear();
+        planned.report.holds.push(hold.clone());
         report.frozen = Some(hold);
         scene.report = Arc::new(report);
         let report = Arc::clone(&scene.report);

@@ -59,8 +59,6 @@ pub const ROOMS: &[(&str, &[&str])] = &[
         &[
             "model",
             "ambient",
-            "plan",
-            "judge",
             "size",
             "observe",
             "memory",
@@ -85,8 +83,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "api::client",
             // Tokens are made at a terminal and checked by the server.
             "api::http::auth",
+            // Never `plan`: `reconcile::decide` is the one way to a decision.
             "reconcile",
-            "plan",
             "judge",
             "memory",
             "model",

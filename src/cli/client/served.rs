@@ -106,13 +106,9 @@ fn facts(
     machines: &[ClientMachine],
 ) -> PoolFacts<'static> {
     let at = plan.at.0;
-    // The holds of the status carry their meaning; a frozen pool has one more hold.
+    // The holds of the status carry their meaning.
     let told = if status.holds.is_empty() { &plan.holds } else { &status.holds };
-    let mut holds: Vec<HoldFacts> = told.iter().map(hold).collect();
-    if let Some(frozen) = status.frozen.as_ref().map(hold).filter(|frozen| !holds.contains(frozen))
-    {
-        holds.insert(0, frozen);
-    }
+    let holds: Vec<HoldFacts> = told.iter().map(hold).collect();
     let foremost = (0..holds.len()).min_by_key(|at| holds.get(*at).map(|hold| rank(&hold.reason)));
     let machines = machines.iter().map(|machine| {
         let (say, next) =

@@ -3,6 +3,7 @@
 use crate::cli::draw::look::DrawStyle;
 use crate::daemon::run::{Calls, PlanContext};
 use crate::model::action::MachineClass;
+use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::Key;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Numbers, RolloutPhase};
@@ -45,7 +46,9 @@ impl DemoSight {
             let look = look(machine, told.class, told.lifecycle);
             Some(DemoView { key: machine.key(), id: machine.id.as_str().into(), look })
         };
-        let frozen = scene.report.frozen.iter();
+        // The screen shows only the first ones.
+        let mut holds: Vec<&Hold> = report.holds.iter().collect();
+        holds.sort_by_key(|hold| hold.reason != HoldReason::InvariantViolated);
         Some(Self {
             at,
             decided: scene.report.at,
@@ -56,7 +59,7 @@ impl DemoSight {
             done: report.rollout.done,
             total: report.rollout.total,
             ends: report.estimate.finishes,
-            holds: frozen.chain(&report.holds).map(|hold| hold.message.clone()).collect(),
+            holds: holds.into_iter().map(|hold| hold.message.clone()).collect(),
             calls,
             laws,
         })

@@ -9,7 +9,6 @@ use crate::api::v1::next_step::becomes;
 use crate::api::v1::remedy::RemedyKeys;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
-use crate::cli::decide::SnapshotDecision;
 use crate::cli::exit::CommandFailure;
 use crate::cli::page::{PoolFacts, parts};
 use crate::model::action::MachineClass;
@@ -17,6 +16,7 @@ use crate::model::hold::Hold;
 use crate::model::ids::{NodeName, Revision, VmId, Zone};
 use crate::model::machine::Machine;
 use crate::model::plan::MachineReport;
+use crate::reconcile::DecisionOutcome;
 
 /// The parts of the plan that an explanation copies unchanged.
 #[derive(Serialize, Deserialize)]
@@ -86,7 +86,7 @@ struct About<'a> {
 
 pub(super) fn encode(
     snapshot: &SnapshotInput,
-    decision: &SnapshotDecision,
+    decision: &DecisionOutcome,
     at: Option<usize>,
 ) -> Result<String, CommandFailure> {
     let plan = v1::plan::encode(&snapshot.input(), &decision.planned);
@@ -133,7 +133,7 @@ fn about<'a>(
     machine: &'a Machine,
     report: &MachineReport,
     snapshot: &SnapshotInput,
-    decision: &SnapshotDecision,
+    decision: &DecisionOutcome,
 ) -> About<'a> {
     let (input, planned) = (snapshot.input(), &decision.planned);
     let say = v1::plan::say(&input, planned, report);

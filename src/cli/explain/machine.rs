@@ -3,7 +3,6 @@
 use crate::api::v1;
 use crate::api::v1::next_step::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::cli::decide::SnapshotDecision;
 use crate::cli::exit::CommandFailure;
 use crate::cli::page::{StatusPage, class_style, condition_name, lifecycle_name, revision, since};
 use crate::cli::table::{Cell, Table};
@@ -15,6 +14,7 @@ use crate::model::journal::{Entry, EntryOutcome, Phase};
 use crate::model::machine::{Machine, Protection};
 use crate::model::plan::MachineReport;
 use crate::model::time::Time;
+use crate::reconcile::DecisionOutcome;
 
 /// The index of the machine with this id, vmId or node. Of several with one id, the newest: the others had it before.
 pub(super) fn find(
@@ -45,7 +45,7 @@ pub(super) struct MachineSummary<'a> {
 }
 
 impl<'a> MachineSummary<'a> {
-    pub fn of(snapshot: &'a SnapshotInput, decision: &SnapshotDecision, at: usize) -> Option<Self> {
+    pub fn of(snapshot: &'a SnapshotInput, decision: &DecisionOutcome, at: usize) -> Option<Self> {
         let (input, planned) = (snapshot.input(), &decision.planned);
         let machines = &planned.report.machines;
         let report = machines.iter().find(|machine| machine.index as usize == at)?;

@@ -16,7 +16,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::args::with_exit_codes;
 use super::client::{ENVIRONMENT, Server};
-use super::decide::{SnapshotDecision, decide};
+use super::decide::decide;
 use super::exit::{CommandFailure, Exit};
 use super::output::Shell;
 use super::page::{PoolFacts, StatusPage, circumstances, reason_and_message, remedy};
@@ -24,6 +24,7 @@ use super::source::SnapshotSource;
 use super::text::{TIE, alike, count, list, plain, when};
 use crate::model::hold::Hold;
 use crate::model::machine::Machine;
+use crate::reconcile::DecisionOutcome;
 
 const ABOUT: &str = "Explains why nothing (more) happens now to a pool or to one machine";
 const MORE: &str = "\
@@ -129,7 +130,7 @@ fn pool(page: &mut StatusPage<'_>) {
 }
 
 /// The most important hold.
-fn reason(decision: &SnapshotDecision) -> Option<&Hold> {
+fn reason(decision: &DecisionOutcome) -> Option<&Hold> {
     crate::api::v1::primary_hold::foremost(&decision.planned.report.holds)
 }
 

@@ -7,7 +7,6 @@ use super::{NAMES, revision};
 use crate::api::v1;
 use crate::api::v1::primary_hold::foremost;
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::cli::decide::SnapshotDecision;
 use crate::cli::text::{count, list};
 use crate::model::action::{Action, MachineClass, Target};
 use crate::model::ids::Revision;
@@ -15,6 +14,7 @@ use crate::model::inventory::ModelFields;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Decision, MachineReason, MachineReport, Report, RolloutPhase};
 use crate::model::time::Time;
+use crate::reconcile::DecisionOutcome;
 
 #[derive(Debug)]
 pub(in crate::cli) struct PoolFacts<'a> {
@@ -127,13 +127,13 @@ impl<'a> MachineFacts<'a> {
 }
 
 impl<'a> PoolFacts<'a> {
-    pub fn of(snapshot: &'a SnapshotInput, decision: &SnapshotDecision) -> Self {
+    pub fn of(snapshot: &'a SnapshotInput, decision: &DecisionOutcome) -> Self {
         let (planned, report) = (&decision.planned, &decision.planned.report);
         let estimate = &report.estimate;
         Self {
             pool: snapshot.policy.name.as_str().to_owned(),
             at: snapshot.now,
-            frozen: decision.refused,
+            frozen: decision.is_frozen(),
             resolved: resolved(report),
             numbers: numbers(report),
             available: report.numbers.available,
@@ -231,7 +231,7 @@ fn asks(snapshot: &SnapshotInput, report: &Report) -> Vec<CommandFacts> {
     report.commands.iter().map(of).collect()
 }
 
-fn machines<'a>(snapshot: &'a SnapshotInput, decision: &SnapshotDecision) -> Vec<MachineFacts<'a>> {
+fn machines<'a>(snapshot: &'a SnapshotInput, decision: &DecisionOutcome) -> Vec<MachineFacts<'a>> {
     let (input, planned) = (snapshot.input(), &decision.planned);
     let of = |report: &MachineReport| {
         let record = snapshot.machines.get(report.index as usize)?;

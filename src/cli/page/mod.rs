@@ -9,7 +9,6 @@ mod parts;
 
 use std::fmt::Write;
 
-use super::decide::SnapshotDecision;
 use super::table::{Cell, Table, push_line};
 use super::term::{Style, Term};
 use super::text::{TIE, clock, count, list, nearer, plain, short, when, wrap};
@@ -18,6 +17,7 @@ use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::action::MachineClass;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
+use crate::reconcile::DecisionOutcome;
 
 pub(super) use facts::{
     ActionFacts, CommandFacts, HoldFacts, MachineFacts, PoolFacts, RolloutFacts, object, targets,
@@ -40,7 +40,7 @@ pub(super) struct StatusPage<'a> {
 }
 
 impl<'a> StatusPage<'a> {
-    pub fn new(snapshot: &'a SnapshotInput, decision: &SnapshotDecision, term: Term) -> Self {
+    pub fn new(snapshot: &'a SnapshotInput, decision: &DecisionOutcome, term: Term) -> Self {
         Self::of(PoolFacts::of(snapshot, decision), term)
     }
 

@@ -12,7 +12,7 @@ use clap::{ArgGroup, Args};
 use super::args::{OutputFormat, with_exit_codes};
 use super::client::{self, Server};
 use super::cloud::{CloudArgs, ENVIRONMENT};
-use super::decide::{SnapshotDecision, decide};
+use super::decide::decide;
 use super::exit::{CommandFailure, Exit};
 use super::live::{self, LiveSet};
 use super::output::Shell;
@@ -22,6 +22,7 @@ use crate::api::v1;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
 use crate::daemon::{CloudReader, set_id};
 use crate::model::ids::ScaleSetId;
+use crate::reconcile::DecisionOutcome;
 
 const ABOUT: &str = "Shows what would be done to a pool now, and why; changes nothing";
 const MORE: &str = "\
@@ -151,7 +152,7 @@ impl PlanCommand {
     fn show(
         &self,
         snapshot: &SnapshotInput,
-        decision: &SnapshotDecision,
+        decision: &DecisionOutcome,
         shell: &mut Shell,
     ) -> Result<(), CommandFailure> {
         match shell.format {

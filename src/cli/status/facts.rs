@@ -97,7 +97,7 @@ pub(super) fn headline(seen: &LiveSet) -> String {
     // Count like the list of failed machines: a machine that is failed and held counts as held.
     let failed =
         planned.report.machines.iter().filter(|one| one.class == MachineClass::Failed).count();
-    let frozen = if seen.decision.refused { ", and is frozen by the judge" } else { "" };
+    let frozen = if seen.decision.is_frozen() { ", and is frozen by the judge" } else { "" };
     format!(
         "{name} has {} of {} available, {} outdated, {} failed; a plan would {acts}{frozen}",
         numbers.available,

@@ -2,6 +2,7 @@
 //! Begin with [`Rig`].
 
 mod convergence;
+pub(crate) mod decisions;
 mod fake;
 mod steps;
 

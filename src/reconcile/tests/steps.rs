@@ -111,7 +111,7 @@ fn a_broken_law_freezes_the_pool_and_nothing_is_written_of_the_plan() {
     };
     let report = rig.turn().unwrap();
     let hold = report.frozen.unwrap();
-    assert_eq!((hold.invariant(), &*hold.blockers), (Some(2), &["vm-001".into()][..]));
+    assert_eq!((hold.invariant(), &*hold.blockers), (Some(2), &["1".into()][..]));
     assert_eq!(report.notes[0].machines, machines);
     assert!(rig.cloud.sky().calls.is_empty());
     let stored = now_or_never(rig.disk.load(&PoolName::new("web"))).unwrap();

@@ -124,7 +124,7 @@ pub async fn explain<S, V: Backend>(
 /// The explanation of a pool; the one of a machine says more.
 fn explanation(scene: &PlanContext, planned: &Decision) -> Explanation {
     let report = &planned.report;
-    let hold = scene.report.frozen.as_ref().or_else(|| foremost(&report.holds));
+    let hold = foremost(&report.holds);
     let mut classes: BTreeMap<&'static str, u32> =
         MachineClass::ALL.iter().map(|class| (class.name(), 0)).collect();
     for machine in &report.machines {
@@ -149,8 +149,7 @@ fn headline(scene: &PlanContext, planned: &Decision, hold: Option<&Hold>) -> Str
     let (name, numbers) = (&scene.policy.name, &planned.report.numbers);
     let acts: Vec<String> =
         planned.actions.iter().map(|action| action.reason().to_owned()).collect();
-    let is_frozen = scene.report.frozen.is_some();
-    match (hold, acts.is_empty() || is_frozen) {
+    match (hold, acts.is_empty()) {
         (Some(hold), true) => format!("{name} waits: {}: {}", hold.reason.code(), hold.message),
         (Some(hold), false) => {
             let acts = acts.join(", ");
