@@ -6,7 +6,6 @@ use super::access::{Access, BadAccess, ProxyAddress};
 use super::trouble::{self, Trouble};
 use crate::adapters::azure::auth::{AuthError, TokenCache, TokenSource};
 use crate::adapters::azure::cloud::AzureCloud;
-use crate::adapters::azure::throttle::NoPacing;
 use crate::adapters::azure::{Anatomy, Azure, Http, reach};
 use crate::ambient::{Clock, SystemClock};
 use crate::api::v1::snapshot::SnapshotInput;
@@ -48,10 +47,9 @@ impl CloudReader {
         let cloud = settings.cloud.clone();
         let tokens = Arc::new(TokenCache::new(settings, Arc::clone(&http), SystemClock));
         let source: Arc<dyn TokenSource> = Arc::<TokenCache<SystemClock>>::clone(&tokens);
-        // A person's few calls: no rate limit to share.
-        let learn = Arc::new(NoPacing);
+        // A person's few calls share no rate limit, so they have no pacer.
         let azure =
-            Azure::new(cloud.clone(), Arc::clone(&http), source, learn, Arc::new(SystemClock));
+            Azure::new(cloud.clone(), Arc::clone(&http), source, None, Arc::new(SystemClock));
         Ok(Self { azure, tokens, http, cloud, proxy, clock: SystemClock })
     }
 

@@ -14,7 +14,7 @@ use super::counts::Counts;
 use super::limits::{Bill, LimitKey, LimitReading, LimitTable};
 use super::operation::{CallPriority, FrontDoor, OperationClass, PacedOperation};
 use super::response_hints::ResponseHints;
-use super::sets::Sets;
+use super::sets::{Sets, subscription_of};
 use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 
@@ -32,13 +32,20 @@ const LEFT_BY_BACKGROUND: i64 = 4;
 /// A call that asks to leave.
 #[derive(Debug, Clone, Copy)]
 pub struct CallCost<'a> {
-    /// The pool's scale set, whatever the call reads.
+    /// The scale set that the call concerns. If it concerns none: the id of the subscription, whose limits alone count.
     pub set: &'a ScaleSetId,
     pub operation: PacedOperation,
     /// Machines the call names; batch limits count them.
     pub machines: u32,
     /// Deadline for leaving; `None`: [`READ_PATIENCE`] from now.
     pub before: Option<Time>,
+}
+
+impl CallCost<'_> {
+    /// The id of the subscription that is charged.
+    pub fn subscription(&self) -> &str {
+        subscription_of(self.set.as_str())
+    }
 }
 
 /// A place in the queue.
@@ -253,7 +260,7 @@ impl Admission {
 
     /// The call was answered.
     #[expect(clippy::needless_pass_by_value, reason = "a grant ends once")]
-    pub fn told(&mut self, grant: AdmissionGrant, told: &ResponseHints<'_>, now: Time) {
+    pub fn told(&mut self, grant: AdmissionGrant, told: &ResponseHints, now: Time) {
         let bill = grant.0;
         if let (PacedOperation::List | PacedOperation::NextPage, Some(charge), Some(set)) =
             (bill.operation, told.charge, self.sets.get_mut(bill.set))

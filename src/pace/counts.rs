@@ -10,9 +10,10 @@ pub struct CallTally {
     pub made: u64,
     /// Requests answered without a call of their own.
     pub saved: u64,
-    /// Calls that had to wait, and their total wait.
+    /// Calls that had to wait, their total wait and the longest one.
     pub waited: u64,
     pub waited_for: Span,
+    pub longest: Span,
     /// Calls that the cloud throttled.
     pub throttled: u64,
     /// Calls that were not sent because they could not leave in time.
@@ -40,6 +41,7 @@ impl Counts {
             saved: sum.saved + one.saved,
             waited: sum.waited + one.waited,
             waited_for: sum.waited_for.plus(one.waited_for),
+            longest: sum.longest.max(one.longest),
             throttled: sum.throttled + one.throttled,
             withdrawn: sum.withdrawn + one.withdrawn,
         })
@@ -62,6 +64,7 @@ impl Counts {
         let tally = &mut self.0[operation as usize];
         tally.waited += 1;
         tally.waited_for = tally.waited_for.plus(span);
+        tally.longest = tally.longest.max(span);
     }
 
     pub(super) fn throttled(&mut self, operation: PacedOperation) {

@@ -187,7 +187,7 @@ impl LimitTable {
     }
 
     /// Learn from an answer. Returns true if it shut a limit.
-    pub fn told(&mut self, bill: Bill, told: &ResponseHints<'_>, now: Time) -> bool {
+    pub fn told(&mut self, bill: Bill, told: &ResponseHints, now: Time) -> bool {
         self.ended(bill);
         for (name, left) in &told.remaining {
             let Some(number) = self.number(bill.operation, name, *left, told.throttled) else {
@@ -211,10 +211,10 @@ impl LimitTable {
 
     /// A refusal closes the limits that it names. If it names none, it closes the region's limit for this kind of work;
     /// if there is no such limit, the front door's.
-    fn shut(&mut self, bill: Bill, told: &ResponseHints<'_>, now: Time) {
+    fn shut(&mut self, bill: Bill, told: &ResponseHints, now: Time) {
         let until = now.plus(told.retry_after.unwrap_or(SHUT_FOR).max(Span::seconds(1)));
-        let used_up = told.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| *name);
-        let named: Vec<&str> = told.met.iter().copied().chain(used_up).collect();
+        let used_up = told.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| name);
+        let named = told.met.iter().chain(used_up);
         let mut shut = false;
         for name in named {
             if let Some(number) = self.number(bill.operation, name, 0, true) {
@@ -269,6 +269,7 @@ impl LimitTable {
             None if left == 0 && !refused => return None,
             None if self.names.len() >= MOST_NAMES => return None,
             None => {
+                // An answer reports no scope with a limit: its name is all there is.
                 let scope = match of_resource {
                     true => Scope::Set,
                     false if name.contains("-global-") => Scope::Subscription,

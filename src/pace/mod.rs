@@ -6,7 +6,7 @@
 //! [`SerializedCloud`], [`SharedReads`]) wait through [`crate::ambient::Sleep`].
 //!
 //! Begin with [`Admission`], which is pure: a call asks, leaves or waits, and reports what its answer said of limits.
-//! Then [`SerializedCloud`], which wraps the ports of `observe` and `act`; the adapter behind it asks [`Pacer::pass`]
+//! Then [`SerializedCloud`], which wraps the ports of `observe` and `act`; the adapter behind it asks [`Pacer::permit`]
 //! before each request, because only the adapter knows how many requests a listing takes.
 //!
 //! The buckets are our own, not governor's cells: a cell has one fixed quota, cannot take a level from outside, close
@@ -33,7 +33,7 @@ pub use counts::{CallTally, Counts};
 pub use lanes::{Lane, LanePlace, LaneState, Lanes};
 pub use limits::LimitReading;
 pub use operation::{CallPriority, FrontDoor, OperationClass, PacedOperation};
-pub use pacer::{Pacer, Pass};
+pub use pacer::{Pacer, Permit};
 pub use response_hints::ResponseHints;
 pub use serialized::{LISTING_IS_GOOD, SerializedCloud};
 pub use shared::SharedReads;

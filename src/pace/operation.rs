@@ -24,8 +24,6 @@ pub enum PacedOperation {
     Raise,
     UpdateModel,
     Delete,
-    /// One machine alone.
-    DeleteMachine,
     Reimage,
     Upgrade,
     Start,
@@ -35,12 +33,11 @@ pub enum PacedOperation {
     WriteOther,
 }
 
-/// Kinds of call, as the front door counts them.
+/// Kinds of call, as the front door counts them. It counts DELETE requests apart; the adapter sends none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperationClass {
     Reads,
     Writes,
-    Deletes,
 }
 
 /// Which call goes first when not all can. The order of the variants is the order of service.
@@ -107,19 +104,15 @@ pub enum FrontDoor {
 }
 
 impl FrontDoor {
-    fn policies(self) -> [OperationPolicy; 3] {
+    fn policies(self) -> [OperationPolicy; 2] {
         let bucket = |name, a_minute, size| front(name, Scope::Region, a_minute, size);
         match self {
-            FrontDoor::BySecond => [
-                bucket("subscription-reads", 1_500, 250),
-                bucket("subscription-writes", 600, 200),
-                bucket("subscription-deletes", 600, 200),
-            ],
-            FrontDoor::ByHour => [
-                hourly("subscription-reads", 12_000),
-                hourly("subscription-writes", 1_200),
-                hourly("subscription-deletes", 15_000),
-            ],
+            FrontDoor::BySecond => {
+                [bucket("subscription-reads", 1_500, 250), bucket("subscription-writes", 600, 200)]
+            }
+            FrontDoor::ByHour => {
+                [hourly("subscription-reads", 12_000), hourly("subscription-writes", 1_200)]
+            }
         }
     }
 }
@@ -145,7 +138,6 @@ pub(super) fn policies(door: FrontDoor) -> impl Iterator<Item = OperationPolicy>
 const POLICIES: &[OperationPolicy] = &[
     front("subscription-global-reads", Scope::Subscription, 22_500, 3_750),
     front("subscription-global-writes", Scope::Subscription, 9_000, 3_000),
-    front("subscription-global-deletes", Scope::Subscription, 9_000, 3_000),
     compute("LowCostGetVMScaleSetResource", Scope::Set, 12),
     compute("LowCostGetVMScaleSetSubscriptionMaximum", Scope::Region, 800),
     compute("HighCostGetVMScaleSetResource", Scope::Set, 10),
@@ -158,13 +150,12 @@ const POLICIES: &[OperationPolicy] = &[
     compute("DeleteVMScaleSetSubscriptionMaximum", Scope::Region, 175),
     compute("GetVMScaleSetVMSubscriptionMaximum", Scope::Region, 2_000),
     compute("UpdateVMScaleSetVMSubscriptionMaximum", Scope::Region, 500),
-    compute("DeleteVMScaleSetVMSubscriptionMaximum", Scope::Region, 500),
     compute("HighCostGetVMSubscriptionMaximum", Scope::Region, 300),
     compute("GetOperationSubscriptionMaximum", Scope::Region, 5_000),
 ];
 
 impl PacedOperation {
-    pub const ALL: [PacedOperation; 18] = [
+    pub const ALL: [PacedOperation; 17] = [
         PacedOperation::ReadSet,
         PacedOperation::List,
         PacedOperation::NextPage,
@@ -176,7 +167,6 @@ impl PacedOperation {
         PacedOperation::Raise,
         PacedOperation::UpdateModel,
         PacedOperation::Delete,
-        PacedOperation::DeleteMachine,
         PacedOperation::Reimage,
         PacedOperation::Upgrade,
         PacedOperation::Start,
@@ -198,7 +188,6 @@ impl PacedOperation {
             PacedOperation::Raise => "raise",
             PacedOperation::UpdateModel => "updateModel",
             PacedOperation::Delete => "delete",
-            PacedOperation::DeleteMachine => "deleteMachine",
             PacedOperation::Reimage => "reimage",
             PacedOperation::Upgrade => "upgrade",
             PacedOperation::Start => "start",
@@ -228,7 +217,6 @@ impl PacedOperation {
             | PacedOperation::Deallocate
             | PacedOperation::UpdateMachine
             | PacedOperation::WriteOther => OperationClass::Writes,
-            PacedOperation::DeleteMachine => OperationClass::Deletes,
         }
     }
 
@@ -236,9 +224,7 @@ impl PacedOperation {
     pub(super) const fn priority(self, open: bool) -> CallPriority {
         match self {
             // Half a listing is useless, and it ages while it waits.
-            PacedOperation::Delete | PacedOperation::DeleteMachine | PacedOperation::NextPage => {
-                CallPriority::Remove
-            }
+            PacedOperation::Delete | PacedOperation::NextPage => CallPriority::Remove,
             PacedOperation::Poll => CallPriority::Unblock,
             _ if !matches!(self.class(), OperationClass::Reads) => CallPriority::Raise,
             _ if open => CallPriority::Unblock,
@@ -290,10 +276,6 @@ impl PacedOperation {
             PacedOperation::UpdateMachine => {
                 &[WRITES, ("UpdateVMScaleSetVMSubscriptionMaximum", Cost::One)]
             }
-            PacedOperation::DeleteMachine => &[
-                ("subscription-deletes", Cost::One),
-                ("DeleteVMScaleSetVMSubscriptionMaximum", Cost::One),
-            ],
             PacedOperation::WriteOther => &[WRITES],
         }
     }
@@ -324,7 +306,6 @@ impl OperationClass {
         match self {
             OperationClass::Reads => "subscription-reads",
             OperationClass::Writes => "subscription-writes",
-            OperationClass::Deletes => "subscription-deletes",
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Suspends each caller until [`Admission`] lets its call leave.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use super::admission::{Admission, AdmissionAnswer, AdmissionGrant, CallCost, NotNow, Ticket};
@@ -15,11 +16,28 @@ use crate::ambient::{Clock, Sleep};
 use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 
-/// One for all pools of a process: each caller asks it for a [`Pass`] before a request, and reports the answer's
+/// [`Sleep`] of any type, so that the adapter need not name the clock of its pacer.
+trait AnyClock: fmt::Debug + Send + Sync {
+    fn now(&self) -> Time;
+
+    fn sleep_until(&self, at: Time) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+impl<C: Sleep + fmt::Debug + Send + Sync> AnyClock for C {
+    fn now(&self) -> Time {
+        Clock::now(self)
+    }
+
+    fn sleep_until(&self, at: Time) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(Sleep::sleep_until(self, at))
+    }
+}
+
+/// One for all pools of a process: each caller asks it for a [`Permit`] before a request, and reports the answer's
 /// headers to it.
 #[derive(Debug)]
-pub struct Pacer<C> {
-    clock: C,
+pub struct Pacer {
+    clock: Arc<dyn AnyClock>,
     state: Mutex<State>,
 }
 
@@ -29,33 +47,37 @@ struct State {
     wakers: BTreeMap<Ticket, Waker>,
 }
 
-/// One request may leave now. A pass that is dropped unreported counts as sent and not answered.
+/// One request may leave now. A permit that is dropped unreported counts as sent and not answered.
 #[must_use]
 #[derive(Debug)]
-pub struct Pass<'a, C: Clock> {
-    pacer: &'a Pacer<C>,
+pub struct Permit<'a> {
+    pacer: &'a Pacer,
     grant: Option<AdmissionGrant>,
 }
 
 /// A waiting caller; dropping it stops the wait.
-struct Waiting<'a, C: Clock> {
-    pacer: &'a Pacer<C>,
+struct Waiting<'a> {
+    pacer: &'a Pacer,
     ticket: Option<Ticket>,
 }
 
-impl<C: Clock> Pacer<C> {
-    pub fn new(clock: C) -> Self {
+impl Pacer {
+    pub fn new(clock: impl Sleep + fmt::Debug + Send + Sync + 'static) -> Self {
         Self::before(FrontDoor::default(), clock)
     }
 
     /// For the front door of one cloud.
-    pub fn before(door: FrontDoor, clock: C) -> Self {
+    pub fn before(door: FrontDoor, clock: impl Sleep + fmt::Debug + Send + Sync + 'static) -> Self {
         let state = State { gate: Admission::new(door), wakers: BTreeMap::new() };
-        Self { clock, state: Mutex::new(state) }
+        Self { clock: Arc::new(clock), state: Mutex::new(state) }
     }
 
-    pub fn clock(&self) -> &C {
-        &self.clock
+    pub(super) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    pub(super) async fn sleep_until(&self, at: Time) {
+        self.clock.sleep_until(at).await;
     }
 
     pub fn counts(&self) -> Counts {
@@ -114,18 +136,16 @@ impl<C: Clock> Pacer<C> {
         woken.into_iter().for_each(Waker::wake);
         done
     }
-}
 
-impl<C: Sleep> Pacer<C> {
     /// Wait for this request's turn, at most until its deadline.
-    pub async fn pass(&self, call: CallCost<'_>) -> Result<Pass<'_, C>, NotNow> {
+    pub async fn permit(&self, call: CallCost<'_>) -> Result<Permit<'_>, NotNow> {
         let mut asked = self.at_gate(|gate, now| gate.ask(&call, now));
         let mut waiting = Waiting { pacer: self, ticket: None };
         loop {
             let (ticket, until) = match asked {
                 AdmissionAnswer::Go(grant) => {
                     waiting.ticket = None;
-                    return Ok(Pass { pacer: self, grant: Some(grant) });
+                    return Ok(Permit { pacer: self, grant: Some(grant) });
                 }
                 AdmissionAnswer::NotNow(why) => {
                     waiting.ticket = None;
@@ -148,9 +168,9 @@ impl<C: Sleep> Pacer<C> {
     }
 }
 
-impl<C: Clock> Pass<'_, C> {
+impl Permit<'_> {
     /// The request was answered with these headers.
-    pub fn heard(mut self, told: &ResponseHints<'_>) {
+    pub fn heard(mut self, told: &ResponseHints) {
         if let Some(grant) = self.grant.take() {
             self.pacer.at_gate(|gate, now| gate.told(grant, told, now));
         }
@@ -164,7 +184,7 @@ impl<C: Clock> Pass<'_, C> {
     }
 }
 
-impl<C: Clock> Drop for Pass<'_, C> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if let Some(grant) = self.grant.take() {
             self.pacer.at_gate(|gate, now| gate.lost(grant, now));
@@ -172,7 +192,7 @@ impl<C: Clock> Drop for Pass<'_, C> {
     }
 }
 
-impl<C: Clock> Drop for Waiting<'_, C> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.pacer.state().wakers.remove(&ticket);

@@ -8,7 +8,6 @@ use super::operation::PacedOperation;
 use super::pacer::{Pacer, until_or};
 use super::shared::SharedReads;
 use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
-use crate::ambient::Sleep;
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{Revision, ScaleSetId};
 use crate::model::inventory::{Inventory, ModelFields};
@@ -26,9 +25,9 @@ type SharedListing = Arc<Result<Inventory, ReadError>>;
 /// Serializes writes per scale set and shares concurrent listings. Rate limiting happens later, at the HTTP client
 /// ([`Pacer`]).
 #[derive(Debug)]
-pub struct SerializedCloud<P, C> {
+pub struct SerializedCloud<P> {
     port: P,
-    pacer: Arc<Pacer<C>>,
+    pacer: Arc<Pacer>,
     listings: SharedReads<SharedListing>,
     lines: Mutex<Lines>,
 }
@@ -40,14 +39,14 @@ struct Lines {
 }
 
 /// A place in line; dropping it leaves the line.
-struct InLine<'a, P, C> {
-    paced: &'a SerializedCloud<P, C>,
+struct InLine<'a, P> {
+    paced: &'a SerializedCloud<P>,
     set: &'a ScaleSetId,
     place: LanePlace,
 }
 
-impl<P, C> SerializedCloud<P, C> {
-    pub fn new(port: P, pacer: Arc<Pacer<C>>) -> Self {
+impl<P> SerializedCloud<P> {
+    pub fn new(port: P, pacer: Arc<Pacer>) -> Self {
         let listings = SharedReads::new(LISTING_IS_GOOD);
         Self { port, pacer, listings, lines: Mutex::default() }
     }
@@ -56,7 +55,7 @@ impl<P, C> SerializedCloud<P, C> {
         &self.port
     }
 
-    pub fn pacer(&self) -> &Arc<Pacer<C>> {
+    pub fn pacer(&self) -> &Arc<Pacer> {
         &self.pacer
     }
 
@@ -70,7 +69,7 @@ impl<P, C> SerializedCloud<P, C> {
     }
 }
 
-impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> SerializedCloud<P, C> {
+impl<P: ChangeCloud + Sync> SerializedCloud<P> {
     /// Make the call when its turn comes, unless that is too late. Drop shared reads of the set before the call leaves
     /// and after its answer: a listing begun in between may show the set as it was.
     async fn change(
@@ -80,9 +79,9 @@ impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> SerializedCloud<P, C> {
         lane: Lane,
         call: impl Future<Output = CallOutcome> + Send,
     ) -> CallOutcome {
-        let asked = self.pacer.clock().now();
+        let asked = self.pacer.now();
         let in_line = self.turn(order, lane).await;
-        let now = self.pacer.clock().now();
+        let now = self.pacer.now();
         if now > asked {
             self.pacer.queued(operation, now.since(asked));
         }
@@ -96,11 +95,11 @@ impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> SerializedCloud<P, C> {
         answer
     }
 
-    async fn turn<'a>(&'a self, order: &CallContext<'a>, lane: Lane) -> Option<InLine<'a, P, C>> {
+    async fn turn<'a>(&'a self, order: &CallContext<'a>, lane: Lane) -> Option<InLine<'a, P>> {
         let place = self.lines().lanes.enter(order.set, lane, order.before);
         let in_line = InLine { paced: self, set: order.set, place };
         let look = |waker: Option<&Waker>| {
-            let now = self.pacer.clock().now();
+            let now = self.pacer.now();
             let mut lines = self.lines();
             let standing = lines.lanes.look(order.set, place, now);
             if let (LaneState::Wait, Some(waker)) = (standing, waker) {
@@ -111,13 +110,13 @@ impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> SerializedCloud<P, C> {
         if look(None) == LaneState::Wait {
             let too_late = order.before.plus(Span::from_millis(1));
             let ready = |waker: &Waker| look(Some(waker)) != LaneState::Wait;
-            until_or(self.pacer.clock().sleep_until(too_late), ready).await;
+            until_or(self.pacer.sleep_until(too_late), ready).await;
         }
         (look(None) == LaneState::Go).then_some(in_line)
     }
 }
 
-impl<P, C> Drop for InLine<'_, P, C> {
+impl<P> Drop for InLine<'_, P> {
     fn drop(&mut self) {
         let mut lines = self.paced.lines();
         lines.lanes.leave(self.set, self.place);
@@ -127,9 +126,9 @@ impl<P, C> Drop for InLine<'_, P, C> {
     }
 }
 
-impl<P: ReadCloud + Sync, C: Sleep + Send + Sync> ReadCloud for SerializedCloud<P, C> {
+impl<P: ReadCloud + Sync> ReadCloud for SerializedCloud<P> {
     async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadError> {
-        let now = || self.pacer.clock().now();
+        let now = || self.pacer.now();
         let call = async { Arc::new(self.port.list(set).await) };
         let (listed, saved) =
             self.listings.read(&key(set), now, call, |listed| listed.is_ok()).await;
@@ -140,7 +139,7 @@ impl<P: ReadCloud + Sync, C: Sleep + Send + Sync> ReadCloud for SerializedCloud<
     }
 }
 
-impl<P: ChangeCloud + Sync, C: Sleep + Send + Sync> ChangeCloud for SerializedCloud<P, C> {
+impl<P: ChangeCloud + Sync> ChangeCloud for SerializedCloud<P> {
     async fn raise(
         &self,
         order: &CallContext<'_>,

@@ -234,7 +234,7 @@ impl Sets {
 }
 
 /// The subscription in a resource id; an id of another shape counts as its own subscription.
-fn subscription_of(id: &str) -> &str {
+pub(super) fn subscription_of(id: &str) -> &str {
     let mut parts = id.trim_start_matches('/').split('/');
     match (parts.next(), parts.next()) {
         (Some(word), Some(subscription)) if word.eq_ignore_ascii_case("subscriptions") => {

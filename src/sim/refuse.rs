@@ -1,4 +1,5 @@
-//! Classifies refusals of the simulated cloud: by status and code, and by text only where codes are shared.
+//! Classifies refusals of the simulated cloud: by status and code, and by text only where codes are shared: it answers
+//! as ARM does, which gives no other cause.
 
 use crate::model::ids::Zone;
 use crate::model::journal::{Refusal, Refused};
@@ -79,4 +80,29 @@ pub(super) fn of_operation(
     let zone = said.map(str::to_owned).filter(|zone| zone.parse::<u8>().is_ok()).or(shown);
     let zone = zone.filter(|_| zonal).map(Zone::new);
     Some(Refused { code: Some(failure.code.into()), zone, ..Refused::plain(refusal) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_tell_apart_what_shares_a_code() {
+        let classified = |message: &str| {
+            let (code, message) = ("OperationNotAllowed".to_owned(), message.to_owned());
+            let (target, retry_after, detail) = (None, None, None);
+            let said = Said { status: 409, code, message, target, retry_after, detail };
+            let no = classify(&WorldFailure::Refused(said), Time::default()).unwrap();
+            (no.refusal, no.code.unwrap())
+        };
+        for (message, refusal) in [
+            ("results in exceeding approved Total Regional Cores quota.", Refusal::Quota),
+            ("has reached its limit of 10 models", Refusal::Quota),
+            ("since the VM is marked for deletion.", Refusal::Gone),
+            ("instances that are protected from scale set actions.", Refusal::Forbidden),
+            ("since a rolling upgrade is in progress.", Refusal::Conflict),
+        ] {
+            assert_eq!(classified(message), (refusal, "OperationNotAllowed".into()), "{message}");
+        }
+    }
 }

@@ -9,7 +9,6 @@ use azure_core::credentials::Secret;
 use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, Poll};
 use poolkeeper::adapters::azure::auth::{AuthSettings, ClientSecret, TokenCache, TokenSource, Way};
 use poolkeeper::adapters::azure::cloud::AzureCloud;
-use poolkeeper::adapters::azure::throttle::NoPacing;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
@@ -56,7 +55,7 @@ pub async fn of_seed(seed: Value, secret: &str) -> (Emulator, Azure, Arc<TokenCa
     };
     let tokens = Arc::new(TokenCache::new(settings, Arc::clone(&http), SystemClock));
     let source: Arc<dyn TokenSource> = Arc::<TokenCache<SystemClock>>::clone(&tokens);
-    let azure = Azure::new(cloud, http, source, Arc::new(NoPacing), Arc::new(SystemClock));
+    let azure = Azure::new(cloud, http, source, None, Arc::new(SystemClock));
     (emulator, azure, tokens)
 }
 

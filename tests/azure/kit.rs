@@ -9,15 +9,14 @@ use azure_core::credentials::Secret;
 use poolkeeper::act::CallContext;
 use poolkeeper::adapters::azure::auth::{AccessToken, AuthError, TokenSource};
 use poolkeeper::adapters::azure::cloud::{AzureCloud, CloudEndpoint};
-use poolkeeper::adapters::azure::throttle::{ArmCall, ArmPermit, Learn, Leave, ThrottleHint};
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
-use poolkeeper::ambient::Clock;
+use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::model::action::{Expect, RemovalReason, Target};
 use poolkeeper::model::ids::{EntryId, Etag, InstanceId, PoolName, Revision, ScaleSetId, VmId};
 use poolkeeper::model::inventory::Inventory;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{ReadCloud, ReadError};
-use poolkeeper::pace::NotNow;
+use poolkeeper::pace::Pacer;
 use serde_json::{Value, json};
 
 use crate::azure::server::{Heard, Says, Server};
@@ -38,9 +37,26 @@ impl Hand {
     }
 }
 
+/// The pacer has a hand of its own on the same clock.
+#[derive(Debug, Clone)]
+struct Turning(Arc<Hand>);
+
 impl Clock for Hand {
     fn now(&self) -> Time {
         Time::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+impl Clock for Turning {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+}
+
+/// Whoever waits turns the clock.
+impl Sleep for Turning {
+    async fn sleep_until(&self, at: Time) {
+        self.0.0.fetch_max(at.millis(), Ordering::SeqCst);
     }
 }
 
@@ -71,42 +87,11 @@ impl TokenSource for Purse {
     }
 }
 
-/// Remembers what was told of throttling, and admits unless it is shut.
-#[derive(Debug, Default)]
-pub struct Ledger {
-    pub told: Mutex<Vec<(&'static str, u32, ThrottleHint)>>,
-    pub shut: bool,
-    /// Regions that reads showed.
-    pub located: Mutex<Vec<(ScaleSetId, String)>>,
-}
-
-struct Ticket<'a> {
-    ledger: &'a Ledger,
-    class: &'static str,
-    machines: u32,
-}
-
-#[async_trait]
-impl Learn for Ledger {
-    async fn admit<'a>(&'a self, asked: &ArmCall<'_>) -> Result<Leave<'a>, NotNow> {
-        if self.shut {
-            return Err(NotNow { retry_at: START.plus(Span::minutes(3)) });
-        }
-        let (class, machines) = (asked.class.name(), asked.machines);
-        Ok(Box::new(Ticket { ledger: self, class, machines }))
-    }
-
-    fn locate(&self, set: &ScaleSetId, location: &str) {
-        self.located.lock().unwrap().push((set.clone(), location.to_owned()));
-    }
-}
-
-impl ArmPermit for Ticket<'_> {
-    fn told(self: Box<Self>, hint: &ThrottleHint) {
-        self.ledger.told.lock().unwrap().push((self.class, self.machines, hint.clone()));
-    }
-
-    fn unsent(self: Box<Self>) {}
+/// Whether something paces the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    Off,
+    On,
 }
 
 /// An adapter, and what it stands on.
@@ -115,25 +100,33 @@ pub struct Kit {
     pub server: Server,
     pub hand: Arc<Hand>,
     pub purse: Arc<Purse>,
-    pub ledger: Arc<Ledger>,
+    pub pacer: Option<Arc<Pacer>>,
 }
 
 pub async fn kit(says: impl Fn(&Heard) -> Says + Send + Sync + 'static) -> Kit {
-    kit_of(Purse::default(), Ledger::default(), Duration::from_secs(5), says).await
+    kit_of(Purse::default(), Duration::from_secs(5), says).await
+}
+
+pub async fn paced_kit(says: impl Fn(&Heard) -> Says + Send + Sync + 'static) -> Kit {
+    kit_and_locks(Purse::default(), Pacing::On, Duration::from_secs(5), without_locks(says)).await
 }
 
 /// In a group without locks.
 pub async fn kit_of(
     purse: Purse,
-    ledger: Ledger,
     patience: Duration,
     says: impl Fn(&Heard) -> Says + Send + Sync + 'static,
 ) -> Kit {
-    let says = move |heard: &Heard| match asks_for_locks(heard) {
+    kit_and_locks(purse, Pacing::Off, patience, without_locks(says)).await
+}
+
+fn without_locks(
+    says: impl Fn(&Heard) -> Says + Send + Sync + 'static,
+) -> impl Fn(&Heard) -> Says + Send + Sync + 'static {
+    move |heard: &Heard| match asks_for_locks(heard) {
         true => Says::json(&json!({"value": []})),
         false => says(heard),
-    };
-    kit_and_locks(purse, ledger, patience, says).await
+    }
 }
 
 pub fn asks_for_locks(heard: &Heard) -> bool {
@@ -142,35 +135,52 @@ pub fn asks_for_locks(heard: &Heard) -> bool {
 
 pub async fn kit_and_locks(
     purse: Purse,
-    ledger: Ledger,
+    pacing: Pacing,
     patience: Duration,
     says: impl Fn(&Heard) -> Says + Send + Sync + 'static,
 ) -> Kit {
     let server = Server::start(says).await;
-    let (purse, ledger) = (Arc::new(purse), Arc::new(ledger));
+    let purse = Arc::new(purse);
     let hand = Arc::new(Hand(AtomicI64::new(START.millis())));
-    let azure = adapter(&server.base, patience, &purse, &ledger, &hand);
-    Kit { azure, server, hand, purse, ledger }
+    let pacer = (pacing == Pacing::On).then(|| Arc::new(Pacer::new(Turning(Arc::clone(&hand)))));
+    let azure = adapter(&server.base, patience, &purse, pacer.clone(), &hand);
+    Kit { azure, server, hand, purse, pacer }
 }
 
 pub fn adapter(
     base: &str,
     patience: Duration,
     purse: &Arc<Purse>,
-    ledger: &Arc<Ledger>,
+    pacer: Option<Arc<Pacer>>,
     hand: &Arc<Hand>,
 ) -> Azure {
     let cloud =
         AzureCloud::custom("https://login.example/", base, Some("https://arm.example")).unwrap();
     *purse.origin.lock().unwrap() = Some(cloud.origin());
     let net = Net { proxy: Proxy::None, answer_within: patience, ..Net::default() };
-    let (tokens, learn, clock) = (Arc::clone(purse), Arc::clone(ledger), Arc::clone(hand));
-    Azure::new(cloud, net.http().unwrap(), tokens, learn, clock)
+    let (tokens, clock) = (Arc::clone(purse), Arc::clone(hand));
+    Azure::new(cloud, net.http().unwrap(), tokens, pacer, clock)
 }
 
 impl Kit {
     pub async fn look(&self) -> Result<Inventory, ReadError> {
         self.azure.list(&set_id()).await
+    }
+
+    pub fn pacer(&self) -> &Pacer {
+        self.pacer.as_deref().unwrap()
+    }
+
+    /// Calls that were sent so far, by operation.
+    pub fn charged(&self) -> Vec<(&'static str, u64)> {
+        let counts = self.pacer().counts();
+        let sent = counts.iter().filter(|(_, tally)| tally.made > 0);
+        sent.map(|(operation, tally)| (operation.name(), tally.made)).collect()
+    }
+
+    /// Until when each limit is shut that an answer shut.
+    pub fn shut_until(&self) -> Vec<Time> {
+        self.pacer().limits().into_iter().filter_map(|limit| limit.shut_until).collect()
     }
 }
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 use poolkeeper::act::ChangeCloud;
 use serde_json::json;
 
-use crate::azure::kit::{
-    Ledger, Purse, SECRET, Sheet, kit, kit_of, machine, set_id, target, usual,
-};
+use crate::azure::kit::{Purse, SECRET, Sheet, kit, kit_of, machine, set_id, target, usual};
 use crate::azure::log::Log;
 use crate::azure::server::{Heard, Says};
 
@@ -42,9 +40,7 @@ async fn nothing_leaks() {
         // A place in the code that another test came by first may have been told that nobody listens.
         tracing::callsite::rebuild_interest_cache();
         let patience = Duration::from_millis(60);
-        let kit = kit_of(Purse::default(), Ledger::default(), patience, move |heard| {
-            wrongs(heard).remove(n)
-        });
+        let kit = kit_of(Purse::default(), patience, move |heard| wrongs(heard).remove(n));
         let kit = kit.await;
         let sheet = Sheet::new();
         let listed = kit.look().await;

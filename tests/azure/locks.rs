@@ -13,7 +13,7 @@ use poolkeeper::observe::ReadCloud;
 use serde_json::{Value, json};
 
 use crate::azure::kit::{
-    Kit, Ledger, Purse, SET, Sheet, asks_for_locks, kit_and_locks, machine, set, target, usual,
+    Kit, Pacing, Purse, SET, Sheet, asks_for_locks, kit_and_locks, machine, set, target, usual,
 };
 use crate::azure::server::{Heard, Says};
 
@@ -43,7 +43,7 @@ async fn kit_of(now: &Now, says: impl Fn(&Heard) -> Says + Send + Sync + 'static
         "GET" => says(heard),
         _ => Says::status(202, ""),
     };
-    kit_and_locks(Purse::default(), Ledger::default(), Duration::from_secs(5), says).await
+    kit_and_locks(Purse::default(), Pacing::Off, Duration::from_secs(5), says).await
 }
 
 async fn kit(now: &Now) -> Kit {
@@ -170,8 +170,7 @@ async fn the_list_is_read_once_a_quarter_of_an_hour_for_a_group_page_by_page() {
         (true, true) => list(&[lock(SET, "ReadOnly")]),
         _ => usual(heard),
     };
-    let kit =
-        kit_and_locks(Purse::default(), Ledger::default(), Duration::from_secs(5), says).await;
+    let kit = kit_and_locks(Purse::default(), Pacing::On, Duration::from_secs(5), says).await;
     let group = "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Authorization/locks";
     *next.lock().unwrap() = format!("{}{group}?api-version=2020-05-01&page=2", kit.server.base);
     assert_eq!(protections(&kit).await, [Protection::All; 2]);
@@ -186,7 +185,8 @@ async fn the_list_is_read_once_a_quarter_of_an_hour_for_a_group_page_by_page() {
     kit.hand.turn(Span::minutes(1));
     let _ = kit.look().await.unwrap();
     assert_eq!(reads(&kit), 4);
-    assert!(kit.ledger.told.lock().unwrap().iter().any(|(class, ..)| *class == "readLocks"));
+    let autoscale = kit.server.count("GET", "/autoscalesettings") as u64;
+    assert!(kit.charged().contains(&("readOther", 4 + autoscale)), "{:?}", kit.charged());
 }
 
 #[tokio::test]

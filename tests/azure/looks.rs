@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use poolkeeper::model::ids::{InstanceId, VmId, Zone};
+use poolkeeper::model::ids::{InstanceId, ScaleSetId, VmId, Zone};
 use poolkeeper::model::inventory::{Orchestration, PlatformFeature};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::machine::{Condition, Evidence, Protection};
 use poolkeeper::model::time::{Span, Time};
+use poolkeeper::pace::{CallCost, LimitReading, PacedOperation};
 use serde_json::{Value, json};
 
-use crate::azure::kit::{Ledger, Purse, SET, START, kit, kit_of, machine, set, usual};
+use crate::azure::kit::{Purse, SET, START, kit, kit_of, machine, paced_kit, set, usual};
 use crate::azure::server::{Heard, Says};
 
 fn is_list(heard: &Heard) -> bool {
@@ -55,7 +56,7 @@ async fn second(
     says: impl Fn(&Heard) -> Says + Send + Sync + 'static,
 ) -> (Vec<String>, bool, usize) {
     let patience = Duration::from_millis(150);
-    let kit = kit_of(Purse::default(), Ledger::default(), patience, move |heard| {
+    let kit = kit_of(Purse::default(), patience, move |heard| {
         let host = heard.header("host").unwrap();
         let next =
             format!("http://{host}{SET}/virtualMachines?api-version=2024-07-01&$skiptoken=A%2BB");
@@ -218,10 +219,19 @@ async fn a_row_of_another_shape_is_a_gap_and_the_others_are_read() {
 
 #[tokio::test]
 async fn the_pacer_learns_the_region_of_a_set() {
-    let kit = kit(usual).await;
+    let kit = paced_kit(usual).await;
     let _ = kit.look().await.unwrap();
-    let expected = [(crate::azure::kit::set_id(), "westeurope".to_owned())];
-    assert_eq!(*kit.ledger.located.lock().unwrap(), expected);
+    let front = |limits: Vec<LimitReading>| {
+        limits.iter().filter(|limit| &*limit.name == "subscription-reads").count()
+    };
+    assert_eq!(front(kit.pacer().limits()), 2, "before the region is known, and in the region");
+    // A set that is known to be there is counted there.
+    let api = ScaleSetId::new(SET.replace("/web", "/api"));
+    kit.pacer().locate(&api, "westeurope");
+    let call =
+        CallCost { set: &api, operation: PacedOperation::ReadSet, machines: 0, before: None };
+    kit.pacer().permit(call).await.unwrap().unsent();
+    assert_eq!(front(kit.pacer().limits()), 2);
 }
 
 #[tokio::test]

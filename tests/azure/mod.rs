@@ -1,6 +1,7 @@
 //! The Azure adapter against what ARM really says: official examples, recorded shapes, and a server that misbehaves.
 
 mod changes;
+mod charged;
 mod disks;
 mod emulated;
 mod examples;

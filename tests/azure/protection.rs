@@ -11,7 +11,7 @@ use poolkeeper::model::machine::Protection;
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
-use crate::azure::kit::{Kit, SET, START, Sheet, kit, machine, set, usual};
+use crate::azure::kit::{Kit, SET, START, Sheet, kit, machine, paced_kit, set, usual};
 use crate::azure::server::{Heard, Says};
 
 /// What GET `{set}/virtualMachines/{name}` answers, by name. A name without an answer is a VM without a policy.
@@ -37,8 +37,15 @@ const ALL: fn() -> Value =
     || json!({"protectFromScaleIn": true, "protectFromScaleSetActions": true});
 
 async fn flexible(machines: u32, members: &Members) -> Kit {
+    kit(flexible_set(machines, members)).await
+}
+
+fn flexible_set(
+    machines: u32,
+    members: &Members,
+) -> impl Fn(&Heard) -> Says + Send + Sync + 'static {
     let members = Arc::clone(members);
-    kit(move |heard: &Heard| {
+    move |heard: &Heard| {
         let single = heard.target.split("/web/virtualMachines/").nth(1);
         if heard.verb != "GET" {
             return Says::status(202, "");
@@ -61,8 +68,7 @@ async fn flexible(machines: u32, members: &Members) -> Kit {
         shown["properties"]["virtualMachineProfile"]["storageProfile"]["osDisk"] =
             json!({"diffDiskSettings": {"option": "Local"}});
         Says::json(&shown)
-    })
-    .await
+    }
 }
 
 fn protections(seen: &Inventory) -> Vec<Protection> {
@@ -88,13 +94,13 @@ async fn it_is_read_where_azure_shows_it_once_a_machine() {
     let members = Members::default();
     *members.lock().unwrap() =
         vec![("web_00000000", member(0, SCALE_IN())), ("web_00000001", member(1, ALL()))];
-    let kit = flexible(4, &members).await;
+    let kit = paced_kit(flexible_set(4, &members)).await;
     let seen = kit.look().await.unwrap();
     let expected = [Protection::ScaleIn, Protection::All, Protection::None, Protection::None];
     assert_eq!(protections(&seen), expected);
     assert!(seen.set.complete && seen.gaps.is_empty(), "{:?}", seen.gaps);
     assert_eq!(reads(&kit), 4);
-    assert!(kit.ledger.told.lock().unwrap().iter().any(|(class, ..)| *class == "readMachine"));
+    assert!(kit.charged().contains(&("readMachine", 4)), "{:?}", kit.charged());
     assert_eq!(protections(&kit.look().await.unwrap()), expected);
     assert_eq!(reads(&kit), 4, "once a machine");
     // Protection that was taken off is seen after a while; what has none is not read again.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud};
 use poolkeeper::adapters::azure::auth::{AuthSettings, ClientSecret, TokenCache, TokenSource, Way};
 use poolkeeper::adapters::azure::cloud::AzureCloud;
-use poolkeeper::adapters::azure::throttle::NoPacing;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
@@ -20,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use crate::azure::kit::{Ledger, Purse, Sheet, kit_of, target};
+use crate::azure::kit::{Purse, Sheet, kit_of, target};
 use crate::azure::server::Says;
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
@@ -54,20 +53,14 @@ fn adapter(base: &str, net: &Net) -> Azure {
     };
     let tokens: Arc<dyn TokenSource> =
         Arc::new(TokenCache::new(settings, Arc::clone(&http), SystemClock));
-    Azure::new(cloud, http, tokens, Arc::new(NoPacing), Arc::new(SystemClock))
+    Azure::new(cloud, http, tokens, None, Arc::new(SystemClock))
 }
 
 /// The same with a token in its hand, so that the road to ARM itself is what is closed.
 fn adapter_with_token(base: &str, net: &Net) -> Azure {
     let cloud = AzureCloud::custom(base, base, None).unwrap();
     let tokens = Purse { origin: Mutex::new(Some(cloud.origin())), ..Purse::default() };
-    Azure::new(
-        cloud,
-        net.http().unwrap(),
-        Arc::new(tokens),
-        Arc::new(NoPacing),
-        Arc::new(SystemClock),
-    )
+    Azure::new(cloud, net.http().unwrap(), Arc::new(tokens), None, Arc::new(SystemClock))
 }
 
 /// It is said why, and nothing is taken for sent, whether it is the road to tokens that is closed or the one to ARM.
@@ -270,7 +263,7 @@ async fn too_slow_to_connect_is_not_sent_and_too_slow_to_answer_is_lost() {
     closed(&base, &net, "could not be connected in time").await;
 
     for says in [Says::Stall("{".into()), Says::Stall(String::new())] {
-        let kit = kit_of(Purse::default(), Ledger::default(), slow, move |_| says.clone()).await;
+        let kit = kit_of(Purse::default(), slow, move |_| says.clone()).await;
         let failed = kit.look().await.unwrap_err();
         assert!(failed.say.contains("nothing was heard for too long"), "{failed}");
         let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;

@@ -9,10 +9,12 @@ use poolkeeper::adapters::azure::auth::{AuthError, AuthFailureReason, Credential
 use poolkeeper::model::journal::{OperationUrl, Refusal};
 use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
+use poolkeeper::pace::{CallCost, PacedOperation, ResponseHints};
 use serde_json::json;
 
 use crate::azure::kit::{
-    Ledger, Purse, SECRET, SET, Sheet, adapter, kit, kit_of, machine, set_id, target, usual,
+    Purse, SECRET, SET, START, Sheet, adapter, kit, kit_of, machine, paced_kit, set_id, target,
+    usual,
 };
 use crate::azure::server::{Heard, Says, Server};
 
@@ -47,7 +49,7 @@ async fn it_is_sent_twice_at_most_and_never_again_with_the_same_token() {
         |_: &Heard| Says::fault(401, "InvalidAuthenticationToken", "The access token is invalid.");
     for (only_one, sent) in [(true, 1), (false, 2)] {
         let purse = Purse { only_one, ..Purse::default() };
-        let kit = kit_of(purse, Ledger::default(), Duration::from_secs(5), refuse).await;
+        let kit = kit_of(purse, Duration::from_secs(5), refuse).await;
         assert_eq!(kit.look().await.unwrap_err().refusal, Refusal::Forbidden);
         assert_eq!(kit.server.heard().len(), sent);
     }
@@ -67,7 +69,7 @@ async fn without_a_token_nothing_is_sent() {
             tried: vec![CredentialAttempt { way: Way::ClientSecret, why, wait: None }],
         };
         let purse = Purse { empty: Some(failed), ..Purse::default() };
-        let kit = kit_of(purse, Ledger::default(), Duration::from_secs(5), usual).await;
+        let kit = kit_of(purse, Duration::from_secs(5), usual).await;
         let failed = kit.look().await.unwrap_err();
         assert_eq!(failed.refusal, refusal);
         assert!(failed.say.contains("no token"), "{failed}");
@@ -120,8 +122,7 @@ async fn a_write_is_sent_once_whatever_becomes_of_it() {
     let patience = Duration::from_millis(150);
     for says in [Says::Nothing, Says::Stall("{".into()), Says::Half("{}".into())] {
         let said = says.clone();
-        let kit =
-            kit_of(Purse::default(), Ledger::default(), patience, move |_| said.clone()).await;
+        let kit = kit_of(Purse::default(), patience, move |_| said.clone()).await;
         let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
         assert_eq!(answer, CallOutcome::Lost, "{says:?}");
         assert_eq!(kit.server.heard().len(), 1, "{says:?}");
@@ -141,7 +142,7 @@ async fn what_could_not_be_connected_was_not_sent() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let azure = adapter(&nobody, Duration::from_secs(5), &kit.purse, &kit.ledger, &kit.hand);
+    let azure = adapter(&nobody, Duration::from_secs(5), &kit.purse, None, &kit.hand);
     let answer = azure.delete(&Sheet::new().order(), &[target("1")], false).await;
     assert_eq!(answer, CallOutcome::NotSent);
     let failed = azure.list(&set_id()).await.unwrap_err();
@@ -157,8 +158,16 @@ async fn nothing_leaves_too_late_or_unadmitted() {
         late.azure.delete(&sheet.order(), &[target("1")], false).await,
         CallOutcome::NotSent
     );
-    let ledger = Ledger { shut: true, ..Ledger::default() };
-    let shut = kit_of(Purse::default(), ledger, Duration::from_secs(5), usual).await;
+    let shut = paced_kit(usual).await;
+    let set = set_id();
+    let operation = PacedOperation::Delete;
+    let call = CallCost { set: &set, operation, machines: 1, before: None };
+    let told = ResponseHints {
+        throttled: true,
+        retry_after: Some(Span::minutes(3)),
+        ..ResponseHints::default()
+    };
+    shut.pacer().permit(call).await.unwrap().heard(&told);
     assert_eq!(
         shut.azure.delete(&sheet.order(), &[target("1")], false).await,
         CallOutcome::NotSent
@@ -169,7 +178,7 @@ async fn nothing_leaves_too_late_or_unadmitted() {
 #[tokio::test]
 async fn what_is_told_of_throttling_reaches_whoever_paces() {
     let n = Arc::new(AtomicUsize::new(0));
-    let kit = kit(move |_| match n.fetch_add(1, Ordering::SeqCst) {
+    let kit = paced_kit(move |_| match n.fetch_add(1, Ordering::SeqCst) {
         0 => Says::status(202, "")
             .with(
                 "x-ms-ratelimit-remaining-resource",
@@ -182,17 +191,21 @@ async fn what_is_told_of_throttling_reaches_whoever_paces() {
     })
     .await;
     let sheet = Sheet::new();
-    for _ in 0..2 {
-        let _ = kit.azure.delete(&sheet.order(), &[target("1"), target("2")], false).await;
+    let two = [target("1"), target("2")];
+    let _ = kit.azure.delete(&sheet.order(), &two, false).await;
+    assert_eq!(kit.charged(), [("delete", 1)]);
+    let limits = kit.pacer().limits();
+    let limit = |name: &str| limits.iter().find(|limit| &*limit.name == name).unwrap();
+    // Less than was told, by what comes back in one step.
+    for (name, left) in [("A", 4), ("B", 5), ("C", 6), ("subscription-writes", 189)] {
+        assert_eq!(limit(name).left, left, "{name}");
     }
-    let told = kit.ledger.told.lock().unwrap();
-    let (class, machines, hint) = &told[0];
-    assert_eq!((*class, *machines, hint.charge), ("deleteMachines", 2, Some(2)));
-    let mut names: Vec<(&str, u32)> =
-        hint.remaining.iter().map(|(n, left)| (&**n, *left)).collect();
-    names.sort_unstable();
-    assert_eq!(names, [("A", 5), ("B", 7), ("C", 9), ("subscription-writes", 199)]);
-    assert!(told[1].2.refused && told[1].2.retry_after == Some(Span::seconds(3)));
+    let batched = limit("VMScaleSetBatchedVMRequestsSubscriptionMaximum");
+    assert_eq!(batched.most - batched.left, 2, "machines are counted");
+    assert_eq!(kit.shut_until(), []);
+    let _ = kit.azure.delete(&sheet.order(), &two, false).await;
+    assert_eq!(kit.pacer().counts().of(PacedOperation::Delete).throttled, 1);
+    assert_eq!(kit.shut_until(), [START.plus(Span::seconds(3))]);
 }
 
 #[tokio::test]
@@ -216,12 +229,11 @@ async fn not_every_429_is_about_the_rate() {
         (Says::status(429, "<html>"), Refusal::Throttled, true, None),
     ] {
         let shown = format!("{says:?}");
-        let kit = kit(move |_| says.clone()).await;
+        let kit = paced_kit(move |_| says.clone()).await;
         let answer = kit.azure.delete(&Sheet::new().order(), &[target("1")], false).await;
         assert!(matches!(answer, CallOutcome::Refused(no) if no.refusal == refusal), "{shown}");
-        let told = kit.ledger.told.lock().unwrap();
-        let (_, _, hint) = &told[0];
-        assert_eq!((hint.refused, hint.retry_after), (closes, wait.map(Span::seconds)), "{shown}");
+        let until = START.plus(Span::seconds(wait.unwrap_or(60)));
+        assert_eq!(kit.shut_until(), if closes { vec![until] } else { vec![] }, "{shown}");
     }
 }
 

@@ -31,9 +31,9 @@ fn permitted(bench: &mut Criterion) {
     let sets: Vec<ScaleSetId> = (0..POOLS).map(set).collect();
     let told = ResponseHints {
         remaining: vec![
-            ("subscription-reads", 249),
-            ("HighCostGetVMScaleSetSubscriptionMaximum", 1_077),
-            ("HighCostGetVMScaleSetResource", 29),
+            ("subscription-reads".into(), 249),
+            ("HighCostGetVMScaleSetSubscriptionMaximum".into(), 1_077),
+            ("HighCostGetVMScaleSetResource".into(), 29),
         ],
         ..ResponseHints::default()
     };
@@ -89,7 +89,7 @@ fn through_the_shell(bench: &mut Criterion) {
                 machines: 1,
                 before: None,
             };
-            let mut pass = std::pin::pin!(pacer.pass(call));
+            let mut pass = std::pin::pin!(pacer.permit(call));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             match pass.as_mut().poll(&mut context) {
                 std::task::Poll::Ready(Ok(pass)) => pass.heard(&ResponseHints::default()),

@@ -62,9 +62,9 @@ fn use_up(
 /// With a minute's worth of it to come back before it is believed to hold anything, it holds one token when it opens.
 const COSTLY: &str = "HighCostGetVMScaleSetSubscriptionMaximum";
 
-fn throttled(name: &str, seconds: i64) -> ResponseHints<'_> {
+fn throttled(name: &str, seconds: i64) -> ResponseHints {
     let mut told = ResponseHints { throttled: true, ..ResponseHints::default() };
-    told.remaining.push((name, 0));
+    told.remaining.push((name.into(), 0));
     told.retry_after = Some(Span::seconds(seconds));
     told
 }
@@ -149,7 +149,7 @@ fn a_region_that_is_refused_shuts_no_other_region() {
     goes(ask(&mut gate, 2, PacedOperation::Poll, LATE, at(3_000)));
     // What is left in one region says nothing of another.
     let left = ResponseHints {
-        remaining: vec![("GetOperationSubscriptionMaximum", 0)],
+        remaining: vec![("GetOperationSubscriptionMaximum".into(), 0)],
         ..ResponseHints::default()
     };
     let grant = go(ask(&mut gate, 2, PacedOperation::Poll, LATE, at(4_000)));
@@ -295,7 +295,8 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
     let mut gate = Admission::default();
     let now = at(0);
     let grant = go(ask(&mut gate, 0, PacedOperation::Delete, LATE, now));
-    let remaining = vec![("VmssQueuedVMOperations", 0), ("Somebody", 0), ("NewActions", 12)];
+    let remaining = [("VmssQueuedVMOperations", 0), ("Somebody", 0), ("NewActions", 12)];
+    let remaining = remaining.map(|(name, left)| (name.into(), left)).to_vec();
     gate.told(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
     let (went, _) = use_up(&mut gate, 1, PacedOperation::Delete, now);
     assert_eq!(went, 8, "twelve, less what comes back by the minute");
@@ -307,7 +308,7 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
     let mut gate = Admission::default();
     for left in [12, 6] {
         let grant = go(ask(&mut gate, 0, PacedOperation::Delete, LATE, now));
-        let remaining = vec![("NewActions", left)];
+        let remaining = vec![("NewActions".into(), left)];
         gate.told(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
     }
     let (went, _) = use_up(&mut gate, 1, PacedOperation::Delete, now);
@@ -339,8 +340,7 @@ fn what_is_kept_is_bounded() {
         let set = ScaleSetId::new(format!("/subscriptions/{}/sets/{n}", n / 50));
         let (now, operation) = (at(n), PacedOperation::Raise);
         let call = CallCost { set: &set, operation, machines: 1, before: Some(LATE) };
-        let name = format!("Limit{n}");
-        let remaining = vec![(name.as_str(), 100)];
+        let remaining = vec![(format!("Limit{n}").into(), 100)];
         let grant = go(gate.ask(&call, now));
         gate.told(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
     }

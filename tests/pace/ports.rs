@@ -103,7 +103,7 @@ impl ChangeCloud for Slow {
 struct Room {
     time: Virtual,
     cloud: Slow,
-    paced: SerializedCloud<Slow, Virtual>,
+    paced: SerializedCloud<Slow>,
     pool: PoolName,
     set: ScaleSetId,
     entry: EntryId,
@@ -285,7 +285,7 @@ fn a_request_waits_for_its_turn_and_wakes_when_it_comes() {
             let before = Some(at(60_000));
             let call =
                 CallCost { set: &set, operation: PacedOperation::ReadOther, machines: 0, before };
-            let pass = pacer.pass(call).await.unwrap();
+            let pass = pacer.permit(call).await.unwrap();
             left.borrow_mut().push(time.now().millis());
             time.pass(Span::from_millis(50)).await;
             pass.heard(&ResponseHints::default());
@@ -310,18 +310,22 @@ fn a_refusal_reaches_those_who_wait_already() {
     let mut stage = Stage::default();
     stage.put(async {
         for _ in 0..8 {
-            pacer.pass(call(PacedOperation::Raise)).await.unwrap().heard(&ResponseHints::default());
+            pacer
+                .permit(call(PacedOperation::Raise))
+                .await
+                .unwrap()
+                .heard(&ResponseHints::default());
         }
-        let last = pacer.pass(call(PacedOperation::Raise)).await.unwrap();
+        let last = pacer.permit(call(PacedOperation::Raise)).await.unwrap();
         assert_eq!(time.now(), at(15_000));
         let mut told = ResponseHints { throttled: true, ..ResponseHints::default() };
         told.retry_after = Some(Span::seconds(120));
-        told.met.push("UpdateVMScaleSetResource");
+        told.met.push("UpdateVMScaleSetResource".into());
         last.heard(&told);
     });
     stage.put(async {
         time.pass(Span::seconds(1)).await;
-        let why = pacer.pass(call(PacedOperation::Raise)).await.unwrap_err();
+        let why = pacer.permit(call(PacedOperation::Raise)).await.unwrap_err();
         assert_eq!(time.now(), at(15_000), "it knows at once that it will not leave in time");
         assert_eq!(why.retry_at, at(135_000));
     });

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::pace::server::{Answer, Server, set};
 use crate::pace::stage::at;
 
-const OPERATIONS: [PacedOperation; 9] = [
+const OPERATIONS: [PacedOperation; 8] = [
     PacedOperation::ReadSet,
     PacedOperation::List,
     PacedOperation::NextPage,
@@ -22,7 +22,6 @@ const OPERATIONS: [PacedOperation; 9] = [
     PacedOperation::ReadOther,
     PacedOperation::Raise,
     PacedOperation::Delete,
-    PacedOperation::DeleteMachine,
     PacedOperation::ReadView,
 ];
 
@@ -43,9 +42,9 @@ enum Doing {
 
 fn doing() -> impl Strategy<Value = Doing> {
     prop_oneof![
-        6 => (0_u8..4, 0_u8..9, 1_u8..40, 0_u16..700)
+        6 => (0_u8..4, 0_u8..8, 1_u8..40, 0_u16..700)
             .prop_map(|(pool, op, machines, wait)| Doing::Ask(pool, op, machines, wait)),
-        2 => (0_u8..4, 0_u8..9, 1_u8..60).prop_map(|(pool, op, n)| Doing::Burst(pool, op, n)),
+        2 => (0_u8..4, 0_u8..8, 1_u8..60).prop_map(|(pool, op, n)| Doing::Burst(pool, op, n)),
         6 => any::<u8>().prop_map(Doing::Look),
         1 => any::<u8>().prop_map(Doing::Leave),
         6 => (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(nth, told)| Doing::Hear(nth, told)),
@@ -198,7 +197,6 @@ proptest! {
         room.within(&[PacedOperation::Raise], true, 8, 4);
         room.within(&[PacedOperation::ReadSet], true, 24, 12);
         room.within(&lists, false, 720, 360);
-        room.within(&[PacedOperation::DeleteMachine], false, 190, 600);
         let reads = [&lists[..], &[PacedOperation::ReadSet, PacedOperation::Poll, PacedOperation::ReadOther]];
         room.within(&reads.concat(), false, 250, 1_500);
         room.within(&[PacedOperation::Raise, PacedOperation::Delete], false, 200, 600);

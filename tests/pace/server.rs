@@ -17,7 +17,6 @@ type Policy = (&'static str, bool, i64, i64);
 
 const READS: Policy = ("subscription-reads", false, 1_500, 250);
 const WRITES: Policy = ("subscription-writes", false, 600, 200);
-const DELETES: Policy = ("subscription-deletes", false, 600, 200);
 const LOW: Policy = ("LowCostGetVMScaleSetSubscriptionMaximum", false, 800, 2_400);
 const LOW_SET: Policy = ("LowCostGetVMScaleSetResource", true, 12, 36);
 const HIGH: Policy = ("HighCostGetVMScaleSetSubscriptionMaximum", false, 360, 1_080);
@@ -40,7 +39,6 @@ fn charges(operation: PacedOperation) -> Vec<Policy> {
         PacedOperation::Poll => vec![READS, POLLS],
         PacedOperation::Raise | PacedOperation::UpdateModel => vec![WRITES, UPDATE, UPDATE_SET],
         PacedOperation::Delete | PacedOperation::Reimage => vec![WRITES, ACTIONS, BATCHED],
-        PacedOperation::DeleteMachine => vec![DELETES],
         _ => vec![READS, STRANGE],
     }
 }
@@ -63,11 +61,11 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn told(&self) -> ResponseHints<'_> {
+    pub fn told(&self) -> ResponseHints {
         ResponseHints {
             throttled: self.retry_after.is_some(),
             retry_after: self.retry_after,
-            remaining: self.remaining.clone(),
+            remaining: self.remaining.iter().map(|(name, left)| ((*name).into(), *left)).collect(),
             ..ResponseHints::default()
         }
     }

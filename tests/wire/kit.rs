@@ -202,11 +202,11 @@ impl Clock for StageTime {
 #[derive(Debug)]
 pub struct Wire {
     runtime: Runtime,
-    paced: SerializedCloud<Azure, Backstage>,
+    paced: SerializedCloud<Azure>,
 }
 
 impl Road for Wire {
-    type Cloud = SerializedCloud<Azure, Backstage>;
+    type Cloud = SerializedCloud<Azure>;
 
     fn cloud(&self) -> &Self::Cloud {
         &self.paced
@@ -282,8 +282,8 @@ fn wire(emulator: &Emulator, stage: &Backstage, there: &There, heard: &Arc<Heard
     let way = if there.managed { Way::ManagedIdentity } else { Way::ClientSecret };
     let tokens = tokens_by(way, &cloud, &http, stage.clone());
     let pacer = Arc::new(Pacer::new(stage.clone()));
-    let learn: Arc<Pacer<Backstage>> = Arc::clone(&pacer);
-    let azure = Azure::new(cloud, http, tokens, learn, Arc::new(stage.clone()));
+    let paced = Some(Arc::clone(&pacer));
+    let azure = Azure::new(cloud, http, tokens, paced, Arc::new(stage.clone()));
     Wire { runtime, paced: SerializedCloud::new(azure, pacer) }
 }
 

@@ -12,14 +12,13 @@ use std::task::{Poll, Waker};
 use async_trait::async_trait;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request};
 use poolkeeper::adapters::azure::Azure;
-use poolkeeper::adapters::azure::throttle::{ArmCall, Learn, Leave, ThrottleClass};
 use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::emulator::Emulator;
 use poolkeeper::memory::{Lease, MemoryStore, Store};
 use poolkeeper::model::plan::{Facts, RolloutPhase};
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::pace::{NotNow, Pacer, READ_PATIENCE, SerializedCloud};
+use poolkeeper::pace::{Counts, OperationClass, Pacer, READ_PATIENCE, SerializedCloud};
 use poolkeeper::reconcile::{Decisions, PoolTurn};
 use poolkeeper::sim::START;
 use serde_json::{Value, json};
@@ -123,34 +122,7 @@ impl HttpClient for Carrier {
     }
 }
 
-/// The pacer, with a note of who waited longest.
-#[derive(Debug)]
-struct Timed {
-    pacer: Arc<Pacer<Hours>>,
-    longest: Mutex<BTreeMap<&'static str, Span>>,
-    told_later: AtomicU64,
-}
-
-#[async_trait]
-impl Learn for Timed {
-    async fn admit<'a>(&'a self, asked: &ArmCall<'_>) -> Result<Leave<'a>, NotNow> {
-        let began = self.pacer.clock().now();
-        let leave = self.pacer.admit(asked).await;
-        let waited = self.pacer.clock().now().since(began);
-        let kind = match asked.class {
-            class if class.is_write() => "writes",
-            ThrottleClass::Poll => "polls",
-            _ => "reads",
-        };
-        let mut longest = self.longest.lock().unwrap();
-        let known = longest.entry(kind).or_insert(Span::ZERO);
-        *known = waited.max(*known);
-        self.told_later.fetch_add(u64::from(leave.is_err()), Relaxed);
-        leave
-    }
-}
-
-type Daemon = House<SerializedCloud<Azure, Hours>, Hours>;
+type Daemon = House<SerializedCloud<Azure>, Hours>;
 
 /// What one pool saw of it.
 #[derive(Debug, Default)]
@@ -195,8 +167,7 @@ async fn keep(house: Daemon, policy: Policy, seed: u64) -> Seen {
 
 struct Played {
     seen: Vec<Seen>,
-    longest: BTreeMap<&'static str, Span>,
-    told_later: u64,
+    calls: Counts,
     requests: Value,
     throttled: u64,
 }
@@ -215,11 +186,9 @@ fn play() -> Played {
     let http: Arc<dyn HttpClient> = Arc::new(carrier);
     let tokens = kit::tokens(&ends.cloud, &http, hours.clone());
     let pacer = Arc::new(Pacer::new(hours.clone()));
-    let (longest, told_later) = (Mutex::default(), AtomicU64::new(0));
-    let timed = Arc::new(Timed { pacer: Arc::clone(&pacer), longest, told_later });
-    let learn: Arc<dyn Learn> = Arc::<Timed>::clone(&timed);
-    let azure = Azure::new(ends.cloud, http, tokens, learn, Arc::new(hours.clone()));
-    let cloud = Arc::new(SerializedCloud::new(azure, pacer));
+    let (paced, clock) = (Some(Arc::clone(&pacer)), Arc::new(hours.clone()));
+    let azure = Azure::new(ends.cloud, http, tokens, paced, clock);
+    let cloud = Arc::new(SerializedCloud::new(azure, Arc::clone(&pacer)));
     let local = LocalSet::new();
     let pools: Vec<_> = (0..POOLS)
         .map(|n| {
@@ -248,9 +217,8 @@ fn play() -> Played {
     };
     let seen = ends.runtime.block_on(local.run_until(finish));
     let throttled = emulator.with_world(|world| world.calls().values().map(|c| c.throttled).sum());
-    let longest = timed.longest.lock().unwrap().clone();
-    let told_later = timed.told_later.load(Relaxed);
-    Played { seen, longest, told_later, requests: emulator.state()["requests"].clone(), throttled }
+    let requests = emulator.state()["requests"].clone();
+    Played { seen, calls: pacer.counts(), requests, throttled }
 }
 
 #[test]
@@ -259,12 +227,13 @@ fn a_hundred_pools_share_a_subscription() {
     let turns: u32 = played.seen.iter().map(|seen| seen.turns).sum();
     let later: u32 = played.seen.iter().map(|seen| seen.later).sum();
     let waited = played.seen.iter().map(|seen| seen.longest).max().unwrap();
+    let longest: BTreeMap<&str, Span> =
+        played.calls.iter().map(|(operation, tally)| (operation.name(), tally.longest)).collect();
     let last = played.seen.iter().filter_map(|seen| seen.succeeded).max();
     println!(
         "{POOLS} pools: {turns} turns, {later} told to come again ({} calls), the longest from due to looked {waited}; \
-         the longest waits for a call {:?}; the last rollout ended after {}; {}",
-        played.told_later,
-        played.longest,
+         the longest waits for a call {longest:?}; the last rollout ended after {}; {}",
+        played.calls.sum().withdrawn,
         last.unwrap().since(START),
         played.requests,
     );
@@ -273,8 +242,11 @@ fn a_hundred_pools_share_a_subscription() {
         assert_eq!(seen.broken, [] as [String; 0], "pool {n}");
         assert!(seen.succeeded.is_some(), "pool {n} did not end: {seen:?}");
     }
-    for (kind, waited) in &played.longest {
-        let bound = if *kind == "writes" { FRESH } else { READ_PATIENCE };
-        assert!(*waited <= bound, "{kind} waited {waited}");
+    for (operation, tally) in played.calls.iter() {
+        let bound = match operation.class() {
+            OperationClass::Reads => READ_PATIENCE,
+            OperationClass::Writes => FRESH,
+        };
+        assert!(tally.longest <= bound, "{operation:?} waited {}", tally.longest);
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use poolkeeper::adapters::azure::Azure;
-use poolkeeper::adapters::azure::throttle::NoPacing;
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::Emulator;
 use poolkeeper::memory::{HistoryEvent, MemoryStore, Store};
@@ -30,8 +29,8 @@ impl<'a> Daemon<'a> {
         let policy = policy("web", count, |_| {});
         let http = ends.net.http().unwrap();
         let tokens = kit::tokens(&ends.cloud, &http, SystemClock);
-        let (learn, clock) = (Arc::new(NoPacing), Arc::new(SystemClock));
-        let azure = Azure::new(ends.cloud.clone(), http, tokens, learn, clock);
+        let clock = Arc::new(SystemClock);
+        let azure = Azure::new(ends.cloud.clone(), http, tokens, None, clock);
         let keeper = Keeper::Store(StoreId::new(store));
         let house = House {
             cloud: Arc::new(azure),

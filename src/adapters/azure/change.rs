@@ -23,13 +23,13 @@ use super::protection::Harm;
 use super::read::Reading;
 use super::refusal;
 use super::set_cache::SetCaches;
-use super::throttle::{ArmCall, ThrottleClass};
 use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId};
 use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
 use crate::model::owner::OwnerWrite;
+use crate::pace::{CallCost, PacedOperation};
 
 /// The verified state for a write: the version to write against, and the set's size and disks if they were read again.
 struct WriteBase {
@@ -51,7 +51,7 @@ enum Reads {
 
 /// The parts that differ between writes.
 pub(super) struct Write<'a> {
-    pub class: ThrottleClass,
+    pub operation: PacedOperation,
     pub verb: HttpVerb,
     pub url: Url,
     pub etag: Option<&'a Etag>,
@@ -62,7 +62,7 @@ pub(super) struct Write<'a> {
 /// An action on some machines of a set.
 #[derive(Clone)]
 struct Batch<'a> {
-    class: ThrottleClass,
+    operation: PacedOperation,
     action: &'a str,
     query: Option<(&'a str, &'a str)>,
     /// The body's fields other than the ids.
@@ -70,8 +70,8 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    fn plain(class: ThrottleClass, action: &'a str) -> Self {
-        Self { class, action, query: None, more: Map::new() }
+    fn plain(operation: PacedOperation, action: &'a str) -> Self {
+        Self { operation, action, query: None, more: Map::new() }
     }
 }
 
@@ -96,7 +96,7 @@ impl ChangeCloud for Azure {
         if let Some(size) = size {
             body["sku"]["name"] = json!(size);
         }
-        self.patch(order, &path, &body, etag.as_ref()).await
+        self.patch(PacedOperation::Raise, order, &path, &body, etag.as_ref()).await
     }
 
     async fn delete(
@@ -108,7 +108,7 @@ impl ChangeCloud for Azure {
         if let Err(stop) = self.check_protection(order, targets, Harm::Removal).await {
             return stop;
         }
-        let delete = Batch::plain(ThrottleClass::DeleteMachines, "delete");
+        let delete = Batch::plain(PacedOperation::Delete, "delete");
         let forced = Batch { query: force.then_some(("forceDeletion", "true")), ..delete.clone() };
         let mut answer = self.batch(order, forced, targets).await;
         // Azure rejects a forced delete if customers control host maintenance, but accepts an unforced one.
@@ -145,7 +145,7 @@ impl ChangeCloud for Azure {
             targets.iter().all(|target| step(target) != ReimageStep::Upgrade)
         });
         let Some(known) = new_disk else {
-            let upgrade = Batch::plain(ThrottleClass::Actions, "manualupgrade");
+            let upgrade = Batch::plain(PacedOperation::Upgrade, "manualupgrade");
             return self.batch(order, upgrade, targets).await;
         };
         let asked = self.arm.clock.now();
@@ -196,11 +196,11 @@ impl ChangeCloud for Azure {
         {
             storage.extend(disks);
         }
-        self.patch(order, &path, &body, etag.as_ref()).await
+        self.patch(PacedOperation::UpdateModel, order, &path, &body, etag.as_ref()).await
     }
 
     async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
-        self.power(order, "start", targets).await
+        self.power(order, PacedOperation::Start, "start", targets).await
     }
 
     async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
@@ -208,14 +208,12 @@ impl ChangeCloud for Azure {
     }
 
     async fn poll(&self, set: &ScaleSetId, operation: &OperationUrl) -> Poll {
-        let (Some(address), Ok(path)) = (Address::of_operation(operation), SetPath::parse(set))
-        else {
+        let (Some(address), Ok(_)) = (Address::of_operation(operation), SetPath::parse(set)) else {
             return Poll::Lost;
         };
-        let (class, subscription) = (ThrottleClass::Poll, &*path.subscription);
-        let asked = ArmCall { class, subscription, set: Some(set), machines: 0, before: None };
+        let call = CallCost { set, operation: PacedOperation::Poll, machines: 0, before: None };
         let url = address.url().clone();
-        let ask = ArmRequest { asked, verb: HttpVerb::Get, url, body: None, if_match: None };
+        let ask = ArmRequest { call, verb: HttpVerb::Get, url, body: None, if_match: None };
         let reply = self.arm.send(&ask).await;
         let (poll, told) = operation::polled(&address, reply, |id| self.shelf.zone(set, id));
         if let Some(told) = told {
@@ -229,13 +227,14 @@ impl Azure {
     async fn power(
         &self,
         order: &CallContext<'_>,
+        operation: PacedOperation,
         action: &str,
         targets: &[Target],
     ) -> CallOutcome {
         let kind = self.shelf.of(order.set).map(|known| known.orchestration);
         match kind {
             Some(Orchestration::Flexible) => self.each(order, action, targets, &json!({})).await,
-            _ => self.batch(order, Batch::plain(ThrottleClass::Actions, action), targets).await,
+            _ => self.batch(order, Batch::plain(operation, action), targets).await,
         }
     }
 
@@ -257,7 +256,7 @@ impl Azure {
                 if known.ephemeral {
                     more.insert("forceUpdateOSDiskForEphemeral".into(), true.into());
                 }
-                let batch = Batch { more, ..Batch::plain(ThrottleClass::Actions, "reimage") };
+                let batch = Batch { more, ..Batch::plain(PacedOperation::Reimage, "reimage") };
                 self.batch(order, batch, targets).await
             }
             // These VMs always keep their OS disk.
@@ -354,15 +353,15 @@ impl Azure {
             Ok(named) => named,
             Err(stop) => return stop,
         };
-        let Batch { class, action, query, mut more } = batch;
+        let Batch { operation, action, query, mut more } = batch;
         let mut url = path.set(&self.arm.cloud, &[action]);
         if let Some((key, value)) = query {
             url.query_pairs_mut().append_pair(key, value);
         }
         let machines = u32::try_from(names.len()).unwrap_or(u32::MAX);
         more.insert("instanceIds".into(), json!(names));
-        let write = Write { class, verb: HttpVerb::Post, url, etag: None, machines };
-        self.write(order, &path, write, &Value::Object(more)).await
+        let write = Write { operation, verb: HttpVerb::Post, url, etag: None, machines };
+        self.write(order, write, &Value::Object(more)).await
     }
 
     /// The same action for each VM of a Flexible set, for actions without a batch. After one request is accepted, the
@@ -381,9 +380,9 @@ impl Azure {
         let (alone, mut begun) = (names.len() == 1, false);
         for name in names {
             let url = path.vms(&self.arm.cloud, &[name, action]);
-            let class = ThrottleClass::UpdateMachine;
-            let write = Write { class, verb: HttpVerb::Post, url, etag: None, machines: 1 };
-            match self.write(order, &path, write, body).await {
+            let operation = PacedOperation::UpdateMachine;
+            let write = Write { operation, verb: HttpVerb::Post, url, etag: None, machines: 1 };
+            match self.write(order, write, body).await {
                 answer if alone => return answer,
                 CallOutcome::Accepted(_) | CallOutcome::Done => begun = true,
                 CallOutcome::Lost => return CallOutcome::Lost,
@@ -396,35 +395,28 @@ impl Azure {
 
     pub(super) async fn patch(
         &self,
+        operation: PacedOperation,
         order: &CallContext<'_>,
         path: &SetPath,
         body: &Value,
         etag: Option<&Etag>,
     ) -> CallOutcome {
         let url = path.set(&self.arm.cloud, &[]);
-        let write = Write {
-            class: ThrottleClass::UpdateSet,
-            verb: HttpVerb::Patch,
-            url,
-            etag,
-            machines: 0,
-        };
-        self.write(order, path, write, body).await
+        let write = Write { operation, verb: HttpVerb::Patch, url, etag, machines: 0 };
+        self.write(order, write, body).await
     }
 
     /// Every change to Azure is sent from here.
     pub(super) async fn write(
         &self,
         order: &CallContext<'_>,
-        path: &SetPath,
         write: Write<'_>,
         body: &Value,
     ) -> CallOutcome {
-        let Write { class, verb, url, etag, machines } = write;
-        let (subscription, set) = (&*path.subscription, Some(order.set));
-        let asked = ArmCall { class, subscription, set, machines, before: Some(order.before) };
+        let Write { operation, verb, url, etag, machines } = write;
+        let call = CallCost { set: order.set, operation, machines, before: Some(order.before) };
         let body = Some(body.to_string().into_bytes());
-        let ask = ArmRequest { asked, verb, url, body, if_match: etag.map(Etag::as_str) };
+        let ask = ArmRequest { call, verb, url, body, if_match: etag.map(Etag::as_str) };
         let reply = match self.arm.send(&ask).await {
             Ok(reply) => reply,
             Err(why) => return no_response(&why),
@@ -433,8 +425,8 @@ impl Azure {
             return operation::accepted(&reply, |url| self.arm.cloud.owns(url));
         }
         let told = refusal::of_answer(&reply);
-        let (pool, entry, class) = (order.pool, order.entry, class.name());
-        tracing::warn!(%pool, %entry, class, why = %told.say(), "ARM refused");
+        let (pool, entry, operation) = (order.pool, order.entry, operation.name());
+        tracing::warn!(%pool, %entry, operation, why = %told.say(), "ARM refused");
         match told.machines.is_empty() {
             true => CallOutcome::Refused(told.refused),
             false => CallOutcome::RefusedFor(told.refused, told.machines),

@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::Azure;
 use super::path::SetPath;
 use super::read::failed;
-use super::throttle::ThrottleClass;
 use super::wire::ArmScaleSet;
 use super::wire::set::Switch;
 use crate::model::ids::ScaleSetId;
 use crate::model::inventory::Orchestration;
 use crate::model::journal::Refusal;
 use crate::observe::ReadError;
+use crate::pace::PacedOperation;
 
 /// The source of machine health, besides the provisioning state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Azure {
     pub async fn anatomy(&self, set: &ScaleSetId) -> Result<Anatomy, ReadError> {
         let path = SetPath::parse(set).map_err(|bad| failed(Refusal::Invalid, &bad.to_string()))?;
         let url = path.set(&self.arm.cloud, &[]);
-        let reply = self.get(ThrottleClass::GetSet, &path.subscription, Some(set), url).await?;
+        let reply = self.get(PacedOperation::ReadSet, set, url).await?;
         let shown = ArmScaleSet::read(&reply.body)
             .map_err(|why| failed(Refusal::Unclear, &format!("the scale set: {why}")))?;
         Ok(Anatomy::of(&shown, reply.header("etag").is_some()))

@@ -13,7 +13,6 @@ use super::Azure;
 use super::path::{self, SetPath};
 use super::read::failed;
 use super::set_cache::{Fresh, Makes};
-use super::throttle::ThrottleClass;
 use super::wire::ListPage;
 use super::wire::autoscale::Setting;
 use super::wire::gallery::{GalleryVersion, VersionState};
@@ -27,6 +26,7 @@ use crate::model::plan::{Facts, Follow, Quota};
 use crate::model::policy::{Image, Policy};
 use crate::model::time::{Skew, Span, Time};
 use crate::observe::{ReadError, ReadFacts};
+use crate::pace::PacedOperation;
 
 /// Maximum number of pages in one of these lists.
 // 100: the sizes of the largest region fill a handful.
@@ -214,7 +214,7 @@ impl Azure {
     async fn read_autoscaled(&self, path: &SetPath, key: &str) -> Fresh<AutoscaleCache> {
         let parts = ["providers", "Microsoft.Insights", "autoscalesettings"];
         let url = path::subscription(&self.arm.cloud, &path.subscription, &parts, path::INSIGHTS);
-        let read = self.read_all(ThrottleClass::ReadAutoscale, &path.subscription, url, |body| {
+        let read = self.read_all("readAutoscale", &path.subscription, url, |body| {
             let page: ListPage<'_, Setting<'_>> = ListPage::read(body)?;
             let on = page.value.iter().filter_map(Setting::scales);
             let targets: Vec<ScaleSetId> = on.map(ScaleSetId::new).collect();
@@ -269,7 +269,7 @@ impl Azure {
         let parts = ["providers", "Microsoft.Compute", "skus"];
         let mut url = path::subscription(&self.arm.cloud, subscription, &parts, path::SKUS);
         url.query_pairs_mut().append_pair("$filter", &format!("location eq '{location}'"));
-        let sizes = self.read_all(ThrottleClass::ReadSkus, subscription, url, |body| {
+        let sizes = self.read_all("readSkus", subscription, url, |body| {
             let page: ListPage<'_, SkuSupply<'_>> = ListPage::read(body)?;
             let size = |sku: &SkuSupply<'_>| {
                 let family = some(sku.family.as_ref())?.into();
@@ -298,7 +298,7 @@ impl Azure {
     ) -> Result<Vec<(Box<str>, u32)>, ReadError> {
         let parts = ["providers", "Microsoft.Compute", "locations", location, "usages"];
         let url = path::subscription(&self.arm.cloud, subscription, &parts, path::COMPUTE);
-        let left = self.read_all(ThrottleClass::ReadUsages, subscription, url, |body| {
+        let left = self.read_all("readUsages", subscription, url, |body| {
             let page: ListPage<'_, QuotaUsage<'_>> = ListPage::read(body)?;
             let line = |usage: &QuotaUsage<'_>| {
                 let name = some(usage.name.as_ref()?.value.as_ref())?.into();
@@ -340,7 +340,7 @@ impl Azure {
         let subscription = parts.get(1).copied().unwrap_or_default();
         let all: Vec<&str> = parts.iter().copied().chain(["versions"]).collect();
         let url = path::build(&self.arm.cloud, &all, path::GALLERIES);
-        let read = self.read_all(ThrottleClass::ReadImages, subscription, url, |body| {
+        let read = self.read_all("readImages", subscription, url, |body| {
             let page: ListPage<'_, GalleryVersion<'_>> = ListPage::read(body)?;
             let numbered = page.value.iter().filter_map(|version| {
                 let standing = version.standing(location)?;
@@ -354,42 +354,48 @@ impl Azure {
         Ok(newest.map(|(_, id, _)| Follow { image: id.into(), at: self.now() }))
     }
 
-    /// All pages in time, or an error: a partial list proves nothing.
+    /// All pages in time, or an error that begins with `what`: a partial list proves nothing.
     pub(super) async fn read_all<T>(
         &self,
-        class: ThrottleClass,
+        what: &str,
         subscription: &str,
         first: Url,
         read: impl Fn(&[u8]) -> serde_json::Result<(Vec<T>, Option<String>)>,
     ) -> Result<Vec<T>, ReadError> {
-        let pages = self.read_pages(class, subscription, first, read);
-        let late = |_| strange(class, "it took too long");
+        let pages = self.read_pages(what, subscription, first, read);
+        let late = |_| strange(what, "it took too long");
         tokio::time::timeout(READ_WITHIN, pages).await.map_err(late)?
     }
 
     async fn read_pages<T>(
         &self,
-        class: ThrottleClass,
+        what: &str,
         subscription: &str,
         first: Url,
         read: impl Fn(&[u8]) -> serde_json::Result<(Vec<T>, Option<String>)>,
     ) -> Result<Vec<T>, ReadError> {
+        let subscription = subscription_id(subscription);
         let (mut url, mut all, mut asked) = (first, Vec::new(), Vec::new());
         while asked.len() < PAGES && !asked.contains(&url) {
             asked.push(url.clone());
-            let reply = self.get(class, subscription, None, url).await?;
-            let (rows, next) = read(&reply.body).map_err(|why| strange(class, &why.to_string()))?;
+            let reply = self.get(PacedOperation::ReadOther, &subscription, url).await?;
+            let (rows, next) = read(&reply.body).map_err(|why| strange(what, &why.to_string()))?;
             all.extend(rows);
             let Some(next) = next else { return Ok(all) };
             let parsed = Url::parse(&next);
-            url = parsed.map_err(|_| strange(class, "the address of the next page is none"))?;
+            url = parsed.map_err(|_| strange(what, "the address of the next page is none"))?;
         }
-        Err(strange(class, "the pages do not end"))
+        Err(strange(what, "the pages do not end"))
     }
 }
 
-fn strange(class: ThrottleClass, say: &str) -> ReadError {
-    failed(Refusal::Unclear, &format!("{}: {say}", class.name()))
+fn strange(what: &str, say: &str) -> ReadError {
+    failed(Refusal::Unclear, &format!("{what}: {say}"))
+}
+
+/// What a call is charged to that concerns no set.
+pub(super) fn subscription_id(subscription: &str) -> ScaleSetId {
+    ScaleSetId::new(format!("/subscriptions/{subscription}"))
 }
 
 fn region_key(subscription: &str, location: &str) -> String {

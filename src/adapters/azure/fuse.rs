@@ -16,10 +16,10 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use super::http::SharedClock;
-use super::throttle::ArmCall;
 use crate::ambient::MonotonicSpan;
 use crate::model::ids::ScaleSetId;
 use crate::model::time::Span;
+use crate::pace::{CallCost, OperationClass};
 
 /// The burst size, and the refill rate per second.
 #[derive(Debug, Clone, Copy)]
@@ -80,12 +80,15 @@ impl Fuse {
     }
 
     /// Whether one more call may be sent; otherwise how long it must wait.
-    pub fn admit(&self, asked: &ArmCall<'_>) -> Result<(), Span> {
+    pub fn admit(&self, call: &CallCost<'_>) -> Result<(), Span> {
         self.elapsed.advance(self.clock.now());
-        let cells = if asked.class.is_write() { &self.writes } else { &self.reads };
+        let cells = match call.operation.class() {
+            OperationClass::Reads => &self.reads,
+            OperationClass::Writes => &self.writes,
+        };
         // Calls without a set, or for a set that was not read yet, count as a separate region.
-        let region = asked.set.and_then(|set| self.regions.get(set)).unwrap_or_default();
-        let subscription = asked.subscription.to_ascii_lowercase();
+        let region = self.regions.get(call.set).unwrap_or_default();
+        let subscription = call.subscription().to_ascii_lowercase();
         let place = format!("{subscription}/{region}");
         for (limiter, key) in [(&cells.region, &place), (&cells.all, &subscription)] {
             if limiter.len() > COUNTED {
@@ -105,9 +108,9 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::*;
-    use crate::adapters::azure::throttle::ThrottleClass;
     use crate::ambient::Clock;
     use crate::model::time::Time;
+    use crate::pace::PacedOperation;
 
     #[derive(Debug, Default)]
     struct Hands(AtomicI64);
@@ -135,8 +138,8 @@ mod tests {
     }
 
     /// How many of `asking` calls are admitted.
-    fn leave(fuse: &Fuse, class: ThrottleClass, set: &ScaleSetId, asking: u32) -> u32 {
-        let asked = ArmCall { class, subscription: "S", set: Some(set), machines: 1, before: None };
+    fn leave(fuse: &Fuse, operation: PacedOperation, set: &ScaleSetId, asking: u32) -> u32 {
+        let asked = CallCost { set, operation, machines: 1, before: None };
         (0..asking).map(|_| u32::from(fuse.admit(&asked).is_ok())).sum()
     }
 
@@ -146,23 +149,22 @@ mod tests {
         let (web, batch) = (set("web"), set("batch"));
         fuse.locate(&web, "westeurope");
         fuse.locate(&batch, "eastus");
-        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 300), 250);
+        assert_eq!(leave(&fuse, PacedOperation::ReadSet, &web, 300), 250);
         assert_eq!(
-            leave(&fuse, ThrottleClass::DeleteMachines, &web, 300),
+            leave(&fuse, PacedOperation::Delete, &web, 300),
             200,
             "writes are counted apart"
         );
-        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &batch, 300), 250, "and so is each region");
+        assert_eq!(
+            leave(&fuse, PacedOperation::ReadSet, &batch, 300),
+            250,
+            "and so is each region"
+        );
         hands.turn(1_000);
-        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 300), 25);
-        assert_eq!(leave(&fuse, ThrottleClass::UpdateSet, &web, 300), 10);
-        let asked = ArmCall {
-            class: ThrottleClass::GetSet,
-            subscription: "s",
-            set: Some(&web),
-            machines: 0,
-            before: None,
-        };
+        assert_eq!(leave(&fuse, PacedOperation::ReadSet, &web, 300), 25);
+        assert_eq!(leave(&fuse, PacedOperation::Raise, &web, 300), 10);
+        let asked =
+            CallCost { set: &web, operation: PacedOperation::ReadSet, machines: 0, before: None };
         assert_eq!(fuse.admit(&asked), Err(Span::from_millis(40)), "one comes back each 40 ms");
     }
 
@@ -173,7 +175,7 @@ mod tests {
             .map(|n| {
                 let set = set(&format!("web-{n}"));
                 fuse.locate(&set, &format!("region-{n}"));
-                leave(&fuse, ThrottleClass::GetSet, &set, 250)
+                leave(&fuse, PacedOperation::ReadSet, &set, 250)
             })
             .sum();
         assert_eq!(all, 3_750);
@@ -183,10 +185,10 @@ mod tests {
     fn a_clock_that_goes_back_keeps_no_call() {
         let (hands, fuse) = fuse();
         let web = set("web");
-        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 250), 250);
+        assert_eq!(leave(&fuse, PacedOperation::ReadSet, &web, 250), 250);
         hands.turn(-3_600_000);
-        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 1), 0);
+        assert_eq!(leave(&fuse, PacedOperation::ReadSet, &web, 1), 0);
         hands.turn(1_000);
-        assert_eq!(leave(&fuse, ThrottleClass::GetSet, &web, 300), 25);
+        assert_eq!(leave(&fuse, PacedOperation::ReadSet, &web, 300), 25);
     }
 }

@@ -8,7 +8,6 @@ use super::Azure;
 use super::path::{self, SetPath};
 use super::protection::{Harm, changed};
 use super::set_cache::Fresh;
-use super::throttle::ThrottleClass;
 use super::wire::lock::LockRow;
 use super::wire::{ListPage, some};
 use crate::act::{CallContext, CallOutcome};
@@ -67,7 +66,7 @@ impl Azure {
         let (subscription, group) = (&*path.subscription, &*path.group);
         let parts = ["resourceGroups", group, "providers", "Microsoft.Authorization", "locks"];
         let url = path::subscription(&self.arm.cloud, subscription, &parts, path::LOCKS);
-        let read = self.read_all(ThrottleClass::ReadLocks, subscription, url, |body| {
+        let read = self.read_all("readLocks", subscription, url, |body| {
             let page: ListPage<'_, LockRow<'_>> = ListPage::read(body)?;
             let locks = page.value.iter().filter_map(LockRow::lock).collect();
             Ok((locks, some(page.next.as_ref()).map(str::to_owned)))

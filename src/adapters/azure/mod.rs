@@ -18,12 +18,12 @@ mod describe;
 mod facts;
 mod fingerprint;
 mod fuse;
+mod hints;
 mod http;
 mod image;
 mod locks;
 mod operation;
 mod orchestration;
-mod paced;
 pub mod path;
 mod permission;
 mod probe;
@@ -33,7 +33,6 @@ mod refusal;
 mod rest;
 mod set_cache;
 mod tags;
-pub mod throttle;
 pub mod wire;
 
 use std::collections::BTreeMap;
@@ -49,11 +48,11 @@ pub use probe::{Http, ProbeAnswer, ProbeError, reach};
 use crate::model::ids::PoolName;
 use crate::model::plan::Follow;
 use crate::model::time::Span;
+use crate::pace::Pacer;
 use auth::TokenSource;
 use cloud::AzureCloud;
 use http::Arm;
 use set_cache::{ResponseCache, Shelf};
-use throttle::Learn;
 
 /// How long each kind of fact is valid.
 // People change autoscale settings, quota and images, and quota also changes as machines come and go. Sizes change when
@@ -80,16 +79,16 @@ pub struct Azure {
 
 impl Azure {
     /// Opens no connection: the first call does. `http` should be the client that also fetches tokens, from
-    /// [`Net::http`].
+    /// [`Net::http`]. Without a pacer, no call waits for a rate limit.
     pub fn new(
         cloud: AzureCloud,
         http: Arc<dyn HttpClient>,
         tokens: Arc<dyn TokenSource>,
-        learn: Arc<dyn Learn>,
+        pacer: Option<Arc<Pacer>>,
         clock: SharedClock,
     ) -> Self {
         Self {
-            arm: Arm::new(cloud, http, tokens, learn, clock),
+            arm: Arm::new(cloud, http, tokens, pacer, clock),
             shelf: Shelf::default(),
             autoscale: ResponseCache::new(AUTOSCALE_FOR),
             locks: ResponseCache::new(LOCKS_FOR),

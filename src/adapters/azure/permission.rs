@@ -4,13 +4,14 @@ use serde::Deserialize;
 use url::Url;
 
 use super::Azure;
+use super::facts::subscription_id;
 use super::path;
 use super::read::failed;
-use super::throttle::ThrottleClass;
 use super::wire::{BorrowedText, ListPage, some};
 use crate::model::ids::is_name;
 use crate::model::journal::Refusal;
 use crate::observe::ReadError;
+use crate::pace::PacedOperation;
 
 /// Maximum number of pages. An identity has a handful of roles at a scope.
 const PAGES: usize = 20;
@@ -85,9 +86,9 @@ impl Azure {
         let own = ["providers", "Microsoft.Authorization", "permissions"];
         let all: Vec<&str> = parts.iter().copied().chain(own).collect();
         let mut url = path::build(&self.arm.cloud, &all, path::AUTHORIZATION);
-        let mut grants = Vec::new();
+        let (charged, mut grants) = (subscription_id(subscription), Vec::new());
         for _ in 0..PAGES {
-            let reply = self.get(ThrottleClass::ReadPermissions, subscription, None, url).await?;
+            let reply = self.get(PacedOperation::ReadOther, &charged, url).await?;
             let page: ListPage<'_, Row<'_>> = ListPage::read(&reply.body)
                 .map_err(|why| strange(Refusal::Unclear, why.to_string()))?;
             grants.extend(page.value.iter().map(Row::grant));

@@ -15,7 +15,6 @@ use super::condition::protection;
 use super::orchestration::members;
 use super::path::SetPath;
 use super::read::failed;
-use super::throttle::ThrottleClass;
 use super::wire::{ArmVm, some};
 use crate::act::{CallContext, CallOutcome};
 use crate::model::action::Target;
@@ -25,6 +24,7 @@ use crate::model::journal::{CHANGED_SINCE_READ, Refusal, Refused};
 use crate::model::machine::{Protection, identity};
 use crate::model::time::{Span, Time};
 use crate::observe::ReadError;
+use crate::pace::PacedOperation;
 
 /// Time limit for all reads of one listing together. The remaining VMs are read after the next listing.
 // 20 s: a third of the time for which a listing may be acted on.
@@ -136,10 +136,7 @@ impl Azure {
         before: Time,
     ) -> Result<Protection, ReadError> {
         let url = path.set(&self.arm.cloud, &["virtualMachines", id.as_str()]);
-        let subscription = &path.subscription;
-        let reply =
-            self.get_before(ThrottleClass::ReadMachine, subscription, Some(set), url, Some(before));
-        let reply = reply.await?;
+        let reply = self.get_before(PacedOperation::ReadMachine, set, url, Some(before)).await?;
         let shown = ArmVm::read(&reply.body)
             .map_err(|why| failed(Refusal::Unclear, &format!("machine {id}: {why}")))?;
         let properties = shown.properties.as_ref();

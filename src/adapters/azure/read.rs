@@ -19,7 +19,6 @@ use super::path::SetPath;
 use super::refusal;
 use super::rest::rest_of;
 use super::set_cache::{CachedInstance, Makes, SetCaches, Shelf, Since};
-use super::throttle::{ArmCall, ThrottleClass};
 use super::wire::set::{Switch, is_spot};
 use super::wire::{ArmScaleSet, ArmVm, ListPage, some};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
@@ -31,6 +30,7 @@ use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Protection, identity};
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadError};
+use crate::pace::{CallCost, PacedOperation};
 
 /// Maximum number of pages in one list. More means that the links form a cycle.
 // 200: the largest set has 1,000 machines, and no page with fewer than 20 was ever observed.
@@ -100,7 +100,7 @@ impl Azure {
         let mut url = path.set(&self.arm.cloud, &[]);
         // User data is part of the model, but ARM returns it only on request.
         url.query_pairs_mut().append_pair("$expand", "userData");
-        let reply = self.get(ThrottleClass::GetSet, &path.subscription, Some(set), url).await?;
+        let reply = self.get(PacedOperation::ReadSet, set, url).await?;
         let read = ArmScaleSet::read(&reply.body);
         let shown =
             read.map_err(|why| failed(Refusal::Unclear, &format!("the scale set: {why}")))?;
@@ -148,12 +148,12 @@ impl Azure {
         let mut asked = Vec::new();
         for page in 1.. {
             asked.push(url.clone());
-            let class = match (seen.orchestration, page) {
-                (Orchestration::Flexible, _) => ThrottleClass::ListVms,
-                (Orchestration::Uniform, 1) => ThrottleClass::ListMachines,
-                (Orchestration::Uniform, _) => ThrottleClass::NextPage,
+            let operation = match (seen.orchestration, page) {
+                (Orchestration::Flexible, _) => PacedOperation::ListVms,
+                (Orchestration::Uniform, 1) => PacedOperation::List,
+                (Orchestration::Uniform, _) => PacedOperation::NextPage,
             };
-            let got = self.get(class, &path.subscription, Some(set), url);
+            let got = self.get(operation, set, url);
             let next = got.await.and_then(|reply| rows.take(&reply.body));
             url = match next {
                 Ok(None) => break,
@@ -173,28 +173,26 @@ impl Azure {
         Ok(rows)
     }
 
-    /// Sends a read. A refusal is an error.
+    /// Sends a read. A refusal is an error. `set` may be the id of a subscription, as in [`CallCost`].
     pub(super) async fn get(
         &self,
-        class: ThrottleClass,
-        subscription: &str,
-        set: Option<&ScaleSetId>,
+        operation: PacedOperation,
+        set: &ScaleSetId,
         url: Url,
     ) -> Result<super::http::ArmReply, ReadError> {
-        self.get_before(class, subscription, set, url, None).await
+        self.get_before(operation, set, url, None).await
     }
 
     /// Sends a read, but no later than `before`.
     pub(super) async fn get_before(
         &self,
-        class: ThrottleClass,
-        subscription: &str,
-        set: Option<&ScaleSetId>,
+        operation: PacedOperation,
+        set: &ScaleSetId,
         url: Url,
         before: Option<Time>,
     ) -> Result<super::http::ArmReply, ReadError> {
-        let asked = ArmCall { class, subscription, set, machines: 0, before };
-        let ask = ArmRequest { asked, verb: HttpVerb::Get, url, body: None, if_match: None };
+        let call = CallCost { set, operation, machines: 0, before };
+        let ask = ArmRequest { call, verb: HttpVerb::Get, url, body: None, if_match: None };
         let reply = self.arm.send(&ask).await.map_err(|why| unheard(&why))?;
         if reply.is_success() {
             return Ok(reply);

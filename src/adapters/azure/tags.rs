@@ -7,10 +7,10 @@ use super::Azure;
 use super::change::{Write, refused, unread};
 use super::http::HttpVerb;
 use super::path::SetPath;
-use super::throttle::ThrottleClass;
 use crate::act::{CallContext, CallOutcome};
 use crate::model::journal::{CHANGED_SINCE_READ, Refusal};
 use crate::model::owner::{OWNER_TAG, OwnerWrite};
+use crate::pace::PacedOperation;
 
 impl Azure {
     pub(super) async fn write_owner(
@@ -38,15 +38,19 @@ impl Azure {
             return refused(Refusal::Conflict, CHANGED_SINCE_READ);
         }
         let tag = write.tag().to_string();
-        let operation = match write {
+        let change = match write {
             OwnerWrite::Put { .. } => "Merge",
             OwnerWrite::TakeAway(_) => "Delete",
         };
-        let body = json!({"operation": operation, "properties": {"tags": {OWNER_TAG: tag}}});
-        let (class, verb, url) =
-            (ThrottleClass::WriteTags, HttpVerb::Patch, path.tags(&self.arm.cloud));
-        let alone = Write { class, verb, url, etag: None, machines: 0 };
-        let answer = self.write(order, &path, alone, &body).await;
+        let body = json!({"operation": change, "properties": {"tags": {OWNER_TAG: tag}}});
+        let alone = Write {
+            operation: PacedOperation::WriteOther,
+            verb: HttpVerb::Patch,
+            url: path.tags(&self.arm.cloud),
+            etag: None,
+            machines: 0,
+        };
+        let answer = self.write(order, alone, &body).await;
         if !matches!(&answer, CallOutcome::Refused(no) if no.refusal == Refusal::Forbidden) {
             return answer;
         }
@@ -54,6 +58,7 @@ impl Azure {
         if matches!(write, OwnerWrite::Put { .. }) {
             tags.insert(OWNER_TAG.into(), tag);
         }
-        self.patch(order, &path, &json!({"tags": tags}), now.etag.as_ref()).await
+        let patch = PacedOperation::UpdateModel;
+        self.patch(patch, order, &path, &json!({"tags": tags}), now.etag.as_ref()).await
     }
 }

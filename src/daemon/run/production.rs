@@ -95,7 +95,7 @@ impl Ticks for FastClock {
 /// One cloud, as one identity sees it, with one pacer for all pools.
 #[derive(Debug)]
 pub struct Live<S, C> {
-    cloud: SerializedCloud<Azure, C>,
+    cloud: SerializedCloud<Azure>,
     cluster: NoCluster,
     store: Arc<S>,
     decide: Noting,
@@ -128,8 +128,8 @@ impl<S, C: Ticks> Live<S, C> {
             tracing::warn!("{say}; going on, since this may pass");
         }
         let pacer = Arc::new(Pacer::before(cloud.front_door(), clock.clone()));
-        let learn = Arc::clone(&pacer);
-        let azure = Azure::new(cloud, http, tokens, learn, Arc::new(clock.clone()));
+        let paced = Some(Arc::clone(&pacer));
+        let azure = Azure::new(cloud, http, tokens, paced, Arc::new(clock.clone()));
         let cloud = SerializedCloud::new(azure, pacer);
         let (cluster, decide) = (NoCluster, Noting::new(decide));
         Ok(Self { cloud, cluster, store, decide, clock, losses: Mutex::default() })
@@ -139,7 +139,7 @@ impl<S, C: Ticks> Live<S, C> {
         self.cloud.port()
     }
 
-    pub fn pacer(&self) -> &Arc<Pacer<C>> {
+    pub fn pacer(&self) -> &Arc<Pacer> {
         self.cloud.pacer()
     }
 }
@@ -153,15 +153,15 @@ pub enum DaemonOpenError {
 }
 
 impl<S: Store + Send + Sync, C: Ticks> TurnEnvironment for Live<S, C> {
-    type Read = SerializedCloud<Azure, C>;
+    type Read = SerializedCloud<Azure>;
     type Facts = Self;
-    type Cloud = SerializedCloud<Azure, C>;
+    type Cloud = SerializedCloud<Azure>;
     type Cluster = NoCluster;
     type Store = S;
     type Decide = Noting;
     type Clock = C;
 
-    fn read(&self) -> &SerializedCloud<Azure, C> {
+    fn read(&self) -> &SerializedCloud<Azure> {
         &self.cloud
     }
 
@@ -169,7 +169,7 @@ impl<S: Store + Send + Sync, C: Ticks> TurnEnvironment for Live<S, C> {
         self
     }
 
-    fn cloud(&self) -> &SerializedCloud<Azure, C> {
+    fn cloud(&self) -> &SerializedCloud<Azure> {
         &self.cloud
     }
 

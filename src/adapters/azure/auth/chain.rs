@@ -263,6 +263,7 @@ const TENANT: AuthFailureReason =
     AuthFailureReason::Unusable { what: "the tenant id", say: "is no id and no domain" };
 
 /// A method that failed without a response. The error's text may contain anything, so it is only compared.
+// azure_identity reports all failures of az as one kind with a text: no code tells them apart.
 fn silent(way: Way, error: &azure_core::Error) -> AuthFailureReason {
     if way != Way::AzureCli {
         return AuthFailureReason::Unanswered("it could not be asked");

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, Url};
 
 use super::failed::{AuthFailureReason, NO_TOKEN};
-use crate::adapters::azure::cause;
-use crate::adapters::azure::throttle::ThrottleHint;
+use crate::adapters::azure::{cause, hints};
 use crate::model::time::{Span, Time};
 
 const SILENCE: &str = "its address does not respond, or the connection broke";
@@ -107,7 +106,7 @@ impl HttpClient for RecordingClient {
             }
         };
         let pairs = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        self.note(why, ThrottleHint::read(pairs, number_of_status, self.began).retry_after);
+        self.note(why, hints::read(pairs, number_of_status, self.began).retry_after);
         Ok(AsyncRawResponse::from_bytes(status, headers, body))
     }
 }

@@ -6,17 +6,17 @@ use super::super::Azure;
 use super::super::http::HttpVerb;
 use super::super::orchestration::members;
 use super::super::path::SetPath;
-use super::super::throttle::ThrottleClass;
 use super::{Write, refused};
 use crate::act::{CallContext, CallOutcome};
 use crate::model::action::Target;
 use crate::model::journal::Refusal;
 use crate::model::machine::Protection;
+use crate::pace::PacedOperation;
 
 impl Azure {
     /// Deallocates machines. Their disks remain, so that `restore` can start them again.
     pub async fn deallocate(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
-        self.power(order, "deallocate", targets).await
+        self.power(order, PacedOperation::Deallocate, "deallocate", targets).await
     }
 
     /// Sets or lifts a machine's protection from the set's own actions. Sends no other field: any other field would
@@ -41,8 +41,8 @@ impl Azure {
             "protectFromScaleSetActions": matches!(to, Protection::All | Protection::Unknown),
         });
         let body = json!({"location": known.location, "properties": {"protectionPolicy": policy}});
-        let class = ThrottleClass::UpdateMachine;
-        let write = Write { class, verb: HttpVerb::Put, url, etag: None, machines: 1 };
-        self.write(order, &path, write, &body).await
+        let operation = PacedOperation::UpdateMachine;
+        let write = Write { operation, verb: HttpVerb::Put, url, etag: None, machines: 1 };
+        self.write(order, write, &body).await
     }
 }

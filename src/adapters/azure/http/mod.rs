@@ -1,8 +1,8 @@
 //! The HTTP path to ARM: one request, at most one response, and one kind of retry. A token that ARM rejected is
 //! dropped, and the request is sent once more with the next token: a request that failed authentication had no effect.
 //!
-//! Never here: any other retry, a wait for a rate limit (`Learn` may delay a call before it is sent; [`Fuse`] rejects
-//! calls that it should not have admitted), a token for another origin, a redirect. No method deletes a resource, so no
+//! Never here: any other retry, a wait for a rate limit ([`Pacer`] may delay a call before it is sent; [`Fuse`] rejects
+//! calls that it should not have permitted), a token for another origin, a redirect. No method deletes a resource, so no
 //! path can delete a scale set.
 //! Begin with [`Arm`].
 
@@ -31,12 +31,12 @@ use super::cause;
 use super::cloud::AzureCloud;
 use super::date::http_date;
 use super::fuse::Fuse;
-use super::refusal;
-use super::throttle::{ArmCall, Learn, Leave, ThrottleHint};
+use super::{hints, refusal};
 use crate::ambient::Clock;
 use crate::model::ids::ScaleSetId;
 use crate::model::journal::Refusal;
 use crate::model::time::{Skew, Span, Time};
+use crate::pace::{CallCost, NotNow, Pacer, Permit, ResponseHints};
 use crate::telemetry::traces::TARGET;
 use bearer::{Bearer, Halt, Trip};
 
@@ -57,7 +57,7 @@ pub(super) enum HttpVerb {
 
 #[derive(Debug)]
 pub(super) struct ArmRequest<'a> {
-    pub asked: ArmCall<'a>,
+    pub call: CallCost<'a>,
     pub verb: HttpVerb,
     pub url: Url,
     pub body: Option<Vec<u8>>,
@@ -89,7 +89,7 @@ pub(super) struct ArmReply {
     pub status: u16,
     headers: Headers,
     pub body: Bytes,
-    pub hint: ThrottleHint,
+    pub hints: ResponseHints,
     /// When it was received.
     pub at: Time,
 }
@@ -117,15 +117,16 @@ impl ArmReply {
     /// Adds the throttling hints. The wait may also be in the body, and a 429 may mean "busy" instead of throttled.
     fn heard(status: u16, headers: Headers, body: Bytes, at: Time) -> Self {
         let read = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let hint = ThrottleHint::read(read, status, at);
-        let mut reply = Self { status, headers, body, hint, at };
+        let hints = hints::read(read, status, at);
+        let mut reply = Self { status, headers, body, hints, at };
         if status >= 400 {
             let told = refusal::of_answer(&reply);
-            reply.hint.refused = told.refused.refusal == Refusal::Throttled;
-            if reply.hint.refused {
-                reply.hint.met.extend(told.target);
+            reply.hints.throttled = told.refused.refusal == Refusal::Throttled;
+            if reply.hints.throttled {
+                reply.hints.met.extend(told.target);
             }
-            reply.hint.retry_after = reply.hint.retry_after.or_else(|| refusal::told_wait(&reply));
+            reply.hints.retry_after =
+                reply.hints.retry_after.or_else(|| refusal::told_wait(&reply));
         }
         reply
     }
@@ -145,8 +146,9 @@ impl ArmReply {
         self.header("x-ms-request-id").or_else(|| self.header("x-ms-correlation-request-id"))
     }
 
+    /// When to retry, if the response says so.
     pub fn retry_at(&self) -> Option<Time> {
-        self.hint.retry_at(self.at)
+        self.hints.retry_after.map(|wait| self.at.plus(wait))
     }
 }
 
@@ -155,7 +157,7 @@ pub(super) struct Arm {
     pipeline: Pipeline,
     pub cloud: AzureCloud,
     tokens: Arc<dyn TokenSource>,
-    learn: Arc<dyn Learn>,
+    pacer: Option<Arc<Pacer>>,
     fuse: Fuse,
     pub clock: SharedClock,
     ahead: Mutex<Option<Skew>>,
@@ -172,7 +174,7 @@ impl Arm {
         cloud: AzureCloud,
         http: Arc<dyn HttpClient>,
         tokens: Arc<dyn TokenSource>,
-        learn: Arc<dyn Learn>,
+        pacer: Option<Arc<Pacer>>,
         clock: SharedClock,
     ) -> Self {
         let options = ClientOptions {
@@ -185,31 +187,33 @@ impl Arm {
         let pipeline =
             Pipeline::new(Some("poolkeeper"), version, options, vec![], vec![bearer], None);
         let fuse = Fuse::new(&clock);
-        Self { pipeline, cloud, tokens, learn, fuse, clock, ahead: Mutex::default() }
+        Self { pipeline, cloud, tokens, pacer, fuse, clock, ahead: Mutex::default() }
     }
 
     /// Sends one request. `Ok` is any response, including a refusal.
     pub async fn send(&self, ask: &ArmRequest<'_>) -> Result<ArmReply, NoResponse> {
-        let leave = self.admit(ask).await?;
-        let (token, leave) = self.token_for(leave).await?;
-        let reply = self.once(ask, token.clone(), leave).await?;
+        let permit = self.permit(ask.call).await?;
+        let (token, permit) = self.token_for(permit).await?;
+        let reply = self.once(ask, token.clone(), permit).await?;
         if reply.status != 401 {
             return Ok(reply);
         }
         self.tokens.refused(&token);
-        let leave = self.admit(ask).await?;
-        let (next, leave) = self.token_for(leave).await?;
+        let permit = self.permit(ask.call).await?;
+        let (next, permit) = self.token_for(permit).await?;
         if next == token {
             // The same token would be rejected again.
-            leave.unsent();
+            give_back(permit);
             return Ok(reply);
         }
-        self.once(ask, next, leave).await
+        self.once(ask, next, permit).await
     }
 
     /// A read showed this set's region.
     pub fn locate(&self, set: &ScaleSetId, location: &str) {
-        self.learn.locate(set, location);
+        if let Some(pacer) = &self.pacer {
+            pacer.locate(set, location);
+        }
         self.fuse.locate(set, location);
     }
 
@@ -226,28 +230,32 @@ impl Arm {
         *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
     }
 
-    async fn admit(&self, ask: &ArmRequest<'_>) -> Result<Leave<'_>, NoResponse> {
-        let admitted = self.learn.admit(&ask.asked).await;
-        let leave = admitted.map_err(|late| NoResponse::Late { retry_at: Some(late.retry_at) })?;
-        let Err(wait) = self.fuse.admit(&ask.asked) else { return Ok(leave) };
-        leave.unsent();
-        let class = ask.asked.class.name();
+    /// `None`: nothing paces the calls.
+    async fn permit(&self, call: CallCost<'_>) -> Result<Option<Permit<'_>>, NoResponse> {
+        let late = |why: NotNow| NoResponse::Late { retry_at: Some(why.retry_at) };
+        let permit = match &self.pacer {
+            Some(pacer) => Some(pacer.permit(call).await.map_err(late)?),
+            None => None,
+        };
+        let Err(wait) = self.fuse.admit(&call) else { return Ok(permit) };
+        give_back(permit);
+        let operation = call.operation.name();
         tracing::error!(
-            class,
+            operation,
             "more calls were let through than Azure allows a subscription: this one is not sent"
         );
         Err(NoResponse::Late { retry_at: Some(self.clock.now().plus(wait)) })
     }
 
-    /// Gets a token for an admitted call. Without a token, the admission is returned.
+    /// Gets a token for a permitted call. Without a token, the permit is returned.
     async fn token_for<'a>(
         &self,
-        leave: Leave<'a>,
-    ) -> Result<(AccessToken, Leave<'a>), NoResponse> {
+        permit: Option<Permit<'a>>,
+    ) -> Result<(AccessToken, Option<Permit<'a>>), NoResponse> {
         match self.token().await {
-            Ok(token) => Ok((token, leave)),
+            Ok(token) => Ok((token, permit)),
             Err(why) => {
-                leave.unsent();
+                give_back(permit);
                 Err(why)
             }
         }
@@ -270,7 +278,7 @@ impl Arm {
         &self,
         ask: &ArmRequest<'_>,
         token: AccessToken,
-        leave: Leave<'_>,
+        permit: Option<Permit<'_>>,
     ) -> Result<ArmReply, NoResponse> {
         let mut request = Request::new(ask.url.clone(), method(ask.verb));
         request.insert_header("accept", "application/json");
@@ -281,15 +289,15 @@ impl Arm {
         if let Some(etag) = ask.if_match {
             request.insert_header("if-match", etag.to_owned());
         }
-        let trip = Arc::new(Trip::new(token, ask.asked.before));
+        let trip = Arc::new(Trip::new(token, ask.call.before));
         let context = Context::new().with_value(Arc::clone(&trip));
         let options = PipelineSendOptions { skip_checks: true, ..PipelineSendOptions::default() };
-        let class = ask.asked.class.name();
+        let operation = ask.call.operation.name();
         let left = self.clock.now();
-        let span = tracing::info_span!(target: TARGET, "arm", class, status = Empty);
+        let span = tracing::info_span!(target: TARGET, "arm", operation, status = Empty);
         let sent = self.pipeline.send(&context, &mut request, Some(options));
         let sent = sent.instrument(span.clone());
-        let raw = match ask.asked.before {
+        let raw = match ask.call.before {
             None => sent.await.map_err(|error| unheard(&error, &trip)),
             Some(before) => match tokio::time::timeout(self.left(before), sent).await {
                 Ok(raw) => raw.map_err(|error| unheard(&error, &trip)),
@@ -299,10 +307,10 @@ impl Arm {
         let raw = match raw {
             Ok(raw) => raw,
             Err(why) => {
-                tracing::warn!(class, %why, "ARM did not answer");
+                tracing::warn!(operation, %why, "ARM did not answer");
                 // A lost request may have counted against the limits, so its cost stays.
                 if !matches!(why, NoResponse::Lost(_)) {
-                    leave.unsent();
+                    give_back(permit);
                 }
                 return Err(why);
             }
@@ -311,12 +319,22 @@ impl Arm {
         let status = u16::from(status);
         span.record("status", status);
         let mut reply = ArmReply::heard(status, headers, body.into(), self.clock.now());
-        reply.hint = reply.hint.of(ask.asked.class);
+        let longest = hints::longest_wait(ask.call.operation);
+        reply.hints.retry_after = reply.hints.retry_after.map(|wait| wait.min(longest));
         self.compare_clocks(&reply, left);
-        leave.told(&reply.hint);
-        let (id, charge) = (reply.request_id().unwrap_or(""), reply.hint.charge);
-        tracing::debug!(class, status, request_id = id, charge, "ARM answered");
+        if let Some(permit) = permit {
+            permit.heard(&reply.hints);
+        }
+        let (id, charge) = (reply.request_id().unwrap_or(""), reply.hints.charge);
+        tracing::debug!(operation, status, request_id = id, charge, "ARM answered");
         Ok(reply)
+    }
+}
+
+/// The call was not sent after all.
+fn give_back(permit: Option<Permit<'_>>) {
+    if let Some(permit) = permit {
+        permit.unsent();
     }
 }
 
