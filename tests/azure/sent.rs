@@ -10,7 +10,6 @@ use poolkeeper::emulator::Emulator;
 use poolkeeper::model::action::{Expect, RemovalReason, Target, WriteScope};
 use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::inventory::{Inventory, ModelFields};
-use poolkeeper::model::machine::Protection;
 use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
 use serde_json::{Map, Value, json};
@@ -100,20 +99,10 @@ impl Stand {
         self.took(name, answer).await;
     }
 
-    async fn powers(&mut self, off: &str, on: &str) {
+    async fn starts(&mut self, name: &str) {
         let one = self.targets(1).await;
-        let answer = self.azure.deallocate(&self.order(), &one).await;
-        self.took(off, answer).await;
         let answer = self.azure.restore(&self.order(), &one).await;
-        self.took(on, answer).await;
-    }
-
-    async fn protects(&mut self, name: &str) {
-        let one = self.targets(1).await;
-        let answer = self.azure.protect(&self.order(), &one[0], Protection::All).await;
         self.took(name, answer).await;
-        let answer = self.azure.protect(&self.order(), &one[0], Protection::None).await;
-        self.took(&format!("{name}Lifted"), answer).await;
     }
 
     async fn writes_each_field(&mut self) {
@@ -142,8 +131,7 @@ async fn of_a_uniform_set(stand: &mut Stand) {
     stand.writes_each_field().await;
     stand.reimages("upgrade").await;
     stand.reimages("reimage").await;
-    stand.powers("deallocate", "start").await;
-    stand.protects("protect").await;
+    stand.starts("start").await;
     let two = stand.targets(2).await;
     let answer = stand.azure.delete(&stand.order(), &two, true).await;
     stand.took("delete", answer).await;
@@ -174,8 +162,7 @@ async fn all_that_is_sent_is_as_it_was_agreed() {
     stand.reimages("reimageLocalDisk").await;
     stand.with("vms");
     stand.reimages("reimageVm").await;
-    stand.powers("deallocateVm", "startVm").await;
-    stand.protects("protectVm").await;
+    stand.starts("startVm").await;
     let text = serde_json::to_string_pretty(&Value::Object(stand.sent)).unwrap();
     golden("azure/sent.json", &format!("{text}\n"));
 }

@@ -33,12 +33,12 @@ const BANS: &[(&[&str], For, &str)] = &[
     ),
     (
         &["HashMap", "HashSet"],
-        For::Rooms(&["model", "plan", "judge", "size"]),
+        For::Rooms(&["model", "plan", "judge"]),
         "its order differs from run to run: use BTreeMap, BTreeSet or a sorted Vec",
     ),
     (
         &["async", "await", "tokio", "tracing"],
-        For::Rooms(&["model", "plan", "judge", "size"]),
+        For::Rooms(&["model", "plan", "judge"]),
         "this room is pure: answer reasons, and let the shell wait and log",
     ),
 ];

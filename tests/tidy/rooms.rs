@@ -9,9 +9,8 @@ use crate::tree::{Source, Violation};
 pub const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("ambient", &["model"]),
-    ("plan", &["model", "size"]),
+    ("plan", &["model"]),
     ("judge", &["model"]),
-    ("size", &["model"]),
     ("observe", &["model", "ambient"]),
     ("memory", &["model", "ambient"]),
     ("act", &["model", "memory", "ambient"]),
@@ -19,20 +18,13 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("wake", &["model", "ambient", "telemetry"]),
     // It stands before the cloud's ports and has the same face.
     ("pace", &["model", "ambient", "telemetry", "observe", "act"]),
-    (
-        "reconcile",
-        &["model", "observe", "plan", "size", "judge", "act", "memory", "ambient", "telemetry"],
-    ),
+    ("reconcile", &["model", "observe", "plan", "judge", "act", "memory", "ambient", "telemetry"]),
     ("adapters", &[]),
-    ("adapters::azure", CLOUD_SIDE),
+    ("adapters::azure", &["model", "observe", "act", "pace", "ambient", "telemetry"]),
     // What it tells is believed, or not, by the API.
     ("adapters::issuer", &[]),
     ("adapters::otlp", &["model", "telemetry"]),
-    ("adapters::kubernetes", CLOUD_SIDE),
-    ("adapters::gates", CLOUD_SIDE),
-    ("adapters::hooks", CLOUD_SIDE),
-    ("adapters::sqlite", STORES),
-    ("adapters::postgres", STORES),
+    ("adapters::sqlite", &["model", "memory", "telemetry"]),
     // Time comes in with each request; what passed between two is counted by one clock of limiters.
     ("api", &["model", "memory", "wake", "reconcile", "telemetry", "ambient::MonotonicSpan"]),
     // A made-up Azure has no idea of us, so not even of our model.
@@ -59,7 +51,6 @@ pub const ROOMS: &[(&str, &[&str])] = &[
         &[
             "model",
             "ambient",
-            "size",
             "observe",
             "memory",
             "act",
@@ -93,9 +84,6 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("lib", &[]),
     ("main", &["cli"]),
 ];
-
-const CLOUD_SIDE: &[&str] = &["model", "observe", "act", "pace", "ambient", "telemetry"];
-const STORES: &[&str] = &["model", "memory", "telemetry"];
 
 const RULE: &str = "rooms";
 const TABLE: &str = "ROOMS in tests/tidy/rooms.rs";
@@ -264,7 +252,7 @@ mod tests {
     #[test]
     fn what_is_allowed_or_not_code_passes() {
         for text in [
-            "use crate::{model::{self, time::Time}, size::D};",
+            "use crate::{model::{self, time::Time}, model::ids};",
             "use super::order::Order; use super::super::model;",
             "mod a { mod b { use super::super::x; } } mod c { use super::y; }",
             "/// Not [`crate::ambient`].\nconst S: &str = \"crate::ambient::x\"; // crate::daemon::x",
@@ -290,7 +278,7 @@ mod tests {
             said("src/adapters/azure/read.rs", "use super::wire; use crate::act::X;").len(),
             0
         );
-        assert_eq!(said("src/adapters/azure/mod.rs", "use super::kubernetes::X;").len(), 1);
+        assert_eq!(said("src/adapters/azure/mod.rs", "use super::sqlite::X;").len(), 1);
         assert_eq!(said("src/adapters/sqlite/mod.rs", "use crate::adapters::azure::X;").len(), 1);
         assert_eq!(said("src/main.rs", "fn main() { poolkeeper::cli::run() }").len(), 0);
         assert_eq!(said("src/main.rs", "fn main() { poolkeeper::daemon::run() }").len(), 1);
@@ -300,7 +288,7 @@ mod tests {
     fn the_root_whole_and_unknown_rooms_are_refused() {
         for text in ["use crate::*;", "use crate as c;", "use crate::{self as c};", "use super::*;"]
         {
-            let said = said("src/size.rs", text);
+            let said = said("src/ambient.rs", text);
             assert!(said.len() == 1 && said[0].contains("whole crate root"), "{text}: {said:?}");
         }
         assert!(said("src/plan/mod.rs", "use crate::attic::X;")[0].contains("is no room"));

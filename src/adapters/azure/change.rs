@@ -5,7 +5,6 @@
 //! entry ends as refused, and the next turn plans from a new listing, which lacks that id.
 
 mod outcome;
-mod upkeep;
 
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -200,7 +199,10 @@ impl ChangeCloud for Azure {
     }
 
     async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
-        self.power(order, PacedOperation::Start, "start", targets).await
+        match self.shelf.of(order.set).map(|known| known.orchestration) {
+            Some(Orchestration::Flexible) => self.each(order, "start", targets, &json!({})).await,
+            _ => self.batch(order, Batch::plain(PacedOperation::Start, "start"), targets).await,
+        }
     }
 
     async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
@@ -224,20 +226,6 @@ impl ChangeCloud for Azure {
 }
 
 impl Azure {
-    async fn power(
-        &self,
-        order: &CallContext<'_>,
-        operation: PacedOperation,
-        action: &str,
-        targets: &[Target],
-    ) -> CallOutcome {
-        let kind = self.shelf.of(order.set).map(|known| known.orchestration);
-        match kind {
-            Some(Orchestration::Flexible) => self.each(order, action, targets, &json!({})).await,
-            _ => self.batch(order, Batch::plain(operation, action), targets).await,
-        }
-    }
-
     /// Reimages the machines. Without a version, ARM keeps the current one.
     async fn make_anew(
         &self,

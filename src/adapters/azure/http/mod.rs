@@ -52,7 +52,6 @@ pub(super) enum HttpVerb {
     Get,
     Patch,
     Post,
-    Put,
 }
 
 #[derive(Debug)]
@@ -343,7 +342,6 @@ fn method(verb: HttpVerb) -> Method {
         HttpVerb::Get => Method::Get,
         HttpVerb::Patch => Method::Patch,
         HttpVerb::Post => Method::Post,
-        HttpVerb::Put => Method::Put,
     }
 }
 

@@ -188,15 +188,12 @@ fn sent_with(call: &str) -> Option<Reader> {
         ("post", ["virtualmachinescalesets", _, "reimage"]) => {
             reads::<VirtualMachineScaleSetReimageParameters>
         }
-        ("post", ["virtualmachinescalesets", _, "start" | "deallocate"]) => {
+        ("post", ["virtualmachinescalesets", _, "start"]) => {
             reads::<VirtualMachineScaleSetVmInstanceIDs>
-        }
-        ("put", ["virtualmachinescalesets", _, "virtualmachines", _]) => {
-            reads::<VirtualMachineScaleSetVm>
         }
         ("post", ["virtualmachines", _, "reimage"]) => reads::<VirtualMachineReimageParameters>,
         // They take no body; an empty one is ARM's usual.
-        ("post", ["virtualmachines", _, "start" | "deallocate"]) => reads::<BTreeMap<String, ()>>,
+        ("post", ["virtualmachines", _, "start"]) => reads::<BTreeMap<String, ()>>,
         _ => return None,
     })
 }
