@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::adapters::azure::auth::{AuthSettings, BadSettings, Identity, Way};
+use crate::adapters::azure::auth::{AuthSettings, BadSettings, Way};
 use crate::adapters::azure::cloud::{AzureCloud, BadCloud};
 use crate::adapters::azure::{BadNet, Net, Proxy};
 
@@ -122,7 +122,7 @@ impl Access {
         settings.way = choice.way.or(settings.way);
         settings.tenant = text(&choice.tenant).or(settings.tenant);
         settings.client = text(&choice.client).or(settings.client);
-        settings.identity = text(&choice.identity).map(Identity::ResourceId);
+        settings.identity = text(&choice.identity);
         let mut net =
             Net { proxy: Proxy::FromEnvironment, ca: ca(choice, &get)?, ..Net::default() };
         if let Some(patience) = choice.patience {

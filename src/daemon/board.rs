@@ -10,7 +10,6 @@ use tokio::sync::watch;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::memory::Lease;
 use crate::model::ids::PoolName;
-use crate::model::plan::RolloutPhase;
 use crate::model::policy::Policy;
 use crate::model::time::Time;
 use crate::reconcile::TurnReport;
@@ -143,29 +142,6 @@ impl PoolBoard {
             oldest: None,
             failing: None,
             running: false,
-        }
-    }
-
-    /// Its state in one sentence.
-    pub fn sentence(&self) -> String {
-        if let Some(failing) = &self.failing {
-            return format!("cannot be managed: {}", failing.say);
-        }
-        if self.standing == ManagementStatus::Released {
-            return format!("released; open entries still watched: {}", self.open);
-        }
-        let Some(report) = &self.report else { return "not read yet".to_owned() };
-        if let Some(hold) = &report.frozen {
-            return format!("frozen: {}", hold.message);
-        }
-        let Some(planned) = &report.planned else { return "frozen".to_owned() };
-        let (numbers, rollout) = (&planned.report.numbers, &planned.report.rollout);
-        let serve = format!("{} of {} serve", numbers.available, numbers.desired);
-        let first = planned.report.holds.first().map(|hold| format!("; {}", hold.message));
-        let first = first.unwrap_or_default();
-        match rollout.phase {
-            RolloutPhase::None => format!("{serve}{first}"),
-            phase => format!("{serve}; {} {}/{}{first}", phase.name(), rollout.done, rollout.total),
         }
     }
 }

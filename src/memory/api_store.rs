@@ -93,7 +93,6 @@ pub struct Document {
 /// The precondition for putting or removing a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    Whatever,
     Nothing,
     Revision(u64),
 }
@@ -102,7 +101,6 @@ impl Expected {
     /// Whether the precondition holds for this revision.
     pub fn is(self, revision: Option<u64>) -> bool {
         match self {
-            Expected::Whatever => true,
             Expected::Nothing => revision.is_none(),
             Expected::Revision(meant) => revision == Some(meant),
         }

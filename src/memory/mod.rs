@@ -5,11 +5,10 @@
 //!
 //! Never here: a decision, a call, a clock. A write is one transaction, and every write of a turn carries the epoch of
 //! its lease: the store refuses an older one. Asks and marks belong to the doors: no turn overwrites them. Begin with
-//! [`Store`] and [`Commit`]; [`JournalStore`] holds the entries, [`contract`] checks any store, and [`record`] defines
-//! how a durable store encodes them.
+//! [`Store`] and [`Commit`]; [`JournalStore`] holds the entries, and [`record`] defines how a durable store encodes them.
+//! `tests/store/contract` checks any store.
 
 mod api_store;
-pub mod contract;
 mod history;
 mod in_memory;
 mod journal;

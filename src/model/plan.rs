@@ -390,8 +390,6 @@ pub enum MachineReason {
     WaitsRefused,
     /// Outdated, and more machines exist than surge explains: none leaves without a confirmation.
     WaitsConfirmation,
-    /// Surplus; waits for the brake, a confirmation or the floor.
-    SurplusWaits,
     /// An in-place update came back off target.
     UpdateFailed,
     /// An invariant was violated; the pool is frozen.

@@ -83,10 +83,6 @@ pub struct Skew(i64);
 impl Skew {
     pub const NONE: Skew = Skew(0);
 
-    pub const fn from_millis(ms: i64) -> Self {
-        Self(ms)
-    }
-
     pub const fn seconds(n: i64) -> Self {
         Self(n.saturating_mul(1_000))
     }

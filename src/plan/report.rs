@@ -123,9 +123,7 @@ fn class(row: &MachineCandidate, why: MachineReason) -> MachineClass {
         _ if row.is_untouchable() => MachineClass::Held,
         CandidateGroup::Failed => MachineClass::Failed,
         _ if row.named => MachineClass::DeleteRequested,
-        _ if matches!(why, MachineReason::RemovedSurplus | MachineReason::SurplusWaits) => {
-            MachineClass::Surplus
-        }
+        _ if why == MachineReason::RemovedSurplus => MachineClass::Surplus,
         CandidateGroup::Young if !on_its_way && !row.outdated => MachineClass::NotYetAvailable,
         _ if row.outdated => MachineClass::Outdated,
         _ => MachineClass::Current,

@@ -4,7 +4,6 @@
 //! the rehearsal fails. A rehearsal runs the production loop itself, not a copy of it. Begin with [`Scenario`], the
 //! input, and [`run`]; [`storm`] draws one from a seed, [`compare`] plays other strategies in the same world.
 
-mod bound;
 mod change;
 mod chaos;
 mod cluster;
@@ -35,7 +34,6 @@ mod truth;
 mod wakes;
 mod windows_and_quota;
 
-pub use bound::{Slots, at_once, never_idle, slot_time};
 pub use cluster::ClusterSpec;
 pub use compare::{Strategy, UnknownStrategy, compare};
 pub use disk::DiskCut;

@@ -4,9 +4,6 @@ use std::fmt::Write;
 
 use super::families::{Family, MetricKind};
 
-/// Content type of the page.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// Writes families one after another; the format requires each to occur once.
 #[derive(Debug, Default)]
 pub struct Exposition {
@@ -14,8 +11,6 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    pub const CONTENT_TYPE: &'static str = CONTENT_TYPE;
-
     /// A family with its samples: label values and a number.
     pub fn family<'v, L>(&mut self, family: &Family, samples: impl IntoIterator<Item = (L, f64)>)
     where

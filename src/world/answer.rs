@@ -21,13 +21,6 @@ impl WorldFailure {
             Self::Lost => None,
         }
     }
-
-    pub fn code(&self) -> Option<&str> {
-        match self {
-            Self::Refused(refusal) => Some(&refusal.code),
-            Self::Lost => None,
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

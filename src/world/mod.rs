@@ -50,7 +50,7 @@ pub use operation::{OpFailure, OpKind, OpStatus, OpView};
 pub use quirks::{
     CapacityFalls, DeliveryFailure, EvictedGoal, Preempt, PreemptedAs, ProtectedFloor, Switches,
 };
-pub use reads::{CoreUsage, InstancePage, Leaf, Listing, PageToken, Usages};
+pub use reads::{CoreUsage, Leaf, PageToken, Usages};
 pub use resource::{OsUpgrade, RollingStands, RollingView, SetWrite, WriteLocks};
 pub use set::{MODEL_LIMIT, SetState, SetView, SpotMix};
 pub use spec::*;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::World;
-use super::answer::{WorldAnswer, WorldFailure, WorldRefusal};
+use super::answer::{WorldAnswer, WorldRefusal};
 use super::front_door::FrontDoorCall;
 use super::instance::InstanceView;
 use super::operation::OpView;
@@ -23,26 +23,12 @@ pub struct PageToken {
     pub from: usize,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct InstancePage {
-    pub items: Vec<InstanceView>,
-    pub next: Option<PageToken>,
-}
-
-/// A page without a copy: rows of the picture that all pages of one listing share.
+/// A page: rows of the picture that all pages of one listing share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
     pub picture: Arc<Vec<InstanceView>>,
     pub rows: Range<usize>,
     pub next: Option<PageToken>,
-}
-
-/// All pages read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Listing {
-    pub items: Vec<InstanceView>,
-    /// Why the rest is missing: the listing proves no absence.
-    pub cut: Option<WorldFailure>,
 }
 
 /// Cores of one kind of VM, and their limit.
@@ -99,13 +85,6 @@ impl World {
     }
 
     /// Without a token: the first page.
-    pub fn list_page(&mut self, set: SetId, token: Option<PageToken>) -> WorldAnswer<InstancePage> {
-        let Leaf { picture, rows, next } = self.list_leaf(set, token)?;
-        let items = picture.get(rows).unwrap_or_default().to_vec();
-        Ok(InstancePage { items, next })
-    }
-
-    /// The same page, for read-only callers.
     pub fn list_leaf(&mut self, set: SetId, token: Option<PageToken>) -> WorldAnswer<Leaf> {
         let size = self.settings.page_size.max(1);
         let first = token.is_none();
@@ -146,20 +125,6 @@ impl World {
         };
         let leaf = Leaf { picture: picture.items, rows: from..read, next };
         self.leave(FrontDoorCall::ListInstances, gate, Ok(leaf))
-    }
-
-    /// Every page; the listing reports a failure after the first one.
-    pub fn list(&mut self, set: SetId) -> WorldAnswer<Listing> {
-        let mut page = self.list_page(set, None)?;
-        let mut items = std::mem::take(&mut page.items);
-        while let Some(token) = page.next {
-            match self.list_page(set, Some(token)) {
-                Ok(next) => page = next,
-                Err(why) => return Ok(Listing { items, cut: Some(why) }),
-            }
-            items.append(&mut page.items);
-        }
-        Ok(Listing { items, cut: None })
     }
 
     fn list_cost(&self, set: SetId, first: bool, views: u32) -> Vec<Charge> {

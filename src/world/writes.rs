@@ -42,18 +42,6 @@ impl World {
         })
     }
 
-    /// Upgrade policy, repairs, over-provisioning and the like.
-    pub fn patch_native(
-        &mut self,
-        set: SetId,
-        native: &PlatformSpec,
-        if_match: Option<&str>,
-    ) -> WorldAnswer<OperationHandle> {
-        self.write(FrontDoorCall::PatchNative, set, &patch_cost(set), |world| {
-            world.write_native(set, native, if_match, Actor::Caller)
-        })
-    }
-
     /// POST delete: one stale or protected id refuses the whole batch.
     pub fn delete_instances(
         &mut self,

@@ -25,7 +25,7 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [MachineReason; 47] = [
+const WHYS: [MachineReason; 46] = [
     MachineReason::Fine,
     MachineReason::CloudDeletes,
     MachineReason::Deleting,
@@ -70,7 +70,6 @@ const WHYS: [MachineReason; 47] = [
     MachineReason::WaitsPicture,
     MachineReason::WaitsRefused,
     MachineReason::WaitsConfirmation,
-    MachineReason::SurplusWaits,
     MachineReason::UpdateFailed,
     MachineReason::Frozen,
 ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use azure_core::http::Method;
 use poolkeeper::adapters::azure::auth::{
-    AuthFailureReason, AuthSettings, ClientSecret, Identity, TokenSource, Way,
+    AuthFailureReason, AuthSettings, ClientSecret, TokenSource, Way,
 };
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::time::Span;
@@ -153,8 +153,7 @@ async fn a_managed_identity_by_its_machines_service() {
     };
     let client = by(Way::ManagedIdentity);
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.ManagedIdentity/userAssignedIdentities/i";
-    let resource =
-        AuthSettings { identity: Some(Identity::ResourceId(id.into())), ..client.clone() };
+    let resource = AuthSettings { identity: Some(id.into()), ..client.clone() };
     for settings in [plain, client, resource] {
         get(&sts.tokens(settings)).await;
     }
@@ -244,11 +243,8 @@ async fn inside_such_a_host() {
     assert!(asked.url.as_str().starts_with("http://127.0.0.1:41/msi/token?"), "{}", asked.url);
     assert_eq!(asked.headers["x-identity-header"], "the-header");
     assert_eq!(asked.query("client_id").as_deref(), Some("an-id"));
-    let by_resource = AuthSettings {
-        way: Some(Way::ManagedIdentity),
-        identity: Some(Identity::ResourceId("/x".into())),
-        ..settings
-    };
+    let by_resource =
+        AuthSettings { way: Some(Way::ManagedIdentity), identity: Some("/x".into()), ..settings };
     let failed = sts.tokens(by_resource).token().await.unwrap_err();
     assert!(failed.to_string().contains("give its client id"), "{failed}");
 }

@@ -4,7 +4,7 @@
 //! is only shown late, a raise from what is shown would bring the deleted ones back, so it is always waited out.
 
 use super::slots::{is_busy, pool};
-use super::{policy, scenario};
+use super::{bound, policy, scenario};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim;
 use poolkeeper::world::{CapacityFalls, ExternalEvent, ModelPatch};
@@ -45,7 +45,7 @@ fn once_it_is_known_when_the_capacity_falls_slots_are_as_busy_as_ever() {
         let mut second = outcome.timeline.clone();
         second.from += AGAIN.millis();
         let took = (outcome.makespan.unwrap().millis() - AGAIN.millis()) as f64;
-        let ratio = took / sim::at_once(&second, pool.slots) as f64;
+        let ratio = took / bound::at_once(&second, pool.slots) as f64;
         println!("{falls:?}: {ratio:.3} of the bound in the second rollout, {:.0} s", took / 1e3);
         assert!(ratio <= most, "{falls:?}: slots were idle: {ratio:.3}");
     }

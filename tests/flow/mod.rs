@@ -6,6 +6,7 @@ use poolkeeper::model::quantity::Quantity;
 use poolkeeper::sim::{self, ClusterSpec, End, RunOutcome, Scenario, Strategy};
 use poolkeeper::world::WorldFaults;
 
+mod bounds;
 mod calls;
 mod capacity;
 mod slots;

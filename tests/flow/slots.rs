@@ -1,7 +1,7 @@
 //! How busy a rollout keeps its slots, and what that is worth against waves.
 //!
 //! Everything is as a pool file and the made-up cloud have it by default, throttling and coalescing too; only the ramp is
-//! off, as it is for what is proven. Each line printed names both bounds (`sim::never_idle`, `sim::at_once`), how much
+//! off, as it is for what is proven. Each line printed names both bounds (`bound::never_idle`, `bound::at_once`), how much
 //! slower waves are, and how much slower they would be than a loop that loses nothing: no planner gains more than that.
 //!
 //! What is lost to the second bound is the cloud's pace. A set answers ten listings and takes four raises a minute, and a
@@ -15,9 +15,10 @@
 //! 1.58 to 2.05 times, and we are 1.50 to 1.90. Where drains take minutes, as budgets of disruption make them, we are 1.94
 //! to 2.67 times as fast in every pool: only there 1.8 can be promised.
 
+use super::bound::{self, Slots};
 use super::{policy, scenario, succeeded};
 use poolkeeper::model::plan::RolloutPhase;
-use poolkeeper::sim::{self, ClusterSpec, End, RunOutcome, Scenario, Slots, Strategy};
+use poolkeeper::sim::{self, ClusterSpec, End, RunOutcome, Scenario, Strategy};
 use poolkeeper::world::MINUTE;
 
 /// The model changes this long after the start.
@@ -63,8 +64,8 @@ fn play(scenario: &Scenario, pool: &Pool) -> Played {
     }
     let played = Played {
         took: seconds(&outcome),
-        sum: sim::never_idle(&outcome.timeline, pool.slots) as f64 / 1e3,
-        at_once: sim::at_once(&outcome.timeline, pool.slots) as f64 / 1e3,
+        sum: bound::never_idle(&outcome.timeline, pool.slots) as f64 / 1e3,
+        at_once: bound::at_once(&outcome.timeline, pool.slots) as f64 / 1e3,
         waves: seconds(&waves),
     };
     let Played { took, sum, at_once, waves } = &played;

@@ -390,7 +390,7 @@ async fn remember(store: &MemoryStore, scene: &PlanContext) {
     };
     store.commit(&commit).await.unwrap();
     let (pool, text) = (PoolName::new("web"), document("web", 7));
-    store.put_document(&pool, &text, "test", at, Expected::Whatever).await.unwrap();
+    store.put_document(&pool, &text, "test", at, Expected::Nothing).await.unwrap();
 }
 
 /// A request in a few words.

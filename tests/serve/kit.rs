@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolkeeper::ambient::{Clock, FastClock, Sleep};
-use poolkeeper::daemon::board::PoolBoard;
+use poolkeeper::daemon::board::{ManagementStatus, PoolBoard};
 use poolkeeper::daemon::door::{NoDoor, listen};
 use poolkeeper::daemon::run::{Daemon, DaemonConfig, DaemonEnd, DaemonHandle, Stop};
 use poolkeeper::daemon::settings::Sources;
@@ -16,6 +16,7 @@ use poolkeeper::daemon::{Access, Manager};
 use poolkeeper::emulator::{Emulator, EmulatorListener, Seed};
 use poolkeeper::memory::{Desk, MemoryStore, Store};
 use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::reconcile::Decisions;
 use serde_json::{Value, json};
@@ -227,6 +228,10 @@ impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
         self.doors.board.pool(&PoolName::new(name))
     }
 
+    pub fn sentence(&self, name: &str) -> String {
+        sentence_of(&self.pool(name).unwrap())
+    }
+
     /// Until it is so, looked at after each change on the board.
     pub async fn until(&self, what: &str, is: impl Fn(&Running<S>) -> bool) {
         let mut changes = self.doors.board.subscribe();
@@ -240,7 +245,7 @@ impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
             let pools = self.doors.board.pools();
             let say: Vec<String> = pools
                 .iter()
-                .map(|seen| format!("{}: {}", seen.policy.name, seen.sentence()))
+                .map(|seen| format!("{}: {}", seen.policy.name, sentence_of(seen)))
                 .collect();
             panic!("not so: {what}; {say:?} {:?}", self.doors.board.house());
         }
@@ -260,4 +265,27 @@ impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
 /// A while in which nothing may happen.
 pub async fn pass(clock: &FastClock, span: Span) {
     clock.sleep_until(clock.now().plus(span)).await;
+}
+
+/// A pool in one sentence.
+fn sentence_of(seen: &PoolBoard) -> String {
+    if let Some(failing) = &seen.failing {
+        return format!("cannot be managed: {}", failing.say);
+    }
+    if seen.standing == ManagementStatus::Released {
+        return format!("released; open entries still watched: {}", seen.open);
+    }
+    let Some(report) = &seen.report else { return "not read yet".to_owned() };
+    if let Some(hold) = &report.frozen {
+        return format!("frozen: {}", hold.message);
+    }
+    let Some(planned) = &report.planned else { return "frozen".to_owned() };
+    let (numbers, rollout) = (&planned.report.numbers, &planned.report.rollout);
+    let serve = format!("{} of {} serve", numbers.available, numbers.desired);
+    let first = planned.report.holds.first().map(|hold| format!("; {}", hold.message));
+    let first = first.unwrap_or_default();
+    match rollout.phase {
+        RolloutPhase::None => format!("{serve}{first}"),
+        phase => format!("{serve}; {} {}/{}{first}", phase.name(), rollout.done, rollout.total),
+    }
 }

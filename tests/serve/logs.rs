@@ -37,7 +37,7 @@ async fn each_line_of_a_turn_names_the_pool_and_what_else_it_is_about() {
     house.write("told.yaml", &pool("told", 3, "2.0.0"));
     let daemon = house.begin().await;
     daemon.until("all are new", |_| house.is_on("told", 3, "2.0.0")).await;
-    daemon.until("it is told", |d| d.pool("told").unwrap().sentence().contains("Succeeded")).await;
+    daemon.until("it is told", |d| d.sentence("told").contains("Succeeded")).await;
     daemon.end().await;
     let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
     // Somebody else may be writing a line.

@@ -11,7 +11,7 @@ async fn a_pool_is_upgraded_from_end_to_end() {
     house.write("web.yaml", &pool("web", 3, "2.0.0"));
     let daemon = house.begin().await;
     daemon.until("all are new", |_| house.is_on("web", 3, "2.0.0")).await;
-    daemon.until("it is told", |d| d.pool("web").unwrap().sentence().contains("Succeeded")).await;
+    daemon.until("it is told", |d| d.sentence("web").contains("Succeeded")).await;
     let facts = daemon.pool("web").unwrap().report.clone().unwrap();
     assert!(facts.frozen.is_none() && facts.gaps.is_empty(), "{:?}", facts.gaps);
     let page = daemon.doors.metrics();
@@ -69,7 +69,7 @@ async fn a_stop_half_way_loses_nothing_and_repeats_nothing() {
     assert_eq!(house.writes(), writes, "nobody leads, nothing is changed");
     let second = house.begin_as("second", poolkeeper::reconcile::Decisions::PRODUCTION, &[]).await;
     second.until("all are new", |_| house.is_on("web", 3, "2.0.0")).await;
-    second.until("it is told", |d| d.pool("web").unwrap().sentence().contains("Succeeded")).await;
+    second.until("it is told", |d| d.sentence("web").contains("Succeeded")).await;
     second.end().await;
     let made = house.emulator.state();
     // Three machines were replaced, one after another: a fourth delete, or a fourth birth, would be a repeated one.

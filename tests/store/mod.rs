@@ -2,6 +2,7 @@
 
 mod alike;
 mod audit;
+mod contract;
 mod copy;
 mod frozen;
 mod group;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::memory::{MemoryStore, Store, contract};
+use poolkeeper::memory::{MemoryStore, Store};
 
 /// A folder of a test's own; gone with it.
 struct Folder(PathBuf);
@@ -60,6 +61,13 @@ fn fresh(folder: &Folder) -> impl Fn() -> SqliteStore + '_ {
         count.set(count.get() + 1);
         open(&folder.file(&format!("{}.db", count.get())))
     }
+}
+
+#[test]
+fn the_store_in_memory_keeps_the_contract() {
+    assert_eq!(wait(contract::check(MemoryStore::new)), Ok(()));
+    assert_eq!(wait(contract::api_store::check(MemoryStore::new)), Ok(()));
+    assert_eq!(wait(contract::sweep::check(MemoryStore::new)), Ok(()));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{End, Slots, at_once};
+use poolkeeper::sim::End;
 use serde_json::json;
 
+use crate::support::bound::{Slots, at_once};
 use crate::wire::kit::{Played, There, limits, play, policy, scenario, upgraded};
 
 const MACHINES: u32 = 100;

@@ -33,11 +33,6 @@ impl Permissions {
         let any = |patterns: &[Box<str>]| patterns.iter().any(|pattern| fits(pattern, action));
         self.0.iter().any(|grant| any(&grant.actions) && !any(&grant.not_actions))
     }
-
-    /// Whether there is no role at all at this scope.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// `*` matches any text, including slashes. Case is ignored.
@@ -146,7 +141,7 @@ mod tests {
                 {"actions":["A/b/write"],"unknown":1},{"actions":null,"notActions":["*"]}]}"#,
         );
         assert!(both.allow("A/b/read") && both.allow("a/B/write") && !both.allow("A/c/write"));
-        assert!(permissions(r#"{"value":[]}"#).is_empty());
+        assert!(permissions(r#"{"value":[]}"#).0.is_empty());
         assert!(!permissions(r#"{"value":[{}]}"#).allow("A/b/read"));
     }
 }

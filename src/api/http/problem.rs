@@ -1,7 +1,7 @@
 //! A refusal, as `application/problem+json`.
 
 use axum::body::Body;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
@@ -82,11 +82,6 @@ impl Problem {
     /// Asks the client to retry after this many seconds.
     pub fn later(mut self, seconds: i64) -> Self {
         self.headers.push((RETRY_AFTER, seconds.max(1).to_string()));
-        self
-    }
-
-    pub fn allow(mut self, methods: String) -> Self {
-        self.headers.push((ALLOW, methods));
         self
     }
 

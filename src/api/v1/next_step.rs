@@ -54,9 +54,6 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::WaitsPicture => "the next complete and fresh listing decides",
         Why::WaitsRefused => "it is decided after the back-off of the refused delete",
         Why::WaitsConfirmation => "it is replaced once the removal of surplus is approved",
-        Why::SurplusWaits => {
-            "it is removed once the drop of the size is approved or the brake allows it"
-        }
         Why::UpdateFailed => "it is retried after `retry`",
         Why::Frozen => "nothing until a plan violates no invariant",
     }

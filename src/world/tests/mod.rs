@@ -13,6 +13,41 @@ use super::*;
 
 const START: Millis = 1_700_000_000_000;
 
+#[derive(Debug)]
+struct InstancePage {
+    items: Vec<InstanceView>,
+    next: Option<PageToken>,
+}
+
+/// All pages read.
+#[derive(Debug)]
+struct Listing {
+    items: Vec<InstanceView>,
+    /// Why the rest is missing: the listing proves no absence.
+    cut: Option<WorldFailure>,
+}
+
+impl World {
+    fn list_page(&mut self, set: SetId, token: Option<PageToken>) -> WorldAnswer<InstancePage> {
+        let Leaf { picture, rows, next } = self.list_leaf(set, token)?;
+        Ok(InstancePage { items: picture[rows].to_vec(), next })
+    }
+
+    /// Every page; the listing reports a failure after the first one.
+    fn list(&mut self, set: SetId) -> WorldAnswer<Listing> {
+        let mut page = self.list_page(set, None)?;
+        let mut items = std::mem::take(&mut page.items);
+        while let Some(token) = page.next {
+            match self.list_page(set, Some(token)) {
+                Ok(next) => page = next,
+                Err(why) => return Ok(Listing { items, cut: Some(why) }),
+            }
+            items.append(&mut page.items);
+        }
+        Ok(Listing { items, cut: None })
+    }
+}
+
 fn world() -> World {
     World::new(7, START, WorldSettings::default())
 }

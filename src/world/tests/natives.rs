@@ -159,7 +159,7 @@ fn autoscale_writes_the_capacity_until_it_is_switched_off() {
     };
     let writes = written(&mut world);
     assert!(writes.len() > 5 && writes.iter().all(|n| (2..=6).contains(n)), "{writes:?}");
-    world.patch_native(set, &PlatformSpec::default(), None).unwrap();
+    world.write_native(set, &PlatformSpec::default(), None, Actor::Caller).unwrap();
     settle(&mut world);
     assert!(written(&mut world).is_empty());
     world.happens(

@@ -15,7 +15,7 @@ use super::assertion::{About, SignedAssertion, Signer};
 use super::failed::{AuthFailureReason, CredentialAttempt, NO_TOKEN};
 use super::file::SecretFiles;
 use super::recording_client::RecordingClient;
-use super::settings::{AuthSettings, ClientSecret, Identity, Way};
+use super::settings::{AuthSettings, ClientSecret, Way};
 use crate::ambient::Sleep;
 use crate::model::time::Span;
 
@@ -113,14 +113,12 @@ impl<C: Sleep + Sync> Ways<C> {
         line: &Arc<RecordingClient>,
     ) -> Result<Arc<dyn TokenCredential>, AuthFailureReason> {
         let user_assigned_id = match (&self.settings.identity, &self.settings.client) {
-            (Some(Identity::ClientId(id)), _) | (None, Some(id)) => {
-                Some(UserAssignedId::ClientId(id.to_string()))
-            }
-            (Some(Identity::ResourceId(_)), _) if self.settings.host_serves_identity => {
+            (None, Some(id)) => Some(UserAssignedId::ClientId(id.to_string())),
+            (Some(_), _) if self.settings.host_serves_identity => {
                 let say = "cannot name the identity on this kind of host: give its client id";
                 return Err(AuthFailureReason::Unusable { what: "the resource id", say });
             }
-            (Some(Identity::ResourceId(id)), _) => Some(UserAssignedId::ResourceId(id.to_string())),
+            (Some(id), _) => Some(UserAssignedId::ResourceId(id.to_string())),
             (None, None) => None,
         };
         let client_options = self.options(line);

@@ -14,7 +14,7 @@ mod token;
 mod tokens;
 
 pub use failed::{AuthError, AuthFailureReason, CredentialAttempt};
-pub use settings::{AuthSettings, BadSettings, ClientSecret, Identity, Way};
+pub use settings::{AuthSettings, BadSettings, ClientSecret, Way};
 pub use token::{AccessToken, WrongOrigin};
 pub use tokens::TokenCache;
 

@@ -37,13 +37,6 @@ impl Way {
     }
 }
 
-/// Selects one of a machine's identities.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Identity {
-    ClientId(Box<str>),
-    ResourceId(Box<str>),
-}
-
 /// Where an application's secret comes from.
 #[derive(Debug, Clone)]
 pub enum ClientSecret {
@@ -74,8 +67,8 @@ pub struct AuthSettings {
     pub certificate_file: Option<PathBuf>,
     /// Also send the certificates, for applications that trust an issuer and a subject instead of one certificate.
     pub send_certificates: bool,
-    /// `None`: the machine's default identity, or the one with the client id.
-    pub identity: Option<Identity>,
+    /// Resource id of one of the machine's identities. `None`: its default one, or the one with the client id.
+    pub identity: Option<Box<str>>,
     /// The host provides its own identity endpoint, with the address in its environment.
     pub host_serves_identity: bool,
     /// The cluster exchanges its token files itself, through an AKS identity binding.

@@ -76,11 +76,6 @@ pub struct SkuRestriction<'a> {
 }
 
 impl QuotaUsage<'_> {
-    pub fn is_of(&self, family: &str) -> bool {
-        let name = self.name.as_ref().and_then(|name| name.value.as_ref());
-        name.is_some_and(|name| name.is(family))
-    }
-
     /// The remaining quota. `None`: a number is missing.
     pub fn left(&self) -> Option<u32> {
         let left = self.limit?.checked_sub(self.current_value?)?;
@@ -108,24 +103,5 @@ impl SkuSupply<'_> {
         let mut closed = self.restrictions.iter().flatten();
         let whole = closed.find(|r| r.kind.as_ref().is_some_and(|kind| kind.is("Location")))?;
         Some(super::some(whole.reason_code.as_ref()).unwrap_or("restricted"))
-    }
-
-    /// Zones that offer it and are available to the subscription.
-    pub fn zones(&self) -> Vec<&str> {
-        let closed: Vec<&str> = self
-            .restrictions
-            .iter()
-            .flatten()
-            .filter(|r| r.kind.as_ref().is_some_and(|kind| kind.is("Zone")))
-            .filter_map(|r| r.restriction_info.as_ref()?.zones.as_ref())
-            .flatten()
-            .map(AsRef::as_ref)
-            .collect();
-        let offered = self.location_info.iter().flatten().flat_map(|l| l.zones.iter().flatten());
-        let mut zones: Vec<&str> =
-            offered.map(AsRef::as_ref).filter(|zone| !closed.contains(zone)).collect();
-        zones.sort_unstable();
-        zones.dedup();
-        zones
     }
 }

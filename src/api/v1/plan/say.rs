@@ -49,7 +49,6 @@ impl Display for Say<'_> {
             Why::FailedInTurn
             | Why::FailedBreaker
             | Why::NamedWaits
-            | Why::SurplusWaits
             | Why::WaitsOwner
             | Why::WaitsPicture
             | Why::WaitsRefused
@@ -277,11 +276,6 @@ impl Say<'_> {
                 write!(f, "delete requested{}; ", Who(by, why))?;
                 self.floor_waits(f)
             }
-            Why::SurplusWaits => write!(
-                f,
-                "surplus, {} existing and {} desired; waits for its turn",
-                numbers.exist, numbers.desired
-            ),
             Why::Frozen => f.write_str(
                 "no action: the plan would violate an invariant, and the pool is frozen",
             ),

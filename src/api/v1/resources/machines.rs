@@ -1,6 +1,6 @@
 //! Machines, as recorded and as the last plan judged them.
 
-use super::super::wire::{WordOf, WordTable};
+use super::super::wire::WordOf;
 use super::schema::{When, answers};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
 
@@ -98,9 +98,4 @@ impl MachineStatus {
             next_check_at: judged.next_check_at,
         }
     }
-}
-
-/// The name of a condition in documents.
-pub fn condition(condition: Condition) -> &'static str {
-    condition.word()
 }

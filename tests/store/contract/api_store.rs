@@ -1,10 +1,11 @@
 //! The contract of every desk: the audit in order, each answer once, documents by revision.
 
 use super::{Broken, at, pool, same};
-use crate::memory::{
+use poolkeeper::memory::{
     ANSWER_KEPT, ANSWERS_OF_ONE, AuditEntry, Claim, Desk, Expected, PutOutcome, Seq,
 };
-use crate::model::ids::PoolName;
+use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::time::Time;
 
 /// Runs the whole suite.
 pub async fn check<S: Desk>(fresh: impl Fn() -> S) -> Result<(), Broken> {
@@ -70,7 +71,7 @@ async fn answers_are_forgotten_in_time<S: Desk>(desk: &S) -> Result<(), Broken> 
     let last = at(0).plus(ANSWER_KEPT);
     let answered = Claim::Answered("done".into());
     same("kept to the last", &desk.claim("k", "r", last).await?, &answered)?;
-    let later = crate::model::time::Time::from_millis(last.millis() + 1);
+    let later = Time::from_millis(last.millis() + 1);
     same("and no longer", &desk.claim("k", "other", later).await?, &Claim::Yours)
 }
 
@@ -96,7 +97,8 @@ async fn documents_are_replaced_by_revision<S: Desk>(desk: &S) -> Result<(), Bro
     same("there is none", &desk.document(&pool()).await?, &None)?;
     let mut last = 0;
     for (n, text) in [(1, "one: 1\n"), (2, "one: 1\n"), (3, "two: 2\n")] {
-        match desk.put_document(&pool(), text, "ann", at(n), Expected::Whatever).await? {
+        let found = if last == 0 { Expected::Nothing } else { Expected::Revision(last) };
+        match desk.put_document(&pool(), text, "ann", at(n), found).await? {
             PutOutcome::Done { revision } if revision > last => last = revision,
             found => same("a higher revision", &found, &PutOutcome::Done { revision: last + 1 })?,
         }
@@ -116,7 +118,8 @@ async fn a_document_that_moved_on_is_left_alone<S: Desk>(desk: &S) -> Result<(),
     let stale = |current| PutOutcome::Stale { current };
     let put = |text, found| desk.put_document(&name, text, "ann", at(1), found);
     same("none to replace", &put("a", Expected::Revision(1)).await?, &stale(None))?;
-    same("none to remove", &desk.remove_document(&name, Expected::Whatever).await?, &stale(None))?;
+    let removed = desk.remove_document(&name, Expected::Revision(1)).await?;
+    same("none to remove", &removed, &stale(None))?;
     let PutOutcome::Done { revision: first } = put("a", Expected::Nothing).await? else {
         return same("a new one is put", &false, &true);
     };

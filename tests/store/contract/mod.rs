@@ -7,20 +7,20 @@ pub mod sweep;
 
 use std::fmt::Debug;
 
-use super::{
+use poolkeeper::memory::{
     ANSWERED_KEPT, Commit, EntryMove, HISTORY_KEPT, HistoryEvent, HistoryRecord, JOURNAL_KEPT,
     Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
 };
-use crate::model::action::{Action, Expect, RemovalReason, Target};
-use crate::model::hold::HoldReason;
-use crate::model::ids::{
+use poolkeeper::model::action::{Action, Expect, RemovalReason, Target};
+use poolkeeper::model::hold::HoldReason;
+use poolkeeper::model::ids::{
     CommandId, EntryId, Epoch, InstanceId, PoolName, Revision, ScaleSetId, VmId,
 };
-use crate::model::journal::{Entry, EntryEvent, EntryOutcome, OperationUrl, Phase};
-use crate::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, MachineHold};
-use crate::model::plan::{Command, CommandArgs, CommandVerb};
-use crate::model::rollout::PoolState;
-use crate::model::time::{Span, Time};
+use poolkeeper::model::journal::{Entry, EntryEvent, EntryOutcome, OperationUrl, Phase};
+use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, Machine, MachineHold};
+use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb};
+use poolkeeper::model::rollout::PoolState;
+use poolkeeper::model::time::{Span, Time};
 
 /// The first part of the contract that a store broke.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -466,35 +466,4 @@ async fn a_forgotten_pool_is_as_new<S: Store>(store: &S) -> Result<(), Broken> {
     let last = numbers.last().map_or(Seq::LAST, |(seq, ..)| *seq);
     let again = store.history_after(&pool(), last, 9).await?;
     same("numbers are not given again", &again.len(), &1)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    use super::*;
-    use crate::memory::MemoryStore;
-
-    fn at_once(suite: impl Future<Output = Result<(), Broken>>) {
-        match pin!(suite).as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(kept) => assert_eq!(kept, Ok(())),
-            Poll::Pending => panic!("a store in memory has nothing to wait for"),
-        }
-    }
-
-    #[test]
-    fn the_store_in_memory_keeps_the_contract() {
-        at_once(check(MemoryStore::new));
-    }
-
-    #[test]
-    fn the_desk_in_memory_keeps_its_own() {
-        at_once(api_store::check(MemoryStore::new));
-    }
-
-    #[test]
-    fn the_memory_store_lets_go_of_what_is_old() {
-        at_once(sweep::check(MemoryStore::new));
-    }
 }

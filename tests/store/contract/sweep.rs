@@ -1,13 +1,13 @@
 //! What every store must prune in a sweep, and what it must keep.
 
 use super::{Broken, at, commit, leader, pool, same};
-use crate::memory::{
+use poolkeeper::memory::{
     ANSWER_KEPT, AuditEntry, Claim, Commit, Desk, HistoryEvent, HistoryRecord, Keep, SWEPT_AT_ONCE,
     Seq, Store,
 };
-use crate::model::hold::HoldReason;
-use crate::model::ids::PoolName;
-use crate::model::time::Span;
+use poolkeeper::model::hold::HoldReason;
+use poolkeeper::model::ids::PoolName;
+use poolkeeper::model::time::Span;
 
 /// Seconds.
 const DAY: i64 = 86_400;
