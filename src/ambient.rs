@@ -12,6 +12,8 @@ pub trait Clock {
     fn now(&self) -> Time;
 }
 
+pub type SharedClock = Arc<dyn Clock + Send + Sync>;
+
 /// A clock with timers: real ones in production, steps of simulated time in rehearsal.
 pub trait Sleep: Clock {
     /// Completes at that time or a little later; at once if it is past.

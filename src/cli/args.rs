@@ -1,9 +1,9 @@
 //! The command line: its commands, and the options they share.
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use super::exit::{CommandFailure, Exit};
-use super::output::Shell;
+use super::exit::{CommandFailure, Exit, with_exit_codes};
+use super::output::{OutputFormat, Shell};
 use super::{
     client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
     token, validate,
@@ -74,19 +74,8 @@ pub struct Cli {
     pub output: OutputFormat,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum OutputFormat {
-    /// Text for people; colour only on a terminal
-    #[default]
-    Table,
-    /// One JSON document; errors are JSON too
-    Json,
-    /// One JSON document per line, for commands that return a stream
-    Ndjson,
-}
-
 macro_rules! commands {
-    ($($command:ident = $file:ident::$args:ident;)*) => {
+    ($($command:ident = $file:ident::$args:ident $(, $more:expr)?;)*) => {
         #[derive(Debug, Subcommand)]
         pub enum CliCommand {
             $($command($file::$args),)*
@@ -95,7 +84,7 @@ macro_rules! commands {
         impl CliCommand {
             pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
                 match self {
-                    $(CliCommand::$command(command) => command.run(shell),)*
+                    $(CliCommand::$command(command) => command.run(shell $(, $more)?),)*
                 }
             }
         }
@@ -136,19 +125,13 @@ commands! {
     Simulate = simulate::Simulate;
     Validate = validate::Validate;
     Emulate = emulate::Emulate;
-    Completions = completions::Completions;
-    Names = completions::CompletionNames;
-}
-
-/// The end of a help text: the examples, then the exit codes.
-pub(super) fn with_exit_codes(examples: &str) -> String {
-    format!("{examples}\n\n{}", Exit::table())
+    Completions = completions::Completions, Cli::command();
+    Names = completions::CompletionNames, Cli::command();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {

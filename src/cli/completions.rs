@@ -9,13 +9,12 @@ mod scripts;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell as Kind;
 use serde_json::json;
 
-use super::args::{Cli, with_exit_codes};
 use super::client::Server;
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use crate::api::v1::API_VERSION;
 use asked::{CompletionContext, CompletionTarget};
@@ -44,10 +43,13 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+    pub(super) fn run(
+        &self,
+        shell: &mut Shell,
+        mut command: Command,
+    ) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("completions")?;
         let mut script = Vec::new();
-        let mut command = Cli::command();
         let name = command.get_name().to_owned();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         let script = String::from_utf8_lossy(&script);
@@ -88,10 +90,13 @@ pub struct CompletionNames {
 }
 
 impl CompletionNames {
-    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+    pub(super) fn run(
+        &self,
+        shell: &mut Shell,
+        mut command: Command,
+    ) -> Result<Exit, CommandFailure> {
         let words: Vec<String> =
             self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let mut command = Cli::command();
         command.build();
         for name in asked::asked(&command, &words).map(found).unwrap_or_default() {
             shell.line(&name)?;

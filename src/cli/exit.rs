@@ -67,6 +67,11 @@ impl Exit {
     }
 }
 
+/// The end of a help text: the examples, then the exit codes.
+pub(super) fn with_exit_codes(examples: &str) -> String {
+    format!("{examples}\n\n{}", Exit::table())
+}
+
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         exit.code().into()

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::OutputFormat;
 use super::decide::decide;
 use super::exit::{CommandFailure, Exit};
-use super::output::Shell;
+use super::output::{OutputFormat, Shell};
 use super::source::SnapshotSource;
 use super::term::Style;
 use super::text::list;

@@ -36,9 +36,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use args::{Cli, OutputFormat};
+use args::Cli;
 use exit::{CommandFailure, Exit};
-use output::Shell;
+use output::{OutputFormat, Shell};
 use term::Term;
 
 /// Runs the command that the arguments name, and returns its exit code.

@@ -2,12 +2,24 @@
 
 use std::io::{self, BufWriter, Write};
 
-use super::args::OutputFormat;
+use clap::ValueEnum;
+
 use super::exit::{CommandFailure, Exit};
 use super::term::{Style, Term};
 
 /// Large enough for most pages in one write; a plan of a thousand machines takes several.
 const BUFFER: usize = 64 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum OutputFormat {
+    /// Text for people; colour only on a terminal
+    #[default]
+    Table,
+    /// One JSON document; errors are JSON too
+    Json,
+    /// One JSON document per line, for commands that return a stream
+    Ndjson,
+}
 
 #[derive(Debug)]
 pub struct Shell {

@@ -5,8 +5,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::args::with_exit_codes;
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::Style;
 use crate::api::http::auth::{Role, tokens};

@@ -3,70 +3,18 @@
 
 use super::Case;
 use super::machine_index::{DELETING, EXCEPTED, MachineMatch, OFF, TRIED};
+use super::machine_view::{Aim, Hit, MachineState, MachineView};
 use super::marks;
 use super::pending;
 use super::standing::{Dark, standing};
-use crate::model::action::{ActionKind, RemovalReason, Target};
+use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::ids::{Key, Revision};
 use crate::model::machine::{Condition, Evidence, Machine, Protection};
-use crate::model::policy::{Adopt, Method, Owner, Policy};
+use crate::model::policy::{Adopt, Checkpoint, Method, Owner, Policy};
 use crate::model::quantity::Quantity;
 use crate::model::revision::differs;
-use crate::model::rollout::{Rollout, RolloutStage};
+use crate::model::rollout::Rollout;
 use crate::model::time::{Span, Time};
-
-/// State of a machine. The first that fits counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MachineState {
-    /// Its delete succeeded, and a complete listing lacked it.
-    Gone,
-    /// Its delete succeeded, but rows still show it.
-    Ghost,
-    Leaving,
-    Gray,
-    Unknown,
-    Updating,
-    Ready,
-    Failed,
-    /// Never served yet.
-    Young,
-    /// Served before, but does not serve now.
-    Unready,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MachineView {
-    pub(super) standing: MachineState,
-    pub(super) found: MachineMatch,
-    /// Certainly off target, named, or over age.
-    pub(super) outdated: bool,
-    /// On target, even without the planner's tolerance.
-    pub(super) current: bool,
-    /// Off target only by the cloud's own flag, which does not count.
-    pub(super) flag_only: bool,
-    /// Held by an operator, protected, of unknown revision, or not named where only named machines count.
-    pub(super) kept: bool,
-    pub(super) hit: Hit,
-}
-
-/// What the plan does to a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hit {
-    None,
-    /// Returned to service.
-    Restored,
-    Updated,
-    /// Drained or deleted.
-    Removed(RemovalReason),
-}
-
-/// One target of the plan, and its machine.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Aim<'a> {
-    pub(super) verb: ActionKind,
-    pub(super) target: &'a Target,
-    pub(super) machine: Option<u32>,
-}
 
 /// Numbers of machines by state. Signed, because they are subtracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -214,25 +162,6 @@ impl<'a> View<'a> {
     }
 }
 
-impl MachineView {
-    pub(super) const fn exists(&self) -> bool {
-        use MachineState::{Ready, Unknown, Unready, Updating, Young};
-        matches!(self.standing, Young | Ready | Unready | Updating | Unknown)
-    }
-
-    pub(super) const fn removed(&self) -> Option<RemovalReason> {
-        match self.hit {
-            Hit::Removed(because) => Some(because),
-            _ => None,
-        }
-    }
-
-    /// This plan drains, deletes or updates it.
-    pub(super) const fn taken(&self) -> bool {
-        matches!(self.hit, Hit::Updated | Hit::Removed(_))
-    }
-}
-
 /// S and U from the policy: surge rounds up; unavailable rounds down and never exceeds D. If both are 0, one may be
 /// unavailable, or nothing could ever be replaced.
 fn budget(policy: &Policy, desired: i64) -> (i64, i64) {
@@ -252,6 +181,11 @@ pub(super) fn part(spelled: Quantity, whole: i64, up: i64) -> i64 {
         Some(percent) => (whole * number(percent) + up) / 100,
         None => number(&text),
     }
+}
+
+/// The number of machines at which a rollout reaches this checkpoint.
+pub(super) fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {
+    part(checkpoint.at, i64::from(rollout.covered), 99).max(1)
 }
 
 fn aims<'a>(case: &Case<'a>) -> Vec<Aim<'a>> {
@@ -285,7 +219,7 @@ impl<'a> Age<'a> {
             at.minus(age).plus(tenth)
         });
         // At first sight the flag counts only beside better evidence, or if the policy says so.
-        let target = target(case);
+        let target = case.target();
         let off = |m: &Machine| {
             let other = |to: &Revision| m.revision.as_ref().is_some_and(|has| differs(has, to));
             target.is_some_and(other) && m.evidence != Evidence::LatestModelApplied
@@ -311,18 +245,6 @@ impl<'a> Age<'a> {
             self.known_off = Some(has);
         }
         self.known_off == Some(has)
-    }
-}
-
-/// The revision that counts as "on target": the target of the rollout, or what it left once it is failing.
-pub(super) fn target<'a>(case: &Case<'a>) -> Option<&'a Revision> {
-    let planned = case.planned;
-    match &planned.state.rollout {
-        Some(Rollout { stage: RolloutStage::Failing { .. }, from, to, .. }) => {
-            from.as_ref().or(planned.report.rollout.reference.as_ref()).or(Some(to))
-        }
-        Some(rollout) => Some(&rollout.to),
-        None => planned.state.wanted.as_ref().or(Some(&case.set.revision)),
     }
 }
 

@@ -2,7 +2,8 @@
 //! `rollout_moves` judges what opens a gate.
 
 use super::Notes;
-use super::facts::{Aim, Hit, MachineState, MachineView, View, part};
+use super::facts::{View, reached_at};
+use super::machine_view::{Aim, Hit, MachineState, MachineView};
 use super::rollout_moves::reopened;
 use super::verbs::heard;
 use crate::model::action::{ActionKind, RemovalReason};
@@ -10,7 +11,7 @@ use crate::model::inventory::{ModelRest, PlatformFeature};
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
 use crate::model::plan::CommandVerb;
-use crate::model::policy::{Checkpoint, Method, PlatformFeatures};
+use crate::model::policy::{Method, PlatformFeatures};
 use crate::model::rollout::{Rollout, RolloutCause, RolloutStage};
 
 /// Rollout open, agreed, not paused, not failing, in its window; no one else replaces; new machines get the target.
@@ -251,8 +252,4 @@ pub(super) fn checkpoint(scene: &View, notes: &mut Notes) {
 /// Checkpoints do not delay a rollback.
 fn governed(rollout: &Rollout) -> bool {
     rollout.stage == RolloutStage::Going && rollout.cause != RolloutCause::Rollback
-}
-
-pub(super) fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {
-    part(checkpoint.at, i64::from(rollout.covered), 99).max(1)
 }

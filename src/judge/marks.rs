@@ -1,11 +1,11 @@
 //! What the plan, its memory and the journal say about each machine by name.
 
 use super::Case;
-use super::facts::{Aim, target};
 use super::machine_index::{
     BLOCKED, DELETING, DOUBTED, DRAINED, EXCEPTED, GIVEN_BACK, LEAVING, MachineIndex, OFF, OPEN,
     OURS, REPAIRED, SAID_BLOCKED, TOMB, TRIED, UPDATING,
 };
+use super::machine_view::Aim;
 use super::outcomes::{Fate, Fates};
 use crate::model::action::{ActionKind, RemovalReason, Target};
 use crate::model::journal::{Entry, Phase, Refusal, Refused};
@@ -25,7 +25,7 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> MachineI
     let rollout = open.or(case.before.and_then(|before| before.rollout.as_ref()));
     let tried = rollout.iter().flat_map(|rollout| &rollout.tried);
     tried.for_each(|key| names.key(key, TRIED));
-    let left = target(case);
+    let left = case.target();
     // A machine that an update to this target did not change is left as it is, in any rollout.
     let in_vain = state.in_vain.iter().filter(|(_, to)| Some(to) == left);
     in_vain.for_each(|(key, _)| names.key(key, TRIED));

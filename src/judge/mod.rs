@@ -28,10 +28,12 @@
 //! plan was given (a stage reopens or ends, a checkpoint is passed, or the size falls only with cause). A new wait
 //! after a refusal needs that refusal in the journal.
 
+mod case;
 mod facts;
 mod gate;
 pub mod history;
 mod machine_index;
+mod machine_view;
 mod marks;
 mod outcomes;
 mod owner;
@@ -43,54 +45,20 @@ mod scale_down_rate;
 mod size;
 mod standing;
 mod supply;
+mod truth;
 mod verbs;
 
 #[cfg(test)]
 mod tests;
 
-use crate::model::ids::Key;
-use crate::model::inventory::SetReading;
-use crate::model::journal::Entry;
-use crate::model::machine::Machine;
-use crate::model::plan::{Command, Decision, Facts};
-use crate::model::policy::Policy;
-use crate::model::rollout::PoolState;
-use crate::model::time::Time;
-
+use case::Notes;
+pub use case::{Case, Note};
 use facts::View;
-pub use postconditions::{MachineBirth, Real, SentCall, Truth, after};
+pub use postconditions::after;
+pub use truth::{MachineBirth, Real, SentCall, Truth};
 
 /// The laws are numbered from 1 to this.
 pub const LAWS: u8 = 12;
-
-/// A plan about to be carried out, and all evidence to judge it by.
-#[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
-    /// When the first call of the plan is sent.
-    pub now: Time,
-    pub policy: &'a Policy,
-    pub set: &'a SetReading,
-    /// Machine records with the read folded in.
-    pub machines: &'a [Machine],
-    /// Open entries, and those that ended within a day.
-    pub journal: &'a [Entry],
-    /// The first entries, of this number, are those that an earlier plan saw ended: they have no further effect.
-    pub learnt: usize,
-    pub planned: &'a Decision,
-    /// The memory that the plan was given; `planned` has the memory that it returned.
-    pub before: Option<&'a PoolState>,
-    pub facts: &'a Facts,
-    /// Operators' requests for this turn.
-    pub asks: &'a [Command],
-}
-
-/// A broken law.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    pub law: u8,
-    pub say: Box<str>,
-    pub machines: Vec<Key>,
-}
 
 /// The laws that the plan would break. Empty: it may be carried out.
 pub fn before(case: &Case) -> Vec<Note> {
@@ -119,20 +87,4 @@ pub fn before(case: &Case) -> Vec<Note> {
 /// Every wanted machine exists, is current and serves, and nothing is under way: nothing is left to do.
 pub fn at_goal(case: &Case) -> bool {
     View::of(case).at_goal()
-}
-
-#[derive(Debug, Default)]
-struct Notes(Vec<Note>);
-
-impl Notes {
-    fn add(&mut self, law: u8, say: impl Into<Box<str>>, machines: Vec<Key>) {
-        self.0.push(Note { law, say: say.into(), machines });
-    }
-
-    /// A note about machines, if there are any.
-    fn about(&mut self, law: u8, say: &str, machines: Vec<Key>) {
-        if !machines.is_empty() {
-            self.add(law, say, machines);
-        }
-    }
 }

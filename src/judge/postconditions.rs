@@ -5,76 +5,11 @@ use std::collections::BTreeSet;
 use super::facts::View;
 use super::history::History;
 use super::removal::{last_change, writes_to_set};
-use super::{Case, Note, Notes};
+use super::truth::{Real, SentCall, Truth};
+use super::{Note, Notes};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
-use crate::model::ids::{EntryId, Epoch, Key};
+use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Phase};
-use crate::model::time::Time;
-
-/// One machine as it really is, except that others' changes since the read began, and anything the cloud has not shown
-/// yet, are left out: the judge holds only what we know or did ourselves against us.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Real {
-    pub key: Key,
-    /// Since when it serves, as the read could show it.
-    pub serves: Option<Time>,
-    /// A drain, delete or update of ours reached it before this turn.
-    pub touched: bool,
-    /// Out of service by a cordon of ours, now.
-    pub cordoned: bool,
-    pub deleting: bool,
-    /// It became unhealthy, or the cloud failed to provision it; a read need not have shown it yet.
-    pub failed: bool,
-    /// Others created it, and the read does not show it.
-    pub unheard: bool,
-}
-
-/// One call of ours, as the simulated cloud received it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SentCall {
-    pub at: Time,
-    pub entry: EntryId,
-    /// The lease it was sent under, and its end.
-    pub epoch: Epoch,
-    pub not_after: Time,
-    pub verb: ActionKind,
-    /// The machines that it really hit.
-    pub hit: Vec<Key>,
-    /// The capacity that it wrote.
-    pub to: Option<u32>,
-    /// How many machines the set lacked of its capacity before: a higher capacity may create them too.
-    pub lacking: u32,
-    /// It had its effect.
-    pub took: bool,
-}
-
-/// A machine created since the last turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MachineBirth {
-    pub key: Key,
-    /// The raise that created it; `None`: others did.
-    pub of: Option<EntryId>,
-}
-
-/// What happened up to the end of a turn.
-#[derive(Debug, Clone, Copy)]
-pub struct Truth<'a> {
-    /// What this turn rested on, and what it decided.
-    pub case: &'a Case<'a>,
-    /// The machines that existed before this turn's calls.
-    pub world: &'a [Real],
-    /// Machines that our raises will still create, including this turn's.
-    pub coming: u32,
-    /// This turn's calls, in order.
-    pub sent: &'a [SentCall],
-    pub births: &'a [MachineBirth],
-    /// The whole journal, in the order of writing.
-    pub journal: &'a [Entry],
-    /// Records that this turn wrote, besides its lease.
-    pub stored: u32,
-    /// All faults and their effects are over: no more faults from now on, and no more requests.
-    pub calm: bool,
-}
 
 /// Judge a turn after it happened. The caller passes every turn of a rehearsal, in order.
 pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {

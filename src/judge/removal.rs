@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Notes;
-use super::facts::{Aim, Hit, MachineState, MachineView, View};
+use super::facts::View;
 use super::gate::surplus_above;
+use super::machine_view::{Aim, Hit, MachineState, MachineView};
 use super::outcomes::{Fate, Fates};
 use super::pending;
 use super::standing::is_failed;

@@ -2,9 +2,9 @@
 //! Compares the memory that the plan returns with the one it was given.
 
 use super::Notes;
-use super::facts::{Hit, MachineState, MachineView, View};
-use super::gate::reached_at;
+use super::facts::{View, reached_at};
 use super::machine_index::{EXCEPTED, TRIED};
+use super::machine_view::{Hit, MachineState, MachineView};
 use super::verbs::{approved, heard};
 use crate::model::action::ActionKind;
 use crate::model::ids::Key;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Notes;
-use super::facts::{MachineState, MachineView, View, part};
+use super::facts::{View, part};
 use super::machine_index::REPAIRED;
+use super::machine_view::{MachineState, MachineView};
 use super::outcomes::{Fate, Fates};
 use super::pending;
 use super::standing::counted_from;

@@ -1,6 +1,7 @@
 //! Laws 1 and 2: what must keep serving, and how many may live.
 
-use super::facts::{MachineState, MachineView, View};
+use super::facts::View;
+use super::machine_view::{MachineState, MachineView};
 use super::{Notes, pending, supply};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::Key;

@@ -1,10 +1,10 @@
 //! The state of one machine, by its condition and its times.
 
 use super::Case;
-use super::facts::MachineState;
 use super::machine_index::{
     DOUBTED, DRAINED, GIVEN_BACK, LEAVING, MachineMatch, OPEN, TOMB, UPDATING,
 };
+use super::machine_view::MachineState;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};

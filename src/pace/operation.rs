@@ -27,8 +27,7 @@ pub enum PacedOperation {
     Reimage,
     Upgrade,
     Start,
-    Deallocate,
-    /// Protection of one machine.
+    /// The start of one VM of a Flexible set.
     UpdateMachine,
     WriteOther,
 }
@@ -155,7 +154,7 @@ const POLICIES: &[OperationPolicy] = &[
 ];
 
 impl PacedOperation {
-    pub const ALL: [PacedOperation; 17] = [
+    pub const ALL: [Self; 16] = [
         PacedOperation::ReadSet,
         PacedOperation::List,
         PacedOperation::NextPage,
@@ -170,7 +169,6 @@ impl PacedOperation {
         PacedOperation::Reimage,
         PacedOperation::Upgrade,
         PacedOperation::Start,
-        PacedOperation::Deallocate,
         PacedOperation::UpdateMachine,
         PacedOperation::WriteOther,
     ];
@@ -191,7 +189,6 @@ impl PacedOperation {
             PacedOperation::Reimage => "reimage",
             PacedOperation::Upgrade => "upgrade",
             PacedOperation::Start => "start",
-            PacedOperation::Deallocate => "deallocate",
             PacedOperation::UpdateMachine => "updateMachine",
             PacedOperation::WriteOther => "writeOther",
         }
@@ -214,7 +211,6 @@ impl PacedOperation {
             | PacedOperation::Reimage
             | PacedOperation::Upgrade
             | PacedOperation::Start
-            | PacedOperation::Deallocate
             | PacedOperation::UpdateMachine
             | PacedOperation::WriteOther => OperationClass::Writes,
         }
@@ -270,9 +266,6 @@ impl PacedOperation {
             | PacedOperation::Reimage
             | PacedOperation::Upgrade
             | PacedOperation::Start => &[WRITES, ACTIONS, BATCHED],
-            PacedOperation::Deallocate => {
-                &[WRITES, ("DeleteVMScaleSetSubscriptionMaximum", Cost::One), BATCHED]
-            }
             PacedOperation::UpdateMachine => {
                 &[WRITES, ("UpdateVMScaleSetVMSubscriptionMaximum", Cost::One)]
             }
@@ -295,7 +288,6 @@ impl PacedOperation {
                 | PacedOperation::Reimage
                 | PacedOperation::Upgrade
                 | PacedOperation::Start
-                | PacedOperation::Deallocate
         )
     }
 }

@@ -8,7 +8,8 @@ use crate::model::policy::Method;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, is};
+use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
+use super::identity::is;
 use super::journal::{Journal, Touch};
 use super::lookup::Lookup;
 use super::setbacks;

@@ -7,8 +7,9 @@ use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 
-use super::classify::{CandidateGroup, MachineCandidate, is};
+use super::classify::{CandidateGroup, MachineCandidate};
 use super::health::{Burst, failed_from};
+use super::identity::is;
 
 /// Most failures to remember.
 // 4,000: four times the largest set, so that the list stays bounded.

@@ -9,9 +9,10 @@ use crate::model::policy::UnconfirmedFall;
 use crate::model::rollout::{KeyBackOff, PoolState};
 use crate::model::time::{Span, Time};
 
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, is};
+use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::counts::PoolCounts;
 use super::desired::{self, FALL_WINDOW};
+use super::identity::is;
 use super::journal::Journal;
 use super::remove::Removals;
 use super::requests::{ASKED_ONCE_MORE, ActionRequests};

@@ -2,7 +2,7 @@
 //! serving.
 
 use crate::model::action::RemovalReason;
-use crate::model::ids::{Key, Revision, Zone};
+use crate::model::ids::{Revision, Zone};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
 use crate::model::plan::Input;
 use crate::model::policy::Method;
@@ -12,6 +12,7 @@ use crate::model::time::{Span, Time};
 
 use super::activity::{Requests, follow_entries};
 use super::health::{Burst, group};
+use super::identity::is;
 use super::journal::Journal;
 use super::lookup::Lookup;
 use super::tombstones::Tombs;
@@ -165,13 +166,6 @@ impl MachineCandidate {
             self.doing,
             MachineActivity::Draining | MachineActivity::Drained | MachineActivity::DrainAgain
         )
-    }
-}
-
-pub(super) fn is(key: &Key, machine: &Machine) -> bool {
-    match &machine.vm {
-        Some(vm) => key.as_str() == vm.as_str(),
-        None => *key == machine.key(),
     }
 }
 

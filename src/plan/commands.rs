@@ -9,8 +9,8 @@ use crate::model::rollout::{Move, PoolState, Progress, RolloutCause, RolloutEndi
 use super::approve;
 use super::backoff;
 use super::checkpoint;
-use super::classify::is;
 use super::completed;
+use super::identity::is;
 use super::model;
 use super::open_rollout;
 use super::owner;

@@ -6,7 +6,8 @@ use crate::model::plan::Input;
 use crate::model::rollout::{Exception, PoolState, RolloutStage};
 
 use super::Planner;
-use super::classify::{CandidateGroup, MachineCandidate, Protector, is};
+use super::classify::{CandidateGroup, MachineCandidate, Protector};
+use super::identity::is;
 
 /// A machine is given up after this many tries.
 const TRIES: u32 = 2;

@@ -7,7 +7,8 @@ use crate::model::policy::Method;
 use crate::model::revision::differs;
 use crate::model::rollout::PoolState;
 
-use super::classify::{CandidateGroup, MachineCandidate, Protector, is};
+use super::classify::{CandidateGroup, MachineCandidate, Protector};
+use super::identity::is;
 use super::journal::born;
 use super::lookup::Lookup;
 use crate::model::machine::CLOCK_SKEW;

@@ -21,6 +21,7 @@ mod desired;
 mod exceptions;
 mod health;
 mod holds;
+mod identity;
 mod in_place;
 mod journal;
 mod known;

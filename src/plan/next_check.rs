@@ -10,8 +10,9 @@ use crate::model::time::{Span, Time};
 
 use super::Planner;
 use super::checkpoint::Barrier;
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, is};
+use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::health::{began, lasts_since};
+use super::identity::is;
 use super::model;
 use super::setbacks;
 

@@ -7,9 +7,10 @@ use crate::model::policy::Method;
 use crate::model::quantity::counted;
 
 use super::Planner;
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector, is, is_dead};
+use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector, is_dead};
 use super::health::lasts_since;
 use super::holds::machines;
+use super::identity::is;
 use super::locks;
 use super::owner;
 use super::remove::Removals;

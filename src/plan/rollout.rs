@@ -11,10 +11,11 @@ use crate::model::rollout::{
 };
 use crate::model::time::{Span, Time};
 
-use super::classify::{CandidateGroup, MachineCandidate, RevisionReference, is};
+use super::classify::{CandidateGroup, MachineCandidate, RevisionReference};
 use super::completed;
 use super::counts::PoolCounts;
 use super::health::{began, lasts_since};
+use super::identity::is;
 use super::in_place;
 use super::locks;
 use super::lookup::Lookup;

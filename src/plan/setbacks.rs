@@ -11,7 +11,7 @@ use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
 use crate::model::time::{Span, Time};
 
 use super::Planner;
-use super::classify::is;
+use super::identity::is;
 use super::requests::ASKED_ONCE_MORE;
 
 /// First and longest wait after a blocked drain, or after a refusal that does not pass by itself.

@@ -9,7 +9,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-use super::classify::is;
+use super::identity::is;
 use super::lookup::Lookup;
 
 /// Most tombstones to keep; the oldest go first.

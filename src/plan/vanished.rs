@@ -5,7 +5,7 @@ use crate::model::machine::{Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 
-use super::classify::is;
+use super::identity::is;
 use super::tombstones::{TOMB_LASTS, TOMBS};
 
 /// The list is bounded like that of the tombs: old entries leave when a new one comes.

@@ -6,7 +6,6 @@ use poolkeeper::model::action::{Target, WriteScope};
 use poolkeeper::model::ids::{InstanceId, Revision, StoreId};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::OperationUrl;
-use poolkeeper::model::machine::Protection;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::pace::{Counts, PacedOperation};
 use serde_json::{Value, json};
@@ -122,12 +121,8 @@ async fn changes_of_a_uniform_set_are_charged_to_their_operations() {
     charges.are("reimage of a machine on the model", "reimage");
     accepted(azure.reimage(&order, &[target("1")], &any)).await;
     charges.are("reimage of a machine that is not", "upgrade");
-    accepted(azure.deallocate(&order, &[target("1")])).await;
-    charges.are("deallocate", "deallocate");
     accepted(azure.restore(&order, &[target("1")])).await;
     charges.are("restore", "start");
-    accepted(azure.protect(&order, &target("1"), Protection::All)).await;
-    charges.are("protect", "updateMachine");
     let tag = OwnerTag { store: StoreId::new("aa"), since: START };
     accepted(azure.tag_owner(&order, &OwnerWrite::Put { tag, over: None })).await;
     charges.are("tag_owner, which may not write tags alone", "readSet updateModel writeOther");
@@ -161,8 +156,6 @@ async fn calls_to_a_flexible_set_are_charged_to_their_operations() {
     charges.are("delete", "readMachine delete");
     accepted(azure.restore(&order, &one)).await;
     charges.are("restore", "updateMachine");
-    accepted(azure.deallocate(&order, &one)).await;
-    charges.are("deallocate", "updateMachine");
 }
 
 fn flexible_vm((name, n): (&str, u32)) -> Value {

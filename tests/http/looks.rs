@@ -1,8 +1,7 @@
 //! What may be looked at.
 
 use poolkeeper::api::http::{PlanContext, TroubleView, roll};
-use poolkeeper::api::v1::diagnostic::{Code, Diagnostic};
-use poolkeeper::api::v1::node::TextPlace;
+use poolkeeper::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use poolkeeper::memory::{HistoryEvent, PoolRecord, Store};
 use poolkeeper::model::action::ActionKind;
 use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT};

@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "what cannot be read fails the test")]
 
 mod bans;
+mod circles;
 mod layout;
 mod length;
 mod lex;
@@ -40,6 +41,11 @@ fn cargo_toml() -> Source {
 #[test]
 fn rooms_use_only_what_the_table_allows() {
     everywhere(&["src"], rooms::check);
+}
+
+#[test]
+fn files_of_a_room_use_each_other_in_one_direction() {
+    nothing(&circles::check(&read(&["src"]), circles::ROOMS));
 }
 
 #[test]

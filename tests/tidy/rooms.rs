@@ -163,7 +163,7 @@ fn crate_paths(source: &Source) -> Vec<(usize, Vec<String>)> {
 }
 
 /// The leaves of the path tree that begins at token `at`, each behind `base`; returns the token after it.
-fn leaves(
+pub fn leaves(
     words: &[Token<'_>],
     mut at: usize,
     base: &mut Vec<String>,
@@ -199,7 +199,7 @@ fn leaves(
     at
 }
 
-fn own(text: &str) -> String {
+pub fn own(text: &str) -> String {
     text.trim_start_matches("r#").to_owned()
 }
 

@@ -15,8 +15,7 @@ use governor::{Quota, RateLimiter};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use super::http::SharedClock;
-use crate::ambient::MonotonicSpan;
+use crate::ambient::{MonotonicSpan, SharedClock};
 use crate::model::ids::ScaleSetId;
 use crate::model::time::Span;
 use crate::pace::{CallCost, OperationClass};

@@ -41,10 +41,11 @@ use std::sync::{Arc, Mutex};
 use azure_core::http::HttpClient;
 
 pub use describe::{Anatomy, ApiVersioned, HealthSource, SetLink};
-pub use http::{BadNet, Net, Proxy, SharedClock};
+pub use http::{BadNet, Net, Proxy};
 pub use permission::Permissions;
 pub use probe::{Http, ProbeAnswer, ProbeError, reach};
 
+use crate::ambient::SharedClock;
 use crate::model::ids::PoolName;
 use crate::model::plan::Follow;
 use crate::model::time::Span;

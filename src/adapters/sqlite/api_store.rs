@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::SqliteFault;
-use super::pool_rows::{bound, text};
+use super::rows::{bound, text};
 use super::{SqliteStore, audit, sweep};
 use crate::memory::record;
 use crate::memory::{

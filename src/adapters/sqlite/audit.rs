@@ -6,7 +6,7 @@ use ring::digest::{Context, SHA256};
 use rusqlite::{Connection, params};
 
 use super::fault::SqliteFault;
-use super::pool_rows::{bound, text};
+use super::rows::{bound, old, text};
 use crate::memory::{Seq, record};
 use crate::model::time::Time;
 
@@ -55,7 +55,7 @@ pub(super) fn let_go(db: &Connection, before: Time, most: usize) -> Result<usize
     let mut found = db.prepare_cached("SELECT seq, record FROM audits ORDER BY seq LIMIT ?1")?;
     let rows = found.query([bound(most)])?;
     let is_old = |row: &rusqlite::Row<'_>| Ok(record::read_audit(text(row, 1)?)?.at < before);
-    let (last, count) = super::sweep::old(rows, is_old)?;
+    let (last, count) = old(rows, is_old)?;
     if count > 0 {
         let last = bound(last.0);
         let sql = "UPDATE audit_chain SET gone = ?1, before =

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
-use super::pool_rows::{enter, number, text};
+use super::rows::{enter, number, text};
 use crate::memory::record;
 use crate::memory::{ANSWERED_KEPT, Inbox, OverrideWrite};
 use crate::model::ids::{CommandId, Key, PoolName};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
-use super::pool_rows::text;
+use super::rows::text;
 use crate::memory::record;
 use crate::memory::{Commit, JOURNAL_KEPT, JournalStore};
 use crate::model::ids::EntryId;

@@ -16,6 +16,7 @@ mod migrate;
 mod open;
 mod pool_rows;
 mod readers;
+mod rows;
 mod sweep;
 mod watch;
 mod writer;

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
+use super::rows::{bound, enter, number, text};
 use super::{audit, inbox, journal, lease};
 use crate::memory::record::{self, SharedTexts};
 use crate::memory::{Commit, HISTORY_KEPT, HistoryRecord, PoolRecord, Seq};
@@ -74,21 +75,6 @@ impl PreparedTurn {
     }
 }
 
-/// The row id of a pool, which is created if needed.
-pub(super) fn enter(db: &Connection, name: &PoolName) -> Result<i64, SqliteFault> {
-    if let Some(pool) = number(db, name)? {
-        return Ok(pool);
-    }
-    let sql = "INSERT INTO pools (name) VALUES (?1) RETURNING id";
-    Ok(db.prepare_cached(sql)?.query_row([name.as_str()], |row| row.get(0))?)
-}
-
-/// The row id of a pool, if the store has it.
-pub(super) fn number(db: &Connection, name: &PoolName) -> Result<Option<i64>, rusqlite::Error> {
-    let mut found = db.prepare_cached("SELECT id FROM pools WHERE name = ?1")?;
-    found.query_row([name.as_str()], |row| row.get(0)).optional()
-}
-
 pub(super) fn load(db: &Connection, name: &PoolName) -> Result<PoolRecord, SqliteFault> {
     let Some(pool) = number(db, name)? else { return Ok(PoolRecord::default()) };
     let sql = "SELECT record FROM states WHERE pool = ?1";
@@ -117,12 +103,6 @@ fn machines(db: &Connection, pool: i64) -> Result<Vec<Machine>, SqliteFault> {
     Ok(machines)
 }
 
-/// A text column, without a copy.
-pub(super) fn text<'r>(row: &'r rusqlite::Row<'_>, at: usize) -> Result<&'r str, SqliteFault> {
-    let found = row.get_ref(at)?.as_str();
-    found.map_err(|error| rusqlite::Error::from(error).into())
-}
-
 fn tell(db: &Connection, pool: i64, lines: &[String]) -> Result<(), SqliteFault> {
     if lines.is_empty() {
         return Ok(());
@@ -143,11 +123,6 @@ fn tell(db: &Connection, pool: i64, lines: &[String]) -> Result<(), SqliteFault>
         db.prepare_cached(sql)?.execute(params![pool, beyond])?;
     }
     Ok(())
-}
-
-/// SQLite stores numbers and limits in 63 bits.
-pub(super) fn bound(number: impl TryInto<i64>) -> i64 {
-    number.try_into().unwrap_or(i64::MAX)
 }
 
 pub(super) fn history_after(

@@ -1,11 +1,11 @@
 //! Retention: removes old records and returns their space to the disk.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use super::audit;
 use super::fault::SqliteFault;
-use super::pool_rows::{bound, text};
-use crate::memory::{ANSWER_KEPT, Keep, SWEPT_AT_ONCE, Seq, Swept, record};
+use super::rows::{bound, old, text};
+use crate::memory::{ANSWER_KEPT, Keep, SWEPT_AT_ONCE, Swept, record};
 use crate::model::time::Time;
 
 /// Number of free pages that stay in the file.
@@ -50,21 +50,6 @@ fn history(db: &Connection, pool: i64, before: Time, most: usize) -> Result<usiz
         db.prepare_cached(sql)?.execute(params![pool, count])?;
     }
     Ok(count)
-}
-
-/// The number of the last line before the first one that is not old, and the count of old lines.
-pub(super) fn old(
-    mut rows: rusqlite::Rows<'_>,
-    is_old: impl Fn(&Row<'_>) -> Result<bool, SqliteFault>,
-) -> Result<(Seq, usize), SqliteFault> {
-    let (mut last, mut count) = (Seq::FIRST, 0);
-    while let Some(row) = rows.next()? {
-        if !is_old(row)? {
-            break;
-        }
-        (last, count) = (Seq(row.get(0)?), count + 1);
-    }
-    Ok((last, count))
 }
 
 /// True: there is more to free. A file that was created without `auto_vacuum` keeps its size.

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderName, StatusCode};
-use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 
 use super::backend::Backend;
 use super::problem::Problem;
 use super::request::{Call, Content, HttpAnswer};
+use super::request_id::Id;
 use super::route::{ApiOperation, Route};
-use super::text::{fingerprint, hex};
+use super::text::fingerprint;
 use super::{House, apply, broken, commands};
 use crate::memory::{Claim, Desk, Store};
-use crate::model::time::{Span, Time};
+use crate::model::time::Span;
 
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: &str = "idempotency-replayed";
@@ -23,24 +23,6 @@ const LONGEST_KEY: usize = 255;
 /// An unanswered claim younger than this is still in progress; an older one belongs to a crashed request.
 // Twice the longest time for an answer.
 const DOING: Span = Span::seconds(60);
-
-/// The id under which the store keeps a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Id(pub String);
-
-impl Id {
-    /// A random id.
-    fn fresh() -> Result<Self, Problem> {
-        let mut bytes = [0; 16];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| broken())?;
-        Ok(Self(hex(&bytes)))
-    }
-
-    /// The same for every repetition of a request, so that a second write is recognized.
-    fn claimed(name: &str, at: Time) -> Self {
-        Self(fingerprint(&[b"ask", name.as_bytes(), &at.millis().to_be_bytes()]))
-    }
-}
 
 /// A stored answer.
 #[derive(Serialize, Deserialize)]

@@ -21,6 +21,7 @@ pub mod problem;
 mod queries;
 mod rate;
 mod request;
+mod request_id;
 pub mod route;
 mod stream;
 pub(super) mod text;

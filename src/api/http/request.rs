@@ -106,7 +106,7 @@ impl Call {
         let read = serde_path_to_error::deserialize(&mut reader);
         let read = read.map_err(|error| {
             let inner = error.inner();
-            let at = crate::api::v1::node::TextPlace {
+            let at = crate::api::v1::diagnostic::TextPlace {
                 line: inner.line() as u32,
                 column: inner.column() as u32,
             };

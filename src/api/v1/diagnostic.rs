@@ -2,8 +2,25 @@
 
 use std::fmt;
 
-use super::node::TextPlace;
 use crate::model::nearest::distance;
+
+/// A position in the text; both count from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TextPlace {
+    pub line: u32,
+    pub column: u32,
+}
+
+impl TextPlace {
+    pub const START: TextPlace = TextPlace { line: 1, column: 1 };
+
+    /// The position at the end of a text.
+    pub fn after(text: &str) -> TextPlace {
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1);
+        let last = text.rsplit('\n').next().unwrap_or_default();
+        TextPlace { line: number(text.matches('\n').count()), column: number(last.chars().count()) }
+    }
+}
 
 /// The kind of mistake; the names are public contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

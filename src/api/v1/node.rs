@@ -5,7 +5,7 @@
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
-use super::diagnostic::{Code, Diagnostic, quote};
+use super::diagnostic::{Code, Diagnostic, TextPlace, quote};
 
 /// A pool with every key takes 3 KB; this holds hundreds of them and still reads quickly.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -14,30 +14,9 @@ pub const MAX_DEPTH: usize = 16;
 /// Values in one file: two hundred pools with every key. Bounds the cost of finding repeated keys.
 pub const MAX_NODES: usize = 20_000;
 
-/// A position in the text; both count from 1, columns in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TextPlace {
-    pub line: u32,
-    pub column: u32,
-}
-
-impl TextPlace {
-    pub const START: TextPlace = TextPlace { line: 1, column: 1 };
-
-    /// The position at the end of a text.
-    pub fn after(text: &str) -> TextPlace {
-        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).saturating_add(1);
-        let last = text.rsplit('\n').next().unwrap_or_default();
-        TextPlace { line: number(text.matches('\n').count()), column: number(last.chars().count()) }
-    }
-
-    fn of(marker: &Marker) -> TextPlace {
-        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        TextPlace {
-            line: number(marker.line()).max(1),
-            column: number(marker.col()).saturating_add(1),
-        }
-    }
+fn place(marker: &Marker) -> TextPlace {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    TextPlace { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,12 +116,12 @@ pub fn read(written: &str) -> Documents {
     while let Some(next) = parser.next_event() {
         match next {
             Ok((event, span)) => {
-                if !tree.take(event, TextPlace::of(&span.start)) {
+                if !tree.take(event, place(&span.start)) {
                     break;
                 }
             }
             Err(error) => {
-                tree.refuse_syntax(TextPlace::of(error.marker()), error.info());
+                tree.refuse_syntax(place(error.marker()), error.info());
                 break;
             }
         }

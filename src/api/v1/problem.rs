@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::API_VERSION;
-use super::diagnostic::{Code, Diagnostic};
-use super::node::TextPlace;
+use super::diagnostic::{Code, Diagnostic, TextPlace};
 
 /// Why a document was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use super::{ENVIRONMENT, Server, failure, text};
 use crate::api::client::Request;
 use crate::api::v1::pool::{PoolDocuments, to_json};
 use crate::api::v1::problem::DocumentProblem;
-use crate::cli::args::with_exit_codes;
-use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
 use crate::cli::source::SnapshotSource;
 use crate::cli::table::{Cell, Table};
@@ -71,7 +70,7 @@ impl Apply {
         let request = Request::put(&path, document).map_err(|error| failure(&error))?;
         let written = self.server.ask(&request.with("why", &self.why))?;
         match shell.format {
-            crate::cli::args::OutputFormat::Table => {
+            crate::cli::output::OutputFormat::Table => {
                 shell.line(&format!("applied: {}", policy.name))
             }
             _ => shell.line(&written),

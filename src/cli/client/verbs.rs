@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ENVIRONMENT, Server, failure, text};
 use crate::api::client::Request;
-use crate::cli::args::with_exit_codes;
-use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
 use crate::cli::text::plain;
 use crate::model::command::CommandName;

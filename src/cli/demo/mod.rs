@@ -20,8 +20,7 @@ use std::net::SocketAddr;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::args::with_exit_codes;
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::Term;
 use show::{Manner, Show};

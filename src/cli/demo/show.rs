@@ -168,9 +168,9 @@ impl<'a> Show<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::OutputFormat;
     use crate::cli::demo::screen::{TALL, WIDE};
     use crate::cli::demo::words::Speaker;
+    use crate::cli::output::OutputFormat;
     use crate::cli::term::Term;
     use crate::cli::text::width;
 

@@ -11,10 +11,9 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::args::with_exit_codes;
 use super::client::{self, Server};
 use super::cloud::{CloudArgs, ENVIRONMENT};
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live;
 use super::output::Shell;
 use super::table::{Cell, Table};

@@ -12,8 +12,7 @@ use std::{env, fs, io};
 
 use clap::Args;
 
-use super::args::with_exit_codes;
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use crate::emulator::{Emulator, EmulatorListener, EmulatorServeError, Seed, Tls};
 use report::EmulatorMessage;

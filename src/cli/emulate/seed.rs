@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::api::v1::diagnostic::Code;
-use crate::api::v1::node::{self, MAX_BYTES, Node, NodeKind, TextPlace};
+use crate::api::v1::diagnostic::{Code, TextPlace};
+use crate::api::v1::node::{self, MAX_BYTES, Node, NodeKind};
 use crate::api::v1::pool::PoolDocuments;
 use crate::api::v1::problem::DocumentProblem;
 use crate::cli::exit::{CommandFailure, Exit};

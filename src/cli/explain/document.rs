@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::headline::headline;
+use super::machine::history;
 use crate::api::v1::next_step::becomes;
+use crate::api::v1::primary_hold::foremost;
 use crate::api::v1::remedy::RemedyKeys;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
@@ -107,9 +110,9 @@ pub(super) fn encode(
         at: snapshot.now.to_string(),
         message: match &machine {
             Some(machine) => format!("{} is {}: {}", machine.id, machine.class, machine.message),
-            None => super::headline(&PoolFacts::of(snapshot, decision)),
+            None => headline(&PoolFacts::of(snapshot, decision)),
         },
-        reason: super::reason(decision).map(reason),
+        reason: foremost(&decision.planned.report.holds).map(reason),
         machine,
         classes,
         parts: parts(&plan)?,
@@ -137,7 +140,7 @@ fn about<'a>(
 ) -> About<'a> {
     let (input, planned) = (snapshot.input(), &decision.planned);
     let say = v1::plan::say(&input, planned, report);
-    let history = super::machine::history(machine, report, snapshot);
+    let history = history(machine, report, snapshot);
     About {
         id: machine.id.as_str(),
         vm_id: machine.vm.as_ref().map(VmId::as_str),

@@ -1,13 +1,14 @@
 //! One machine: its class and the reason, what happens next, and its records.
 
+use super::headline::headline;
 use crate::api::v1;
 use crate::api::v1::next_step::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::cli::exit::CommandFailure;
+use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::{StatusPage, class_style, condition_name, lifecycle_name, revision, since};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
-use crate::cli::text::{clock, nearer, plain, when};
+use crate::cli::text::{alike, clock, list, nearer, plain, when};
 use crate::model::action::MachineClass;
 use crate::model::ids::{NodeName, VmId, Zone};
 use crate::model::journal::{Entry, EntryOutcome, Phase};
@@ -28,7 +29,19 @@ pub(super) fn find(
         vm || machine.node.as_ref().is_some_and(|node| node.as_str() == written)
     };
     let found = machines.iter().rposition(is).or_else(|| machines.iter().rposition(also));
-    found.ok_or_else(|| super::not_found(written, pool, machines))
+    found.ok_or_else(|| not_found(written, pool, machines))
+}
+
+fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> CommandFailure {
+    let names: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    let say = format!("pool {pool} has no machine {written}");
+    let failure = CommandFailure::new(Exit::NotFound, "notFound", say);
+    let near = alike(&names, written);
+    match (near.is_empty(), names.is_empty()) {
+        (false, _) => failure.help(format!("nearest: {}", list(near.into_iter(), 3))),
+        (true, true) => failure.help("the pool has no machines at all"),
+        (true, false) => failure.help(format!("it has: {}", list(names.into_iter(), 8))),
+    }
 }
 
 /// The facts about one machine.
@@ -90,7 +103,7 @@ pub(super) fn page(page: &mut StatusPage<'_>, about: &MachineSummary<'_>) {
     for (name, text) in &about.history {
         row(name, text.clone(), Style::Plain);
     }
-    row("Pool", super::headline(&page.facts), Style::Plain);
+    row("Pool", headline(&page.facts), Style::Plain);
     page.draw(&table);
 }
 

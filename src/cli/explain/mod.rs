@@ -6,6 +6,7 @@
 //! snapshot, `served` queries the server.
 
 mod document;
+mod headline;
 mod machine;
 mod served;
 
@@ -14,17 +15,13 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::args::with_exit_codes;
 use super::client::{ENVIRONMENT, Server};
 use super::decide::decide;
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
-use super::page::{PoolFacts, StatusPage, circumstances, reason_and_message, remedy};
+use super::page::StatusPage;
 use super::source::SnapshotSource;
-use super::text::{TIE, alike, count, list, plain, when};
-use crate::model::hold::Hold;
 use crate::model::machine::Machine;
-use crate::reconcile::DecisionOutcome;
 
 const ABOUT: &str = "Explains why nothing (more) happens now to a pool or to one machine";
 const MORE: &str = "\
@@ -112,62 +109,8 @@ fn of_snapshot(
     let mut page = StatusPage::new(&snapshot, &decision, shell.term);
     match at.and_then(|at| machine::MachineSummary::of(&snapshot, &decision, at)) {
         Some(about) => machine::page(&mut page, &about),
-        None => pool(&mut page),
+        None => headline::pool(&mut page),
     }
     shell.print(&page.text)?;
     Ok(decision.exit())
-}
-
-fn pool(page: &mut StatusPage<'_>) {
-    let line = headline(&page.facts);
-    page.paragraph(&line);
-    page.line("");
-    page.numbers();
-    page.actions();
-    page.holds(true);
-    page.asks();
-    page.classes();
-}
-
-/// The most important hold.
-fn reason(decision: &DecisionOutcome) -> Option<&Hold> {
-    crate::api::v1::primary_hold::foremost(&decision.planned.report.holds)
-}
-
-/// One line: what the plan does, and why it does no more.
-fn headline(facts: &PoolFacts<'_>) -> String {
-    let now = facts.at;
-    let name = plain(&facts.pool);
-    let acts = facts.actions.iter().map(|action| format!("{} {}", action.verb, action.object));
-    let acts = acts.collect::<Vec<_>>().join(", ");
-    let why = facts.foremost.and_then(|at| facts.holds.get(at)).map(|hold| {
-        let mut parts = vec![reason_and_message(hold, now)];
-        parts.extend(circumstances(hold));
-        parts.extend(remedy(hold));
-        parts.join("; ")
-    });
-    let say = match (why, acts.is_empty()) {
-        (Some(why), true) => format!("{name} waits: {why}"),
-        (Some(why), false) => format!("{name} does now: {acts}; no more, because of {why}"),
-        (None, false) => format!("{name} does now: {acts}; nothing stands against it"),
-        (None, true) => format!(
-            "{name} has nothing to do: {} of {} available, {} outdated",
-            facts.available,
-            count(facts.desired as usize, "machine"),
-            facts.outdated
-        ),
-    };
-    format!("{say}; next check {}", when(facts.next_check_at, now)).replace(TIE, " ")
-}
-
-fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> CommandFailure {
-    let names: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
-    let say = format!("pool {pool} has no machine {written}");
-    let failure = CommandFailure::new(Exit::NotFound, "notFound", say);
-    let near = alike(&names, written);
-    match (near.is_empty(), names.is_empty()) {
-        (false, _) => failure.help(format!("nearest: {}", list(near.into_iter(), 3))),
-        (true, true) => failure.help("the pool has no machines at all"),
-        (true, false) => failure.help(format!("it has: {}", list(names.into_iter(), 8))),
-    }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::headline;
 use super::machine::{self, MachineSummary};
 use crate::api::client::Request;
 use crate::api::v1::resources::read::ClientExplanation;
@@ -73,7 +74,7 @@ pub(super) fn explain(
         };
         machine::page(&mut page, &about);
     } else {
-        super::pool(&mut page);
+        headline::pool(&mut page);
     }
     shell.print(&page.text)?;
     Ok(exit)

@@ -9,13 +9,12 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::args::{OutputFormat, with_exit_codes};
 use super::client::{self, Server};
 use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::decide::decide;
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::{self, LiveSet};
-use super::output::Shell;
+use super::output::{OutputFormat, Shell};
 use super::page::StatusPage;
 use super::source::SnapshotSource;
 use crate::api::v1;

@@ -12,8 +12,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::with_exit_codes;
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::Style;
 use crate::daemon::door::{ListenError, NoDoor};

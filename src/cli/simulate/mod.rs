@@ -16,9 +16,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
-use super::args::with_exit_codes;
 use super::draw::{DrawLimits, svg};
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::Style;
 use crate::model::time::Time;

@@ -13,12 +13,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{OutputFormat, with_exit_codes};
 use super::client::{self, Server};
 use super::cloud::{CloudArgs, ENVIRONMENT};
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::{self, LiveSet, TargetArg};
-use super::output::Shell;
+use super::output::{OutputFormat, Shell};
 use crate::daemon::CloudReader;
 use facts::SetHealth;
 

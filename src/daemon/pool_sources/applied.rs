@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Claim, Folder, PoolSource, claim, moved, taken};
-use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::api::v1::node::TextPlace;
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use crate::api::v1::pool::PoolDocuments;
 use crate::memory::Document;
 use crate::model::ids::PoolName;

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{File, Folder, ManagedPoolSpec, PoolSource, shown};
-use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::api::v1::node::TextPlace;
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};

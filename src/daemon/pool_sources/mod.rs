@@ -22,8 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::api::v1::diagnostic::{Code, Diagnostic};
-use crate::api::v1::node::TextPlace;
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use crate::api::v1::pool::PoolDocuments;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::policy::Policy;

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::keys::{FILE, KEYS, PREFIX, SettingsKey, is_foreign};
-use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
-use crate::api::v1::node::{self, Node, NodeEntry, NodeKind, TextPlace};
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, quote};
+use crate::api::v1::node::{self, Node, NodeEntry, NodeKind};
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Notes;
-use super::super::postconditions::{MachineBirth, SentCall, Truth};
+use super::super::truth::{MachineBirth, SentCall, Truth};
 use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::{EntryId, Epoch, Key};
 use crate::model::journal::{Entry, EntryOutcome, Refusal};

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::Notes;
-use super::super::facts::{Hit, MachineState, MachineView, View};
+use super::super::facts::View;
 use super::super::machine_index::OPEN;
+use super::super::machine_view::{Hit, MachineState, MachineView};
 use super::super::outcomes::{Fate, Fates};
-use super::super::postconditions::Truth;
 use super::super::removal::last_change;
 use super::super::scale_down_rate::{self, BRAKE_LOOKS_BACK};
+use super::super::truth::Truth;
 use crate::model::action::{ActionKind, ModelWrite, READ_IS_FRESH, RemovalReason};
 use crate::model::hold::HoldReason;
 use crate::model::ids::Key;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::super::Notes;
-use super::super::facts::{MachineCounts, MachineState, MachineView, View};
-use super::super::postconditions::Truth;
+use super::super::facts::{MachineCounts, View};
+use super::super::machine_view::{MachineState, MachineView};
 use super::super::removal::writes_to_set;
 use super::super::scale_down_rate::BRAKE_LOOKS_BACK;
+use super::super::truth::Truth;
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::calendar::WindowState;
 use crate::model::hold::{Hold, HoldReason};

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::super::Notes;
-use super::super::facts::{Hit, MachineState, View};
-use super::super::postconditions::{SentCall, Truth};
+use super::super::facts::View;
+use super::super::machine_view::{Hit, MachineState};
 use super::super::removal::writes_to_set;
+use super::super::truth::{SentCall, Truth};
 use super::liveness::{asks_people, is_whole};
 use crate::model::action::{Action, ActionKind, RemovalReason, Target};
 use crate::model::hold::HoldReason;

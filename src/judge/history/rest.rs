@@ -1,8 +1,9 @@
 //! Law 7, reversed: a pool at rest is left at rest. A persistent limit is not a reason to read it again and again.
 
 use super::super::Notes;
-use super::super::facts::{MachineState, MachineView, View};
-use super::super::postconditions::Truth;
+use super::super::facts::View;
+use super::super::machine_view::{MachineState, MachineView};
+use super::super::truth::Truth;
 use crate::model::action::ActionKind;
 use crate::model::ids::Key;
 use crate::model::journal::Entry;

@@ -7,8 +7,8 @@ use azure_core::error::{Error, ErrorKind};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{Context, Request};
 
-use super::SharedClock;
 use crate::adapters::azure::auth::AccessToken;
+use crate::ambient::SharedClock;
 use crate::model::time::Time;
 
 /// Why a request was stopped here.

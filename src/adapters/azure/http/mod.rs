@@ -7,6 +7,7 @@
 //! Begin with [`Arm`].
 
 mod bearer;
+mod reply;
 mod transport;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use tracing::Instrument;
 use tracing::field::Empty;
 use url::Url;
 
+pub(super) use reply::ArmReply;
 pub use transport::{BadNet, Net, Proxy};
 
 use super::auth::{AccessToken, AuthError, TokenSource};
@@ -32,19 +34,17 @@ use super::cloud::AzureCloud;
 use super::date::http_date;
 use super::fuse::Fuse;
 use super::{hints, refusal};
-use crate::ambient::Clock;
+use crate::ambient::SharedClock;
 use crate::model::ids::ScaleSetId;
 use crate::model::journal::Refusal;
 use crate::model::time::{Skew, Span, Time};
-use crate::pace::{CallCost, NotNow, Pacer, Permit, ResponseHints};
+use crate::pace::{CallCost, NotNow, Pacer, Permit};
 use crate::telemetry::traces::TARGET;
 use bearer::{Bearer, Halt, Trip};
 
 /// Timeout for acquiring a token.
 // 15 s: token sources time out after 10 s; this bounds one that does not.
 const TOKEN_WITHIN: Duration = Duration::from_secs(15);
-
-pub type SharedClock = Arc<dyn Clock + Send + Sync>;
 
 /// The HTTP method of a request to ARM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,26 +83,6 @@ pub(super) enum NoResponse {
     Lost(Box<str>),
 }
 
-/// A response from ARM with any status.
-pub(super) struct ArmReply {
-    pub status: u16,
-    headers: Headers,
-    pub body: Bytes,
-    pub hints: ResponseHints,
-    /// When it was received.
-    pub at: Time,
-}
-
-impl fmt::Debug for ArmReply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers contain operation addresses, and bodies contain whatever people put into a model.
-        f.debug_struct("Reply")
-            .field("status", &self.status)
-            .field("bytes", &self.body.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl ArmReply {
     #[cfg(test)]
     pub(super) fn made_up(status: u16, headers: &[(&str, &str)], body: &str, at: Time) -> Self {
@@ -128,26 +108,6 @@ impl ArmReply {
                 reply.hints.retry_after.or_else(|| refusal::told_wait(&reply));
         }
         reply
-    }
-
-    pub fn is_success(&self) -> bool {
-        (200..300).contains(&self.status)
-    }
-
-    /// `name` must be in lower case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        let mut all = self.headers.iter();
-        all.find(|(known, _)| known.as_str() == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The id that Azure support needs.
-    pub fn request_id(&self) -> Option<&str> {
-        self.header("x-ms-request-id").or_else(|| self.header("x-ms-correlation-request-id"))
-    }
-
-    /// When to retry, if the response says so.
-    pub fn retry_at(&self) -> Option<Time> {
-        self.hints.retry_after.map(|wait| self.at.plus(wait))
     }
 }
 

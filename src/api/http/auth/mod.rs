@@ -7,6 +7,7 @@ pub mod browser;
 mod jwk;
 mod jwt;
 pub mod oidc;
+mod principal;
 mod scope;
 pub mod tokens;
 
@@ -19,44 +20,9 @@ use super::problem::Problem;
 use crate::model::time::Time;
 pub use jwk::usable as usable_keys;
 pub use oidc::{KeySource, KeysError, Oidc, OidcGrant, OidcSettings};
+pub use principal::{Principal, Role};
 pub use scope::PoolScope;
 pub use tokens::{RefusedToken, TokenTable, TokensError};
-
-/// What a caller may do. Each role includes the ones before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Read.
-    Viewer,
-    /// Request what the pools' own policies allow: verbs, holds, deletes.
-    Operator,
-    /// Change those policies.
-    Admin,
-}
-
-impl Role {
-    pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::Viewer => "viewer",
-            Role::Operator => "operator",
-            Role::Admin => "admin",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.name() == word)
-    }
-}
-
-/// The authenticated caller.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Principal {
-    pub name: Box<str>,
-    pub role: Role,
-    /// The pools that the caller may see and change.
-    pub scope: PoolScope,
-}
 
 /// Names in the client certificate of this connection; empty without a certificate.
 #[derive(Debug, Clone, Default)]

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::jwk::{self, SigningKey};
 use super::jwt::{self, Claims, SplitToken};
-use super::{PoolScope, Principal, Role};
+use super::principal::{Principal, Role};
+use super::scope::PoolScope;
 use crate::api::http::problem::Problem;
 use crate::model::time::{Span, Time};
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::{PoolScope, Principal, Role};
+use super::principal::{Principal, Role};
+use super::scope::PoolScope;
 use crate::api::http::text::{base64url, hex, unhex};
 use crate::model::time::Time;
 

@@ -14,8 +14,8 @@ pub use encode::{document, to_json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::diagnostic::{Code, Diagnostic, quote};
-use super::node::{self, Node, NodeKind, Root, TextPlace};
+use super::diagnostic::{Code, Diagnostic, TextPlace, quote};
+use super::node::{self, Node, NodeKind, Root};
 use crate::model::ids::ScaleSetId;
 use crate::model::policy::Policy;
 

@@ -1,7 +1,7 @@
 //! Reads a map key by key: notes every fault and continues, so that one read reports them all.
 
-use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
-use crate::api::v1::node::{Node, NodeEntry, NodeKind, TextPlace, join};
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, quote};
+use crate::api::v1::node::{Node, NodeEntry, NodeKind, join};
 use crate::model::calendar::{Cron, ScheduleZone, ZoneError};
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;

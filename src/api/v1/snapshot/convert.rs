@@ -1,8 +1,8 @@
 //! Converts the keys of a snapshot to the values that the planner reads.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::lists::{MOST_MACHINES, check_count, each_once, fields, texts};
 use super::wire;
 use super::{Fault, SnapshotInput, Strings, open};
 use crate::api::v1::API_VERSION;
@@ -12,7 +12,7 @@ use crate::api::v1::wire::{RecordText, WordOf};
 use crate::model::command::CommandName;
 use crate::model::ids::{CommandId, Etag, InstanceId, NodeName, StoreId, VmId};
 use crate::model::inventory::{
-    Busy, Lock, ModelFields, Orchestration, PlatformFeature, PriorityMix, SetReading,
+    Busy, Lock, Orchestration, PlatformFeature, PriorityMix, SetReading,
 };
 use crate::model::machine::{
     Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Overrides, Protection,
@@ -23,9 +23,6 @@ use crate::model::plan::{
 };
 use crate::model::policy::Policy;
 use crate::model::time::{Skew, Span, Time};
-
-/// A thousand times what a scale set holds; sums of such numbers cannot overflow.
-pub(super) const MOST_MACHINES: u32 = 1_000_000;
 
 /// `now` may have been cut to whole seconds when the time of the read was not.
 const ROUNDING: Span = Span::seconds(1);
@@ -150,26 +147,6 @@ fn priority_mix(mix: &wire::PriorityMixKeys) -> Result<PriorityMix, Fault> {
     Ok(PriorityMix { base_regular: mix.base_regular_priority_count, regular_percent: percent })
 }
 
-pub(super) fn fields(fields: &wire::FieldKeys<'_>) -> ModelFields {
-    ModelFields {
-        image: fields.image.as_ref().map(RecordText::to_box),
-        vm_size: fields.vm_size.as_ref().map(RecordText::to_box),
-        tags: texts(fields.tags.as_ref()),
-    }
-}
-
-fn texts(map: Option<&BTreeMap<RecordText<'_>, RecordText<'_>>>) -> BTreeMap<Box<str>, Box<str>> {
-    map.into_iter().flatten().map(|(key, value)| (key.to_box(), value.to_box())).collect()
-}
-
-pub(super) fn check_count(path: &str, count: u32) -> Result<(), Fault> {
-    if count > MOST_MACHINES {
-        let say = format!("{count} is more than {MOST_MACHINES}");
-        return Err(Fault::new(path, Code::BadValue, say));
-    }
-    Ok(())
-}
-
 fn not_empty(path: impl Into<String>, text: &RecordText<'_>) -> Result<(), Fault> {
     if text.as_str().is_empty() {
         return Err(Fault::new(path, Code::BadValue, "must not be empty"));
@@ -196,26 +173,6 @@ fn check_machines(machines: &[wire::MachineFields<'_>]) -> Result<(), Fault> {
         .unzip();
     let path = |n: usize| format!("machines[{}].vmId", places.get(n).copied().unwrap_or(n));
     each_once(vms.into_iter(), path)
-}
-
-/// Names of a list are present and unique. `path`: the path of the n-th.
-pub(super) fn each_once<'n>(
-    names: impl Iterator<Item = &'n str>,
-    path: impl Fn(usize) -> String,
-) -> Result<(), Fault> {
-    let mut names: Vec<(&str, usize)> = names.enumerate().map(|(n, name)| (name, n)).collect();
-    names.sort_unstable();
-    if let Some((_, n)) = names.first().filter(|(name, _)| name.is_empty()) {
-        return Err(Fault::new(path(*n), Code::BadValue, "must not be empty"));
-    }
-    let twice = names.windows(2).filter_map(|pair| match pair {
-        [(a, first), (b, again)] if a == b => Some((*again, *first, *a)),
-        _ => None,
-    });
-    let Some((again, first, name)) = twice.min() else { return Ok(()) };
-    let say = format!("{} stands at {} too", quote(name), path(first));
-    Err(Fault::new(path(again), Code::DuplicateKey, say)
-        .help("list each once; of two with one name leave out the older"))
 }
 
 fn machine(wire: &wire::MachineFields<'_>, strings: &mut Strings) -> Machine {

@@ -5,8 +5,7 @@ use serde_json::error::Category;
 
 use super::place::{self, PathStep};
 use super::wire;
-use crate::api::v1::diagnostic::{Code, nearest, quote};
-use crate::api::v1::node::TextPlace;
+use crate::api::v1::diagnostic::{Code, TextPlace, nearest, quote};
 use crate::api::v1::problem::DocumentProblem;
 use crate::api::v1::wire::RecordText;
 

@@ -5,14 +5,14 @@
 
 mod convert;
 mod json_errors;
+mod lists;
 mod open;
 mod place;
 mod wire;
 
 use std::sync::Arc;
 
-use super::diagnostic::Code;
-use super::node::TextPlace;
+use super::diagnostic::{Code, TextPlace};
 use super::pool;
 use super::problem::DocumentProblem;
 use crate::model::ids::{Revision, Zone};

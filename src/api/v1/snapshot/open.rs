@@ -1,6 +1,6 @@
 //! The journal's open entries, as another program stores them for us.
 
-use super::convert::{check_count, each_once, fields};
+use super::lists::{check_count, each_once, fields};
 use super::wire;
 use super::{Fault, Strings};
 use crate::api::v1::diagnostic::{Code, quote};

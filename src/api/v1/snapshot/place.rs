@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::api::v1::node::TextPlace;
+use crate::api::v1::diagnostic::TextPlace;
 use crate::api::v1::wire::RecordText;
 
 /// One step into a document.

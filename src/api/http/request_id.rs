@@ -1,0 +1,26 @@
+//! The id of a request: its own for each request, or the same for every repetition.
+
+use ring::rand::{SecureRandom, SystemRandom};
+
+use super::broken;
+use super::problem::Problem;
+use super::text::{fingerprint, hex};
+use crate::model::time::Time;
+
+/// The id under which the store keeps a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Id(pub String);
+
+impl Id {
+    /// A random id.
+    pub(super) fn fresh() -> Result<Self, Problem> {
+        let mut bytes = [0; 16];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| broken())?;
+        Ok(Self(hex(&bytes)))
+    }
+
+    /// The same for every repetition of a request, so that a second write is recognized.
+    pub(super) fn claimed(name: &str, at: Time) -> Self {
+        Self(fingerprint(&[b"ask", name.as_bytes(), &at.millis().to_be_bytes()]))
+    }
+}
