@@ -4,7 +4,8 @@
 //! is only shown late, a raise from what is shown would bring the deleted ones back, so it is always waited out.
 
 use super::slots::{is_busy, pool};
-use super::{bound, policy, scenario};
+use super::{policy, scenario};
+use crate::support::bound;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim;
 use poolkeeper::world::{CapacityFalls, ExternalEvent, ModelPatch};

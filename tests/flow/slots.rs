@@ -15,8 +15,8 @@
 //! 1.58 to 2.05 times, and we are 1.50 to 1.90. Where drains take minutes, as budgets of disruption make them, we are 1.94
 //! to 2.67 times as fast in every pool: only there 1.8 can be promised.
 
-use crate::support::bound::{self, Slots};
 use super::{policy, scenario, succeeded};
+use crate::support::bound::{self, Slots};
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::sim::{self, ClusterSpec, End, RunOutcome, Scenario, Strategy};
 use poolkeeper::world::MINUTE;

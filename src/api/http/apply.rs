@@ -100,8 +100,8 @@ async fn ask_removal<S: Desk, V: Backend>(
 
 fn removed(call: &Call, name: &PoolName, why: &str) -> HttpAnswer {
     let removed = UnmanageReceipt {
-        api_version: API_VERSION,
-        kind: "Removed",
+        api_version: API_VERSION.into(),
+        kind: "Removed".into(),
         pool: name.to_string(),
         who: call.who().to_owned(),
         why: why.to_string(),

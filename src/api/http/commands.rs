@@ -218,8 +218,8 @@ async fn bounded<S: Store>(
 
 fn receipt(wish: &Wish<'_>, verb: &str, id: &Id, look: String) -> HttpAnswer {
     let accepted = CommandReceipt {
-        api_version: API_VERSION,
-        kind: "Accepted",
+        api_version: API_VERSION.into(),
+        kind: "Accepted".into(),
         id: id.0.clone(),
         verb: verb.to_owned(),
         pool: wish.pool.to_string(),

@@ -1,9 +1,10 @@
 //! Small wire values: text that is borrowed where possible, times, and words from a table.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 
 use super::diagnostic::{nearest, quote};
@@ -202,13 +203,63 @@ impl<T: WordTable> fmt::Display for Strange<'_, T> {
     }
 }
 
-/// A required key that may be null.
-pub(super) fn nullable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+/// An object whose keys keep their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pairs<'a, V>(pub Vec<(Cow<'a, str>, V)>);
+
+impl<V> Default for Pairs<'_, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<V> Pairs<'_, V> {
+    pub fn get(&self, key: &str) -> Option<&V> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+}
+
+impl<'a, V> FromIterator<(Cow<'a, str>, V)> for Pairs<'a, V> {
+    fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, V)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+impl<V: Serialize> Serialize for Pairs<'_, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<'_, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader<'a, V>(PhantomData<Pairs<'a, V>>);
+        impl<'de, 'a, V: Deserialize<'de>> Visitor<'de> for Reader<'a, V> {
+            type Value = Pairs<'a, V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, V>()? {
+                    pairs.push((Cow::Owned(key), value));
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Reader(PhantomData))
+    }
+}
+
+/// A required key, also where its value may be null.
+pub(super) fn required<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    Option::deserialize(deserializer)
+    T::deserialize(deserializer)
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ENVIRONMENT, Server, ServerLine, failure, text};
+use super::{ENVIRONMENT, Server, ServerLine, failure, strange, understood};
 use crate::api::client::{Client, ClientError, Request};
-use crate::api::v1::resources::read::ClientRevisions;
+use crate::api::v1::resources::pools::RevisionList;
+use crate::api::v1::resources::told::{AuditLine, HistoryLine};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::table::{Cell, Table};
@@ -99,36 +101,37 @@ impl HistoryCommand {
 impl AuditCommand {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let page = self.lines.read(&["audit"])?;
-        print(shell, &page, |line| {
-            let on = text(line, "on");
+        print(shell, &page, |line: &AuditLine| {
+            let AuditLine { at, who, verb, on, came, why, .. } = line;
             let on = if on.is_empty() { String::new() } else { format!(" machine {on}") };
-            format!(
-                "{}  {} {} {}{on}: {} ({})",
-                text(line, "at"),
-                text(line, "who"),
-                text(line, "verb"),
-                text(line, "pool"),
-                text(line, "came"),
-                text(line, "why"),
-            )
+            let (at, pool) = (at.0, line.pool.as_deref().unwrap_or_default());
+            format!("{at}  {who} {verb} {pool}{on}: {came} ({why})")
         })?;
         Ok(Exit::Done)
     }
 }
 
-fn print(shell: &mut Shell, page: &Value, say: fn(&Value) -> String) -> Result<(), CommandFailure> {
+/// JSON passes on what the server sent; the table reads each line.
+fn print<T: DeserializeOwned>(
+    shell: &mut Shell,
+    page: &Value,
+    say: fn(&T) -> String,
+) -> Result<(), CommandFailure> {
     let lines = page["items"].as_array().map_or(&[][..], Vec::as_slice);
     match shell.format {
         OutputFormat::Json => shell.line(&page.to_string()),
         OutputFormat::Ndjson => lines.iter().try_for_each(|line| shell.line(&line.to_string())),
         OutputFormat::Table if lines.is_empty() => shell.line("nothing has happened yet"),
-        OutputFormat::Table => lines.iter().try_for_each(|line| shell.line(&plain(&say(line)))),
+        OutputFormat::Table => lines.iter().try_for_each(|line| {
+            let line = T::deserialize(line).map_err(|error| strange(&error))?;
+            shell.line(&plain(&say(&line)))
+        }),
     }
 }
 
 fn revisions(server: &ServerLine, pool: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
     let is_json = shell.one_document("a list of revisions")?;
-    let (written, list): (_, ClientRevisions) = server.of_pool(pool, &["revisions"])?;
+    let (written, list): (_, RevisionList) = server.of_pool(pool, &["revisions"])?;
     if is_json {
         shell.line(&written)?;
         return Ok(Exit::Done);
@@ -160,8 +163,8 @@ fn revisions(server: &ServerLine, pool: &str, shell: &mut Shell) -> Result<Exit,
 }
 
 /// A history line as text.
-fn line(line: &Value) -> String {
-    format!("{}  {}", text(line, "at"), text(line, "message"))
+fn line(line: &HistoryLine) -> String {
+    format!("{}  {}", line.at.0, line.message)
 }
 
 /// Prints new lines until the user interrupts.
@@ -225,8 +228,8 @@ async fn told(
 }
 
 fn show(shell: &mut Shell, data: &str) -> Result<(), CommandFailure> {
-    match (shell.format, serde_json::from_str::<Value>(data)) {
-        (OutputFormat::Table, Ok(value)) => shell.line(&plain(&line(&value)))?,
+    match shell.format {
+        OutputFormat::Table => shell.line(&plain(&line(&understood(data)?)))?,
         _ => shell.line(data)?,
     }
     shell.flush()

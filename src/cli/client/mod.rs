@@ -176,7 +176,7 @@ impl ServerLine {
     }
 }
 
-fn understood<T: DeserializeOwned>(text: &str) -> Result<T, CommandFailure> {
+pub(super) fn understood<T: DeserializeOwned>(text: &str) -> Result<T, CommandFailure> {
     serde_json::from_str(text).map_err(|error| strange(&error))
 }
 
@@ -224,9 +224,4 @@ pub(super) fn failure(error: &ClientError) -> CommandFailure {
             failure
         }
     }
-}
-
-/// A string field of an answer; empty if the field is missing or not a string.
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_default()
 }

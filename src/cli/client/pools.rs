@@ -3,14 +3,19 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ENVIRONMENT, Server, failure, text};
+use super::{ENVIRONMENT, Server, failure, strange};
 use crate::api::client::Request;
 use crate::api::v1::pool::{PoolDocuments, to_json};
 use crate::api::v1::problem::DocumentProblem;
+use crate::api::v1::resources::machines::MachineStatus;
+use crate::api::v1::resources::pools::{PoolNumbers, PoolStatus};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
+use crate::cli::page::{condition_name, lifecycle_name};
 use crate::cli::source::SnapshotSource;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
@@ -187,23 +192,24 @@ impl Get {
     }
 }
 
-fn show(
+/// JSON passes on what the server sent; the table reads each item.
+fn show<T: DeserializeOwned>(
     shell: &mut Shell,
     is_json: bool,
     list: &Value,
-    table: fn(&[Value]) -> Table,
+    table: fn(&[T]) -> Table,
 ) -> Result<Exit, CommandFailure> {
     if is_json {
         shell.line(&list.to_string())?;
         return Ok(Exit::Done);
     }
-    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let items = Vec::<T>::deserialize(&list["items"]).map_err(|error| strange(&error))?;
     if items.is_empty() {
         shell.line("none")?;
         return Ok(Exit::Done);
     }
     let mut page = String::new();
-    table(items).draw(shell.term, &mut page);
+    table(&items).draw(shell.term, &mut page);
     shell.print(&page)?;
     Ok(Exit::Done)
 }
@@ -212,42 +218,40 @@ fn cell(text: &str) -> Cell {
     Cell::new(plain(text), Style::Plain)
 }
 
-fn pools(items: &[Value]) -> Table {
+fn pools(items: &[PoolStatus]) -> Table {
     let mut table = Table::new(0);
     table.heading(&["POOL", "ROLLOUT", "WANTED", "AVAILABLE", "OUTDATED", "WAITS FOR"]);
     for item in items {
-        let number = |key: &str| match item["numbers"][key].as_u64() {
-            Some(number) => number.to_string(),
-            None => "?".to_owned(),
+        let number = |of: fn(&PoolNumbers) -> u32| {
+            item.numbers.as_ref().map_or_else(|| "?".to_owned(), |all| of(all).to_string())
         };
-        let frozen = &item["frozen"]["reason"];
-        let trouble = &item["trouble"]["message"];
-        let hold = &item["holds"][0]["reason"];
-        let first = [frozen, trouble, hold].into_iter().find_map(Value::as_str);
+        let frozen = item.frozen.as_ref().map(|hold| &hold.reason);
+        let trouble = item.trouble.as_ref().map(|trouble| &trouble.message);
+        let hold = item.holds.first().map(|hold| &hold.reason);
+        let first = frozen.or(trouble).or(hold);
         table.row([
-            Cell::new(plain(text(item, "name")), Style::Bold),
-            cell(text(item, "phase")),
-            cell(&number("desired")),
-            cell(&number("available")),
-            cell(&number("outdated")),
-            cell(first.unwrap_or("nothing")),
+            Cell::new(plain(&item.name), Style::Bold),
+            cell(&item.phase),
+            cell(&number(|all| all.desired)),
+            cell(&number(|all| all.available)),
+            cell(&number(|all| all.outdated)),
+            cell(first.map_or("nothing", String::as_str)),
         ]);
     }
     table
 }
 
-fn machines(items: &[Value]) -> Table {
+fn machines(items: &[MachineStatus]) -> Table {
     let mut table = Table::new(0);
     table.heading(&["MACHINE", "CLASS", "CONDITION", "LIFECYCLE", "REVISION", "MESSAGE"]);
     for item in items {
-        let or = |key: &str| item[key].as_str().unwrap_or("?").to_owned();
         table.row([
-            Cell::new(plain(text(item, "id")), Style::Bold),
-            cell(&or("class")),
-            cell(&or("condition")),
-            cell(&or("lifecycle")),
-            cell(&or("revision")),
-            cell(text(item, "message")),
+            Cell::new(plain(&item.id), Style::Bold),
+            cell(item.class.as_deref().unwrap_or("?")),
+            cell(condition_name(item.condition.0)),
+            cell(lifecycle_name(item.lifecycle.0)),
+            cell(item.revision.as_deref().unwrap_or("?")),
+            cell(item.message.as_deref().unwrap_or_default()),
         ]);
     }
     table

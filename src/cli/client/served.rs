@@ -1,21 +1,15 @@
-//! Reads pools from a running Poolkeeper server and converts them for the pages.
+//! Reads pools from a running Poolkeeper server.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Server, ServerLine, strange};
 use crate::api::client::Request;
-use crate::api::v1::primary_hold::rank;
-use crate::api::v1::resources::read::{
-    ClientAction, ClientHold, ClientMachine, ClientNumbers, ClientPlan, ClientProgress,
-    ClientRollout, ClientStatus, CommandOutcome, class,
-};
+use crate::api::v1::resources::machines::MachineStatus;
+use crate::api::v1::resources::pools::{PoolStatus, RolloutStatus};
 use crate::cli::exit::{CommandFailure, Exit};
-use crate::cli::page::{
-    ActionFacts, CommandFacts, HoldFacts, MachineFacts, PoolFacts, RolloutFacts, targets, written,
-};
+use crate::cli::page::PoolFacts;
 use crate::cli::text::{alike, list};
-use crate::model::action::MachineClass;
 
 /// The most pool names that an error about an unknown pool lists.
 const NAMES: usize = 8;
@@ -49,20 +43,20 @@ impl ServerLine {
         }
     }
 
-    pub fn status(&self, pool: &str) -> Result<(String, ClientStatus), CommandFailure> {
+    pub fn status(&self, pool: &str) -> Result<(String, PoolStatus), CommandFailure> {
         self.of_pool(pool, &["status"])
     }
 
-    pub fn rollout(&self, pool: &str) -> Result<(String, ClientRollout), CommandFailure> {
+    pub fn rollout(&self, pool: &str) -> Result<(String, RolloutStatus), CommandFailure> {
         self.of_pool(pool, &["rollout"])
     }
 
     /// All pools, each as raw JSON and parsed.
-    pub fn pools(&self) -> Result<Vec<(Value, ClientStatus)>, CommandFailure> {
+    pub fn pools(&self) -> Result<Vec<(Value, PoolStatus)>, CommandFailure> {
         items(self.all(&["pools"])?)
     }
 
-    pub fn machines(&self, pool: &str) -> Result<Vec<ClientMachine>, CommandFailure> {
+    pub fn machines(&self, pool: &str) -> Result<Vec<MachineStatus>, CommandFailure> {
         let machines = items(self.all(&["pools", pool, "machines"])?)?;
         Ok(machines.into_iter().map(|(_, machine)| machine).collect())
     }
@@ -77,11 +71,11 @@ impl ServerLine {
     pub fn plan(
         &self,
         pool: &str,
-        status: &ClientStatus,
-        machines: &[ClientMachine],
+        status: &PoolStatus,
+        machines: &[MachineStatus],
     ) -> Result<(String, PoolFacts<'static>), CommandFailure> {
-        let (text, plan): (_, ClientPlan) = self.of_pool(pool, &["plan"])?;
-        Ok((text, facts(&plan, status, machines)))
+        let (text, plan) = self.of_pool(pool, &["plan"])?;
+        Ok((text, PoolFacts::served(plan, status, machines)))
     }
 }
 
@@ -95,127 +89,8 @@ impl Server {
 }
 
 fn items<T: DeserializeOwned>(mut list: Value) -> Result<Vec<(Value, T)>, CommandFailure> {
-    let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let items: Vec<Value> =
+        serde_json::from_value(list["items"].take()).map_err(|error| strange(&error))?;
     let read = |item: Value| T::deserialize(&item).map(|read| (item, read));
     items.into_iter().map(read).collect::<Result<_, _>>().map_err(|error| strange(&error))
-}
-
-fn facts(
-    plan: &ClientPlan,
-    status: &ClientStatus,
-    machines: &[ClientMachine],
-) -> PoolFacts<'static> {
-    let at = plan.at.0;
-    // The holds of the status carry their meaning.
-    let told = if status.holds.is_empty() { &plan.holds } else { &status.holds };
-    let holds: Vec<HoldFacts> = told.iter().map(hold).collect();
-    let foremost = (0..holds.len()).min_by_key(|at| holds.get(*at).map(|hold| rank(&hold.reason)));
-    let machines = machines.iter().map(|machine| {
-        let (say, next) =
-            (machine.message.clone().unwrap_or_default(), machine.next_check_at.map(|at| at.0));
-        let name = machine.revision_name.as_deref();
-        MachineFacts::told(machine.record(), name, machine.class(), say, next)
-    });
-    let resolved = &plan.resolved;
-    PoolFacts {
-        pool: plan.pool.clone(),
-        at,
-        frozen: status.frozen.is_some(),
-        resolved: vec![
-            ("desired", resolved.desired),
-            ("surge", resolved.surge),
-            ("unavailable", resolved.unavailable),
-            ("floor", resolved.floor),
-            ("ceiling", resolved.ceiling),
-        ],
-        numbers: numbers(plan, status.numbers),
-        available: resolved.available,
-        desired: resolved.desired,
-        outdated: resolved.outdated,
-        rollout: rollout(&plan.rollout),
-        finishes: plan.estimate.finishes.map(|at| at.0),
-        peak_machines: plan.estimate.peak_machines,
-        peak_cores: plan.estimate.peak_cores,
-        calls: plan.estimate.calls,
-        next_check_at: plan.next_check_at.0,
-        notices: resolved.notices.clone(),
-        actions: plan.actions.iter().map(action).collect(),
-        holds,
-        foremost,
-        commands: plan.commands.iter().map(ask).collect(),
-        machines: machines.collect(),
-    }
-}
-
-fn numbers(plan: &ClientPlan, more: Option<ClientNumbers>) -> Vec<(&'static str, u32)> {
-    let resolved = &plan.resolved;
-    let mut numbers = vec![
-        ("total", resolved.total),
-        ("available", resolved.available),
-        ("committed", resolved.committed),
-        ("current", resolved.current),
-        ("outdated", resolved.outdated),
-    ];
-    numbers.extend(more.iter().flat_map(|more| {
-        [
-            ("requested", more.requested),
-            ("notYetAvailable", more.not_yet_available),
-            ("failed", more.failed),
-            ("deleting", more.deleting),
-        ]
-    }));
-    numbers
-}
-
-pub(in crate::cli) fn rollout(progress: &ClientProgress) -> RolloutFacts {
-    RolloutFacts {
-        phase: progress.phase.clone(),
-        from: progress.from_name.clone(),
-        to: progress.to_name.clone(),
-        reference: progress.reference_name.clone(),
-        done: progress.done,
-        total: progress.total,
-        failed: progress.failed,
-    }
-}
-
-fn action(action: &ClientAction) -> ActionFacts {
-    let fields = &action.fields;
-    let object = match (action.from, action.to) {
-        (Some(from), Some(to)) => format!("{from} → {to}"),
-        _ if action.tag.is_some() => action.tag.clone().unwrap_or_default(),
-        _ if action.machines.is_empty() => {
-            written(fields.image.as_deref(), fields.vm_size.as_deref(), fields.tags.len())
-        }
-        _ => {
-            let of = |id: &String| {
-                let named = action.class.as_ref().or_else(|| action.classes.get(id));
-                let class = named.and_then(|name| class(name)).unwrap_or(MachineClass::Unknown);
-                (id.clone(), class)
-            };
-            targets(&action.machines.iter().map(of).collect::<Vec<_>>())
-        }
-    };
-    ActionFacts { verb: action.verb.clone(), object, reason: action.message.clone() }
-}
-
-pub(in crate::cli) fn hold(hold: &ClientHold) -> HoldFacts {
-    HoldFacts {
-        reason: hold.reason.clone(),
-        meaning: hold.meaning.clone(),
-        message: hold.message.clone(),
-        numbers: hold.numbers.iter().map(|(name, n)| (name.clone(), *n)).collect(),
-        blockers: hold.blockers.clone(),
-        next_check_at: hold.next_check_at.0,
-        remedy: hold.remedy.clone(),
-    }
-}
-
-fn ask(answer: &CommandOutcome) -> CommandFacts {
-    CommandFacts {
-        id: answer.id.clone(),
-        verb: String::new(),
-        accepted: answer.accepted,
-        message: answer.message.clone(),
-    }
 }

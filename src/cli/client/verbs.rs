@@ -4,8 +4,9 @@ use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use serde_json::{Value, json};
 
-use super::{ENVIRONMENT, Server, failure, text};
+use super::{ENVIRONMENT, Server, failure};
 use crate::api::client::Request;
+use crate::api::v1::resources::asked::CommandReceipt;
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
 use crate::cli::text::plain;
@@ -37,19 +38,17 @@ impl Wish {
     fn post(&self, shell: &mut Shell, path: &[&str], body: &Value) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("a command")?;
         let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
-        let (written, receipt) = self.server.ask_json(&request)?;
+        let (written, receipt): (_, CommandReceipt) = self.server.line()?.read(&request)?;
         if is_json {
             shell.line(&written)?;
             return Ok(Exit::Done);
         }
-        let pool = plain(text(&receipt, "pool")).into_owned();
-        let machine = text(&receipt, "machine");
-        let of = if machine.is_empty() {
-            pool.clone()
-        } else {
-            format!("machine {} of {pool}", plain(machine))
+        let pool = plain(&receipt.pool);
+        let of = match &receipt.machine {
+            Some(machine) => format!("machine {} of {pool}", plain(machine)),
+            None => pool.to_string(),
         };
-        let verb = plain(text(&receipt, "verb")).into_owned();
+        let verb = plain(&receipt.verb);
         shell.line(&format!("{verb}: requested for {of}; the next turn answers it"))?;
         shell.line(&format!("`poolkeeper history {pool}` shows the outcome"))?;
         Ok(Exit::Done)

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::api::client::Request;
-use crate::api::v1::resources::read::{ClientPoolList, ClientReady};
+use crate::api::v1::resources::pools::PoolList;
+use crate::api::v1::resources::told::ReadinessStatus;
 use crate::cli::client::{Server, ServerLine};
 use crate::cli::exit::CommandFailure;
 use crate::cli::text::{count, list};
@@ -22,7 +23,7 @@ pub(super) fn examine(server: &Server) -> Vec<Check> {
         Err(failure) => return vec![failed("server", failure)],
     };
     let mut checks = vec![version(&health)];
-    match line.probe::<ClientReady>(&["ready"]) {
+    match line.probe::<ReadinessStatus>(&["ready"]) {
         Ok(ready) => checks.push(readiness(&ready)),
         Err(failure) => checks.push(failed("ready", failure)),
     }
@@ -67,7 +68,7 @@ fn version(health: &Value) -> Check {
     }
 }
 
-fn readiness(ready: &ClientReady) -> Check {
+fn readiness(ready: &ReadinessStatus) -> Check {
     if ready.ready {
         return check("ready", CheckOutcome::Fine, ready.message.clone());
     }
@@ -135,7 +136,7 @@ fn laws(metrics: &str) -> Check {
 
 /// The faults of pool files that the server reports. If this request fails, the check of the pools reports the error.
 fn faults(line: &ServerLine) -> Vec<String> {
-    let list = line.read::<ClientPoolList>(&Request::get(&["pools"]).with("limit", 1));
+    let list = line.read::<PoolList>(&Request::get(&["pools"]).with("limit", 1));
     list.map(|(_, list)| list.faults).unwrap_or_default()
 }
 

@@ -2,69 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
 use super::headline::headline;
 use super::machine::history;
 use crate::api::v1::next_step::becomes;
+use crate::api::v1::plan::ActionKeys;
 use crate::api::v1::primary_hold::foremost;
-use crate::api::v1::remedy::RemedyKeys;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::plans::{PlanNumbers, RolloutProgress};
+use crate::api::v1::resources::pools::{EstimateStatus, HoldStatus};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
-use crate::cli::exit::CommandFailure;
-use crate::cli::page::{PoolFacts, parts};
+use crate::cli::page::PoolFacts;
 use crate::model::action::MachineClass;
-use crate::model::hold::Hold;
 use crate::model::ids::{NodeName, Revision, VmId, Zone};
 use crate::model::machine::Machine;
 use crate::model::plan::MachineReport;
 use crate::reconcile::DecisionOutcome;
 
-/// The parts of the plan that an explanation copies unchanged.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Parts<'a> {
-    #[serde(borrow)]
-    resolved: &'a RawValue,
-    #[serde(borrow)]
-    actions: &'a RawValue,
-    #[serde(borrow)]
-    holds: &'a RawValue,
-    #[serde(borrow)]
-    rollout: &'a RawValue,
-    #[serde(borrow)]
-    estimate: &'a RawValue,
-    #[serde(borrow)]
-    next_check_at: &'a RawValue,
-}
-
+/// The headline and what it rests on, then parts of the plan, unchanged.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct Document<'a, H> {
     api_version: &'static str,
     kind: &'static str,
     pool: &'a str,
     at: String,
     message: String,
-    reason: Option<PrimaryHold<'a>>,
+    /// The most important hold.
+    reason: Option<HoldStatus>,
     machine: Option<About<'a>>,
     classes: BTreeMap<&'static str, usize>,
-    #[serde(flatten)]
-    parts: Parts<'a>,
-}
-
-/// The most important hold.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PrimaryHold<'a> {
-    reason: &'static str,
-    meaning: &'static str,
-    message: &'a str,
-    numbers: BTreeMap<&'static str, i64>,
-    blockers: &'a [Box<str>],
-    next_check_at: String,
-    remedy: Option<RemedyKeys>,
+    resolved: PlanNumbers,
+    actions: Vec<ActionKeys<'a>>,
+    holds: H,
+    rollout: RolloutProgress,
+    estimate: EstimateStatus,
+    next_check_at: When,
 }
 
 #[derive(Serialize)]
@@ -91,8 +66,9 @@ pub(super) fn encode(
     snapshot: &SnapshotInput,
     decision: &DecisionOutcome,
     at: Option<usize>,
-) -> Result<String, CommandFailure> {
-    let plan = v1::plan::encode(&snapshot.input(), &decision.planned);
+) -> String {
+    let input = snapshot.input();
+    let plan = v1::plan::document(&input, &decision.planned);
     let report = &decision.planned.report;
     let mut classes: BTreeMap<&'static str, usize> =
         MachineClass::ALL.iter().map(|class| (class.name(), 0)).collect();
@@ -112,24 +88,17 @@ pub(super) fn encode(
             Some(machine) => format!("{} is {}: {}", machine.id, machine.class, machine.message),
             None => headline(&PoolFacts::of(snapshot, decision)),
         },
-        reason: foremost(&decision.planned.report.holds).map(reason),
+        reason: foremost(&report.holds).map(HoldStatus::by_name),
         machine,
         classes,
-        parts: parts(&plan)?,
+        resolved: plan.resolved,
+        actions: plan.actions,
+        holds: plan.holds,
+        rollout: plan.rollout,
+        estimate: plan.estimate,
+        next_check_at: plan.next_check_at,
     };
-    Ok(serde_json::to_string(&document).unwrap_or_default())
-}
-
-fn reason(hold: &Hold) -> PrimaryHold<'_> {
-    PrimaryHold {
-        reason: hold.reason.code(),
-        meaning: hold.reason.meaning(),
-        message: &hold.message,
-        numbers: hold.numbers.iter().copied().collect(),
-        blockers: &hold.blockers,
-        next_check_at: hold.next_check_at.to_string(),
-        remedy: hold.remedy.as_ref().map(RemedyKeys::from),
-    }
+    serde_json::to_string(&document).unwrap_or_default()
 }
 
 fn about<'a>(

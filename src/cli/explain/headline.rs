@@ -1,6 +1,6 @@
 //! The answer of an explanation in one line, and the page about a whole pool that it begins.
 
-use crate::cli::page::{PoolFacts, StatusPage, circumstances, reason_and_message, remedy};
+use crate::cli::page::{PoolFacts, StatusPage, circumstances, object, reason_and_message, remedy};
 use crate::cli::text::{TIE, count, plain, when};
 
 pub(super) fn pool(page: &mut StatusPage<'_>) {
@@ -16,11 +16,11 @@ pub(super) fn pool(page: &mut StatusPage<'_>) {
 
 /// One line: what the plan does, and why it does no more.
 pub(super) fn headline(facts: &PoolFacts<'_>) -> String {
-    let now = facts.at;
-    let name = plain(&facts.pool);
-    let acts = facts.actions.iter().map(|action| format!("{} {}", action.verb, action.object));
+    let (plan, now) = (&facts.plan, facts.at());
+    let name = plain(&plan.pool);
+    let acts = plan.actions.iter().map(|action| format!("{} {}", action.verb, object(action)));
     let acts = acts.collect::<Vec<_>>().join(", ");
-    let why = facts.foremost.and_then(|at| facts.holds.get(at)).map(|hold| {
+    let why = facts.foremost().map(|hold| {
         let mut parts = vec![reason_and_message(hold, now)];
         parts.extend(circumstances(hold));
         parts.extend(remedy(hold));
@@ -32,10 +32,10 @@ pub(super) fn headline(facts: &PoolFacts<'_>) -> String {
         (None, false) => format!("{name} does now: {acts}; nothing stands against it"),
         (None, true) => format!(
             "{name} has nothing to do: {} of {} available, {} outdated",
-            facts.available,
-            count(facts.desired as usize, "machine"),
-            facts.outdated
+            plan.resolved.available,
+            count(plan.resolved.desired as usize, "machine"),
+            plan.resolved.outdated
         ),
     };
-    format!("{say}; next check {}", when(facts.next_check_at, now)).replace(TIE, " ")
+    format!("{say}; next check {}", when(plan.next_check_at.0, now)).replace(TIE, " ")
 }

@@ -1,11 +1,12 @@
 //! One machine: its class and the reason, what happens next, and its records.
 
 use super::headline::headline;
-use crate::api::v1;
 use crate::api::v1::next_step::becomes;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::exit::{CommandFailure, Exit};
-use crate::cli::page::{StatusPage, class_style, condition_name, lifecycle_name, revision, since};
+use crate::cli::page::{
+    MachineFacts, StatusPage, class_style, condition_name, lifecycle_name, since,
+};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::{alike, clock, list, nearer, plain, when};
@@ -44,14 +45,10 @@ fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> CommandFailure
     }
 }
 
-/// The facts about one machine.
+/// One machine, what happens to it, and what happened.
 pub(super) struct MachineSummary<'a> {
-    pub machine: &'a Machine,
-    pub revision: String,
-    pub class: Option<MachineClass>,
-    pub say: String,
+    pub facts: MachineFacts<'a>,
     pub becomes: Option<String>,
-    pub next: Option<Time>,
     /// The revision to compare its own with, as a sentence.
     pub target: String,
     pub history: Vec<(&'static str, String)>,
@@ -59,30 +56,23 @@ pub(super) struct MachineSummary<'a> {
 
 impl<'a> MachineSummary<'a> {
     pub fn of(snapshot: &'a SnapshotInput, decision: &DecisionOutcome, at: usize) -> Option<Self> {
-        let (input, planned) = (snapshot.input(), &decision.planned);
+        let planned = &decision.planned;
         let machines = &planned.report.machines;
         let report = machines.iter().find(|machine| machine.index as usize == at)?;
-        let machine = snapshot.machines.get(at)?;
-        let say = v1::plan::say(&input, planned, report);
-        let name = machine.revision.as_ref().map(|revision| planned.state.name(revision));
         Some(Self {
-            machine,
-            revision: revision(machine, name.as_deref()),
-            class: Some(report.class),
-            say: say.map_or_else(String::new, |say| say.to_string()),
+            facts: MachineFacts::of(snapshot, decision, report)?,
             becomes: Some(becomes(report.why).to_owned()),
-            next: report.next_check_at,
             target: format!("the scale set has {}", planned.state.name(&snapshot.set.revision)),
-            history: history(machine, report, snapshot),
+            history: history(snapshot.machines.get(at)?, report, snapshot),
         })
     }
 }
 
 pub(super) fn page(page: &mut StatusPage<'_>, about: &MachineSummary<'_>) {
-    let now = page.facts.at;
-    let id = plain(about.machine.id.as_str()).into_owned();
-    let class = about.class.map_or("not judged yet", MachineClass::name);
-    page.paragraph(&format!("{id} is {class}: {}", nearer(&about.say, now)));
+    let (facts, now) = (&about.facts, page.facts.at());
+    let id = plain(facts.record.id.as_str()).into_owned();
+    let class = facts.class.map_or("not judged yet", MachineClass::name);
+    page.paragraph(&format!("{id} is {class}: {}", nearer(&facts.message, now)));
     page.line("");
     let mut table = Table::new(2);
     let mut row = |name: &str, text: String, style: Style| {
@@ -91,10 +81,10 @@ pub(super) fn page(page: &mut StatusPage<'_>, about: &MachineSummary<'_>) {
     if let Some(becomes) = &about.becomes {
         row("Becomes", becomes.clone(), Style::Bold);
     }
-    if let Some(next) = about.next {
+    if let Some(next) = facts.next_check_at {
         row("Next check", when(next, now), Style::Plain);
     }
-    if let Some(class) = about.class {
+    if let Some(class) = facts.class {
         row("Class", means(class), class_style(class));
     }
     for (name, text) in record(about, now) {
@@ -126,7 +116,8 @@ fn means(class: MachineClass) -> String {
 
 /// The rows from the machine's record.
 fn record(about: &MachineSummary<'_>, now: Time) -> Vec<(&'static str, String)> {
-    let MachineSummary { machine, revision, target, .. } = about;
+    let (machine, revision) = (&about.facts.record, &about.facts.revision);
+    let target = &about.target;
     let mut rows = vec![
         ("Condition", since(condition_name(machine.condition), machine.since, now)),
         ("Lifecycle", since(lifecycle_name(machine.lifecycle), machine.lifecycle_since, now)),

@@ -1,11 +1,14 @@
 //! From a running server: the decision of the last turn, and the history of a machine.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::headline;
 use super::machine::{self, MachineSummary};
 use crate::api::client::Request;
-use crate::api::v1::resources::read::ClientExplanation;
+use crate::api::v1::resources::pools::Explanation;
+use crate::api::v1::resources::told::{HistoryLine, HistoryPage};
 use crate::cli::client::{Server, ServerLine};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
@@ -27,7 +30,7 @@ pub(super) fn explain(
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
     let line = server.line()?;
-    let (_, facts) = line.decided(pool)?;
+    let (_, mut facts) = line.decided(pool)?;
     let exit = if facts.frozen { Exit::Refused } else { Exit::Done };
     let at = match machine {
         Some(name) => {
@@ -37,18 +40,9 @@ pub(super) fn explain(
         }
         None => None,
     };
-    // Copy what is needed: the page takes ownership of the facts.
-    let judged = at.and_then(|at| facts.machines.get(at)).map(|judged| {
-        let record = judged.record.clone().into_owned();
-        (
-            record,
-            judged.revision.clone(),
-            judged.class,
-            judged.message.clone(),
-            judged.next_check_at,
-        )
-    });
-    let id = judged.as_ref().map(|(record, ..)| record.id.to_string());
+    // The page of one machine lists no others.
+    let judged = at.and_then(|at| facts.machines.drain(..).nth(at));
+    let id = judged.as_ref().map(|judged| judged.record.id.to_string());
     let part: Vec<&str> = match &id {
         Some(id) => vec!["machines", id, "explain"],
         None => vec!["explain"],
@@ -59,18 +53,14 @@ pub(super) fn explain(
         return Ok(exit);
     }
     let mut page = StatusPage::of(facts, shell.term);
-    if let Some((record, revision, class, say, next)) = &judged {
-        let (_, told): (_, ClientExplanation) = line.of_pool(pool, &part)?;
-        let reference = page.facts.rollout.reference.as_deref().unwrap_or("not known");
+    if let Some(judged) = judged {
+        let (_, told): (_, Explanation) = line.of_pool(pool, &part)?;
+        let reference = page.facts.plan.rollout.reference_name.as_deref().unwrap_or("not known");
         let about = MachineSummary {
-            machine: record,
-            revision: revision.clone(),
-            class: *class,
-            say: say.clone(),
-            becomes: told.becomes,
-            next: *next,
+            becomes: told.becomes.map(Cow::into_owned),
             target: format!("the target is {reference}"),
-            history: history(&line, pool, record, page.facts.at)?,
+            history: history(&line, pool, &judged.record, page.facts.at())?,
+            facts: judged,
         };
         machine::page(&mut page, &about);
     } else {
@@ -88,21 +78,15 @@ fn history(
     now: Time,
 ) -> Result<Vec<(&'static str, String)>, CommandFailure> {
     let path = ["pools", pool, "history"];
-    let (_, page): (_, Value) = line.read(&Request::get(&path).with("limit", LOOKED_AT))?;
-    let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let (_, page): (_, HistoryPage) = line.read(&Request::get(&path).with("limit", LOOKED_AT))?;
     let id = machine.id.as_str();
-    let about = |item: &&Value| {
-        let among = item["machines"].as_array().map_or(&[][..], Vec::as_slice);
-        item["machine"] == id || among.iter().any(|one| one == id)
-    };
-    let told = items.iter().filter(about).filter_map(|item| {
-        let at = Time::parse(item["at"].as_str()?).ok()?;
+    let about = |item: &&HistoryLine| {
         // An earlier machine may have had the same id.
-        (at >= machine.created).then(|| {
-            let say = nearer(item["message"].as_str().unwrap_or_default(), now);
-            format!("{} {say}", clock(at, now))
-        })
-    });
+        item.at.0 >= machine.created
+            && (item.machine.as_deref() == Some(id) || item.machines.iter().any(|one| one == id))
+    };
+    let told = page.items.iter().filter(about);
+    let told = told.map(|item| format!("{} {}", clock(item.at.0, now), nearer(&item.message, now)));
     let told: Vec<String> = told.collect();
     let last = told.len().saturating_sub(TOLD);
     let rows = told.into_iter().skip(last).enumerate();

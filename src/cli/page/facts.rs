@@ -1,92 +1,33 @@
 //! The facts of one decision that pages show, whether it was made here, from a snapshot, or by a running server.
 
-use crate::api::v1::remedy::RemedyKeys;
 use std::borrow::Cow;
 
 use super::{NAMES, revision};
 use crate::api::v1;
-use crate::api::v1::primary_hold::foremost;
+use crate::api::v1::plan::ActionKeys;
+use crate::api::v1::primary_hold::rank;
+use crate::api::v1::resources::machines::{MachineStatus, class};
+use crate::api::v1::resources::plans::{CommandOutcome, PlanNumbers, PlanSummary};
+use crate::api::v1::resources::pools::{HoldStatus, PoolNumbers, PoolStatus};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::text::{count, list};
-use crate::model::action::{Action, MachineClass, Target};
-use crate::model::ids::Revision;
-use crate::model::inventory::ModelFields;
+use crate::model::action::MachineClass;
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::{Decision, MachineReason, MachineReport, Report, RolloutPhase};
+use crate::model::plan::{CommandAnswer, MachineReason, MachineReport, Report};
 use crate::model::time::Time;
 use crate::reconcile::DecisionOutcome;
 
 #[derive(Debug)]
 pub(in crate::cli) struct PoolFacts<'a> {
-    pub pool: String,
-    pub at: Time,
+    pub plan: PlanSummary<'a>,
     /// The judge refused the plan.
     pub frozen: bool,
-    pub resolved: Vec<(&'static str, u32)>,
+    /// The counts of machines, in the order of the page.
     pub numbers: Vec<(&'static str, u32)>,
-    pub available: u32,
-    pub desired: u32,
-    pub outdated: u32,
-    pub rollout: RolloutFacts,
-    pub finishes: Option<Time>,
-    pub peak_machines: u32,
-    pub peak_cores: Option<u32>,
-    pub calls: u32,
-    pub next_check_at: Time,
-    pub notices: Vec<String>,
-    pub actions: Vec<ActionFacts>,
-    pub holds: Vec<HoldFacts>,
-    /// The index of the most important hold.
-    pub foremost: Option<usize>,
-    pub commands: Vec<CommandFacts>,
+    pub holds: Vec<HoldStatus>,
+    /// Each with its verb, or an empty text if the verb is not known.
+    pub commands: Vec<(&'a str, CommandOutcome)>,
     pub machines: Vec<MachineFacts<'a>>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::cli) struct RolloutFacts {
-    pub phase: String,
-    pub from: Option<String>,
-    pub to: Option<String>,
-    /// The revision that counts as on target.
-    pub reference: Option<String>,
-    pub done: u32,
-    pub total: u32,
-    pub failed: u32,
-}
-
-impl RolloutFacts {
-    pub fn is_open(&self) -> bool {
-        RolloutPhase::is_open(&self.phase)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct ActionFacts {
-    pub verb: String,
-    /// The object of the action, such as machine ids.
-    pub object: String,
-    pub reason: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct HoldFacts {
-    /// The code of the reason. The number of a violated invariant is in `numbers`.
-    pub reason: String,
-    pub meaning: String,
-    pub message: String,
-    pub numbers: Vec<(String, i64)>,
-    pub blockers: Vec<String>,
-    pub next_check_at: Time,
-    /// The command that a person can use.
-    pub remedy: Option<RemedyKeys>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct CommandFacts {
-    pub id: String,
-    pub verb: String,
-    pub accepted: bool,
-    pub message: String,
 }
 
 #[derive(Debug)]
@@ -103,141 +44,17 @@ pub(in crate::cli) struct MachineFacts<'a> {
 }
 
 impl<'a> MachineFacts<'a> {
-    /// The facts of a machine that another process classified.
-    pub fn told(
-        record: Machine,
-        name: Option<&str>,
-        class: Option<MachineClass>,
-        say: String,
-        next: Option<Time>,
-    ) -> MachineFacts<'a> {
-        let serves =
-            record.condition == Condition::Ready && record.lifecycle == Lifecycle::InService;
-        let quiet = class == Some(MachineClass::Current) && serves && next.is_none();
-        let revision = revision(&record, name);
-        MachineFacts {
-            record: Cow::Owned(record),
-            revision,
-            class,
-            message: say,
-            next_check_at: next,
-            quiet,
-        }
-    }
-}
-
-impl<'a> PoolFacts<'a> {
-    pub fn of(snapshot: &'a SnapshotInput, decision: &DecisionOutcome) -> Self {
-        let (planned, report) = (&decision.planned, &decision.planned.report);
-        let estimate = &report.estimate;
-        Self {
-            pool: snapshot.policy.name.as_str().to_owned(),
-            at: snapshot.now,
-            frozen: decision.is_frozen(),
-            resolved: resolved(report),
-            numbers: numbers(report),
-            available: report.numbers.available,
-            desired: report.numbers.desired,
-            outdated: report.numbers.outdated,
-            rollout: rollout(planned),
-            finishes: estimate.finishes,
-            peak_machines: estimate.peak_machines,
-            peak_cores: estimate.peak_cores,
-            calls: estimate.calls,
-            next_check_at: report.next_check_at,
-            notices: report.notices.iter().map(ToString::to_string).collect(),
-            actions: planned.actions.iter().map(action).collect(),
-            holds: report.holds.iter().map(hold).collect(),
-            foremost: foremost(&report.holds)
-                .and_then(|first| report.holds.iter().position(|hold| hold == first)),
-            commands: asks(snapshot, report),
-            machines: machines(snapshot, decision),
-        }
-    }
-}
-
-fn resolved(report: &Report) -> Vec<(&'static str, u32)> {
-    let r = &report.resolved;
-    vec![
-        ("desired", report.numbers.desired),
-        ("surge", r.surge),
-        ("unavailable", r.unavailable),
-        ("floor", r.floor),
-        ("ceiling", r.ceiling),
-    ]
-}
-
-fn numbers(report: &Report) -> Vec<(&'static str, u32)> {
-    let n = &report.numbers;
-    vec![
-        ("total", n.total),
-        ("available", n.available),
-        ("committed", n.committed),
-        ("current", n.current),
-        ("outdated", n.outdated),
-        ("requested", n.requested),
-        ("notYetAvailable", n.not_yet_available),
-        ("failed", n.failed),
-        ("deleting", n.deleting),
-        ("protected", n.protected),
-        ("deleteRequested", n.delete_requested),
-    ]
-}
-
-fn rollout(planned: &Decision) -> RolloutFacts {
-    let rollout = &planned.report.rollout;
-    let text = |of: &Option<Revision>| of.as_ref().map(|of| planned.state.name(of));
-    RolloutFacts {
-        phase: rollout.phase.name().to_owned(),
-        from: text(&rollout.from),
-        to: text(&rollout.to),
-        reference: text(&rollout.reference),
-        done: rollout.done,
-        total: rollout.total,
-        failed: rollout.failed,
-    }
-}
-
-fn action(action: &Action) -> ActionFacts {
-    ActionFacts {
-        verb: action.verb().name().to_owned(),
-        object: object(action),
-        reason: action.reason().to_owned(),
-    }
-}
-
-fn hold(hold: &crate::model::hold::Hold) -> HoldFacts {
-    HoldFacts {
-        reason: hold.reason.code().to_owned(),
-        meaning: hold.reason.meaning().to_owned(),
-        message: hold.message.to_string(),
-        numbers: hold.numbers.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
-        blockers: hold.blockers.iter().map(ToString::to_string).collect(),
-        next_check_at: hold.next_check_at,
-        remedy: hold.remedy.as_ref().map(RemedyKeys::from),
-    }
-}
-
-fn asks(snapshot: &SnapshotInput, report: &Report) -> Vec<CommandFacts> {
-    let of = |answer: &crate::model::plan::CommandAnswer| {
-        let asked = snapshot.asks.iter().find(|ask| ask.id == answer.id);
-        CommandFacts {
-            id: answer.id.to_string(),
-            verb: asked.map_or("", |ask| ask.verb.name()).to_owned(),
-            accepted: answer.accepted,
-            message: answer.message.to_string(),
-        }
-    };
-    report.commands.iter().map(of).collect()
-}
-
-fn machines<'a>(snapshot: &'a SnapshotInput, decision: &DecisionOutcome) -> Vec<MachineFacts<'a>> {
-    let (input, planned) = (snapshot.input(), &decision.planned);
-    let of = |report: &MachineReport| {
+    pub fn of(
+        snapshot: &'a SnapshotInput,
+        decision: &DecisionOutcome,
+        report: &MachineReport,
+    ) -> Option<Self> {
+        let planned = &decision.planned;
         let record = snapshot.machines.get(report.index as usize)?;
+        let input = snapshot.input();
         let say = v1::plan::say(&input, planned, report);
         let name = record.revision.as_ref().map(|revision| planned.state.name(revision));
-        Some(MachineFacts {
+        Some(Self {
             record: Cow::Borrowed(record),
             revision: revision(record, name.as_deref()),
             class: Some(report.class),
@@ -248,43 +65,139 @@ fn machines<'a>(snapshot: &'a SnapshotInput, decision: &DecisionOutcome) -> Vec<
                 (MachineClass::Current, MachineReason::Fine)
             ),
         })
-    };
-    planned.report.machines.iter().filter_map(of).collect()
-}
+    }
 
-/// The object of an action, as text.
-pub(in crate::cli) fn object(action: &Action) -> String {
-    match action {
-        Action::Raise { from, to, .. } => format!("{from} → {to}"),
-        Action::UpdateModel { fields, .. } => {
-            let ModelFields { image, vm_size, tags } = fields;
-            written(image.as_deref(), vm_size.as_deref(), tags.len())
-        }
-        Action::TagOwner { write, .. } => write.tag().to_string(),
-        _ => {
-            let of = |target: &Target| (target.id.as_str().to_owned(), target.because.class());
-            targets(&action.targets().iter().map(of).collect::<Vec<_>>())
+    /// The facts of a machine that a server classified.
+    fn served(machine: &MachineStatus) -> Self {
+        let (record, class) = (machine.record(), machine.class());
+        let serves =
+            record.condition == Condition::Ready && record.lifecycle == Lifecycle::InService;
+        let next_check_at = machine.next_check_at.map(|at| at.0);
+        Self {
+            revision: revision(&record, machine.revision_name.as_deref()),
+            record: Cow::Owned(record),
+            class,
+            message: machine.message.clone().unwrap_or_default(),
+            next_check_at,
+            quiet: class == Some(MachineClass::Current) && serves && next_check_at.is_none(),
         }
     }
 }
 
-/// The fields that an action writes to the model, as text.
-pub(in crate::cli) fn written(image: Option<&str>, size: Option<&str>, tags: usize) -> String {
-    let image = image.map(|image| format!("image {image}"));
-    let size = size.map(|size| format!("size {size}"));
-    let tags = (tags > 0).then(|| count(tags, "tag"));
-    let parts: Vec<String> = [image, size, tags].into_iter().flatten().collect();
-    parts.join(", ")
+impl<'a> PoolFacts<'a> {
+    pub fn of(snapshot: &'a SnapshotInput, decision: &'a DecisionOutcome) -> Self {
+        let report = &decision.planned.report;
+        let machine = |of| MachineFacts::of(snapshot, decision, of);
+        let plan = v1::plan::summary(&snapshot.input(), &decision.planned);
+        let mut numbers = numbers(&plan.resolved, Some(&PoolNumbers::of(report)));
+        let more = &report.numbers;
+        numbers.push(("protected", more.protected));
+        numbers.push(("deleteRequested", more.delete_requested));
+        Self {
+            plan,
+            frozen: decision.is_frozen(),
+            numbers,
+            holds: report.holds.iter().map(HoldStatus::of).collect(),
+            commands: commands(snapshot, report),
+            machines: report.machines.iter().filter_map(machine).collect(),
+        }
+    }
+
+    /// The facts of a pool on a server.
+    pub fn served(
+        mut plan: PlanSummary<'a>,
+        status: &PoolStatus,
+        machines: &[MachineStatus],
+    ) -> Self {
+        // The hold of a planner that contradicted itself is in no plan.
+        let mut holds = status.holds.clone();
+        if let Some(frozen) = status.frozen.as_ref().filter(|frozen| !holds.contains(frozen)) {
+            holds.insert(0, frozen.clone());
+        }
+        let commands = std::mem::take(&mut plan.commands);
+        Self {
+            frozen: status.frozen.is_some(),
+            numbers: numbers(&plan.resolved, status.numbers.as_ref()),
+            holds,
+            commands: commands.into_iter().map(|answer| ("", answer)).collect(),
+            machines: machines.iter().map(MachineFacts::served).collect(),
+            plan,
+        }
+    }
+
+    /// When the plan was made.
+    pub fn at(&self) -> Time {
+        self.plan.at.0
+    }
+
+    /// The most important hold; of equally important ones the first.
+    pub fn foremost(&self) -> Option<&HoldStatus> {
+        self.holds.iter().min_by_key(|hold| rank(&hold.reason))
+    }
+}
+
+fn numbers(plan: &PlanNumbers, more: Option<&PoolNumbers>) -> Vec<(&'static str, u32)> {
+    let mut numbers = vec![
+        ("total", plan.total),
+        ("available", plan.available),
+        ("committed", plan.committed),
+        ("current", plan.current),
+        ("outdated", plan.outdated),
+    ];
+    numbers.extend(more.iter().flat_map(|more| {
+        [
+            ("requested", more.requested),
+            ("notYetAvailable", more.not_yet_available),
+            ("failed", more.failed),
+            ("deleting", more.deleting),
+        ]
+    }));
+    numbers
+}
+
+fn commands<'a>(snapshot: &'a SnapshotInput, report: &Report) -> Vec<(&'a str, CommandOutcome)> {
+    let of = |answer: &CommandAnswer| {
+        let command = snapshot.asks.iter().find(|command| command.id == answer.id);
+        let verb = command.map_or("", |command| command.verb.name());
+        (verb, CommandOutcome::from(answer))
+    };
+    report.commands.iter().map(of).collect()
+}
+
+/// The object of an action, as text.
+pub(in crate::cli) fn object(action: &ActionKeys<'_>) -> String {
+    if let (Some(from), Some(to)) = (action.from, action.to) {
+        return format!("{from} → {to}");
+    }
+    if let Some(tag) = &action.tag {
+        return tag.clone();
+    }
+    if let Some(fields) = &action.fields {
+        let image = fields.image.as_ref().map(|image| format!("image {image}"));
+        let size = fields.vm_size.as_ref().map(|size| format!("size {size}"));
+        let tags = fields.tags.0.len();
+        let tags = (tags > 0).then(|| count(tags, "tag"));
+        let parts: Vec<String> = [image, size, tags].into_iter().flatten().collect();
+        return parts.join(", ");
+    }
+    targets(action)
 }
 
 /// Machine ids, grouped by the class that is the reason for the action.
-pub(in crate::cli) fn targets(targets: &[(String, MachineClass)]) -> String {
+fn targets(action: &ActionKeys<'_>) -> String {
+    let of = |id: &str| {
+        let each = || action.classes.as_ref().and_then(|classes| classes.get(id));
+        let name = action.class.as_ref().or_else(each);
+        name.and_then(|name| class(name)).unwrap_or(MachineClass::Unknown)
+    };
+    let targets: Vec<(&str, MachineClass)> =
+        action.machines.iter().flatten().map(|id| (&**id, of(id))).collect();
     let mut classes: Vec<MachineClass> = targets.iter().map(|(_, class)| *class).collect();
     classes.sort_unstable();
     classes.dedup();
     let of = |class: MachineClass| -> String {
         let of = targets.iter().filter(|(_, because)| *because == class);
-        list(of.map(|(id, _)| id.as_str()).collect::<Vec<_>>().into_iter(), NAMES)
+        list(of.map(|(id, _)| *id).collect::<Vec<_>>().into_iter(), NAMES)
     };
     let parts: Vec<String> =
         classes.into_iter().map(|class| format!("{} ({})", of(class), class.name())).collect();

@@ -14,7 +14,7 @@ const FITS: usize = 40;
 impl StatusPage<'_> {
     /// `all`: list also the machines with nothing to report.
     pub fn machines(&mut self, all: bool) {
-        let (machines, now) = (&self.facts.machines, self.facts.at);
+        let (machines, now) = (&self.facts.machines, self.facts.at());
         if machines.is_empty() {
             self.section("Machines", "none");
             return;

@@ -5,7 +5,6 @@
 
 mod facts;
 mod machines;
-mod parts;
 
 use std::fmt::Write;
 
@@ -13,18 +12,16 @@ use super::table::{Cell, Table, push_line};
 use super::term::{Style, Term};
 use super::text::{TIE, clock, count, list, nearer, plain, short, when, wrap};
 use crate::api::v1::primary_hold::needs_edit;
+use crate::api::v1::resources::plans::RolloutProgress;
+use crate::api::v1::resources::pools::HoldStatus;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::action::MachineClass;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 use crate::reconcile::DecisionOutcome;
 
-pub(super) use facts::{
-    ActionFacts, CommandFacts, HoldFacts, MachineFacts, PoolFacts, RolloutFacts, object, targets,
-    written,
-};
+pub(super) use facts::{MachineFacts, PoolFacts, object};
 pub(super) use machines::{class_style, condition, condition_name, lifecycle_name, revision};
-pub(super) use parts::parts;
 
 /// The most names on a line; the rest are counted.
 const NAMES: usize = 12;
@@ -40,7 +37,7 @@ pub(super) struct StatusPage<'a> {
 }
 
 impl<'a> StatusPage<'a> {
-    pub fn new(snapshot: &'a SnapshotInput, decision: &DecisionOutcome, term: Term) -> Self {
+    pub fn new(snapshot: &'a SnapshotInput, decision: &'a DecisionOutcome, term: Term) -> Self {
         Self::of(PoolFacts::of(snapshot, decision), term)
     }
 
@@ -81,12 +78,12 @@ impl<'a> StatusPage<'a> {
 
     pub fn title(&mut self) {
         let facts = &self.facts;
-        let name = self.term.paint(Style::Bold, &plain(&facts.pool));
+        let name = self.term.paint(Style::Bold, &plain(&facts.plan.pool));
         let frozen = if facts.frozen { ", frozen by the judge" } else { "" };
         let line = format!(
             "{name} at {}: {}, {}{frozen}",
-            facts.at,
-            count(facts.actions.len(), "action"),
+            facts.at(),
+            count(facts.plan.actions.len(), "action"),
             count(facts.holds.len(), "hold"),
         );
         self.line(&line);
@@ -94,23 +91,30 @@ impl<'a> StatusPage<'a> {
 
     /// The numbers that the decision rests on, and the progress of the rollout.
     pub fn numbers(&mut self) {
-        let (facts, now) = (&self.facts, self.facts.at);
+        let (facts, now) = (&self.facts, self.facts.at());
+        let (plan, estimate) = (&facts.plan.resolved, &facts.plan.estimate);
         let mut table = Table::new(2);
         let mut row = |name: &str, text: String| {
             table.row([Cell::new(name, Style::Dim), text.into()]);
         };
-        row("Resolved", numbers(facts.resolved.iter()));
+        let resolved = [
+            ("desired", plan.desired),
+            ("surge", plan.surge),
+            ("unavailable", plan.unavailable),
+            ("floor", plan.floor),
+            ("ceiling", plan.ceiling),
+        ];
+        row("Resolved", numbers(resolved.iter()));
         let told = facts.numbers.iter().enumerate().filter(|(at, (_, n))| *at < ALWAYS || *n > 0);
         row("Machines", numbers(told.map(|(_, pair)| pair)));
-        row("Rollout", rollout(&facts.rollout));
-        let finishes =
-            facts.finishes.map_or_else(String::new, |at| format!("ends {}   ", when(at, now)));
-        let cores =
-            facts.peak_cores.map_or_else(String::new, |cores| format!("   peak cores {cores}"));
-        let (peak, calls) = (facts.peak_machines, facts.calls);
+        row("Rollout", rollout(&facts.plan.rollout));
+        let finishes = estimate.finishes.map(|at| format!("ends {}   ", when(at.0, now)));
+        let cores = estimate.peak_cores.map(|cores| format!("   peak cores {cores}"));
+        let (finishes, cores) = (finishes.unwrap_or_default(), cores.unwrap_or_default());
+        let (peak, calls) = (estimate.peak_machines, estimate.calls);
         row("Estimate", format!("{finishes}peak machines {peak}{cores}   calls {calls}"));
-        row("Next check", when(facts.next_check_at, now));
-        for notice in &facts.notices {
+        row("Next check", when(facts.plan.next_check_at.0, now));
+        for notice in &plan.notices {
             row("Notice", nearer(notice, now));
         }
         self.draw(&table);
@@ -118,17 +122,17 @@ impl<'a> StatusPage<'a> {
 
     pub fn actions(&mut self) {
         let facts = &self.facts;
-        if facts.actions.is_empty() {
+        if facts.plan.actions.is_empty() {
             self.section("Actions", "none");
             return;
         }
         let mut table = Table::new(2);
-        for (n, action) in facts.actions.iter().enumerate() {
+        for (n, action) in facts.plan.actions.iter().enumerate() {
             table.row([
                 Cell::new((n + 1).to_string(), Style::Dim),
                 Cell::new(&action.verb, Style::Cyan),
-                Cell::new(&action.object, Style::Bold),
-                nearer(&action.reason, facts.at).into(),
+                Cell::new(object(action), Style::Bold),
+                nearer(&action.message, facts.at()).into(),
             ]);
         }
         self.section("Actions", "in the order they are sent");
@@ -146,10 +150,10 @@ impl<'a> StatusPage<'a> {
         for hold in &facts.holds {
             table.row([
                 Cell::new(&hold.reason, Style::Yellow),
-                nearer(&hold.message, facts.at).into(),
+                nearer(&hold.message, facts.at()).into(),
             ]);
             let mut parts = circumstances(hold);
-            parts.push(format!("next check {}", when(hold.next_check_at, facts.at)));
+            parts.push(format!("next check {}", when(hold.next_check_at.0, facts.at())));
             parts.extend(remedy(hold));
             table.row([Cell::default(), Cell::new(parts.join(" · "), Style::Dim)]);
             if meanings {
@@ -167,14 +171,14 @@ impl<'a> StatusPage<'a> {
             return;
         }
         let mut table = Table::new(2);
-        for answer in &facts.commands {
+        for (verb, answer) in &facts.commands {
             let (word, style) =
                 if answer.accepted { ("done", Style::Green) } else { ("not done", Style::Yellow) };
             table.row([
                 answer.id.as_str().into(),
-                answer.verb.as_str().into(),
+                (*verb).into(),
                 Cell::new(word, style),
-                nearer(&answer.message, facts.at).into(),
+                nearer(&answer.message, facts.at()).into(),
             ]);
         }
         self.section("Commands", "what operators requested");
@@ -207,12 +211,12 @@ fn numbers<'n>(numbers: impl Iterator<Item = &'n (&'static str, u32)>) -> String
     pairs.join(" ")
 }
 
-pub(super) fn rollout(rollout: &RolloutFacts) -> String {
+pub(super) fn rollout(rollout: &RolloutProgress) -> String {
     let target = |what: &str| {
-        let reference = rollout.reference.as_ref().map(|r| format!("; {what} {r}"));
+        let reference = rollout.reference_name.as_ref().map(|r| format!("; {what} {r}"));
         reference.unwrap_or_default()
     };
-    let RolloutFacts { phase, done, total, failed, .. } = rollout;
+    let RolloutProgress { phase, done, total, failed, .. } = rollout;
     if !rollout.is_open() {
         let last = match phase == RolloutPhase::None.name() {
             true => String::new(),
@@ -220,20 +224,20 @@ pub(super) fn rollout(rollout: &RolloutFacts) -> String {
         };
         return format!("none open{last}{}", target("the target is"));
     }
-    let from = rollout.from.as_deref().unwrap_or_default();
-    let to = rollout.to.as_deref().unwrap_or("?");
+    let from = rollout.from_name.as_deref().unwrap_or_default();
+    let to = rollout.to_name.as_deref().unwrap_or("?");
     let arrow = if from.is_empty() { "to" } else { "→" };
-    let away = rollout.reference != rollout.to;
+    let away = rollout.reference_name != rollout.to_name;
     let turned = if away { target("the target is now") } else { String::new() };
     let path = format!("{from} {arrow} {to}");
     format!("{phase} {}: {done} of {total} done, {failed} failed{turned}", path.trim())
 }
 
 /// The numbers and the blockers of a hold.
-pub(super) fn circumstances(hold: &HoldFacts) -> Vec<String> {
+pub(super) fn circumstances(hold: &HoldStatus) -> Vec<String> {
     let mut parts = Vec::new();
-    if !hold.numbers.is_empty() {
-        let numbers = hold.numbers.iter().map(|(name, value)| format!("{name}{TIE}{value}"));
+    if !hold.numbers.0.is_empty() {
+        let numbers = hold.numbers.0.iter().map(|(name, value)| format!("{name}{TIE}{value}"));
         parts.push(numbers.collect::<Vec<_>>().join(", "));
     }
     if !hold.blockers.is_empty() {
@@ -244,13 +248,13 @@ pub(super) fn circumstances(hold: &HoldFacts) -> Vec<String> {
 }
 
 /// The command that a person can use to end a hold.
-pub(super) fn remedy(hold: &HoldFacts) -> Option<String> {
+pub(super) fn remedy(hold: &HoldStatus) -> Option<String> {
     let verb = hold.remedy.as_ref()?.verb().filter(|_| !needs_edit(&hold.reason))?;
     Some(format!("you can: {verb}"))
 }
 
 /// A hold in one line.
-pub(super) fn reason_and_message(hold: &HoldFacts, now: Time) -> String {
+pub(super) fn reason_and_message(hold: &HoldStatus, now: Time) -> String {
     format!("{}: {}", hold.reason, nearer(&hold.message, now))
 }
 

@@ -1,46 +1,43 @@
 //! The JSON of a status: the counts, and the parts of the resulting plan.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::facts::{SetHealth, headline};
+use crate::api::v1::plan::ActionKeys;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::plans::PlanNumbers;
+use crate::api::v1::resources::pools::EstimateStatus;
 use crate::api::v1::{self, API_VERSION};
-use crate::cli::exit::CommandFailure;
-use crate::cli::page::parts;
 use crate::daemon::HealthSource;
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 
-/// The parts of the plan that a status copies unchanged.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Parts<'a> {
-    #[serde(borrow)]
-    resolved: &'a RawValue,
-    #[serde(borrow)]
-    actions: &'a RawValue,
-    #[serde(borrow)]
-    holds: &'a RawValue,
-    #[serde(borrow)]
-    estimate: &'a RawValue,
-    #[serde(borrow)]
-    next_check_at: &'a RawValue,
-}
-
+/// Parts of the plan stand unchanged beside the facts.
 #[derive(Serialize)]
-struct Document<'a> {
+#[serde(rename_all = "camelCase")]
+struct Document<'a, H> {
     #[serde(flatten)]
     facts: Value,
-    #[serde(flatten)]
-    parts: Parts<'a>,
+    resolved: PlanNumbers,
+    actions: Vec<ActionKeys<'a>>,
+    holds: H,
+    estimate: EstimateStatus,
+    next_check_at: When,
 }
 
-pub(super) fn document(standing: &SetHealth<'_>) -> Result<String, CommandFailure> {
-    let seen = standing.seen;
-    let plan = v1::plan::encode(&seen.looked.snapshot.input(), &seen.decision.planned);
-    let document = Document { facts: facts(standing), parts: parts(&plan)? };
-    Ok(serde_json::to_string(&document).unwrap_or_default())
+pub(super) fn document(standing: &SetHealth<'_>) -> String {
+    let (input, seen) = (standing.seen.looked.snapshot.input(), standing.seen);
+    let plan = v1::plan::document(&input, &seen.decision.planned);
+    let document = Document {
+        facts: facts(standing),
+        resolved: plan.resolved,
+        actions: plan.actions,
+        holds: plan.holds,
+        estimate: plan.estimate,
+        next_check_at: plan.next_check_at,
+    };
+    serde_json::to_string(&document).unwrap_or_default()
 }
 
 fn facts(standing: &SetHealth<'_>) -> Value {

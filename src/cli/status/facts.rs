@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::v1::plan::ActionKeys;
 use crate::cli::live::LiveSet;
 use crate::cli::page::{condition_name, object};
 use crate::cli::text::{count, plain};
@@ -91,7 +92,7 @@ pub(super) fn headline(seen: &LiveSet) -> String {
     let acts: Vec<String> = planned
         .actions
         .iter()
-        .map(|action| format!("{} {}", action.verb().name(), object(action)))
+        .map(|action| format!("{} {}", action.verb().name(), object(&ActionKeys::of(action))))
         .collect();
     let acts = if acts.is_empty() { "do nothing".to_owned() } else { acts.join(", ") };
     // Count like the list of failed machines: a machine that is failed and held counts as held.

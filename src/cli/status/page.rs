@@ -1,6 +1,7 @@
 //! The status of a pool as a page for people.
 
 use super::facts::{SetHealth, headline};
+use crate::api::v1::plan::ActionKeys;
 use crate::cli::page::object;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::{Style, Term};
@@ -191,7 +192,7 @@ fn plan(standing: &SetHealth<'_>, row: &mut impl FnMut(&str, String, Style)) {
     let (planned, now) = (&standing.seen.decision.planned, standing.seen.looked.snapshot.now);
     for (n, action) in planned.actions.iter().enumerate() {
         let say = nearer(action.reason(), now);
-        let text = format!("{} {}: {say}", action.verb().name(), object(action));
+        let text = format!("{} {}: {say}", action.verb().name(), object(&ActionKeys::of(action)));
         row(if n == 0 { "Plan" } else { "" }, text, Style::Cyan);
     }
     let holds = &planned.report.holds;

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::standing::{More, PoolHealth, PoolReport};
 use crate::api::v1::API_VERSION;
-use crate::api::v1::resources::read::{ClientReady, ClientStatus};
-use crate::cli::client::{NO_PLAN_YET, Server, ServerLine};
+use crate::api::v1::resources::pools::PoolStatus;
+use crate::api::v1::resources::told::ReadinessStatus;
+use crate::cli::client::{NO_PLAN_YET, Server, ServerLine, understood};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::page::reason_and_message;
@@ -41,7 +42,7 @@ fn exit<'s>(standings: impl Iterator<Item = &'s PoolReport>) -> Exit {
 
 fn one(line: &ServerLine, name: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
     let (status, read) = line.status(name)?;
-    let ready: ClientReady = line.probe(&["ready"])?;
+    let ready: ReadinessStatus = line.probe(&["ready"])?;
     let (rollout, rollout_read) = line.rollout(name)?;
     // Before the first turn there is no plan; the status already says so.
     let machines = line.machines(name)?;
@@ -56,8 +57,8 @@ fn one(line: &ServerLine, name: &str, shell: &mut Shell) -> Result<Exit, Command
         shell.print(&page(&standing, &more, &ready, shell.term))?;
         return Ok(exit([&standing].into_iter()));
     }
-    let json = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
-    let mut document = standing.document(&json(&status), Some(&json(&rollout)));
+    let mut document =
+        standing.document(&understood(&status)?, Some(&understood::<Value>(&rollout)?));
     document["apiVersion"] = API_VERSION.into();
     document["kind"] = "PoolHealth".into();
     document["ready"] = ready.ready.into();
@@ -71,13 +72,13 @@ fn several(
     all: bool,
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
-    let ready: ClientReady = line.probe(&["ready"])?;
-    let pools: Vec<(Value, ClientStatus)> = if names.is_empty() {
+    let ready: ReadinessStatus = line.probe(&["ready"])?;
+    let pools: Vec<(Value, PoolStatus)> = if names.is_empty() {
         line.pools()?
     } else {
         let of = |name: &&str| {
             let (text, read) = line.status(name)?;
-            Ok((serde_json::from_str(&text).unwrap_or(Value::Null), read))
+            Ok((understood(&text)?, read))
         };
         names.iter().map(of).collect::<Result<_, CommandFailure>>()?
     };
@@ -118,7 +119,7 @@ const fn style(health: PoolHealth) -> Style {
 }
 
 /// A warning, printed before everything else, if the server is not ready: it does nothing then.
-fn idle(ready: &ClientReady, term: Term, text: &mut String) {
+fn idle(ready: &ReadinessStatus, term: Term, text: &mut String) {
     if !ready.ready {
         let line =
             format!("this Poolkeeper is not ready and changes nothing: {}", plain(&ready.message));
@@ -126,7 +127,7 @@ fn idle(ready: &ClientReady, term: Term, text: &mut String) {
     }
 }
 
-fn table(standings: &[&PoolReport], ready: &ClientReady, all: bool, term: Term) -> String {
+fn table(standings: &[&PoolReport], ready: &ReadinessStatus, all: bool, term: Term) -> String {
     let mut text = String::new();
     idle(ready, term, &mut text);
     if standings.is_empty() {
@@ -172,7 +173,7 @@ fn phase(phase: &str) -> &str {
     if phase == RolloutPhase::None.name() { "-" } else { phase }
 }
 
-fn page(standing: &PoolReport, more: &More, ready: &ClientReady, term: Term) -> String {
+fn page(standing: &PoolReport, more: &More, ready: &ReadinessStatus, term: Term) -> String {
     let (status, mut text) = (&standing.status, String::new());
     idle(ready, term, &mut text);
     let line = format!("{}: {}", plain(&status.name), standing.health.meaning());
@@ -226,10 +227,7 @@ fn ends(standing: &PoolReport, more: &More) -> String {
 fn holds(standing: &PoolReport) -> Vec<String> {
     let status = &standing.status;
     let Some(now) = status.at else { return Vec::new() };
-    let lines = status
-        .holds
-        .iter()
-        .map(|hold| reason_and_message(&crate::cli::client::served::hold(hold), now.0));
+    let lines = status.holds.iter().map(|hold| reason_and_message(hold, now.0));
     let told = |line: &String| {
         standing
             .actions

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::api::v1::primary_hold::{needs_edit, rank};
-use crate::api::v1::resources::pools::AwaitedRequest;
-use crate::api::v1::resources::read::{
-    ClientHold, ClientIgnored, ClientMachine, ClientRollout, ClientStatus,
+use crate::api::v1::resources::machines::MachineStatus;
+use crate::api::v1::resources::pools::{
+    AwaitedRequest, HoldStatus, IgnoredFile, PoolStatus, RolloutStatus,
 };
-use crate::cli::client::served;
-use crate::cli::page::{PoolFacts, reason_and_message, rollout};
+use crate::cli::page::{PoolFacts, object, reason_and_message, rollout};
 use crate::cli::text::{clock, count, list, nearer};
 use crate::model::action::MachineClass;
 use crate::model::hold::HoldReason;
@@ -75,7 +74,7 @@ impl PoolHealth {
 /// The status of one pool.
 #[derive(Debug)]
 pub(super) struct PoolReport {
-    pub status: ClientStatus,
+    pub status: PoolStatus,
     pub health: PoolHealth,
     pub problems: Vec<String>,
     pub progress: Vec<String>,
@@ -85,14 +84,14 @@ pub(super) struct PoolReport {
 /// What is known about one pool in addition to its status.
 #[derive(Debug, Default)]
 pub(super) struct More {
-    pub rollout: Option<ClientRollout>,
-    pub machines: Vec<ClientMachine>,
+    pub rollout: Option<RolloutStatus>,
+    pub machines: Vec<MachineStatus>,
     pub facts: Option<PoolFacts<'static>>,
 }
 
 impl PoolReport {
     /// Times are relative to the pool's last turn.
-    pub fn of(status: ClientStatus, more: &More) -> Self {
+    pub fn of(status: PoolStatus, more: &More) -> Self {
         let now = status.at.map(|at| at.0);
         let problems = problems(&status, more, now);
         let progress = progress(&status, more, now);
@@ -121,7 +120,7 @@ impl PoolReport {
         let now = self.status.at.map(|at| at.0);
         first.or_else(|| {
             let hold = self.status.holds.iter().min_by_key(|hold| rank(&hold.reason))?;
-            Some(reason_and_message(&served::hold(hold), now.unwrap_or(hold.next_check_at.0)))
+            Some(reason_and_message(hold, now.unwrap_or(hold.next_check_at.0)))
         })
     }
 
@@ -140,9 +139,9 @@ impl PoolReport {
     }
 }
 
-fn ids(machines: &[ClientMachine], is: impl Fn(MachineClass) -> bool) -> Vec<String> {
+fn ids(machines: &[MachineStatus], is: impl Fn(MachineClass) -> bool) -> Vec<String> {
     let of = machines.iter().filter(|machine| machine.class().is_some_and(&is));
-    of.map(|machine| machine.record().id.to_string()).collect()
+    of.map(|machine| machine.id.clone()).collect()
 }
 
 /// A sentence such as `3 machines failed: 1, 2, 3`, with the ids if they are known.
@@ -155,12 +154,14 @@ fn named(number: u32, what: &str, ids: &[String]) -> Option<String> {
     })
 }
 
-fn problems(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String> {
+fn problems(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(status.frozen.as_ref().map(|hold| {
-        let hold = served::hold(hold);
-        reason_and_message(&hold, now.unwrap_or(hold.next_check_at))
-    }));
+    found.extend(
+        status
+            .frozen
+            .as_ref()
+            .map(|hold| reason_and_message(hold, now.unwrap_or(hold.next_check_at.0))),
+    );
     found.extend(status.trouble.as_ref().map(|trouble| {
         let since = trouble.since.0;
         let retry = trouble.retry.map(|at| format!("; next try at {}", clock(at.0, since)));
@@ -170,10 +171,8 @@ fn problems(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String
         format!("{} has a fault, so its changes are ignored: {}", ignored.file, ignored.message)
     }));
     let refusals = status.holds.iter().filter(|hold| hold.is_lasting_refusal());
-    found.extend(refusals.map(|hold| {
-        let hold = served::hold(hold);
-        reason_and_message(&hold, now.unwrap_or(hold.next_check_at))
-    }));
+    found
+        .extend(refusals.map(|hold| reason_and_message(hold, now.unwrap_or(hold.next_check_at.0))));
     if let Some(numbers) = status.numbers {
         if numbers.available < numbers.floor.min(numbers.desired) {
             let (available, floor) = (numbers.available, numbers.floor);
@@ -195,9 +194,9 @@ fn problems(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String
     found
 }
 
-fn progress(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String> {
+fn progress(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> {
     let mut found = Vec::new();
-    match more.rollout.as_ref().map(|shown| served::rollout(&shown.progress)) {
+    match more.rollout.as_ref().map(RolloutStatus::progress) {
         Some(shown) if shown.is_open() => found.push(format!("rollout {}", rollout(&shown))),
         Some(_) => {}
         None if RolloutPhase::is_open(&status.phase) => {
@@ -216,10 +215,11 @@ fn progress(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String
         found.extend(named(0, "updated in place", &of(MachineClass::Updating)));
         found.extend(named(numbers.deleting, "being removed", &of(MachineClass::Deleting)));
     }
-    let actions = more.facts.iter().flat_map(|facts| &facts.actions);
+    let actions = more.facts.iter().flat_map(|facts| &facts.plan.actions);
     found.extend(actions.map(|action| {
-        let why = now.map_or_else(|| action.reason.clone(), |now| nearer(&action.reason, now));
-        format!("{} {}: {why}", action.verb, action.object)
+        let why =
+            now.map_or_else(|| action.message.to_string(), |now| nearer(&action.message, now));
+        format!("{} {}: {why}", action.verb, object(action))
     }));
     found
 }
@@ -228,14 +228,13 @@ fn progress(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String
 const BY_ITSELF: [&str; 3] = ["promote", "abort", "explain"];
 
 /// The holds that need a person, the most important first.
-fn actions(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String> {
-    let mut needed: Vec<&ClientHold> = status.holds.iter().collect();
+fn actions(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> {
+    let mut needed: Vec<&HoldStatus> = status.holds.iter().collect();
     needed.sort_by_key(|hold| rank(&hold.reason));
     // A person holds or protects these machines on purpose: this is a state, not a task.
     needed.retain(|hold| hold.reason != HoldReason::Kept.code());
     let holds = needed.into_iter().filter_map(|hold| {
-        let told = served::hold(hold);
-        let say = reason_and_message(&told, now.unwrap_or(told.next_check_at));
+        let say = reason_and_message(hold, now.unwrap_or(hold.next_check_at.0));
         if needs_edit(&hold.reason) {
             return Some(say);
         }
@@ -243,10 +242,10 @@ fn actions(status: &ClientStatus, more: &More, now: Option<Time>) -> Vec<String>
         remedy.verb().filter(|verb| !BY_ITSELF.contains(verb))?;
         Some(format!("{say}; `{}`", remedy.command(&status.name)?))
     });
-    let file = status.ignored.as_ref().map(|ClientIgnored { file, .. }| {
+    let file = status.ignored.as_ref().map(|IgnoredFile { file, .. }| {
         format!("correct {file}; `poolkeeper validate {file}` names every fault")
     });
-    let persons = status.awaited.iter().flatten().map(awaited);
+    let persons = status.awaiting_second_person.iter().flatten().map(awaited);
     let mut found: Vec<String> = persons.chain(file).chain(holds).collect();
     // The next turn answers this request. Show it, so that a person does not send it twice.
     let asked = more.rollout.as_ref().and_then(|rollout| rollout.commands.last());

@@ -48,8 +48,14 @@ pub async fn machines<S: Store, V: Backend>(
         MachineStatus::of(machine, judged.unwrap_or_default())
     };
     let items = page.iter().map(shown).collect();
-    let (kind, pool) = ("MachineList", pool.to_string());
-    Ok(HttpAnswer::tagged(&MachineList { api_version: API_VERSION, kind, pool, items, next }))
+    let (kind, pool) = ("MachineList".into(), pool.to_string());
+    Ok(HttpAnswer::tagged(&MachineList {
+        api_version: API_VERSION.into(),
+        kind,
+        pool,
+        items,
+        next,
+    }))
 }
 
 pub async fn machine<S: Store, V: Backend>(
@@ -78,10 +84,10 @@ pub async fn explain_machine<S, V: Backend>(
     let judgements = Judgements::of(&scene);
     let judged = judgements.judged(machine);
     let mut told = explanation(&scene, planned);
-    let class = judged.class.unwrap_or("not judged yet");
+    let class = judged.class.as_deref().unwrap_or("not judged yet");
     let say = judged.message.as_deref().unwrap_or("no plan has covered it yet");
     told.message = format!("{} is {class}: {say}", plain(machine.id.as_str()));
-    told.becomes = judgements.report(machine).map(|report| becomes(report.why));
+    told.becomes = judgements.report(machine).map(|report| becomes(report.why).into());
     told.machine = Some(MachineStatus::of(machine, judged));
     Ok(HttpAnswer::tagged(&told))
 }
@@ -115,7 +121,7 @@ impl<'a> Judgements<'a> {
         };
         let input = self.scene.input();
         let say = plan::say(&input, planned, report).map(|say| say.to_string());
-        let (class, next) = (Some(report.class.name()), report.next_check_at.map(When));
+        let (class, next) = (Some(report.class.name().into()), report.next_check_at.map(When));
         MachineVerdict { revision_name, class, message: say, next_check_at: next }
     }
 }

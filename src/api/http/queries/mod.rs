@@ -8,6 +8,7 @@ pub use machines::{explain_machine, machine, machines};
 pub use rollout::{revisions, rollout};
 pub use told::{ask, audit, history};
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +21,6 @@ use super::problem::Problem;
 use super::request::{Call, HttpAnswer};
 use super::route::Query;
 use crate::api::v1::primary_hold::foremost;
-use crate::api::v1::remedy::RemedyKeys;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
     EstimateStatus, Explanation, HoldStatus, IgnoredFile, PoolList, PoolNumbers, PoolStatus,
@@ -31,7 +31,7 @@ use crate::api::v1::{API_VERSION, plan as document, pool as pools};
 use crate::memory::{AuditEntry, Desk};
 use crate::model::action::MachineClass;
 use crate::model::hold::Hold;
-use crate::model::plan::{Decision, Estimate, Report, RolloutPhase};
+use crate::model::plan::{Decision, RolloutPhase};
 
 fn known<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<PoolView, Problem> {
     let name = call.pool();
@@ -73,12 +73,12 @@ pub async fn pools<S: Desk, V: Backend>(
     let refused = refused.filter(|(name, _)| call.covers(name.as_str()));
     let refused =
         refused.map(|(name, why)| RefusedDocument { name: name.to_string(), message: why.into() });
-    let (refused, kind) = (refused.collect(), "PoolList");
+    let (refused, kind) = (refused.collect(), "PoolList".into());
     // A fault may name any file and any pool, so only unscoped callers see it.
     let faults = if call.covers_house() { house.view.faults() } else { Vec::new() };
     let faults = faults.iter().take(MOST_FAULTS).map(ToString::to_string).collect();
     Ok(HttpAnswer::tagged(&PoolList {
-        api_version: API_VERSION,
+        api_version: API_VERSION.into(),
         kind,
         items,
         refused,
@@ -125,18 +125,18 @@ pub async fn explain<S, V: Backend>(
 fn explanation(scene: &PlanContext, planned: &Decision) -> Explanation {
     let report = &planned.report;
     let hold = foremost(&report.holds);
-    let mut classes: BTreeMap<&'static str, u32> =
-        MachineClass::ALL.iter().map(|class| (class.name(), 0)).collect();
+    let mut classes: BTreeMap<Cow<'static, str>, u32> =
+        MachineClass::ALL.iter().map(|class| (class.name().into(), 0)).collect();
     for machine in &report.machines {
-        *classes.entry(machine.class.name()).or_default() += 1;
+        *classes.entry(machine.class.name().into()).or_default() += 1;
     }
     Explanation {
-        api_version: API_VERSION,
-        kind: "Explanation",
+        api_version: API_VERSION.into(),
+        kind: "Explanation".into(),
         pool: scene.policy.name.to_string(),
         at: When(scene.report.at),
         message: headline(scene, planned, hold),
-        reason: hold.map(of_hold),
+        reason: hold.map(HoldStatus::by_name),
         machine: None,
         becomes: None,
         classes,
@@ -167,18 +167,6 @@ fn headline(scene: &PlanContext, planned: &Decision, hold: Option<&Hold>) -> Str
     }
 }
 
-fn of_hold(hold: &Hold) -> HoldStatus {
-    HoldStatus {
-        reason: hold.reason.code().to_owned(),
-        meaning: hold.reason.meaning(),
-        message: hold.message.to_string(),
-        numbers: hold.numbers.iter().copied().collect(),
-        blockers: hold.blockers.iter().map(ToString::to_string).collect(),
-        next_check_at: When(hold.next_check_at),
-        remedy: hold.remedy.as_ref().map(RemedyKeys::from),
-    }
-}
-
 /// `awaited`: requests in all pools that wait for a second person.
 fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
     let of_this = |line: &&AuditEntry| line.pool.as_ref() == Some(&pool.policy.name);
@@ -186,9 +174,9 @@ fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
     let report = turn.and_then(|turn| turn.planned.as_ref()).map(|planned| &planned.report);
     let (origin, file) = match &pool.origin {
         PoolOrigin::File(file) | PoolOrigin::Missing(file) => {
-            ("file", Some(file.display().to_string()))
+            ("file".into(), Some(file.display().to_string()))
         }
-        PoolOrigin::Api => ("api", None),
+        PoolOrigin::Api => ("api".into(), None),
     };
     PoolStatus {
         name: pool.policy.name.to_string(),
@@ -196,10 +184,12 @@ fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
         origin,
         at: turn.map(|turn| When(turn.at)),
         next_check_at: pool.looked_at_again().map(When),
-        numbers: report.map(of_numbers),
-        phase: report.map_or(RolloutPhase::None, |report| report.rollout.phase).name(),
-        holds: report.map(|report| report.holds.iter().map(of_hold).collect()).unwrap_or_default(),
-        frozen: turn.and_then(|turn| turn.frozen.as_ref()).map(of_hold),
+        numbers: report.map(PoolNumbers::of),
+        phase: report.map_or(RolloutPhase::None, |report| report.rollout.phase).name().into(),
+        holds: report
+            .map(|report| report.holds.iter().map(HoldStatus::by_name).collect())
+            .unwrap_or_default(),
+        frozen: turn.and_then(|turn| turn.frozen.as_ref()).map(HoldStatus::by_name),
         trouble: pool.trouble.as_ref().map(|trouble| ReconcileError {
             message: trouble.say.to_string(),
             since: When(trouble.since),
@@ -210,46 +200,18 @@ fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
             message: say.to_string(),
         }),
         file,
-        estimate: report.map(|report| of_estimate(&report.estimate)),
+        estimate: report.map(|report| EstimateStatus::of(&report.estimate)),
         awaiting_second_person: awaited
             .map(|lines| lines.iter().filter(of_this).map(persons::shown).collect()),
     }
 }
 
-fn of_numbers(report: &Report) -> PoolNumbers {
-    let (numbers, resolved) = (&report.numbers, &report.resolved);
-    PoolNumbers {
-        desired: numbers.desired,
-        surge: resolved.surge,
-        unavailable: resolved.unavailable,
-        floor: resolved.floor,
-        ceiling: resolved.ceiling,
-        total: numbers.total,
-        available: numbers.available,
-        current: numbers.current,
-        outdated: numbers.outdated,
-        failed: numbers.failed,
-        not_yet_available: numbers.not_yet_available,
-        deleting: numbers.deleting,
-        requested: numbers.requested,
-    }
-}
-
-fn of_estimate(estimate: &Estimate) -> EstimateStatus {
-    EstimateStatus {
-        finishes: estimate.finishes.map(When),
-        peak_machines: estimate.peak_machines,
-        peak_cores: estimate.peak_cores,
-        calls: estimate.calls,
-    }
-}
-
 pub fn health<S, V: Backend>(house: &House<S, V>) -> HttpAnswer {
     let health = HealthStatus {
-        api_version: API_VERSION,
-        kind: "Health",
-        status: "ok",
-        version: env!("CARGO_PKG_VERSION"),
+        api_version: API_VERSION.into(),
+        kind: "Health".into(),
+        status: "ok".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
         troubles: house.view.troubles(),
     };
     HttpAnswer::json(StatusCode::OK, &health)
@@ -259,8 +221,8 @@ pub fn ready<S, V: Backend>(house: &House<S, V>) -> HttpAnswer {
     let readiness = house.view.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let shown = ReadinessStatus {
-        api_version: API_VERSION,
-        kind: "Readiness",
+        api_version: API_VERSION.into(),
+        kind: "Readiness".into(),
         ready: readiness.ready,
         message: readiness.say.to_string(),
         pools: house.view.pools().len() as u32,

@@ -6,11 +6,12 @@ use super::super::House;
 use super::super::backend::Backend;
 use super::super::problem::Problem;
 use super::super::request::{Call, HttpAnswer};
-use super::{known, of_estimate};
+use super::known;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
-    LastRollout, OpenRollout, PendingCommand, RevisionList, RevisionStatus, RolloutStatus,
+    EstimateStatus, LastRollout, OpenRollout, PendingCommand, RevisionList, RevisionStatus,
+    RolloutStatus,
 };
 use crate::api::v1::wire::WordTable;
 use crate::memory::Store;
@@ -37,10 +38,10 @@ pub async fn rollout<S: Store, V: Backend>(
     };
     let keys = report.map_or(&[][..], |report| &report.exceptions);
     let shown = RolloutStatus {
-        api_version: API_VERSION,
-        kind: "Rollout",
+        api_version: API_VERSION.into(),
+        kind: "Rollout".into(),
         pool: pool_name.to_string(),
-        phase: report.map_or(RolloutPhase::None, |report| report.phase).name(),
+        phase: report.map_or(RolloutPhase::None, |report| report.phase).name().into(),
         from: revision(report.map(|report| &report.from)),
         from_name: name(report.map(|report| &report.from)),
         to: revision(report.map(|report| &report.to)),
@@ -54,7 +55,7 @@ pub async fn rollout<S: Store, V: Backend>(
         open: state.rollout.as_ref().map(open),
         last: state.last.as_ref().map(|last| ended(last, state.name(&last.to))),
         commands: loaded.doors.asks.iter().map(ask).collect(),
-        estimate: planned.map(|planned| of_estimate(&planned.report.estimate)),
+        estimate: planned.map(|planned| EstimateStatus::of(&planned.report.estimate)),
     };
     Ok(HttpAnswer::tagged(&shown))
 }
@@ -82,8 +83,9 @@ pub async fn revisions<S: Store, V: Backend>(
             wanted: state.wanted.as_ref() == Some(&known.revision),
         }
     });
-    let (kind, items) = ("RevisionList", items.collect());
-    let list = RevisionList { api_version: API_VERSION, kind, pool: name.to_string(), items };
+    let (kind, items) = ("RevisionList".into(), items.collect());
+    let list =
+        RevisionList { api_version: API_VERSION.into(), kind, pool: name.to_string(), items };
     Ok(HttpAnswer::tagged(&list))
 }
 
@@ -97,10 +99,10 @@ fn open(rollout: &Rollout) -> OpenRollout {
         RolloutStage::Baking { since } => (Some(*since), None, None),
     };
     OpenRollout {
-        cause: rollout.cause.word(),
+        cause: rollout.cause.word().into(),
         opened: When(rollout.opened),
         covered: rollout.covered,
-        stage: rollout.stage.name(),
+        stage: rollout.stage.name().into(),
         since: since.map(When),
         by,
         why,
@@ -113,10 +115,10 @@ fn open(rollout: &Rollout) -> OpenRollout {
 
 fn ended(last: &RolloutRecord, to_name: String) -> LastRollout {
     LastRollout {
-        cause: last.cause.word(),
+        cause: last.cause.word().into(),
         to: last.to.to_string(),
         to_name,
-        how: last.how.word(),
+        how: last.how.word().into(),
         at: When(last.at),
         done: last.done,
         covered: last.covered,
@@ -127,7 +129,7 @@ fn ended(last: &RolloutRecord, to_name: String) -> LastRollout {
 fn ask(ask: &Command) -> PendingCommand {
     PendingCommand {
         id: ask.id.to_string(),
-        verb: ask.verb.name(),
+        verb: ask.verb.name().into(),
         by: ask.by.to_string(),
         why: ask.why.to_string(),
         at: When(ask.at),

@@ -53,8 +53,8 @@ pub async fn history<S: Store, V: Backend>(
     let (next, earlier) = ends(&part, first, last);
     let shown = lines.iter().map(|(seq, line)| HistoryLine::of(seq.0, pool.as_str(), line));
     Ok(HttpAnswer::tagged(&HistoryPage {
-        api_version: API_VERSION,
-        kind: "History",
+        api_version: API_VERSION.into(),
+        kind: "History".into(),
         pool: pool.to_string(),
         items: shown.collect(),
         next,
@@ -81,8 +81,14 @@ pub async fn audit<S: Desk, V>(
     };
     let lines = lines.iter().filter(|(_, line)| covered(line));
     let items = lines.map(|(seq, line)| audited(*seq, line)).collect();
-    let kind = "Audit";
-    Ok(HttpAnswer::tagged(&AuditPage { api_version: API_VERSION, kind, items, next, earlier }))
+    let kind = "Audit".into();
+    Ok(HttpAnswer::tagged(&AuditPage {
+        api_version: API_VERSION.into(),
+        kind,
+        items,
+        next,
+        earlier,
+    }))
 }
 
 fn audited(seq: Seq, line: &AuditEntry) -> AuditLine {
@@ -113,11 +119,11 @@ pub async fn ask<S: Store, V: Backend>(
     let waiting = doors.asks.iter().find(|ask| ask.id.as_str() == id);
     let waiting = waiting.ok_or_else(|| Problem::not_found("command", id))?;
     Ok(HttpAnswer::tagged(&CommandStatus {
-        api_version: API_VERSION,
-        kind: "Command",
+        api_version: API_VERSION.into(),
+        kind: "Command".into(),
         id: id.to_owned(),
         pool: pool.to_string(),
-        state: "waiting",
+        state: "waiting".into(),
         verb: Some(waiting.verb.name().to_owned()),
         who: Some(waiting.by.to_string()),
         why: Some(waiting.why.to_string()),
@@ -140,11 +146,11 @@ async fn answered<S: Store, V>(
         _ => None,
     });
     Ok(found.map(|(at, accepted, say)| CommandStatus {
-        api_version: API_VERSION,
-        kind: "Command",
+        api_version: API_VERSION.into(),
+        kind: "Command".into(),
         id: id.to_owned(),
         pool: pool.to_string(),
-        state: if accepted { "accepted" } else { "refused" },
+        state: if accepted { "accepted" } else { "refused" }.into(),
         verb: None,
         who: None,
         why: None,

@@ -1,69 +1,116 @@
 //! The actions of a plan, each with the preconditions that must still hold when it is sent.
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
-use crate::api::v1::wire::{Rfc3339, WordTable};
+use serde::{Deserialize, Serialize};
+
+use crate::api::v1::resources::When;
+use crate::api::v1::wire::{Pairs, WordTable, required};
 use crate::model::action::{Action, Expect, Target};
-use crate::model::ids::Etag;
+use crate::model::ids::{Etag, VmId};
 use crate::model::inventory::ModelFields;
-use crate::model::time::Time;
 
-pub(super) struct Actions<'a>(pub &'a [Action]);
-
-impl Serialize for Actions<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Keys))
-    }
+/// One action. Its verb decides which of the optional keys it has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionKeys<'a> {
+    #[serde(rename = "do")]
+    pub verb: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<ModelFieldKeys<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Vec<Cow<'a, str>>>,
+    /// The class of all machines, if they leave for the same reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<Cow<'a, str>>,
+    /// The class of each machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Pairs<'a, Cow<'a, str>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
+    pub message: Cow<'a, str>,
+    pub expect: ExpectKeys<'a>,
 }
 
-struct Keys<'a>(&'a Action);
+/// Fields of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelFieldKeys<'a> {
+    #[serde(deserialize_with = "required")]
+    pub image: Option<Cow<'a, str>>,
+    #[serde(deserialize_with = "required")]
+    pub vm_size: Option<Cow<'a, str>>,
+    pub tags: Pairs<'a, Cow<'a, str>>,
+}
 
-impl Serialize for Keys<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let action = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("do", action.verb().name())?;
+/// What must still be true when the action is sent: of the scale set, or of the machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub enum ExpectKeys<'a> {
+    Set { etag: Option<Cow<'a, str>>, capacity: u32, before: When },
+    Machines { vm_ids: Pairs<'a, Cow<'a, str>>, before: When },
+}
+
+impl<'a> ActionKeys<'a> {
+    pub fn of(action: &'a Action) -> Self {
+        let plain = Self {
+            verb: action.verb().name().into(),
+            from: None,
+            to: None,
+            drift: None,
+            fields: None,
+            why: None,
+            tag: None,
+            machines: None,
+            class: None,
+            classes: None,
+            revision: None,
+            force: None,
+            message: action.reason().into(),
+            expect: ExpectKeys::of(action),
+        };
         match action {
             Action::Raise { from, to, drift, .. } => {
-                map.serialize_entry("from", from)?;
-                map.serialize_entry("to", to)?;
-                map.serialize_entry("drift", drift)?;
+                Self { from: Some(*from), to: Some(*to), drift: Some(*drift), ..plain }
             }
             Action::UpdateModel { fields, why, .. } => {
-                map.serialize_entry("fields", &Fields(fields))?;
-                map.serialize_entry("why", why.word())?;
+                let fields = Some(ModelFieldKeys::of(fields));
+                Self { fields, why: Some(why.word().into()), ..plain }
             }
-            Action::TagOwner { write, .. } => {
-                map.serialize_entry("tag", &write.tag().to_string())?;
-            }
+            Action::TagOwner { write, .. } => Self { tag: Some(write.tag().to_string()), ..plain },
             Action::Drain { targets, .. }
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }
-            | Action::Reimage { targets, .. } => {
-                map.serialize_entry("machines", &Ids(targets))?;
-                match one_class(action) {
-                    Some(class) => map.serialize_entry("class", class)?,
-                    None => map.serialize_entry("classes", &Classes(targets))?,
-                }
-            }
+            | Action::Reimage { targets, .. } => plain.batch(action, targets),
         }
-        match action {
-            Action::Reimage { to, .. } => map.serialize_entry("revision", to.as_str())?,
-            Action::Delete { force: true, .. } => map.serialize_entry("force", &true)?,
-            _ => {}
+    }
+
+    fn batch(self, action: &'a Action, targets: &'a [Target]) -> Self {
+        let class = one_class(action).map(Cow::Borrowed);
+        let each =
+            |target: &'a Target| (target.id.as_str().into(), target.because.class().name().into());
+        Self {
+            machines: Some(targets.iter().map(|target| target.id.as_str().into()).collect()),
+            classes: class.is_none().then(|| targets.iter().map(each).collect()),
+            class,
+            revision: match action {
+                Action::Reimage { to, .. } => Some(to.as_str().into()),
+                _ => None,
+            },
+            force: matches!(action, Action::Delete { force: true, .. }).then_some(true),
+            ..self
         }
-        map.serialize_entry("message", action.reason())?;
-        match action {
-            Action::Raise { expect, .. } | Action::UpdateModel { expect, .. } => {
-                map.serialize_entry("expect", &SetKeys(expect))?;
-            }
-            _ => {
-                let (targets, before) = (action.targets(), action.before());
-                map.serialize_entry("expect", &MachineKeys { targets, before })?;
-            }
-        }
-        map.end()
     }
 }
 
@@ -75,66 +122,65 @@ fn one_class(action: &Action) -> Option<&'static str> {
     (same && !matches!(action, Action::Delete { .. })).then(|| class.name())
 }
 
-struct Ids<'a>(&'a [Target]);
-
-impl Serialize for Ids<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|target| target.id.as_str()))
+impl<'a> ModelFieldKeys<'a> {
+    fn of(fields: &'a ModelFields) -> Self {
+        let tags = fields.tags.iter();
+        Self {
+            image: fields.image.as_deref().map(Cow::Borrowed),
+            vm_size: fields.vm_size.as_deref().map(Cow::Borrowed),
+            tags: tags.map(|(tag, value)| ((&**tag).into(), (&**value).into())).collect(),
+        }
     }
 }
 
-struct Classes<'a>(&'a [Target]);
-
-impl Serialize for Classes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let each = self.0.iter();
-        serializer.collect_map(each.map(|t| (t.id.as_str(), t.because.class().name())))
+impl<'a> ExpectKeys<'a> {
+    fn of(action: &'a Action) -> Self {
+        let before = When(action.before());
+        match action {
+            Action::Raise { expect, .. } | Action::UpdateModel { expect, .. } => {
+                let Expect { etag, capacity, .. } = expect;
+                let etag = etag.as_ref().map(Etag::as_str).map(Cow::Borrowed);
+                ExpectKeys::Set { etag, capacity: *capacity, before }
+            }
+            _ => {
+                let vm = |target: &'a Target| target.vm.as_ref().map(VmId::as_str);
+                let known = action.targets().iter();
+                let known = known.filter_map(|t| Some((t.id.as_str().into(), vm(t)?.into())));
+                ExpectKeys::Machines { vm_ids: known.collect(), before }
+            }
+        }
     }
 }
 
-struct SetKeys<'a>(&'a Expect);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::action::RemovalReason;
+    use crate::model::ids::InstanceId;
+    use crate::model::time::Time;
 
-impl Serialize for SetKeys<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("etag", &self.0.etag.as_ref().map(Etag::as_str))?;
-        map.serialize_entry("capacity", &self.0.capacity)?;
-        map.serialize_entry("before", &Rfc3339(self.0.before))?;
-        map.end()
-    }
-}
-
-struct MachineKeys<'a> {
-    targets: &'a [Target],
-    before: Time,
-}
-
-impl Serialize for MachineKeys<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("vmIds", &VmIds(self.targets))?;
-        map.serialize_entry("before", &Rfc3339(self.before))?;
-        map.end()
-    }
-}
-
-struct VmIds<'a>(&'a [Target]);
-
-impl Serialize for VmIds<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let known = self.0.iter().filter_map(|t| Some((t.id.as_str(), t.vm.as_ref()?.as_str())));
-        serializer.collect_map(known)
-    }
-}
-
-struct Fields<'a>(&'a ModelFields);
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("image", &self.0.image)?;
-        map.serialize_entry("vmSize", &self.0.vm_size)?;
-        map.serialize_entry("tags", &self.0.tags)?;
-        map.end()
+    #[test]
+    fn an_action_is_read_as_it_is_written() {
+        let target = |id: &str, vm: Option<&str>, because: RemovalReason| Target {
+            id: InstanceId::new(id),
+            vm: vm.map(VmId::new),
+            created: Time::from_millis(0),
+            because,
+        };
+        let targets = vec![
+            target("2", Some("vm-2"), RemovalReason::Failed),
+            target("1", None, RemovalReason::Surplus),
+        ];
+        let (reason, before) = ("two go".into(), Time::from_millis(0));
+        let delete = Action::Delete { targets, reason, before, force: true };
+        let text = serde_json::to_string(&ActionKeys::of(&delete)).unwrap();
+        assert_eq!(
+            text,
+            r#"{"do":"delete","machines":["2","1"],"classes":{"2":"failed","1":"surplus"},"force":true,"message":"two go","expect":{"vmIds":{"2":"vm-2"},"before":"1970-01-01T00:00:00Z"}}"#
+        );
+        let read: ActionKeys<'static> = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, ActionKeys::of(&delete));
+        let lacks = text.replace(r#","message":"two go""#, "");
+        assert!(serde_json::from_str::<ActionKeys<'static>>(&lacks).is_err(), "{lacks}");
     }
 }

@@ -9,20 +9,26 @@ mod say;
 
 use std::fmt::Display;
 
+use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::API_VERSION;
 use super::remedy::RemedyKeys;
+use super::resources::When;
+use super::resources::plans::{
+    CommandOutcome, PlanKeys, PlanNumbers, PlanSummary, RolloutProgress,
+};
+use super::resources::pools::EstimateStatus;
 use super::state;
 use super::wire::{Rfc3339, WordTable};
 use crate::model::hold::Hold;
 use crate::model::ids::{Key, Revision};
 use crate::model::machine::Machine;
-use crate::model::plan::{CommandAnswer, Decision, Estimate, Input, MachineReport, RolloutReport};
+use crate::model::plan::{Decision, Input, MachineReport, RolloutReport};
 use crate::model::revisions::Revisions;
 use crate::model::rollout::PoolState;
-use actions::Actions;
+pub use actions::ActionKeys;
 use say::Say;
 
 /// The plan document on one line.
@@ -31,9 +37,11 @@ pub fn encode(input: &Input<'_>, planned: &Decision) -> String {
 }
 
 /// The plan document, ready to serialize.
-pub fn document<'a>(input: &'a Input<'a>, planned: &'a Decision) -> impl Serialize + 'a {
+pub fn document<'a>(
+    input: &'a Input<'a>,
+    planned: &'a Decision,
+) -> PlanKeys<'a, impl Serialize + 'a, impl Serialize + 'a, impl Serialize + 'a> {
     let report = &planned.report;
-    let (resolved, numbers) = (&report.resolved, &report.numbers);
     let mut holds: Vec<&Hold> = report.holds.iter().collect();
     holds.sort_by(|a, b| {
         (a.reason.code(), &a.blockers, &a.numbers, &a.message).cmp(&(
@@ -43,38 +51,41 @@ pub fn document<'a>(input: &'a Input<'a>, planned: &'a Decision) -> impl Seriali
             &b.message,
         ))
     });
-    let mut asks: Vec<&CommandAnswer> = report.commands.iter().collect();
-    asks.sort_by(|a, b| a.id.cmp(&b.id));
-    Document {
-        api_version: API_VERSION,
-        kind: "Plan",
-        pool: input.policy.name.as_str(),
-        at: Rfc3339(report.at),
-        resolved: ResolvedKeys {
-            desired: numbers.desired,
-            surge: resolved.surge,
-            unavailable: resolved.unavailable,
-            floor: resolved.floor,
-            ceiling: resolved.ceiling,
-            total: numbers.total,
-            available: numbers.available,
-            committed: numbers.committed,
-            current: numbers.current,
-            outdated: numbers.outdated,
-            notices: &report.notices,
-        },
-        actions: Actions(&planned.actions),
-        machines: Machines { input, planned, order: order(input, &report.machines) },
-        holds: holds.into_iter().map(HoldKeys).collect(),
-        commands: asks.into_iter().map(AskKeys).collect(),
-        rollout: Rollout {
-            report: &report.rollout,
-            machines: input.machines,
-            names: &planned.state.revisions,
-        },
-        estimate: EstimateKeys(&report.estimate),
-        state: State(&planned.state),
-        next_check_at: Rfc3339(report.next_check_at),
+    let holds: Vec<HoldKeys<'_>> = holds.into_iter().map(HoldKeys).collect();
+    let machines = Machines { input, planned, order: order(input, &report.machines) };
+    keys(input, planned, machines, holds, State(&planned.state))
+}
+
+/// The plan document without its machines, holds and state.
+pub fn summary<'a>(input: &Input<'a>, planned: &'a Decision) -> PlanSummary<'a> {
+    keys(input, planned, IgnoredAny, IgnoredAny, IgnoredAny)
+}
+
+fn keys<'a, M, H, S>(
+    input: &Input<'a>,
+    planned: &'a Decision,
+    machines: M,
+    holds: H,
+    state: S,
+) -> PlanKeys<'a, M, H, S> {
+    let report = &planned.report;
+    let mut commands: Vec<CommandOutcome> =
+        report.commands.iter().map(CommandOutcome::from).collect();
+    commands.sort_by(|a, b| a.id.cmp(&b.id));
+    PlanKeys {
+        api_version: API_VERSION.into(),
+        kind: "Plan".into(),
+        pool: input.policy.name.as_str().into(),
+        at: When(report.at),
+        resolved: PlanNumbers::of(report),
+        actions: planned.actions.iter().map(ActionKeys::of).collect(),
+        machines,
+        holds,
+        commands,
+        rollout: progress(&report.rollout, input.machines, &planned.state.revisions),
+        estimate: EstimateStatus::of(&report.estimate),
+        state,
+        next_check_at: When(report.next_check_at),
     }
 }
 
@@ -103,39 +114,6 @@ fn order(input: &Input<'_>, reports: &[MachineReport]) -> Vec<u32> {
         order.sort_by(by_listing);
     }
     order
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    pool: &'a str,
-    at: Rfc3339,
-    resolved: ResolvedKeys<'a>,
-    actions: Actions<'a>,
-    machines: Machines<'a>,
-    holds: Vec<HoldKeys<'a>>,
-    commands: Vec<AskKeys<'a>>,
-    rollout: Rollout<'a>,
-    estimate: EstimateKeys<'a>,
-    state: State<'a>,
-    next_check_at: Rfc3339,
-}
-
-#[derive(Serialize)]
-struct ResolvedKeys<'a> {
-    desired: u32,
-    surge: u32,
-    unavailable: u32,
-    floor: u32,
-    ceiling: u32,
-    total: u32,
-    available: u32,
-    committed: u32,
-    current: u32,
-    outdated: u32,
-    notices: &'a [Box<str>],
 }
 
 struct State<'a>(&'a PoolState);
@@ -215,76 +193,38 @@ impl Serialize for Numbers<'_> {
     }
 }
 
-struct AskKeys<'a>(&'a CommandAnswer);
-
-impl Serialize for AskKeys<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("id", self.0.id.as_str())?;
-        map.serialize_entry("accepted", &self.0.accepted)?;
-        map.serialize_entry("message", &self.0.message)?;
-        map.end()
+fn progress(report: &RolloutReport, machines: &[Machine], names: &Revisions) -> RolloutProgress {
+    let text = |of: &Option<Revision>| of.as_ref().map(ToString::to_string);
+    let name = |of: &Option<Revision>| of.as_ref().map(|revision| names.name(revision));
+    RolloutProgress {
+        phase: report.phase.name().into(),
+        from: text(&report.from),
+        from_name: name(&report.from),
+        to: text(&report.to),
+        to_name: name(&report.to),
+        reference: text(&report.reference),
+        reference_name: name(&report.reference),
+        done: report.done,
+        total: report.total,
+        failed: report.failed,
+        exceptions: exceptions(&report.exceptions, machines),
     }
 }
 
-struct Rollout<'a> {
-    report: &'a RolloutReport,
-    machines: &'a [Machine],
-    names: &'a Revisions,
-}
-
-impl Serialize for Rollout<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let report = self.report;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("phase", report.phase.name())?;
-        let revisions = [
-            (["from", "fromName"], &report.from),
-            (["to", "toName"], &report.to),
-            (["reference", "referenceName"], &report.reference),
-        ];
-        for ([key, name], revision) in revisions {
-            let called = revision.as_ref().map(|revision| self.names.name(revision));
-            map.serialize_entry(key, &revision.as_ref().map(Revision::as_str))?;
-            map.serialize_entry(name, &called)?;
-        }
-        map.serialize_entry("done", &report.done)?;
-        map.serialize_entry("total", &report.total)?;
-        map.serialize_entry("failed", &report.failed)?;
-        map.serialize_entry("exceptions", &self.exceptions())?;
-        map.end()
+/// Machines that were left unchanged, by the names people know.
+fn exceptions(keys: &[Key], machines: &[Machine]) -> Vec<String> {
+    if keys.is_empty() {
+        return Vec::new();
     }
-}
-
-impl Rollout<'_> {
-    /// Machines that were left unchanged, by the names people know.
-    fn exceptions(&self) -> Vec<String> {
-        if self.report.exceptions.is_empty() {
-            return Vec::new();
-        }
-        let named = self.machines.iter().map(|machine| (machine.key(), machine.id.as_str()));
-        let mut named: Vec<(Key, &str)> = named.collect();
-        named.sort_unstable();
-        let name = |key: &Key| {
-            let at = named.binary_search_by(|(known, _)| known.cmp(key)).ok();
-            let id = at.and_then(|at| named.get(at)).map(|(_, id)| *id);
-            id.unwrap_or(key.as_str()).to_owned()
-        };
-        let mut names: Vec<String> = self.report.exceptions.iter().map(name).collect();
-        names.sort_unstable();
-        names
-    }
-}
-
-struct EstimateKeys<'a>(&'a Estimate);
-
-impl Serialize for EstimateKeys<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("finishes", &self.0.finishes.map(Rfc3339))?;
-        map.serialize_entry("peakMachines", &self.0.peak_machines)?;
-        map.serialize_entry("peakCores", &self.0.peak_cores)?;
-        map.serialize_entry("calls", &self.0.calls)?;
-        map.end()
-    }
+    let named = machines.iter().map(|machine| (machine.key(), machine.id.as_str()));
+    let mut named: Vec<(Key, &str)> = named.collect();
+    named.sort_unstable();
+    let name = |key: &Key| {
+        let at = named.binary_search_by(|(known, _)| known.cmp(key)).ok();
+        let id = at.and_then(|at| named.get(at)).map(|(_, id)| *id);
+        id.unwrap_or(key.as_str()).to_owned()
+    };
+    let mut names: Vec<String> = keys.iter().map(name).collect();
+    names.sort_unstable();
+    names
 }

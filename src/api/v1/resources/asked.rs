@@ -1,5 +1,7 @@
 //! Bodies of requests, and the receipts for them.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -72,8 +74,8 @@ asks! {
 answers! {
     /// The request is recorded and the pool is woken. `look` says where to read the result.
     pub struct CommandReceipt {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         /// The id of the command; for a mark on a machine, of the request.
         pub id: String,
         pub verb: String,
@@ -88,12 +90,12 @@ answers! {
 
     /// The status of a command.
     pub struct CommandStatus {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub id: String,
         pub pool: String,
         /// waiting: no turn has read it yet; accepted or refused: a turn answered it.
-        pub state: &'static str,
+        pub state: Cow<'static, str>,
         pub verb: Option<String>,
         pub who: Option<String>,
         pub why: Option<String>,
@@ -105,8 +107,8 @@ answers! {
 
     /// The pool is no longer managed; its machines are unchanged.
     pub struct UnmanageReceipt {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub pool: String,
         pub who: String,
         pub why: String,

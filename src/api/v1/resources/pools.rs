@@ -1,9 +1,15 @@
 //! Pools: their status, their rollout, and why nothing more happens.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::plans::RolloutProgress;
 use super::schema::{When, answers};
+use crate::api::v1::primary_hold::is_refusal;
 use crate::api::v1::remedy::RemedyKeys;
+use crate::api::v1::wire::Pairs;
+use crate::model::hold::Hold;
+use crate::model::plan::{Estimate, Report};
 
 answers! {
     /// The status of a pool.
@@ -11,7 +17,7 @@ answers! {
         pub name: String,
         pub scale_set: String,
         /// file: the pool is defined in a watched folder; api: it was applied over this API.
-        pub origin: &'static str,
+        pub origin: Cow<'static, str>,
         /// The file, if the pool comes from one.
         pub file: Option<String>,
         /// When the last turn decided; null before the first turn.
@@ -20,7 +26,7 @@ answers! {
         pub next_check_at: Option<When>,
         pub numbers: Option<PoolNumbers>,
         /// Phase of the rollout.
-        pub phase: &'static str,
+        pub phase: Cow<'static, str>,
         pub holds: Vec<HoldStatus>,
         /// The last plan would have broken an invariant: nothing is carried out.
         pub frozen: Option<HoldStatus>,
@@ -34,7 +40,6 @@ answers! {
     }
 
     /// A request that runs once a second person makes the same request.
-    #[derive(Deserialize)]
     pub struct AwaitedRequest {
         /// abort, delete now or remove.
         pub verb: String,
@@ -49,6 +54,7 @@ answers! {
         pub command: String,
     }
 
+    #[derive(Copy)]
     pub struct PoolNumbers {
         pub desired: u32,
         pub surge: u32,
@@ -66,6 +72,7 @@ answers! {
         pub requested: u32,
     }
 
+    #[derive(Copy)]
     pub struct EstimateStatus {
         pub finishes: Option<When>,
         pub peak_machines: u32,
@@ -90,9 +97,9 @@ answers! {
     pub struct HoldStatus {
         pub reason: String,
         /// What this reason means in general.
-        pub meaning: &'static str,
+        pub meaning: Cow<'static, str>,
         pub message: String,
-        pub numbers: BTreeMap<&'static str, i64>,
+        pub numbers: Pairs<'static, i64>,
         /// Machines, gates or fields that block progress.
         pub blockers: Vec<String>,
         pub next_check_at: When,
@@ -102,8 +109,8 @@ answers! {
 
     /// A page of pools, by name.
     pub struct PoolList {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub items: Vec<PoolStatus>,
         /// Applied documents that the daemon refuses. `unmanage` deletes each of them.
         pub refused: Vec<RefusedDocument>,
@@ -121,10 +128,10 @@ answers! {
 
     /// The rollout of a pool: the open one, or how the last one ended.
     pub struct RolloutStatus {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub pool: String,
-        pub phase: &'static str,
+        pub phase: Cow<'static, str>,
         pub from: Option<String>,
         /// The readable name: the version of the image, the size of the machines, or a number.
         pub from_name: Option<String>,
@@ -147,13 +154,12 @@ answers! {
 
     /// The revisions that the pool has seen, newest first.
     pub struct RevisionList {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub pool: String,
         pub items: Vec<RevisionStatus>,
     }
 
-    #[derive(Deserialize)]
     pub struct RevisionStatus {
         /// In the order in which the pool saw them.
         pub number: u32,
@@ -176,11 +182,11 @@ answers! {
     }
 
     pub struct OpenRollout {
-        pub cause: &'static str,
+        pub cause: Cow<'static, str>,
         pub opened: When,
         /// Machines that were outdated when the rollout opened or was last retargeted.
         pub covered: u32,
-        pub stage: &'static str,
+        pub stage: Cow<'static, str>,
         /// When it became paused, failing or baking.
         pub since: Option<When>,
         pub by: Option<String>,
@@ -194,10 +200,10 @@ answers! {
     }
 
     pub struct LastRollout {
-        pub cause: &'static str,
+        pub cause: Cow<'static, str>,
         pub to: String,
         pub to_name: String,
-        pub how: &'static str,
+        pub how: Cow<'static, str>,
         pub at: When,
         pub done: u32,
         pub covered: u32,
@@ -206,7 +212,7 @@ answers! {
 
     pub struct PendingCommand {
         pub id: String,
-        pub verb: &'static str,
+        pub verb: Cow<'static, str>,
         pub by: String,
         pub why: String,
         pub at: When,
@@ -214,8 +220,8 @@ answers! {
 
     /// Why nothing (more) happens, to a pool or to one of its machines.
     pub struct Explanation {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub pool: String,
         pub at: When,
         /// The answer in one line.
@@ -224,10 +230,97 @@ answers! {
         pub reason: Option<HoldStatus>,
         pub machine: Option<super::machines::MachineStatus>,
         /// What happens to the machine.
-        pub becomes: Option<&'static str>,
+        pub becomes: Option<Cow<'static, str>>,
         /// The number of machines of each class.
-        pub classes: BTreeMap<&'static str, u32>,
+        pub classes: BTreeMap<Cow<'static, str>, u32>,
         /// When it is checked again.
         pub next_check_at: When,
+    }
+}
+
+impl PoolStatus {
+    /// It needs a person's attention.
+    pub fn is_ill(&self) -> bool {
+        self.frozen.is_some()
+            || self.trouble.is_some()
+            || self.ignored.is_some()
+            || self.holds.iter().any(HoldStatus::is_lasting_refusal)
+    }
+}
+
+impl RolloutStatus {
+    pub fn progress(&self) -> RolloutProgress {
+        RolloutProgress {
+            phase: self.phase.clone(),
+            from: self.from.clone(),
+            from_name: self.from_name.clone(),
+            to: self.to.clone(),
+            to_name: self.to_name.clone(),
+            reference: self.reference.clone(),
+            reference_name: self.reference_name.clone(),
+            done: self.done,
+            total: self.total,
+            failed: self.failed,
+            exceptions: self.exceptions.clone(),
+        }
+    }
+}
+
+impl HoldStatus {
+    /// The numbers stay in the planner's order.
+    pub fn of(hold: &Hold) -> Self {
+        Self {
+            reason: hold.reason.code().to_owned(),
+            meaning: hold.reason.meaning().into(),
+            message: hold.message.to_string(),
+            numbers: hold.numbers.iter().map(|(name, number)| ((*name).into(), *number)).collect(),
+            blockers: hold.blockers.iter().map(ToString::to_string).collect(),
+            next_check_at: When(hold.next_check_at),
+            remedy: hold.remedy.as_ref().map(RemedyKeys::from),
+        }
+    }
+
+    /// The numbers ordered by name, as every status has them.
+    pub fn by_name(hold: &Hold) -> Self {
+        let mut shown = Self::of(hold);
+        shown.numbers.0.sort_by(|(a, _), (b, _)| a.cmp(b));
+        shown
+    }
+
+    /// The cloud refused something and keeps refusing it: the planner names what a person can do.
+    pub fn is_lasting_refusal(&self) -> bool {
+        self.remedy.is_some() && is_refusal(&self.reason)
+    }
+}
+
+impl PoolNumbers {
+    pub fn of(report: &Report) -> Self {
+        let (numbers, resolved) = (&report.numbers, &report.resolved);
+        Self {
+            desired: numbers.desired,
+            surge: resolved.surge,
+            unavailable: resolved.unavailable,
+            floor: resolved.floor,
+            ceiling: resolved.ceiling,
+            total: numbers.total,
+            available: numbers.available,
+            current: numbers.current,
+            outdated: numbers.outdated,
+            failed: numbers.failed,
+            not_yet_available: numbers.not_yet_available,
+            deleting: numbers.deleting,
+            requested: numbers.requested,
+        }
+    }
+}
+
+impl EstimateStatus {
+    pub fn of(estimate: &Estimate) -> Self {
+        Self {
+            finishes: estimate.finishes.map(When),
+            peak_machines: estimate.peak_machines,
+            peak_cores: estimate.peak_cores,
+            calls: estimate.calls,
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! The JSON Schema of each resource, generated from the type that is serialized, so that schema and answer cannot
 //! differ.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::super::wire::{Rfc3339, Stamp, WordOf, WordTable};
+use super::super::wire::{Pairs, Rfc3339, Stamp, WordOf, WordTable};
 use crate::model::time::Time;
 
 /// The named schemas, each once.
@@ -56,7 +57,7 @@ macro_rules! plain {
 
 plain! {
     String => { "type": "string" }
-    &'static str => { "type": "string" }
+    Cow<'static, str> => { "type": "string" }
     bool => { "type": "boolean" }
     u32 => { "type": "integer", "minimum": 0 }
     u64 => { "type": "integer", "minimum": 0 }
@@ -82,6 +83,12 @@ impl<T: HasSchema> HasSchema for Vec<T> {
 impl<K, T: HasSchema> HasSchema for BTreeMap<K, T> {
     fn schema(book: &mut SchemaBook) -> Value {
         json!({ "type": "object", "additionalProperties": T::schema(book) })
+    }
+}
+
+impl<T: HasSchema> HasSchema for Pairs<'_, T> {
+    fn schema(book: &mut SchemaBook) -> Value {
+        BTreeMap::<String, T>::schema(book)
     }
 }
 
@@ -158,16 +165,21 @@ fn text(lines: &[&str]) -> String {
     lines.join(" ")
 }
 
-/// Answer types: every field is always present, `null` if unknown.
+/// Answer types, for the server and its clients: every field is always present, `null` if unknown. A missing field is an
+/// error; a field that a newer server adds is ignored.
 macro_rules! answers {
     ($($(#[doc = $about:literal])* $(#[derive($more:ident)])? pub struct $name:ident {
         $($(#[doc = $say:literal])* pub $field:ident: $ty:ty,)*
     })*) => {$(
         $(#[doc = $about])*
-        #[derive(Debug, Clone, PartialEq, serde::Serialize $(, serde::$more)?)]
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize $(, $more)?)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
-            $($(#[doc = $say])* pub $field: $ty,)*
+            $(
+                $(#[doc = $say])*
+                #[serde(deserialize_with = "crate::api::v1::wire::required")]
+                pub $field: $ty,
+            )*
         }
 
         impl $crate::api::v1::resources::schema::HasSchema for $name {
@@ -210,3 +222,17 @@ macro_rules! asks {
 }
 
 pub(super) use {answers, asks};
+
+#[cfg(test)]
+mod tests {
+    use crate::api::v1::resources::pools::ReconcileError;
+
+    #[test]
+    fn a_missing_key_is_an_error_and_a_new_one_is_ignored() {
+        let read = |text: &str| serde_json::from_str::<ReconcileError>(text);
+        let known = r#"{"message":"m","since":"2026-03-01T12:00:00Z","retry":null,"more":1}"#;
+        assert_eq!(read(known).unwrap().retry, None);
+        let lacks = read(r#"{"message":"m","since":"2026-03-01T12:00:00Z"}"#).unwrap_err();
+        assert!(lacks.to_string().contains("missing field `retry`"), "{lacks}");
+    }
+}

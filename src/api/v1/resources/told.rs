@@ -1,5 +1,7 @@
 //! Events: lines of a pool's history and of the audit; and the status of the daemon itself.
 
+use std::borrow::Cow;
+
 use super::super::wire::WordTable;
 use super::schema::{When, answers};
 use crate::memory::{HistoryEvent, HistoryRecord};
@@ -14,16 +16,16 @@ answers! {
         pub at: When,
         /// appeared, became, firstAvailable, closed, decided, moved, held, freed, rollout, answered, frozen; readers
         /// ignore others.
-        pub event: &'static str,
+        pub event: Cow<'static, str>,
         pub machine: Option<String>,
         /// The machines that the event concerns.
         pub machines: Vec<String>,
         /// The journal entry.
         pub entry: Option<String>,
-        pub verb: Option<&'static str>,
+        pub verb: Option<Cow<'static, str>>,
         /// The reason of a hold.
-        pub reason: Option<&'static str>,
-        pub phase: Option<&'static str>,
+        pub reason: Option<Cow<'static, str>>,
+        pub phase: Option<Cow<'static, str>>,
         pub revision: Option<String>,
         pub command: Option<String>,
         pub accepted: Option<bool>,
@@ -34,8 +36,8 @@ answers! {
 
     /// A page of history, oldest first.
     pub struct HistoryPage {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub pool: String,
         pub items: Vec<HistoryLine>,
         /// Pass it as `after` for later lines; null: nothing has happened yet.
@@ -60,8 +62,8 @@ answers! {
 
     /// A page of the audit, oldest first.
     pub struct AuditPage {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub items: Vec<AuditLine>,
         pub next: Option<u64>,
         pub earlier: Option<u64>,
@@ -69,18 +71,18 @@ answers! {
 
     /// The process answers.
     pub struct HealthStatus {
-        pub api_version: &'static str,
-        pub kind: &'static str,
-        pub status: &'static str,
-        pub version: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
+        pub status: Cow<'static, str>,
+        pub version: Cow<'static, str>,
         /// Problems to fix before they lock users out, for example a certificate that expires soon.
         pub troubles: Vec<String>,
     }
 
     /// Whether the process is ready.
     pub struct ReadinessStatus {
-        pub api_version: &'static str,
-        pub kind: &'static str,
+        pub api_version: Cow<'static, str>,
+        pub kind: Cow<'static, str>,
         pub ready: bool,
         /// If not ready: what the process waits for.
         pub message: String,
@@ -94,7 +96,7 @@ impl HistoryLine {
             id,
             pool: pool.to_owned(),
             at: When(line.at),
-            event: "",
+            event: "".into(),
             machine: None,
             machines: Vec::new(),
             entry: None,
@@ -129,59 +131,49 @@ impl HistoryLine {
                 blank.machine("closed", id, format!("machine {id} is {by}"))
             }
             HistoryEvent::Decided { entry, verb, machines, reason } => Self {
-                event: "decided",
                 machines: machines.iter().map(ToString::to_string).collect(),
                 entry: Some(entry.to_string()),
-                verb: Some(verb.name()),
-                message: format!("{}{}: {reason}", verb.name(), named(machines)),
-                ..blank
+                verb: Some(verb.name().into()),
+                ..blank.event("decided", format!("{}{}: {reason}", verb.name(), named(machines)))
             },
             HistoryEvent::Moved { entry, verb, message: say } => Self {
-                event: "moved",
                 entry: Some(entry.to_string()),
-                verb: Some(verb.name()),
-                message: format!("{}: {say}", verb.name()),
-                ..blank
+                verb: Some(verb.name().into()),
+                ..blank.event("moved", format!("{}: {say}", verb.name()))
             },
-            HistoryEvent::Held { reason, message: say } => Self {
-                event: "held",
-                reason: Some(reason.code()),
-                message: say.to_string(),
-                ..blank
-            },
-            HistoryEvent::Freed { reason } => {
-                let say = format!("{} holds no more", reason.code());
-                Self { event: "freed", reason: Some(reason.code()), message: say, ..blank }
+            HistoryEvent::Held { reason, message: say } => {
+                Self { reason: Some(reason.code().into()), ..blank.event("held", say.to_string()) }
             }
+            HistoryEvent::Freed { reason } => Self {
+                reason: Some(reason.code().into()),
+                ..blank.event("freed", format!("{} holds no more", reason.code()))
+            },
             HistoryEvent::Rollout { phase, to } => {
                 let say = match to {
                     Some(to) => format!("the rollout to {to} is {}", phase.name()),
                     None => format!("the rollout is {}", phase.name()),
                 };
                 let revision = to.as_ref().map(ToString::to_string);
-                Self {
-                    event: "rollout",
-                    phase: Some(phase.name()),
-                    revision,
-                    message: say,
-                    ..blank
-                }
+                let phase = Some(phase.name().into());
+                Self { phase, revision, ..blank.event("rollout", say) }
             }
             HistoryEvent::Answered { command: ask, accepted, message: say } => Self {
-                event: "answered",
                 command: Some(ask.to_string()),
                 accepted: Some(*accepted),
-                message: say.to_string(),
-                ..blank
+                ..blank.event("answered", say.to_string())
             },
             HistoryEvent::Frozen { invariant: law, message: say } => {
-                Self { event: "frozen", invariant: *law, message: say.to_string(), ..blank }
+                Self { invariant: *law, ..blank.event("frozen", say.to_string()) }
             }
         }
     }
 
+    fn event(self, event: &'static str, message: String) -> Self {
+        Self { event: event.into(), message, ..self }
+    }
+
     fn machine(self, event: &'static str, id: &InstanceId, say: String) -> Self {
-        Self { event, machine: Some(id.to_string()), message: say, ..self }
+        Self { machine: Some(id.to_string()), ..self.event(event, say) }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::api::v1::wire::{RecordText, Stamp, WordOf, nullable};
+use crate::api::v1::wire::{RecordText, Stamp, WordOf, required};
 use crate::api::v1::words::Do;
 use crate::model::action::{ModelWrite, RemovalReason};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration, PlatformFeature};
@@ -121,7 +121,7 @@ pub(super) struct MachineFields<'a> {
     pub imaged_at: Option<Stamp>,
     pub first_seen: Option<Stamp>,
     pub updated_at: Option<Stamp>,
-    #[serde(borrow, deserialize_with = "nullable")]
+    #[serde(borrow, deserialize_with = "required")]
     pub revision: Option<RecordText<'a>>,
     pub evidence: Option<WordOf<Evidence>>,
     pub condition: WordOf<Condition>,
