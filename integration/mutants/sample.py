@@ -21,11 +21,15 @@ import time
 MUTATED = ["plan", "judge", "model", "pace"]
 # Those that their suites need besides: no store, no network, and a third of the code to build.
 BESIDE = ["act", "ambient", "memory", "observe", "reconcile", "sim", "wake", "world"]
+# Of the room `api`, which needs a network, only how a state is written.
+FORMATS = ["api", "v1", "state"]
 CRATES = ["governor", "jiff", "proptest", "serde", "serde_json", "thiserror", "tokio"]
-SUITES = ["rulings", "incidents", "mutation", "exhaustive", "flow", "pace", "storm"]
+SUITES = ["exhaustive", "flow", "incidents", "mutation", "pace", "rulings", "storm"]
+# Of tests/support, what they share; the rest needs the store or the program.
+SHARED = ["bound", "golden"]
 # What a stage leaves alive is shown to the next. The first are the quickest, and kill most.
-QUICK = ["--test=rulings", "--lib", "--test=incidents", "--test=mutation"]
-STAGES = [[suite] for suite in QUICK] + [[f"--test={suite}" for suite in SUITES if f"--test={suite}" not in QUICK]]
+QUICK = ["rulings", "--lib", "incidents", "mutation"]
+STAGES = [*([stage] for stage in QUICK), [suite for suite in SUITES if suite not in QUICK]]
 # Smaller than in `cargo test`: these are played for every mutant.
 SIZES = {"POOLKEEPER_EXHAUSTIVE": "3", "STORMS": "300", "PROPTEST_MAX_SHRINK_ITERS": "0"}
 PLAIN = {"CARGO_PROFILE_DEV_DEBUG": "false"}
@@ -48,11 +52,27 @@ def manifest(text):
     sections = re.split(r"(?m)^(?=\[)", text)
     crates = [line for section in sections if "dependencies]" in section.split("\n")[0] for line in section.splitlines()
               if line.startswith("[") or line.split(" ")[0] in CRATES]
-    tests = [section for section in sections if section.startswith("[[test]]") and any(f'name = "{suite}"' in section for suite in SUITES)]
     edition = re.search(r'(?m)^edition = .*$', text).group()
     profile = [section for section in sections if section.startswith("[profile.dev")]
     head = f'[package]\nname = "poolkeeper"\nversion = "0.1.0"\n{edition}\npublish = false\nautotests = false\n\n'
-    return head + "\n".join(crates) + "\n\n" + "".join(tests + profile)
+    test = '[[test]]\nname = "mutants"\npath = "tests/mutants.rs"\n\n'
+    return head + "\n".join(crates) + "\n\n" + test + "".join(profile)
+
+
+def declared(names, how="mod"):
+    return "".join(f"{how} {name};\n" for name in sorted(names))
+
+
+def lay_out_tests(clone, tests):
+    """One program of all suites, which allows what theirs do in the clone."""
+    for folder in [*SUITES, "golden/incidents"]:
+        shutil.copytree(clone / "tests" / folder, tests / folder, copy_function=shutil.copy)
+    (tests / "support").mkdir()
+    for name in SHARED:
+        shutil.copy(clone / "tests/support" / f"{name}.rs", tests / "support")
+    (tests / "support/mod.rs").write_text("#![allow(dead_code)]\n\n" + declared(SHARED, "pub mod"))
+    allowed = re.search(r"(?ms)^#!\[allow\(.*?^\)\]\n", (clone / "tests/decisions.rs").read_text()).group()
+    (tests / "mutants.rs").write_text(allowed + "\n" + declared([*SUITES, "support"]))
 
 
 def lay_out(clone, tree):
@@ -68,9 +88,11 @@ def lay_out(clone, tree):
             shutil.copytree(clone / "src" / room, tree / "src" / room, copy_function=shutil.copy)
         else:
             shutil.copy(clone / "src" / f"{room}.rs", tree / "src")
-    (tree / "src/lib.rs").write_text("".join(f"pub mod {room};\n" for room in sorted(MUTATED + BESIDE)))
-    for folder in [*SUITES, "support", "golden/incidents"]:
-        shutil.copytree(clone / "tests" / folder, tree / "tests" / folder, copy_function=shutil.copy)
+    shutil.copytree(clone / "src" / "/".join(FORMATS), tree / "src" / "/".join(FORMATS), copy_function=shutil.copy)
+    for depth in range(1, len(FORMATS)):
+        (tree / "src" / "/".join(FORMATS[:depth]) / "mod.rs").write_text(declared([FORMATS[depth]], "pub mod"))
+    (tree / "src/lib.rs").write_text(declared([*MUTATED, *BESIDE, FORMATS[0]], "pub mod"))
+    lay_out_tests(clone, tree / "tests")
 
 
 def files():
@@ -192,6 +214,11 @@ def not_held(tree, target, numbered):
     return found
 
 
+def asks(stage):
+    """What `cargo test` is asked: the unit tests, or these suites of the one program."""
+    return stage if stage == ["--lib"] else ["--test=mutants", "--", *(f"{suite}::" for suite in stage)]
+
+
 def cargo(tree, target, arguments, within, environment):
     """How it ended; None where it took longer."""
     environment = {**os.environ, **SIZES, **environment, "CARGO_TARGET_DIR": str(target)}
@@ -210,8 +237,8 @@ def cargo(tree, target, arguments, within, environment):
 def took(tree, target, environment):
     """How long each stage takes on the unchanged tree."""
     seconds = []
-    for suites in STAGES:
-        built = cargo(tree, target, [*suites, "--no-run"], BUILD_TIMEOUT, environment)
+    for suites in map(asks, STAGES):
+        built = cargo(tree, target, ["--no-run", *suites], BUILD_TIMEOUT, environment)
         begun = time.monotonic()
         if built != 0 or cargo(tree, target, suites, BUILD_TIMEOUT, environment) != 0:
             sys.exit(f"mutants: {' '.join(suites)} fails on the unchanged tree; see cargo test --manifest-path {tree / 'Cargo.toml'}")
@@ -221,8 +248,8 @@ def took(tree, target, environment):
 
 def verdict(tree, target, environment, usual):
     """What the suites say of the tree as it stands; `usual`: how long each stage takes where nothing is wrong."""
-    for suites, seconds in zip(STAGES, usual):
-        built = cargo(tree, target, [*suites, "--no-run"], BUILD_TIMEOUT, environment)
+    for suites, seconds in zip(map(asks, STAGES), usual):
+        built = cargo(tree, target, ["--no-run", *suites], BUILD_TIMEOUT, environment)
         if built != 0:
             return "unviable"
         played = cargo(tree, target, suites, max(AT_LEAST, MANY_TIMES * seconds), environment)

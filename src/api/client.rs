@@ -293,6 +293,8 @@ impl Client {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamEvent {
     pub id: Option<u64>,
+    /// The name of the event.
+    pub event: Option<String>,
     pub data: String,
 }
 
@@ -346,7 +348,8 @@ fn event(block: &str) -> Option<StreamEvent> {
     };
     let data = field("data");
     let id = field("id").last().and_then(|id| id.parse().ok());
-    (!data.is_empty()).then(|| StreamEvent { id, data: data.join("\n") })
+    let event = field("event").last().map(|name| (*name).to_owned());
+    (!data.is_empty()).then(|| StreamEvent { id, event, data: data.join("\n") })
 }
 
 /// The wait that the server asks for; `None`: longer than the client waits.
@@ -401,12 +404,10 @@ mod tests {
                     found.extend(event(&block));
                 }
             }
-            let held = StreamEvent { id: Some(7), data: "{\"a\":1}".into() };
-            assert_eq!(
-                found,
-                [held, StreamEvent { id: None, data: "x\ny".into() }],
-                "in pieces of {cut}"
-            );
+            let event = Some("held".into());
+            let held = StreamEvent { id: Some(7), event, data: "{\"a\":1}".into() };
+            let plain = StreamEvent { id: None, event: None, data: "x\ny".into() };
+            assert_eq!(found, [held, plain], "in pieces of {cut}");
         }
     }
 

@@ -185,6 +185,12 @@ impl Hold {
         self.remedy.as_ref()?.verb()
     }
 
+    /// Both report the same freeze. The numbers in the message of an invariant may change from turn to turn.
+    pub fn is_same_freeze(&self, other: &Hold) -> bool {
+        let invariant = self.invariant();
+        invariant == other.invariant() && (invariant.is_some() || self.message == other.message)
+    }
+
     /// The number of the violated invariant.
     pub fn invariant(&self) -> Option<u8> {
         let number = self.numbers.iter().find(|(name, _)| *name == INVARIANT)?.1;

@@ -27,7 +27,7 @@ pub enum PacedOperation {
     Reimage,
     Upgrade,
     Start,
-    /// The start of one VM of a Flexible set.
+    /// A start or reimage of one VM of a Flexible set.
     UpdateMachine,
     WriteOther,
 }
@@ -146,7 +146,6 @@ const POLICIES: &[OperationPolicy] = &[
     compute("UpdateVMScaleSetSubscriptionMaximum", Scope::Region, 500),
     compute("VMScaleSetActionsSubscriptionMaximum", Scope::Region, 500),
     compute("VMScaleSetBatchedVMRequestsSubscriptionMaximum", Scope::Region, 2_000),
-    compute("DeleteVMScaleSetSubscriptionMaximum", Scope::Region, 175),
     compute("GetVMScaleSetVMSubscriptionMaximum", Scope::Region, 2_000),
     compute("UpdateVMScaleSetVMSubscriptionMaximum", Scope::Region, 500),
     compute("HighCostGetVMSubscriptionMaximum", Scope::Region, 300),

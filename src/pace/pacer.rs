@@ -16,7 +16,7 @@ use crate::ambient::{Clock, Sleep};
 use crate::model::ids::ScaleSetId;
 use crate::model::time::{Span, Time};
 
-/// [`Sleep`] of any type, so that the adapter need not name the clock of its pacer.
+/// [`Sleep`] of any type, so that [`Pacer`] has no type parameter.
 trait AnyClock: fmt::Debug + Send + Sync {
     fn now(&self) -> Time;
 

@@ -155,7 +155,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let mut planned = report::report(desk, &removals, &sent, actions, answers);
     if !picture {
         // Without a complete and fresh read the planner only restores machines.
-        let why = "the pool has no complete and fresh listing yet; run the command again";
+        let why = "the pool has no complete and fresh listing yet; the command waits for one";
         planned.keep_state(input.state, why);
     }
     Ok(planned)

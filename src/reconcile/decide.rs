@@ -13,7 +13,7 @@ use crate::plan;
 
 /// Time until the next check of a frozen pool.
 // 1 min: the next read may show a state that breaks no invariant, and one read a minute is cheap.
-const FROZEN_CHECKS_AGAIN: Span = Span::minutes(1);
+pub(super) const FROZEN_CHECKS_AGAIN: Span = Span::minutes(1);
 
 /// The planner and the judge behind a trait, so that rehearsals can swap both: a planted fault, an older planner. The
 /// freeze is not part of it.
@@ -60,10 +60,11 @@ impl DecisionOutcome {
         !self.notes.is_empty()
     }
 
-    /// The first hold of a frozen pool.
+    /// The hold of a frozen pool; of several, that of the lowest invariant.
     pub fn hold(&self) -> Option<&Hold> {
-        let mut holds = self.planned.report.holds.iter();
-        holds.find(|hold| self.is_frozen() && hold.reason == HoldReason::InvariantViolated)
+        let violated = |hold: &&Hold| hold.reason == HoldReason::InvariantViolated;
+        let holds = self.planned.report.holds.iter().filter(|_| self.is_frozen());
+        holds.filter(violated).min_by_key(|hold| hold.invariant())
     }
 }
 
@@ -110,6 +111,7 @@ fn freeze(mut planned: Decision, notes: &[Note], input: &Input<'_>) -> Decision 
         if machine.lifecycle != record.lifecycle || is_acted_on(machine.why) {
             machine.lifecycle = record.lifecycle;
             machine.why = MachineReason::Frozen;
+            machine.next_check_at = None;
         }
     }
     report.estimate.finishes = None;

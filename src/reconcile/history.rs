@@ -16,7 +16,7 @@ use crate::observe::{CloseReason, MachineChange, RecordChange};
 pub(super) struct RememberedHolds {
     holds: BTreeSet<HoldReason>,
     rollout: Option<(RolloutPhase, Option<Revision>)>,
-    frozen: Option<(Option<u8>, Box<str>)>,
+    frozen: Option<Hold>,
 }
 
 pub(super) fn changes(changes: &[MachineChange], at: Time) -> Vec<HistoryRecord> {
@@ -97,13 +97,13 @@ impl RememberedHolds {
         at: Time,
     ) -> Vec<HistoryRecord> {
         let mut told = Vec::new();
-        let now_frozen = frozen.map(|hold| (hold.invariant(), hold.message.clone()));
-        if now_frozen != self.frozen {
-            if let Some((law, say)) = now_frozen.clone() {
-                told.push(HistoryEvent::Frozen { invariant: law, message: say });
-            }
-            self.frozen = now_frozen;
+        let known = self.frozen.as_ref();
+        if let Some(hold) = frozen.filter(|hold| known.is_none_or(|was| !was.is_same_freeze(hold)))
+        {
+            let message = hold.message.clone();
+            told.push(HistoryEvent::Frozen { invariant: hold.invariant(), message });
         }
+        self.frozen = frozen.cloned();
         if let Some(planned) = planned {
             self.holds(planned, &mut told);
             let rollout = &planned.report.rollout;

@@ -5,7 +5,7 @@ mod release;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::decide::{DecisionOutcome, decide, hold_of_bug};
+use super::decide::{DecisionOutcome, FROZEN_CHECKS_AGAIN, decide, hold_of_bug};
 use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
 use super::{TurnEnvironment, TurnError, TurnReport};
@@ -160,7 +160,7 @@ impl PoolTurn {
             Err(bug) => (None, Vec::new(), Some(hold_of_bug(&bug, now))),
         };
         // Of a frozen pool's plan nothing is stored, so the next plan starts from the same state.
-        let carried = planned.as_ref().filter(|_| frozen.is_none());
+        let carried = planned.as_ref().filter(|_| notes.is_empty());
         if let Some(carried) = carried {
             turn.release_returned(carried).await;
         }
@@ -169,8 +169,8 @@ impl PoolTurn {
         let audit = commit.audit.clone();
         turn.write(commit, state).await.map_err(store)?;
         let withdrew = carried.is_some() && turn.carry_out(&written).await.map_err(store)?;
-        let next = carried.map(|planned| planned.report.next_check_at);
-        let next = next.or(frozen_by.map(|hold| hold.next_check_at)).unwrap_or(now);
+        let next = planned.as_ref().map(|planned| planned.report.next_check_at);
+        let next = next.unwrap_or(now.plus(FROZEN_CHECKS_AGAIN));
         let Turn { scene, book, .. } = turn;
         let Executor { made, happened, .. } = book;
         *machines = scene.folded.machines;

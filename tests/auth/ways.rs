@@ -220,7 +220,7 @@ async fn a_machines_service_that_is_renewed_or_does_not_know_us_yet_is_asked_aga
 #[test]
 fn a_managed_identity_of_a_host_that_serves_it() {
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "ways::inside_such_a_host", "--ignored"])
+        .args(["--exact", "auth::ways::inside_such_a_host", "--ignored"])
         .env("IDENTITY_ENDPOINT", "http://127.0.0.1:41/msi/token")
         .env("IDENTITY_HEADER", "the-header")
         .output()

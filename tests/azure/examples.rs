@@ -164,7 +164,7 @@ fn supply_and_gallery() {
     let text = fixture("usages");
     let page: ListPage<'_, QuotaUsage<'_>> = ListPage::read(text.as_bytes()).unwrap();
     let name = page.value[0].name.as_ref().and_then(|name| name.value.as_ref());
-    assert_eq!((page.value[0].left(), name.map(|n| &*n.0)), (Some(2), Some("AAAAAAAAAAAAAAAAAA")));
+    assert_eq!((page.value[0].left(), name.map(|n| &*n.0)), (Some(2), Some("aaaaaaaaaaaaaaaaaa")));
     let text = fixture("skus");
     let page: ListPage<'_, SkuSupply<'_>> = ListPage::read(text.as_bytes()).unwrap();
     let sizes: Vec<_> = page

@@ -205,7 +205,7 @@ async fn the_environment_names_the_proxy_and_those_who_need_none() {
     let proxy = Middleman::start(Mood::Connects).await;
     let child = |no_proxy: &str| {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "proxies::in_an_environment_of_its_own"]);
+        child.args(["--exact", "azure::proxies::in_an_environment_of_its_own"]);
         for name in
             ["HTTP_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"]
         {

@@ -5,12 +5,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
 use poolkeeper::memory::HistoryEvent;
 use poolkeeper::model::hold::HoldReason;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::http::kit::Kit;
+use crate::http::kit::{Kit, NOW};
 use crate::http::program::command;
 use crate::http::terminal::{Served, run, serve};
 
@@ -45,9 +47,12 @@ struct Follower {
 }
 
 impl Follower {
-    fn begin(server: &str, args: &[&str]) -> Self {
+    fn begin(server: &str, token: Option<&str>, args: &[&str]) -> Self {
         let mut command = command(args);
         command.env("POOLKEEPER_SERVER", server).stdin(Stdio::null());
+        if let Some(token) = token {
+            command.env("POOLKEEPER_TOKEN", token);
+        }
         let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = channel();
@@ -70,6 +75,11 @@ impl Follower {
         .unwrap()
     }
 
+    /// How it ends by itself.
+    async fn end(mut self) -> Option<i32> {
+        tokio::task::spawn_blocking(move || self.child.wait().unwrap().code()).await.unwrap()
+    }
+
     /// As Ctrl-C does.
     async fn interrupt(mut self) -> Option<i32> {
         let id = self.child.id().to_string();
@@ -88,7 +98,8 @@ async fn tell(served: &Served, say: &str) {
 async fn each_line_comes_once_although_the_connection_breaks() {
     let served = serve(Kit::open().await).await;
     let (server, cut) = front(&served.server).await;
-    let mut follower = Follower::begin(&server, &["history", "web", "--last", "1", "--follow"]);
+    let args = ["history", "web", "--last", "1", "--follow"];
+    let mut follower = Follower::begin(&server, None, &args);
     let mut line;
     (follower, line) = follower.line().await;
     assert!(line.ends_with("machine 2 is available for the first time"), "{line}");
@@ -110,7 +121,8 @@ async fn each_line_comes_once_although_the_connection_breaks() {
 #[tokio::test]
 async fn programs_follow_by_documents() {
     let served = serve(Kit::open().await).await;
-    let mut follower = Follower::begin(&served.server, &["history", "web", "-f", "-o", "ndjson"]);
+    let args = ["history", "web", "-f", "-o", "ndjson"];
+    let mut follower = Follower::begin(&served.server, None, &args);
     let mut ids = Vec::new();
     for n in 0..5 {
         if n >= 3 {
@@ -126,6 +138,50 @@ async fn programs_follow_by_documents() {
     assert_eq!(follower.interrupt().await, Some(0));
     let json = served.run(&["history", "web", "--follow", "-o", "json"]).await;
     assert!(json.code == Some(2) && json.err.contains("ndjson"), "{json:?}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_token_is_told_and_then_refused() {
+    for format in ["table", "ndjson"] {
+        let served = serve(Kit::guarded().await).await;
+        let token = Some(served.kit.tokens["viewer"].as_str());
+        let args = ["history", "web", "--last", "1", "--follow", "-o", format];
+        let mut follower = Follower::begin(&served.server, token, &args);
+        let mut line;
+        (follower, line) = follower.line().await;
+        assert!(line.contains("machine 2 is available for the first time"), "{line}");
+        tell(&served, "the stream is open").await;
+        (follower, line) = follower.line().await;
+        assert!(line.contains("the stream is open"), "{line}");
+        let other = tokens::make("other", Role::Viewer).unwrap();
+        let tokens = TokenTable::read(&other.line).unwrap();
+        assert!(served.kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
+        (follower, line) = follower.line().await;
+        let say = "the stream ends: the token is not known";
+        let document = format!(r#"{{"at":"{NOW}","code":"unauthenticated","message":"{say}"}}"#);
+        let plain = format!("{NOW}  {say}");
+        assert_eq!(line, if format == "table" { plain } else { document });
+        assert_eq!(follower.end().await, Some(6));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_lines_is_no_empty_history() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut client, _) = listener.accept().await.unwrap();
+            assert_ne!(client.read(&mut [0; 4 << 10]).await.unwrap(), 0);
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+            client.write_all(answer).await.unwrap();
+        }
+    });
+    for args in [&["history", "web"][..], &["history", "web", "-o", "ndjson"], &["audit"]] {
+        let ended = run(&server, None, args).await;
+        let say = "cannot parse the server's answer";
+        assert!(ended.code == Some(1) && ended.err.contains(say), "{args:?}: {ended:?}");
+    }
 }
 
 #[tokio::test]

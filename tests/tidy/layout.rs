@@ -185,6 +185,18 @@ pub fn check_targets(manifest: &Source, targets: &[Target], sources: &[Source]) 
     broken
 }
 
+/// proptest plays the failures it once found again only from the file beside their test.
+pub fn check_failures(sources: &[Source]) -> Vec<Violation> {
+    let stray = |source: &&Source| {
+        let test =
+            source.path.strip_suffix(".proptest-regressions").map(|test| format!("{test}.rs"));
+        let alone = test.is_some_and(|test| !sources.iter().any(|s| s.path == test));
+        alone || source.path.contains("/proptest-regressions/")
+    };
+    let say = "is not where proptest looks: name it <test>.proptest-regressions, beside <test>.rs";
+    sources.iter().filter(stray).map(|s| s.breaks(1, "failures", say)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,5 +279,18 @@ mod tests {
         let manifest_lines = [1, 4, 6, 9].map(|line| ("Cargo.toml", line));
         let unnamed = [("tests/unnamed.rs", 1), ("tests/unnamed/main.rs", 1)];
         assert_eq!(places, [&manifest_lines[..], &unnamed].concat());
+    }
+
+    #[test]
+    fn failures_that_proptest_does_not_find_are_caught() {
+        let mut sources = vec![
+            Source::new("tests/a/x.rs", ""),
+            Source::new("tests/a/x.proptest-regressions", "cc 1"),
+        ];
+        assert_eq!(check_failures(&sources), []);
+        let stray = ["tests/proptest-regressions/x.txt", "tests/a/y.proptest-regressions"];
+        sources.extend(stray.map(|path| Source::new(path, "cc 1")));
+        let found: Vec<_> = check_failures(&sources).into_iter().map(|v| v.path).collect();
+        assert_eq!(found, stray);
     }
 }

@@ -104,6 +104,11 @@ fn every_file_is_reached_and_every_target_named() {
     nothing(&layout::check_targets(&manifest, &targets, &sources));
 }
 
+#[test]
+fn failures_that_proptest_found_are_played_again() {
+    nothing(&layout::check_failures(&read(CODE)));
+}
+
 #[cfg(unix)]
 #[test]
 fn the_checks_of_ci_can_be_started() {

@@ -21,7 +21,7 @@ use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{Observation, ReadCloud, fold};
 use serde_json::json;
 
-use crate::azure::{self, Ledger, Purse, Sheet};
+use crate::azure::kit::{self as azure, Purse, Sheet};
 use crate::{bounded, runtime};
 
 const ARM: &str = "https://arm.example";
@@ -132,7 +132,7 @@ async fn everything(said: BTreeMap<String, VecDeque<Said>>) -> String {
     let purse = Arc::new(Purse::default());
     *purse.origin.lock().unwrap() = Some(cloud.origin());
     let http = Arc::new(Arm(Mutex::new(said)));
-    let azure = Azure::new(cloud, http, purse, Arc::new(Ledger::default()), Arc::new(Still));
+    let azure = Azure::new(cloud, http, purse, None, Arc::new(Still));
     let (set, mut shown) = (azure::set_id(), String::new());
     for _ in 0..2 {
         match azure.list(&set).await {

@@ -3,7 +3,8 @@
 use poolkeeper::model::calendar::{Cron, ScheduleZone, Window, WindowText, Windows};
 use poolkeeper::model::time::{Span, Time};
 
-use crate::{bounded, kit};
+use crate::http::kit;
+use crate::{bounded};
 
 const INSTANT: Span = Span::from_millis(1);
 

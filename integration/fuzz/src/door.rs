@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::Request;
 use poolkeeper::model::time::Span;
 
-use crate::kit::Kit;
+use crate::http::kit::Kit;
 use crate::runtime;
 
 /// Enough for a document, its change, a repetition and looks between.

@@ -15,16 +15,22 @@ mod pool;
 mod snapshot;
 mod token;
 
-#[path = "../../../tests/azure/kit.rs"]
-mod azure;
-#[path = "../../../tests/http/contract.rs"]
-mod contract;
+#[path = "."]
+mod azure {
+    #[path = "../../../tests/azure/kit.rs"]
+    pub mod kit;
+    #[path = "../../../tests/azure/server.rs"]
+    pub mod server;
+}
 #[path = "../../../tests/api/support.rs"]
 mod documents;
-#[path = "../../../tests/http/kit.rs"]
-mod kit;
-#[path = "../../../tests/azure/server.rs"]
-mod server;
+#[path = "."]
+mod http {
+    #[path = "../../../tests/http/contract.rs"]
+    pub mod contract;
+    #[path = "../../../tests/http/kit.rs"]
+    pub mod kit;
+}
 #[path = "../../../tests/support/signed.rs"]
 mod signed;
 

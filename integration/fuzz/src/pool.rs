@@ -2,7 +2,8 @@
 
 use poolkeeper::api::v1::pool::{PoolDocuments, read_inside, to_json};
 
-use crate::{bounded, calendar, kit};
+use crate::http::kit;
+use crate::{bounded, calendar};
 
 pub fn read(input: &[u8]) {
     let (policies, faults) = PoolDocuments::default().read_file(input, "pool.yaml");

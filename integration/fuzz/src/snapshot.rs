@@ -2,8 +2,7 @@
 
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::api::v1::{plan, state};
-use poolkeeper::judge::{self, Case};
-use poolkeeper::model::plan::Decision;
+use poolkeeper::reconcile::{self, Decisions};
 use serde_json::Value;
 
 use crate::{bounded, documents};
@@ -30,30 +29,13 @@ pub fn read(input: &[u8]) {
 }
 
 fn check(read: &SnapshotInput) {
-    let planned = poolkeeper::plan::plan(&read.input()).unwrap();
-    assert_eq!(
-        poolkeeper::plan::plan(&read.input()).as_ref(),
-        Ok(&planned),
-        "two plans of one snapshot"
-    );
-    assert_eq!(judge::before(&case(read, &planned)), [], "{:?}", planned.actions);
+    let decide = || reconcile::decide(&Decisions::PRODUCTION, &read.input(), &read.open).unwrap();
+    let outcome = decide();
+    assert_eq!(decide(), outcome, "two decisions on one snapshot");
+    assert_eq!(outcome.notes, [], "{:?}", outcome.planned.actions);
+    let planned = outcome.planned;
     let shown: Value = serde_json::from_str(&plan::encode(&read.input(), &planned)).unwrap();
     assert_eq!(shown["kind"], "Plan");
     let state = state::encode(&planned.state);
     assert_eq!(state::decode(&state).unwrap(), planned.state, "{state}");
-}
-
-fn case<'a>(read: &'a SnapshotInput, planned: &'a Decision) -> Case<'a> {
-    Case {
-        now: read.now,
-        policy: &read.policy,
-        set: &read.set,
-        machines: &read.machines,
-        journal: &read.open,
-        learnt: 0,
-        planned,
-        before: read.state.as_ref(),
-        facts: &read.facts,
-        asks: &read.asks,
-    }
 }

@@ -15,7 +15,8 @@ use poolkeeper::api::http::problem::Problem;
 use serde_json::Value;
 
 use crate::signed::Key;
-use crate::{bounded, kit, runtime};
+use crate::http::kit;
+use crate::{bounded, runtime};
 
 const ISSUER: &str = "https://issuer.example";
 const AUDIENCE: &str = "poolkeeper";

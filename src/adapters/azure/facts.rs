@@ -393,7 +393,7 @@ fn strange(what: &str, say: &str) -> ReadError {
     failed(Refusal::Unclear, &format!("{what}: {say}"))
 }
 
-/// What a call is charged to that concerns no set.
+/// The id that a call about no scale set is charged to: that of its subscription.
 pub(super) fn subscription_id(subscription: &str) -> ScaleSetId {
     ScaleSetId::new(format!("/subscriptions/{subscription}"))
 }

@@ -1,4 +1,4 @@
-//! The id of a request: its own for each request, or the same for every repetition.
+//! The id of a request: random, or the same whenever a client repeats the request.
 
 use ring::rand::{SecureRandom, SystemRandom};
 

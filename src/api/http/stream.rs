@@ -9,7 +9,6 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use futures_util::stream;
-use serde_json::json;
 use tokio::sync::watch;
 
 use super::House;
@@ -18,7 +17,8 @@ use super::backend::Backend;
 use super::problem::Problem;
 use super::request::{Call, Content, HttpAnswer};
 use super::route::{ApiOperation, Query};
-use crate::api::v1::resources::told::HistoryLine;
+use crate::api::v1::resources::When;
+use crate::api::v1::resources::told::{HistoryLine, StreamEnd};
 use crate::memory::{Seq, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
@@ -167,7 +167,7 @@ impl<S: Store, V: Backend> Stream<S, V> {
             }
             if let Err(problem) = self.admitted(now).await {
                 self.state = State::Over;
-                return Some(end(&problem, now));
+                return end(&problem, now);
             }
             // Marked as seen before the read: lines written during the read wake the stream again.
             self.news.borrow_and_update();
@@ -247,10 +247,11 @@ impl<S: Store, V: Backend> Stream<S, V> {
 }
 
 /// The last event. It has no id: a client that reconnects continues after the last line.
-fn end(problem: &Problem, now: Time) -> Bytes {
-    let say = format!("the stream ends: {}", problem.detail);
-    let data = json!({ "code": problem.code, "at": now.to_string(), "message": say });
-    format!("event: end\ndata: {data}\n\n").into()
+fn end(problem: &Problem, now: Time) -> Option<Bytes> {
+    let message = format!("the stream ends: {}", problem.detail);
+    let end = StreamEnd { at: When(now), code: problem.code.into(), message };
+    let data = serde_json::to_string(&end).ok()?;
+    Some(format!("event: {}\ndata: {data}\n\n", StreamEnd::EVENT).into())
 }
 
 fn written(lines: &[(Seq, HistoryLine)]) -> Bytes {

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{ENVIRONMENT, Server, ServerLine, failure, strange, understood};
-use crate::api::client::{Client, ClientError, Request};
+use crate::api::client::{Client, ClientError, Request, StreamEvent};
 use crate::api::v1::resources::pools::RevisionList;
-use crate::api::v1::resources::told::{AuditLine, HistoryLine};
+use crate::api::v1::resources::told::{AuditLine, HistoryLine, StreamEnd};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::table::{Cell, Table};
@@ -117,16 +118,23 @@ fn print<T: DeserializeOwned>(
     page: &Value,
     say: fn(&T) -> String,
 ) -> Result<(), CommandFailure> {
-    let lines = page["items"].as_array().map_or(&[][..], Vec::as_slice);
     match shell.format {
         OutputFormat::Json => shell.line(&page.to_string()),
-        OutputFormat::Ndjson => lines.iter().try_for_each(|line| shell.line(&line.to_string())),
-        OutputFormat::Table if lines.is_empty() => shell.line("nothing has happened yet"),
-        OutputFormat::Table => lines.iter().try_for_each(|line| {
-            let line = T::deserialize(line).map_err(|error| strange(&error))?;
-            shell.line(&plain(&say(&line)))
-        }),
+        OutputFormat::Ndjson => {
+            items::<Value>(page)?.iter().try_for_each(|line| shell.line(&line.to_string()))
+        }
+        OutputFormat::Table => {
+            let lines: Vec<T> = items(page)?;
+            if lines.is_empty() {
+                return shell.line("nothing has happened yet");
+            }
+            lines.iter().try_for_each(|line| shell.line(&plain(&say(line))))
+        }
     }
+}
+
+fn items<T: DeserializeOwned>(page: &Value) -> Result<Vec<T>, CommandFailure> {
+    Vec::<T>::deserialize(&page["items"]).map_err(|error| strange(&error))
 }
 
 fn revisions(server: &ServerLine, pool: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
@@ -205,7 +213,7 @@ async fn told(
                     match events.next().await {
                         Ok(Some(event)) => {
                             last = event.id.unwrap_or(last);
-                            show(shell, &event.data)?;
+                            show(shell, &event)?;
                         }
                         // The server ends a stream after an hour; this is not an error.
                         Ok(None) => break None,
@@ -227,9 +235,14 @@ async fn told(
     }
 }
 
-fn show(shell: &mut Shell, data: &str) -> Result<(), CommandFailure> {
-    match shell.format {
-        OutputFormat::Table => shell.line(&plain(&line(&understood(data)?)))?,
+fn show(shell: &mut Shell, event: &StreamEvent) -> Result<(), CommandFailure> {
+    let data = event.data.as_str();
+    match (shell.format, event.event.as_deref()) {
+        (OutputFormat::Table, Some(StreamEnd::EVENT)) => {
+            let StreamEnd { at, message, .. } = understood(data)?;
+            shell.line(&plain(&format!("{}  {message}", at.0)))?;
+        }
+        (OutputFormat::Table, _) => shell.line(&plain(&line(&understood(data)?)))?,
         _ => shell.line(data)?,
     }
     shell.flush()

@@ -14,6 +14,7 @@ use crate::api::v1::resources::plans::{PlanNumbers, RolloutProgress};
 use crate::api::v1::resources::pools::{EstimateStatus, HoldStatus};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::api::v1::{self, API_VERSION};
+use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::PoolFacts;
 use crate::model::action::MachineClass;
 use crate::model::ids::{NodeName, Revision, VmId, Zone};
@@ -66,7 +67,7 @@ pub(super) fn encode(
     snapshot: &SnapshotInput,
     decision: &DecisionOutcome,
     at: Option<usize>,
-) -> String {
+) -> Result<String, CommandFailure> {
     let input = snapshot.input();
     let plan = v1::plan::document(&input, &decision.planned);
     let report = &decision.planned.report;
@@ -98,7 +99,8 @@ pub(super) fn encode(
         estimate: plan.estimate,
         next_check_at: plan.next_check_at,
     };
-    serde_json::to_string(&document).unwrap_or_default()
+    serde_json::to_string(&document)
+        .map_err(|error| CommandFailure::new(Exit::Internal, "internal", error.to_string()))
 }
 
 fn about<'a>(

@@ -103,7 +103,7 @@ fn of_snapshot(
         None => None,
     };
     if json {
-        shell.line(&document::encode(&snapshot, &decision, at))?;
+        shell.line(&document::encode(&snapshot, &decision, at)?)?;
         return Ok(decision.exit());
     }
     let mut page = StatusPage::new(&snapshot, &decision, shell.term);

@@ -9,6 +9,7 @@ use crate::api::v1::resources::When;
 use crate::api::v1::resources::plans::PlanNumbers;
 use crate::api::v1::resources::pools::EstimateStatus;
 use crate::api::v1::{self, API_VERSION};
+use crate::cli::exit::{CommandFailure, Exit};
 use crate::daemon::HealthSource;
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
@@ -26,7 +27,7 @@ struct Document<'a, H> {
     next_check_at: When,
 }
 
-pub(super) fn document(standing: &SetHealth<'_>) -> String {
+pub(super) fn document(standing: &SetHealth<'_>) -> Result<String, CommandFailure> {
     let (input, seen) = (standing.seen.looked.snapshot.input(), standing.seen);
     let plan = v1::plan::document(&input, &seen.decision.planned);
     let document = Document {
@@ -37,7 +38,8 @@ pub(super) fn document(standing: &SetHealth<'_>) -> String {
         estimate: plan.estimate,
         next_check_at: plan.next_check_at,
     };
-    serde_json::to_string(&document).unwrap_or_default()
+    serde_json::to_string(&document)
+        .map_err(|error| CommandFailure::new(Exit::Internal, "internal", error.to_string()))
 }
 
 fn facts(standing: &SetHealth<'_>) -> Value {

@@ -95,6 +95,6 @@ async fn show(
     let standing = SetHealth::of(seen, &anatomy);
     match shell.format {
         OutputFormat::Table => shell.print(&page::page(&standing, shell.term)),
-        _ => shell.line(&document::document(&standing)),
+        _ => shell.line(&document::document(&standing)?),
     }
 }

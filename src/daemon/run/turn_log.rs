@@ -30,8 +30,8 @@ pub(super) fn turn(before: Option<&TurnReport>, now: &TurnReport, journal: Optio
             let (verb, reason) = (action.verb().name(), action.reason());
             tracing::info!(verb, machine, machines, "decided: {reason}");
         }
-        phase(before, &planned.report.rollout);
         let was = before.filter(|b| b.frozen.is_none()).and_then(|before| before.planned.as_ref());
+        phase(was.map(|was| &was.report.rollout), &planned.report.rollout);
         holds(was.map_or(&[], |was| &was.report.holds), &planned.report.holds);
     }
     for made in now.made.iter().filter(|made| made.what == CallKind::Sent) {
@@ -121,7 +121,7 @@ impl EntryMachines {
 fn frozen(before: Option<&TurnReport>, now: &TurnReport) {
     let was = before.and_then(|before| before.frozen.as_ref());
     match &now.frozen {
-        Some(hold) if was.is_none_or(|was| was.message != hold.message) => {
+        Some(hold) if was.is_none_or(|was| !was.is_same_freeze(hold)) => {
             let invariant = hold.invariant().unwrap_or(0);
             tracing::error!(
                 invariant,
@@ -134,9 +134,7 @@ fn frozen(before: Option<&TurnReport>, now: &TurnReport) {
     }
 }
 
-fn phase(before: Option<&TurnReport>, now: &RolloutReport) {
-    let was =
-        before.and_then(|before| before.planned.as_ref()).map(|planned| &planned.report.rollout);
+fn phase(was: Option<&RolloutReport>, now: &RolloutReport) {
     let same = was.is_some_and(|was| was.phase == now.phase && was.to == now.to);
     if same || (was.is_none() && now.phase == RolloutPhase::None) {
         return;

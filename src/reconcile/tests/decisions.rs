@@ -30,13 +30,13 @@ fn deletes_all(input: &Input<'_>) -> Result<Decision, PlanBug> {
     Ok(planned)
 }
 
-/// Two invariants broken, one of them twice.
+/// Two invariants broken, one of them twice. As text the higher one sorts first.
 fn objects(case: &Case<'_>) -> Vec<Note> {
     let note = |law, machines: &[usize]| {
         let machines = machines.iter().map(|at| case.machines[*at].key()).collect();
         Note { law, say: "too few are left".into(), machines }
     };
-    vec![note(3, &[2]), note(1, &[0, 1]), note(1, &[])]
+    vec![note(10, &[2]), note(3, &[0, 1]), note(3, &[])]
 }
 
 /// A pool whose next plan opens a rollout and obeys a command.
@@ -120,18 +120,18 @@ fn a_frozen_pool_does_nothing_and_remembers_nothing() {
 }
 
 #[test]
-fn each_broken_invariant_is_one_hold_and_the_first_is_named() {
+fn each_broken_invariant_is_one_hold_and_the_lowest_is_named() {
     let mut rig = busy();
     rig.decide.judge = objects;
     let report = rig.turn().unwrap();
     let planned = report.planned.unwrap();
     let broken = |hold: &&Hold| hold.reason == HoldReason::InvariantViolated;
     let holds: Vec<&Hold> = planned.report.holds.iter().filter(broken).collect();
-    assert_eq!(holds.iter().map(|hold| hold.invariant()).collect::<Vec<_>>(), [Some(1), Some(3)]);
-    assert_eq!(*holds[0].blockers, ["1".into(), "2".into()]);
-    assert!(holds[0].message.contains("invariant 1: too few are left; too few are left; nothing"));
-    assert_eq!(report.frozen.as_ref(), Some(holds[0]));
-    for at in [holds[0].next_check_at, planned.report.next_check_at, report.again] {
+    assert_eq!(holds.iter().map(|hold| hold.invariant()).collect::<Vec<_>>(), [Some(10), Some(3)]);
+    assert_eq!(*holds[1].blockers, ["1".into(), "2".into()]);
+    assert!(holds[1].message.contains("invariant 3: too few are left; too few are left; nothing"));
+    assert_eq!(report.frozen.as_ref(), Some(holds[1]));
+    for at in [holds[1].next_check_at, planned.report.next_check_at, report.again] {
         assert_eq!(at, report.at.plus(Span::minutes(1)));
     }
 }

@@ -21,7 +21,7 @@ pub struct ArmReply {
 impl fmt::Debug for ArmReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Headers contain operation addresses, and bodies contain whatever people put into a model.
-        f.debug_struct("Reply")
+        f.debug_struct("ArmReply")
             .field("status", &self.status)
             .field("bytes", &self.body.len())
             .finish_non_exhaustive()

@@ -58,8 +58,16 @@ pub struct ModelFieldKeys<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum ExpectKeys<'a> {
-    Set { etag: Option<Cow<'a, str>>, capacity: u32, before: When },
-    Machines { vm_ids: Pairs<'a, Cow<'a, str>>, before: When },
+    Set {
+        #[serde(deserialize_with = "required")]
+        etag: Option<Cow<'a, str>>,
+        capacity: u32,
+        before: When,
+    },
+    Machines {
+        vm_ids: Pairs<'a, Cow<'a, str>>,
+        before: When,
+    },
 }
 
 impl<'a> ActionKeys<'a> {
@@ -182,5 +190,15 @@ mod tests {
         assert_eq!(read, ActionKeys::of(&delete));
         let lacks = text.replace(r#","message":"two go""#, "");
         assert!(serde_json::from_str::<ActionKeys<'static>>(&lacks).is_err(), "{lacks}");
+    }
+
+    #[test]
+    fn an_etag_may_be_null_but_not_absent() {
+        let text = r#"{"etag":null,"capacity":3,"before":"1970-01-01T00:00:00Z"}"#;
+        let before = When(Time::from_millis(0));
+        let read: ExpectKeys<'static> = serde_json::from_str(text).unwrap();
+        assert_eq!(read, ExpectKeys::Set { etag: None, capacity: 3, before });
+        let lacks = text.replace(r#""etag":null,"#, "");
+        assert!(serde_json::from_str::<ExpectKeys<'static>>(&lacks).is_err(), "{lacks}");
     }
 }

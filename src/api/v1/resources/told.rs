@@ -34,6 +34,13 @@ answers! {
         pub message: String,
     }
 
+    /// The last event of a stream: why it ends.
+    pub struct StreamEnd {
+        pub at: When,
+        pub code: Cow<'static, str>,
+        pub message: String,
+    }
+
     /// A page of history, oldest first.
     pub struct HistoryPage {
         pub api_version: Cow<'static, str>,
@@ -88,6 +95,11 @@ answers! {
         pub message: String,
         pub pools: u32,
     }
+}
+
+impl StreamEnd {
+    /// The name of the event; no history line has it.
+    pub const EVENT: &'static str = "end";
 }
 
 impl HistoryLine {
