@@ -67,11 +67,6 @@ impl JournalStore {
         &self.entries
     }
 
-    /// The number of leading entries that an earlier plan saw ended and that plans no longer see.
-    pub const fn learnt(&self) -> usize {
-        self.dropped
-    }
-
     pub fn find(&self, id: &EntryId) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| &entry.id == id)
     }

@@ -403,8 +403,9 @@ pub struct CommandAnswer {
     pub message: Box<str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum RolloutPhase {
+    #[default]
     None,
     Progressing,
     Waiting,
@@ -450,7 +451,7 @@ impl RolloutPhase {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolloutReport {
     pub phase: RolloutPhase,
     pub from: Option<Revision>,

@@ -53,7 +53,7 @@ impl Clock for Turning {
     }
 }
 
-/// Whoever waits turns the clock.
+/// A task that waits turns the clock.
 impl Sleep for Turning {
     async fn sleep_until(&self, at: Time) {
         self.0.0.fetch_max(at.millis(), Ordering::SeqCst);

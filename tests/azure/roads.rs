@@ -138,11 +138,11 @@ async fn a_write_is_sent_once_whatever_becomes_of_it() {
 #[tokio::test]
 async fn what_could_not_be_connected_was_not_sent() {
     let kit = kit(usual).await;
-    let nobody = {
+    let silent = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let azure = adapter(&nobody, Duration::from_secs(5), &kit.purse, None, &kit.hand);
+    let azure = adapter(&silent, Duration::from_secs(5), &kit.purse, None, &kit.hand);
     let answer = azure.delete(&Sheet::new().order(), &[target("1")], false).await;
     assert_eq!(answer, CallOutcome::NotSent);
     let failed = azure.list(&set_id()).await.unwrap_err();

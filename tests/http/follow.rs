@@ -167,20 +167,31 @@ async fn the_end_of_a_token_is_told_and_then_refused() {
 
 #[tokio::test]
 async fn an_answer_without_lines_is_no_empty_history() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        loop {
-            let (mut client, _) = listener.accept().await.unwrap();
-            assert_ne!(client.read(&mut [0; 4 << 10]).await.unwrap(), 0);
-            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
-            client.write_all(answer).await.unwrap();
+    for answer in ["{}", "[]", "7", r#"{"items":{}}"#] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", answer.len());
+        let text = format!("{head}connection: close\r\n\r\n{answer}");
+        tokio::spawn(async move {
+            loop {
+                let (mut client, _) = listener.accept().await.unwrap();
+                assert_ne!(client.read(&mut [0; 4 << 10]).await.unwrap(), 0);
+                client.write_all(text.as_bytes()).await.unwrap();
+            }
+        });
+        for args in [
+            &["history", "web"][..],
+            &["history", "web", "-o", "ndjson"],
+            &["audit"],
+            &["get"],
+            &["get", "web", "machines"],
+            &["status", "web"],
+        ] {
+            let ended = run(&server, None, args).await;
+            let say = "cannot parse the server's answer";
+            let found = ended.code == Some(1) && ended.err.contains(say);
+            assert!(found, "{args:?} to {answer}: {ended:?}");
         }
-    });
-    for args in [&["history", "web"][..], &["history", "web", "-o", "ndjson"], &["audit"]] {
-        let ended = run(&server, None, args).await;
-        let say = "cannot parse the server's answer";
-        assert!(ended.code == Some(1) && ended.err.contains(say), "{args:?}: {ended:?}");
     }
 }
 

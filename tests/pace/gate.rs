@@ -295,7 +295,7 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
     let mut gate = Admission::default();
     let now = at(0);
     let grant = go(ask(&mut gate, 0, PacedOperation::Delete, LATE, now));
-    let remaining = [("VmssQueuedVMOperations", 0), ("Somebody", 0), ("NewActions", 12)];
+    let remaining = [("VmssQueuedVMOperations", 0), ("Unheard", 0), ("NewActions", 12)];
     let remaining = remaining.map(|(name, left)| (name.into(), left)).to_vec();
     gate.told(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
     let (went, _) = use_up(&mut gate, 1, PacedOperation::Delete, now);

@@ -174,7 +174,7 @@ async fn remembered(store: &impl Store) -> Vec<String> {
         // By its own measure: which entries are shown, and in which order all are.
         all.push(format!("{:?}", loaded.machines));
         all.push(format!("{:?} {:?}", loaded.state, loaded.doors));
-        all.push(format!("{} {:?}", loaded.journal.learnt(), loaded.journal.all()));
+        all.push(format!("{} {:?}", loaded.journal.open().len(), loaded.journal.all()));
         all.push(format!("{:?}", store.history(&pool, usize::MAX).await));
     }
     let told = store.told_after(Seq::FIRST, usize::MAX).await.unwrap();

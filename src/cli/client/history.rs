@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ENVIRONMENT, Server, ServerLine, failure, strange, understood};
+use super::{ENVIRONMENT, Server, ServerLine, failure, rows, strange, understood};
 use crate::api::client::{Client, ClientError, Request, StreamEvent};
 use crate::api::v1::resources::pools::RevisionList;
 use crate::api::v1::resources::told::{AuditLine, HistoryLine, StreamEnd};
@@ -269,25 +269,16 @@ impl Lines {
                 request = request.with("before", before);
             }
             let (_, mut page) = self.server.ask_json(&request)?;
-            let count = page["items"].as_array().map_or(0, Vec::len) as u64;
+            let count = rows(&mut page)?.len() as u64;
             left = left.saturating_sub(count);
-            let is_last = count == 0 || left == 0;
-            all = Some(match all {
-                None => page,
-                Some(mut later) => {
-                    if let (Some(first), Some(items)) =
-                        (page["items"].as_array_mut(), later["items"].as_array_mut())
-                    {
-                        first.append(items);
-                        std::mem::swap(first, items);
-                    }
-                    later["earlier"] = page["earlier"].take();
-                    later
-                }
-            });
-            if is_last {
-                return Ok(all.unwrap_or_default());
+            if let Some(mut later) = all {
+                rows(&mut page)?.append(rows(&mut later)?);
+                page["next"] = later["next"].take();
             }
+            if count == 0 || left == 0 {
+                return Ok(page);
+            }
+            all = Some(page);
         }
     }
 }

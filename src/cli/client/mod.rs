@@ -17,6 +17,7 @@ pub use verbs::{
 };
 
 use std::env;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -150,29 +151,15 @@ impl ServerLine {
 
     /// All pages of a list, joined into one.
     pub fn all(&self, path: &[&str]) -> Result<Value, CommandFailure> {
-        let mut all: Option<Value> = None;
-        let mut after: Option<String> = None;
-        loop {
-            let mut request = Request::get(path).with("limit", PAGE);
-            if let Some(after) = &after {
-                request = request.with("after", after);
-            }
-            let (_, mut page): (_, Value) = self.read(&request)?;
-            after = page["next"].as_str().map(str::to_owned);
-            match (&mut all, page["items"].as_array_mut()) {
-                (Some(all), Some(items)) => {
-                    if let Some(known) = all["items"].as_array_mut() {
-                        known.append(items);
-                    }
-                }
-                _ => all = Some(page),
-            }
-            if after.is_none() {
-                let mut all = all.unwrap_or_default();
-                all["next"] = Value::Null;
-                return Ok(all);
-            }
+        let get = || Request::get(path).with("limit", PAGE);
+        let (_, mut all): (_, Value) = self.read(&get())?;
+        rows(&mut all)?;
+        while let Some(after) = all["next"].as_str() {
+            let (_, mut page): (_, Value) = self.read(&get().with("after", after))?;
+            rows(&mut all)?.append(rows(&mut page)?);
+            all["next"] = page["next"].take();
         }
+        Ok(all)
     }
 }
 
@@ -180,7 +167,13 @@ pub(super) fn understood<T: DeserializeOwned>(text: &str) -> Result<T, CommandFa
     serde_json::from_str(text).map_err(|error| strange(&error))
 }
 
-fn strange(error: &serde_json::Error) -> CommandFailure {
+/// The lines of a page.
+fn rows(page: &mut Value) -> Result<&mut Vec<Value>, CommandFailure> {
+    let rows = page.get_mut("items").and_then(Value::as_array_mut);
+    rows.ok_or_else(|| strange(&"a list has no items"))
+}
+
+fn strange(error: &dyn Display) -> CommandFailure {
     let say = format!("cannot parse the server's answer: {error}");
     CommandFailure::new(Exit::Internal, "strangeAnswer", say)
         .help("the server may be of another version: `poolkeeper --version` says which this is")

@@ -196,8 +196,8 @@ fn problems(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> 
 
 fn progress(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> {
     let mut found = Vec::new();
-    match more.rollout.as_ref().map(RolloutStatus::progress) {
-        Some(shown) if shown.is_open() => found.push(format!("rollout {}", rollout(&shown))),
+    match more.rollout.as_ref().map(|rollout| &rollout.progress) {
+        Some(shown) if shown.is_open() => found.push(format!("rollout {}", rollout(shown))),
         Some(_) => {}
         None if RolloutPhase::is_open(&status.phase) => {
             found.push(format!("rollout {}", status.phase));

@@ -9,15 +9,15 @@ use super::super::request::{Call, HttpAnswer};
 use super::known;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
+use crate::api::v1::resources::plans::RolloutProgress;
 use crate::api::v1::resources::pools::{
     EstimateStatus, LastRollout, OpenRollout, PendingCommand, RevisionList, RevisionStatus,
     RolloutStatus,
 };
 use crate::api::v1::wire::WordTable;
 use crate::memory::Store;
-use crate::model::ids::Revision;
 use crate::model::machine::Machine;
-use crate::model::plan::{Command, RolloutPhase};
+use crate::model::plan::Command;
 use crate::model::rollout::{Rollout, RolloutRecord, RolloutStage};
 use crate::model::time::Time;
 
@@ -30,28 +30,13 @@ pub async fn rollout<S: Store, V: Backend>(
     let loaded = house.store.load(pool_name).await.map_err(|error| Problem::store(&error))?;
     let state = loaded.state.unwrap_or_default();
     let planned = pool.report.as_ref().and_then(|report| report.planned.as_ref());
-    let report = planned.map(|planned| &planned.report.rollout);
-    let revision =
-        |of: Option<&Option<Revision>>| of.and_then(Option::as_ref).map(ToString::to_string);
-    let name = |of: Option<&Option<Revision>>| {
-        of.and_then(Option::as_ref).map(|revision| state.name(revision))
-    };
-    let keys = report.map_or(&[][..], |report| &report.exceptions);
+    let report = planned.map(|planned| planned.report.rollout.clone()).unwrap_or_default();
+    let keys = report.exceptions.iter().map(ToString::to_string).collect();
     let shown = RolloutStatus {
         api_version: API_VERSION.into(),
         kind: "Rollout".into(),
         pool: pool_name.to_string(),
-        phase: report.map_or(RolloutPhase::None, |report| report.phase).name().into(),
-        from: revision(report.map(|report| &report.from)),
-        from_name: name(report.map(|report| &report.from)),
-        to: revision(report.map(|report| &report.to)),
-        to_name: name(report.map(|report| &report.to)),
-        reference: revision(report.map(|report| &report.reference)),
-        reference_name: name(report.map(|report| &report.reference)),
-        done: report.map_or(0, |report| report.done),
-        total: report.map_or(0, |report| report.total),
-        failed: report.map_or(0, |report| report.failed),
-        exceptions: keys.iter().map(ToString::to_string).collect(),
+        progress: RolloutProgress::of(&report, keys, &state.revisions),
         open: state.rollout.as_ref().map(open),
         last: state.last.as_ref().map(|last| ended(last, state.name(&last.to))),
         commands: loaded.doors.asks.iter().map(ask).collect(),

@@ -23,10 +23,9 @@ use super::resources::pools::EstimateStatus;
 use super::state;
 use super::wire::{Rfc3339, WordTable};
 use crate::model::hold::Hold;
-use crate::model::ids::{Key, Revision};
+use crate::model::ids::Key;
 use crate::model::machine::Machine;
-use crate::model::plan::{Decision, Input, MachineReport, RolloutReport};
-use crate::model::revisions::Revisions;
+use crate::model::plan::{Decision, Input, MachineReport};
 use crate::model::rollout::PoolState;
 pub use actions::ActionKeys;
 use say::Say;
@@ -82,7 +81,11 @@ fn keys<'a, M, H, S>(
         machines,
         holds,
         commands,
-        rollout: progress(&report.rollout, input.machines, &planned.state.revisions),
+        rollout: RolloutProgress::of(
+            &report.rollout,
+            exceptions(&report.rollout.exceptions, input.machines),
+            &planned.state.revisions,
+        ),
         estimate: EstimateStatus::of(&report.estimate),
         state,
         next_check_at: When(report.next_check_at),
@@ -190,24 +193,6 @@ struct Numbers<'a>(&'a [(&'static str, i64)]);
 impl Serialize for Numbers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().copied())
-    }
-}
-
-fn progress(report: &RolloutReport, machines: &[Machine], names: &Revisions) -> RolloutProgress {
-    let text = |of: &Option<Revision>| of.as_ref().map(ToString::to_string);
-    let name = |of: &Option<Revision>| of.as_ref().map(|revision| names.name(revision));
-    RolloutProgress {
-        phase: report.phase.name().into(),
-        from: text(&report.from),
-        from_name: name(&report.from),
-        to: text(&report.to),
-        to_name: name(&report.to),
-        reference: text(&report.reference),
-        reference_name: name(&report.reference),
-        done: report.done,
-        total: report.total,
-        failed: report.failed,
-        exceptions: exceptions(&report.exceptions, machines),
     }
 }
 

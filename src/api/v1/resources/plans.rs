@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::pools::EstimateStatus;
 use super::schema::{When, answers};
 use crate::api::v1::plan::ActionKeys;
-use crate::model::plan::{CommandAnswer, Report, RolloutPhase};
+use crate::model::ids::Revision;
+use crate::model::plan::{CommandAnswer, Report, RolloutPhase, RolloutReport};
+use crate::model::revisions::Revisions;
 
 /// The plan document. Its machines, holds and state write themselves; a client skips them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,14 +58,17 @@ answers! {
     pub struct RolloutProgress {
         pub phase: Cow<'static, str>,
         pub from: Option<String>,
+        /// The readable name: the version of the image, the size of the machines, or a number.
         pub from_name: Option<String>,
         pub to: Option<String>,
         pub to_name: Option<String>,
+        /// The revision that counts as on target.
         pub reference: Option<String>,
         pub reference_name: Option<String>,
         pub done: u32,
         pub total: u32,
         pub failed: u32,
+        /// Machines that were left unchanged.
         pub exceptions: Vec<String>,
     }
 }
@@ -95,6 +100,24 @@ impl From<&CommandAnswer> for CommandOutcome {
 }
 
 impl RolloutProgress {
+    pub fn of(report: &RolloutReport, exceptions: Vec<String>, names: &Revisions) -> Self {
+        let text = |of: &Option<Revision>| of.as_ref().map(ToString::to_string);
+        let name = |of: &Option<Revision>| of.as_ref().map(|revision| names.name(revision));
+        Self {
+            phase: report.phase.name().into(),
+            from: text(&report.from),
+            from_name: name(&report.from),
+            to: text(&report.to),
+            to_name: name(&report.to),
+            reference: text(&report.reference),
+            reference_name: name(&report.reference),
+            done: report.done,
+            total: report.total,
+            failed: report.failed,
+            exceptions,
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         RolloutPhase::is_open(&self.phase)
     }

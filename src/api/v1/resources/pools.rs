@@ -131,20 +131,7 @@ answers! {
         pub api_version: Cow<'static, str>,
         pub kind: Cow<'static, str>,
         pub pool: String,
-        pub phase: Cow<'static, str>,
-        pub from: Option<String>,
-        /// The readable name: the version of the image, the size of the machines, or a number.
-        pub from_name: Option<String>,
-        pub to: Option<String>,
-        pub to_name: Option<String>,
-        /// The revision that counts as on target.
-        pub reference: Option<String>,
-        pub reference_name: Option<String>,
-        pub done: u32,
-        pub total: u32,
-        pub failed: u32,
-        /// Keys of machines that were left unchanged.
-        pub exceptions: Vec<String>,
+        flat pub progress: RolloutProgress,
         pub open: Option<OpenRollout>,
         pub last: Option<LastRollout>,
         /// Requested and not read by a turn yet.
@@ -245,24 +232,6 @@ impl PoolStatus {
             || self.trouble.is_some()
             || self.ignored.is_some()
             || self.holds.iter().any(HoldStatus::is_lasting_refusal)
-    }
-}
-
-impl RolloutStatus {
-    pub fn progress(&self) -> RolloutProgress {
-        RolloutProgress {
-            phase: self.phase.clone(),
-            from: self.from.clone(),
-            from_name: self.from_name.clone(),
-            to: self.to.clone(),
-            to_name: self.to_name.clone(),
-            reference: self.reference.clone(),
-            reference_name: self.reference_name.clone(),
-            done: self.done,
-            total: self.total,
-            failed: self.failed,
-            exceptions: self.exceptions.clone(),
-        }
     }
 }
 

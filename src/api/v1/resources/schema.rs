@@ -166,10 +166,12 @@ fn text(lines: &[&str]) -> String {
 }
 
 /// Answer types, for the server and its clients: every field is always present, `null` if unknown. A missing field is an
-/// error; a field that a newer server adds is ignored.
+/// error; a field that a newer server adds is ignored. `flat` puts the fields of another answer among its own.
 macro_rules! answers {
     ($($(#[doc = $about:literal])* $(#[derive($more:ident)])? pub struct $name:ident {
         $($(#[doc = $say:literal])* pub $field:ident: $ty:ty,)*
+        $(flat pub $flat:ident: $inner:ident,
+            $($(#[doc = $tell:literal])* pub $later:ident: $kind:ty,)*)?
     })*) => {$(
         $(#[doc = $about])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize $(, $more)?)]
@@ -180,15 +182,42 @@ macro_rules! answers {
                 #[serde(deserialize_with = "crate::api::v1::wire::required")]
                 pub $field: $ty,
             )*
+            $(
+                #[serde(flatten)]
+                pub $flat: $inner,
+                $(
+                    $(#[doc = $tell])*
+                    #[serde(deserialize_with = "crate::api::v1::wire::required")]
+                    pub $later: $kind,
+                )*
+            )?
+        }
+
+        impl $name {
+            pub(in crate::api::v1::resources) fn fields(
+                _book: &mut $crate::api::v1::resources::schema::SchemaBook,
+            ) -> Vec<$crate::api::v1::resources::schema::Field> {
+                use $crate::api::v1::resources::schema::HasSchema;
+                [
+                    vec![$((
+                        stringify!($field), &[$($say),*][..], false, <$ty as HasSchema>::schema(_book),
+                    )),*],
+                    $(
+                        $inner::fields(_book),
+                        vec![$((
+                            stringify!($later), &[$($tell),*][..], false, <$kind as HasSchema>::schema(_book),
+                        )),*],
+                    )?
+                ]
+                .concat()
+            }
         }
 
         impl $crate::api::v1::resources::schema::HasSchema for $name {
             fn schema(book: &mut $crate::api::v1::resources::schema::SchemaBook) -> serde_json::Value {
-                book.named(stringify!($name), |_book| {
-                    $crate::api::v1::resources::schema::object(&[$($about),*], vec![$((
-                        stringify!($field), &[$($say),*], false,
-                        <$ty as $crate::api::v1::resources::schema::HasSchema>::schema(_book),
-                    )),*])
+                book.named(stringify!($name), |book| {
+                    let fields = Self::fields(book);
+                    $crate::api::v1::resources::schema::object(&[$($about),*], fields)
                 })
             }
         }
