@@ -4,16 +4,16 @@
 //! server recognizes a repetition after a lost answer.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
-use url::{Host, Url};
+use url::Url;
 
 use super::http::text::hex;
+use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_local};
 
 /// Default address of the server and of the client.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7770";
@@ -23,8 +23,8 @@ const PAUSES: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
 /// A server that asks for a longer wait is reported instead.
 const PATIENCE: u64 = 5;
-const CONNECT: Duration = Duration::from_secs(5);
-const ANSWER: Duration = Duration::from_secs(40);
+const TIMEOUTS: ClientTimeouts =
+    ClientTimeouts { connect: Duration::from_secs(5), answer: Duration::from_secs(40) };
 /// A server ends streams after an hour, so that it rechecks the caller.
 const STREAM: Duration = Duration::from_secs(2 * 3_600);
 /// A server sends a heartbeat every 15 seconds.
@@ -151,28 +151,19 @@ impl Client {
             "https" => false,
             _ => return Err(bad()),
         };
-        let local = is_local(&base);
         if base.cannot_be_a_base() || !base.username().is_empty() || base.password().is_some() {
             return Err(bad());
         }
-        if is_plain && !local && token.is_some() {
+        if is_plain && !is_local(&base) && token.is_some() {
             return Err(ClientError::Unsealed(server.to_owned()));
         }
-        // The second call fails because a provider is already installed.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER);
-        if let Some(ca) = ca {
-            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(ClientError::Setup)?;
-            builder = builder.tls_certs_merge(ca);
-        }
-        if local {
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(ClientError::Setup)?;
+        let builder = client::builder(TIMEOUTS, &Proxy::towards(&base), ca);
+        let http = builder.and_then(|builder| builder.build().map_err(BadClient::Setup));
+        let http = http.map_err(|bad| match bad {
+            BadClient::Ca(why) | BadClient::Proxy(why) | BadClient::Setup(why) => {
+                ClientError::Setup(why)
+            }
+        })?;
         Ok(Self { http, base, token })
     }
 
@@ -276,12 +267,7 @@ impl Client {
         if error.is_timeout() {
             return ClientError::TimedOut { server };
         }
-        // The innermost cause says most; the outer ones repeat the address.
-        let mut inner: &dyn std::error::Error = error;
-        while let Some(source) = inner.source() {
-            inner = source;
-        }
-        ClientError::Unreachable { server, say: inner.to_string() }
+        ClientError::Unreachable { server, say: innermost(error) }
     }
 
     fn server(&self) -> String {
@@ -357,15 +343,6 @@ fn patience(response: &Response) -> Option<Duration> {
     let asked = response.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
     let seconds = asked.and_then(|wait| wait.parse::<u64>().ok()).unwrap_or_default();
     (seconds <= PATIENCE).then(|| Duration::from_secs(seconds))
-}
-
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        None => false,
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -18,13 +17,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Emulator;
+use crate::net::tls::{handshake, server_config};
 
-/// Timeout of a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Completed handshakes that wait to be served.
 const WAITING: usize = 64;
 
@@ -78,7 +75,7 @@ impl Tls {
         let key = PrivateKeyDer::try_from(key.serialize_der())
             .map_err(|why| rustls::Error::General(why.to_owned()))?;
         let chain = vec![certificate.der().clone(), authority.der().clone()];
-        Ok(Self { config: config(chain, key)?, authority: Some(authority.pem()) })
+        Ok(Self { config: server_config(chain, key, None)?, authority: Some(authority.pem()) })
     }
 
     /// From PEM files.
@@ -91,21 +88,8 @@ impl Tls {
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(unread(certificate))?;
         let key = PrivateKeyDer::from_pem_file(key).map_err(unread(key))?;
-        Ok(Self { config: config(chain, key)?, authority: None })
+        Ok(Self { config: server_config(chain, key, None)?, authority: None })
     }
-}
-
-fn config(
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<Arc<ServerConfig>, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
 }
 
 /// A bound port that is not served yet.
@@ -166,17 +150,15 @@ struct Handshakes {
 impl Handshakes {
     fn begin(listener: TcpListener, tls: Tls, address: SocketAddr) -> Self {
         let (send, done) = mpsc::channel(WAITING);
-        let acceptor = TlsAcceptor::from(tls.config);
         tokio::spawn(async move {
             // The trait's own accept retries after system errors.
             let mut listener = listener;
             while !send.is_closed() {
                 let (stream, peer) = Listener::accept(&mut listener).await;
-                let (acceptor, send) = (acceptor.clone(), send.clone());
+                let (config, send) = (Arc::clone(&tls.config), send.clone());
                 tokio::spawn(async move {
                     let _kept_as_it_is = stream.set_nodelay(true);
-                    let shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
-                    if let Ok(Ok(stream)) = shaken {
+                    if let Some(stream) = handshake(config, stream).await {
                         // The server has stopped: the connection just closes.
                         let _unserved = send.send((stream, peer)).await;
                     }

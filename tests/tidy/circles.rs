@@ -19,6 +19,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("pace", &[]),
     ("telemetry", &[]),
     ("cli", &["page"]),
+    ("net", &[]),
 ];
 
 const RULE: &str = "file circles";

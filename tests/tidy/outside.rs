@@ -23,22 +23,24 @@ const CRATES: &[(&str, Where)] = &[
     // What is kept of Azure's answers.
     ("moka", Where::Rooms(&["adapters::azure"])),
     // Clients: of Azure, of an identity provider, of a collector of traces, and of our own API (`api::client`), which no
-    // room on the cloud's side may see.
-    ("reqwest", Where::Rooms(&["adapters::azure", "adapters::issuer", "adapters::otlp", "api"])),
+    // room on the cloud's side may see. All are built in `net`.
+    (
+        "reqwest",
+        Where::Rooms(&["net", "adapters::azure", "adapters::issuer", "adapters::otlp", "api"]),
+    ),
     // The server of the API: its own accept loop, for limits that the framework's has not.
     ("hyper", Where::Rooms(&["api"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
     // Signatures of tokens, tokens themselves at the door, and the hashes of the audit.
     ("ring", Where::Rooms(&["adapters::azure", "adapters::sqlite", "api"])),
-    (
-        "rustls",
-        Where::Rooms(&["adapters::azure", "adapters::issuer", "adapters::otlp", "api", "emulator"]),
-    ),
+    // `net` configures TLS; the others read certificates and the causes of failures.
+    ("rustls", Where::Rooms(&["net", "adapters::azure", "api", "emulator"])),
     (
         "tokio",
         Where::Rooms(&[
             "ambient",
+            "net",
             "adapters::azure",
             "adapters::issuer",
             "adapters::sqlite",
@@ -57,7 +59,14 @@ const CRATES: &[(&str, Where)] = &[
     // Settings are addresses too, and a request has a query.
     (
         "url",
-        Where::Rooms(&["adapters::azure", "adapters::issuer", "adapters::otlp", "api", "daemon"]),
+        Where::Rooms(&[
+            "net",
+            "adapters::azure",
+            "adapters::issuer",
+            "adapters::otlp",
+            "api",
+            "daemon",
+        ]),
     ),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
     ("serde", Where::Rooms(FORMATS)),
@@ -72,7 +81,7 @@ const CRATES: &[(&str, Where)] = &[
     // The adapter reads many VMs of a Flexible set at once, and never more than a few.
     ("futures_util", Where::Rooms(&["adapters::azure", "api", "emulator"])),
     ("rcgen", Where::Rooms(&["emulator"])),
-    ("tokio_rustls", Where::Rooms(&["api", "emulator"])),
+    ("tokio_rustls", Where::Rooms(&["net", "emulator"])),
     ("criterion", Where::Tests),
     ("peak_alloc", Where::Tests),
     ("proptest", Where::Tests),

@@ -19,14 +19,19 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     // It stands before the cloud's ports and has the same face.
     ("pace", &["model", "ambient", "telemetry", "observe", "act"]),
     ("reconcile", &["model", "observe", "plan", "judge", "act", "memory", "ambient", "telemetry"]),
+    // What clients and listeners share, and nothing of what they say.
+    ("net", &[]),
     ("adapters", &[]),
-    ("adapters::azure", &["model", "observe", "act", "pace", "ambient", "telemetry"]),
+    ("adapters::azure", &["model", "observe", "act", "pace", "ambient", "telemetry", "net"]),
     // What it tells is believed, or not, by the API.
-    ("adapters::issuer", &[]),
-    ("adapters::otlp", &["model", "telemetry"]),
+    ("adapters::issuer", &["net"]),
+    ("adapters::otlp", &["model", "telemetry", "net"]),
     ("adapters::sqlite", &["model", "memory", "telemetry"]),
     // Time comes in with each request; what passed between two is counted by one clock of limiters.
-    ("api", &["model", "memory", "wake", "reconcile", "telemetry", "ambient::MonotonicSpan"]),
+    (
+        "api",
+        &["model", "memory", "wake", "reconcile", "telemetry", "ambient::MonotonicSpan", "net"],
+    ),
     // A made-up Azure has no idea of us, so not even of our model.
     ("world", &["ambient"]),
     (
@@ -45,7 +50,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "ambient",
         ],
     ),
-    ("emulator", &["world", "ambient"]),
+    ("emulator", &["world", "ambient", "net"]),
     (
         "daemon",
         &[

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex};
 use azure_core::http::HttpClient;
 
 pub use describe::{Anatomy, ApiVersioned, HealthSource, SetLink};
-pub use http::{BadNet, Net, Proxy};
+pub use http::{BadNet, Net};
 pub use permission::Permissions;
 pub use probe::{Http, ProbeAnswer, ProbeError, reach};
 
@@ -49,6 +49,7 @@ use crate::ambient::SharedClock;
 use crate::model::ids::PoolName;
 use crate::model::plan::Follow;
 use crate::model::time::Span;
+pub use crate::net::client::Proxy;
 use crate::pace::Pacer;
 use auth::TokenSource;
 use cloud::AzureCloud;

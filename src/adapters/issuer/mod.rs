@@ -4,18 +4,19 @@
 //! provider's documents are public, so no authentication is needed), retries, redirects, a document of unlimited size.
 //! Begin with [`Issuer::keys`].
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Response;
 use serde::Deserialize;
-use url::{Host, Url};
+use url::Url;
+
+use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_local};
 
 /// The path of the discovery document, relative to the issuer's name.
 const ABOUT: &str = ".well-known/openid-configuration";
-const CONNECT: Duration = Duration::from_secs(5);
 /// Time limit for both documents together: an API request waits meanwhile.
 const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUTS: ClientTimeouts = ClientTimeouts { connect: Duration::from_secs(5), answer: WITHIN };
 /// Maximum size of a document.
 // 1 MiB: the largest documents of real providers are some tens of kilobytes.
 const LARGEST: usize = 1 << 20;
@@ -28,10 +29,8 @@ pub enum BadIssuer {
         "{0} is no issuer: it begins with https:// (http:// on the loopback alone) and has no user, query or fragment"
     )]
     Name(Box<str>),
-    #[error("the certificates to trust are not PEM")]
-    Ca(#[source] reqwest::Error),
-    #[error("the HTTP client cannot be set up")]
-    Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Client(#[from] BadClient),
 }
 
 /// Why the keys could not be fetched.
@@ -78,22 +77,10 @@ impl Issuer {
     pub fn new(name: &str, ca: Option<&[u8]>) -> Result<Self, BadIssuer> {
         let about = about(name).ok_or_else(|| BadIssuer::Name(plain(name)))?;
         let plain = about.scheme() == "http";
-        // Fails when a provider is already installed, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT)
-            .timeout(WITHIN)
-            .user_agent(concat!("poolkeeper/", env!("CARGO_PKG_VERSION")));
-        if let Some(ca) = ca {
-            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadIssuer::Ca)?;
-            builder = builder.tls_certs_merge(ca);
-        }
-        if is_local(&about) {
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(BadIssuer::Client)?;
+        let http = client::builder(TIMEOUTS, &Proxy::towards(&about), ca)?
+            .user_agent(concat!("poolkeeper/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(BadClient::Setup)?;
         Ok(Self { name: name.into(), about, http, plain })
     }
 
@@ -121,7 +108,7 @@ impl Issuer {
     async fn get(&self, url: &Url) -> Result<String, NoKeys> {
         let lost = |error: &reqwest::Error| match error.is_timeout() {
             true => NoKeys::Late(place(url)),
-            false => NoKeys::Unreached { at: place(url), say: innermost(error) },
+            false => NoKeys::Unreached { at: place(url), say: plain(&innermost(error)) },
         };
         let asked = self.http.get(url.clone()).header("accept", "application/json");
         let mut answer: Response = asked.send().await.map_err(|error| lost(&error))?;
@@ -151,27 +138,9 @@ pub fn about(name: &str) -> Option<Url> {
     Url::parse(&about).ok().filter(|_| sealed && bare && name.trim() == name)
 }
 
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        None => false,
-    }
-}
-
 /// An address for a message, without its query string, which may be confidential.
 fn place(url: &Url) -> Box<str> {
     plain(&format!("{}{}", url.origin().ascii_serialization(), url.path()))
-}
-
-/// The innermost error is the most specific; the outer ones repeat the address.
-fn innermost(error: &reqwest::Error) -> Box<str> {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    plain(&inner.to_string())
 }
 
 /// Shortened, with terminal control characters escaped.

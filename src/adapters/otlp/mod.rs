@@ -11,12 +11,13 @@ use serde_json::{Value as Json, json};
 use url::Url;
 
 use crate::model::time::Time;
+use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost};
 use crate::telemetry::traces::{SpanEvent, SpanFields, SpanValue, TraceSpan};
 
 /// The path of the traces endpoint, relative to the collector's address.
 const TRACES: &str = "v1/traces";
-const CONNECT: Duration = Duration::from_secs(3);
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUTS: ClientTimeouts =
+    ClientTimeouts { connect: Duration::from_secs(3), answer: Duration::from_secs(10) };
 /// Enum values of the OTLP format.
 const INTERNAL: u8 = 1;
 const FAILED: u8 = 2;
@@ -25,10 +26,8 @@ const FAILED: u8 = 2;
 pub enum BadCollector {
     #[error("{0} is no address of a collector, such as http://127.0.0.1:4318")]
     Address(Box<str>),
-    #[error("the certificates to trust are not PEM")]
-    Ca(#[source] reqwest::Error),
-    #[error("the HTTP client cannot be set up")]
-    Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Client(#[from] BadClient),
 }
 
 /// A batch did not arrive, or its arrival is uncertain.
@@ -52,22 +51,9 @@ impl Collector {
     /// `ca`: PEM certificates to trust in addition to those of the system.
     pub fn new(address: &str, instance: &str, ca: Option<&[u8]>) -> Result<Self, BadCollector> {
         let at = at(address).ok_or_else(|| BadCollector::Address(address.into()))?;
-        // Fails when a provider is already installed, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT)
-            .timeout(WITHIN);
-        if let Some(ca) = ca {
-            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadCollector::Ca)?;
-            builder = builder.tls_certs_merge(ca);
-        }
-        if at.scheme() == "http" {
-            // Plain HTTP means that the collector runs next to the daemon.
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(BadCollector::Client)?;
+        // Plain HTTP means that the collector runs next to the daemon.
+        let proxy = if at.scheme() == "http" { Proxy::None } else { Proxy::FromEnvironment };
+        let http = client::builder(TIMEOUTS, &proxy, ca)?.build().map_err(BadClient::Setup)?;
         Ok(Self { at, http, instance: instance.into() })
     }
 
@@ -75,13 +61,8 @@ impl Collector {
     pub async fn send(&self, spans: &[TraceSpan]) -> Result<(), ExportError> {
         let body = document(spans, &self.instance).to_string();
         let sent = self.http.post(self.at.clone()).header(CONTENT_TYPE, "application/json");
-        let answer = sent.body(body).send().await.map_err(|error| {
-            let mut inner: &dyn std::error::Error = &error;
-            while let Some(source) = inner.source() {
-                inner = source;
-            }
-            ExportError::Unreached(inner.to_string().into())
-        })?;
+        let lost = |error| ExportError::Unreached(innermost(&error).into());
+        let answer = sent.body(body).send().await.map_err(lost)?;
         match answer.status() {
             status if status.is_success() => Ok(()),
             status => Err(ExportError::Refused(status.as_u16())),

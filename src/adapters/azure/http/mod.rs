@@ -26,7 +26,7 @@ use tracing::field::Empty;
 use url::Url;
 
 pub(super) use reply::ArmReply;
-pub use transport::{BadNet, Net, Proxy};
+pub use transport::{BadNet, Net};
 
 use super::auth::{AccessToken, AuthError, TokenSource};
 use super::cause;

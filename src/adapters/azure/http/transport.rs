@@ -1,6 +1,5 @@
 //! The HTTP client and its settings. Repeated headers are joined, as ARM itself sometimes does.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,10 @@ use azure_core::error::{Error, ErrorKind};
 use azure_core::http::headers::Headers;
 use azure_core::http::request::Body;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request, StatusCode};
-use url::Url;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use crate::net::client::{self, BadClient, ClientTimeouts, Proxy};
 
 /// Maximum size of a response.
 // 64 MB: a page of 1,000 machines with all fields has 9 MB.
@@ -32,25 +34,6 @@ pub struct Net {
     pub answer_within: Duration,
 }
 
-#[derive(Clone, PartialEq, Eq)]
-pub enum Proxy {
-    /// Uses `HTTPS_PROXY` and `NO_PROXY`.
-    FromEnvironment,
-    None,
-    /// The proxy's address, including credentials if it needs them.
-    At(Url),
-}
-
-impl fmt::Debug for Proxy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Proxy::FromEnvironment => f.write_str("FromEnvironment"),
-            Proxy::None => f.write_str("None"),
-            Proxy::At(url) => write!(f, "At({}:{:?})", url.host_str().unwrap_or("?"), url.port()),
-        }
-    }
-}
-
 impl Default for Net {
     fn default() -> Self {
         Self {
@@ -66,19 +49,19 @@ impl Default for Net {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BadNet {
-    #[error("the certificates to trust are not PEM")]
-    Ca(#[source] reqwest::Error),
     #[error("there is no certificate (PEM) in what is to be trusted")]
     NoCa,
-    #[error("the proxy cannot be used")]
-    Proxy(#[source] reqwest::Error),
-    #[error("the HTTP client cannot be set up")]
-    Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Client(#[from] BadClient),
 }
 
 impl Net {
     /// The client for ARM and for token requests. It follows no redirects and does not retry.
     pub fn http(&self) -> Result<Arc<dyn HttpClient>, BadNet> {
+        let is_empty = |ca: &Vec<u8>| CertificateDer::pem_slice_iter(ca).next().is_none();
+        if self.ca.as_ref().is_some_and(is_empty) {
+            return Err(BadNet::NoCa);
+        }
         let direct = self.client(&Proxy::None)?;
         let out = match &self.proxy {
             Proxy::None => direct.clone(),
@@ -87,31 +70,13 @@ impl Net {
         Ok(Arc::new(Wire { out, direct }))
     }
 
-    fn client(&self, proxy: &Proxy) -> Result<reqwest::Client, BadNet> {
-        // Fails when a provider is already installed, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(self.connect_within)
+    fn client(&self, proxy: &Proxy) -> Result<reqwest::Client, BadClient> {
+        let timeouts = ClientTimeouts { connect: self.connect_within, answer: self.answer_within };
+        client::builder(timeouts, proxy, self.ca.as_deref())?
             .read_timeout(self.silent_for)
-            .timeout(self.answer_within)
-            .http2_max_header_list_size(LARGEST_HEADERS);
-        if let Some(ca) = &self.ca {
-            let ca = reqwest::Certificate::from_pem_bundle(ca).map_err(BadNet::Ca)?;
-            if ca.is_empty() {
-                return Err(BadNet::NoCa);
-            }
-            builder = builder.tls_certs_merge(ca);
-        }
-        builder = match proxy {
-            Proxy::FromEnvironment => builder,
-            Proxy::None => builder.no_proxy(),
-            Proxy::At(url) => {
-                builder.proxy(reqwest::Proxy::all(url.clone()).map_err(BadNet::Proxy)?)
-            }
-        };
-        builder.build().map_err(BadNet::Client)
+            .http2_max_header_list_size(LARGEST_HEADERS)
+            .build()
+            .map_err(BadClient::Setup)
     }
 }
 

@@ -23,23 +23,22 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
 
 use super::Api;
 use super::auth::{ClientNames, Door};
 use super::backend::Backend;
 use crate::memory::{Desk, Store};
+use crate::net::tls;
 pub use crowd::Places;
 use crowd::{Answering, Crowd, CrowdPlace, Visitor};
 use patient::Patient;
 pub use proxies::Proxies;
 pub use seal::{Certificate, Pair, Seal};
 
-/// Longest TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Longest wait for the head of the first request, after the handshake.
 // 5 s: a client that connects has a request to send.
 const FIRST_HEAD: Duration = Duration::from_secs(5);
@@ -142,7 +141,7 @@ where
                 () = &mut stop => break,
             };
             let Some(Visitor { place, cut }) = guest else { continue };
-            let (api, tls) = (self.api.clone(), self.seal.as_ref().map(Seal::acceptor));
+            let (api, tls) = (self.api.clone(), self.seal.as_ref().map(Seal::config));
             let stopping = stopping.subscribe();
             tokio::spawn(async move {
                 tokio::select! {
@@ -172,7 +171,7 @@ fn may_stand(address: SocketAddr, is_sealed: bool, door: &Door) -> Result<(), Li
 
 async fn welcome<S, V>(
     api: Api<S, V>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerConfig>>,
     stream: TcpStream,
     peer: IpAddr,
     place: &Arc<CrowdPlace>,
@@ -185,9 +184,8 @@ async fn welcome<S, V>(
     let _kept_as_it_is = stream.set_nodelay(true);
     match tls {
         None => converse(api, stream, peer, ClientNames::default(), place, stopping).await,
-        Some(tls) => {
-            let shaken = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await;
-            if let Ok(Ok(stream)) = shaken {
+        Some(config) => {
+            if let Some(stream) = tls::handshake(config, stream).await {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
                 let presented =
                     ClientNames(shown.map(|one| names::names(one)).unwrap_or_default().into());

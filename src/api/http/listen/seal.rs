@@ -10,12 +10,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use tokio_rustls::TlsAcceptor;
 
 use super::ListenError;
 use super::ends::ends;
 use crate::api::http::{Rights, read_guarded, read_plain};
 use crate::model::time::Time;
+use crate::net::tls;
 
 /// Two PEM files as they were read: the chain and its key.
 #[derive(Clone, PartialEq, Eq)]
@@ -66,9 +66,8 @@ fn authorities(path: &Path, bytes: &[u8]) -> Result<Arc<dyn ClientCertVerifier>,
         let one = one.map_err(|source| unread(path, source))?;
         roots.add(one).map_err(|error| unfit(error.to_string()))?;
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
     // A client without a certificate may still have a token.
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), tls::provider());
     verifier.allow_unauthenticated().build().map_err(|error| unfit(error.to_string()))
 }
 
@@ -96,16 +95,7 @@ impl Certificate {
         clients: Option<Arc<dyn ClientCertVerifier>>,
     ) -> Result<Self, rustls::Error> {
         let ends = chain.iter().filter_map(|one| ends(one)).min();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider);
-        let config = config.with_safe_default_protocol_versions()?;
-        let config = match clients {
-            Some(clients) => config.with_client_cert_verifier(clients),
-            None => config.with_no_client_auth(),
-        };
-        let mut config = config.with_single_cert(chain, key)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), ends })
+        Ok(Self { config: tls::server_config(chain, key, clients)?, ends })
     }
 
     /// The earliest expiry in the chain; `None`: no certificate has an expiry that we can read.
@@ -132,8 +122,7 @@ impl Seal {
         self.0.read().unwrap_or_else(PoisonError::into_inner).ends
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        TlsAcceptor::from(Arc::clone(&current.config))
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).config)
     }
 }
