@@ -13,7 +13,6 @@ pub mod inventory;
 pub mod journal;
 pub mod learnt;
 pub mod machine;
-pub mod nearest;
 pub mod owner;
 pub mod plan;
 pub mod policy;

@@ -17,6 +17,8 @@ const CRATES: &[(&str, Where)] = &[
     ("async_trait", Where::Rooms(AZURE)),
     ("azure_core", Where::Rooms(AZURE)),
     ("azure_identity", Where::Rooms(AZURE)),
+    // Tokens, keys and signed assertions.
+    ("base64", Where::Rooms(&["adapters::azure", "api", "emulator"])),
     ("bytes", Where::Rooms(AZURE)),
     // The last fuse before Azure, and the limiter of the API's clients.
     ("governor", Where::Rooms(&["ambient", "adapters::azure", "api"])),
@@ -28,6 +30,8 @@ const CRATES: &[(&str, Where)] = &[
         "reqwest",
         Where::Rooms(&["net", "adapters::azure", "adapters::issuer", "adapters::otlp", "api"]),
     ),
+    // Dates in headers of ARM.
+    ("httpdate", Where::Rooms(AZURE)),
     // The server of the API: its own accept loop, for limits that the framework's has not.
     ("hyper", Where::Rooms(&["api"])),
     ("hyper_util", Where::Rooms(&["api"])),
@@ -56,7 +60,8 @@ const CRATES: &[(&str, Where)] = &[
     ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
     // What the system grants this process, without unsafe code.
     ("rustix", Where::Rooms(&["daemon"])),
-    // Settings are addresses too, and a request has a query.
+    // Settings are addresses too, and a request or a form has a query.
+    ("percent_encoding", Where::Rooms(&["emulator"])),
     (
         "url",
         Where::Rooms(&[
@@ -66,8 +71,11 @@ const CRATES: &[(&str, Where)] = &[
             "adapters::otlp",
             "api",
             "daemon",
+            "emulator",
         ]),
     ),
+    // The nearest name to a mistyped one.
+    ("strsim", Where::Rooms(&["model", "api"])),
     ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
     ("serde", Where::Rooms(FORMATS)),
     ("serde_json", Where::Rooms(FORMATS)),

@@ -351,13 +351,11 @@ pub(super) fn print_of(map: &Map<String, Value>) -> String {
     print(&text)
 }
 
-/// The first half of a SHA-256 in hex, which is enough to avoid collisions between the models of a lifetime.
+/// The first eight bytes of a SHA-256 in hex, which are enough to avoid collisions between the models of a lifetime.
 fn print(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    digest.as_ref().iter().take(8).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    let first = digest.as_ref().first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+    format!("{first:016x}")
 }
 
 #[cfg(test)]

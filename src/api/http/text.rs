@@ -1,41 +1,17 @@
 //! Small encodings of bytes: base64 as tokens use it, hexadecimal, fingerprints.
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
-
-const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// Without padding.
 pub fn base64url(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let number = part.iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
-        let number = number << (8 * (3 - part.len()));
-        for place in (0..=part.len()).map(|n| 18 - 6 * n) {
-            let sign = SIGNS.get((number >> place) as usize & 63);
-            text.extend(sign.map(|sign| char::from(*sign)));
-        }
-    }
-    text
+    BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Strict: no padding, no other character, no bits left over.
 pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    for part in text.as_bytes().chunks(4) {
-        let mut number = 0_u32;
-        for sign in part {
-            let value = SIGNS.iter().position(|known| known == sign)?;
-            number = (number << 6) | value as u32;
-        }
-        let bits = 6 * part.len() as u32;
-        let whole = bits / 8;
-        if whole == 0 || number & ((1 << (bits - 8 * whole)) - 1) != 0 {
-            return None;
-        }
-        number >>= bits - 8 * whole;
-        bytes.extend(number.to_be_bytes().into_iter().skip(4 - whole as usize));
-    }
-    Some(bytes)
+    BASE64_URL_SAFE_NO_PAD.decode(text).ok()
 }
 
 pub fn hex(bytes: &[u8]) -> String {

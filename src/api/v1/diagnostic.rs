@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::nearest::distance;
+use strsim::osa_distance;
 
 /// A position in the text; both count from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,20 +144,16 @@ const LONGEST_WORD: usize = 40;
 
 /// The candidate spelled most like `written`, if one is close enough to be meant.
 pub fn nearest<'a>(written: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let written: Vec<char> = written.chars().take(LONGEST_WORD + 1).map(lower).collect();
-    if written.is_empty() || written.len() > LONGEST_WORD {
+    if written.is_empty() || written.chars().nth(LONGEST_WORD).is_some() {
         return None;
     }
+    let (written, length) = (written.to_ascii_lowercase(), written.chars().count());
     let measured = candidates.iter().map(|candidate| {
-        let letters: Vec<char> = candidate.chars().map(lower).collect();
-        (distance(&written, &letters), letters.len(), *candidate)
+        let far = osa_distance(&written, &candidate.to_ascii_lowercase());
+        (far, candidate.chars().count(), *candidate)
     });
-    let near = measured.filter(|(far, length, _)| *far <= (length.max(&written.len()) / 3).max(1));
+    let near = measured.filter(|(far, letters, _)| *far <= ((*letters).max(length) / 3).max(1));
     near.min_by_key(|(far, _, _)| *far).map(|(_, _, candidate)| candidate)
-}
-
-fn lower(letter: char) -> char {
-    letter.to_ascii_lowercase()
 }
 
 /// Longest piece of a document that a message repeats.

@@ -5,8 +5,7 @@ use std::fmt;
 use jiff::civil::{DateTime, Time as Clock};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use jiff::{SignedDuration, Timestamp};
-
-use crate::model::nearest::distance;
+use strsim::osa_distance;
 
 /// No name in the data is longer; longer names are not looked up, so that the search for a near name stays small.
 const LONGEST_NAME: usize = 64;
@@ -117,14 +116,14 @@ impl fmt::Debug for ScheduleZone {
 
 /// The known zone name, or its place, with the nearest spelling; the first of several.
 fn nearest(name: &str) -> Option<String> {
-    let plain = |text: &str| text.to_lowercase().replace(' ', "_").chars().collect::<Vec<char>>();
+    let plain = |text: &str| text.to_lowercase().replace(' ', "_");
     let name = plain(name);
-    let near = NEAR.min(name.len() / 3);
+    let near = NEAR.min(name.chars().count() / 3);
     let zones = TimeZoneDatabase::bundled();
     let measured = zones.available().map(|zone| {
         let known = plain(zone.as_str());
-        let place = known.rsplit(|letter| *letter == '/').next().unwrap_or(&known);
-        (distance(&name, &known).min(distance(&name, place)), zone.as_str().to_owned())
+        let place = known.rsplit('/').next().unwrap_or(&known);
+        (osa_distance(&name, &known).min(osa_distance(&name, place)), zone.as_str().to_owned())
     });
     measured.filter(|(far, _)| *far <= near).min().map(|(_, zone)| zone)
 }

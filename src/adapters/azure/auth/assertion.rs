@@ -1,8 +1,9 @@
 //! Authentication with a certificate: an assertion signed here.
 
-use azure_core::base64;
 use azure_core::credentials::Secret;
 use azure_identity::ClientAssertion;
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD as URL_SAFE};
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::rsa::KeyPair;
@@ -69,31 +70,32 @@ impl Signer {
         random.fill(&mut id).map_err(|_| unusable("nothing random for its signature"))?;
         let print = digest::digest(&digest::SHA256, &self.certificates[0]);
         let chain = if about.send_certificates { self.chain() } else { String::new() };
-        let header =
-            format!(r#"{{"alg":"PS256","typ":"JWT","x5t#S256":"{}"{chain}}}"#, url_safe(print));
+        let header = format!(
+            r#"{{"alg":"PS256","typ":"JWT","x5t#S256":"{}"{chain}}}"#,
+            URL_SAFE.encode(print)
+        );
         let (client, audience) = (about.client, about.audience);
         let (from, until) = (now.millis() / 1_000, now.plus(GOOD_FOR).millis() / 1_000);
-        let id = url_safe(id);
+        let id = URL_SAFE.encode(id);
         let claims = format!(
             r#"{{"aud":"{audience}","iss":"{client}","sub":"{client}","jti":"{id}","nbf":{from},"iat":{from},"exp":{until}}}"#
         );
-        let body = format!("{}.{}", url_safe(header), url_safe(claims));
+        let body = format!("{}.{}", URL_SAFE.encode(header), URL_SAFE.encode(claims));
         let mut signature = vec![0; self.key.public().modulus_len()];
         self.key
             .sign(&RSA_PSS_SHA256, &random, body.as_bytes(), &mut signature)
             .map_err(|_| unusable("its key does not sign"))?;
-        Ok(Secret::new(format!("{body}.{}", url_safe(signature))))
+        Ok(Secret::new(format!("{body}.{}", URL_SAFE.encode(signature))))
     }
 
     fn chain(&self) -> String {
-        let each: Vec<String> =
-            self.certificates.iter().map(|der| format!(r#""{}""#, base64::encode(der))).collect();
+        let each: Vec<String> = self
+            .certificates
+            .iter()
+            .map(|der| format!(r#""{}""#, BASE64_STANDARD.encode(der)))
+            .collect();
         format!(r#","x5c":[{}]"#, each.join(","))
     }
-}
-
-fn url_safe(bytes: impl AsRef<[u8]>) -> String {
-    base64::encode_url_safe(bytes).trim_end_matches('=').to_owned()
 }
 
 /// An assertion that is already signed.
