@@ -20,6 +20,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("cli", &["page"]),
     ("net", &[]),
+    ("adapters::sqlite", &[]),
 ];
 
 const RULE: &str = "file circles";

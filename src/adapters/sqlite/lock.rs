@@ -5,8 +5,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::beside;
 use super::fault::{OpenError, of_io};
+use super::files::{beside, private};
 
 /// Maximum number of bytes of the holder's name that is shown.
 const NAME_MOST: u64 = 200;
@@ -14,13 +14,6 @@ const NAME_MOST: u64 = 200;
 /// The lock is held as long as this value exists.
 #[derive(Debug)]
 pub(super) struct FileLock(#[expect(dead_code, reason = "its end is the end of the lock")] File);
-
-/// Makes a file readable only by its owner: the store contains signed URLs.
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
 
 /// Takes the lock of the store at `path`. `alone`: exclusively; otherwise shared with other non-exclusive holders.
 pub(super) fn take(path: &Path, who: &str, alone: bool) -> Result<FileLock, OpenError> {

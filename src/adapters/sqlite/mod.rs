@@ -6,8 +6,10 @@
 
 mod api_store;
 mod audit;
-mod copy;
+mod backup;
+mod connection;
 mod fault;
+mod files;
 mod inbox;
 mod journal;
 mod lease;
@@ -26,8 +28,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
 pub use audit::{AuditCheck, ChainBreak};
-pub use copy::{Restoration, StoreSummary, backup, check, forget_restored, restore, restored};
+pub use backup::{Restoration, StoreSummary, backup, check, forget_restored, restore, restored};
 pub use fault::OpenError;
+pub use open::Create;
 
 use crate::memory::{
     Commit, HistoryRecord, Inbox, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
@@ -40,17 +43,6 @@ use pool_rows::PreparedTurn;
 use readers::{READERS, Readers};
 use watch::FileWatch;
 use writer::Writer;
-
-/// Whether a new store is created when the file is missing or empty.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Create {
-    /// Only if no store existed there before.
-    #[default]
-    First,
-    /// Even if one existed: everything it recorded is forgotten.
-    Allow,
-    Refuse,
-}
 
 /// Options for opening a store.
 #[derive(Debug, Clone)]
@@ -92,7 +84,7 @@ impl SqliteStore {
     /// program.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
         let path = &options.path;
-        let folder = open::folder(path);
+        let folder = files::folder(path);
         if !folder.is_dir() {
             return Err(OpenError::FolderMissing { folder });
         }
@@ -105,13 +97,6 @@ impl SqliteStore {
         let (writer, alone) = (Writer::start(db, watch)?, options.alone);
         Ok(Self { id, writer, readers, version: Arc::default(), alone, _lock: lock })
     }
-}
-
-/// A file that belongs to the store at `path`.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 impl Drop for SqliteStore {

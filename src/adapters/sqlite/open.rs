@@ -1,32 +1,33 @@
 //! From a path to a trusted connection: locked, one of Poolkeeper's files, intact, with a known schema.
 
-use std::fs::{File, OpenOptions};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::fs::OpenOptions;
+use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 
-use super::copy::copy;
+use super::connection::{BUSY, OURS, check, connect, copy, identify, look_like_one};
 use super::fault::{OpenError, of_io, of_sql};
-use super::lock::private;
+use super::files::{beside, private, sync_folder};
 use super::migrate::{KNOWN, migrate};
-use super::{Create, beside};
 use crate::model::ids::StoreId;
 
-/// The application id in the file: "PoKe".
-const OURS: u32 = 0x506f_4b65;
-/// The first bytes of every SQLite database.
-const HEAD: &[u8] = b"SQLite format 3\0";
-/// How long a write waits for another program that uses the file, for example a backup.
-const BUSY: Duration = Duration::from_secs(5);
 /// The interval between retries where SQLite itself does not wait.
 const TRIES_AGAIN: Duration = Duration::from_millis(20);
-/// Size of a connection's statement cache: enough for all statements.
-const STATEMENTS: usize = 128;
 /// A checkpoint truncates the write-ahead log to this size.
 // 64 MiB: the first turn of a thousand pools at once. The log usually has a hundredth of that.
 const LOG_KEPT: u64 = 64 << 20;
+
+/// Whether a new store is created when the file is missing or empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Create {
+    /// Only if no store existed there before.
+    #[default]
+    First,
+    /// Even if one existed: everything it recorded is forgotten.
+    Allow,
+    Refuse,
+}
 
 /// The writing connection. Creates the file if it is missing.
 pub(super) fn writer(
@@ -82,14 +83,6 @@ pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
     Ok(db)
 }
 
-pub(super) fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags)?;
-    db.busy_timeout(BUSY)?;
-    db.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(db)
-}
-
 /// A file beside the store that records that a store was created, so that a lost store is not taken for a first start.
 const TRACE: &str = ".created";
 
@@ -116,9 +109,7 @@ pub(super) fn remember(path: &Path) -> Result<(), OpenError> {
     private(OpenOptions::new().write(true).create(true).truncate(false))
         .open(beside(path, TRACE))
         .map_err(failed)?;
-    #[cfg(unix)]
-    File::open(folder(path)).and_then(|it| it.sync_all()).map_err(failed)?;
-    Ok(())
+    sync_folder(path).map_err(failed)
 }
 
 /// Creates the file if it is missing, readable only by its owner: it contains signed operation URLs.
@@ -129,30 +120,10 @@ fn create(path: &Path) -> Result<(), OpenError> {
         Ok(file) => {
             // A new file's name is durable only once its folder is synced.
             file.sync_all().map_err(failed)?;
-            #[cfg(unix)]
-            File::open(folder(path)).and_then(|it| it.sync_all()).map_err(failed)
+            sync_folder(path).map_err(failed)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => close_to_others(path),
         Err(error) => Err(failed(error)),
-    }
-}
-
-/// SQLite takes a file with a few bytes of other data for an empty database and would overwrite it.
-pub(super) fn look_like_one(path: &Path) -> Result<(), OpenError> {
-    let mut head = Vec::with_capacity(HEAD.len());
-    let file = File::open(path).map_err(|source| of_io(path.to_owned(), source))?;
-    match file.take(HEAD.len() as u64).read_to_end(&mut head) {
-        Ok(_) if head.is_empty() || head == HEAD => Ok(()),
-        Ok(_) => Err(OpenError::NotADatabase { path: path.to_owned() }),
-        Err(source) => Err(of_io(path.to_owned(), source)),
-    }
-}
-
-/// The folder that contains the store.
-pub(super) fn folder(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
     }
 }
 
@@ -171,32 +142,6 @@ fn close_to_others(path: &Path) -> Result<(), OpenError> {
 #[cfg(not(unix))]
 fn close_to_others(_: &Path) -> Result<(), OpenError> {
     Ok(())
-}
-
-/// The schema of the file, or 0 if it is empty. Fails for files of other programs and for newer schemas.
-pub(super) fn identify(db: &Connection, path: &Path) -> Result<u32, OpenError> {
-    let failed = |source| of_sql(path.to_owned(), source);
-    // A single statement reads one snapshot: another process may be filling the same new file.
-    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
-               FROM pragma_application_id, pragma_user_version";
-    let numbers = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let (whose, found, tables): (u32, u32, u32) = db.query_row(sql, [], numbers).map_err(failed)?;
-    match whose {
-        OURS if found > KNOWN => Err(OpenError::TooNew { path: path.to_owned(), found }),
-        OURS => Ok(found),
-        0 if tables == 0 && found == 0 => Ok(0),
-        _ => Err(OpenError::Foreign { path: path.to_owned() }),
-    }
-}
-
-/// Checks that every page is reachable, intact and in order.
-pub(super) fn check(db: &Connection, path: &Path) -> Result<(), OpenError> {
-    let said = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
-    match said {
-        Ok(said) if said == "ok" => Ok(()),
-        Ok(said) => Err(OpenError::Corrupt { path: path.to_owned(), said: said.into() }),
-        Err(source) => Err(of_sql(path.to_owned(), source)),
-    }
 }
 
 fn settle(db: &Connection, most_bytes: Option<u64>) -> Result<(), rusqlite::Error> {

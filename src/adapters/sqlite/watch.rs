@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rusqlite::Connection;
 
-use super::beside;
 use super::fault::{OpenError, of_io};
+use super::files::beside;
 use crate::memory::StoreError;
 
 /// A database is never smaller than the smallest SQLite page.

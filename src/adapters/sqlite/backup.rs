@@ -2,16 +2,17 @@
 //!
 //! Never in the process that has the store open: closing any other handle to an SQLite file drops that process's locks.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use super::audit::{self, AuditCheck};
+use super::connection::{check as check_pages, connect, copy, identify, look_like_one};
 use super::fault::{OpenError, of_io, of_sql};
-use super::lock::{self, private};
-use super::{beside, lease, open, pool_rows};
+use super::files::{beside, folder, private, sync_folder};
+use super::{lease, lock, open, pool_rows};
 use crate::memory::{AuditEntry, Lease, StoreError, record};
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -48,8 +49,8 @@ pub fn backup(from: &Path, to: &Path) -> Result<StoreSummary, OpenError> {
 pub fn check(path: &Path) -> Result<StoreSummary, OpenError> {
     let db = existing(path)?;
     let failed = |source| of_sql(path.to_owned(), source);
-    let schema = open::identify(&db, path)?;
-    open::check(&db, path)?;
+    let schema = identify(&db, path)?;
+    check_pages(&db, path)?;
     db.pragma_update(None, "query_only", true).map_err(failed)?;
     let unread =
         |fault| OpenError::Unread { path: path.to_owned(), source: StoreError::from(fault) };
@@ -84,7 +85,7 @@ pub fn restore(from: &Path, path: &Path, who: &str, at: Time) -> Result<Restorat
         let said = format!("pool {pool}: {source}").into();
         return Err(OpenError::Corrupt { path: from.to_owned(), said });
     }
-    let folder = open::folder(path);
+    let folder = folder(path);
     if !folder.is_dir() {
         return Err(OpenError::FolderMissing { folder });
     }
@@ -146,38 +147,12 @@ fn existing(path: &Path) -> Result<Connection, OpenError> {
     if !path.is_file() {
         return Err(OpenError::NoStore { path: path.to_owned() });
     }
-    open::look_like_one(path)?;
-    let db = open::connect(path).map_err(|source| of_sql(path.to_owned(), source))?;
-    match open::identify(&db, path)? {
+    look_like_one(path)?;
+    let db = connect(path).map_err(|source| of_sql(path.to_owned(), source))?;
+    match identify(&db, path)? {
         0 => Err(OpenError::NoStore { path: path.to_owned() }),
         _ => Ok(db),
     }
-}
-
-/// A snapshot of the store. It is checked and on the disk before it gets its name.
-pub(super) fn copy(db: &Connection, to: &Path) -> Result<(), OpenError> {
-    let part = beside(to, ".part");
-    let failed = |source| of_io(to.to_owned(), source);
-    if let Err(error) = fs::remove_file(&part)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(failed(error));
-    }
-    let file = private(OpenOptions::new().write(true).create_new(true)).open(&part);
-    let file = file.map_err(failed)?;
-    let name = part.to_str().ok_or_else(|| failed(io::Error::other("its name is no UTF-8")))?;
-    let made = db.execute("VACUUM INTO ?1", [name]).map_err(|source| of_sql(to.to_owned(), source));
-    let made = made.and_then(|_| {
-        let copy = open::connect(&part).map_err(|source| of_sql(to.to_owned(), source))?;
-        open::check(&copy, to)
-    });
-    if let Err(error) = made {
-        // A partial copy is useless, and the first error is the one to report.
-        let _left = fs::remove_file(&part);
-        return Err(error);
-    }
-    file.sync_all().and_then(|()| fs::rename(&part, to)).map_err(failed)?;
-    sync_folder(to).map_err(failed)
 }
 
 /// Moves `path` to `aside` and `fresh` to `path`. If this is interrupted, the store is missing, and a start refuses
@@ -203,14 +178,4 @@ fn renamed(from: &Path, to: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-#[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(open::folder(path))?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }
