@@ -20,6 +20,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("cli", &["page"]),
     ("net", &[]),
+    ("adapters::azure", &[]),
     ("adapters::sqlite", &[]),
 ];
 

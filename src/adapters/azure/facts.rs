@@ -10,6 +10,9 @@ use std::time::Duration;
 use url::Url;
 
 use super::Azure;
+use super::fact_cache::{
+    AutoscaleCache, AutoscaleVerdict, QuotaLeft, Size, SizeCache, WatchedFacts,
+};
 use super::path::{self, SetPath};
 use super::read::failed;
 use super::set_cache::{Fresh, Makes};
@@ -32,24 +35,6 @@ use crate::pace::PacedOperation;
 // 100: the sizes of the largest region fill a handful.
 const PAGES: usize = 100;
 
-/// The sets of a subscription that an autoscale setting writes to, and why the last read failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AutoscaleCache {
-    targets: Vec<ScaleSetId>,
-    /// Why the last read failed; `targets` is then from an earlier response.
-    unseen: Option<Box<str>>,
-    /// A read succeeded, and no 403 followed it.
-    is_known: bool,
-}
-
-/// Whether autoscale controls a set, as far as known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AutoscaleVerdict {
-    Off,
-    On,
-    Unknown,
-}
-
 /// ARM rejects every request to a resource provider that the subscription has not registered.
 fn is_not_registered(why: &ReadError) -> bool {
     let code = why.code.as_deref();
@@ -68,28 +53,6 @@ const WAIT_AT_MOST: Span = Span::hours(1);
 /// The names of a region's total cores and of its Spot cores in the list of usages.
 const ALL_CORES: &str = "cores";
 const SPOT_CORES: &str = "lowPriorityCores";
-
-/// What one machine of a size takes from the quota.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Size {
-    family: Box<str>,
-    cores: u32,
-    /// The subscription has no quota for this size at all.
-    closed: bool,
-}
-
-/// Sizes of a region, sorted by lower-case name. `None`: they could not be read.
-pub(super) type SizeCache = Option<Arc<[(Box<str>, Size)]>>;
-
-/// The remaining cores of each family, with the names that usages use.
-pub(super) type QuotaLeft = Option<Arc<[(Box<str>, u32)]>>;
-
-/// What a pool's facts refer to.
-#[derive(Debug, Clone)]
-pub(super) struct WatchedFacts {
-    set: ScaleSetId,
-    follow: Option<Box<str>>,
-}
 
 /// Number of machines that fit into a quota.
 fn machines_in(quota: &Quota) -> u32 {

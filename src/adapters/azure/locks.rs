@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::Azure;
+use super::fact_cache::LockCache;
 use super::path::{self, SetPath};
 use super::protection::{Harm, changed};
 use super::set_cache::Fresh;
@@ -19,41 +20,6 @@ use crate::observe::ReadError;
 
 /// The permission that reading the list needs.
 const READ: &str = "Microsoft.Authorization/locks/read";
-
-/// The locks of a group, and why the last read failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LockCache {
-    all: Arc<[Lock]>,
-    unseen: Option<Box<str>>,
-}
-
-impl LockCache {
-    /// The locks that cover the set or one of these machines.
-    fn of<'a>(
-        &self,
-        path: &SetPath,
-        orchestration: Orchestration,
-        machines: &(impl Iterator<Item = &'a InstanceId> + Clone),
-    ) -> Vec<Lock> {
-        let (set, vms) = (path.id(), path.id_of_vms());
-        let covers = |lock: &&Lock| {
-            let scope = lock.scope();
-            let Some(machine) = lock.machine() else { return is_at_or_below(&set, scope) };
-            // Ordinary VMs of the group may have numbers as names too.
-            let ours = is_at_or_below(scope, &set)
-                || (orchestration == Orchestration::Flexible && is_at_or_below(scope, &vms));
-            ours && machines.clone().any(|id| id.as_str().eq_ignore_ascii_case(machine))
-        };
-        let mut locks: Vec<Lock> = self.all.iter().filter(covers).cloned().collect();
-        locks.sort_unstable();
-        locks
-    }
-}
-
-fn is_at_or_below(id: &str, scope: &str) -> bool {
-    let head = id.get(..scope.len()).filter(|head| head.eq_ignore_ascii_case(scope));
-    head.is_some() && matches!(id.as_bytes().get(scope.len()), None | Some(b'/'))
-}
 
 impl Azure {
     pub(super) async fn locks(&self, path: &SetPath) -> LockCache {

@@ -15,6 +15,7 @@ mod compact_id;
 mod condition;
 mod date;
 mod describe;
+mod fact_cache;
 mod facts;
 mod fingerprint;
 mod fuse;
@@ -53,6 +54,7 @@ pub use crate::net::client::Proxy;
 use crate::pace::Pacer;
 use auth::TokenSource;
 use cloud::AzureCloud;
+use fact_cache::{AutoscaleCache, LockCache, QuotaLeft, SizeCache, WatchedFacts};
 use http::Arm;
 use set_cache::{ResponseCache, Shelf};
 
@@ -71,12 +73,12 @@ const LOCKS_FOR: Span = Span::minutes(15);
 pub struct Azure {
     arm: Arm,
     shelf: Shelf,
-    autoscale: ResponseCache<facts::AutoscaleCache>,
-    locks: ResponseCache<locks::LockCache>,
-    sizes: ResponseCache<facts::SizeCache>,
-    usages: ResponseCache<facts::QuotaLeft>,
+    autoscale: ResponseCache<AutoscaleCache>,
+    locks: ResponseCache<LockCache>,
+    sizes: ResponseCache<SizeCache>,
+    usages: ResponseCache<QuotaLeft>,
     versions: ResponseCache<Option<Follow>>,
-    watched: Mutex<BTreeMap<PoolName, facts::WatchedFacts>>,
+    watched: Mutex<BTreeMap<PoolName, WatchedFacts>>,
 }
 
 impl Azure {

@@ -15,6 +15,7 @@ use super::condition::protection;
 use super::orchestration::members;
 use super::path::SetPath;
 use super::read::failed;
+use super::set_cache::ProtectionReading;
 use super::wire::{ArmVm, some};
 use crate::act::{CallContext, CallOutcome};
 use crate::model::action::Target;
@@ -33,29 +34,6 @@ const READ_WITHIN: Span = Span::seconds(20);
 /// Maximum number of concurrent reads.
 // 16: reads a thousand VMs at 120 ms each in eight seconds. The pacer delays what exceeds the rate limits.
 const AT_ONCE: usize = 16;
-
-/// When a VM is read again: after a failed read, and while it is protected.
-const UNREAD_FOR: Span = Span::minutes(1);
-const PROTECTED_FOR: Span = Span::minutes(5);
-
-/// What the last read of a VM showed, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ProtectionReading {
-    pub shows: Protection,
-    pub at: Time,
-}
-
-impl ProtectionReading {
-    /// An unprotected VM is read again only before it is removed or changed.
-    fn is_due(self, now: Time) -> bool {
-        let good_for = match self.shows {
-            Protection::None => return false,
-            Protection::Unknown => UNREAD_FOR,
-            Protection::ScaleIn | Protection::All => PROTECTED_FOR,
-        };
-        now.since(self.at) >= good_for
-    }
-}
 
 /// What is about to happen to a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

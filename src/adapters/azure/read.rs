@@ -10,7 +10,7 @@ use url::Url;
 use super::Azure;
 use super::compact_id::CompactId;
 use super::condition::{condition, protection, worked_on};
-use super::facts::AutoscaleVerdict;
+use super::fact_cache::AutoscaleVerdict;
 use super::fingerprint::{ModelParts, PastModels, image_name};
 use super::http::{ArmRequest, HttpVerb, NoResponse};
 use super::image::ImageKind;

@@ -9,11 +9,10 @@ use moka::{future, sync};
 use super::compact_id::CompactId;
 use super::fingerprint::{ModelParts, ReimageStep};
 use super::image::ImageKind;
-use super::protection::ProtectionReading;
 use crate::model::action::Target;
 use crate::model::ids::{InstanceId, Key, ScaleSetId, Zone};
 use crate::model::inventory::{Orchestration, PriorityMix};
-use crate::model::machine::identity;
+use crate::model::machine::{Protection, identity};
 use crate::model::time::{Span, Time};
 
 /// How long the cache remembers a reimage; the machine's record keeps it permanently.
@@ -81,6 +80,29 @@ impl SetCaches {
     pub fn replaced<'t>(&self, targets: &'t [Target]) -> Option<&'t InstanceId> {
         let other = |target: &&Target| self.row(&target.id).is_some_and(|row| !row.is(target));
         targets.iter().find(other).map(|target| &target.id)
+    }
+}
+
+/// When a VM is read again: after a failed read, and while it is protected.
+const UNREAD_FOR: Span = Span::minutes(1);
+const PROTECTED_FOR: Span = Span::minutes(5);
+
+/// What the last read of a VM showed, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProtectionReading {
+    pub shows: Protection,
+    pub at: Time,
+}
+
+impl ProtectionReading {
+    /// An unprotected VM is read again only before it is removed or changed.
+    pub fn is_due(self, now: Time) -> bool {
+        let good_for = match self.shows {
+            Protection::None => return false,
+            Protection::Unknown => UNREAD_FOR,
+            Protection::ScaleIn | Protection::All => PROTECTED_FOR,
+        };
+        now.since(self.at) >= good_for
     }
 }
 
