@@ -13,7 +13,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::http::text::hex;
-use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_local};
+use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_sealed};
 
 /// Default address of the server and of the client.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7770";
@@ -146,15 +146,13 @@ impl Client {
     ) -> Result<Self, ClientError> {
         let bad = || ClientError::Address(server.to_owned());
         let base = Url::parse(server).map_err(|_| bad())?;
-        let is_plain = match base.scheme() {
-            "http" => true,
-            "https" => false,
-            _ => return Err(bad()),
-        };
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(bad());
+        }
         if base.cannot_be_a_base() || !base.username().is_empty() || base.password().is_some() {
             return Err(bad());
         }
-        if is_plain && !is_local(&base) && token.is_some() {
+        if token.is_some() && !is_sealed(&base) {
             return Err(ClientError::Unsealed(server.to_owned()));
         }
         let builder = client::builder(TIMEOUTS, &Proxy::towards(&base), ca);

@@ -35,7 +35,7 @@ impl EmulatorRequest {
     ) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let parts: Vec<String> =
-            path.split('/').filter(|p| !p.is_empty()).map(|p| percent_decoded(p)).collect();
+            path.split('/').filter(|p| !p.is_empty()).map(percent_decoded).collect();
         let lower = parts.iter().map(|p| p.to_ascii_lowercase()).collect();
         let scheme = if is_tls { "https" } else { "http" };
         Self {

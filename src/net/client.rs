@@ -78,8 +78,19 @@ pub fn builder(
     })
 }
 
+/// A secret that is sent there cannot be intercepted: TLS, or this machine itself.
+pub fn is_sealed(url: &Url) -> bool {
+    url.scheme() == "https" || url.scheme() == "http" && is_local(url)
+}
+
+/// Neither credentials, nor a query or fragment behind the path.
+pub fn is_bare(url: &Url) -> bool {
+    let no_user = url.username().is_empty() && url.password().is_none();
+    no_user && url.query().is_none() && url.fragment().is_none()
+}
+
 /// Is the host this machine?
-pub fn is_local(url: &Url) -> bool {
+fn is_local(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
         Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),

@@ -1,7 +1,8 @@
 //! Azure clouds: where to get tokens, where ARM is, and the audience of the tokens.
 
-use url::{Host, Url};
+use url::Url;
 
+use crate::net::client::is_sealed;
 use crate::pace::FrontDoor;
 
 /// An Azure cloud. Every address uses https, or plain http to this machine (an emulator).
@@ -146,7 +147,7 @@ impl CloudEndpoint {
     /// Whether the address belongs to this origin and is safe for tokens.
     pub fn takes(&self, url: &Url) -> bool {
         let of_cloud = self.cloud.is_some_and(|cloud| is_host_of(url, cloud));
-        (of_cloud || *CloudEndpoint::of(url).exact == *self.exact) && may_carry_tokens(url)
+        (of_cloud || *CloudEndpoint::of(url).exact == *self.exact) && is_sealed(url)
     }
 
     pub fn as_str(&self) -> &str {
@@ -177,21 +178,10 @@ fn address(what: &'static str, text: &str) -> Result<Url, BadCloud> {
     if !url.has_host() || !["http", "https"].contains(&url.scheme()) {
         return Err(BadCloud::NoAddress { what });
     }
-    if !may_carry_tokens(&url) {
+    if !is_sealed(&url) {
         return Err(BadCloud::NotTls { what });
     }
     Ok(url)
-}
-
-/// Tokens cannot be intercepted there: TLS, or the machine itself.
-fn may_carry_tokens(url: &Url) -> bool {
-    let here = match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    };
-    url.scheme() == "https" || (url.scheme() == "http" && here)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use reqwest::Response;
 use serde::Deserialize;
 use url::Url;
 
-use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_local};
+use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_bare, is_sealed};
 
 /// The path of the discovery document, relative to the issuer's name.
 const ABOUT: &str = ".well-known/openid-configuration";
@@ -98,9 +98,8 @@ impl Issuer {
             // Otherwise anyone who can write that document could substitute the keys of another issuer.
             return Err(NoKeys::OtherIssuer { at: at(), told: plain(&about.issuer) });
         }
-        let keys = Url::parse(&about.jwks_uri).ok().filter(|keys| {
-            keys.scheme() == "https" || self.plain && keys.scheme() == "http" && is_local(keys)
-        });
+        let may_ask = |keys: &Url| is_sealed(keys) && (self.plain || keys.scheme() == "https");
+        let keys = Url::parse(&about.jwks_uri).ok().filter(may_ask);
         let keys = keys.ok_or_else(|| NoKeys::KeysElsewhere(plain(&about.jwks_uri)))?;
         self.get(&keys).await
     }
@@ -129,13 +128,9 @@ impl Issuer {
 /// The discovery document's address for an issuer of this name. `None`: the name is not a valid issuer.
 pub fn about(name: &str) -> Option<Url> {
     let url = Url::parse(name).ok()?;
-    let sealed = url.scheme() == "https" || url.scheme() == "http" && is_local(&url);
-    let bare = url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
+    let is_valid = is_sealed(&url) && is_bare(&url) && name.trim() == name;
     let about = format!("{}/{ABOUT}", name.trim_end_matches('/'));
-    Url::parse(&about).ok().filter(|_| sealed && bare && name.trim() == name)
+    Url::parse(&about).ok().filter(|_| is_valid)
 }
 
 /// An address for a message, without its query string, which may be confidential.

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use url::Url;
 
 use crate::model::time::Time;
-use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost};
+use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_bare};
 use crate::telemetry::traces::{SpanEvent, SpanFields, SpanValue, TraceSpan};
 
 /// The path of the traces endpoint, relative to the collector's address.
@@ -73,11 +73,11 @@ impl Collector {
 /// The traces endpoint of a collector at this address. `None`: the address is invalid.
 pub fn at(address: &str) -> Option<Url> {
     let url = Url::parse(address).ok()?;
-    let bare = url.username().is_empty() && url.password().is_none();
-    let bare = bare && url.query().is_none() && url.fragment().is_none();
-    let known = matches!(url.scheme(), "http" | "https");
-    if !bare || !known || url.path().ends_with(TRACES) {
-        return Some(url).filter(|_| bare && known);
+    if !is_bare(&url) || !matches!(url.scheme(), "http" | "https") {
+        return None;
+    }
+    if url.path().ends_with(TRACES) {
+        return Some(url);
     }
     Url::parse(&format!("{}/{TRACES}", address.trim_end_matches('/'))).ok()
 }

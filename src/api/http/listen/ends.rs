@@ -9,13 +9,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 
 /// `None`: not a certificate, or of a kind that CAs do not issue.
 pub fn ends(certificate: &[u8]) -> Option<Time> {
-    let whole = Der(certificate).inside(SEQUENCE)?;
-    let mut told = Der(whole).inside(SEQUENCE).map(Der)?;
-    if told.0.first() == Some(&VERSION) {
-        told.next()?;
-    }
-    let (_serial, _algorithm, _issuer) = (told.next()?, told.next()?, told.next()?);
-    let mut validity = told.inside(SEQUENCE).map(Der)?;
+    let mut validity = after_issuer(certificate)?.inside(SEQUENCE).map(Der)?;
     let _begins = validity.next()?;
     let (kind, text) = validity.next()?;
     let text = std::str::from_utf8(text).ok()?;
@@ -26,6 +20,17 @@ pub fn ends(certificate: &[u8]) -> Option<Time> {
         _ => return None,
     };
     time(&format!("{century}{text}"))
+}
+
+/// The fields of a certificate from its validity on.
+pub(super) fn after_issuer(certificate: &[u8]) -> Option<Der<'_>> {
+    let whole = Der(certificate).inside(SEQUENCE)?;
+    let mut fields = Der(whole).inside(SEQUENCE).map(Der)?;
+    if fields.0.first() == Some(&VERSION) {
+        fields.next()?;
+    }
+    let (_serial, _algorithm, _issuer) = (fields.next()?, fields.next()?, fields.next()?);
+    Some(fields)
 }
 
 /// `20261122000538Z`

@@ -1,6 +1,6 @@
 //! Names in a client's certificate (X.509, DER). It is read only after its chain was verified.
 
-use super::ends::{Der, SEQUENCE, VERSION};
+use super::ends::{Der, SEQUENCE, after_issuer};
 
 const SET: u8 = 0x31;
 const OID: u8 = 0x06;
@@ -19,13 +19,8 @@ pub fn names(certificate: &[u8]) -> Vec<Box<str>> {
 }
 
 fn read(certificate: &[u8]) -> Option<Vec<Box<str>>> {
-    let whole = Der(certificate).inside(SEQUENCE)?;
-    let mut told = Der(whole).inside(SEQUENCE).map(Der)?;
-    if told.0.first() == Some(&VERSION) {
-        told.next()?;
-    }
-    let (_serial, _algorithm, _issuer, _validity) =
-        (told.next()?, told.next()?, told.next()?, told.next()?);
+    let mut told = after_issuer(certificate)?;
+    let _validity = told.next()?;
     let mut names = Vec::new();
     let mut subject = told.inside(SEQUENCE).map(Der)?;
     while let Some((SET, part)) = subject.next() {
@@ -68,6 +63,7 @@ fn text(value: &[u8]) -> Option<Box<str>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ends::VERSION;
     use super::*;
 
     fn value(kind: u8, inside: &[&[u8]]) -> Vec<u8> {
