@@ -1,6 +1,6 @@
 //! `emulate` where it cannot begin, and what it says once it listens.
 
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::net::TcpListener;
 
 use serde_json::Value;
@@ -39,12 +39,10 @@ fn what_keeps_it_from_beginning_is_said() {
 
 /// The first lines of a run that is then ended, up to one that says this.
 fn lines_until(args: &[&str], last: &str) -> String {
-    let mut child = command(args).spawn().unwrap();
+    let mut running = Running::start(command(args));
     let mut lines = String::new();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut out = running.out();
     while out.read_line(&mut lines).unwrap() > 0 && !lines.contains(last) {}
-    child.kill().unwrap();
-    child.wait().unwrap();
     lines
 }
 

@@ -1,6 +1,6 @@
 //! A conversation over standard input and output.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, Read, Write, read_to_string};
 
 use serde_json::Value;
 
@@ -57,9 +57,8 @@ fn bytes_that_are_no_text_are_a_bad_line() {
 /// The next line is only written after the answer to the one before: it must not wait in a buffer.
 #[test]
 fn answers_are_flushed_one_by_one() {
-    let mut child = command(STREAM).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut running = Running::start(command(STREAM));
+    let (mut stdin, mut stdout) = (running.input(), running.out());
     for line in [rolling().to_string(), "{".to_owned(), idle(3).to_string()] {
         writeln!(stdin, "{line}").unwrap();
         let mut answer = String::new();
@@ -70,23 +69,21 @@ fn answers_are_flushed_one_by_one() {
     drop(stdin);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
-    assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("", Some(2)));
+    assert_eq!((rest.as_str(), running.code()), ("", Some(2)));
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let input = format!("{}\n", idle(300)).repeat(40);
-    let mut child = command(STREAM).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
+    let mut running = Running::start(command(STREAM));
+    let (mut stdin, mut stdout) = (running.input(), running.out());
     let feeder = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut first = String::new();
     stdout.read_line(&mut first).unwrap();
     drop(stdout);
-    let output = child.wait_with_output().unwrap();
+    let err = read_to_string(running.err()).unwrap();
     let _ = feeder.join().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert_eq!((running.code(), err.as_str()), (Some(0), ""));
 }
 
 #[test]

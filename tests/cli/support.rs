@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-pub use super::program::{Ended, HOME, ROLLING, command, finish};
+pub use super::program::{Ended, HOME, ROLLING, Running, command, finish};
 
 /// Without a width: lines are not wrapped.
 pub fn run(args: &[&str], input: &str) -> Ended {

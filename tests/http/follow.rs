@@ -1,7 +1,7 @@
 //! `history --follow`: the program itself, over a connection that breaks.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::io::BufRead;
+use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::http::kit::{Kit, NOW};
-use crate::http::program::command;
+use crate::http::program::{Running, command};
 use crate::http::terminal::{Served, run, serve};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,7 +42,7 @@ async fn front(server: &str) -> (String, watch::Sender<u32>) {
 }
 
 struct Follower {
-    child: Child,
+    running: Running,
     lines: Receiver<String>,
 }
 
@@ -53,8 +53,8 @@ impl Follower {
         if let Some(token) = token {
             command.env("POOLKEEPER_TOKEN", token);
         }
-        let mut child = command.spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut running = Running::start(command);
+        let out = running.out();
         let (send, lines) = channel();
         std::thread::spawn(move || {
             for line in out.lines() {
@@ -63,7 +63,7 @@ impl Follower {
                 }
             }
         });
-        Self { child, lines }
+        Self { running, lines }
     }
 
     async fn line(self) -> (Self, String) {
@@ -77,15 +77,13 @@ impl Follower {
 
     /// How it ends by itself.
     async fn end(mut self) -> Option<i32> {
-        tokio::task::spawn_blocking(move || self.child.wait().unwrap().code()).await.unwrap()
+        tokio::task::spawn_blocking(move || self.running.code()).await.unwrap()
     }
 
     /// As Ctrl-C does.
-    async fn interrupt(mut self) -> Option<i32> {
-        let id = self.child.id().to_string();
-        let status = Command::new("kill").args(["-INT", &id]).status().unwrap();
-        assert!(status.success());
-        tokio::task::spawn_blocking(move || self.child.wait().unwrap().code()).await.unwrap()
+    async fn interrupt(self) -> Option<i32> {
+        self.running.signal("-INT");
+        self.end().await
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
-use super::kit::*;
+use super::kit::{House, SECRET, pool};
 use super::run::*;
 
 fn told(args: &[&str]) -> Ended {
@@ -68,7 +68,7 @@ fn settings_are_printed_in_both_ways() {
 
 /// The program as a service manager starts it, and what it logged so far.
 pub struct Program {
-    child: Child,
+    running: Running,
     lines: Lines<BufReader<ChildStderr>>,
     pub log: String,
 }
@@ -82,12 +82,12 @@ impl Program {
 
     /// With these variables beside those that say who it is.
     pub fn start_in(house: &House, variables: &[(&str, &str)], args: &[&str]) -> Self {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_poolkeeper"));
-        program.env_clear().envs(house.environment()).envs(variables.iter().copied());
-        program.args(["serve", "--auth", "client-secret"]).args(args);
-        let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        Self { child, lines, log: String::new() }
+        let mut program = command(&["serve", "--auth", "client-secret"]);
+        program.args(args).stdout(Stdio::null());
+        program.envs(house.environment()).envs(variables.iter().copied());
+        let mut running = Running::start(program);
+        let lines = running.err().lines();
+        Self { running, lines, log: String::new() }
     }
 
     /// Reads its log until it says this.
@@ -105,9 +105,7 @@ impl Program {
     }
 
     pub fn signal(&self, name: &str) {
-        let sent =
-            Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        self.running.signal(name);
     }
 
     /// Where its API listens, once it said so.
@@ -121,7 +119,7 @@ impl Program {
             self.log.push_str(&line.unwrap());
             self.log.push('\n');
         }
-        (self.child.wait().unwrap().code(), self.log)
+        (self.running.code(), self.log)
     }
 }
 
@@ -159,7 +157,7 @@ async fn what_it_remembers_lasts_and_is_one_processes_at_a_time() {
     first.until("sent");
     let (code, said) = Program::start(&house, &args).end();
     assert_eq!(code, Some(1), "{said}");
-    let holder = format!("-{}-", first.child.id());
+    let holder = format!("-{}-", first.running.id());
     assert!(said.contains("is in use by") && said.contains(&holder), "{said}");
     assert!(!said.contains("--store") && !said.contains("another file"), "a second one: {said}");
     first.signal("-TERM");

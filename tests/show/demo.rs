@@ -1,9 +1,9 @@
 //! The first thing that newcomers see: here its refusals. The show itself takes minutes, and is proven where it is played.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
 
+use super::program::{Running, command};
 use super::support::*;
 
 #[test]
@@ -24,15 +24,13 @@ fn it_is_reached_from_this_machine_only() {
 
 #[test]
 fn interrupted_half_way_it_says_how_far_it_came_and_ends() {
-    let mut command = super::program::command(&["demo", "--listen", "127.0.0.1:0"]);
-    let mut demo = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut out = BufReader::new(demo.stdout.take().unwrap());
+    let mut demo = Running::start(command(&["demo", "--listen", "127.0.0.1:0"]));
+    let mut out = demo.out();
     let mut told = String::new();
     out.read_line(&mut told).unwrap();
     assert!(told.contains("are there"), "{told}");
-    let kill = Command::new("kill").args(["-INT", &demo.id().to_string()]).status().unwrap();
-    assert!(kill.success());
+    demo.signal("-INT");
     out.read_to_string(&mut told).unwrap();
     assert!(told.contains("Ended at") && told.contains("left behind"), "{told}");
-    assert_eq!(demo.wait().unwrap().code(), Some(130));
+    assert_eq!(demo.code(), Some(130));
 }
