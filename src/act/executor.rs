@@ -7,7 +7,7 @@ use super::answer::{Digest, digest, heard};
 use super::{CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest};
 use crate::ambient::Clock;
 use crate::memory::{
-    Commit, EntryMove, HistoryEvent, HistoryRecord, JournalStore, Lease, Store, StoreError,
+    Commit, EntryMove, HistoryEvent, HistoryRecord, JournalStore, Lease, StoreError, TurnStore,
 };
 use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::{EntryId, PoolName, ScaleSetId};
@@ -94,7 +94,7 @@ pub struct Executor<'a, S> {
     pub drains: Vec<DrainFact>,
 }
 
-impl<'a, S: Store> Executor<'a, S> {
+impl<'a, S: TurnStore> Executor<'a, S> {
     pub fn open(
         store: &'a S,
         pool: &'a PoolName,

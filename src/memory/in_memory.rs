@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{
-    ANSWERED_KEPT, Commit, HISTORY_KEPT, HistoryRecord, Inbox, JournalStore, Lease, OverrideWrite,
-    PoolRecord, Seq, Store, StoreError, is_known,
+    ANSWERED_KEPT, Commit, HISTORY_KEPT, HistoryRecord, HistoryStore, Inbox, InboxStore,
+    JournalStore, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError, TurnStore, is_known,
 };
 use crate::model::ids::{CommandId, Epoch, Key, PoolName, ScaleSetId};
 use crate::model::machine::{Machine, Overrides};
@@ -148,7 +148,7 @@ impl Pool {
     }
 }
 
-impl Store for MemoryStore {
+impl TurnStore for MemoryStore {
     async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         Ok(self.lock().pools.get(pool).map(Pool::load).unwrap_or_default())
     }
@@ -157,6 +157,49 @@ impl Store for MemoryStore {
         Ok(self.lock().pools.get(pool).map(Pool::doors).unwrap_or_default())
     }
 
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        let mut inner = self.lock();
+        let lease = Lease::after(inner.lease.as_ref(), holder, now, ttl)?;
+        inner.lease = Some(lease.clone());
+        Ok(lease)
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        self.write(commit)
+    }
+}
+
+impl InboxStore for MemoryStore {
+    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        let pool = inner.pools.entry(pool.clone()).or_default();
+        if !is_known(&pool.asks, &pool.answered, &ask.id) {
+            pool.asks.push(ask.clone());
+        }
+        Ok(())
+    }
+
+    async fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let Some(pool) = inner.pools.get_mut(pool) else { return Ok(false) };
+        if !pool.machines.contains_key(machine) {
+            return Ok(false);
+        }
+        let marks = pool.marks.entry(machine.clone()).or_default();
+        mark.put_on(marks);
+        if *marks == Overrides::default() {
+            pool.marks.remove(machine);
+        }
+        Ok(true)
+    }
+}
+
+impl HistoryStore for MemoryStore {
     async fn history(
         &self,
         pool: &PoolName,
@@ -206,7 +249,9 @@ impl Store for MemoryStore {
         lines.truncate(limit);
         Ok(lines)
     }
+}
 
+impl Store for MemoryStore {
     async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
         Ok(self.lock().pools.keys().cloned().collect())
     }
@@ -216,45 +261,6 @@ impl Store for MemoryStore {
         inner.fence(epoch)?;
         inner.pools.remove(pool);
         Ok(())
-    }
-
-    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        self.write(commit)
-    }
-
-    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
-        let mut inner = self.lock();
-        let pool = inner.pools.entry(pool.clone()).or_default();
-        if !is_known(&pool.asks, &pool.answered, &ask.id) {
-            pool.asks.push(ask.clone());
-        }
-        Ok(())
-    }
-
-    async fn mark(
-        &self,
-        pool: &PoolName,
-        machine: &Key,
-        mark: &OverrideWrite,
-    ) -> Result<bool, StoreError> {
-        let mut inner = self.lock();
-        let Some(pool) = inner.pools.get_mut(pool) else { return Ok(false) };
-        if !pool.machines.contains_key(machine) {
-            return Ok(false);
-        }
-        let marks = pool.marks.entry(machine.clone()).or_default();
-        mark.put_on(marks);
-        if *marks == Overrides::default() {
-            pool.marks.remove(machine);
-        }
-        Ok(true)
-    }
-
-    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
-        let mut inner = self.lock();
-        let lease = Lease::after(inner.lease.as_ref(), holder, now, ttl)?;
-        inner.lease = Some(lease.clone());
-        Ok(lease)
     }
 
     async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {

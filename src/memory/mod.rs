@@ -236,19 +236,55 @@ impl Inbox {
     }
 }
 
-/// Persistence of pools. Each method that writes is one write, so that a test may cut the power before or after any.
-pub trait Store {
-    /// The store's own name, constant for its lifetime. `None`: the store ends with its process.
-    fn id(&self) -> Option<StoreId> {
-        None
-    }
-
+/// What turns read and write: the record of a pool, under the lease.
+///
+/// Each method of a store that writes is one write, so that a test may cut the power before or after any.
+pub trait TurnStore {
     /// Everything about a pool, for a start or after a failed write.
     fn load(&self, pool: &PoolName) -> impl Future<Output = Result<PoolRecord, StoreError>> + Send;
 
     /// What doors wrote: the only part that changes outside turns.
     fn doors(&self, pool: &PoolName) -> impl Future<Output = Result<Inbox, StoreError>> + Send;
 
+    /// Takes or extends the lease. Each process start is a new holder. A lease that ended is taken under a higher
+    /// epoch; one that another holder has is refused until it ends.
+    fn acquire(
+        &self,
+        holder: &str,
+        now: Time,
+        ttl: Span,
+    ) -> impl Future<Output = Result<Lease, StoreError>> + Send;
+
+    /// One transaction; refused whole if its epoch is not current or any part of it is invalid.
+    fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// What doors write for turns: requests and marks, under no lease.
+pub trait InboxStore {
+    /// Records an operator's request. Repeating it under the same id has no effect.
+    fn ask(
+        &self,
+        pool: &PoolName,
+        ask: &Command,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Marks a machine. Returns false if there is no such machine.
+    fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Pools for which another process recorded an ask or a mark since the last call, and perhaps more. The daemon
+    /// calls it every other second, so it must cost almost nothing. A store that no other process shares returns none.
+    fn asked_elsewhere(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send {
+        async { Ok(Vec::new()) }
+    }
+}
+
+/// What doors read of a pool's past.
+pub trait HistoryStore {
     /// The last lines of a pool's history, oldest first.
     fn history(
         &self,
@@ -278,11 +314,13 @@ pub trait Store {
         after: Seq,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError>> + Send;
+}
 
-    /// Pools for which another process recorded an ask or a mark since the last call, and perhaps more. The daemon
-    /// calls it every other second, so it must cost almost nothing. A store that no other process shares returns none.
-    fn asked_elsewhere(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send {
-        async { Ok(Vec::new()) }
+/// Persistence of pools, as a daemon needs it.
+pub trait Store: TurnStore + InboxStore + HistoryStore {
+    /// The store's own name, constant for its lifetime. `None`: the store ends with its process.
+    fn id(&self) -> Option<StoreId> {
+        None
     }
 
     /// Every known pool, by name.
@@ -296,33 +334,6 @@ pub trait Store {
         epoch: Epoch,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// One transaction; refused whole if its epoch is not current or any part of it is invalid.
-    fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), StoreError>> + Send;
-
-    /// Records an operator's request. Repeating it under the same id has no effect.
-    fn ask(
-        &self,
-        pool: &PoolName,
-        ask: &Command,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
-
-    /// Marks a machine. Returns false if there is no such machine.
-    fn mark(
-        &self,
-        pool: &PoolName,
-        machine: &Key,
-        mark: &OverrideWrite,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
-
-    /// Takes or extends the lease. Each process start is a new holder. A lease that ended is taken under a higher
-    /// epoch; one that another holder has is refused until it ends.
-    fn acquire(
-        &self,
-        holder: &str,
-        now: Time,
-        ttl: Span,
-    ) -> impl Future<Output = Result<Lease, StoreError>> + Send;
-
     /// Ends the lease of this epoch now and removes its holder's name, so that the next holder need not wait for its
     /// end. Nothing is sent under it after this. Refused if the epoch is not current.
     fn resign(
@@ -330,6 +341,9 @@ pub trait Store {
         epoch: Epoch,
         now: Time,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The last lease that was granted, ended or not.
+    fn lease(&self) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
 
     /// Whether this is still the opened store. The daemon asks every other second, so it must cost almost nothing.
     fn intact(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
@@ -341,9 +355,6 @@ pub trait Store {
     fn is_alone(&self) -> bool {
         false
     }
-
-    /// The last lease that was granted, ended or not.
-    fn lease(&self) -> impl Future<Output = Result<Option<Lease>, StoreError>> + Send;
 }
 
 /// Whether an ask is known: waiting, or answered recently.

@@ -2,7 +2,7 @@
 
 use crate::act::{ChangeCloud, ChangeCluster, Executor, Observed, Ports};
 use crate::ambient::Clock;
-use crate::memory::{Store, StoreError};
+use crate::memory::{StoreError, TurnStore};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::{EntryId, Epoch};
 use crate::model::inventory::SetReading;
@@ -72,7 +72,7 @@ pub(super) struct Execution<'c, 't, S, W, K, C> {
     pub ports: Ports<'c, W, K, C>,
 }
 
-impl<S: Store, W: ChangeCloud, K: ChangeCluster, C: Clock> Execution<'_, '_, S, W, K, C> {
+impl<S: TurnStore, W: ChangeCloud, K: ChangeCluster, C: Clock> Execution<'_, '_, S, W, K, C> {
     /// Carry out the intents of this turn, one request at a time. Returns true if some were withdrawn.
     pub(super) async fn carry(mut self, written: &[EntryId]) -> Result<bool, StoreError> {
         self.cancel_drains(written).await?;

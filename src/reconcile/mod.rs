@@ -21,7 +21,7 @@ pub use crate::judge::{Case, Note};
 
 use crate::act::{CallMade, ChangeCloud, ChangeCluster};
 use crate::ambient::Clock;
-use crate::memory::{AuditEntry, EntryMove, Store, StoreError};
+use crate::memory::{AuditEntry, EntryMove, StoreError, TurnStore};
 use crate::model::hold::Hold;
 use crate::model::ids::PoolName;
 use crate::model::inventory::{Gap, SetReading};
@@ -35,7 +35,7 @@ pub trait TurnEnvironment {
     type Facts: ReadFacts;
     type Cloud: ChangeCloud;
     type Cluster: ChangeCluster;
-    type Store: Store;
+    type Store: TurnStore;
     type Decide: Decide;
     type Clock: Clock;
 

@@ -11,7 +11,9 @@ use super::history::{self, RememberedHolds};
 use super::{TurnEnvironment, TurnError, TurnReport};
 use crate::act::{CallOutcome, ChangeCluster, DrainRequest, Executor, Observed, PollState, Ports};
 use crate::ambient::Clock;
-use crate::memory::{Commit, Inbox, JournalStore, Lease, PoolRecord, Store, StoreError, finished};
+use crate::memory::{
+    Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
+};
 use crate::model::action::{ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::hold::Hold;
 use crate::model::ids::{EntryId, Key, PoolName};
@@ -72,7 +74,7 @@ impl PoolTurn {
     }
 
     /// Read the pool from the store before the first turn. Repeating or omitting this changes only when it is read.
-    pub async fn recover<S: Store>(&mut self, store: &S) -> Result<&PoolRecord, StoreError> {
+    pub async fn recover<S: TurnStore>(&mut self, store: &S) -> Result<&PoolRecord, StoreError> {
         let image = store.load(&self.pool).await?;
         Ok(self.image.insert(image))
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::mutation::Slip;
 use crate::memory::{
-    Commit, HistoryRecord, Inbox, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
+    Commit, Inbox, InboxStore, Lease, OverrideWrite, PoolRecord, StoreError, TurnStore,
 };
 use crate::model::ids::{Epoch, Key, PoolName};
 use crate::model::journal::Entry;
@@ -132,7 +132,7 @@ impl<S> SimDisk<S> {
     }
 }
 
-impl<S: Store + Sync> SimDisk<S> {
+impl<S: TurnStore> SimDisk<S> {
     async fn put(&self, commit: &Commit) -> Result<(), StoreError> {
         self.store.commit(commit).await?;
         self.keep(commit);
@@ -159,7 +159,7 @@ impl<S: Store + Sync> SimDisk<S> {
     }
 }
 
-impl<S: Store + Sync> Store for SimDisk<S> {
+impl<S: TurnStore + Sync> TurnStore for SimDisk<S> {
     async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         self.alive()?;
         self.store.load(pool).await
@@ -170,60 +170,10 @@ impl<S: Store + Sync> Store for SimDisk<S> {
         self.store.doors(pool).await
     }
 
-    async fn history(
-        &self,
-        pool: &PoolName,
-        last: usize,
-    ) -> Result<Vec<HistoryRecord>, StoreError> {
-        self.alive()?;
-        self.store.history(pool, last).await
-    }
-
-    async fn history_after(
-        &self,
-        pool: &PoolName,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
-        self.alive()?;
-        self.store.history_after(pool, after, limit).await
-    }
-
-    async fn history_before(
-        &self,
-        pool: &PoolName,
-        before: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
-        self.alive()?;
-        self.store.history_before(pool, before, limit).await
-    }
-
-    async fn told_after(
-        &self,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
-        self.alive()?;
-        self.store.told_after(after, limit).await
-    }
-
-    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        self.alive()?;
-        self.store.pools().await
-    }
-
-    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
-        self.write(async || self.store.forget(pool, epoch).await).await
-    }
-
-    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
-        self.write(async || self.store.resign(epoch, now).await).await
-    }
-
-    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
-        self.alive()?;
-        self.store.lease().await
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        let lease = self.write(async || self.store.acquire(holder, now, ttl).await).await?;
+        self.epoch.store(lease.epoch.0, Ordering::Relaxed);
+        Ok(lease)
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
@@ -233,7 +183,9 @@ impl<S: Store + Sync> Store for SimDisk<S> {
         }
         self.write(async || self.put_or_slip(commit).await).await
     }
+}
 
+impl<S: InboxStore + Sync> InboxStore for SimDisk<S> {
     async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
         self.write(async || self.store.ask(pool, ask).await).await
     }
@@ -245,11 +197,5 @@ impl<S: Store + Sync> Store for SimDisk<S> {
         mark: &OverrideWrite,
     ) -> Result<bool, StoreError> {
         self.write(async || self.store.mark(pool, machine, mark).await).await
-    }
-
-    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
-        let lease = self.write(async || self.store.acquire(holder, now, ttl).await).await?;
-        self.epoch.store(lease.epoch.0, Ordering::Relaxed);
-        Ok(lease)
     }
 }

@@ -4,14 +4,14 @@ use super::operators::Act;
 use super::run::Run;
 use super::scenario::{QuotaSource, UserAction, changed, with_image};
 use super::transport::{Road, now_or_never};
-use crate::memory::{OverrideWrite, Store};
+use crate::memory::{InboxStore, OverrideWrite, TurnStore};
 use crate::model::ids::{CommandId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb};
 use crate::model::quantity::counted;
 use crate::world::{self, Deletes, ExternalEvent, Guid, InstanceProtection, PlatformSpec, Which};
 
-impl<R: Road, S: Store + Sync> Run<'_, R, S> {
+impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
     /// Carries out every user action that is due.
     pub(super) fn people_act(&mut self) {
         let now = self.now();

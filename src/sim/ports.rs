@@ -8,7 +8,7 @@ use super::scenario::{GateTime, QuotaSource, Scenario};
 use super::stage::SharedStage;
 use super::transport::Road;
 use crate::ambient::Clock;
-use crate::memory::Store;
+use crate::memory::{InboxStore, TurnStore};
 use crate::model::ids::PoolName;
 use crate::model::owner::Keeper;
 use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
@@ -26,7 +26,7 @@ pub(super) struct SimPorts<R, S> {
     pub decide: Watching,
 }
 
-impl<R: Road, S: Store + Sync> TurnEnvironment for SimPorts<R, S> {
+impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, S> {
     type Read = R::Cloud;
     type Facts = SimFacts;
     type Cloud = R::Cloud;

@@ -21,7 +21,7 @@ use super::truth::{self, Turn};
 use super::wakes::wakes;
 use crate::ambient::{Clock, Dice};
 use crate::judge::history::History;
-use crate::memory::{Lease, MemoryStore, Store, StoreError};
+use crate::memory::{InboxStore, Lease, MemoryStore, StoreError, TurnStore};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
@@ -51,11 +51,15 @@ pub fn run_planted(scenario: &Scenario, plant: Plant) -> RunOutcome {
 }
 
 /// Rehearses it with the caller's store, whose futures must all be ready when polled.
-pub fn run_kept(scenario: &Scenario, store: impl Store + Sync) -> RunOutcome {
+pub fn run_kept(scenario: &Scenario, store: impl TurnStore + InboxStore + Sync) -> RunOutcome {
     rehearse(scenario, Plant::default(), store)
 }
 
-fn rehearse(scenario: &Scenario, plant: Plant, store: impl Store + Sync) -> RunOutcome {
+fn rehearse(
+    scenario: &Scenario,
+    plant: Plant,
+    store: impl TurnStore + InboxStore + Sync,
+) -> RunOutcome {
     let mut stage = set_up(scenario);
     stage.slip = plant.slip;
     let recorder = recorder(scenario, &stage);
@@ -129,7 +133,7 @@ enum TurnAttempt {
     Nothing,
 }
 
-impl<'a, R: Road, S: Store + Sync> Run<'a, R, S> {
+impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
     fn new(
         scenario: &'a Scenario,
         plant: Plant,

@@ -5,7 +5,7 @@ use super::outcome::End;
 use super::recorder::RecordedDecision;
 use super::run::Run;
 use super::transport::{Road, now_or_never};
-use crate::memory::Store;
+use crate::memory::{InboxStore, TurnStore};
 use crate::model::action::{Action, ActionKind};
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::journal::{Entry, EntryOutcome, Refusal, Refused};
@@ -22,7 +22,7 @@ const WAITS_FOR_GOOD: Span = Span::minutes(90);
 // Two: the first starts the work that the window delayed.
 const INSIDE_FOR_GOOD: u32 = 2;
 
-impl<R: Road, S: Store + Sync> Run<'_, R, S> {
+impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
     pub(super) fn is_over(
         &mut self,
         report: &TurnReport,

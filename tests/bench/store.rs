@@ -10,7 +10,7 @@ use std::time::Duration;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::ambient::{Clock, SystemClock};
-use poolkeeper::memory::{Commit, MemoryStore, Store};
+use poolkeeper::memory::{Commit, MemoryStore, Store, TurnStore};
 use poolkeeper::model::ids::{Epoch, InstanceId, NodeName, PoolName, Revision, VmId, Zone};
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::rollout::PoolState;

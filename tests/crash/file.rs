@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::memory::{Lease, Store, StoreError};
+use poolkeeper::memory::{Lease, StoreError, TurnStore};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::sim::{self, Scenario};
 

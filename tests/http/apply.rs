@@ -1,7 +1,7 @@
 //! Pools put under management and taken out of it.
 
 use poolkeeper::api::http::{Backend, PoolOrigin};
-use poolkeeper::memory::{Desk, Expected, Store};
+use poolkeeper::memory::{Desk, Expected, TurnStore};
 use poolkeeper::model::ids::PoolName;
 
 use crate::http::kit::{Ask, Kit, document};

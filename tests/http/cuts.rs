@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use poolkeeper::api::http::Api;
 use poolkeeper::api::http::auth::Door;
 use poolkeeper::memory::{
-    AuditEntry, Claim, Commit, Desk, Document, Expected, HistoryRecord, Inbox, Keep, Lease,
-    MemoryStore, OverrideWrite, PoolRecord, PutOutcome, Seq, Store, StoreError, Swept,
+    AuditEntry, Claim, Commit, Desk, Document, Expected, HistoryRecord, HistoryStore, Inbox,
+    InboxStore, Keep, Lease, MemoryStore, OverrideWrite, PoolRecord, PutOutcome, Seq, Store,
+    StoreError, Swept, TurnStore,
 };
 use poolkeeper::model::ids::{Epoch, Key, PoolName};
 use poolkeeper::model::plan::Command as Asked;
@@ -55,24 +56,37 @@ macro_rules! cut {
     )*};
 }
 
-impl Store for Cut {
+impl TurnStore for Cut {
     passed! {
         load(pool: &PoolName) -> PoolRecord;
         doors(pool: &PoolName) -> Inbox;
+        acquire(holder: &str, now: Time, ttl: Span) -> Lease;
+        commit(commit: &Commit) -> ();
+    }
+}
+
+impl InboxStore for Cut {
+    cut! {
+        ask(pool: &PoolName, ask: &Asked) -> ();
+        mark(pool: &PoolName, machine: &Key, mark: &OverrideWrite) -> bool;
+    }
+}
+
+impl HistoryStore for Cut {
+    passed! {
         history(pool: &PoolName, last: usize) -> Vec<HistoryRecord>;
         history_after(pool: &PoolName, after: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
         history_before(pool: &PoolName, before: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
         told_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, HistoryRecord)>;
+    }
+}
+
+impl Store for Cut {
+    passed! {
         pools() -> Vec<PoolName>;
         forget(pool: &PoolName, epoch: Epoch) -> ();
-        commit(commit: &Commit) -> ();
-        acquire(holder: &str, now: Time, ttl: Span) -> Lease;
         resign(epoch: Epoch, now: Time) -> ();
         lease() -> Option<Lease>;
-    }
-    cut! {
-        ask(pool: &PoolName, ask: &Asked) -> ();
-        mark(pool: &PoolName, machine: &Key, mark: &OverrideWrite) -> bool;
     }
 }
 

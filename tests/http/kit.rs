@@ -11,7 +11,7 @@ use poolkeeper::api::http::{Api, Backend, PlanContext, PoolOrigin, PoolView, Rea
 use poolkeeper::api::v1::diagnostic::Diagnostic;
 use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::memory::{
-    AuditEntry, Commit, Desk, Expected, HistoryEvent, HistoryRecord, MemoryStore, Store,
+    AuditEntry, Commit, Desk, Expected, HistoryEvent, HistoryRecord, MemoryStore, TurnStore,
 };
 use poolkeeper::model::ids::{CommandId, Epoch, InstanceId, PoolName, Revision, VmId};
 use poolkeeper::model::inventory::SetReading;

@@ -2,7 +2,7 @@
 
 use poolkeeper::api::http::{PlanContext, TroubleView, roll};
 use poolkeeper::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
-use poolkeeper::memory::{HistoryEvent, PoolRecord, Store};
+use poolkeeper::memory::{HistoryEvent, PoolRecord, TurnStore};
 use poolkeeper::model::action::ActionKind;
 use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT};
 use poolkeeper::model::ids::{EntryId, InstanceId};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
-use poolkeeper::memory::Store;
+use poolkeeper::memory::TurnStore;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
 use poolkeeper::api::http::route::routes;
 use poolkeeper::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
-use poolkeeper::memory::{HistoryEvent, Store};
+use poolkeeper::memory::{HistoryEvent, HistoryStore};
 use poolkeeper::model::ids::{CommandId, PoolName};
 use poolkeeper::model::time::{Span, Time};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use poolkeeper::api::http::{PoolView, TroubleView};
-use poolkeeper::memory::Store;
+use poolkeeper::memory::TurnStore;
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT, Remedy};
 use poolkeeper::model::ids::{InstanceId, PoolName, Revision};

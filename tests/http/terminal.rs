@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use poolkeeper::api::http::HttpListener;
 use poolkeeper::api::http::auth::{Role, TokenTable};
-use poolkeeper::memory::{Desk, HistoryEvent, Store};
+use poolkeeper::memory::{Desk, HistoryEvent, TurnStore};
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::{InstanceId, PoolName};
 use poolkeeper::model::plan::CommandVerb;

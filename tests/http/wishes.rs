@@ -1,6 +1,6 @@
 //! What is asked for: written down, audited, and handed to the next turn; once, however often it is sent.
 
-use poolkeeper::memory::{HistoryEvent, Store};
+use poolkeeper::memory::{HistoryEvent, InboxStore, TurnStore};
 use poolkeeper::model::ids::{CommandId, InstanceId, PoolName};
 use poolkeeper::model::plan::{Command as AskOfPool, CommandVerb, WaitKind};
 use poolkeeper::model::time::Span;

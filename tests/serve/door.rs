@@ -11,7 +11,7 @@ use poolkeeper::api::http::ListenError;
 use poolkeeper::api::http::auth::{Role, tokens};
 use poolkeeper::daemon::board::ManagementStatus;
 use poolkeeper::daemon::door::NoDoor;
-use poolkeeper::memory::Store;
+use poolkeeper::memory::TurnStore;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

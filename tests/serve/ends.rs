@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use poolkeeper::daemon::board::Lead;
 use poolkeeper::daemon::run::DaemonEnd;
-use poolkeeper::memory::Store;
+use poolkeeper::memory::TurnStore;
 use poolkeeper::model::plan::{Decision, Input, PlanBug};
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::Decisions;

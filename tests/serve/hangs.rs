@@ -1,7 +1,7 @@
 //! Turns that never end by themselves, and what outlives the process that began it.
 
 use poolkeeper::daemon::board::ManagementStatus;
-use poolkeeper::memory::Store;
+use poolkeeper::memory::TurnStore;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::Decisions;

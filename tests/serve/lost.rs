@@ -9,7 +9,7 @@ use poolkeeper::api::http::Backend;
 use poolkeeper::daemon::board::Lead;
 use poolkeeper::daemon::door::Front;
 use poolkeeper::daemon::run::Daemon;
-use poolkeeper::memory::Store;
+use poolkeeper::memory::TurnStore;
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::Decisions;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use poolkeeper::adapters::sqlite::SqliteStore;
-use poolkeeper::memory::{AuditEntry, Desk, Keep, Lease, Seq, Store, StoreError};
+use poolkeeper::memory::{AuditEntry, Desk, HistoryStore, Keep, Lease, Seq, StoreError, TurnStore};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 use tokio::runtime::Runtime;

@@ -1,7 +1,8 @@
 //! Whatever is done to both stores, both remember the same; the one in a file also after it was closed and opened again.
 
 use poolkeeper::memory::{
-    Commit, EntryMove, HistoryRecord, MemoryStore, OverrideWrite, Seq, Store, StoreError,
+    Commit, EntryMove, HistoryRecord, InboxStore, MemoryStore, OverrideWrite, Seq, Store,
+    StoreError, TurnStore,
 };
 use poolkeeper::model::ids::{EntryId, Epoch, Key, PoolName};
 use poolkeeper::model::journal::{Entry, EntryEvent, EntryOutcome, OperationUrl, Phase};

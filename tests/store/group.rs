@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::memory::{Commit, Lease, Store, StoreError};
+use poolkeeper::memory::{Commit, Lease, Store, StoreError, TurnStore};
 use poolkeeper::model::ids::{EntryId, Epoch, InstanceId, PoolName, VmId};
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::time::{Span, Time};

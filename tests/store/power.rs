@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use poolkeeper::memory::{Commit, HistoryEvent, HistoryRecord, Store};
+use poolkeeper::memory::{Commit, HistoryEvent, HistoryRecord, HistoryStore, TurnStore};
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::PoolName;
 

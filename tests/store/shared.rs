@@ -1,7 +1,7 @@
 //! Two processes on one file: what one records for the turns of the other.
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
-use poolkeeper::memory::{OverrideWrite, Store, StoreError};
+use poolkeeper::memory::{InboxStore, OverrideWrite, StoreError, TurnStore};
 use poolkeeper::model::ids::{CommandId, PoolName};
 use poolkeeper::model::machine::MachineHold;
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb};

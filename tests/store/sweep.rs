@@ -1,6 +1,8 @@
 //! A store that lets go of what is old gets smaller, and stays sound.
 
-use poolkeeper::memory::{Commit, Desk, HistoryEvent, HistoryRecord, Keep, Store};
+use poolkeeper::memory::{
+    Commit, Desk, HistoryEvent, HistoryRecord, HistoryStore, Keep, TurnStore,
+};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 

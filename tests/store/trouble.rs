@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use poolkeeper::adapters::sqlite::{OpenError, Options, SqliteStore};
-use poolkeeper::memory::{Store, StoreError};
+use poolkeeper::memory::{Store, StoreError, TurnStore};
 use poolkeeper::model::ids::PoolName;
 
 use super::group::{lead, machine, write};

@@ -14,7 +14,7 @@ use azure_core::http::{AsyncRawResponse, HttpClient, Request};
 use poolkeeper::adapters::azure::Azure;
 use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::emulator::Emulator;
-use poolkeeper::memory::{Lease, MemoryStore, Store};
+use poolkeeper::memory::{Lease, MemoryStore, TurnStore};
 use poolkeeper::model::plan::{Facts, RolloutPhase};
 use poolkeeper::model::policy::Policy;
 use poolkeeper::model::time::{Span, Time};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use poolkeeper::adapters::azure::Azure;
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::Emulator;
-use poolkeeper::memory::{HistoryEvent, MemoryStore, Store};
+use poolkeeper::memory::{HistoryEvent, HistoryStore, InboxStore, MemoryStore, TurnStore};
 use poolkeeper::model::action::{Action, ActionKind};
 use poolkeeper::model::ids::{CommandId, ScaleSetId, StoreId};
 use poolkeeper::model::owner::{Keeper, OwnerTag};

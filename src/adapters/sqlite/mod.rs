@@ -33,7 +33,8 @@ pub use fault::OpenError;
 pub use open::Create;
 
 use crate::memory::{
-    Commit, HistoryRecord, Inbox, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError,
+    Commit, HistoryRecord, HistoryStore, Inbox, InboxStore, Lease, OverrideWrite, PoolRecord, Seq,
+    Store, StoreError, TurnStore,
 };
 use crate::model::ids::{Epoch, Key, PoolName, StoreId};
 use crate::model::plan::Command;
@@ -107,11 +108,7 @@ impl Drop for SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
-    fn id(&self) -> Option<StoreId> {
-        Some(self.id.clone())
-    }
-
+impl TurnStore for SqliteStore {
     async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         let pool = pool.clone();
         self.readers.read(move |db| pool_rows::load(db, &pool)).await
@@ -122,6 +119,40 @@ impl Store for SqliteStore {
         self.readers.read(move |db| inbox::of_pool(db, &pool)).await
     }
 
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        let holder = holder.to_owned();
+        self.writer.write(move |db| lease::acquire(db, &holder, now, ttl)).await
+    }
+
+    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
+        let prepared = PreparedTurn::new(commit)?;
+        self.writer.write(move |db| prepared.write(db)).await
+    }
+}
+
+impl InboxStore for SqliteStore {
+    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
+        let (pool, ask) = (pool.clone(), ask.clone());
+        self.writer.write(move |db| inbox::ask(db, &pool, &ask)).await
+    }
+
+    async fn mark(
+        &self,
+        pool: &PoolName,
+        machine: &Key,
+        mark: &OverrideWrite,
+    ) -> Result<bool, StoreError> {
+        let (pool, machine, mark) = (pool.clone(), machine.clone(), mark.clone());
+        self.writer.write(move |db| inbox::mark(db, &pool, &machine, &mark)).await
+    }
+
+    async fn asked_elsewhere(&self) -> Result<Vec<PoolName>, StoreError> {
+        let version = Arc::clone(&self.version);
+        self.writer.write(move |db| inbox::asked_elsewhere(db, &version)).await
+    }
+}
+
+impl HistoryStore for SqliteStore {
     async fn history(
         &self,
         pool: &PoolName,
@@ -158,10 +189,11 @@ impl Store for SqliteStore {
     ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
         self.readers.read(move |db| pool_rows::told_after(db, after, limit)).await
     }
+}
 
-    async fn asked_elsewhere(&self) -> Result<Vec<PoolName>, StoreError> {
-        let version = Arc::clone(&self.version);
-        self.writer.write(move |db| inbox::asked_elsewhere(db, &version)).await
+impl Store for SqliteStore {
+    fn id(&self) -> Option<StoreId> {
+        Some(self.id.clone())
     }
 
     async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
@@ -175,31 +207,6 @@ impl Store for SqliteStore {
             pool_rows::forget(db, &pool)
         };
         self.writer.write(work).await
-    }
-
-    async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
-        let prepared = PreparedTurn::new(commit)?;
-        self.writer.write(move |db| prepared.write(db)).await
-    }
-
-    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
-        let (pool, ask) = (pool.clone(), ask.clone());
-        self.writer.write(move |db| inbox::ask(db, &pool, &ask)).await
-    }
-
-    async fn mark(
-        &self,
-        pool: &PoolName,
-        machine: &Key,
-        mark: &OverrideWrite,
-    ) -> Result<bool, StoreError> {
-        let (pool, machine, mark) = (pool.clone(), machine.clone(), mark.clone());
-        self.writer.write(move |db| inbox::mark(db, &pool, &machine, &mark)).await
-    }
-
-    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
-        let holder = holder.to_owned();
-        self.writer.write(move |db| lease::acquire(db, &holder, now, ttl)).await
     }
 
     async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {

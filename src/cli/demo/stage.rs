@@ -17,7 +17,7 @@ use crate::daemon::run::{
 use crate::daemon::settings::{Settings, Sources};
 use crate::daemon::{Access, descriptors};
 use crate::emulator::{Emulator, EmulatorListener, Extremes, Rule, Seed};
-use crate::memory::{HistoryRecord, MemoryStore, Seq, Store};
+use crate::memory::{HistoryRecord, HistoryStore, MemoryStore, Seq};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 

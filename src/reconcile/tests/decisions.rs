@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::judge;
-use crate::memory::PoolRecord;
+use crate::memory::{InboxStore, PoolRecord};
 use crate::model::action::{Action, RemovalReason, Target};
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::CommandId;
@@ -53,7 +53,7 @@ fn busy() -> Rig {
         at: rig.now(),
         about: CommandArgs::default(),
     };
-    now_or_never(rig.disk.ask(&PoolName::new("web"), &command)).unwrap();
+    now_or_never(rig.disk.store.ask(&PoolName::new("web"), &command)).unwrap();
     rig
 }
 

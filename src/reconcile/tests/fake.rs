@@ -16,7 +16,7 @@ use crate::model::inventory::*;
 use crate::model::journal::{OperationUrl, Refusal, Refused};
 use crate::model::machine::{Condition, Evidence, Protection};
 use crate::model::owner::OwnerWrite;
-use crate::model::plan::{Command, Facts};
+use crate::model::plan::Facts;
 use crate::model::time::{Span, Time};
 use crate::observe::{ReadCloud, ReadError, ReadFacts};
 
@@ -311,7 +311,7 @@ pub struct Disk {
     pub cut: Option<Cut>,
 }
 
-impl Store for Disk {
+impl TurnStore for Disk {
     async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
         self.store.load(pool).await
     }
@@ -320,54 +320,8 @@ impl Store for Disk {
         self.store.doors(pool).await
     }
 
-    async fn history(
-        &self,
-        pool: &PoolName,
-        last: usize,
-    ) -> Result<Vec<HistoryRecord>, StoreError> {
-        self.store.history(pool, last).await
-    }
-
-    async fn history_after(
-        &self,
-        pool: &PoolName,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
-        self.store.history_after(pool, after, limit).await
-    }
-
-    async fn history_before(
-        &self,
-        pool: &PoolName,
-        before: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, HistoryRecord)>, StoreError> {
-        self.store.history_before(pool, before, limit).await
-    }
-
-    async fn told_after(
-        &self,
-        after: Seq,
-        limit: usize,
-    ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
-        self.store.told_after(after, limit).await
-    }
-
-    async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
-        self.store.pools().await
-    }
-
-    async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {
-        self.store.forget(pool, epoch).await
-    }
-
-    async fn resign(&self, epoch: Epoch, now: Time) -> Result<(), StoreError> {
-        self.store.resign(epoch, now).await
-    }
-
-    async fn lease(&self) -> Result<Option<Lease>, StoreError> {
-        self.store.lease().await
+    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
+        self.store.acquire(holder, now, ttl).await
     }
 
     async fn commit(&self, commit: &Commit) -> Result<(), StoreError> {
@@ -382,22 +336,5 @@ impl Store for Disk {
         }
         self.store.commit(commit).await?;
         if self.cut == Some(Cut::After(n)) { Err(off()) } else { Ok(()) }
-    }
-
-    async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
-        self.store.ask(pool, ask).await
-    }
-
-    async fn mark(
-        &self,
-        pool: &PoolName,
-        machine: &Key,
-        mark: &OverrideWrite,
-    ) -> Result<bool, StoreError> {
-        self.store.mark(pool, machine, mark).await
-    }
-
-    async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
-        self.store.acquire(holder, now, ttl).await
     }
 }

@@ -2,7 +2,9 @@
 
 use super::fake::{Cut, Mishap};
 use super::*;
-use crate::memory::{AuditEntry, Desk, HistoryEvent, HistoryRecord, OverrideWrite, Seq};
+use crate::memory::{
+    AuditEntry, Desk, HistoryEvent, HistoryRecord, HistoryStore, InboxStore, OverrideWrite, Seq,
+};
 use crate::model::action::{Action, ActionKind};
 use crate::model::hold::Hold;
 use crate::model::ids::{CommandId, Key};
@@ -169,7 +171,7 @@ fn a_pool_at_its_goal_writes_nothing() {
 fn the_end_of_a_rollout_is_told_once_over_restarts() {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
     let ends = |rig: &Rig| {
-        let lines = now_or_never(rig.disk.history(&PoolName::new("web"), 1000)).unwrap();
+        let lines = now_or_never(rig.disk.store.history(&PoolName::new("web"), 1000)).unwrap();
         let is_end = |line: &HistoryRecord| match &line.told {
             HistoryEvent::Rollout { phase, .. } => *phase == RolloutPhase::Succeeded,
             _ => false,
@@ -229,9 +231,9 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
         at: rig.now(),
         about: CommandArgs::default(),
     };
-    now_or_never(rig.disk.ask(&pool, &ask)).unwrap();
+    now_or_never(rig.disk.store.ask(&pool, &ask)).unwrap();
     let hold = OverrideWrite::Hold(Some(MachineHold { by: "ann".into(), why: "debugging".into() }));
-    assert!(now_or_never(rig.disk.mark(&pool, &Key::new("vm-002"), &hold)).unwrap());
+    assert!(now_or_never(rig.disk.store.mark(&pool, &Key::new("vm-002"), &hold)).unwrap());
     rig.wait_until(rig.now().plus(Span::seconds(5)));
     let report = rig.turn().unwrap();
     let planned = report.planned.unwrap();
@@ -258,6 +260,7 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
     assert_eq!(rig.cloud.sky().calls, ["raise 3 to 4"], "paused");
     now_or_never(
         rig.disk
+            .store
             .ask(&pool, &Command { id: CommandId::new("a2"), verb: CommandVerb::Resume, ..ask }),
     )
     .unwrap();
