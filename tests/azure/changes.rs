@@ -88,7 +88,7 @@ async fn without_a_version_the_set_is_read_right_before() {
         .await;
     assert_eq!(refusal(&answer), (Refusal::Conflict, changed));
     assert_eq!(kit.server.count("PATCH", ""), 1);
-    kit.hand.turn(Span::seconds(61));
+    kit.clock.pass(Span::seconds(61));
     assert_eq!(
         kit.azure.raise(&sheet.order(), 2, 5, &expect(&now, None)).await,
         CallOutcome::NotSent

@@ -74,7 +74,7 @@ async fn the_tightest_limit_counts() {
     );
     kit.azure.quota(&set_id()).await;
     assert_eq!(kit.server.heard().len(), 6, "both answers are good for a while");
-    kit.hand.turn(Span::minutes(3));
+    kit.clock.pass(Span::minutes(3));
     kit.azure.quota(&set_id()).await;
     assert_eq!((kit.server.count("GET", "/skus"), kit.server.count("GET", "/usages")), (1, 2));
 }
@@ -223,10 +223,10 @@ async fn what_cannot_be_had_is_not_asked_for_every_turn() {
         assert_eq!(kit.azure.facts(&web).await, Facts::default());
     }
     assert_eq!(counts(), [1, 1]);
-    kit.hand.turn(Span::seconds(61));
+    kit.clock.pass(Span::seconds(61));
     kit.azure.facts(&web).await;
     assert_eq!(counts(), [2, 1], "not before it was told");
-    kit.hand.turn(Span::seconds(241));
+    kit.clock.pass(Span::seconds(241));
     kit.azure.facts(&web).await;
     assert_eq!(counts(), [3, 2]);
 }
@@ -280,12 +280,12 @@ async fn a_version_that_is_being_changed_never_leads_back_to_an_older_one() {
     };
     assert_eq!(stands(&kit).await.as_deref(), Some("2.0.0"));
     changing.store(true, Ordering::SeqCst);
-    kit.hand.turn(Span::minutes(11));
+    kit.clock.pass(Span::minutes(11));
     assert_eq!(stands(&kit).await.as_deref(), Some("2.0.0"), "it was whole, and is sent on");
     let fresh = seen(versions).await;
     assert_eq!(stands(&fresh).await, None, "nobody knows, so nothing older is taken for it");
     changing.store(false, Ordering::SeqCst);
-    fresh.hand.turn(Span::minutes(11));
+    fresh.clock.pass(Span::minutes(11));
     assert_eq!(stands(&fresh).await.as_deref(), Some("2.0.0"));
 }
 

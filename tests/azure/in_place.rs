@@ -145,7 +145,7 @@ async fn an_os_profile_comes_with_a_new_disk_and_not_with_an_upgrade() {
     let shown = Shown::new(set(), vec![machine(0), machine(1)]);
     let kit = shown.kit().await;
     let before = rows(&kit).await[0].revision.clone();
-    kit.hand.turn(Span::seconds(10));
+    kit.clock.pass(Span::seconds(10));
     shown.change(|set, machines| {
         os_profile(set, "new keys");
         *machines = vec![flagged(0, false), flagged(1, false)];
@@ -171,7 +171,7 @@ async fn a_disk_that_an_upgrade_left_is_swapped_by_its_version() {
     let shown = Shown::new(set(), vec![machine(0)]);
     let kit = shown.kit().await;
     rows(&kit).await;
-    kit.hand.turn(Span::seconds(10));
+    kit.clock.pass(Span::seconds(10));
     shown.change(|set, machines| {
         model_image(set, "2.0");
         machines[0] = flagged(0, false);

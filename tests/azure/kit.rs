@@ -1,6 +1,5 @@
 //! What the tests share: a clock that stands, tokens that can be refused, a small set and its machines.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +9,6 @@ use poolkeeper::act::CallContext;
 use poolkeeper::adapters::azure::auth::{AccessToken, AuthError, TokenSource};
 use poolkeeper::adapters::azure::cloud::{AzureCloud, CloudEndpoint};
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
-use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::model::action::{Expect, RemovalReason, Target};
 use poolkeeper::model::ids::{EntryId, Etag, InstanceId, PoolName, Revision, ScaleSetId, VmId};
 use poolkeeper::model::inventory::Inventory;
@@ -20,6 +18,7 @@ use poolkeeper::pace::Pacer;
 use serde_json::{Value, json};
 
 use crate::azure::server::{Heard, Says, Server};
+use crate::support::clock::ManualClock;
 
 pub const SET: &str =
     "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
@@ -27,38 +26,6 @@ pub const SECRET: &str = "eyJ-the-secret-of-a-token";
 
 /// 2026-03-01T12:00:00Z
 pub const START: Time = Time::from_millis(1_772_366_400_000);
-
-#[derive(Debug)]
-pub struct Hand(AtomicI64);
-
-impl Hand {
-    pub fn turn(&self, span: Span) {
-        self.0.fetch_add(span.millis(), Ordering::SeqCst);
-    }
-}
-
-/// The pacer has a hand of its own on the same clock.
-#[derive(Debug, Clone)]
-struct Turning(Arc<Hand>);
-
-impl Clock for Hand {
-    fn now(&self) -> Time {
-        Time::from_millis(self.0.load(Ordering::SeqCst))
-    }
-}
-
-impl Clock for Turning {
-    fn now(&self) -> Time {
-        self.0.now()
-    }
-}
-
-/// A task that waits turns the clock.
-impl Sleep for Turning {
-    async fn sleep_until(&self, at: Time) {
-        self.0.0.fetch_max(at.millis(), Ordering::SeqCst);
-    }
-}
 
 /// Gives out tokens that are numbered; a refused one is followed by the next, unless there is but one.
 #[derive(Debug, Default)]
@@ -98,7 +65,7 @@ pub enum Pacing {
 pub struct Kit {
     pub azure: Azure,
     pub server: Server,
-    pub hand: Arc<Hand>,
+    pub clock: ManualClock,
     pub purse: Arc<Purse>,
     pub pacer: Option<Arc<Pacer>>,
 }
@@ -141,10 +108,10 @@ pub async fn kit_and_locks(
 ) -> Kit {
     let server = Server::start(says).await;
     let purse = Arc::new(purse);
-    let hand = Arc::new(Hand(AtomicI64::new(START.millis())));
-    let pacer = (pacing == Pacing::On).then(|| Arc::new(Pacer::new(Turning(Arc::clone(&hand)))));
-    let azure = adapter(&server.base, patience, &purse, pacer.clone(), &hand);
-    Kit { azure, server, hand, purse, pacer }
+    let clock = ManualClock::at(START);
+    let pacer = (pacing == Pacing::On).then(|| Arc::new(Pacer::new(clock.clone())));
+    let azure = adapter(&server.base, patience, &purse, pacer.clone(), &clock);
+    Kit { azure, server, clock, purse, pacer }
 }
 
 pub fn adapter(
@@ -152,14 +119,14 @@ pub fn adapter(
     patience: Duration,
     purse: &Arc<Purse>,
     pacer: Option<Arc<Pacer>>,
-    hand: &Arc<Hand>,
+    clock: &ManualClock,
 ) -> Azure {
     let cloud =
         AzureCloud::custom("https://login.example/", base, Some("https://arm.example")).unwrap();
     *purse.origin.lock().unwrap() = Some(cloud.origin());
     let net = Net { proxy: Proxy::None, answer_within: patience, ..Net::default() };
-    let (tokens, clock) = (Arc::clone(purse), Arc::clone(hand));
-    Azure::new(cloud, net.http().unwrap(), tokens, pacer, clock)
+    let tokens = Arc::clone(purse);
+    Azure::new(cloud, net.http().unwrap(), tokens, pacer, Arc::new(clock.clone()))
 }
 
 impl Kit {

@@ -179,10 +179,10 @@ async fn the_list_is_read_once_a_quarter_of_an_hour_for_a_group_page_by_page() {
     let beside = kit.azure.list(&other).await.unwrap();
     let names: Vec<&Lock> = beside.set.locks.iter().collect();
     assert_eq!((names.len(), reads(&kit)), (1, 2), "the subscription's alone covers it: {names:?}");
-    kit.hand.turn(Span::minutes(14));
+    kit.clock.pass(Span::minutes(14));
     let _ = kit.look().await.unwrap();
     assert_eq!(reads(&kit), 2);
-    kit.hand.turn(Span::minutes(1));
+    kit.clock.pass(Span::minutes(1));
     let _ = kit.look().await.unwrap();
     assert_eq!(reads(&kit), 4);
     let autoscale = kit.server.count("GET", "/autoscalesettings") as u64;
@@ -204,14 +204,14 @@ async fn what_cannot_be_read_is_said_and_stops_nothing() {
     assert_eq!(reads(&kit), 1, "not asked again at once");
     // What was known counts on while the list fails, but not where we may not see it any more.
     *now.lock().unwrap() = list(&[lock(SET, "CanNotDelete")]);
-    kit.hand.turn(Span::minutes(1));
+    kit.clock.pass(Span::minutes(1));
     assert_eq!(protections(&kit).await, [Protection::ScaleIn; 2]);
     *now.lock().unwrap() = Says::status(500, "{}");
-    kit.hand.turn(Span::minutes(15));
+    kit.clock.pass(Span::minutes(15));
     let seen = kit.look().await.unwrap();
     assert_eq!((seen.set.locks.len(), &*seen.gaps[0].what), (1, LOCKS));
     *now.lock().unwrap() = Says::fault(403, "AuthorizationFailed", "no");
-    kit.hand.turn(Span::minutes(1));
+    kit.clock.pass(Span::minutes(1));
     assert_eq!(protections(&kit).await, [Protection::None; 2]);
 }
 

@@ -333,7 +333,7 @@ async fn who_was_known_to_scale_still_does_while_nobody_can_be_asked() {
     .await;
     assert_eq!(kit.look().await.unwrap().set.platform_features, [PlatformFeature::Autoscale]);
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
-    kit.hand.turn(Span::minutes(11));
+    kit.clock.pass(Span::minutes(11));
     let seen = kit.look().await.unwrap();
     assert_eq!(seen.set.platform_features, [PlatformFeature::Autoscale]);
     assert_eq!(&*seen.gaps[0].what, "autoscale settings");
@@ -351,7 +351,7 @@ async fn autoscale_after(answers: &[Says]) -> (Vec<PlatformFeature>, usize) {
     .await;
     let mut seen = kit.look().await.unwrap();
     for _ in 1..count {
-        kit.hand.turn(Span::minutes(11));
+        kit.clock.pass(Span::minutes(11));
         seen = kit.look().await.unwrap();
     }
     assert_eq!(seen.set.platform_features, []);
@@ -463,7 +463,7 @@ async fn an_update_in_place_is_seen_once_the_model_was_seen_to_change() {
         let seen = kit.look().await.unwrap();
         let row = &seen.instances[0];
         told.push((row.revision.as_ref() == Some(&seen.set.revision), row.evidence));
-        kit.hand.turn(Span::minutes(2));
+        kit.clock.pass(Span::minutes(2));
     }
     use Evidence::{LatestModelApplied, Model, Stamp};
     assert_eq!(told, [(true, Stamp), (true, Stamp), (false, LatestModelApplied), (true, Model)]);

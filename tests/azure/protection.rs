@@ -105,7 +105,7 @@ async fn it_is_read_where_azure_shows_it_once_a_machine() {
     assert_eq!(reads(&kit), 4, "once a machine");
     // Protection that was taken off is seen after a while; what has none is not read again.
     members.lock().unwrap().clear();
-    kit.hand.turn(Span::minutes(5));
+    kit.clock.pass(Span::minutes(5));
     assert_eq!(protections(&kit.look().await.unwrap()), [Protection::None; 4]);
     assert_eq!(reads(&kit), 6);
 }
@@ -124,7 +124,7 @@ async fn what_cannot_be_read_is_unknown_and_said() {
     let seen = kit.look().await.unwrap();
     assert_eq!(reads(&kit), 1, "not asked again at once");
     assert_eq!(&*seen.gaps[0].why, "of 1 VMs it is read after a later listing");
-    kit.hand.turn(Span::minutes(1));
+    kit.clock.pass(Span::minutes(1));
     members.lock().unwrap().clear();
     let seen = kit.look().await.unwrap();
     assert_eq!((protections(&seen), seen.gaps.len()), (vec![Protection::None], 0));
@@ -143,7 +143,7 @@ async fn one_refusal_stops_the_reads_of_a_look() {
     // A machine that is gone stops nothing.
     let gone = Says::fault(404, "NotFound", "gone").with("x-ms-request-id", "1");
     *members.lock().unwrap() = vec![("web_00000000", gone)];
-    kit.hand.turn(Span::minutes(2));
+    kit.clock.pass(Span::minutes(2));
     let seen = protections(&kit.look().await.unwrap());
     assert_eq!(seen.iter().filter(|shown| **shown == Protection::None).count(), 99, "{seen:?}");
 }

@@ -142,7 +142,7 @@ async fn what_could_not_be_connected_was_not_sent() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let azure = adapter(&silent, Duration::from_secs(5), &kit.purse, None, &kit.hand);
+    let azure = adapter(&silent, Duration::from_secs(5), &kit.purse, None, &kit.clock);
     let answer = azure.delete(&Sheet::new().order(), &[target("1")], false).await;
     assert_eq!(answer, CallOutcome::NotSent);
     let failed = azure.list(&set_id()).await.unwrap_err();
@@ -152,7 +152,7 @@ async fn what_could_not_be_connected_was_not_sent() {
 #[tokio::test]
 async fn nothing_leaves_too_late_or_unadmitted() {
     let late = kit(usual).await;
-    late.hand.turn(Span::seconds(61));
+    late.clock.pass(Span::seconds(61));
     let sheet = Sheet::new();
     assert_eq!(
         late.azure.delete(&sheet.order(), &[target("1")], false).await,
@@ -240,7 +240,7 @@ async fn not_every_429_is_about_the_rate() {
 #[tokio::test]
 async fn what_did_not_leave_by_its_time_never_leaves() {
     let kit = kit(|_| Says::Stall("{".into())).await;
-    kit.hand.turn(Span::from_millis(59_800));
+    kit.clock.pass(Span::from_millis(59_800));
     let (sheet, one) = (Sheet::new(), [target("1")]);
     let order = sheet.order();
     let sent = kit.azure.delete(&order, &one, false);

@@ -110,7 +110,7 @@ async fn nothing_is_written_over_what_was_not_shown() {
         assert_eq!(writes(&kit).len(), 0);
     }
     let kit = tagged(None, true).await;
-    kit.hand.turn(Span::minutes(2));
+    kit.clock.pass(Span::minutes(2));
     assert_eq!(sends(&kit, &put(None)).await, CallOutcome::NotSent);
     assert_eq!(kit.server.heard().len(), 0);
 }

@@ -153,7 +153,7 @@ fn a_page_for_people_shows_what_is_there() {
 fn a_seed_that_cannot_be_is_refused_with_its_place() {
     let bad = |seed: Value| {
         let seed = serde_json::from_value(seed).unwrap();
-        poolkeeper::emulator::Emulator::new(&seed, 1.0, std::sync::Arc::new(Hands::default()))
+        poolkeeper::emulator::Emulator::new(&seed, 1.0, std::sync::Arc::new(ManualClock::at(START)))
             .unwrap_err()
             .to_string()
     };

@@ -65,7 +65,7 @@ fn speed_shortens_waits_and_never_to_nothing() {
     client.ask("POST", "/_control/clock", &[], &json!({ "speed": 600.0 })).expect(200);
     let raise = client.patch(SET, &json!({ "sku": { "capacity": 5 } })).expect(200);
     assert_eq!(raise.header("retry-after"), Some("1"), "a client takes zero for no advice");
-    client.hands.turn(1_000);
+    client.clock.pass(Span::seconds(1));
     client.follow(raise.header("azure-asyncoperation").unwrap()).expect(200);
     assert_eq!(client.ids().len(), 5, "ten minutes in a second");
 }

@@ -74,7 +74,7 @@ fn no_change_of_numbers_passes_unseen() {
     let client = recorded(&json!({}));
     client.patch(SET, &json!({ "sku": { "capacity": 5 } })).expect(200);
     // Nobody looks until all is over.
-    client.hands.turn(600_000);
+    client.clock.pass(Span::seconds(600));
     let whole = record(&client, "");
     let of = |key: &str| -> Vec<u64> {
         let lines = whole["numbers"].as_array().unwrap().iter();

@@ -104,7 +104,7 @@ fn a_set_is_listed_thirty_times_and_then_throttled() {
     assert_eq!(error["details"][0]["code"], "TooManyRequests");
     assert_eq!(error["innererror"]["internalErrorCode"], "TooManyRequestsReceived");
     client.get(&format!("{SET}/instanceView")).expect(429);
-    client.hands.turn(6_000);
+    client.clock.pass(Span::seconds(6));
     client.get(&format!("{SET}/virtualMachines")).expect(200);
 }
 

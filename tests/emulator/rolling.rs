@@ -36,7 +36,7 @@ fn a_rolling_upgrade_is_cancelled_after_its_batch() {
     assert_eq!(none.code(), "OperationNotAllowed");
     assert_eq!(none.json()["error"]["message"], "There is no ongoing Rolling Upgrade to cancel.");
     client.patch(SET, &image("2.0.0")).expect(200);
-    client.hands.turn(5_000);
+    client.clock.pass(Span::seconds(5));
     assert_eq!(latest(&client)["progress"]["inProgressInstanceCount"], 2);
     let asked = cancel(&client).expect(202);
     assert!(asked.bytes.is_empty() && asked.header("location").is_some());
@@ -70,13 +70,13 @@ fn upgrades_of_the_image_are_remembered() {
     let client = rolling();
     assert_eq!(history(&client), Vec::<Value>::new());
     client.patch(SET, &image("2.0.0")).expect(200);
-    client.hands.turn(5_000);
+    client.clock.pass(Span::seconds(5));
     let running = &history(&client)[0];
     assert_eq!(running["properties"]["runningStatus"]["code"], "RollingForward");
     assert!(running["properties"]["runningStatus"].get("endTime").is_none());
     client.wait(240);
     client.patch(SET, &image("3.0.0")).expect(200);
-    client.hands.turn(5_000);
+    client.clock.pass(Span::seconds(5));
     cancel(&client).expect(202);
     client.wait(60);
     let script =

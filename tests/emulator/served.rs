@@ -6,10 +6,10 @@ use poolkeeper::emulator::{Emulator, EmulatorListener, EmulatorServeError, Seed,
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::support::Hands;
+use super::support::{ManualClock, START};
 
 fn emulator() -> Emulator {
-    Emulator::new(&Seed::default(), 1.0, Arc::new(Hands::default())).unwrap()
+    Emulator::new(&Seed::default(), 1.0, Arc::new(ManualClock::at(START))).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

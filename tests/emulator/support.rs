@@ -1,34 +1,20 @@
 //! An emulator whose time moves only when told, and a client that sends one request at a time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
-use poolkeeper::ambient::Clock;
 use poolkeeper::emulator::{Emulator, Seed};
+pub use poolkeeper::model::time::Span;
 use poolkeeper::model::time::Time;
 use serde_json::{Value, json};
 
-pub const START: i64 = 1_790_000_000_000;
+pub use crate::support::clock::ManualClock;
+
+pub const START: Time = Time::from_millis(1_790_000_000_000);
 pub const SUB: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 pub const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 pub const VERSION: &str = "api-version=2024-07-01";
-
-#[derive(Debug, Clone, Default)]
-pub struct Hands(Arc<AtomicI64>);
-
-impl Hands {
-    pub fn turn(&self, ms: i64) {
-        self.0.fetch_add(ms, Ordering::Relaxed);
-    }
-}
-
-impl Clock for Hands {
-    fn now(&self) -> Time {
-        Time::from_millis(START + self.0.load(Ordering::Relaxed))
-    }
-}
 
 #[derive(Debug)]
 pub struct Answer {
@@ -61,17 +47,17 @@ impl Answer {
 #[derive(Debug)]
 pub struct Client {
     pub emulator: Emulator,
-    pub hands: Hands,
+    pub clock: ManualClock,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Client {
     pub fn new(seed: &Value) -> Self {
         let seed: Seed = serde_json::from_value(seed.clone()).unwrap();
-        let hands = Hands::default();
-        let emulator = Emulator::new(&seed, 1.0, Arc::new(hands.clone())).unwrap();
+        let clock = ManualClock::at(START);
+        let emulator = Emulator::new(&seed, 1.0, Arc::new(clock.clone())).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { emulator, hands, runtime }
+        Self { emulator, clock, runtime }
     }
 
     /// Three VMs on the defaults.
@@ -149,7 +135,7 @@ impl Client {
     }
 
     pub fn wait(&self, minutes: i64) {
-        self.hands.turn(minutes * 60_000);
+        self.clock.pass(Span::minutes(minutes));
     }
 
     /// The status document of a write, after everything has had time to end.

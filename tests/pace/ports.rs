@@ -16,12 +16,13 @@ use poolkeeper::observe::{ReadCloud, ReadError};
 use poolkeeper::pace::{CallCost, PacedOperation, Pacer, ResponseHints, SerializedCloud};
 
 use crate::pace::server::set;
-use crate::pace::stage::{Stage, Virtual, at};
+use crate::pace::stage::{Stage, at};
+use crate::support::clock::TimerClock;
 
 /// A cloud whose every call takes a second, and which writes down what begins and ends.
 #[derive(Debug, Clone)]
 struct Slow {
-    time: Virtual,
+    time: TimerClock,
     log: Arc<Mutex<Vec<String>>>,
     fails: Arc<AtomicU32>,
 }
@@ -101,7 +102,7 @@ impl ChangeCloud for Slow {
 }
 
 struct Room {
-    time: Virtual,
+    time: TimerClock,
     cloud: Slow,
     paced: SerializedCloud<Slow>,
     pool: PoolName,
@@ -111,7 +112,7 @@ struct Room {
 
 impl Room {
     fn new() -> Self {
-        let time = Virtual::default();
+        let time = TimerClock::default();
         let (log, fails) = (Arc::default(), Arc::default());
         let cloud = Slow { time: time.clone(), log, fails };
         let paced = SerializedCloud::new(cloud.clone(), Arc::new(Pacer::new(time.clone())));
@@ -274,7 +275,7 @@ fn whoever_is_cut_off_keeps_nobody_waiting() {
 
 #[test]
 fn a_request_waits_for_its_turn_and_wakes_when_it_comes() {
-    let time = Virtual::default();
+    let time = TimerClock::default();
     let pacer = Pacer::new(time.clone());
     let left = RefCell::new(Vec::new());
     let mut stage = Stage::default();
@@ -303,7 +304,7 @@ fn a_request_waits_for_its_turn_and_wakes_when_it_comes() {
 
 #[test]
 fn a_refusal_reaches_those_who_wait_already() {
-    let time = Virtual::default();
+    let time = TimerClock::default();
     let pacer = Pacer::new(time.clone());
     let set = set(0);
     let call = |operation| CallCost { set: &set, operation, machines: 1, before: Some(at(50_000)) };

@@ -1,80 +1,16 @@
 //! Made-up time with somebody waiting in it: tasks run until all wait, then the clock goes to the next timer.
 
-use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
-use poolkeeper::ambient::{Clock, Sleep};
-use poolkeeper::model::time::{Span, Time};
+use poolkeeper::model::time::Time;
+
+use crate::support::clock::TimerClock;
 
 pub fn at(ms: i64) -> Time {
     Time::from_millis(ms)
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct Virtual(Arc<Mutex<Inner>>);
-
-#[derive(Debug, Default)]
-struct Inner {
-    now: Time,
-    timers: BTreeMap<(Time, u64), Waker>,
-    last: u64,
-}
-
-impl Clock for Virtual {
-    fn now(&self) -> Time {
-        self.0.lock().unwrap().now
-    }
-}
-
-impl Sleep for Virtual {
-    async fn sleep_until(&self, at: Time) {
-        let mine = {
-            let mut inner = self.0.lock().unwrap();
-            inner.last += 1;
-            inner.last
-        };
-        let _forgets = Timer { time: self.clone(), key: (at, mine) };
-        poll_fn(|context| {
-            let mut inner = self.0.lock().unwrap();
-            if inner.now >= at {
-                return Poll::Ready(());
-            }
-            inner.timers.insert((at, mine), context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
-}
-
-struct Timer {
-    time: Virtual,
-    key: (Time, u64),
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.time.0.lock().unwrap().timers.remove(&self.key);
-    }
-}
-
-impl Virtual {
-    pub async fn pass(&self, span: Span) {
-        let at = self.now().plus(span);
-        self.sleep_until(at).await;
-    }
-
-    fn next(&self) -> bool {
-        let mut inner = self.0.lock().unwrap();
-        let Some(((at, _), waker)) = inner.timers.pop_first() else { return false };
-        inner.now = inner.now.max(at);
-        drop(inner);
-        waker.wake();
-        true
-    }
 }
 
 struct Flag(AtomicBool);
@@ -105,14 +41,13 @@ impl<'a> Stage<'a> {
     }
 
     /// Until the time is passed, or nothing is left to happen. Tells whether all tasks ended.
-    pub fn run(&mut self, time: &Virtual, until: Time) -> bool {
+    pub fn run(&mut self, time: &TimerClock, until: Time) -> bool {
         loop {
             while self.poll_woken() {}
-            let over =
-                time.0.lock().unwrap().timers.keys().next().is_none_or(|(at, _)| *at > until);
-            if over || !time.next() {
+            if time.next().is_none_or(|at| at > until) {
                 return self.tasks.iter().all(|(task, _)| task.is_none());
             }
+            time.advance();
         }
     }
 

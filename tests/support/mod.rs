@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "no test program uses all of it")]
 
 pub mod bound;
+pub mod clock;
 pub mod golden;
 pub mod log;
 pub mod program;

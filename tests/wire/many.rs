@@ -4,10 +4,8 @@
 //! has anything else to do and nothing is on its way.
 
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use async_trait::async_trait;
 use azure_core::http::{AsyncRawResponse, HttpClient, Request};
@@ -24,6 +22,7 @@ use poolkeeper::sim::START;
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
+use crate::support::clock::TimerClock;
 use crate::wire::kit::{self, House, NoNodes, limits, policy, upgraded};
 
 const POOLS: usize = 100;
@@ -38,47 +37,10 @@ const LATENCY: Span = Span::from_millis(120);
 /// A write is withdrawn when its read is older than this.
 const FRESH: Span = Span::seconds(60);
 
-#[derive(Debug, Default)]
-struct Kernel {
-    now: AtomicI64,
-    on_the_way: AtomicU64,
-    sleepers: Mutex<BTreeMap<(Time, u64), Waker>>,
-    last: AtomicU64,
-}
-
 #[derive(Debug, Clone)]
-struct Hours(Arc<Kernel>);
-
-struct Nap<'a> {
-    kernel: &'a Kernel,
-    key: (Time, u64),
-}
-
-impl Drop for Nap<'_> {
-    fn drop(&mut self) {
-        self.kernel.sleepers.lock().unwrap().remove(&self.key);
-    }
-}
-
-impl Clock for Hours {
-    fn now(&self) -> Time {
-        Time::from_millis(self.0.now.load(Relaxed))
-    }
-}
-
-impl Sleep for Hours {
-    async fn sleep_until(&self, at: Time) {
-        let key = (at, self.0.last.fetch_add(1, Relaxed));
-        let nap = Nap { kernel: &self.0, key };
-        poll_fn(|context| {
-            if self.now() >= at {
-                return Poll::Ready(());
-            }
-            nap.kernel.sleepers.lock().unwrap().insert(key, context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
+struct Hours {
+    clock: TimerClock,
+    on_the_way: Arc<AtomicU64>,
 }
 
 impl Hours {
@@ -87,20 +49,12 @@ impl Hours {
         let mut quiet = 0;
         while !done() {
             tokio::task::yield_now().await;
-            quiet = if self.0.on_the_way.load(Relaxed) > 0 { 0 } else { quiet + 1 };
+            quiet = if self.on_the_way.load(Relaxed) > 0 { 0 } else { quiet + 1 };
             // Whoever was woken is let go first, and whoever that wakes.
-            if quiet < 8 {
-                continue;
+            if quiet >= 8 {
+                self.clock.advance();
+                quiet = 0;
             }
-            let woken: Vec<Waker> = {
-                let sleepers = self.0.sleepers.lock().unwrap();
-                let Some(((next, _), _)) = sleepers.first_key_value() else { continue };
-                self.0.now.store(next.millis().max(self.now().millis()), Relaxed);
-                let due = sleepers.iter().take_while(|((at, _), _)| at <= next);
-                due.map(|(_, waker)| waker.clone()).collect()
-            };
-            woken.into_iter().for_each(Waker::wake);
-            quiet = 0;
         }
     }
 }
@@ -114,15 +68,15 @@ struct Carrier {
 #[async_trait]
 impl HttpClient for Carrier {
     async fn execute_request(&self, request: &Request) -> azure_core::Result<AsyncRawResponse> {
-        self.hours.0.on_the_way.fetch_add(1, Relaxed);
+        self.hours.on_the_way.fetch_add(1, Relaxed);
         let answer = self.http.execute_request(request).await;
-        self.hours.0.on_the_way.fetch_sub(1, Relaxed);
-        self.hours.sleep_until(self.hours.now().plus(LATENCY)).await;
+        self.hours.on_the_way.fetch_sub(1, Relaxed);
+        self.hours.clock.pass(LATENCY).await;
         answer
     }
 }
 
-type Daemon = House<SerializedCloud<Azure>, Hours>;
+type Daemon = House<SerializedCloud<Azure>, TimerClock>;
 
 /// What one pool saw of it.
 #[derive(Debug, Default)]
@@ -138,17 +92,17 @@ struct Seen {
 
 async fn keep(house: Daemon, policy: Policy, seed: u64) -> Seen {
     let mut turn = PoolTurn::new(policy.name.clone(), seed);
-    let (mut seen, hours) = (Seen::default(), house.clock.clone());
+    let (mut seen, clock) = (Seen::default(), house.clock.clone());
     let until = START.plus(LASTS);
     // As processes start: all pools at once.
-    let mut due = hours.now();
-    while hours.now() < until && seen.succeeded.is_none() {
-        let now = hours.now();
+    let mut due = clock.now();
+    while clock.now() < until && seen.succeeded.is_none() {
+        let now = clock.now();
         let lease: Lease = house.store.acquire("one", now, Span::minutes(2)).await.unwrap();
         let next = match Box::pin(turn.turn(&house, &policy, &lease)).await {
             Ok(report) => {
                 seen.turns += 1;
-                seen.longest = seen.longest.max(hours.now().since(due));
+                seen.longest = seen.longest.max(clock.now().since(due));
                 seen.broken.extend(report.notes.iter().map(|note| note.say.to_string()));
                 let phase = report.planned.as_ref().map(|planned| planned.report.rollout.phase);
                 seen.succeeded = (phase == Some(RolloutPhase::Succeeded)).then_some(report.at);
@@ -157,10 +111,10 @@ async fn keep(house: Daemon, policy: Policy, seed: u64) -> Seen {
             }
             Err(why) => {
                 seen.later += 1;
-                why.retry_at().unwrap_or(hours.now().plus(Span::seconds(5)))
+                why.retry_at().unwrap_or(clock.now().plus(Span::seconds(5)))
             }
         };
-        hours.sleep_until(next).await;
+        clock.sleep_until(next).await;
     }
     seen
 }
@@ -173,21 +127,21 @@ struct Played {
 }
 
 fn play() -> Played {
-    let hours =
-        Hours(Arc::new(Kernel { now: AtomicI64::new(START.millis()), ..Kernel::default() }));
+    let clock = TimerClock::at(START);
+    let hours = Hours { clock: clock.clone(), on_the_way: Arc::default() };
     let name = |n: usize| format!("pool-{n:03}");
     let set = |n| json!({"name": name(n), "capacity": MACHINES, "image": kit::image("1.0.0")});
     let sets: Vec<Value> = (0..POOLS).map(set).collect();
     let seed = json!({"scaleSets": sets});
     let seed = serde_json::from_value(seed).unwrap();
-    let emulator = Emulator::new(&seed, 1.0, Arc::new(hours.clone())).unwrap();
+    let emulator = Emulator::new(&seed, 1.0, Arc::new(clock.clone())).unwrap();
     let ends = kit::ends(&emulator);
     let carrier = Carrier { http: ends.net.http().unwrap(), hours: hours.clone() };
     let http: Arc<dyn HttpClient> = Arc::new(carrier);
-    let tokens = kit::tokens(&ends.cloud, &http, hours.clone());
-    let pacer = Arc::new(Pacer::new(hours.clone()));
-    let (paced, clock) = (Some(Arc::clone(&pacer)), Arc::new(hours.clone()));
-    let azure = Azure::new(ends.cloud, http, tokens, paced, clock);
+    let tokens = kit::tokens(&ends.cloud, &http, clock.clone());
+    let pacer = Arc::new(Pacer::new(clock.clone()));
+    let paced = Some(Arc::clone(&pacer));
+    let azure = Azure::new(ends.cloud, http, tokens, paced, Arc::new(clock.clone()));
     let cloud = Arc::new(SerializedCloud::new(azure, Arc::clone(&pacer)));
     let local = LocalSet::new();
     let pools: Vec<_> = (0..POOLS)
@@ -197,7 +151,7 @@ fn play() -> Played {
                 store: MemoryStore::default(),
                 decide: Decisions::PRODUCTION,
                 nodes: NoNodes(Facts::default()),
-                clock: hours.clone(),
+                clock: clock.clone(),
             };
             let policy = policy(&name(n), MACHINES, |draft| {
                 limits(draft, "2", "0");
