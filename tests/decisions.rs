@@ -11,3 +11,4 @@
 mod api;
 mod exhaustive;
 mod rulings;
+mod support;

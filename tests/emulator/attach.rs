@@ -45,7 +45,7 @@ fn a_new_vm_is_attached_with_a_configuration_of_its_own() {
     let made = client.put(&format!("{VMS}/odd"), &own(SET)).expect(201);
     assert_eq!(made.json()["properties"]["provisioningState"], "Creating");
     assert!(made.header("azure-asyncoperation").is_some() && made.header("location").is_none());
-    assert!(!String::from_utf8(made.bytes.clone()).unwrap().contains("ecret"));
+    assert!(!made.text.contains("ecret"));
     assert_eq!(client.ended(&made)["status"], "Succeeded");
     let all = of_set(&client);
     assert_eq!(all.len(), 3);
@@ -133,7 +133,7 @@ fn what_a_set_does_not_take_is_refused() {
         { "name": "other", "flexible": true }] });
     let client = Client::new(&seed);
     let set = |name: &str| SET.replace("/web", &format!("/{name}"));
-    let refused = |answer: Answer, status: u16, code: &str, says: &str| {
+    let refused = |answer: Reply, status: u16, code: &str, says: &str| {
         let answer = answer.expect(status);
         assert_eq!(answer.code(), code);
         let text = answer.json()["error"]["message"].as_str().unwrap().to_owned();

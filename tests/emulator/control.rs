@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::*;
 
-fn order(client: &Client, what: &str, body: &Value) -> Answer {
+fn order(client: &Client, what: &str, body: &Value) -> Reply {
     client.ask("POST", &format!("/_control/{what}"), &[], body)
 }
 
@@ -66,7 +66,7 @@ fn answers_are_lost_cut_and_disguised() {
     let page =
         json!({ "rules": [{ "path": "/web?", "status": 502, "body": "<html>oops</html>" }] });
     order(&client, "faults", &page).expect(200);
-    assert_eq!(send("GET", SET, "").unwrap().expect(502).bytes, b"<html>oops</html>");
+    assert_eq!(send("GET", SET, "").unwrap().expect(502).text, "<html>oops</html>");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_page_for_people_shows_what_is_there() {
     client.get(SET).expect(200);
     let page = client.try_send(Client::request("GET", "/", &[], "")).unwrap().expect(200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    let text = String::from_utf8(page.bytes).unwrap();
+    let text = page.text;
     assert!(
         text.contains("<h2>web</h2>") && text.contains("not ready") && !text.contains("<script"),
         "{text}"

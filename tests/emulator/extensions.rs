@@ -36,7 +36,7 @@ fn an_extension_that_is_put_changes_the_model() {
         all.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["agent", "health"]);
     let shown = client.get(&extension("AGENT")).expect(200);
-    assert!(!String::from_utf8(shown.bytes.clone()).unwrap().contains("secret"));
+    assert!(!shown.text.contains("secret"));
     let shown = shown.json();
     assert_eq!(shown["id"], extension("agent"));
     assert_eq!(shown["type"], "Microsoft.Compute/virtualMachineScaleSets/extensions");

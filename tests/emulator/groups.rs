@@ -22,7 +22,7 @@ fn a_group_is_deleted_with_all_that_is_in_it() {
         "profiles": [{ "name": "all", "capacity": capacity, "rules": [] }] } });
     client.put(&autoscale, &setting).expect(201);
     let gone = client.delete(GROUP).expect(202);
-    assert!(gone.bytes.is_empty() && gone.header("retry-after").is_some());
+    assert!(gone.text.is_empty() && gone.header("retry-after").is_some());
     let poll = gone.header("location").unwrap().to_owned();
     assert!(poll.contains("/operationresults/"), "{poll}");
     assert!(gone.header("azure-asyncoperation").is_none());

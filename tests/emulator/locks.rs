@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::emulator::support::{Answer, Client, SET, SUB};
+use crate::emulator::support::{Client, Reply, SET, SUB};
 
 const VERSION: &str = "api-version=2020-05-01";
 const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg";
@@ -18,15 +18,15 @@ fn locks(client: &Client, scope: &str, filter: &str) -> Vec<String> {
     shown["value"].as_array().unwrap().iter().map(name).collect()
 }
 
-fn put(client: &Client, scope: &str, name: &str, level: &str) -> Answer {
+fn put(client: &Client, scope: &str, name: &str, level: &str) -> Reply {
     client.put(&lock(scope, name), &json!({ "properties": { "level": level, "notes": "kept" } }))
 }
 
-fn delete(client: &Client, path: &str) -> Answer {
+fn delete(client: &Client, path: &str) -> Reply {
     client.ask("DELETE", &format!("{path}?api-version=2024-07-01"), &[], &Value::Null)
 }
 
-fn refused(answer: Answer, locked: &str, verb: &str) {
+fn refused(answer: Reply, locked: &str, verb: &str) {
     let answer = answer.expect(409);
     assert_eq!(answer.code(), "ScopeLocked");
     let said = answer.json()["error"]["message"].as_str().unwrap().to_owned();

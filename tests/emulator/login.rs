@@ -6,7 +6,7 @@ use super::support::*;
 
 const TENANT: &str = "11111111-1111-1111-1111-111111111111";
 
-fn token(client: &Client, tenant: &str, form: &str) -> Answer {
+fn token(client: &Client, tenant: &str, form: &str) -> Reply {
     let target = format!("/{tenant}/oauth2/v2.0/token");
     let headers = [("content-type", "application/x-www-form-urlencoded")];
     client.try_send(Client::request("POST", &target, &headers, form)).unwrap()
@@ -14,7 +14,7 @@ fn token(client: &Client, tenant: &str, form: &str) -> Answer {
 
 const FORM: &str = "client_id=app&client_secret=s%2B1&grant_type=client_credentials&scope=https%3A%2F%2Fmanagement.azure.com%2F.default";
 
-fn with_token(client: &Client, token: &str, path: &str) -> Answer {
+fn with_token(client: &Client, token: &str, path: &str) -> Reply {
     let bearer = format!("Bearer {token}");
     let request =
         Client::request("GET", &format!("{path}?{VERSION}"), &[("authorization", &bearer)], "");

@@ -39,7 +39,7 @@ fn vms_come_in_pages_with_or_without_their_view() {
 #[test]
 fn keys_of_a_vm_are_in_the_order_of_the_wire() {
     let client = Client::web();
-    let text = String::from_utf8(client.get(&vm("0")).expect(200).bytes).unwrap();
+    let text = client.get(&vm("0")).expect(200).text;
     let at = |key: &str| text.find(key).unwrap_or_else(|| panic!("{key} in {text}"));
     let keys = [
         "\"name\"",

@@ -22,12 +22,12 @@ fn both_addresses_tell_how_it_goes() {
             .contains("GetOperationResource;44")
     );
     let waits = client.follow(&location).expect(202);
-    assert!(waits.bytes.is_empty() && waits.header("location") == Some(&location));
+    assert!(waits.text.is_empty() && waits.header("location") == Some(&location));
     client.wait(60);
     let done = client.follow(&status).expect(200);
     assert_eq!(done.json()["status"], "Succeeded");
     assert!(done.json()["endTime"].is_string() && done.header("retry-after").is_none());
-    assert!(client.follow(&location).expect(200).bytes.is_empty());
+    assert!(client.follow(&location).expect(200).text.is_empty());
 }
 
 #[test]

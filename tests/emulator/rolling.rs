@@ -25,7 +25,7 @@ fn history(client: &Client) -> Vec<Value> {
     client.items(&format!("{SET}/osUpgradeHistory?{VERSION}"))
 }
 
-fn cancel(client: &Client) -> Answer {
+fn cancel(client: &Client) -> Reply {
     client.post(&format!("{SET}/rollingUpgrades/cancel"), &Value::Null)
 }
 
@@ -39,7 +39,7 @@ fn a_rolling_upgrade_is_cancelled_after_its_batch() {
     client.clock.pass(Span::seconds(5));
     assert_eq!(latest(&client)["progress"]["inProgressInstanceCount"], 2);
     let asked = cancel(&client).expect(202);
-    assert!(asked.bytes.is_empty() && asked.header("location").is_some());
+    assert!(asked.text.is_empty() && asked.header("location").is_some());
     let status = latest(&client)["runningStatus"].clone();
     assert_eq!(
         (&status["code"], &status["lastAction"]),

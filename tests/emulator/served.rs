@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use poolkeeper::emulator::{Emulator, EmulatorListener, EmulatorServeError, Seed, Tls};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::support::{ManualClock, START};
+use crate::support::http::{talk, trusting};
 
 fn emulator() -> Emulator {
     Emulator::new(&Seed::default(), 1.0, Arc::new(ManualClock::at(START))).unwrap()
@@ -16,16 +16,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-const REQUEST: &[u8] =
-    b"GET /_control/state HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-
-async fn talk(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), bytes: &[u8]) -> String {
-    stream.write_all(bytes).await.unwrap();
-    let mut answer = Vec::new();
-    // Whoever is hung up on sees an end or a reset.
-    let _ended = stream.read_to_end(&mut answer).await;
-    String::from_utf8(answer).unwrap()
-}
+const REQUEST: &str =
+    "GET /_control/state HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 #[test]
 fn it_listens_on_the_loopback_only_and_says_when_the_port_is_taken() {
@@ -59,9 +51,9 @@ fn a_lost_answer_is_not_one_byte() {
             rule.len()
         );
         let mut stream = TcpStream::connect(address).await.unwrap();
-        assert!(talk(&mut stream, order.as_bytes()).await.starts_with("HTTP/1.1 200"));
+        assert!(talk(&mut stream, &order).await.starts_with("HTTP/1.1 200"));
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let lost = talk(&mut stream, b"GET /subscriptions?api-version=2022-12-01 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n\r\n").await;
+        let lost = talk(&mut stream, "GET /subscriptions?api-version=2022-12-01 HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n\r\n").await;
         assert_eq!(lost, "");
         task.abort();
     });
@@ -96,14 +88,7 @@ fn with_tls_its_own_authority_is_the_one_to_trust() {
 
 fn connector(authority: &str) -> tokio_rustls::TlsConnector {
     use rustls::pki_types::pem::PemObject;
-    let mut roots = rustls::RootCertStore::empty();
     let one = rustls::pki_types::CertificateDer::from_pem_slice(authority.as_bytes()).unwrap();
-    roots.add(one).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = trusting([one]).with_no_client_auth();
     tokio_rustls::TlsConnector::from(Arc::new(config))
 }

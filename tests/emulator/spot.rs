@@ -19,7 +19,7 @@ fn usage(client: &Client, name: &str) -> (u64, u64) {
     (one["currentValue"].as_u64().unwrap(), one["limit"].as_u64().unwrap())
 }
 
-fn message(answer: &Answer) -> String {
+fn message(answer: &Reply) -> String {
     answer.json()["error"]["message"].as_str().unwrap().to_owned()
 }
 

@@ -2,46 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request};
+use axum::body::Body;
+use axum::http::Request;
 use poolkeeper::emulator::{Emulator, Seed};
 pub use poolkeeper::model::time::Span;
 use poolkeeper::model::time::Time;
 use serde_json::{Value, json};
 
+pub use crate::support::arm::SUBSCRIPTION as SUB;
 pub use crate::support::clock::ManualClock;
+use crate::support::http::Ask;
+pub use crate::support::http::Reply;
 
 pub const START: Time = Time::from_millis(1_790_000_000_000);
-pub const SUB: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 pub const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 pub const VERSION: &str = "api-version=2024-07-01";
-
-#[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub bytes: Vec<u8>,
-}
-
-impl Answer {
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).and_then(|value| value.to_str().ok())
-    }
-
-    pub fn code(&self) -> String {
-        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
-    }
-
-    pub fn expect(self, status: u16) -> Self {
-        let text = String::from_utf8_lossy(&self.bytes).into_owned();
-        assert_eq!(self.status, status, "{text}");
-        self
-    }
-}
 
 /// A cloud, and whoever talks to it.
 #[derive(Debug)]
@@ -66,12 +41,9 @@ impl Client {
     }
 
     /// Nothing comes back where the connection would have ended.
-    pub fn try_send(&self, request: Request<Body>) -> Option<Answer> {
-        self.runtime.block_on(async {
-            let (parts, body) = self.emulator.answer(request, false).await.into_parts();
-            let bytes = to_bytes(body, usize::MAX).await.ok()?.to_vec();
-            Some(Answer { status: parts.status.as_u16(), headers: parts.headers, bytes })
-        })
+    pub fn try_send(&self, request: Request<Body>) -> Option<Reply> {
+        self.runtime
+            .block_on(async { Reply::read(self.emulator.answer(request, false).await).await })
     }
 
     /// As far as it goes without waiting.
@@ -85,22 +57,12 @@ impl Client {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Request<Body> {
-        let mut request =
-            Request::builder().method(method).uri(target).header("host", "localhost:1");
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.body(Body::from(body.to_owned())).unwrap()
+        let ask = Ask::new(method, target).header("host", "localhost:1").text(body);
+        headers.iter().fold(ask, |ask, (name, value)| ask.header(name, *value)).request()
     }
 
     /// With a token of nobody's, which is good enough unless the seed is strict.
-    pub fn ask(
-        &self,
-        method: &str,
-        target: &str,
-        headers: &[(&str, &str)],
-        body: &Value,
-    ) -> Answer {
+    pub fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let headers: Vec<_> =
             [("authorization", "Bearer x")].into_iter().chain(headers.iter().copied()).collect();
@@ -108,28 +70,28 @@ impl Client {
         self.try_send(request).expect("an answer")
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Reply {
         self.ask("GET", &with_version(path), &[], &Value::Null)
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Answer {
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
         self.ask("POST", &with_version(path), &[], body)
     }
 
-    pub fn put(&self, path: &str, body: &Value) -> Answer {
+    pub fn put(&self, path: &str, body: &Value) -> Reply {
         self.ask("PUT", &with_version(path), &[], body)
     }
 
-    pub fn patch(&self, path: &str, body: &Value) -> Answer {
+    pub fn patch(&self, path: &str, body: &Value) -> Reply {
         self.ask("PATCH", &with_version(path), &[], body)
     }
 
-    pub fn delete(&self, path: &str) -> Answer {
+    pub fn delete(&self, path: &str) -> Reply {
         self.ask("DELETE", &with_version(path), &[], &Value::Null)
     }
 
     /// An address that an answer gave.
-    pub fn follow(&self, address: &str) -> Answer {
+    pub fn follow(&self, address: &str) -> Reply {
         let target = address.strip_prefix("http://localhost:1").expect("our own address");
         self.ask("GET", target, &[], &Value::Null)
     }
@@ -139,7 +101,7 @@ impl Client {
     }
 
     /// The status document of a write, after everything has had time to end.
-    pub fn ended(&self, answer: &Answer) -> Value {
+    pub fn ended(&self, answer: &Reply) -> Value {
         self.wait(60);
         self.follow(answer.header("azure-asyncoperation").expect("an operation")).expect(200).json()
     }

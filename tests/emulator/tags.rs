@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::emulator::support::{Answer, Client, SET};
+use crate::emulator::support::{Client, Reply, SET};
 
 fn tags() -> String {
     format!("{SET}/providers/Microsoft.Resources/tags/default")
@@ -12,7 +12,7 @@ fn shown(client: &Client) -> Value {
     client.get(&tags()).expect(200).json()["properties"]["tags"].clone()
 }
 
-fn patch(client: &Client, operation: &str, tags: &Value) -> Answer {
+fn patch(client: &Client, operation: &str, tags: &Value) -> Reply {
     let body = json!({ "operation": operation, "properties": { "tags": tags } });
     client.patch(&self::tags(), &body)
 }

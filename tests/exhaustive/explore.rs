@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poolkeeper::judge;
+use poolkeeper::judge::Note;
 use poolkeeper::model::action::{Action, ActionKind, RemovalReason, Target};
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::hold::HoldReason;
-use poolkeeper::model::ids::{EntryId, Epoch, Etag, NodeName, PoolName, Revision, ScaleSetId};
-use poolkeeper::model::inventory::SetReading;
+use poolkeeper::model::ids::{EntryId, Epoch, NodeName, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
 use poolkeeper::model::machine::{Condition, Machine, Protection};
 use poolkeeper::model::plan::{Decision, Facts, Input};
@@ -16,16 +15,16 @@ use poolkeeper::model::policy::{
 };
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::{
-    DeleteEffect, DeleteEffects, Desired, GoodRevision, KeyBackOff, ModelMemory, PoolState,
-    Progress, Rollout, RolloutCause, RolloutStage,
+    DeleteEffect, DeleteEffects, KeyBackOff, PoolState, Progress, Rollout, RolloutCause,
+    RolloutStage,
 };
 use poolkeeper::model::time::Span;
-use poolkeeper::plan::plan;
 
 use super::kinds::{
     CALM, IN_PLACE, KINDS, Kind, NOW, State, drain, draining, in_service, is_new, machine,
 };
 use super::laws::{AVAILABLE, Limits, Turn, broken, goal};
+use crate::support::pool::{self, judged};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
@@ -116,14 +115,11 @@ impl Case {
         (machines, open)
     }
 
-    fn decide(&self, state: &State) -> (Decision, Turn, Vec<judge::Note>) {
+    fn decide(&self, state: &State) -> (Decision, Turn, Vec<Note>) {
         let (machines, open) = self.machines(state);
         let leaving = state.of(Kind::OldLeaving) + state.of(Kind::NewLeaving);
         let capacity = state.total() - if self.setting.late_capacity { 0 } else { leaving };
-        let set = SetReading {
-            etag: Some(Etag::new("1")),
-            ..SetReading::new(Revision::new("r2"), capacity as u32, NOW.minus(Span::seconds(1)))
-        };
+        let set = pool::set(capacity as u32);
         let mut memory = self.memory.clone();
         memory.desired.explained = capacity as u32;
         let facts = Facts::default();
@@ -138,21 +134,8 @@ impl Case {
             facts: &facts,
             state: Some(&memory),
         };
-        let planned = plan(&input).unwrap_or_else(|bug| panic!("{bug} in {}", state.show()));
+        let (planned, notes) = judged(&input, &[]);
         let turn = Self::counted(state, &planned);
-        let case = judge::Case {
-            now: NOW,
-            policy: &self.policy,
-            set: &set,
-            machines: &machines,
-            journal: &open,
-            learnt: 0,
-            planned: &planned,
-            before: Some(&memory),
-            facts: &facts,
-            asks: &[],
-        };
-        let notes = judge::before(&case);
         (planned, turn, notes)
     }
 
@@ -248,12 +231,6 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
         now: false,
     });
     PoolState {
-        adopted: Some(NOW.minus(Span::days(9))),
-        surplus_confirmed: true,
-        desired: Desired { count: u32::from(desired), ..Desired::default() },
-        wanted: Some(r2.clone()),
-        good_revisions: vec![GoodRevision::plain(r1)],
-        model: ModelMemory { seen: Some(r2.clone()), ..ModelMemory::default() },
         model_accepted: Some(r2),
         deletes: DeleteEffects {
             verdict: if setting.known_late { DeleteEffect::AtEnd } else { DeleteEffect::Unknown },
@@ -272,7 +249,7 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
                 .collect(),
             ..rollout
         }),
-        ..PoolState::default()
+        ..pool::memory(covered)
     }
 }
 

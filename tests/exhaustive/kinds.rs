@@ -1,13 +1,11 @@
 //! The kinds of machine a small pool is made of, and the calm events between them.
 
 use poolkeeper::model::action::RemovalReason;
-use poolkeeper::model::ids::{InstanceId, Revision, VmId};
-use poolkeeper::model::machine::{
-    Condition, DeleteRequest, Lifecycle, Machine, Overrides, Protection,
-};
-use poolkeeper::model::time::{Span, Time};
+use poolkeeper::model::machine::{Condition, Lifecycle, Machine, Protection};
+use poolkeeper::model::time::Span;
 
-pub const NOW: Time = Time::from_millis(1_772_366_400_000);
+pub use crate::support::pool::NOW;
+use crate::support::pool::{self, rev};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident,)*) => {
@@ -222,18 +220,13 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
         NewSettling | NewUpdated => Span::hours(50),
         _ => Span::hours(if is_new(kind) { 5 } else { 50 }),
     };
-    let mut machine = Machine::new(
-        InstanceId::new(&name),
-        Some(VmId::new(format!("vm-{name}"))),
-        NOW.minus(age),
-        condition,
-    );
+    let mut machine = pool::machine(&name, NOW.minus(age), condition);
     machine.since = NOW.minus(since);
     machine.updated = matches!(kind, NewSettling | NewUpdated).then_some(machine.since);
     machine.revision = match kind {
         UnknownRevision => None,
-        kind if is_new(kind) => Some(Revision::new("r2")),
-        _ => Some(Revision::new("r1")),
+        kind if is_new(kind) => Some(rev("r2")),
+        _ => Some(rev("r1")),
     };
     machine.lifecycle_since = NOW.minus(Span::minutes(3));
     machine.lifecycle = match kind {
@@ -244,10 +237,7 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
     };
     match was {
         OldProtected => machine.protection = Protection::ScaleIn,
-        OldNamed | NewNamed => {
-            let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now: false };
-            machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: None }));
-        }
+        OldNamed | NewNamed => machine.marks = pool::delete_request(false),
         _ => {}
     }
     machine

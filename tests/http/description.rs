@@ -56,7 +56,7 @@ async fn nothing_else_is_answered() {
             if operation(method, &path).is_none() {
                 let reply = kit.ask(Ask::new(method, &path)).await;
                 reply.is(405, "methodNotAllowed");
-                assert!(!reply.header("allow").is_empty(), "{method} {path}");
+                assert!(reply.header("allow").is_some(), "{method} {path}");
             }
         }
         kit.get(&format!("{path}/more")).await.is(404, "notFound");

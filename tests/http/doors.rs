@@ -55,7 +55,7 @@ async fn nobody_comes_in_without_a_token() {
                 assert_eq!(reply.status, 200, "{method} {path}");
             } else {
                 reply.is(401, "unauthenticated");
-                assert!(reply.header("www-authenticate").starts_with("Bearer"));
+                assert!(reply.header("www-authenticate").unwrap().starts_with("Bearer"));
             }
         }
     }
@@ -164,7 +164,7 @@ async fn web_pages_do_not_come_through_the_open_door() {
     assert!(kit.audit().await.is_empty());
     let reply =
         kit.ask(Ask::new("GET", "/api/v1/pools").header("origin", "https://evil.example")).await;
-    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (200, ""));
+    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (200, None));
     kit.ask(pause().header("origin", "http://localhost:8080")).await.is(202, "");
     kit.ask(pause().header("host", "[::1]:1")).await.is(202, "");
     let mut two = pause().request();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request};
+use axum::body::Body;
+use axum::http::Request;
 use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
 use poolkeeper::api::http::{Api, Backend, PlanContext, PoolOrigin, PoolView, Readiness};
 use poolkeeper::api::v1::diagnostic::Diagnostic;
@@ -13,7 +13,7 @@ use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::memory::{
     AuditEntry, Commit, Desk, Expected, HistoryEvent, HistoryRecord, MemoryStore, TurnStore,
 };
-use poolkeeper::model::ids::{CommandId, Epoch, InstanceId, PoolName, Revision, VmId};
+use poolkeeper::model::ids::{CommandId, Epoch, InstanceId, PoolName, Revision};
 use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::{Facts, RolloutPhase};
@@ -24,12 +24,13 @@ use poolkeeper::model::rollout::{
 };
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::reconcile::TurnReport;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::http::contract;
+pub use crate::support::http::{Ask, Reply};
+pub use crate::support::pool::NOW;
+use crate::support::pool::{self, rev};
 
-pub const NOW: Time = Time::from_millis(1_772_366_400_000);
 pub const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 pub const WHY: &str = r#"{"why":"because"}"#;
 
@@ -190,9 +191,8 @@ pub struct Kit {
 
 pub fn machine(n: u32, revision: &str) -> Machine {
     let born = NOW.minus(Span::hours(2)).plus(Span::seconds(i64::from(n)));
-    let vm = Some(VmId::new(format!("vm-{n}")));
-    let mut machine = Machine::new(InstanceId::new(n.to_string()), vm, born, Condition::Ready);
-    machine.revision = Some(Revision::new(revision));
+    let mut machine = pool::machine(&n.to_string(), born, Condition::Ready);
+    machine.revision = Some(rev(revision));
     machine
 }
 
@@ -309,11 +309,7 @@ impl Kit {
 
     pub async fn send(&self, request: Request<Body>) -> Reply {
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
-        let response = self.api.answer(request, HERE).await;
-        let (parts, body) = response.into_parts();
-        let body = to_bytes(body, usize::MAX).await.unwrap();
-        let text = String::from_utf8(body.to_vec()).unwrap();
-        let reply = Reply { status: parts.status.as_u16(), headers: parts.headers, text };
+        let reply = Reply::read(self.api.answer(request, HERE).await).await.unwrap();
         contract::check(&method, &path, &reply);
         reply
     }
@@ -391,70 +387,4 @@ async fn remember(store: &MemoryStore, scene: &PlanContext) {
     store.commit(&commit).await.unwrap();
     let (pool, text) = (PoolName::new("web"), document("web", 7));
     store.put_document(&pool, &text, "test", at, Expected::Nothing).await.unwrap();
-}
-
-/// A request in a few words.
-pub struct Ask<'a> {
-    method: &'a str,
-    path: &'a str,
-    headers: Vec<(&'a str, String)>,
-    body: String,
-}
-
-impl<'a> Ask<'a> {
-    pub fn new(method: &'a str, path: &'a str) -> Self {
-        Self { method, path, headers: vec![("host", "localhost:8080".into())], body: String::new() }
-    }
-
-    pub fn json(self, body: &str) -> Self {
-        self.body("application/json", body)
-    }
-
-    pub fn body(mut self, kind: &str, body: &str) -> Self {
-        body.clone_into(&mut self.body);
-        self.header("content-type", kind)
-    }
-
-    /// In place of one that is there.
-    pub fn header(mut self, name: &'a str, value: impl Into<String>) -> Self {
-        self.headers.retain(|(known, _)| *known != name);
-        self.headers.push((name, value.into()));
-        self
-    }
-
-    pub fn request(self) -> Request<Body> {
-        let mut request = Request::builder().method(self.method).uri(self.path);
-        for (name, value) in &self.headers {
-            request = request.header(*name, value);
-        }
-        request.body(Body::from(self.body)).unwrap()
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub text: String,
-}
-
-impl Reply {
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
-    }
-
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
-    }
-
-    /// The code of the problem; empty where there is none.
-    pub fn code(&self) -> String {
-        let json: Value = serde_json::from_str(&self.text).unwrap_or_default();
-        json["code"].as_str().unwrap_or_default().to_owned()
-    }
-
-    #[track_caller]
-    pub fn is(&self, status: u16, code: &str) {
-        assert_eq!((self.status, self.code().as_str()), (status, code), "{}", self.text);
-    }
 }

@@ -57,7 +57,7 @@ async fn a_client_that_asks_too_often_waits() {
         assert!(answered <= 1_000);
     };
     refused.is(429, "tooManyRequests");
-    assert_eq!((answered, refused.header("retry-after")), (200, "1"));
+    assert_eq!((answered, refused.header("retry-after")), (200, Some("1")));
     kit.pass(Span::seconds(1));
     assert_eq!(kit.get("/api/v1/health").await.status, 200);
 }
@@ -75,7 +75,7 @@ async fn guessing_tokens_is_slow_and_holds_up_nobody_else() {
         guesses += 1;
         assert!(guesses < 100);
     };
-    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(refused.header("retry-after"), Some("1"));
     assert!(guesses <= 10, "{guesses} guesses at once");
     for _ in 0..100 {
         kit.get("/api/v1/pools").await.is(429, "tooManyRequests");

@@ -30,7 +30,7 @@ async fn every_look_is_answered_and_known_again() {
         if told["responses"].get("304").is_none() {
             continue;
         }
-        let tag = reply.header("etag");
+        let tag = reply.header("etag").unwrap();
         for (known, status) in [
             (tag.to_owned(), 304),
             (format!("W/{tag}"), 304),
@@ -41,7 +41,7 @@ async fn every_look_is_answered_and_known_again() {
             let again =
                 kit.ask(Ask::new("GET", &path).header("if-none-match", known.clone())).await;
             assert_eq!(again.status, status, "{path} with {known}");
-            assert_eq!(again.header("etag"), tag, "{path}");
+            assert_eq!(again.header("etag"), Some(tag), "{path}");
         }
     }
 }
@@ -135,7 +135,7 @@ async fn a_pool_tells_how_it_stands_and_why() {
     for path in ["plan", "explain", "machines/1/explain"] {
         let reply = kit.get(&format!("/api/v1/pools/batch/{path}")).await;
         reply.is(409, "noPlanYet");
-        assert!(!reply.header("retry-after").is_empty());
+        assert!(reply.header("retry-after").is_some());
     }
 }
 

@@ -8,14 +8,14 @@ use poolkeeper::api::http::{Certificate, HttpListener, ListenError, Places, Prox
 use poolkeeper::memory::HistoryEvent;
 use poolkeeper::model::ids::CommandId;
 use rustls::pki_types::{PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use crate::http::kit::Kit;
+use crate::support::http::{talk, trusting};
 
 struct Served {
     address: SocketAddr,
@@ -36,14 +36,6 @@ async fn serve_with(kit: &Kit, seal: Option<Seal>, places: Places) -> Served {
     let address = listening.address();
     let task = tokio::spawn(listening.serve(async { drop(stopped.await) }));
     Served { address, stop: Some(stop), task }
-}
-
-async fn talk(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), text: &str) -> String {
-    stream.write_all(text.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    // A peer that cuts the line has said what it had to say.
-    let _cut = stream.read_to_end(&mut answer).await;
-    String::from_utf8(answer).unwrap()
 }
 
 const HEALTH: &str = "GET /api/v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -213,14 +205,7 @@ async fn with_a_certificate_it_speaks_tls_and_nothing_else() {
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let served =
         serve(&kit, Some(Seal::new(Certificate::of(chain.clone(), key, None).unwrap()))).await;
-    let mut roots = RootCertStore::empty();
-    roots.add(chain[0].clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = trusting(chain).with_no_client_auth();
     let tls = TlsConnector::from(Arc::new(config));
     let stream = TcpStream::connect(served.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();

@@ -25,7 +25,7 @@ async fn each_verb_is_recorded_and_the_pool_is_woken() {
         assert_eq!((asks.len(), &ask.verb), (n + 1, &verb));
         assert_eq!((&*ask.by, &*ask.why, ask.at), ("local", "because", NOW));
         assert_eq!(receipt["id"], ask.id.as_str());
-        assert_eq!(receipt["look"], reply.header("location"));
+        assert_eq!(receipt["look"], reply.header("location").unwrap());
         let look = kit.get(receipt["look"].as_str().unwrap()).await.json();
         assert_eq!((&look["state"], &look["verb"]), (&"waiting".into(), &verb.name().into()));
         assert_eq!(kit.house.lock().woken.len(), n + 1);
@@ -55,7 +55,7 @@ async fn one_who_asks_has_so_many_asks_waiting_in_a_pool() {
     for (path, body) in [(pause, WHY), ("/api/v1/pools/web/machines/3/abandon", WHY)] {
         let refused = kit.post(path, body).await;
         refused.is(429, "tooManyCommands");
-        assert_eq!(refused.header("retry-after"), "10");
+        assert_eq!(refused.header("retry-after"), Some("10"));
         let says = refused
             .text
             .contains("100 commands of local wait for a turn of web: 99 pause, 1 resume");
@@ -190,7 +190,7 @@ async fn the_same_request_under_one_key_is_done_once() {
     assert_eq!((first.status, &first.text), (again.status, &again.text));
     assert_eq!(
         (first.header("idempotency-replayed"), again.header("idempotency-replayed")),
-        ("", "true")
+        (None, Some("true"))
     );
     assert_eq!(kit.store.doors(&web()).await.unwrap().asks.len(), 1);
     assert_eq!(kit.audit().await.len(), 1);
@@ -227,9 +227,9 @@ async fn another_condition_is_another_request() {
         let ask = Ask::new("PUT", path).body("application/yaml", &document("web", 7));
         kit.ask(ask.header("idempotency-key", "k").header("if-match", tag))
     };
-    let tag = kit.get("/api/v1/pools/web").await.header("etag").to_owned();
+    let tag = kit.get("/api/v1/pools/web").await.header("etag").unwrap().to_owned();
     assert_eq!(put(&tag).await.status, 200);
-    assert_eq!(put(&tag).await.header("idempotency-replayed"), "true");
+    assert_eq!(put(&tag).await.header("idempotency-replayed"), Some("true"));
     put("\"another\"").await.is(422, "keyReused");
 }
 

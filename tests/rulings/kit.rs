@@ -1,37 +1,21 @@
 //! A pool in a few words, one turn of the planner over it, and what was decided. Every turn is judged as well.
 
-use poolkeeper::judge::{self, Case};
 use poolkeeper::model::action::{Action, READ_IS_FRESH, RemovalReason, Target};
-use poolkeeper::model::ids::{
-    CommandId, EntryId, Epoch, Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId,
-    Zone,
-};
+use poolkeeper::model::ids::{CommandId, EntryId, Epoch, NodeName, PoolName, ScaleSetId, Zone};
 use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
-use poolkeeper::model::machine::{
-    Condition, DeleteRequest, Lifecycle, Machine, MachineHold, Overrides, Protection,
-};
+use poolkeeper::model::machine::{Condition, Lifecycle, Machine, Protection};
 use poolkeeper::model::plan::{
     Command, CommandArgs, CommandVerb, Facts, Gate, Input, Verdict, WaitKind,
 };
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::rollout::{Desired, GoodRevision, ModelMemory, PoolState};
+use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::{Span, Time};
-use poolkeeper::plan::plan;
 
 pub use super::turn::Turn;
-
-pub const NOW: Time = Time::from_millis(1_772_366_400_000);
-
-pub fn rev(text: &str) -> Revision {
-    Revision::new(text)
-}
-
-/// A revision that served, and whose fields are not known.
-pub fn good(text: &str) -> GoodRevision {
-    GoodRevision::plain(rev(text))
-}
+pub use crate::support::pool::{NOW, good, rev};
+use crate::support::pool::{delete_request, judged, machine, machine_hold, memory, set};
 
 #[derive(Clone)]
 pub struct Pool {
@@ -58,31 +42,18 @@ impl Pool {
         draft.rollout.max_surge = Quantity::parse(surge).unwrap();
         draft.rollout.max_unavailable = Quantity::parse(unavailable).unwrap();
         draft.rollout.ramp = None;
-        let set = SetReading {
-            etag: Some(Etag::new("1")),
-            ..SetReading::new(rev("r2"), 0, NOW.minus(Span::seconds(1)))
-        };
-        let state = PoolState {
-            adopted: Some(NOW.minus(Span::days(9))),
-            surplus_confirmed: true,
-            desired: Desired { count: desired, ..Desired::default() },
-            wanted: Some(rev("r2")),
-            good_revisions: vec![good("r1")],
-            model: ModelMemory { seen: Some(rev("r2")), ..ModelMemory::default() },
-            ..PoolState::default()
-        };
         Self {
             now: NOW,
             seed: 0,
             draft,
-            set,
+            set: set(0),
             capacity: None,
             machines: Vec::new(),
             open: Vec::new(),
             dropped: Vec::new(),
             asks: Vec::new(),
             facts: Facts::default(),
-            state: Some(state),
+            state: Some(memory(desired)),
         }
     }
 
@@ -132,9 +103,7 @@ impl Pool {
             let id = format!("{letter}{}", at + 1);
             // Older ones were born earlier; nobody a whole hour ago exactly.
             let age = Span::hours(if old { 50 } else { 5 }).plus(Span::minutes(60 - at as i64));
-            let vm = VmId::new(format!("vm-{id}"));
-            let mut machine =
-                Machine::new(InstanceId::new(id), Some(vm), self.now.minus(age), Condition::Ready);
+            let mut machine = machine(&id, self.now.minus(age), Condition::Ready);
             machine.revision = Some(rev(if old { "r1" } else { "r2" }));
             machine.since = self.now.minus(Span::hours(1));
             shape(&mut machine, at);
@@ -225,17 +194,11 @@ impl Pool {
     }
 
     pub fn named(self, id: &str, now: bool) -> Self {
-        self.edit(id, |machine| {
-            let delete = DeleteRequest { by: "ops".into(), why: "test".into(), now };
-            machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: None }));
-        })
+        self.edit(id, |machine| machine.marks = delete_request(now))
     }
 
     pub fn held(self, id: &str) -> Self {
-        self.edit(id, |machine| {
-            let hold = MachineHold { by: "ops".into(), why: "test".into() };
-            machine.marks = Some(Box::new(Overrides { delete: None, hold: Some(hold) }));
-        })
+        self.edit(id, |machine| machine.marks = machine_hold())
     }
 
     pub fn protected(self, id: &str) -> Self {
@@ -430,21 +393,7 @@ impl Pool {
             facts: &self.facts,
             state: state.as_ref(),
         };
-        let planned = plan(&input).unwrap();
-        let journal: Vec<Entry> = self.dropped.iter().chain(&self.open).cloned().collect();
-        let case = Case {
-            now: self.now,
-            policy: &policy,
-            set: &set,
-            machines: &self.machines,
-            journal: &journal,
-            learnt: self.dropped.len(),
-            planned: &planned,
-            before: state.as_ref(),
-            facts: &self.facts,
-            asks: &self.asks,
-        };
-        let notes = judge::before(&case);
+        let (planned, notes) = judged(&input, &self.dropped);
         Turn { planned, notes, machines: self.machines.clone(), before: state }
     }
 

@@ -1,7 +1,6 @@
 //! The API of a daemon that runs, over a socket of the loopback.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::kit::*;
+use crate::support::http;
 
 const WHY: &str = r#"{"why":"a test"}"#;
 
@@ -60,29 +60,12 @@ impl Served {
 
     /// As a probe asks: once.
     async fn probe(&self, path: &str) -> String {
-        probe(self.address, path).await
+        http::get(self.address, path, None).await
     }
 
     pub async fn asks(&self, path: &str, token: Option<&str>) -> String {
-        asks(self.address, path, token).await
+        http::get(self.address, path, token).await
     }
-}
-
-pub async fn probe(address: SocketAddr, path: &str) -> String {
-    asks(address, path, None).await
-}
-
-pub async fn asks(address: SocketAddr, path: &str, token: Option<&str>) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    let token = token.map(|token| format!("authorization: Bearer {token}\r\n"));
-    let head = format!(
-        "GET {path} HTTP/1.1\r\nhost: localhost\r\n{}connection: close\r\n\r\n",
-        token.unwrap_or_default()
-    );
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
 }
 
 async fn apply(client: &Client, name: &str, text: &str) -> Result<String, ClientError> {

@@ -23,8 +23,9 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+pub use crate::support::arm::{image, set};
+
 pub const SECRET: &str = "swordfish-in-the-secret";
-const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 
 /// A minute in a third of a second: a rollout of minutes ends within seconds, and a read stays fresh over a slow answer.
 const SPEED: u32 = 200;
@@ -34,18 +35,6 @@ const DESCRIPTORS: u64 = 4_096;
 
 /// Nothing here takes this long but what never ends.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-pub fn set(name: &str) -> String {
-    format!(
-        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"
-    )
-}
-
-pub fn image(version: &str) -> String {
-    format!(
-        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/galleries/house/images/base/versions/{version}"
-    )
-}
 
 /// A pool that wants this many machines on this version.
 pub fn pool(name: &str, count: u32, version: &str) -> String {

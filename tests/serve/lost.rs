@@ -13,9 +13,9 @@ use poolkeeper::memory::TurnStore;
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::Decisions;
 
-use super::door::{asks, probe};
 use super::kit::*;
 use super::program::Program;
+use crate::support::http::get;
 
 fn store(house: &House, name: &str) -> Arc<SqliteStore> {
     let path = house.folder.join(name);
@@ -89,19 +89,19 @@ async fn a_store_that_was_restored_says_so_once() {
     let args = ["--store", store.as_str()];
     let mut first = Program::start(&house, &args);
     first.until("ready");
-    let health = probe(first.address(), "/health").await;
+    let health = get(first.address(), "/health", None).await;
     assert!(health.contains("the store was restored from a copy at"), "{health}");
     assert!(!health.contains("copy.db"), "anybody may read it: {health}");
-    let audit = asks(first.address(), "/api/v1/audit", None).await;
+    let audit = get(first.address(), "/api/v1/audit", None).await;
     assert!(audit.contains(r#""who":"ann","verb":"restore store""#), "{audit}");
     first.signal("-TERM");
     let (_, log) = first.end();
     assert!(log.contains("the store was restored from ") && log.contains("copy.db"), "{log}");
     let mut second = Program::start(&house, &args);
     second.until("ready");
-    let health = probe(second.address(), "/health").await;
+    let health = get(second.address(), "/health", None).await;
     assert!(!health.contains("restored"), "{health}");
-    let audit = asks(second.address(), "/api/v1/audit", None).await;
+    let audit = get(second.address(), "/api/v1/audit", None).await;
     assert_eq!(audit.matches("restore store").count(), 1, "{audit}");
     second.signal("-TERM");
     second.end();

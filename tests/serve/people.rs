@@ -14,6 +14,7 @@ use super::kit::*;
 use super::program::Program;
 use super::provider::{Habit, Provider};
 use super::signed::{Key, base64};
+use crate::support::http;
 
 const AUDIENCE: &str = "api://poolkeeper";
 
@@ -229,7 +230,7 @@ async fn it_begins_while_the_provider_is_away_and_says_so_once() {
     program.until(said);
     let address = program.address();
     for _ in 0..3 {
-        let answer = super::door::probe(address, "/api/v1/pools").await;
+        let answer = http::get(address, "/api/v1/pools", None).await;
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     }
     program.signal("-TERM");

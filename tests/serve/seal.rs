@@ -10,7 +10,6 @@ use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::model::time::Time;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -18,6 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::kit::*;
 use super::program::Program;
+use crate::support::http::trusting;
 
 pub struct Made {
     der: CertificateDer<'static>,
@@ -47,15 +47,7 @@ impl Line {
 
     /// With a certificate of the client's own.
     async fn showing(address: SocketAddr, trusted: &[&Made], own: Option<&Made>) -> Self {
-        let mut roots = RootCertStore::empty();
-        for made in trusted {
-            roots.add(made.der.clone()).unwrap();
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
+        let config = trusting(trusted.iter().map(|made| made.der.clone()));
         let config = match own {
             None => config.with_no_client_auth(),
             Some(own) => {

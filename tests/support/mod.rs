@@ -2,10 +2,13 @@
 
 #![allow(dead_code, reason = "no test program uses all of it")]
 
+pub mod arm;
 pub mod bound;
 pub mod clock;
 pub mod golden;
+pub mod http;
 pub mod log;
+pub mod pool;
 pub mod program;
 pub mod signed;
 pub mod waiting;

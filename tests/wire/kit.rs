@@ -30,17 +30,10 @@ use poolkeeper::world;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use crate::support::arm;
+pub use crate::support::arm::{SUBSCRIPTION, image};
 use crate::wire::carrier::{Carrier, GLOBAL, Heard, TENANT, nowhere};
 pub use crate::wire::carrier::{Mishap, Passing, Trouble};
-
-pub const SUBSCRIPTION: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
-
-/// The id of a version of the gallery's image, as ARM spells it.
-pub fn image(version: &str) -> String {
-    format!(
-        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/galleries/house/images/base/versions/{version}"
-    )
-}
 
 /// The same as the made-up cloud keeps it.
 pub fn reference(version: &str) -> String {
@@ -48,9 +41,7 @@ pub fn reference(version: &str) -> String {
 }
 
 pub fn set_id(name: &str) -> ScaleSetId {
-    ScaleSetId::new(format!(
-        "{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/{name}"
-    ))
+    ScaleSetId::new(arm::set(name))
 }
 
 /// A cluster without nodes, beside the facts that it is made with.
