@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use crate::api::http::TurnFailure;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::memory::Lease;
 use crate::model::ids::PoolName;
@@ -22,7 +23,7 @@ pub struct Board {
 
 #[derive(Debug, Default)]
 struct State {
-    house: ProcessStatus,
+    process: ProcessStatus,
     pools: BTreeMap<PoolName, Arc<PoolBoard>>,
 }
 
@@ -108,16 +109,6 @@ impl ManagementStatus {
     }
 }
 
-/// Consecutive failed turns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failing {
-    pub since: Time,
-    pub turns: u32,
-    pub say: Box<str>,
-    /// Time of the next try.
-    pub retry: Option<Time>,
-}
-
 /// A pool as its last turn left it.
 #[derive(Debug, Clone)]
 pub struct PoolBoard {
@@ -128,7 +119,7 @@ pub struct PoolBoard {
     /// Number of open journal entries, and when the oldest was written.
     pub open: usize,
     pub oldest: Option<Time>,
-    pub failing: Option<Failing>,
+    pub failing: Option<TurnFailure>,
     pub running: bool,
 }
 
@@ -157,8 +148,8 @@ impl Board {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn house(&self) -> ProcessStatus {
-        self.state().house.clone()
+    pub fn status(&self) -> ProcessStatus {
+        self.state().process.clone()
     }
 
     /// Every pool, by name.
@@ -175,8 +166,8 @@ impl Board {
         self.changes.subscribe()
     }
 
-    pub(super) fn set_house(&self, how: impl FnOnce(&mut ProcessStatus)) {
-        how(&mut self.state().house);
+    pub(super) fn set_status(&self, how: impl FnOnce(&mut ProcessStatus)) {
+        how(&mut self.state().process);
         self.changed();
     }
 

@@ -1,13 +1,14 @@
 //! The cloud, opened from settings, and a read of one pool in it.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::access::{Access, BadAccess, ProxyAddress};
 use super::trouble::{self, Trouble};
-use crate::adapters::azure::auth::{AuthError, TokenCache, TokenSource};
+use crate::adapters::azure::auth::{TokenCache, TokenSource};
 use crate::adapters::azure::cloud::AzureCloud;
 use crate::adapters::azure::{Anatomy, Azure, Http, reach};
-use crate::ambient::{Clock, SystemClock};
+use crate::ambient::{Clock, SharedClock, Sleep, SystemClock};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::inventory::Gap;
 use crate::model::journal::Refusal;
@@ -15,16 +16,58 @@ use crate::model::plan::Facts;
 use crate::model::policy::{Image, Policy};
 use crate::model::time::Time;
 use crate::observe::{Observation, ReadCloud, ReadError, fold};
+use crate::pace::Pacer;
 
-/// The cloud as one identity sees it, for reading. Makes no call on its own.
+/// The cloud as one identity sees it: its endpoints, the way to them, and tokens.
+#[derive(Debug)]
+pub(super) struct CloudAccess<C> {
+    pub cloud: AzureCloud,
+    pub http: Http,
+    pub tokens: Arc<TokenCache<C>>,
+    proxy: Option<ProxyAddress>,
+    pub clock: C,
+}
+
+impl<C: Sleep + Clone + Debug + Send + Sync + 'static> CloudAccess<C> {
+    /// Makes no call. `clock`: the validity of tokens depends on it.
+    pub fn open(access: Access, clock: C) -> Result<Self, BadAccess> {
+        let Access { settings, net, proxy } = access;
+        let http = net.http()?;
+        let cloud = settings.cloud.clone();
+        let tokens = Arc::new(TokenCache::new(settings, Arc::clone(&http), clock.clone()));
+        Ok(Self { cloud, http, tokens, proxy, clock })
+    }
+
+    /// `clock`: the one that turns use.
+    pub fn azure(&self, pacer: Option<Arc<Pacer>>, clock: SharedClock) -> Azure {
+        let tokens: Arc<dyn TokenSource> = Arc::<TokenCache<C>>::clone(&self.tokens);
+        Azure::new(self.cloud.clone(), Arc::clone(&self.http), tokens, pacer, clock)
+    }
+
+    /// Checks that there is a token: a token failure affects every pool.
+    pub async fn enter(&self) -> Result<(), Trouble> {
+        let Err(failed) = self.tokens.token().await else { return Ok(()) };
+        // If there was no answer, try the connection again without a token to find the reason.
+        if !failed.is_final()
+            && let Err(why) = reach(&self.http, self.cloud.authority(), &self.clock).await
+        {
+            return Err(Trouble::unreached(&trouble::authority(&self.cloud), why, self.proxied()));
+        }
+        Err(Trouble::no_token(&failed))
+    }
+
+    /// The proxy, if it applies: plain HTTP goes to this machine itself and uses none.
+    pub fn proxied(&self) -> Option<&ProxyAddress> {
+        let tls = self.cloud.resource_manager().scheme() == "https";
+        self.proxy.as_ref().filter(|_| tls)
+    }
+}
+
+/// The cloud for reading. Makes no call on its own.
 #[derive(Debug)]
 pub struct CloudReader {
+    pub(super) access: CloudAccess<SystemClock>,
     pub(super) azure: Azure,
-    pub(super) tokens: Arc<TokenCache<SystemClock>>,
-    pub(super) http: Http,
-    pub(super) cloud: AzureCloud,
-    pub(super) proxy: Option<ProxyAddress>,
-    pub(super) clock: SystemClock,
 }
 
 /// Rounds up to a whole second: people read it, and no earlier read may have a later time.
@@ -42,23 +85,15 @@ pub struct CloudReading {
 
 impl CloudReader {
     pub fn open(access: Access) -> Result<Self, BadAccess> {
-        let Access { settings, net, proxy } = access;
-        let http = net.http()?;
-        let cloud = settings.cloud.clone();
-        let tokens = Arc::new(TokenCache::new(settings, Arc::clone(&http), SystemClock));
-        let source: Arc<dyn TokenSource> = Arc::<TokenCache<SystemClock>>::clone(&tokens);
+        let access = CloudAccess::open(access, SystemClock)?;
         // A person's few calls share no rate limit, so they have no pacer.
-        let azure =
-            Azure::new(cloud.clone(), Arc::clone(&http), source, None, Arc::new(SystemClock));
-        Ok(Self { azure, tokens, http, cloud, proxy, clock: SystemClock })
+        let azure = access.azure(None, Arc::new(SystemClock));
+        Ok(Self { access, azure })
     }
 
-    /// Checks that there is a token: a token failure affects every pool.
+    /// Checks that there is a token.
     pub async fn enter(&self) -> Result<(), Trouble> {
-        match self.tokens.token().await {
-            Ok(_) => Ok(()),
-            Err(failed) => Err(self.without_token(&failed).await),
-        }
+        self.access.enter().await
     }
 
     /// Reads the set and its machines, as the first turn of a daemon would.
@@ -75,7 +110,7 @@ impl CloudReader {
         let quota = self.azure.quota(set).await;
         let clock_ahead = self.azure.clock_ahead();
         let facts = Facts { quota, follow, clock_ahead, ..Facts::default() };
-        let now = whole(self.clock.now());
+        let now = whole(self.access.clock.now());
         let min_ready = policy.rollout.min_ready;
         let look = Observation {
             inventory: &inventory,
@@ -109,28 +144,13 @@ impl CloudReader {
         }
     }
 
-    /// If there was no answer, tries the connection again without a token to find the reason.
-    async fn without_token(&self, failed: &AuthError) -> Trouble {
-        if !failed.is_final()
-            && let Err(why) = reach(&self.http, self.cloud.authority(), &self.clock).await
-        {
-            return Trouble::unreached(&trouble::authority(&self.cloud), why, self.proxied());
-        }
-        Trouble::no_token(failed)
-    }
-
     async fn unread(&self, policy: &Policy, failed: &ReadError) -> Trouble {
+        let CloudAccess { cloud, http, clock, .. } = &self.access;
         if failed.refusal == Refusal::Unclear
-            && let Err(why) = reach(&self.http, self.cloud.resource_manager(), &self.clock).await
+            && let Err(why) = reach(http, cloud.resource_manager(), clock).await
         {
-            return Trouble::unreached(&trouble::arm(&self.cloud), why, self.proxied());
+            return Trouble::unreached(&trouble::arm(cloud), why, self.access.proxied());
         }
-        Trouble::unread(&policy.scale_set, failed, self.clock.now())
-    }
-
-    /// The proxy, if it applies: plain HTTP goes to this machine itself and uses none.
-    pub(super) fn proxied(&self) -> Option<&ProxyAddress> {
-        let tls = self.cloud.resource_manager().scheme() == "https";
-        self.proxy.as_ref().filter(|_| tls)
+        Trouble::unread(&policy.scale_set, failed, clock.now())
     }
 }

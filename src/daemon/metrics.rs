@@ -19,7 +19,7 @@ pub(super) fn page(
     now: Time,
 ) -> String {
     let mut page = Exposition::default();
-    house(&mut page, board, now);
+    process(&mut page, board, now);
     counters.write(&mut page);
     let pools = board.pools();
     records(&mut page, &pools, now);
@@ -30,31 +30,31 @@ pub(super) fn page(
     page.finish()
 }
 
-fn house(page: &mut Exposition, board: &Board, now: Time) {
-    let (house, pools) = (board.house(), board.pools());
+fn process(page: &mut Exposition, board: &Board, now: Time) {
+    let (status, pools) = (board.status(), board.pools());
     page.family(&BUILD, [([env!("CARGO_PKG_VERSION")], 1.0)]);
-    alone(page, &READY, f64::from(u8::from(house.is_ready())));
-    alone(page, &STORE_FAILS, f64::from(u8::from(house.store.is_some())));
-    page.family(&AUDIT, house.audit.map(|lines| ([""; 0], lines as f64)));
-    let left = match &house.lead {
+    alone(page, &READY, f64::from(u8::from(status.is_ready())));
+    alone(page, &STORE_FAILS, f64::from(u8::from(status.store.is_some())));
+    page.family(&AUDIT, status.audit.map(|lines| ([""; 0], lines as f64)));
+    let left = match &status.lead {
         Lead::Ours(lease) => seconds(lease.not_after.since(now).millis()),
         Lead::Vacant | Lead::Waiting { .. } => 0.0,
     };
     alone(page, &LEASE, left);
-    let ends = house.certificate.and_then(|certificate| certificate.ends);
+    let ends = status.certificate.and_then(|certificate| certificate.ends);
     page.family(&CERTIFICATE, ends.map(|at| ([""; 0], seconds(at.millis()))));
-    let refused = house.certificate.map(|certificate| u8::from(certificate.refused));
+    let refused = status.certificate.map(|certificate| u8::from(certificate.refused));
     page.family(&REFUSED, refused.map(|refused| ([""; 0], f64::from(refused))));
-    let ends = house.tokens.iter().map(|(name, at)| ([&**name], seconds(at.millis())));
+    let ends = status.tokens.iter().map(|(name, at)| ([&**name], seconds(at.millis())));
     page.family(&TOKENS, ends);
-    alone(page, &KEYS_FAIL, f64::from(u8::from(house.keys_fail)));
+    alone(page, &KEYS_FAIL, f64::from(u8::from(status.keys_fail)));
     let standings = [ManagementStatus::Managed, ManagementStatus::Released].map(|standing| {
         let count = pools.iter().filter(|seen| seen.standing == standing).count();
         ([standing.name()], count as f64)
     });
     page.family(&POOLS, standings);
-    alone(page, &FILES, house.faults.len() as f64);
-    let looked = house.files.and_then(|files| files.looked);
+    alone(page, &FILES, status.faults.len() as f64);
+    let looked = status.files.and_then(|files| files.looked);
     page.family(&FILES_LOOKED, looked.map(|at| ([""; 0], seconds(at.millis()))));
 }
 

@@ -1,28 +1,37 @@
 //! THE DAEMON. The only module that depends on all others: it connects everything external, as the settings say.
 //!
 //! Never here: a decision about a pool, knowledge of Azure's answers, a secret in a text. The read-only parts
-//! ([`CloudReader`], [`diagnose`]) write nothing. Begin with [`Access`], our identity and the endpoints. [`run`] is the
-//! running daemon, configured by [`settings`]; its state is on its [`board`], and [`door`] serves that state.
+//! ([`CloudReader`], [`diagnose`]) write nothing. Begin with [`Access`], our identity and the endpoints. [`start()`]
+//! starts the daemon that [`settings`] describe: [`run`] is its loop, [`board`] its state, [`Handle`] what others use of
+//! it, and [`api_server`] serves that.
 
 mod access;
+pub mod api_server;
 pub mod board;
+mod clock;
 mod cloud;
 pub mod descriptors;
 pub mod diagnose;
-pub mod door;
 mod dumps;
+mod handle;
+mod health;
 mod metrics;
 mod notify;
 mod pool_sources;
+mod refused_requests;
 pub mod run;
 pub mod settings;
+mod start;
 mod traces;
 mod trouble;
 
 pub use access::{Access, BadAccess, Choice, ProxyAddress};
+pub use clock::MonotonicClock;
 pub use cloud::{CloudReader, CloudReading};
-pub use notify::Manager;
+pub use handle::Handle;
+pub use notify::ServiceNotify;
 pub use pool_sources::files as pool_files;
+pub use start::{StartError, start};
 pub use trouble::{Trouble, TroubleCause};
 
 pub use crate::adapters::azure::path::BadSetId;

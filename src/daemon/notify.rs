@@ -6,13 +6,13 @@ use std::time::Duration;
 
 /// The service manager, if there is one.
 #[derive(Debug, Default)]
-pub struct Manager {
+pub struct ServiceNotify {
     to: Option<(UnixDatagram, SocketAddr)>,
     /// The watchdog interval that the manager expects.
     watchdog: Option<Duration>,
 }
 
-impl Manager {
+impl ServiceNotify {
     /// From `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`. Without them all notifications do nothing.
     pub fn from_env(get: impl Fn(&str) -> Option<String>, pid: u32) -> io::Result<Self> {
         let Some(path) = get("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else {
@@ -88,11 +88,11 @@ mod tests {
         String::from_utf8(bytes[..length].to_vec()).unwrap()
     }
 
-    fn manager(env: &[(&str, &str)]) -> Manager {
+    fn manager(env: &[(&str, &str)]) -> ServiceNotify {
         let get = |name: &str| {
             env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        Manager::from_env(get, 7).unwrap()
+        ServiceNotify::from_env(get, 7).unwrap()
     }
 
     #[test]

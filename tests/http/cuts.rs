@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use poolkeeper::api::http::Api;
-use poolkeeper::api::http::auth::Door;
+use poolkeeper::api::http::auth::Authentication;
 use poolkeeper::memory::{
     AuditEntry, Claim, Commit, Desk, Document, Expected, HistoryRecord, HistoryStore, Inbox,
     InboxStore, Keep, Lease, MemoryStore, OverrideWrite, PoolRecord, PutOutcome, Seq, Store,
@@ -15,7 +15,7 @@ use poolkeeper::model::ids::{Epoch, Key, PoolName};
 use poolkeeper::model::plan::Command as Asked;
 use poolkeeper::model::time::{Span, Time};
 
-use crate::http::kit::{Ask, HERE, House, Kit, WHY, document};
+use crate::http::kit::{Ask, HERE, Kit, WHY, document};
 
 /// Fails at one of its writes, and works before and after.
 struct Cut {
@@ -109,7 +109,7 @@ impl Desk for Cut {
 }
 
 /// The same request until it is answered well; the statuses on the way.
-async fn insist(api: &Api<Cut, House>, kit: &Kit, ask: impl Fn() -> Ask<'static>) -> Vec<u16> {
+async fn insist(api: &Api, kit: &Kit, ask: impl Fn() -> Ask<'static>) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..5 {
         let response = api.answer(ask().header("idempotency-key", "k").request(), HERE).await;
@@ -142,7 +142,7 @@ async fn a_wish_is_done_once_wherever_the_store_fails() {
             let kit = Kit::open().await;
             let store =
                 Cut { inner: Arc::clone(&kit.store), writes: AtomicUsize::new(0), at, late };
-            let api = Api::new(Arc::new(store), kit.house.clone(), Door::Open);
+            let api = Api::new(Arc::new(store), Arc::new(kit.house.clone()), Authentication::Open);
             let statuses = insist(&api, &kit, ask).await;
             let doubted = statuses.len() > 1;
             was_cut += usize::from(doubted);

@@ -1,7 +1,7 @@
 //! Who is let in, and what they may: every route with no token, a wrong one, and each role.
 
-use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
-use poolkeeper::api::http::route::routes;
+use poolkeeper::api::http::auth::{Authentication, Role, TokenTable, tokens};
+use poolkeeper::api::http::routes::routes;
 use poolkeeper::model::time::Span;
 
 use crate::http::contract::operations;
@@ -139,9 +139,12 @@ async fn a_token_that_is_taken_away_ends_at_once() {
     assert_eq!(kit.ask(get()).await.status, 200);
     let other = tokens::make("other", Role::Viewer).unwrap();
     let tokens = TokenTable::read(&other.line).unwrap();
-    assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
+    assert!(kit.api.replace_authentication(Authentication::Guarded { tokens, oidc: None }));
     kit.ask(get()).await.is(401, "unauthenticated");
-    assert!(!kit.api.replace_door(Door::Open), "a guarded door is never opened");
+    assert!(
+        !kit.api.replace_authentication(Authentication::Open),
+        "a guarded door is never opened"
+    );
     kit.ask(Ask::new("GET", "/api/v1/pools")).await.is(401, "unauthenticated");
 }
 

@@ -3,7 +3,7 @@
 use axum::body::{Body, BodyDataStream};
 use axum::http::Response;
 use futures_util::StreamExt;
-use poolkeeper::api::http::auth::{Door, TokenTable};
+use poolkeeper::api::http::auth::{Authentication, TokenTable};
 use poolkeeper::memory::HistoryEvent;
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::time::Span;
@@ -150,7 +150,7 @@ async fn a_stream_ends_with_its_token_and_says_so() {
     let hash = ring::digest::digest(&ring::digest::SHA256, kit.tokens["admin"].as_bytes());
     let hash = hash.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     let tokens = TokenTable::read(&format!("admin admin sha256:{hash}")).unwrap();
-    assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
+    assert!(kit.api.replace_authentication(Authentication::Guarded { tokens, oidc: None }));
     let [viewer, admin] = &mut streams[..] else { panic!("two") };
     let last = viewer.piece().await.unwrap();
     let data = last.strip_prefix("event: end\ndata: ").unwrap_or_else(|| panic!("{last}"));

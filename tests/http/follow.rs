@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
+use poolkeeper::api::http::auth::{Authentication, Role, TokenTable, tokens};
 use poolkeeper::memory::HistoryEvent;
 use poolkeeper::model::hold::HoldReason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -153,7 +153,9 @@ async fn the_end_of_a_token_is_told_and_then_refused() {
         assert!(line.contains("the stream is open"), "{line}");
         let other = tokens::make("other", Role::Viewer).unwrap();
         let tokens = TokenTable::read(&other.line).unwrap();
-        assert!(served.kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
+        assert!(
+            served.kit.api.replace_authentication(Authentication::Guarded { tokens, oidc: None })
+        );
         (follower, line) = follower.line().await;
         let say = "the stream ends: the token is not known";
         let document = format!(r#"{{"at":"{NOW}","code":"unauthenticated","message":"{say}"}}"#);

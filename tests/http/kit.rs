@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::Body;
 use axum::http::Request;
-use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
+use futures_util::future::BoxFuture;
+use poolkeeper::api::http::auth::{Authentication, Role, TokenTable, tokens};
 use poolkeeper::api::http::{Api, Backend, PlanContext, PoolOrigin, PoolView, Readiness};
 use poolkeeper::api::v1::diagnostic::Diagnostic;
 use poolkeeper::api::v1::pool::PoolDocuments;
@@ -82,30 +83,8 @@ impl House {
     pub fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap()
     }
-}
 
-impl Backend for House {
-    fn now(&self) -> Time {
-        self.lock().now
-    }
-
-    fn pools(&self) -> Vec<PoolView> {
-        self.lock().pools.values().cloned().collect()
-    }
-
-    fn pool(&self, name: &PoolName) -> Option<PoolView> {
-        self.lock().pools.get(name).cloned()
-    }
-
-    async fn scene(&self, name: &PoolName) -> Option<PlanContext> {
-        self.lock().scenes.get(name).cloned()
-    }
-
-    fn wake(&self, name: &PoolName) {
-        self.lock().woken.push(name.clone());
-    }
-
-    async fn reload(&self, name: &PoolName) -> bool {
+    async fn read_again(&self, name: &PoolName) -> bool {
         let document = self.store.document(name).await.unwrap();
         let mut known = self.lock();
         known.refused = None;
@@ -129,6 +108,32 @@ impl Backend for House {
         }
         true
     }
+}
+
+impl Backend for House {
+    fn now(&self) -> Time {
+        self.lock().now
+    }
+
+    fn pools(&self) -> Vec<PoolView> {
+        self.lock().pools.values().cloned().collect()
+    }
+
+    fn pool(&self, name: &PoolName) -> Option<PoolView> {
+        self.lock().pools.get(name).cloned()
+    }
+
+    fn plan_context<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, Option<PlanContext>> {
+        Box::pin(async { self.lock().scenes.get(name).cloned() })
+    }
+
+    fn wake(&self, name: &PoolName) {
+        self.lock().woken.push(name.clone());
+    }
+
+    fn reload<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, bool> {
+        Box::pin(self.read_again(name))
+    }
 
     fn refused(&self) -> Vec<(PoolName, Box<str>)> {
         self.lock().refused.iter().cloned().collect()
@@ -138,8 +143,8 @@ impl Backend for House {
         self.lock().faults.clone()
     }
 
-    async fn let_go(&self, name: &PoolName) -> bool {
-        self.lock().pools.remove(name).is_some()
+    fn let_go<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, bool> {
+        Box::pin(async { self.lock().pools.remove(name).is_some() })
     }
 
     fn readiness(&self) -> Readiness {
@@ -182,7 +187,7 @@ impl Backend for House {
 }
 
 pub struct Kit {
-    pub api: Api<MemoryStore, House>,
+    pub api: Api,
     pub house: House,
     pub store: Arc<MemoryStore>,
     /// By role, where the door is guarded.
@@ -236,7 +241,7 @@ fn scene() -> PlanContext {
 
 impl Kit {
     pub async fn open() -> Self {
-        Self::new(Door::Open, BTreeMap::new()).await
+        Self::new(Authentication::Open, BTreeMap::new()).await
     }
 
     /// With a token for each role.
@@ -247,10 +252,10 @@ impl Kit {
         let tokens = TokenTable::read(&lines.join("\n")).unwrap();
         let by_role =
             Role::ALL.iter().map(|role| role.name()).zip(made.iter().map(|m| m.token.clone()));
-        Self::new(Door::Guarded { tokens, oidc: None }, by_role.collect()).await
+        Self::new(Authentication::Guarded { tokens, oidc: None }, by_role.collect()).await
     }
 
-    pub async fn new(door: Door, tokens: BTreeMap<&'static str, String>) -> Self {
+    pub async fn new(door: Authentication, tokens: BTreeMap<&'static str, String>) -> Self {
         let store = Arc::new(MemoryStore::new());
         let scene = scene();
         let web = PoolView {
@@ -289,7 +294,7 @@ impl Kit {
         let known = Arc::new(Mutex::new(known));
         let house =
             House { known, store: Arc::clone(&store), news: Arc::new(watch::Sender::new(0)) };
-        let api = Api::new(Arc::clone(&store), house.clone(), door);
+        let api = Api::new(Arc::clone(&store), Arc::new(house.clone()), door);
         Self { api, house, store, tokens }
     }
 

@@ -1,6 +1,6 @@
 //! What may be looked at.
 
-use poolkeeper::api::http::{PlanContext, TroubleView, roll};
+use poolkeeper::api::http::{PlanContext, TurnFailure, machines_digest};
 use poolkeeper::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use poolkeeper::memory::{HistoryEvent, PoolRecord, TurnStore};
 use poolkeeper::model::action::ActionKind;
@@ -58,7 +58,7 @@ async fn a_pool_in_trouble_is_looked_at_again_when_it_is_tried_again() {
     assert!(before.is_string() && before == again(explain).await, "{before}");
     let retry = NOW.plus(Span::minutes(115));
     let say = "the cloud answers 429".into();
-    let trouble = TroubleView { say, since: NOW, retry: Some(retry) };
+    let trouble = TurnFailure { since: NOW, turns: 1, say, retry: Some(retry) };
     for pool in kit.house.lock().pools.values_mut() {
         pool.trouble = Some(trouble.clone());
     }
@@ -253,7 +253,7 @@ async fn a_report_is_never_told_of_other_machines() {
     let web = poolkeeper::model::ids::PoolName::new("web");
     let kept = kit.house.lock().scenes[&web].clone();
     let loaded = kit.store.load(&web).await.unwrap();
-    let planned_from = roll(&kept.machines);
+    let planned_from = machines_digest(&kept.machines);
     let again = |loaded: PoolRecord| {
         let (policy, report) = (Arc::clone(&kept.policy), Arc::clone(&kept.report));
         PlanContext::of_records(policy, report, planned_from, loaded, Facts::default())

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use poolkeeper::api::http::auth::oidc::Fetching;
 use poolkeeper::api::http::auth::{
-    Door, KeySource, KeysError, Oidc, OidcGrant, OidcSettings, PoolScope, Role, TokenTable,
-    usable_keys,
+    Authentication, KeySource, KeysError, Oidc, OidcGrant, OidcSettings, PoolScope, Role,
+    TokenTable, usable_keys,
 };
-use poolkeeper::api::http::route::routes;
+use poolkeeper::api::http::routes::routes;
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
@@ -59,8 +59,11 @@ impl Place {
             grants: grants.into(),
         };
         let oidc = Some(Arc::new(Oidc::new(settings, Arc::clone(&provider) as Arc<dyn KeySource>)));
-        let kit =
-            Kit::new(Door::Guarded { tokens: TokenTable::default(), oidc }, BTreeMap::new()).await;
+        let kit = Kit::new(
+            Authentication::Guarded { tokens: TokenTable::default(), oidc },
+            BTreeMap::new(),
+        )
+        .await;
         Self { kit, provider }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
+use poolkeeper::api::http::auth::{Authentication, Role, TokenTable, tokens};
 use poolkeeper::memory::TurnStore;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Span;
@@ -20,7 +20,7 @@ impl House {
     async fn open() -> Self {
         let made = ["ann", "bob"].map(|name| tokens::make(name, Role::Admin).unwrap());
         let tokens = TokenTable::read(&format!("{}\n{}", made[0].line, made[1].line)).unwrap();
-        let kit = Kit::new(Door::Guarded { tokens, oidc: None }, BTreeMap::new()).await;
+        let kit = Kit::new(Authentication::Guarded { tokens, oidc: None }, BTreeMap::new()).await;
         kit.house.lock().approvals = 2;
         Self { kit, tokens: made.map(|made| made.token) }
     }

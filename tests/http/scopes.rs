@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use poolkeeper::api::http::auth::{Door, Role, TokenTable, tokens};
-use poolkeeper::api::http::route::routes;
+use poolkeeper::api::http::auth::{Authentication, Role, TokenTable, tokens};
+use poolkeeper::api::http::routes::routes;
 use poolkeeper::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use poolkeeper::memory::{HistoryEvent, HistoryStore};
 use poolkeeper::model::ids::{CommandId, PoolName};
@@ -16,7 +16,7 @@ use crate::http::kit::{Ask, Kit, NOW, Reply, WHY, document};
 async fn house(role: Role, terms: &str) -> (Kit, String) {
     let made = tokens::make("ann", role).unwrap();
     let tokens = TokenTable::read(&format!("{} {terms}", made.line)).unwrap();
-    (Kit::new(Door::Guarded { tokens, oidc: None }, BTreeMap::new()).await, made.token)
+    (Kit::new(Authentication::Guarded { tokens, oidc: None }, BTreeMap::new()).await, made.token)
 }
 
 async fn ask(kit: &Kit, token: &str, ask: Ask<'_>) -> Reply {
@@ -74,7 +74,7 @@ async fn lists_show_what_a_token_is_for() {
     ask(&kit, &token, Ask::new("GET", "/api/v1/openapi.json")).await.is(200, "");
     let all = tokens::make("bob", Role::Viewer).unwrap();
     let tokens = TokenTable::read(&all.line).unwrap();
-    assert!(kit.api.replace_door(Door::Guarded { tokens, oidc: None }));
+    assert!(kit.api.replace_authentication(Authentication::Guarded { tokens, oidc: None }));
     let pools = ask(&kit, &all.token, Ask::new("GET", "/api/v1/pools")).await.json();
     assert!(pools["faults"].as_array().is_some_and(|faults| faults.len() == 1), "{pools}");
 }

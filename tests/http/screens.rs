@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poolkeeper::api::http::{PoolView, TroubleView};
+use poolkeeper::api::http::{PoolView, TurnFailure};
 use poolkeeper::memory::TurnStore;
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT, Remedy};
@@ -258,7 +258,8 @@ async fn what_is_wrong_comes_first() {
     });
     served.change("calm-09", |pool| {
         let (since, retry) = (NOW.minus(Span::minutes(4)), Some(NOW.plus(Span::seconds(30))));
-        pool.trouble = Some(TroubleView { say: "the cloud answers 500".into(), since, retry });
+        pool.trouble =
+            Some(TurnFailure { since, turns: 1, say: "the cloud answers 500".into(), retry });
     });
     served.kit.house.lock().ready = false;
     let ended = served.page("status-worst", &["status"]).await;
@@ -318,7 +319,8 @@ async fn the_doctor_looks_at_who_serves() {
     served.page("doctor", &["doctor"]).await;
     served.kit.house.lock().ready = false;
     served.change("web", |pool| {
-        let trouble = TroubleView { say: "the cloud answers 500".into(), since: NOW, retry: None };
+        let trouble =
+            TurnFailure { since: NOW, turns: 1, say: "the cloud answers 500".into(), retry: None };
         pool.trouble = Some(trouble);
     });
     assert_eq!(served.page("doctor-ill", &["doctor"]).await.code, Some(7));

@@ -8,8 +8,8 @@ use poolkeeper::ambient::Clock;
 use poolkeeper::api::client::{Client, ClientError, ClientToken, Request};
 use poolkeeper::api::http::ListenError;
 use poolkeeper::api::http::auth::{Role, tokens};
+use poolkeeper::daemon::api_server::ApiServerError;
 use poolkeeper::daemon::board::ManagementStatus;
-use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::memory::TurnStore;
 use poolkeeper::model::time::Span;
 use serde_json::Value;
@@ -86,7 +86,7 @@ async fn a_pool_says_that_its_file_is_ignored_until_it_is_mended() {
     let house = House::new("ignored", &[("web", 3)]).await;
     house.write("web.yaml", &pool("web", 3, "1.0.0"));
     let served = house.serve("first", &[]).await.unwrap();
-    let faults = |daemon: &Running| daemon.doors.board.house().faults.len();
+    let faults = |daemon: &Running| daemon.handle.board.status().faults.len();
     served.daemon.until("it is looked at", |d| d.looked_at("web").is_some()).await;
     let status = served.get(&["pools", "web", "status"]).await;
     assert_eq!(status["ignored"], Value::Null, "{status}");
@@ -170,7 +170,7 @@ async fn an_applied_pool_outlasts_a_restart_and_no_file_takes_it() {
     served.daemon.until("it is managed", |d| d.looked_at("web").is_some()).await;
     house.write("web.yaml", &pool("web", 9, "1.0.0"));
     let told = |d: &Running| {
-        let faults = d.doors.board.house().faults;
+        let faults = d.handle.board.status().faults;
         faults.iter().any(|fault| fault.to_string().contains("applied over the API"))
     };
     served.daemon.until("the file is refused", told).await;
@@ -207,7 +207,7 @@ async fn it_is_ready_once_it_leads_and_tells_what_it_waits_for() {
     served.verb("pause").await;
     let explained = served.probe("/api/v1/pools/web/explain").await;
     assert!(explained.contains("noPlanYet"), "nobody is waited for: {explained}");
-    served.daemon.until("it leads", |d| d.doors.board.house().ready).await;
+    served.daemon.until("it leads", |d| d.handle.board.status().ready).await;
     assert!(served.probe("/ready").await.starts_with("HTTP/1.1 200"));
     served.daemon.end().await;
 }
@@ -291,14 +291,17 @@ async fn a_door_that_may_not_stand_open_is_not_opened() {
     let why = no(&[("api.listen", &taken_at)]).await;
     assert!(why.to_string().contains(&taken_at), "{why}");
     let why = no(&[("api.listen", "0.0.0.0:0")]).await;
-    assert!(matches!(why, NoDoor::Listen(ListenError::Unguarded(_))), "{why}");
+    assert!(matches!(why, ApiServerError::Listen(ListenError::Unguarded(_))), "{why}");
     let why = no(&[("api.listen", "0.0.0.0:0"), ("api.tokens", &good)]).await;
-    assert!(matches!(why, NoDoor::Listen(ListenError::Unsealed(_))), "{why}");
+    assert!(matches!(why, ApiServerError::Listen(ListenError::Unsealed(_))), "{why}");
     let why = no(&[("api.tokens", &empty)]).await;
-    assert!(matches!(why, NoDoor::Listen(ListenError::NoCredentials)), "{why}");
+    assert!(matches!(why, ApiServerError::Listen(ListenError::NoCredentials)), "{why}");
     let why = no(&[("api.tokens", &bad)]).await;
-    assert!(matches!(why, NoDoor::Tokens { .. }) && why.to_string().contains("line 1"), "{why}");
-    assert!(matches!(no(&[("api.tokens", "nowhere")]).await, NoDoor::Unread { .. }));
+    assert!(
+        matches!(why, ApiServerError::Tokens { .. }) && why.to_string().contains("line 1"),
+        "{why}"
+    );
+    assert!(matches!(no(&[("api.tokens", "nowhere")]).await, ApiServerError::Unread { .. }));
     let rights = |file: &str, mode| {
         fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
     };
@@ -310,10 +313,13 @@ async fn a_door_that_may_not_stand_open_is_not_opened() {
     assert!(why.to_string().contains(&format!("chmod go-w,o-r {good}")), "{why}");
     let pipe = house.folder.join("pipe").display().to_string();
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert!(matches!(no(&[("api.tokens", &pipe)]).await, NoDoor::Unread { .. }), "it never waits");
+    assert!(
+        matches!(no(&[("api.tokens", &pipe)]).await, ApiServerError::Unread { .. }),
+        "it never waits"
+    );
     let sealed = [("api.certificate", &*pipe), ("api.key", &*pipe)];
-    assert!(matches!(no(&sealed).await, NoDoor::Listen(ListenError::Read { .. })));
-    assert!(matches!(no(&[("api.key", &good)]).await, NoDoor::HalfSealed));
-    assert!(matches!(no(&[("api.approvals", "2")]).await, NoDoor::OnePerson));
+    assert!(matches!(no(&sealed).await, ApiServerError::Listen(ListenError::Read { .. })));
+    assert!(matches!(no(&[("api.key", &good)]).await, ApiServerError::HalfSealed));
+    assert!(matches!(no(&[("api.approvals", "2")]).await, ApiServerError::OnePerson));
     assert_eq!(house.writes(), 0);
 }

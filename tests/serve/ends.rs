@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use poolkeeper::api::http::Backend;
 use poolkeeper::daemon::board::Lead;
 use poolkeeper::daemon::run::DaemonEnd;
 use poolkeeper::memory::TurnStore;
@@ -22,16 +23,16 @@ async fn whoever_comes_second_waits_and_says_for_whom() {
     let daemon = house.begin().await;
     daemon
         .until("it waits", |d| {
-            matches!(&d.doors.board.house().lead, Lead::Waiting { by, until }
+            matches!(&d.handle.board.status().lead, Lead::Waiting { by, until }
             if &**by == "somebody else" && *until == now.plus(Span::minutes(4)))
         })
         .await;
-    assert!(!daemon.doors.board.house().ready);
-    let leads = |d: &Running| matches!(d.doors.board.house().lead, Lead::Ours(_));
+    assert!(!daemon.handle.board.status().ready);
+    let leads = |d: &Running| matches!(d.handle.board.status().lead, Lead::Ours(_));
     assert_eq!(house.writes(), 0);
     daemon.until("it leads", leads).await;
     assert!(house.clock.now() >= now.plus(Span::minutes(4)), "not before that lease was over");
-    daemon.until("it is ready", |d| d.doors.board.house().ready).await;
+    daemon.until("it is ready", |d| d.handle.board.status().ready).await;
     daemon.end().await;
     // A lease that was given up is not waited for.
     let next = house.begin_as("next", Decisions::PRODUCTION, &[("lease.ttl", "1h")]).await;
@@ -50,7 +51,7 @@ async fn who_was_deposed_sends_nothing_more_and_waits_again() {
     let later = house.clock.now().plus(Span::hours(2));
     house.store.acquire("usurper", later, Span::hours(1)).await.unwrap();
     house.write("web.yaml", &pool("web", 3, "2.0.0"));
-    let waits = |d: &Running| matches!(&d.doors.board.house().lead, Lead::Waiting { by, .. } if &**by == "usurper");
+    let waits = |d: &Running| matches!(&d.handle.board.status().lead, Lead::Waiting { by, .. } if &**by == "usurper");
     daemon.until("it knows that it was deposed", waits).await;
     pass(&house.clock, Span::minutes(5)).await;
     assert_eq!(house.writes(), 0, "nothing was sent after it lost the lease");
@@ -78,7 +79,7 @@ async fn a_fault_in_one_pools_turn_leaves_the_others_going() {
             d.pool("ill").unwrap().failing.as_ref().is_some_and(|failing| failing.turns > 2)
         })
         .await;
-    assert!(daemon.doors.counters().turns(TurnOutcome::Panicked) > 2);
+    assert!(daemon.handle.counters().turns(TurnOutcome::Panicked) > 2);
     assert!(daemon.sentence("ill").contains("a fault of ours"));
     assert!(house.is_on("ill", 2, "1.0.0"));
     assert_eq!(daemon.end().await, DaemonEnd::Stopped);
@@ -99,9 +100,9 @@ async fn a_broken_law_freezes_one_pool_and_is_counted() {
     );
     let decide = Decisions { judge: strict, ..Decisions::PRODUCTION };
     let daemon = house.begin_as("first", decide, &[]).await;
-    daemon.until("one froze", |d| d.doors.counters().laws() > 0).await;
+    daemon.until("one froze", |d| d.handle.counters().laws() > 0).await;
     daemon.until("the other goes on", |d| d.looked_at("web").is_some()).await;
-    let page = daemon.doors.metrics();
+    let page = daemon.handle.metrics();
     for line in [
         "poolkeeper_pool_frozen{pool=\"ill\"} 1",
         "poolkeeper_pool_frozen{pool=\"web\"} 0",
@@ -126,7 +127,7 @@ async fn told_twice_it_ends_at_once_and_a_stuck_answer_keeps_nobody() {
     assert_eq!(daemon.end().await, DaemonEnd::Stopped, "within its time");
     let next = house.begin_as("next", Decisions::PRODUCTION, &[("azure.timeout", "5m")]).await;
     next.until("it waits for the lease that was not given up", |d| {
-        matches!(&d.doors.board.house().lead, Lead::Waiting { by, .. } if by.starts_with("first"))
+        matches!(&d.handle.board.status().lead, Lead::Waiting { by, .. } if by.starts_with("first"))
     })
     .await;
     next.stop.stop();
@@ -140,7 +141,7 @@ async fn servers_hear_of_the_end_and_one_that_ends_by_itself_ends_the_house_in_o
     let house = House::new("servers", &[("web", 3)]).await;
     house.write("web.yaml", &pool("web", 3, "1.0.0"));
     let mut daemon = house.open("first", Decisions::PRODUCTION, &[]).await;
-    let (doors, heard) = (daemon.doors(), std::sync::Arc::new(tokio::sync::Notify::new()));
+    let (handle, heard) = (daemon.handle(), std::sync::Arc::new(tokio::sync::Notify::new()));
     let told = std::sync::Arc::clone(&heard);
     daemon.add_server("others", |stopping| {
         Box::pin(async move {
@@ -148,11 +149,11 @@ async fn servers_hear_of_the_end_and_one_that_ends_by_itself_ends_the_house_in_o
             told.notify_one();
         })
     });
-    let mut changes = doors.board.subscribe();
+    let mut changes = handle.board.subscribe();
     daemon.add_server("the API", |_| {
         Box::pin(async move {
             let ready = async {
-                while !doors.board.house().ready {
+                while !handle.board.status().ready {
                     changes.changed().await.unwrap();
                 }
             };

@@ -6,7 +6,6 @@ use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::ambient::Clock;
 use poolkeeper::api::http::Backend;
 use poolkeeper::daemon::board::ManagementStatus;
-use poolkeeper::daemon::door::Front;
 use poolkeeper::memory::{Desk, Expected};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::owner::OWNER_TAG;
@@ -31,16 +30,16 @@ async fn files_come_change_spoil_and_go() {
     house.write("third.yaml", &pool("third", 9, "1.0.0").replace("kind: Pool", "kind: Pond"));
     house.write("twin.yaml", &pool("twin", 1, "1.0.0").replace("Sets/twin", "Sets/web"));
     daemon.reload.notify_one();
-    daemon.until("three are refused", |d| d.doors.board.house().faults.len() >= 3).await;
+    daemon.until("three are refused", |d| d.handle.board.status().faults.len() >= 3).await;
     let faults: Vec<String> =
-        daemon.doors.board.house().faults.iter().map(ToString::to_string).collect();
+        daemon.handle.board.status().faults.iter().map(ToString::to_string).collect();
     let told = |part: &str| faults.iter().any(|fault| fault.contains(part));
     assert!(told("web.yaml:5:25: replicas.cuont") && told("did you mean count?"), "{faults:?}");
     assert!(told("another pool has this scale set"), "{faults:?}");
     let before = daemon.looked_at("web");
     daemon.until("others go on, and so does it", |d| d.looked_at("web") > before).await;
     let names: Vec<String> =
-        daemon.doors.board.pools().iter().map(|p| p.policy.name.to_string()).collect();
+        daemon.handle.board.pools().iter().map(|p| p.policy.name.to_string()).collect();
     assert_eq!(names, ["api", "web"], "a pool never seen good is not begun");
     assert_eq!(daemon.pool("web").unwrap().policy.count, 4);
     daemon.end().await;
@@ -57,10 +56,9 @@ async fn a_document_that_was_never_managed_wins_no_restart_against_a_file() {
     let daemon = house.begin().await;
     daemon.until("the file has its set", |d| d.looked_at("web").is_some()).await;
     assert!(daemon.pool("other").is_none());
-    let front = Front::new(daemon.doors.clone());
-    let refused = front.refused();
+    let refused = daemon.handle.refused();
     assert!(refused.len() == 1 && refused[0].0 == name, "{refused:?}");
-    assert!(front.troubles().iter().any(|trouble| trouble.contains("1 documents")));
+    assert!(daemon.handle.troubles().iter().any(|trouble| trouble.contains("1 documents")));
     daemon.end().await;
 }
 
@@ -130,30 +128,32 @@ async fn a_folder_that_is_empty_at_the_start_releases_no_pool() {
 
     empty();
     let daemon = served(&house, &store).await;
-    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
+    daemon.until("it leads", |d| d.handle.board.status().is_ready()).await;
     let writes = house.writes();
     pass(&house.clock, Span::minutes(5)).await;
     assert_eq!(house.writes(), writes, "nothing is asked for");
     assert!(names.iter().all(|name| is_owned(name)), "they stay ours");
-    let front = Front::new(daemon.doors.clone());
-    let troubles = front.troubles().join(" ");
+    let troubles = daemon.handle.troubles().join(" ");
     assert!(troubles.contains("the files of many pools are gone"), "{troubles}");
-    let faults: Vec<String> = front.faults().iter().map(ToString::to_string).collect();
+    let faults: Vec<String> = daemon.handle.faults().iter().map(ToString::to_string).collect();
     assert!(
         faults.len() == 2 && faults[0].contains("manages pool api, which had no file"),
         "{faults:?}"
     );
     write();
     daemon.until("they go on", |d| names.iter().all(|name| d.looked_at(name).is_some())).await;
-    assert_eq!(front.faults(), []);
+    assert_eq!(daemon.handle.faults(), []);
     daemon.end().await;
 
     empty();
     let daemon = served(&house, &store).await;
-    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
-    let front = Front::new(daemon.doors.clone());
+    daemon.until("it leads", |d| d.handle.board.status().is_ready()).await;
     let web = PoolName::new("web");
-    assert!(front.is_unnamed(&web) && front.let_go(&web).await && !front.is_unnamed(&web));
+    assert!(
+        daemon.handle.is_unnamed(&web)
+            && daemon.handle.let_go(&web).await
+            && !daemon.handle.is_unnamed(&web)
+    );
     daemon.until("a person released one", |_| !is_owned("web")).await;
     assert!(is_owned("api"));
     daemon.end().await;

@@ -28,11 +28,11 @@ async fn a_turn_that_hangs_is_cut_off_and_the_next_one_goes_on() {
             })
         })
         .await;
-    assert_eq!(daemon.doors.counters().turns(TurnOutcome::Failed), 1);
+    assert_eq!(daemon.handle.counters().turns(TurnOutcome::Failed), 1);
     daemon.until("the other did not wait", |_| house.is_on("api", 2, "2.0.0")).await;
     daemon.until("it goes on", |_| house.is_on("web", 3, "2.0.0")).await;
     daemon.until("nothing is wrong", |d| d.pool("web").unwrap().failing.is_none()).await;
-    assert_eq!(daemon.doors.counters().laws(), 0);
+    assert_eq!(daemon.handle.counters().laws(), 0);
     daemon.end().await;
 }
 
@@ -60,7 +60,7 @@ async fn what_was_begun_for_a_pool_that_nothing_names_any_more_is_settled_after_
     second
         .until("it is released, or was and is done with", |d| {
             let seen = d.pool("web");
-            d.doors.board.house().ready
+            d.handle.board.status().ready
                 && seen.is_none_or(|seen| seen.standing == ManagementStatus::Released)
         })
         .await;
@@ -71,7 +71,7 @@ async fn what_was_begun_for_a_pool_that_nothing_names_any_more_is_settled_after_
     second.end().await;
     // Nothing is open any more: it is let alone.
     let third = house.begin_as("third", Decisions::PRODUCTION, &[]).await;
-    third.until("it is ready", |d| d.doors.board.house().ready).await;
+    third.until("it is ready", |d| d.handle.board.status().ready).await;
     assert!(third.pool("web").is_none());
     third.end().await;
 }

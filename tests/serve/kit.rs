@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolkeeper::ambient::{Clock, FastClock, Sleep};
+use poolkeeper::daemon::api_server::{ApiServerError, listen};
 use poolkeeper::daemon::board::{ManagementStatus, PoolBoard};
-use poolkeeper::daemon::door::{NoDoor, listen};
-use poolkeeper::daemon::run::{Daemon, DaemonConfig, DaemonEnd, DaemonHandle, Stop};
+use poolkeeper::daemon::run::{Daemon, DaemonConfig, DaemonEnd, Stop};
 use poolkeeper::daemon::settings::Sources;
-use poolkeeper::daemon::{Access, Manager};
+use poolkeeper::daemon::{Access, Handle, ServiceNotify};
 use poolkeeper::emulator::{Emulator, EmulatorListener, Seed};
 use poolkeeper::memory::{Desk, MemoryStore, Store};
 use poolkeeper::model::ids::PoolName;
@@ -101,7 +101,11 @@ impl House {
     }
 
     /// With its API on a free port, or the reason why not.
-    pub async fn serve(&self, holder: &str, set: &[(&str, &str)]) -> Result<Served, NoDoor> {
+    pub async fn serve(
+        &self,
+        holder: &str,
+        set: &[(&str, &str)],
+    ) -> Result<Served, ApiServerError> {
         let mut daemon = self.open(holder, Decisions::PRODUCTION, set).await;
         let address = listen(&mut daemon, DESCRIPTORS).await?;
         Ok(Served { daemon: Running::begin(daemon), address: address.unwrap() })
@@ -144,7 +148,7 @@ impl House {
             access,
             store,
             clock: self.clock,
-            manager: Manager::default(),
+            manager: ServiceNotify::default(),
             holder: holder.to_owned(),
             decide,
         };
@@ -200,7 +204,7 @@ pub struct Served {
 }
 
 pub struct Running<S = MemoryStore> {
-    pub doors: DaemonHandle<S, FastClock>,
+    pub handle: Arc<Handle<S, FastClock>>,
     pub stop: Stop,
     pub reload: Arc<Notify>,
     pub ended: JoinHandle<DaemonEnd>,
@@ -208,13 +212,13 @@ pub struct Running<S = MemoryStore> {
 
 impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
     pub fn begin(daemon: Daemon<S, FastClock>) -> Self {
-        let (doors, stop, reload) = (daemon.doors(), daemon.stop(), daemon.reload());
+        let (handle, stop, reload) = (daemon.handle(), daemon.stop(), daemon.reload());
         let ended = tokio::spawn(async move { daemon.run().await.unwrap() });
-        Running { doors, stop, reload, ended }
+        Running { handle, stop, reload, ended }
     }
 
     pub fn pool(&self, name: &str) -> Option<Arc<PoolBoard>> {
-        self.doors.board.pool(&PoolName::new(name))
+        self.handle.board.pool(&PoolName::new(name))
     }
 
     pub fn sentence(&self, name: &str) -> String {
@@ -223,7 +227,7 @@ impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
 
     /// Until it is so, looked at after each change on the board.
     pub async fn until(&self, what: &str, is: impl Fn(&Running<S>) -> bool) {
-        let mut changes = self.doors.board.subscribe();
+        let mut changes = self.handle.board.subscribe();
         let so = async {
             while !is(self) {
                 let soon = tokio::time::timeout(Duration::from_millis(50), changes.changed());
@@ -231,12 +235,12 @@ impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
             }
         };
         if tokio::time::timeout(PATIENCE, so).await.is_err() {
-            let pools = self.doors.board.pools();
+            let pools = self.handle.board.pools();
             let say: Vec<String> = pools
                 .iter()
                 .map(|seen| format!("{}: {}", seen.policy.name, sentence_of(seen)))
                 .collect();
-            panic!("not so: {what}; {say:?} {:?}", self.doors.board.house());
+            panic!("not so: {what}; {say:?} {:?}", self.handle.board.status());
         }
     }
 

@@ -7,7 +7,6 @@ use poolkeeper::adapters::sqlite::{Options, SqliteStore, backup, restore};
 use poolkeeper::ambient::{Clock, FastClock, SystemClock};
 use poolkeeper::api::http::Backend;
 use poolkeeper::daemon::board::Lead;
-use poolkeeper::daemon::door::Front;
 use poolkeeper::daemon::run::Daemon;
 use poolkeeper::memory::TurnStore;
 use poolkeeper::model::time::Span;
@@ -32,34 +31,33 @@ async fn a_store_that_is_taken_away_ends_the_lease_at_once() {
     house.write("web.yaml", &pool("web", 3, "1.0.0"));
     let store = store(&house, "pools.db");
     let daemon = Running::begin(open(&house, &store).await);
-    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
+    daemon.until("it leads", |d| d.handle.board.status().is_ready()).await;
     daemon.until("web is looked after", |d| d.looked_at("web").is_some()).await;
     let (file, aside) = (house.folder.join("pools.db"), house.folder.join("aside"));
     let before = house.clock.now();
     fs::rename(&file, &aside).unwrap();
     let lost = |d: &Running<SqliteStore>| {
-        let seen = d.doors.board.house();
+        let seen = d.handle.board.status();
         !seen.is_ready() && seen.store.is_some() && !matches!(seen.lead, Lead::Ours(_))
     };
     daemon.until("it leads no more", lost).await;
     let took = house.clock.now().since(before);
     // A third of the lease is 200 s: it is not the next renewal that finds it.
     assert!(took < Span::seconds(150), "{took}");
-    let front = Front::new(daemon.doors.clone());
-    let readiness = front.readiness();
+    let readiness = daemon.handle.readiness();
     assert!(
         !readiness.ready && readiness.say.contains("removed while it was in use"),
         "{readiness:?}"
     );
-    let troubles = front.troubles().join(" ");
+    let troubles = daemon.handle.troubles().join(" ");
     assert!(troubles.contains("the store does not keep what is written"), "{troubles}");
-    assert!(front.metrics().contains("poolkeeper_store_failing 1"));
+    assert!(daemon.handle.metrics().contains("poolkeeper_store_failing 1"));
     let writes = house.writes();
     house.write("web.yaml", &pool("web", 5, "1.0.0"));
     pass(&house.clock, Span::minutes(5)).await;
     assert_eq!(house.writes(), writes, "nothing is changed meanwhile");
     fs::rename(&aside, &file).unwrap();
-    daemon.until("it leads again", |d| d.doors.board.house().is_ready()).await;
+    daemon.until("it leads again", |d| d.handle.board.status().is_ready()).await;
     daemon.until("and grows", |_| house.seen("web")["capacity"] == 5).await;
     daemon.end().await;
 }
@@ -71,8 +69,8 @@ async fn a_lease_of_a_process_that_ended_is_taken_at_once() {
     let store = store(&house, "pools.db");
     let lease = store.acquire("killed", house.clock.now(), Span::hours(1)).await.unwrap();
     let daemon = Running::begin(open(&house, &store).await);
-    daemon.until("it leads", |d| d.doors.board.house().is_ready()).await;
-    let Lead::Ours(ours) = daemon.doors.board.house().lead else { panic!("it leads") };
+    daemon.until("it leads", |d| d.handle.board.status().is_ready()).await;
+    let Lead::Ours(ours) = daemon.handle.board.status().lead else { panic!("it leads") };
     assert!(house.clock.now() < lease.not_after, "before the old lease is over");
     assert!(ours.epoch > lease.epoch);
     daemon.end().await;

@@ -6,7 +6,7 @@ use poolkeeper::adapters::issuer::{Issuer, NoKeys};
 use poolkeeper::ambient::Clock;
 use poolkeeper::api::client::{Client, ClientError, ClientToken, Request};
 use poolkeeper::api::http::auth::{Role, tokens};
-use poolkeeper::daemon::door::NoDoor;
+use poolkeeper::daemon::api_server::ApiServerError;
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
@@ -202,7 +202,7 @@ async fn it_begins_while_the_provider_is_away_and_says_so_once() {
     provider.becomes(Habit::Status(503));
     let served = house.serve("first", &settings(&provider)).await.unwrap();
     let token = key.token(&head("a"), &claims(&house, &provider, "all"));
-    served.daemon.until("it is seen", |d| d.doors.board.house().keys_fail).await;
+    served.daemon.until("it is seen", |d| d.handle.board.status().keys_fail).await;
     let asked = served.asks("/api/v1/pools", Some(&token)).await;
     assert!(asked.starts_with("HTTP/1.1 503") && asked.contains("noKeys"), "{asked}");
     assert!(asked.contains("retry-after: 60"), "{asked}");
@@ -213,7 +213,7 @@ async fn it_begins_while_the_provider_is_away_and_says_so_once() {
         }
     };
     tokio::time::timeout(Duration::from_secs(10), let_in).await.expect("it came back");
-    assert!(!served.daemon.doors.board.house().keys_fail);
+    assert!(!served.daemon.handle.board.status().keys_fail);
     served.daemon.end().await;
 
     let mut program = Program::start(
@@ -245,15 +245,15 @@ async fn settings_that_let_nobody_in_are_refused() {
     let no = async |set: &[(&str, &str)]| house.serve("first", set).await.err().unwrap();
     let issuer = ("oidc.issuer", "https://login.example");
     let (audience, viewers) = (("oidc.audience", AUDIENCE), ("oidc.viewers", "all"));
-    assert!(matches!(no(&[issuer, viewers]).await, NoDoor::HalfOidc("audience")));
+    assert!(matches!(no(&[issuer, viewers]).await, ApiServerError::HalfOidc("audience")));
     let why = no(&[issuer, audience, ("oidc.admins", " ,")]).await;
-    assert!(matches!(why, NoDoor::HalfOidc(_)), "{why}");
-    assert!(matches!(no(&[audience]).await, NoDoor::LoneOidc("audience")));
-    assert!(matches!(no(&[viewers]).await, NoDoor::LoneOidc(_)));
+    assert!(matches!(why, ApiServerError::HalfOidc(_)), "{why}");
+    assert!(matches!(no(&[audience]).await, ApiServerError::LoneOidc("audience")));
+    assert!(matches!(no(&[viewers]).await, ApiServerError::LoneOidc(_)));
     let pools = ("oidc.pools", "al=web-*");
-    assert!(matches!(no(&[pools]).await, NoDoor::LoneOidc("pools")));
+    assert!(matches!(no(&[pools]).await, ApiServerError::LoneOidc("pools")));
     let why = no(&[issuer, audience, viewers, pools]).await;
-    assert!(matches!(&why, NoDoor::NoRole(group) if **group == *"al"), "{why}");
+    assert!(matches!(&why, ApiServerError::NoRole(group) if **group == *"al"), "{why}");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Pools from one version to the next.
 
+use poolkeeper::api::http::Backend;
 use poolkeeper::model::time::Span;
 use poolkeeper::telemetry::{FAMILIES, TurnOutcome};
 
@@ -14,7 +15,7 @@ async fn a_pool_is_upgraded_from_end_to_end() {
     daemon.until("it is told", |d| d.sentence("web").contains("Succeeded")).await;
     let facts = daemon.pool("web").unwrap().report.clone().unwrap();
     assert!(facts.frozen.is_none() && facts.gaps.is_empty(), "{:?}", facts.gaps);
-    let page = daemon.doors.metrics();
+    let page = daemon.handle.metrics();
     for family in FAMILIES {
         assert!(
             page.contains(&format!("# TYPE {} {}", family.name, family.kind.name())),
@@ -35,17 +36,22 @@ async fn a_pool_is_upgraded_from_end_to_end() {
     assert!(!page.contains("poolkeeper_arm_calls_total{operation=\"list\"} 0"), "{page}");
     assert_eq!(page.lines().filter(|line| line.starts_with("# TYPE")).count(), FAMILIES.len());
     let name = poolkeeper::model::ids::PoolName::new("web");
-    let scene = daemon.doors.bell.scene(&name).await.unwrap();
+    let scene = daemon.handle.turns.plan_context(&name).await.unwrap();
     let named = |index: u32| &scene.machines[index as usize];
     let planned = scene.report.planned.as_ref().unwrap();
     assert_eq!(scene.machines.len(), planned.report.machines.len());
     assert!(planned.report.machines.iter().all(|row| named(row.index).lifecycle == row.lifecycle));
     assert!(scene.facts.quota.is_some(), "quota is looked at in live turns: {:?}", scene.facts);
     assert!(
-        daemon.doors.bell.scene(&poolkeeper::model::ids::PoolName::new("none")).await.is_none()
+        daemon
+            .handle
+            .turns
+            .plan_context(&poolkeeper::model::ids::PoolName::new("none"))
+            .await
+            .is_none()
     );
-    assert_eq!(daemon.doors.counters().laws(), 0);
-    assert!(daemon.doors.counters().turns(TurnOutcome::Done) > 3);
+    assert_eq!(daemon.handle.counters().laws(), 0);
+    assert!(daemon.handle.counters().turns(TurnOutcome::Done) > 3);
     // At rest nothing is written to the cloud.
     let writes = house.writes();
     pass(&house.clock, Span::minutes(6)).await;

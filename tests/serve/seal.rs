@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use poolkeeper::api::client::{Client, ClientError, ClientToken, Request};
 use poolkeeper::api::http::auth::{Role, tokens};
+use poolkeeper::daemon::api_server::ApiServerError;
 use poolkeeper::daemon::board::CertificateStatus;
-use poolkeeper::daemon::door::NoDoor;
 use poolkeeper::model::time::Time;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -111,7 +111,7 @@ async fn it_is_read_anew_and_a_bad_one_changes_nothing() {
     let served = house.serve("first", &set).await.unwrap();
     let until = async |say: &str, ends: i32, refused: bool| {
         let wanted = Some(CertificateStatus { ends: Some(end(ends)), refused });
-        served.daemon.until(say, |d| d.doors.board.house().certificate == wanted).await;
+        served.daemon.until(say, |d| d.handle.board.status().certificate == wanted).await;
     };
     until("the first is shown", 2061, false).await;
     let mut open = Line::to(served.address, &all).await;
@@ -227,7 +227,7 @@ async fn a_client_with_a_certificate_needs_no_token() {
     let (chain, key, file) = (at("chain.pem"), at("key.pem"), at("tokens"));
     let clients = at("clients.pem");
     let lone = [("api.tokens", &*file), ("api.clientCertificates", &*clients)];
-    assert!(matches!(house.serve("first", &lone).await, Err(NoDoor::LoneClients)));
+    assert!(matches!(house.serve("first", &lone).await, Err(ApiServerError::LoneClients)));
     let sealed = [("api.certificate", &*chain), ("api.key", &*key)];
     let served = house.serve("first", &[&lone[..], &sealed].concat()).await.unwrap();
     let to = async |own: Option<&Made>| Line::showing(served.address, &[&made], own).await;

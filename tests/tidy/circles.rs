@@ -22,6 +22,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("net", &[]),
     ("adapters::azure", &[]),
     ("adapters::sqlite", &[]),
+    ("daemon", &[]),
+    ("api", &["v1"]),
 ];
 
 const RULE: &str = "file circles";

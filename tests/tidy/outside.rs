@@ -87,7 +87,7 @@ const CRATES: &[(&str, Where)] = &[
     // Two servers: the one for programs, and the made-up Azure, which hands out tokens to anybody.
     ("axum", Where::Rooms(&["api", "emulator"])),
     // The adapter reads many VMs of a Flexible set at once, and never more than a few.
-    ("futures_util", Where::Rooms(&["adapters::azure", "api", "emulator"])),
+    ("futures_util", Where::Rooms(&["adapters::azure", "api", "daemon", "emulator"])),
     ("rcgen", Where::Rooms(&["emulator"])),
     ("tokio_rustls", Where::Rooms(&["net", "emulator"])),
     ("criterion", Where::Tests),

@@ -8,14 +8,14 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use poolkeeper::api::http::auth::oidc::Fetching;
 use poolkeeper::api::http::auth::{
-    ClientNames, Door, KeySource, Oidc, OidcGrant, OidcSettings, PoolScope, Principal, Role,
-    TokenTable, usable_keys,
+    Authentication, ClientNames, KeySource, Oidc, OidcGrant, OidcSettings, PoolScope, Principal,
+    Role, TokenTable, usable_keys,
 };
 use poolkeeper::api::http::problem::Problem;
 use serde_json::Value;
 
-use crate::signed::Key;
 use crate::http::kit;
+use crate::signed::Key;
 use crate::{bounded, runtime};
 
 const ISSUER: &str = "https://issuer.example";
@@ -75,7 +75,7 @@ fn admit(keys: &str, token: &str) -> Option<Principal> {
     headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).ok()?);
     let answer: Result<Principal, Problem> = runtime().block_on(async {
         let oidc = Some(Arc::new(Oidc::new(settings, Arc::new(Keys(keys.to_owned())))));
-        let door = Door::Guarded { tokens: TokenTable::read("").unwrap(), oidc };
+        let door = Authentication::Guarded { tokens: TokenTable::read("").unwrap(), oidc };
         door.admit(&headers, &ClientNames::default(), kit::NOW).await
     });
     answer

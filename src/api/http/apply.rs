@@ -1,111 +1,98 @@
 //! Puts pools under management and removes them: writes their documents into the store; the daemon then reloads them.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
 
-use super::House;
-use super::audited;
-use super::backend::{Backend, PoolOrigin, PoolView};
-use super::commands::DONE;
+use super::audit::{ASKED, ChangeRequest, DONE};
+use super::backend::{PoolOrigin, PoolView};
 use super::persons::agreed;
 use super::problem::Problem;
-use super::request::{Call, HttpAnswer, names, tag};
+use super::request::{Call, HttpAnswer, HttpResult, names, tag};
+use super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::pool::{PoolDocuments, to_json};
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::UnmanageReceipt;
-use crate::memory::{Desk, Document, Expected, PutOutcome, Store, StoreError};
+use crate::memory::{Document, Expected, PutOutcome, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 
-pub async fn apply<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk,
-    V: Backend,
-{
+pub async fn apply(state: &ApiState, call: &Call) -> HttpResult {
     let why = call.why()?;
     let policy = read(call)?;
-    let name = policy.name.clone();
-    let _one_at_a_time = house.applying.lock().await;
-    let current = house.view.pool(&name);
-    own(current.as_ref(), &name)?;
+    let pool = policy.name.clone();
+    let change = ChangeRequest { call, pool, verb: "apply", machine: None, why };
+    let name = &change.pool;
+    let _one_at_a_time = state.applying.lock().await;
+    let current = state.backend.pool(name);
+    own(current.as_ref(), name)?;
     conditions(call, current.as_ref())?;
     stays(current.as_ref(), &policy)?;
-    alone(house, &policy)?;
+    alone(state, &policy)?;
     let text = std::str::from_utf8(&call.body).unwrap_or_default();
-    let before = document(house, &name).await?;
+    let before = state.store.document(name).await?;
     let found = found(before.as_ref());
-    write_down(house, call, &name, "apply", &why, "asked").await?;
-    let put = house.store.put_document(&name, text, call.who(), call.now, found).await;
-    let revision = settle(house, call, &name, "apply", &why, put).await?;
-    if house.view.reload(&name).await
-        && let Some((_, fault)) = house.view.refused().into_iter().find(|(pool, _)| *pool == name)
+    state.audit.write(&change, ASKED).await?;
+    let put = state.store.put_document(name, text, call.who(), call.now, found).await;
+    let revision = settle(state, &change, put).await?;
+    if state.backend.reload(name).await
+        && let Some((_, fault)) = state.backend.refused().into_iter().find(|(pool, _)| pool == name)
     {
-        take_back(house, &name, before, revision).await?;
-        write_down(house, call, &name, "apply", &why, "refused").await?;
+        take_back(state, name, before, revision).await?;
+        state.audit.write(&change, "refused").await?;
         return Err(Problem::conflict("refused", fault.to_string()));
     }
-    write_down(house, call, &name, "apply", &why, DONE).await?;
+    state.audit.write(&change, DONE).await?;
     let answer = HttpAnswer::tagged_bytes(to_json(&policy).into());
     let status = if current.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     Ok(HttpAnswer { status, ..answer })
 }
 
-pub async fn remove<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk,
-    V: Backend,
-{
+pub async fn unmanage(state: &ApiState, call: &Call) -> HttpResult {
     let why = call.why()?;
-    let name = call.pool();
-    let _one_at_a_time = house.applying.lock().await;
-    let current = house.view.pool(&name);
+    let change = ChangeRequest { call, pool: call.pool(), verb: "unmanage", machine: None, why };
+    let name = &change.pool;
+    let _one_at_a_time = state.applying.lock().await;
+    let current = state.backend.pool(name);
     conditions(call, current.as_ref())?;
-    let document = document(house, &name).await?;
+    let document = state.store.document(name).await?;
     match (&document, &current) {
-        (None, None) if !house.view.is_unnamed(&name) => {
+        (None, None) if !state.backend.is_unnamed(name) => {
             return Err(Problem::not_found("pool", name.as_str()));
         }
         (None, None | Some(PoolView { origin: PoolOrigin::Missing(_), .. })) => {
-            ask_removal(house, call, &name, &why).await?;
-            house.view.let_go(&name).await;
-            write_down(house, call, &name, "unmanage", &why, DONE).await?;
-            return Ok(removed(call, &name, &why));
+            ask_removal(state, &change).await?;
+            state.backend.let_go(name).await;
+            state.audit.write(&change, DONE).await?;
+            return Ok(removed(&change));
         }
-        (None, _) => own(current.as_ref(), &name)?,
+        (None, _) => own(current.as_ref(), name)?,
         // A refused document is removed in the same way as a managed one.
         (Some(_), _) => {}
     }
     let found = found(document.as_ref());
-    ask_removal(house, call, &name, &why).await?;
-    let put = house.store.remove_document(&name, found).await;
-    settle(house, call, &name, "unmanage", &why, put).await?;
-    house.view.reload(&name).await;
-    write_down(house, call, &name, "unmanage", &why, DONE).await?;
-    Ok(removed(call, &name, &why))
+    ask_removal(state, &change).await?;
+    let put = state.store.remove_document(name, found).await;
+    settle(state, &change, put).await?;
+    state.backend.reload(name).await;
+    state.audit.write(&change, DONE).await?;
+    Ok(removed(&change))
 }
 
 /// Records the request; succeeds only if one person suffices or another person asked before.
-async fn ask_removal<S: Desk, V: Backend>(
-    house: &House<S, V>,
-    call: &Call,
-    name: &PoolName,
-    why: &str,
-) -> Result<(), Problem> {
-    let asked = agreed(house, audited::line(call, name, "unmanage", why, "")).await?;
-    audited::write_down(house, &asked).await.map_err(|error| Problem::store(&error))
+async fn ask_removal(state: &ApiState, change: &ChangeRequest<'_>) -> Result<(), Problem> {
+    let asked = agreed(state, change.line("")).await?;
+    state.audit.write_line(&asked).await
 }
 
-fn removed(call: &Call, name: &PoolName, why: &str) -> HttpAnswer {
+fn removed(change: &ChangeRequest<'_>) -> HttpAnswer {
     let removed = UnmanageReceipt {
         api_version: API_VERSION.into(),
         kind: "Removed".into(),
-        pool: name.to_string(),
-        who: call.who().to_owned(),
-        why: why.to_string(),
-        at: When(call.now),
+        pool: change.pool.to_string(),
+        who: change.call.who().to_owned(),
+        why: change.why.to_string(),
+        at: When(change.call.now),
     };
     HttpAnswer::json(StatusCode::OK, &removed)
 }
@@ -174,8 +161,8 @@ fn stays(current: Option<&PoolView>, policy: &Policy) -> Result<(), Problem> {
 }
 
 /// No two pools share a name or a scale set, compared without case.
-fn alone<S, V: Backend>(house: &House<S, V>, policy: &Policy) -> Result<(), Problem> {
-    for other in house.view.pools().iter().map(|pool| &pool.policy) {
+fn alone(state: &ApiState, policy: &Policy) -> Result<(), Problem> {
+    for other in state.backend.pools().iter().map(|pool| &pool.policy) {
         if other.name == policy.name {
             continue;
         }
@@ -194,43 +181,32 @@ fn alone<S, V: Backend>(house: &House<S, V>, policy: &Policy) -> Result<(), Prob
     Ok(())
 }
 
-async fn document<S: Desk, V>(
-    house: &House<S, V>,
-    name: &PoolName,
-) -> Result<Option<Document>, Problem> {
-    house.store.document(name).await.map_err(|error| Problem::store(&error))
-}
-
 fn found(document: Option<&Document>) -> Expected {
     document.map_or(Expected::Nothing, |document| Expected::Revision(document.revision))
 }
 
 /// The daemon refused the document after it was stored: restore what the store held before.
-async fn take_back<S: Desk, V: Backend>(
-    house: &House<S, V>,
+async fn take_back(
+    state: &ApiState,
     name: &PoolName,
     before: Option<Document>,
     revision: u64,
 ) -> Result<(), Problem> {
     let found = Expected::Revision(revision);
-    let put = match before {
+    match before {
         Some(Document { text, who, at, .. }) => {
-            house.store.put_document(name, &text, &who, at, found).await
+            state.store.put_document(name, &text, &who, at, found).await?
         }
-        None => house.store.remove_document(name, found).await,
+        None => state.store.remove_document(name, found).await?,
     };
-    put.map_err(|error| Problem::store(&error))?;
-    house.view.reload(name).await;
+    state.backend.reload(name).await;
     Ok(())
 }
 
 /// Result of the write. If it differs from the request, the audit records that too.
-async fn settle<S: Desk, V: Backend>(
-    house: &House<S, V>,
-    call: &Call,
-    name: &PoolName,
-    verb: &str,
-    why: &str,
+async fn settle(
+    state: &ApiState,
+    change: &ChangeRequest<'_>,
     put: Result<PutOutcome, StoreError>,
 ) -> Result<u64, Problem> {
     let (came, problem) = match put {
@@ -239,20 +215,8 @@ async fn settle<S: Desk, V: Backend>(
             let say = "the document was changed at the same time";
             ("stale", Problem::conflict("changedMeanwhile", say))
         }
-        Err(error) => ("failed", Problem::store(&error)),
+        Err(error) => ("failed", error.into()),
     };
-    write_down(house, call, name, verb, why, came).await?;
+    state.audit.write(change, came).await?;
     Err(problem)
-}
-
-async fn write_down<S: Desk, V: Backend>(
-    house: &House<S, V>,
-    call: &Call,
-    name: &PoolName,
-    verb: &str,
-    why: &str,
-    came: &str,
-) -> Result<(), Problem> {
-    let written = audited::write_down(house, &audited::line(call, name, verb, why, came)).await;
-    written.map_err(|error| Problem::store(&error))
 }

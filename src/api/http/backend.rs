@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::api::v1::diagnostic::Diagnostic;
@@ -28,11 +29,13 @@ pub enum PoolOrigin {
     Api,
 }
 
-/// Why turns of a pool fail.
+/// Consecutive failed turns of a pool, and why the last one failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TroubleView {
-    pub say: Box<str>,
+pub struct TurnFailure {
     pub since: Time,
+    pub turns: u32,
+    pub say: Box<str>,
+    /// Time of the next try.
     pub retry: Option<Time>,
 }
 
@@ -43,7 +46,7 @@ pub struct PoolView {
     pub origin: PoolOrigin,
     /// Report of the last turn that decided; `None` before the first.
     pub report: Option<Arc<TurnReport>>,
-    pub trouble: Option<TroubleView>,
+    pub trouble: Option<TurnFailure>,
     /// The first fault of its file; because of it the daemon ignores the file.
     pub ignored: Option<Box<str>>,
 }
@@ -73,7 +76,7 @@ pub struct PlanContext {
 
 impl PlanContext {
     /// Built from the current records, so that the daemon keeps no second copy of every machine. `None`: the records no
-    /// longer hold the machines of the report; `roll` is [`roll`] of the machines that were planned.
+    /// longer hold the machines of the report; `planned_from` is the [`machines_digest`] of the machines that were planned.
     pub fn of_records(
         policy: Arc<Policy>,
         report: Arc<TurnReport>,
@@ -82,7 +85,7 @@ impl PlanContext {
         facts: Facts,
     ) -> Option<Self> {
         let PoolRecord { mut machines, state, journal, doors, .. } = loaded;
-        if roll(&machines) != planned_from {
+        if machines_digest(&machines) != planned_from {
             return None;
         }
         doors.put_on(&mut machines);
@@ -107,12 +110,14 @@ impl PlanContext {
 }
 
 /// One number that identifies these machines and their order.
-pub fn roll(machines: &[Machine]) -> u64 {
+pub fn machines_digest(machines: &[Machine]) -> u64 {
     // FNV-1a: it tells lists apart and protects nothing.
-    machines.iter().fold(0xcbf2_9ce4_8422_2325, |roll: u64, machine| {
+    machines.iter().fold(0xcbf2_9ce4_8422_2325, |digest: u64, machine| {
         let key = machine.key();
         let bytes = key.as_str().bytes().chain([0]);
-        bytes.fold(roll, |roll, byte| (roll ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+        bytes.fold(digest, |digest, byte| {
+            (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
     })
 }
 
@@ -134,14 +139,14 @@ pub trait Backend: Send + Sync + 'static {
     fn pool(&self, name: &PoolName) -> Option<PoolView>;
 
     /// `None`: no such pool, or none of its turns has decided yet.
-    fn scene(&self, name: &PoolName) -> impl Future<Output = Option<PlanContext>> + Send;
+    fn plan_context<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, Option<PlanContext>>;
 
     /// A request for this pool was recorded: its turn jumps the queue.
     fn wake(&self, name: &PoolName);
 
     /// The store's document of this pool was written or removed: load it. Ready when [`Backend::pool`] or
     /// [`Backend::refused`] shows it. False: the daemon is shutting down and loads nothing more.
-    fn reload(&self, name: &PoolName) -> impl Future<Output = bool> + Send;
+    fn reload<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, bool>;
 
     /// Documents in the store that were refused, and why.
     fn refused(&self) -> Vec<(PoolName, Box<str>)>;
@@ -155,7 +160,7 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// A person removes a pool whose file is missing. Ready when [`Backend::pool`] no longer shows it.
-    fn let_go(&self, name: &PoolName) -> impl Future<Output = bool> + Send;
+    fn let_go<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, bool>;
 
     fn readiness(&self) -> Readiness;
 

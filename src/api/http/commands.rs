@@ -3,75 +3,68 @@
 //! The audit line is written first, so that no change happens without one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::extract::RawPathParams;
 use axum::http::StatusCode;
 
-use super::House;
-use super::audited;
+use super::audit::{ASKED, ChangeRequest, DELETE_NOW, DONE};
 use super::auth::Principal;
-use super::backend::Backend;
 use super::persons::agreed;
-use super::problem::Problem;
-use super::request::{Call, HttpAnswer, reason};
+use super::problem::{Problem, plain};
+use super::request::{Call, HttpAnswer, HttpResult, reason};
 use super::request_id::Id;
-use super::route::{BASE, MarkVerb, Route};
+use super::route::{BASE, Route};
+use super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::{
     Approval, CommandReceipt, DeleteMachineRequest, GoBack, Reason,
 };
-use crate::memory::{AuditEntry, Desk, OverrideWrite, Store};
+use crate::memory::{AuditEntry, OverrideWrite};
+use crate::model::command::CommandName;
 use crate::model::ids::{CommandId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb, WaitKind};
 
-/// The audit's outcome for a request that is not carried out yet: this line is written first.
-pub const ASKED: &str = "asked";
-/// The audit's outcome for a request that is carried out at once. The loop records the outcomes of the others.
-pub const DONE: &str = "done";
 /// Commands of one identity that may wait for a turn of one pool.
 // 100: far more than a person needs, and no caller can fill the disk. Per pool: in an incident a person may pause every
 // pool.
 const WAITING_OF_ONE: usize = 100;
-/// The audit's verb for a delete that accepts the loss.
-pub const DELETE_NOW: &str = "delete-machine --now";
-
-/// What every request has.
-struct Wish<'a> {
-    call: &'a Call,
-    pool: PoolName,
-    verb: &'a str,
-    machine: Option<String>,
-    why: Box<str>,
+/// What a person marks a machine with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkVerb {
+    Hold,
+    Release,
+    Delete,
+    Undelete,
 }
 
-pub async fn verb<S, V>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-    id: &Id,
-    name: &'static str,
-) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk,
-    V: Backend,
-{
-    let (why, about) = if name == CommandVerb::Approve.name() {
-        approval(call.json()?)?
-    } else if name == CommandVerb::Rollback.name() {
-        let GoBack { why, revision } = call.json()?;
-        let revision = revision.map(Revision::new);
-        (why.0, CommandArgs { revision, ..CommandArgs::default() })
-    } else {
-        (call.json::<Reason>()?.why.0, CommandArgs::default())
+impl MarkVerb {
+    pub const fn name(self) -> &'static str {
+        match self {
+            MarkVerb::Hold => CommandName::Hold.name(),
+            MarkVerb::Release => CommandName::Release.name(),
+            MarkVerb::Delete => CommandName::DeleteMachine.name(),
+            MarkVerb::Undelete => CommandName::Undelete.name(),
+        }
+    }
+}
+
+/// A command without an argument of its own: one of [`CommandVerb::PLAIN`].
+pub async fn command(state: &ApiState, call: &Call, id: &Id, verb: CommandVerb) -> HttpResult {
+    let (why, about) = match verb {
+        CommandVerb::Approve => approval(call.json()?)?,
+        CommandVerb::Rollback => {
+            let GoBack { why, revision } = call.json()?;
+            let revision = revision.map(Revision::new);
+            (why.0, CommandArgs { revision, ..CommandArgs::default() })
+        }
+        _ => (call.json::<Reason>()?.why.0, CommandArgs::default()),
     };
     let why = reason(&why)?;
-    let pool = known(house, call)?;
-    let found = CommandVerb::PLAIN.into_iter().find(|verb| verb.name() == name);
-    let verb = found.ok_or_else(super::broken)?;
-    let wish = Wish { call, pool, verb: name, machine: None, why };
-    ask(house, id, &wish, verb, about).await
+    let pool = state.pool(call)?.policy.name.clone();
+    let change = ChangeRequest { call, pool, verb: verb.name(), machine: None, why };
+    record(state, id, &change, verb.clone(), about).await
 }
 
 /// The reason, and what the approval covers.
@@ -88,35 +81,17 @@ fn approval(asked: Approval) -> Result<(String, CommandArgs), Problem> {
     Ok((asked.why.0, CommandArgs { what, number: asked.number, revision }))
 }
 
-pub async fn write_off<S, V>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-    id: &Id,
-) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk,
-    V: Backend,
-{
+pub async fn abandon(state: &ApiState, call: &Call, id: &Id) -> HttpResult {
     let why = reason(&call.json::<Reason>()?.why.0)?;
-    let pool = known(house, call)?;
-    let machine = machine(house, call).await?;
+    let pool = state.pool(call)?.policy.name.clone();
+    let machine = machine(state, call).await?;
     let verb = CommandVerb::Abandon(machine.id.clone());
     let machine = Some(machine.id.to_string());
-    let name = verb.name();
-    let wish = Wish { call, pool, verb: name, machine, why };
-    ask(house, id, &wish, verb, CommandArgs::default()).await
+    let change = ChangeRequest { call, pool, verb: CommandName::Abandon.name(), machine, why };
+    record(state, id, &change, verb, CommandArgs::default()).await
 }
 
-pub async fn mark<S, V>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-    id: &Id,
-    verb: MarkVerb,
-) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk,
-    V: Backend,
-{
+pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> HttpResult {
     let (why, now) = match verb {
         MarkVerb::Delete => {
             let asked: DeleteMachineRequest = call.json()?;
@@ -125,8 +100,8 @@ where
         _ => (call.json::<Reason>()?.why.0, false),
     };
     let why = reason(&why)?;
-    let pool = known(house, call)?;
-    let machine = machine(house, call).await?;
+    let pool = state.pool(call)?.policy.name.clone();
+    let machine = machine(state, call).await?;
     let by: Box<str> = call.who().into();
     let mark = match verb {
         MarkVerb::Hold => OverrideWrite::Hold(Some(MachineHold { by, why: why.clone() })),
@@ -138,69 +113,64 @@ where
     };
     let name = if now { DELETE_NOW } else { verb.name() };
     let shown = Some(machine.id.to_string());
-    let wish = Wish { call, pool, verb: name, machine: shown, why };
-    let asked = line(&wish, ASKED);
-    let asked = if now { agreed(house, asked).await? } else { asked };
-    audited::write_down(house, &asked).await.map_err(|error| Problem::store(&error))?;
-    let marked = house.store.mark(&wish.pool, &machine.key(), &mark).await;
-    let marked = match marked {
+    let change = ChangeRequest { call, pool, verb: name, machine: shown, why };
+    let asked = change.line(ASKED);
+    let asked = if now { agreed(state, asked).await? } else { asked };
+    state.audit.write_line(&asked).await?;
+    let marked = match state.store.mark(&change.pool, &machine.key(), &mark).await {
         Ok(marked) => marked,
         Err(error) => {
-            write_down(house, &wish, "failed").await?;
-            return Err(Problem::store(&error));
+            state.audit.write(&change, "failed").await?;
+            return Err(error.into());
         }
     };
     if !marked {
-        write_down(house, &wish, "notFound").await?;
+        state.audit.write(&change, "notFound").await?;
         return Err(Problem::not_found("machine", machine.id.as_str()));
     }
     if verb != MarkVerb::Delete {
-        write_down(house, &wish, DONE).await?;
+        state.audit.write(&change, DONE).await?;
     }
-    house.view.wake(&wish.pool);
-    let look = format!("{BASE}/pools/{}/machines/{}", wish.pool, machine.id);
-    Ok(receipt(&wish, verb.name(), id, look))
+    state.backend.wake(&change.pool);
+    let look = format!("{BASE}/pools/{}/machines/{}", change.pool, machine.id);
+    Ok(receipt(&change, verb.name(), id, look))
 }
 
-async fn ask<S, V>(
-    house: &Arc<House<S, V>>,
+async fn record(
+    state: &ApiState,
     id: &Id,
-    wish: &Wish<'_>,
+    change: &ChangeRequest<'_>,
     verb: CommandVerb,
     about: CommandArgs,
-) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk,
-    V: Backend,
-{
-    let (id_of_ask, by) = (CommandId::new(&id.0), wish.call.who());
+) -> HttpResult {
+    let (command, by) = (CommandId::new(&id.0), change.call.who());
     // Checked before the audit line is written, since that takes space too.
-    bounded(&*house.store, &wish.pool, by, &id_of_ask).await?;
-    let asked = line(wish, ASKED);
+    bounded(state, &change.pool, by, &command).await?;
+    let asked = change.line(ASKED);
     let asked = match verb {
-        CommandVerb::Abort => agreed(house, asked).await?,
+        CommandVerb::Abort => agreed(state, asked).await?,
         _ => asked,
     };
-    audited::write_down(house, &asked).await.map_err(|error| Problem::store(&error))?;
-    let (why, at) = (wish.why.clone(), wish.call.now);
-    let ask = Command { id: id_of_ask, verb, by: by.into(), why, at, about };
-    if let Err(error) = house.store.ask(&wish.pool, &ask).await {
-        write_down(house, wish, "failed").await?;
-        return Err(Problem::store(&error));
+    state.audit.write_line(&asked).await?;
+    let (why, at) = (change.why.clone(), change.call.now);
+    let command = Command { id: command, verb, by: by.into(), why, at, about };
+    if let Err(error) = state.store.ask(&change.pool, &command).await {
+        state.audit.write(change, "failed").await?;
+        return Err(error.into());
     }
-    house.view.wake(&wish.pool);
-    let look = format!("{BASE}/pools/{}/commands/{}", wish.pool, id.0);
-    Ok(receipt(wish, wish.verb, id, look))
+    state.backend.wake(&change.pool);
+    let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.0);
+    Ok(receipt(change, change.verb, id, look))
 }
 
 /// Refuses a command if too many of the same identity wait. A repetition under the same id is already waiting.
-async fn bounded<S: Store>(
-    store: &S,
+async fn bounded(
+    state: &ApiState,
     pool: &PoolName,
     by: &str,
     id: &CommandId,
 ) -> Result<(), Problem> {
-    let asks = store.doors(pool).await.map_err(|error| Problem::store(&error))?.asks;
+    let asks = state.store.doors(pool).await?.asks;
     let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
     for ask in asks.iter().filter(|ask| &*ask.by == by) {
         *waiting.entry(ask.verb.name()).or_default() += 1;
@@ -216,39 +186,25 @@ async fn bounded<S: Store>(
         .later(10))
 }
 
-fn receipt(wish: &Wish<'_>, verb: &str, id: &Id, look: String) -> HttpAnswer {
+fn receipt(change: &ChangeRequest<'_>, verb: &str, id: &Id, look: String) -> HttpAnswer {
     let accepted = CommandReceipt {
         api_version: API_VERSION.into(),
         kind: "Accepted".into(),
         id: id.0.clone(),
         verb: verb.to_owned(),
-        pool: wish.pool.to_string(),
-        machine: wish.machine.clone(),
-        who: wish.call.who().to_owned(),
-        why: wish.why.to_string(),
-        at: When(wish.call.now),
+        pool: change.pool.to_string(),
+        machine: change.machine.clone(),
+        who: change.call.who().to_owned(),
+        why: change.why.to_string(),
+        at: When(change.call.now),
         look: look.clone(),
     };
     HttpAnswer::json(StatusCode::ACCEPTED, &accepted).with("location", look)
 }
 
-fn line(wish: &Wish<'_>, came: &str) -> AuditEntry {
-    let on = wish.machine.as_deref().unwrap_or_default().into();
-    AuditEntry { on, ..audited::line(wish.call, &wish.pool, wish.verb, &wish.why, came) }
-}
-
-async fn write_down<S: Desk, V: Backend>(
-    house: &House<S, V>,
-    wish: &Wish<'_>,
-    came: &str,
-) -> Result<(), Problem> {
-    let written = audited::write_down(house, &line(wish, came)).await;
-    written.map_err(|error| Problem::store(&error))
-}
-
 /// A principal tries what its role or its pools forbid. The audit gets a line; the answer is the same if that fails.
-pub async fn forbidden<S: Desk + Send + Sync + 'static, V: Backend>(
-    house: &Arc<House<S, V>>,
+pub async fn forbidden(
+    state: &ApiState,
     route: &Route,
     params: &RawPathParams,
     who: &Principal,
@@ -260,10 +216,10 @@ pub async fn forbidden<S: Desk + Send + Sync + 'static, V: Backend>(
     }
     let param = |wanted: &str| {
         let found = params.iter().find(|(name, _)| *name == wanted);
-        found.map(|(_, value)| super::problem::plain(value))
+        found.map(|(_, value)| plain(value))
     };
     let line = AuditEntry {
-        at: house.view.now(),
+        at: state.backend.now(),
         who: who.name.clone(),
         verb: (&*route.id).into(),
         pool: param("pool").map(PoolName::new),
@@ -272,16 +228,10 @@ pub async fn forbidden<S: Desk + Send + Sync + 'static, V: Backend>(
         came: "forbidden".into(),
         consent: None,
     };
-    match audited::refused(house, line).await {
+    match state.audit.refused(line).await {
         Ok(()) => problem,
         Err(error) => problem.help(format!("and it could not be written down: {error}")),
     }
-}
-
-fn known<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<PoolName, Problem> {
-    let name = call.pool();
-    let found = house.view.pool(&name).map(|pool| pool.policy.name.clone());
-    found.ok_or_else(|| Problem::not_found("pool", name.as_str()))
 }
 
 /// Of several machines with one id, the newest: the others are its predecessors.
@@ -293,8 +243,8 @@ pub fn find<'a>(machines: &'a [Machine], written: &str) -> Option<&'a Machine> {
     machines.iter().rfind(is).or_else(|| machines.iter().rfind(also))
 }
 
-async fn machine<S: Store, V>(house: &House<S, V>, call: &Call) -> Result<Machine, Problem> {
-    let loaded = house.store.load(&call.pool()).await.map_err(|error| Problem::store(&error))?;
+async fn machine(state: &ApiState, call: &Call) -> Result<Machine, Problem> {
+    let loaded = state.store.load(&call.pool()).await?;
     let written = call.param("machine");
     let found = find(&loaded.machines, written).cloned();
     found.ok_or_else(|| Problem::not_found("machine", written))

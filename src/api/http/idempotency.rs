@@ -7,14 +7,13 @@ use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderName, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::backend::Backend;
 use super::problem::Problem;
-use super::request::{Call, Content, HttpAnswer};
+use super::request::{Call, Content, HttpAnswer, HttpResult, Query};
 use super::request_id::Id;
-use super::route::{ApiOperation, Route};
+use super::route::CommandHandler;
+use super::state::ApiState;
 use super::text::fingerprint;
-use super::{House, apply, broken, commands};
-use crate::memory::{Claim, Desk, Store};
+use crate::memory::Claim;
 use crate::model::time::Span;
 
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -32,29 +31,20 @@ struct StoredAnswer {
     tag: Option<String>,
 }
 
-pub async fn perform<S, V>(
-    house: &Arc<House<S, V>>,
-    route: &Route,
-    call: &Call,
-) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk + Send + Sync + 'static,
-    V: Backend,
-{
-    let Some(key) = key(call)? else { return run(house, call, &Id::fresh()?).await };
+/// Runs the handler, unless the request's key already has an answer.
+pub async fn perform(state: &Arc<ApiState>, call: &Call, handler: &CommandHandler) -> HttpResult {
+    let Some(key) = key(call)? else { return handler(state, call, &Id::fresh()?).await };
     let name = claim_key(call.who(), key);
-    let why = call.query(super::route::Query::Why).unwrap_or_default();
+    let why = call.query(Query::Why).unwrap_or_default();
     let mut parts: Vec<&[u8]> =
-        vec![route.method.as_str().as_bytes(), call.path.as_bytes(), why.as_bytes(), &call.body];
+        vec![call.method.as_str().as_bytes(), call.path.as_bytes(), why.as_bytes(), &call.body];
     // The same change with another condition is another request.
     for header in [&IF_MATCH, &IF_NONE_MATCH] {
         let values = call.headers.get_all(header).iter();
         parts.extend(values.flat_map(|value| [header.as_str().as_bytes(), value.as_bytes()]));
     }
     let request = fingerprint(&parts);
-    let desk = &house.store;
-    let claim = desk.claim(&name, &request, call.now).await;
-    let since = match claim.map_err(|error| Problem::store(&error))? {
+    let since = match state.store.claim(&name, &request, call.now).await? {
         Claim::Yours => call.now,
         Claim::Answered(kept) => return replay(&kept),
         Claim::Another => {
@@ -67,16 +57,15 @@ where
         }
         Claim::Asked { at } => at,
     };
-    let done = run(house, call, &Id::claimed(&name, since)).await;
+    let done = handler(state, call, &Id::claimed(&name, since)).await;
     match &done {
         Ok(answer) => {
             let kept = serde_json::to_string(&kept(answer)).unwrap_or_default();
-            let answered = desk.answer(&name, &kept).await;
-            answered.map_err(|error| Problem::store(&error))?;
+            state.store.answer(&name, &kept).await?;
         }
         // After a store failure the write may have happened: the claim stays, and a repetition uses the same id.
         Err(problem) if problem.status.is_server_error() => {}
-        Err(_) => desk.unclaim(&name).await.map_err(|error| Problem::store(&error))?,
+        Err(_) => state.store.unclaim(&name).await?,
     }
     done
 }
@@ -99,21 +88,6 @@ fn key(call: &Call) -> Result<Option<&str>, Problem> {
     })
 }
 
-async fn run<S, V>(house: &Arc<House<S, V>>, call: &Call, id: &Id) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Desk + Send + Sync + 'static,
-    V: Backend,
-{
-    match call.op {
-        ApiOperation::Verb(name) => commands::verb(house, call, id, name).await,
-        ApiOperation::Mark(verb) => commands::mark(house, call, id, verb).await,
-        ApiOperation::Abandon => commands::write_off(house, call, id).await,
-        ApiOperation::Apply => apply::apply(house, call).await,
-        ApiOperation::Unmanage => apply::remove(house, call).await,
-        _ => Err(broken()),
-    }
-}
-
 fn kept(answer: &HttpAnswer) -> StoredAnswer {
     let body = match &answer.content {
         Content::Json(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -122,9 +96,9 @@ fn kept(answer: &HttpAnswer) -> StoredAnswer {
     StoredAnswer { status: answer.status.as_u16(), body, tag: answer.tag.clone() }
 }
 
-fn replay(kept: &str) -> Result<HttpAnswer, Problem> {
-    let kept: StoredAnswer = serde_json::from_str(kept).map_err(|_| broken())?;
-    let status = StatusCode::from_u16(kept.status).map_err(|_| broken())?;
+fn replay(kept: &str) -> HttpResult {
+    let kept: StoredAnswer = serde_json::from_str(kept).map_err(|_| Problem::internal())?;
+    let status = StatusCode::from_u16(kept.status).map_err(|_| Problem::internal())?;
     let content = Content::Json(kept.body.into());
     let answer = HttpAnswer { status, content, tag: kept.tag, headers: Vec::new() };
     Ok(answer.with(REPLAYED, "true"))

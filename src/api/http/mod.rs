@@ -3,17 +3,19 @@
 //! Never here: a decision, a call to the cloud, a second path to a change. A request is recorded (commands, marks,
 //! documents, with who and why) and the pool is woken; its next turn acts. Nothing is trusted before authentication.
 //!
-//! Begin with [`route::routes`]. [`Api::answer`] handles a request: rate, browser, door (`auth`), route, role, body,
+//! Begin with [`routes::routes`]. [`Api::answer`] handles a request: rate, browser, authentication (`auth`), route, role, body,
 //! repetition (`idempotency`), then a handler in `queries`, `commands`, `apply`, `stream`. `listen` carries it over
 //! sockets; [`Backend`] is what the daemon provides, `openapi` describes the table to programs.
 
 mod apply;
-mod audited;
+mod audit;
 pub mod auth;
 mod backend;
 mod commands;
+mod dyn_store;
 mod idempotency;
 mod listen;
+mod open_streams;
 pub mod openapi;
 mod persons;
 mod plain;
@@ -22,7 +24,9 @@ mod queries;
 mod rate;
 mod request;
 mod request_id;
-pub mod route;
+mod route;
+pub mod routes;
+mod state;
 mod stream;
 pub(super) mod text;
 
@@ -41,15 +45,17 @@ use axum::routing::{MethodFilter, on};
 use tokio::sync::watch;
 use tower_service::Service;
 
-use auth::{Door, Principal, Role};
-pub use backend::{Backend, PlanContext, PoolOrigin, PoolView, Readiness, TroubleView, roll};
+use auth::{Authentication, Principal, Role};
+pub use backend::{
+    Backend, PlanContext, PoolOrigin, PoolView, Readiness, TurnFailure, machines_digest,
+};
 pub use listen::{Certificate, HttpListener, ListenError, Pair, Places, Proxies, Seal};
 pub use plain::{Rights, read_guarded, read_plain};
 use problem::{Problem, ProblemCode};
-use rate::Rate;
 use request::{Call, Content, HttpAnswer};
-use route::{ApiOperation, Route, routes};
-use stream::Streams;
+use route::{Handler, Route};
+use routes::routes;
+use state::ApiState;
 
 use crate::memory::{Desk, Store};
 
@@ -60,73 +66,47 @@ const BODY_WAIT: Duration = Duration::from_secs(10);
 /// Longest time for an answer. The store is local, so a slower request is stuck.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-/// What the API works with.
-struct House<S, V> {
-    store: Arc<S>,
-    view: V,
-    door: watch::Sender<Arc<Door>>,
-    rate: Rate,
-    tries: audited::RefusedTries,
-    /// Documents are applied one at a time, so that no two pools take one scale set.
-    applying: tokio::sync::Mutex<()>,
-    streams: Arc<Streams>,
-    /// True once the listener accepts nothing new; streams then end.
-    stopping: watch::Sender<bool>,
-    described: Bytes,
-}
-
 /// The API; a clone is another handle to the same one.
-pub struct Api<S, V> {
-    house: Arc<House<S, V>>,
+#[derive(Clone)]
+pub struct Api {
+    state: Arc<ApiState>,
     router: Router,
 }
 
-impl<S, V> Clone for Api<S, V> {
-    fn clone(&self) -> Self {
-        Self { house: Arc::clone(&self.house), router: self.router.clone() }
-    }
-}
-
-impl<S, V> std::fmt::Debug for Api<S, V> {
+impl std::fmt::Debug for Api {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Api").finish_non_exhaustive()
     }
 }
 
-impl<S: Store + Desk + Send + Sync + 'static, V: Backend> Api<S, V> {
-    pub fn new(store: Arc<S>, view: V, door: Door) -> Self {
-        let rate = Rate::new(view.now());
-        let house = Arc::new(House {
-            store,
-            view,
-            door: watch::Sender::new(Arc::new(door)),
-            rate,
-            tries: audited::RefusedTries::default(),
-            applying: tokio::sync::Mutex::default(),
-            streams: Arc::default(),
-            stopping: watch::Sender::new(false),
-            described: openapi::document().to_string().into(),
-        });
-        Self { router: router(&house), house }
+impl Api {
+    pub fn new<S>(store: Arc<S>, backend: Arc<dyn Backend>, authentication: Authentication) -> Self
+    where
+        S: Store + Desk + Send + Sync + 'static,
+    {
+        let described = openapi::document().to_string().into();
+        let state = Arc::new(ApiState::new(store, backend, authentication, described));
+        Self { router: router(&state), state }
     }
 
-    fn house(&self) -> &House<S, V> {
-        &self.house
+    /// True once the listener accepts nothing new.
+    fn stopping(&self) -> &watch::Sender<bool> {
+        &self.state.stopping
     }
 
-    /// Replaces the tokens, for example after a change of their file. A door cannot change between open and guarded.
-    pub fn replace_door(&self, door: Door) -> bool {
-        self.house.door.send_if_modified(|current| {
-            let fits = current.is_open() == door.is_open();
+    /// Replaces the tokens, for example after a change of their file. It cannot change between open and guarded.
+    pub fn replace_authentication(&self, authentication: Authentication) -> bool {
+        self.state.authentication.send_if_modified(|current| {
+            let fits = current.is_open() == authentication.is_open();
             if fits {
-                *current = Arc::new(door);
+                *current = Arc::new(authentication);
             }
             fits
         })
     }
 
-    fn door(&self) -> Arc<Door> {
-        Arc::clone(&self.house.door.borrow())
+    fn authentication(&self) -> Arc<Authentication> {
+        Arc::clone(&self.state.authentication.borrow())
     }
 
     /// Answers one request, from any transport.
@@ -146,10 +126,10 @@ impl<S: Store + Desk + Send + Sync + 'static, V: Backend> Api<S, V> {
             }
             Err(problem) => problem.response(),
         };
-        self.house.view.answered(response.status().as_u16());
+        self.state.backend.answered(response.status().as_u16());
         if let Some(ProblemCode(code)) = response.extensions().get().filter(|_| refuses(&response))
         {
-            self.house.view.not_admitted(client, name.as_deref(), code);
+            self.state.backend.not_admitted(client, name.as_deref(), code);
         }
         let headers = response.headers_mut();
         headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
@@ -170,7 +150,7 @@ impl<S: Store + Desk + Send + Sync + 'static, V: Backend> Api<S, V> {
     ) -> (Option<Principal>, Result<(), Problem>) {
         match self.known(asked, client).await {
             Ok(Some(who)) => {
-                let taken = self.house.rate.known(&who.name, self.house.view.now());
+                let taken = self.state.rate.known(&who.name, self.state.backend.now());
                 (Some(who), taken.map_err(|later| too_many("in your name", later)))
             }
             Ok(None) => (None, Ok(())),
@@ -180,24 +160,24 @@ impl<S: Store + Desk + Send + Sync + 'static, V: Backend> Api<S, V> {
 
     /// The caller; `None` on public routes.
     async fn known(&self, asked: &Parts, client: IpAddr) -> Result<Option<Principal>, Problem> {
-        let (now, rate) = (self.house.view.now(), &self.house.rate);
+        let (now, rate) = (self.state.backend.now(), &self.state.rate);
         let is_public = PUBLIC.contains(&asked.uri.path());
         if is_public {
             rate.probe(client, now).map_err(|later| too_many("from here", later))?;
         }
-        let door = self.door();
-        if door.is_open() {
+        let authentication = self.authentication();
+        if authentication.is_open() {
             auth::browser::check(&asked.method, &asked.uri, &asked.headers)?;
         }
         if is_public {
             return Ok(None);
         }
         let presented = asked.extensions.get().cloned().unwrap_or_default();
-        match door.admit(&asked.headers, &presented, now).await {
+        match authentication.admit(&asked.headers, &presented, now).await {
             Ok(who) => Ok(Some(who)),
             Err(problem) => {
-                if let Some((name, at)) = door.expired(&asked.headers, now) {
-                    self.house.view.expired(&name, at);
+                if let Some((name, at)) = authentication.expired(&asked.headers, now) {
+                    self.state.backend.expired(&name, at);
                 }
                 let taken = rate.guess(client, now);
                 taken.map_err(|later| too_many("from here", later))?;
@@ -220,31 +200,30 @@ fn too_many(whose: &str, later: i64) -> Problem {
 /// Paths that anyone may read, such as probes; a test compares them with the table.
 const PUBLIC: [&str; 4] = ["/health", "/ready", "/api/v1/health", "/api/v1/ready"];
 
-fn router<S: Store + Desk + Send + Sync + 'static, V: Backend>(house: &Arc<House<S, V>>) -> Router {
-    let all = routes();
+fn router(state: &Arc<ApiState>) -> Router {
     let mut router = Router::new();
-    for route in &all {
+    for route in routes() {
         let filter = match route.method {
             Method::PUT => MethodFilter::PUT,
             Method::POST => MethodFilter::POST,
             Method::DELETE => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };
-        let (house, served) = (Arc::clone(house), Arc::new(route.clone()));
+        let (path, state, route) = (route.path.to_string(), Arc::clone(state), Arc::new(route));
         let handler = move |params: Result<RawPathParams, RawPathParamsRejection>,
                             request: Request<Body>| {
-            let (house, served) = (Arc::clone(&house), Arc::clone(&served));
+            let (state, route) = (Arc::clone(&state), Arc::clone(&route));
             async move {
                 let Ok(params) = params else {
                     return Problem::bad("badPath", "a name in the path is no text").response();
                 };
-                match handle(house, served, &params, request).await {
+                match handle(state, &route, &params, request).await {
                     Ok(response) => response,
                     Err(problem) => problem.response(),
                 }
             }
         };
-        router = router.route(&route.path, on(filter, handler));
+        router = router.route(&path, on(filter, handler));
     }
     router
         .fallback(|request: Request<Body>| async move {
@@ -259,9 +238,9 @@ fn router<S: Store + Desk + Send + Sync + 'static, V: Backend>(house: &Arc<House
 }
 
 /// Checks role, query and body, then runs the route's handler.
-async fn handle<S: Store + Desk + Send + Sync + 'static, V: Backend>(
-    house: Arc<House<S, V>>,
-    route: Arc<Route>,
+async fn handle(
+    state: Arc<ApiState>,
+    route: &Route,
     params: &RawPathParams,
     request: Request<Body>,
 ) -> Result<Response<Body>, Problem> {
@@ -269,18 +248,21 @@ async fn handle<S: Store + Desk + Send + Sync + 'static, V: Backend>(
     let who = parts.extensions.get::<Principal>().cloned();
     if let Some(needed) = route.role {
         let who = who.as_ref().ok_or_else(|| Problem::unauthenticated("a token is needed"))?;
-        if let Some(say) = forbidden(&route, params, who, needed) {
-            return Err(commands::forbidden(&house, &route, params, who, say).await);
+        if let Some(say) = forbidden(route, params, who, needed) {
+            return Err(commands::forbidden(&state, route, params, who, say).await);
         }
     }
-    let body = read(&route, &parts, body).await?;
-    let call = Call::new(&route, params, &parts, body, who, house.view.now())?;
-    let answer = if route.changes() {
-        // Continues if the client disconnects: started work must finish, or its key could not report what was done.
-        let doing = tokio::spawn(async move { idempotency::perform(&house, &route, &call).await });
-        in_time(async { doing.await.map_err(|_| broken())? }).await?
-    } else {
-        in_time(look(&house, &call)).await?
+    let body = read(route, &parts, body).await?;
+    let call = Call::new(route.query, params, &parts, body, who, state.backend.now())?;
+    let answer = match &route.handler {
+        Handler::Query(query) => in_time(query(&state, &call)).await?,
+        Handler::Command(command) => {
+            let command = Arc::clone(command);
+            // Continues if the client disconnects: started work must finish, or its key could not report what was done.
+            let doing =
+                tokio::spawn(async move { idempotency::perform(&state, &call, &*command).await });
+            in_time(async { doing.await.map_err(|_| Problem::internal())? }).await?
+        }
     };
     Ok(respond(answer, &parts))
 }
@@ -303,8 +285,7 @@ fn forbidden(
     let pool = params.iter().find(|(name, _)| *name == "pool");
     let covered = match pool {
         Some((_, pool)) => who.scope.covers(pool),
-        // Lists contain only what the caller may see.
-        None => route.op != ApiOperation::Metrics || who.scope.is_house(),
+        None => !route.all_pools || who.scope.is_all(),
     };
     (!covered).then(|| match pool {
         Some(_) => {
@@ -324,14 +305,9 @@ async fn in_time<T>(doing: impl Future<Output = Result<T, Problem>>) -> Result<T
     })
 }
 
-fn broken() -> Problem {
-    let say = "a fault of Poolkeeper's own; its log says more";
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", say)
-}
-
 async fn read(route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
     // Checked before waiting for the body: a body that never arrives would keep its connection's place.
-    request::check_body(route, parts, body.is_end_stream())?;
+    request::check_body(route.carries, parts, body.is_end_stream())?;
     let read = tokio::time::timeout(BODY_WAIT, to_bytes(body, MOST_BYTES)).await;
     let body = read.map_err(|_| {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "bodyTimedOut", "the body did not come in time")
@@ -341,38 +317,6 @@ async fn read(route: &Route, parts: &Parts, body: Body) -> Result<Bytes, Problem
             format!("the body is cut short, or longer than the {MOST_BYTES} bytes that are read");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "bodyTooLarge", say)
     })
-}
-
-/// Handles every request that changes nothing.
-async fn look<S: Store + Desk + Send + Sync + 'static, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    match call.op {
-        ApiOperation::Pools => queries::pools(house, call).await,
-        ApiOperation::Pool => queries::pool(house, call),
-        ApiOperation::Status => queries::status(house, call).await,
-        ApiOperation::Machines => queries::machines(house, call).await,
-        ApiOperation::Machine => queries::machine(house, call).await,
-        ApiOperation::ExplainMachine => queries::explain_machine(house, call).await,
-        ApiOperation::Rollout => queries::rollout(house, call).await,
-        ApiOperation::Revisions => queries::revisions(house, call).await,
-        ApiOperation::CommandStatus => queries::ask(house, call).await,
-        ApiOperation::Plan => queries::plan(house, call).await,
-        ApiOperation::Explain => queries::explain(house, call).await,
-        ApiOperation::History => queries::history(house, call).await,
-        ApiOperation::Audit => queries::audit(house, call).await,
-        ApiOperation::PoolEvents | ApiOperation::Events => stream::events(house, call),
-        ApiOperation::OpenApi => Ok(HttpAnswer::tagged_bytes(house.described.clone())),
-        ApiOperation::Health => Ok(queries::health(house)),
-        ApiOperation::Ready => Ok(queries::ready(house)),
-        ApiOperation::Metrics => Ok(HttpAnswer::text(house.view.metrics())),
-        ApiOperation::Apply
-        | ApiOperation::Unmanage
-        | ApiOperation::Mark(_)
-        | ApiOperation::Abandon
-        | ApiOperation::Verb(_) => Err(broken()),
-    }
 }
 
 fn respond(answer: HttpAnswer, parts: &Parts) -> Response<Body> {

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::auth::Role;
-use super::request::DOCUMENTS;
-use super::route::{Carries, Gives, Query, Route, routes};
+use super::request::{Carries, DOCUMENTS, Query};
+use super::route::{Gives, Route};
+use super::routes::routes;
 use crate::api::v1::resources::asked::why_schema;
 use crate::api::v1::resources::shapes::ProblemDocument;
 use crate::api::v1::resources::{HasSchema, SchemaBook};

@@ -1,14 +1,12 @@
 //! Two persons for what cannot be undone: where `api.approvals` is 2, it runs once two identities have requested the
 //! same. The first request is stored only in the audit, so it survives a restart and a standby knows it.
 
-use super::House;
-use super::audited::write_down;
-use super::backend::Backend;
-use super::commands::{ASKED, DELETE_NOW};
+use super::audit::{ASKED, DELETE_NOW};
 use super::problem::Problem;
+use super::state::ApiState;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::AwaitedRequest;
-use crate::memory::{AuditEntry, Consent, Desk, Seq, StoreError};
+use crate::memory::{AuditEntry, Consent, Seq, StoreError};
 use crate::model::time::Span;
 
 /// The audit's outcome for the first person's request.
@@ -19,21 +17,18 @@ const WITHIN: Span = Span::hours(1);
 const PAGE: usize = 500;
 
 /// The audit line for this request, if it may run now.
-pub async fn agreed<S: Desk, V: Backend>(
-    house: &House<S, V>,
-    asked: AuditEntry,
-) -> Result<AuditEntry, Problem> {
+pub async fn agreed(state: &ApiState, asked: AuditEntry) -> Result<AuditEntry, Problem> {
     let given = AuditEntry { came: ASKED.into(), consent: Some(Consent::Given), ..asked };
-    if house.view.approvals() < 2 {
+    if state.backend.approvals() < 2 {
         return Ok(given);
     }
-    let waits = awaited(house).await.map_err(|error| Problem::store(&error))?;
+    let waits = awaited(state).await?;
     let mut others = waits.iter().filter(|known| is_same(known, &given) && known.who != given.who);
     if let Some(first) = others.next() {
         return Ok(AuditEntry { came: format!("{ASKED}, as {} did", first.who).into(), ..given });
     }
     let waits = AuditEntry { came: WAITS.into(), consent: Some(Consent::Awaited), ..given };
-    write_down(house, &waits).await.map_err(|error| Problem::store(&error))?;
+    state.audit.write_line(&waits).await?;
     let say = format!("it is not done yet: {} waits for a second person", waits.verb);
     let until = waits.at.plus(WITHIN);
     Err(Problem::conflict("secondPerson", say)
@@ -41,17 +36,15 @@ pub async fn agreed<S: Desk, V: Backend>(
 }
 
 /// Requests that wait for a second person, newest first.
-pub async fn awaited<S: Desk, V: Backend>(
-    house: &House<S, V>,
-) -> Result<Vec<AuditEntry>, StoreError> {
+pub async fn awaited(state: &ApiState) -> Result<Vec<AuditEntry>, StoreError> {
     let (mut waits, mut given): (Vec<AuditEntry>, Vec<AuditEntry>) = Default::default();
-    if house.view.approvals() < 2 {
+    if state.backend.approvals() < 2 {
         return Ok(waits);
     }
-    let since = house.view.now().minus(WITHIN);
+    let since = state.backend.now().minus(WITHIN);
     let mut before = Seq::LAST;
     loop {
-        let lines = house.store.audits_before(before, PAGE).await?;
+        let lines = state.store.audits_before(before, PAGE).await?;
         let Some((first, _)) = lines.first() else { return Ok(waits) };
         before = *first;
         for (_, line) in lines.into_iter().rev() {

@@ -94,9 +94,9 @@ impl Problem {
         Self { errors, ..Self::invalid("invalidDocument", say) }
     }
 
-    pub fn store(error: &StoreError) -> Self {
-        let say = format!("the store did not answer: {error}");
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "storeUnavailable", say).later(5)
+    pub fn internal() -> Self {
+        let say = "a fault of Poolkeeper's own; its log says more";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", say)
     }
 
     pub fn response(&self) -> Response<Body> {
@@ -130,6 +130,13 @@ impl Problem {
             }
         }
         response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let say = format!("the store did not answer: {error}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "storeUnavailable", say).later(5)
     }
 }
 

@@ -4,14 +4,15 @@ use axum::body::{Body, Bytes};
 use axum::extract::RawPathParams;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::auth::{ClientNames, Principal};
 use super::problem::{Problem, plain};
-use super::route::{ApiOperation, Carries, Query, Route};
 use super::text::fingerprint;
+use crate::api::v1::resources::SchemaBook;
 use crate::api::v1::resources::asked::LONGEST_WHY;
 use crate::memory::Seq;
 use crate::model::ids::PoolName;
@@ -23,9 +24,47 @@ const LARGEST_PAGE: usize = 500;
 /// Longest name in a path: a VM's name has 64 characters, a vmId 36, a command's id fewer than 64.
 const LONGEST_NAME: usize = 256;
 
+pub type SchemaOf = fn(&mut SchemaBook) -> Value;
+
+/// The body of a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Carries {
+    Nothing,
+    Json(SchemaOf),
+    /// YAML or JSON.
+    Document(SchemaOf),
+}
+
+/// A query parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Query {
+    /// A cursor: the value of `next`.
+    Cursor,
+    /// A number: lines after, or before, this id.
+    After,
+    Before,
+    Limit,
+    /// The reason, for changes whose body is in use or not allowed.
+    Why,
+}
+
+impl Query {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Query::Cursor | Query::After => "after",
+            Query::Before => "before",
+            Query::Limit => "limit",
+            Query::Why => "why",
+        }
+    }
+}
+
+/// What a handler returns.
+pub type HttpResult = Result<HttpAnswer, Problem>;
+
 #[derive(Debug)]
 pub struct Call {
-    pub op: ApiOperation,
+    pub method: Method,
     pub now: Time,
     /// `None` on public routes only.
     pub who: Option<Principal>,
@@ -39,8 +78,9 @@ pub struct Call {
 }
 
 impl Call {
+    /// `known`: the query parameters that the route has.
     pub fn new(
-        route: &Route,
+        known: &[Query],
         params: &RawPathParams,
         parts: &Parts,
         body: Bytes,
@@ -52,10 +92,11 @@ impl Call {
         if let Some((name, _)) = params.iter().find(|(_, value)| !is_name(value)) {
             return Err(Problem::not_found(name, "of such a name"));
         }
-        let query = query(route, parts.uri.query().unwrap_or_default())?;
+        let query = query(known, parts.uri.query().unwrap_or_default())?;
         let (path, headers) = (parts.uri.path().to_owned(), parts.headers.clone());
         let presented = parts.extensions.get().cloned().unwrap_or_default();
-        Ok(Self { op: route.op, now, who, path, params, query, headers, presented, body })
+        let method = parts.method.clone();
+        Ok(Self { method, now, who, path, params, query, headers, presented, body })
     }
 
     pub fn param(&self, name: &str) -> &str {
@@ -77,8 +118,8 @@ impl Call {
     }
 
     /// The caller may see what does not belong to one pool.
-    pub fn covers_house(&self) -> bool {
-        self.who.as_ref().is_none_or(|who| who.scope.is_house())
+    pub fn covers_all(&self) -> bool {
+        self.who.as_ref().is_none_or(|who| who.scope.is_all())
     }
 
     pub fn query(&self, wanted: Query) -> Option<&str> {
@@ -163,12 +204,11 @@ fn is_name(value: &str) -> bool {
     !value.is_empty() && value.len() <= LONGEST_NAME && !value.chars().any(char::is_control)
 }
 
-fn query(route: &Route, text: &str) -> Result<Vec<(Query, String)>, Problem> {
+fn query(all: &[Query], text: &str) -> Result<Vec<(Query, String)>, Problem> {
     let mut found: Vec<(Query, String)> = Vec::new();
     for (name, value) in url::form_urlencoded::parse(text.as_bytes()) {
-        let known = route.query.iter().find(|query| query.name() == name);
-        let Some(known) = known else {
-            let names: Vec<&str> = route.query.iter().map(|query| query.name()).collect();
+        let Some(known) = all.iter().find(|query| query.name() == name) else {
+            let names: Vec<&str> = all.iter().map(|query| query.name()).collect();
             let say = format!("this path has no query parameter {}", plain(&name));
             let problem = Problem::bad("badQuery", say);
             return Err(match names.is_empty() {
@@ -189,8 +229,8 @@ pub const DOCUMENTS: &[&str] =
     &["application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"];
 
 /// A body is present where one is expected, and of an accepted type.
-pub fn check_body(route: &Route, parts: &Parts, is_empty: bool) -> Result<(), Problem> {
-    let kinds = match route.carries {
+pub fn check_body(carries: Carries, parts: &Parts, is_empty: bool) -> Result<(), Problem> {
+    let kinds = match carries {
         Carries::Nothing if is_empty => return Ok(()),
         Carries::Nothing => {
             return Err(Problem::bad("bodyUnwanted", "this request has no body"));

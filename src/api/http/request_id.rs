@@ -2,7 +2,6 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::broken;
 use super::problem::Problem;
 use super::text::{fingerprint, hex};
 use crate::model::time::Time;
@@ -13,14 +12,14 @@ pub struct Id(pub String);
 
 impl Id {
     /// A random id.
-    pub(super) fn fresh() -> Result<Self, Problem> {
+    pub fn fresh() -> Result<Self, Problem> {
         let mut bytes = [0; 16];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| broken())?;
+        SystemRandom::new().fill(&mut bytes).map_err(|_| Problem::internal())?;
         Ok(Self(hex(&bytes)))
     }
 
     /// The same for every repetition of a request, so that a second write is recognized.
-    pub(super) fn claimed(name: &str, at: Time) -> Self {
+    pub fn claimed(name: &str, at: Time) -> Self {
         Self(fingerprint(&[b"ask", name.as_bytes(), &at.millis().to_be_bytes()]))
     }
 }

@@ -2,8 +2,7 @@
 //! line that is still kept. The stream rechecks the caller's token regularly; if it is refused, the stream ends with an
 //! event that says so.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -11,15 +10,14 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use futures_util::stream;
 use tokio::sync::watch;
 
-use super::House;
-use super::auth::{ClientNames, Door, PoolScope};
-use super::backend::Backend;
+use super::auth::{Authentication, ClientNames, PoolScope};
+use super::open_streams::StreamPlace;
 use super::problem::Problem;
-use super::request::{Call, Content, HttpAnswer};
-use super::route::{ApiOperation, Query};
+use super::request::{Call, Content, HttpAnswer, HttpResult, Query};
+use super::state::ApiState;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::told::{HistoryLine, StreamEnd};
-use crate::memory::{Seq, Store, StoreError};
+use crate::memory::{Seq, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
@@ -30,16 +28,13 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const ASKED_AGAIN: Span = Span::seconds(15);
 /// Longest life of a stream: bounds how long it outlives what was checked only when it started.
 const LIFE: Span = Span::hours(1);
-/// Most streams at a time: in total, and of one caller.
-const STREAMS: usize = 256;
-const OF_ONE: usize = 32;
 /// Lines per read.
 const LINES: usize = 100;
 /// How soon a client reconnects.
 const RETRY: &str = "retry: 2000\n\n";
 
-struct Stream<S, V> {
-    house: Arc<House<S, V>>,
+struct Stream {
+    api: Arc<ApiState>,
     pool: Option<PoolName>,
     /// Lines of other pools are omitted.
     scope: PoolScope,
@@ -48,13 +43,13 @@ struct Stream<S, V> {
     until: Time,
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    doors: watch::Receiver<Arc<Door>>,
+    authentication: watch::Receiver<Arc<Authentication>>,
     /// The credentials that admitted it.
     headers: HeaderMap,
     presented: ClientNames,
     asked: Time,
     state: State,
-    _place: Place,
+    _place: StreamPlace,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,54 +60,17 @@ enum State {
     Over,
 }
 
-/// Open streams by caller.
-#[derive(Debug, Default)]
-pub struct Streams(Mutex<BTreeMap<Box<str>, usize>>);
-
-/// Frees its place when dropped.
-struct Place(Arc<Streams>, Box<str>);
-
-impl Streams {
-    fn open(&self) -> MutexGuard<'_, BTreeMap<Box<str>, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(self: &Arc<Self>, who: &str) -> Option<Place> {
-        let mut open = self.open();
-        let (all, own) = (open.values().sum::<usize>(), open.get(who).copied().unwrap_or(0));
-        if all >= STREAMS || own >= OF_ONE {
-            return None;
-        }
-        open.insert(who.into(), own + 1);
-        Some(Place(Arc::clone(self), who.into()))
-    }
+/// The lines of one pool.
+pub fn pool_events(state: &Arc<ApiState>, call: &Call) -> HttpResult {
+    open(state, call, Some(state.pool(call)?.policy.name.clone()))
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut open = self.0.open();
-        if let Some(own) = open.get_mut(&self.1) {
-            *own -= 1;
-        }
-        open.retain(|_, own| *own > 0);
-    }
+/// The lines of every pool.
+pub fn events(state: &Arc<ApiState>, call: &Call) -> HttpResult {
+    open(state, call, None)
 }
 
-pub fn events<S, V>(house: &Arc<House<S, V>>, call: &Call) -> Result<HttpAnswer, Problem>
-where
-    S: Store + Send + Sync + 'static,
-    V: Backend,
-{
-    let pool = match call.op {
-        ApiOperation::PoolEvents => {
-            let pool = call.pool();
-            let known = house.view.pool(&pool);
-            Some(
-                known.ok_or_else(|| Problem::not_found("pool", pool.as_str()))?.policy.name.clone(),
-            )
-        }
-        _ => None,
-    };
+fn open(api: &Arc<ApiState>, call: &Call, pool: Option<PoolName>) -> HttpResult {
     let after = match call.header(&LAST_EVENT) {
         None => call.number(Query::After)?,
         Some(last) => {
@@ -122,20 +80,19 @@ where
             Some(Seq(last.ok_or_else(bad)?))
         }
     };
-    let place = house.streams.enter(call.who()).ok_or_else(|| {
+    let place = api.streams.enter(call.who()).ok_or_else(|| {
         let status = StatusCode::TOO_MANY_REQUESTS;
         Problem::new(status, "tooManyStreams", "too many streams are open").later(5)
     })?;
-    let (house, until) = (Arc::clone(house), call.now.plus(LIFE));
     let stream = Stream {
         pool,
         scope: call.who.as_ref().map(|who| who.scope.clone()).unwrap_or_default(),
         after,
-        until,
-        news: house.view.news(),
-        stopping: house.stopping.subscribe(),
-        doors: house.door.subscribe(),
-        house,
+        until: call.now.plus(LIFE),
+        news: api.backend.news(),
+        stopping: api.stopping.subscribe(),
+        authentication: api.authentication.subscribe(),
+        api: Arc::clone(api),
         headers: call.headers.clone(),
         presented: call.presented.clone(),
         asked: call.now,
@@ -150,7 +107,7 @@ where
     Ok(HttpAnswer { status: StatusCode::OK, content, tag: None, headers: Vec::new() })
 }
 
-impl<S: Store, V: Backend> Stream<S, V> {
+impl Stream {
     /// `None`: the stream is over. A store failure ends it too; the client reconnects with its last id.
     async fn next(&mut self) -> Option<Bytes> {
         if self.state == State::New {
@@ -161,7 +118,7 @@ impl<S: Store, V: Backend> Stream<S, V> {
             return Some(Bytes::from_static(RETRY.as_bytes()));
         }
         loop {
-            let now = self.house.view.now();
+            let now = self.api.backend.now();
             if self.state == State::Over || *self.stopping.borrow() || now >= self.until {
                 return None;
             }
@@ -184,9 +141,9 @@ impl<S: Store, V: Backend> Stream<S, V> {
             tokio::select! {
                 changed = self.news.changed() => changed.ok()?,
                 stopped = self.stopping.changed() => stopped.ok()?,
-                changed = self.doors.changed() => {
+                changed = self.authentication.changed() => {
                     changed.ok()?;
-                    self.doors.mark_changed();
+                    self.authentication.mark_changed();
                 }
                 () = tokio::time::sleep(HEARTBEAT) => return Some(Bytes::from_static(b": still here\n\n")),
             }
@@ -195,13 +152,13 @@ impl<S: Store, V: Backend> Stream<S, V> {
 
     /// Whether its token is still valid, unless that was just checked.
     async fn admitted(&mut self, now: Time) -> Result<(), Problem> {
-        let is_other = self.doors.has_changed().unwrap_or(true);
+        let is_other = self.authentication.has_changed().unwrap_or(true);
         if !is_other && now.since(self.asked) < ASKED_AGAIN {
             return Ok(());
         }
         self.asked = now;
-        let door = Arc::clone(&self.doors.borrow_and_update());
-        self.scope = door.admit(&self.headers, &self.presented, now).await?.scope;
+        let authentication = Arc::clone(&self.authentication.borrow_and_update());
+        self.scope = authentication.admit(&self.headers, &self.presented, now).await?.scope;
         match &self.pool {
             Some(pool) if !self.scope.covers(pool.as_str()) => {
                 let say = format!("{pool} is no pool of yours any more");
@@ -215,11 +172,11 @@ impl<S: Store, V: Backend> Stream<S, V> {
     async fn end(&self) -> Result<Seq, StoreError> {
         let pools = match &self.pool {
             Some(pool) => vec![pool.clone()],
-            None => self.house.store.pools().await?,
+            None => self.api.store.pools().await?,
         };
         let mut newest = Seq::FIRST;
         for pool in pools {
-            let last = self.house.store.history_before(&pool, Seq::LAST, 1).await?;
+            let last = self.api.store.history_before(&pool, Seq::LAST, 1).await?;
             newest = last.last().map_or(newest, |(seq, _)| newest.max(*seq));
         }
         Ok(newest)
@@ -227,7 +184,7 @@ impl<S: Store, V: Backend> Stream<S, V> {
 
     async fn read(&self) -> Result<Vec<(Seq, HistoryLine)>, StoreError> {
         let after = self.after.unwrap_or(Seq::FIRST);
-        let store = &self.house.store;
+        let store = &self.api.store;
         Ok(match &self.pool {
             Some(pool) => {
                 let lines = store.history_after(pool, after, LINES).await?;

@@ -2,6 +2,7 @@
 //! equally for both.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -10,12 +11,10 @@ use super::sight::DemoSight;
 use crate::api::client::{Client, Request};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::{client, cloud, emulate, serve};
-use crate::daemon::door::{ListenError, NoDoor, listen};
-use crate::daemon::run::{
-    Calls, Daemon, DaemonConfig, DaemonEnd, DaemonHandle, FastClock, ServeError, Stop,
-};
+use crate::daemon::api_server::{ApiServerError, ListenError, listen};
+use crate::daemon::run::{Calls, Daemon, DaemonConfig, DaemonEnd, FastClock, ServeError, Stop};
 use crate::daemon::settings::{Settings, Sources};
-use crate::daemon::{Access, descriptors};
+use crate::daemon::{Access, Handle, descriptors};
 use crate::emulator::{Emulator, EmulatorListener, Extremes, Rule, Seed};
 use crate::memory::{HistoryRecord, HistoryStore, MemoryStore, Seq};
 use crate::model::ids::PoolName;
@@ -48,7 +47,7 @@ pub struct DemoStage {
     pub clock: FastClock,
     pub began: Time,
     emulator: Emulator,
-    doors: DaemonHandle<MemoryStore, FastClock>,
+    handle: Arc<Handle<MemoryStore, FastClock>>,
     pool: PoolName,
     client: Client,
     read: Seq,
@@ -69,7 +68,7 @@ impl DemoStage {
         }
         let clock = FastClock::new(times);
         let seed = seed()?;
-        let emulator = Emulator::new(&seed, 1.0, std::sync::Arc::new(clock))
+        let emulator = Emulator::new(&seed, 1.0, Arc::new(clock))
             .map_err(|error| fault(&format!("the Azure emulator failed: {error}")))?;
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let there =
@@ -77,13 +76,13 @@ impl DemoStage {
         let azure = there.address();
         tokio::spawn(there.serve(emulator.clone()));
         let (daemon, api) = open(api, azure, &seed.tenant, clock).await?;
-        let (doors, stop) = (daemon.doors(), daemon.stop());
+        let (handle, stop) = (daemon.handle(), daemon.stop());
         let client = Client::new(&format!("http://{api}"), None, None)
             .map_err(|error| client::failure(&error))?;
         let (pool, read) = (PoolName::new(POOL), Seq(0));
         let daemon = tokio::spawn(daemon.run());
-        let began = doors.now();
-        Ok(Self { azure, api, clock, began, emulator, doors, pool, client, read, stop, daemon })
+        let began = handle.now();
+        Ok(Self { azure, api, clock, began, emulator, handle, pool, client, read, stop, daemon })
     }
 
     /// Applies the pool over the API, as any client would.
@@ -112,22 +111,22 @@ impl DemoStage {
     }
 
     pub fn now(&self) -> Time {
-        self.doors.now()
+        self.handle.now()
     }
 
     /// `None`: no turn has decided yet.
     pub async fn look(&self) -> Option<DemoSight> {
-        let scene = self.doors.bell.scene(&self.pool).await?;
-        DemoSight::of(&scene, self.calls(), self.doors.counters().laws(), self.now())
+        let scene = self.handle.turns.plan_context(&self.pool).await?;
+        DemoSight::of(&scene, self.calls(), self.handle.counters().laws(), self.now())
     }
 
     pub fn calls(&self) -> Calls {
-        self.doors.calls()
+        self.handle.calls()
     }
 
     /// The history lines since the last call.
     pub async fn news(&mut self) -> Result<Vec<HistoryRecord>, CommandFailure> {
-        let told = self.doors.store.history_after(&self.pool, self.read, LINES).await;
+        let told = self.handle.store.history_after(&self.pool, self.read, LINES).await;
         let told = told.map_err(|error| fault(&error.to_string()))?;
         self.read = told.last().map_or(self.read, |(seq, _)| *seq);
         Ok(told.into_iter().map(|(_, line)| line).collect())
@@ -202,14 +201,16 @@ async fn open(
         match listen(&mut daemon, descriptors::raise()).await {
             Ok(Some(address)) => return Ok((daemon, address)),
             Ok(None) => return Err(fault("the API listens nowhere")),
-            Err(no_door @ NoDoor::Listen(ListenError::Listen { .. })) => refused = Some(no_door),
-            Err(no_door) => return Err(serve::closed(&no_door)),
+            Err(error @ ApiServerError::Listen(ListenError::Listen { .. })) => {
+                refused = Some(error);
+            }
+            Err(error) => return Err(serve::closed(&error)),
         }
     }
     Err(refused.map_or_else(
         || fault("there is no port"),
-        |no_door| {
-            serve::closed(&no_door)
+        |error| {
+            serve::closed(&error)
                 .help("the port is in use: leave --listen out, or choose another port")
         },
     ))

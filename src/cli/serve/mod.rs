@@ -15,10 +15,11 @@ use clap::Args;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::Style;
-use crate::daemon::door::{ListenError, NoDoor};
-use crate::daemon::run::{BeginError, DaemonEnd, DaemonOpenError, ServeError, begin};
+use crate::daemon::api_server::{ApiServerError, ListenError};
+use crate::daemon::run::{DaemonEnd, DaemonOpenError, ServeError};
 use crate::daemon::settings::{Effective, Settings, SettingsFault, Sources, keys};
 use crate::daemon::store::OpenError;
+use crate::daemon::{StartError, start};
 use flags::Flags;
 
 const ABOUT: &str = "Runs the daemon, which manages pools";
@@ -125,7 +126,7 @@ fn serve(settled: &Effective) -> Result<Exit, CommandFailure> {
     let runtime = runtime.map_err(|error| {
         CommandFailure::new(Exit::Internal, "internal", format!("cannot start: {error}"))
     })?;
-    let ended = runtime.block_on(begin(settings, traces, |name| env::var(name).ok()));
+    let ended = runtime.block_on(start(settings, traces, |name| env::var(name).ok()));
     // Do not wait for tasks that still block on a socket.
     runtime.shutdown_background();
     match ended {
@@ -150,68 +151,71 @@ fn there(settings: &Settings) -> Result<(), CommandFailure> {
     }
 }
 
-fn not_begun(error: BeginError) -> CommandFailure {
+fn not_begun(error: StartError) -> CommandFailure {
     match error {
-        BeginError::Access(bad) => super::cloud::not_opened(&bad),
-        BeginError::Serve(ServeError::NotOpened(DaemonOpenError::Access(bad))) => {
+        StartError::Access(bad) => super::cloud::not_opened(&bad),
+        StartError::Serve(ServeError::NotOpened(DaemonOpenError::Access(bad))) => {
             super::cloud::not_opened(&bad)
         }
-        BeginError::Serve(ServeError::NotOpened(DaemonOpenError::Trouble(trouble))) => {
+        StartError::Serve(ServeError::NotOpened(DaemonOpenError::Trouble(trouble))) => {
             trouble.into()
         }
-        BeginError::Store(OpenError::InUse { .. }) => {
+        StartError::Store(OpenError::InUse { .. }) => {
             // Do not suggest a second daemon with its own store: two leaders work against each other.
             CommandFailure::new(Exit::Internal, "store", error.to_string())
                 .help("`poolkeeper status` asks the running daemon; with --set store.shared=true on both, this one stands by")
         }
         // The error itself names the remedy. A second store next to the first is not one.
-        BeginError::Store(_) => CommandFailure::new(Exit::Internal, "store", error.to_string()),
-        BeginError::Door(no_door) => closed(&no_door),
-        BeginError::Traces(_) => CommandFailure::new(Exit::Input, "badValue", error.to_string())
+        StartError::Store(_) => CommandFailure::new(Exit::Internal, "store", error.to_string()),
+        StartError::ApiServer(error) => closed(&error),
+        StartError::Traces(_) => CommandFailure::new(Exit::Input, "badValue", error.to_string())
             .help("nothing was started; telemetry.otlp names the collector"),
-        BeginError::Manager(_) => {
+        StartError::Manager(_) => {
             CommandFailure::new(Exit::Internal, "internal", error.to_string())
                 .help("NOTIFY_SOCKET is set by systemd; unset it to run by hand")
         }
-        BeginError::Serve(_) | BeginError::Fault => {
+        StartError::Serve(_) | StartError::Fault => {
             CommandFailure::new(Exit::Internal, "internal", error.to_string())
         }
     }
 }
 
-pub(super) fn closed(no_door: &NoDoor) -> CommandFailure {
-    let (exit, code, help) = match no_door {
-        NoDoor::Listen(ListenError::Listen { .. }) => {
+pub(super) fn closed(error: &ApiServerError) -> CommandFailure {
+    let (exit, code, help) = match error {
+        ApiServerError::Listen(ListenError::Listen { .. }) => {
             let help = "another process may listen there: name another address with --listen, or serve no API with --listen off";
             (Exit::Internal, "listen", help)
         }
-        NoDoor::Listen(ListenError::Read { .. })
-        | NoDoor::Certificate { .. }
-        | NoDoor::Unread { .. } => {
+        ApiServerError::Listen(ListenError::Read { .. })
+        | ApiServerError::Certificate { .. }
+        | ApiServerError::Unread { .. } => {
             (Exit::Internal, "unreadable", "it is named by the settings; nothing was started")
         }
-        NoDoor::Listen(ListenError::NoCredentials) => {
+        ApiServerError::Listen(ListenError::NoCredentials) => {
             let help =
                 "`poolkeeper create-token` makes a token, and its line for the file of api.tokens";
             (Exit::Input, "badValue", help)
         }
-        NoDoor::HalfOidc(_) | NoDoor::LoneOidc(_) | NoDoor::NoRole(_) | NoDoor::Issuer(_) => {
+        ApiServerError::HalfOidc(_)
+        | ApiServerError::LoneOidc(_)
+        | ApiServerError::NoRole(_)
+        | ApiServerError::Issuer(_) => {
             let help =
                 "nothing was started; `poolkeeper help serve` lists the keys that begin with oidc";
             (Exit::Input, "badValue", help)
         }
-        NoDoor::FewDescriptors(_) => {
+        ApiServerError::FewDescriptors(_) => {
             (Exit::Internal, "listen", "nothing was started; --listen off serves no API")
         }
-        NoDoor::Listen(_)
-        | NoDoor::HalfSealed
-        | NoDoor::LoneClients
-        | NoDoor::OnePerson
-        | NoDoor::Tokens { .. } => {
+        ApiServerError::Listen(_)
+        | ApiServerError::HalfSealed
+        | ApiServerError::LoneClients
+        | ApiServerError::OnePerson
+        | ApiServerError::Tokens { .. } => {
             let help =
                 "nothing was started; `poolkeeper help serve` lists the keys that begin with api";
             (Exit::Input, "badValue", help)
         }
     };
-    CommandFailure::new(exit, code, no_door.to_string()).help(help)
+    CommandFailure::new(exit, code, error.to_string()).help(help)
 }

@@ -1,12 +1,13 @@
 //! Checks that all pools share: connections to both endpoints, clocks, identity, token.
 
-use super::{Check, CheckOutcome};
+use super::check::{Check, CheckOutcome};
 use crate::adapters::azure::auth::{
     AuthError, AuthFailureReason, CredentialAttempt, TokenSource, Way,
 };
 use crate::adapters::azure::{ProbeAnswer, reach};
 use crate::ambient::Clock;
 use crate::daemon::CloudReader;
+use crate::daemon::cloud::CloudAccess;
 use crate::daemon::trouble::{self, Trouble};
 use crate::model::time::{Span, Time};
 
@@ -18,24 +19,25 @@ const CLOCK_DRIFTS: Span = Span::seconds(30);
 impl CloudReader {
     /// The checks, and whether there is a token.
     pub(super) async fn examine_access(&self) -> (Vec<Check>, bool) {
+        let CloudAccess { cloud, http, tokens, clock, .. } = &self.access;
         let mut checks = vec![self.cloud()];
-        let authority = reach(&self.http, self.cloud.authority(), &self.clock).await;
-        checks.push(self.road("authority", &trouble::authority(&self.cloud), authority));
-        let mut url = self.cloud.resource_manager().clone();
+        let authority = reach(http, cloud.authority(), clock).await;
+        checks.push(self.road("authority", &trouble::authority(cloud), authority));
+        let mut url = cloud.resource_manager().clone();
         // Every cloud answers this without a token.
         url.set_path("metadata/endpoints");
         url.set_query(Some("api-version=2022-09-01"));
-        let arm = reach(&self.http, &url, &self.clock).await;
-        checks.push(self.road("resourceManager", &trouble::arm(&self.cloud), arm));
+        let arm = reach(http, &url, clock).await;
+        checks.push(self.road("resourceManager", &trouble::arm(cloud), arm));
         checks.push(clocks(arm.ok().or(authority.ok())));
-        let token = self.tokens.token().await;
+        let token = tokens.token().await;
         match &token {
             Ok(token) => {
-                let way = self.tokens.way().map_or("a token source", Way::name);
+                let way = tokens.way().map_or("a token source", Way::name);
                 checks.push(Check::fine("credential", format!("{way} works")));
-                let scope = self.cloud.scope();
+                let scope = cloud.scope();
                 let audience = scope.strip_suffix("/.default").unwrap_or(&scope);
-                checks.push(lives(audience, token.expires(), self.clock.now()));
+                checks.push(lives(audience, token.expires(), clock.now()));
             }
             Err(failed) => checks.extend(credentials(failed)),
         }
@@ -43,11 +45,12 @@ impl CloudReader {
     }
 
     fn cloud(&self) -> Check {
-        let by = self.proxied().map(|proxy| format!(", by the proxy {proxy}"));
+        let CloudAccess { cloud, .. } = &self.access;
+        let by = self.access.proxied().map(|proxy| format!(", by the proxy {proxy}"));
         let say = format!(
             "tokens from {}, resource manager at {}{}",
-            self.cloud.authority().origin().ascii_serialization(),
-            self.cloud.origin().as_str(),
+            cloud.authority().origin().ascii_serialization(),
+            cloud.origin().as_str(),
             by.unwrap_or_default()
         );
         Check::fine("cloud", say)
@@ -67,7 +70,8 @@ impl CloudReader {
             .next("check the proxy or gateway on the way"),
             Ok(_) => Check::fine(name, format!("{what} answers")),
             Err(why) => {
-                let Trouble { say, next, .. } = Trouble::unreached(what, why, self.proxied());
+                let Trouble { say, next, .. } =
+                    Trouble::unreached(what, why, self.access.proxied());
                 Check::finding(name, say).next(next)
             }
         }

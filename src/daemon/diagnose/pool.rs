@@ -2,19 +2,35 @@
 
 use std::sync::Arc;
 
-use super::{Check, Known, PoolChecks, rights};
+use super::check::Check;
+use super::rights::{self, KnownPermissions, Right};
 use crate::adapters::azure::path::SetPath;
 use crate::adapters::azure::{Anatomy, ApiVersioned, HealthSource};
 use crate::daemon::trouble::{Trouble, TroubleCause};
 use crate::daemon::{CloudReader, CloudReading};
+use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::{AUTOSCALE_SETTINGS, LOCKS, Lock, Orchestration, PlatformFeature};
 use crate::model::owner::{OWNER_TAG, OwnerTag};
 use crate::model::plan::Quota;
 use crate::model::policy::{HealthPolicy, Owner, PlatformFeatures, Policy};
 use crate::model::quantity::{counted, resolve};
 
+/// Checks of one pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolChecks {
+    pub pool: PoolName,
+    pub set: ScaleSetId,
+    pub checks: Vec<Check>,
+    /// All required permissions, held or not.
+    pub rights: Vec<Right>,
+}
+
 impl CloudReader {
-    pub(super) async fn examine_pool(&self, policy: &Arc<Policy>, known: &mut Known) -> PoolChecks {
+    pub(super) async fn examine_pool(
+        &self,
+        policy: &Arc<Policy>,
+        known: &mut KnownPermissions,
+    ) -> PoolChecks {
         let (set, pool) = (policy.scale_set.clone(), policy.name.clone());
         let anatomy = match self.anatomy(policy).await {
             Ok(anatomy) => anatomy,

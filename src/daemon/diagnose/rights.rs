@@ -1,11 +1,16 @@
 //! The permissions that managing one pool needs, their scopes, and whether we hold them.
 
-use super::{Check, Known};
-use crate::adapters::azure::Anatomy;
+use std::collections::BTreeMap;
+
+use super::check::Check;
 use crate::adapters::azure::path::SetPath;
+use crate::adapters::azure::{Anatomy, Permissions};
 use crate::daemon::CloudReader;
 use crate::model::inventory::Orchestration;
 use crate::model::policy::{Image, Method, Policy};
+
+/// Permissions by scope, since pools share subscriptions and networks. `Err`: why they cannot be read.
+pub(super) type KnownPermissions = BTreeMap<String, Result<Permissions, String>>;
 
 /// A required permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +77,7 @@ impl CloudReader {
         &self,
         policy: &Policy,
         anatomy: Option<&Anatomy>,
-        known: &mut Known,
+        known: &mut KnownPermissions,
     ) -> Vec<Right> {
         let mut rights = needed(policy, anatomy);
         for right in &mut rights {
@@ -132,7 +137,7 @@ const UNSEEN: &str =
     "; deny assignments and conditions of role assignments are not seen by this check";
 
 /// One check for each missing or unknown permission, and one for all that we hold.
-pub(super) fn checks(rights: &[Right], known: &Known) -> Vec<Check> {
+pub(super) fn checks(rights: &[Right], known: &KnownPermissions) -> Vec<Check> {
     const NAME: &str = "permissions";
     let held = rights.iter().filter(|right| right.held == Some(true)).count();
     let mut checks = Vec::new();

@@ -1,9 +1,10 @@
 //! Pools that clients applied over the API, read from their documents in the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Claim, Folder, PoolSource, claim, moved, taken};
+use super::claims::{Claim, moved, taken};
+use super::spec::{ManagedPoolSpec, PoolSource};
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use crate::api::v1::pool::PoolDocuments;
 use crate::memory::Document;
@@ -12,28 +13,31 @@ use crate::model::policy::Policy;
 
 /// A document, parsed once.
 #[derive(Debug)]
-pub(super) struct AppliedPools {
+struct AppliedPool {
     revision: u64,
     read: Result<Arc<Policy>, Vec<Diagnostic>>,
     /// The last valid policy of the pool.
-    pub good: Option<Arc<Policy>>,
+    good: Option<Arc<Policy>>,
     /// Why the current document is not in force.
-    pub refused: Option<Box<str>>,
+    refused: Option<Box<str>>,
 }
 
-impl Folder {
-    /// Takes all current documents. `Folder::settled` resolves them together with the files.
-    pub fn take(&mut self, documents: &[Document]) {
+#[derive(Debug, Default)]
+pub(super) struct AppliedPools(BTreeMap<PoolName, AppliedPool>);
+
+impl AppliedPools {
+    /// Takes all current documents. Returns true if any changed.
+    pub fn take(&mut self, documents: &[Document]) -> bool {
         let there: BTreeSet<&PoolName> = documents.iter().map(|document| &document.pool).collect();
-        let known = self.applied.len();
-        self.applied.retain(|name, _| there.contains(name));
-        self.unsettled |= self.applied.len() != known;
+        let known = self.0.len();
+        self.0.retain(|name, _| there.contains(name));
+        let mut changed = self.0.len() != known;
         for document in documents {
-            let before = self.applied.get(&document.pool);
+            let before = self.0.get(&document.pool);
             if before.is_some_and(|known| known.revision == document.revision) {
                 continue;
             }
-            self.unsettled = true;
+            changed = true;
             let good = before.and_then(|known| known.good.clone());
             let read = read(document).map(|policy| match &good {
                 // Keep the old `Arc` if nothing changed, so that the pool does not look new.
@@ -41,24 +45,31 @@ impl Folder {
                 _ => Arc::new(policy),
             });
             let (revision, refused) = (document.revision, None);
-            let applied = AppliedPools { revision, read, good, refused };
-            self.applied.insert(document.pool.clone(), applied);
+            let applied = AppliedPool { revision, read, good, refused };
+            self.0.insert(document.pool.clone(), applied);
         }
+        changed
     }
 
-    /// Stored documents that are not in force, and why.
     pub fn refused(&self) -> impl Iterator<Item = (PoolName, Box<str>)> {
-        let all = self.applied.iter();
+        let all = self.0.iter();
         all.filter_map(|(name, applied)| Some((name.clone(), applied.refused.clone()?)))
     }
 
+    pub fn in_force(&self) -> impl Iterator<Item = &Arc<Policy>> {
+        self.0.values().filter_map(|applied| applied.good.as_ref())
+    }
+
     /// Claims of the documents. Documents come before new claims of files.
-    pub(super) fn settle_applied(&mut self, faults: &mut Vec<Diagnostic>) -> Vec<Claim> {
-        let had = self.applied.values().filter_map(|applied| applied.good.as_deref());
-        let mut claims: Vec<Claim> = had.map(|policy| claim(policy, PoolSource::Applied)).collect();
-        let of_files: Vec<Claim> =
-            self.files.iter().flat_map(|(path, file)| file.claims(path)).collect();
-        for (name, applied) in &mut self.applied {
+    pub fn settle(
+        &mut self,
+        of_files: &[Claim],
+        pools: &BTreeMap<PoolName, ManagedPoolSpec>,
+        faults: &mut Vec<Diagnostic>,
+    ) -> Vec<Claim> {
+        let claim = |policy: &Arc<Policy>| Claim::of(policy, PoolSource::Applied);
+        let mut claims: Vec<Claim> = self.in_force().map(claim).collect();
+        for (name, applied) in &mut self.0 {
             let label = format!("document of {name}");
             let policy = match &applied.read {
                 Ok(policy) => policy,
@@ -69,15 +80,15 @@ impl Folder {
                 }
             };
             let fault = match &applied.good {
-                Some(_) => moved(policy, &label, &self.pools),
-                None => taken(policy, &label, &of_files).or_else(|| taken(policy, &label, &claims)),
+                Some(_) => moved(policy, &label, pools),
+                None => taken(policy, &label, of_files).or_else(|| taken(policy, &label, &claims)),
             };
             applied.refused = fault.as_ref().map(|fault| fault.to_string().into());
             match fault {
                 Some(fault) => faults.push(fault),
                 None => {
                     if applied.good.is_none() {
-                        claims.push(claim(policy, PoolSource::Applied));
+                        claims.push(claim(policy));
                     }
                     applied.good = Some(Arc::clone(policy));
                 }

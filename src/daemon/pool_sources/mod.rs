@@ -8,58 +8,36 @@
 //! Begin with [`Folder::search`], which reads the disk; [`Folder::found`] takes the result.
 
 mod applied;
+mod claims;
+mod file;
 mod missing;
 mod search;
+mod spec;
 mod walk;
 
 pub use search::{FolderListing, Search};
+pub use spec::{ManagedPoolSpec, PoolSource};
 pub use walk::files;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
-use crate::api::v1::pool::PoolDocuments;
-use crate::model::ids::{PoolName, ScaleSetId};
-use crate::model::policy::Policy;
+use crate::memory::Document;
+use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 use applied::AppliedPools;
-use missing::Absence;
-use search::{FileContent, FileStamp};
+use claims::{Claim, moved, taken};
+use file::{Absence, PoolFile};
+use missing::MissingPools;
+use search::FileContent;
+use spec::shown;
 
 /// Every n-th scan reads all files, even those with unchanged stamps.
 // 15: half a minute at the default interval. Stamps are coarse, and some mounts keep none.
 const READ_ANYWAY: u64 = 15;
-
-/// The origin of a pool's policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PoolSource {
-    File(Arc<Path>),
-    /// A file that no longer exists.
-    Missing(Arc<Path>),
-    /// A document applied over the API.
-    Applied,
-}
-
-impl fmt::Display for PoolSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PoolSource::File(path) | PoolSource::Missing(path) => f.write_str(&shown(path)),
-            PoolSource::Applied => f.write_str("the API"),
-        }
-    }
-}
-
-/// A pool's policy and its origin.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ManagedPoolSpec {
-    pub policy: Arc<Policy>,
-    pub source: PoolSource,
-}
 
 /// Result of one scan.
 #[derive(Debug, Clone, Default)]
@@ -74,33 +52,15 @@ pub struct FolderScan {
     pub other_faults: bool,
 }
 
-/// A file as read, and its policies.
-#[derive(Debug, Default)]
-struct File {
-    stamp: Option<FileStamp>,
-    hash: Option<u64>,
-    missing: Option<Absence>,
-    /// Current content: the pools of a valid file, or its faults.
-    read: Vec<Arc<Policy>>,
-    faults: Vec<Diagnostic>,
-    /// Pools of its last valid content.
-    good: Vec<Arc<Policy>>,
-}
-
 #[derive(Debug)]
 pub struct Folder {
     /// `None`: there are no files; pools come only over the API.
     path: Option<PathBuf>,
-    /// Minimum time that a file must be missing before its pools are released.
-    patience: Span,
-    /// Pools that vanished together with too many others and wait for a person.
-    vanished: BTreeSet<PoolName>,
-    /// Pools that the store manages but no file or document declared at the start. They wait for a person.
-    unnamed: BTreeSet<PoolName>,
-    files: BTreeMap<PathBuf, File>,
+    missing: MissingPools,
+    files: BTreeMap<PathBuf, PoolFile>,
     /// Paths that the last scan could not list or read.
     unread: Vec<Diagnostic>,
-    applied: BTreeMap<PoolName, AppliedPools>,
+    applied: AppliedPools,
     pools: BTreeMap<PoolName, ManagedPoolSpec>,
     faults: Vec<Diagnostic>,
     looks: u64,
@@ -108,33 +68,13 @@ pub struct Folder {
     unsettled: bool,
 }
 
-/// A claimed pool name and scale set, and the claimant.
-#[derive(Debug)]
-struct Claim {
-    name: String,
-    set: ScaleSetId,
-    by: PoolSource,
-}
-
 impl Folder {
     /// `every`: the interval between scans.
     pub fn new(path: Option<PathBuf>, every: Span) -> Self {
         let (files, unread, applied, pools, faults) = Default::default();
         // Two scans alone may be moments apart if a program requests them, so require this much time as well.
-        let (patience, vanished, unnamed) = (every.times(2), BTreeSet::new(), BTreeSet::new());
-        Self {
-            path,
-            patience,
-            vanished,
-            unnamed,
-            files,
-            unread,
-            applied,
-            pools,
-            faults,
-            looks: 0,
-            unsettled: true,
-        }
+        let missing = MissingPools::new(every.times(2));
+        Self { path, missing, files, unread, applied, pools, faults, looks: 0, unsettled: true }
     }
 
     /// True if pools may be declared in files.
@@ -145,6 +85,32 @@ impl Folder {
     /// Current pools.
     pub fn pools(&self) -> impl Iterator<Item = &ManagedPoolSpec> {
         self.pools.values()
+    }
+
+    /// Takes all current documents. [`Folder::settled`] resolves them together with the files.
+    pub fn take(&mut self, documents: &[Document]) {
+        self.unsettled |= self.applied.take(documents);
+    }
+
+    /// Stored documents that are not in force, and why.
+    pub fn refused(&self) -> impl Iterator<Item = (PoolName, Box<str>)> {
+        self.applied.refused()
+    }
+
+    /// Called after the first scan of a start with the pools that the store manages without a file or document.
+    pub fn compare(&mut self, cared_for: impl IntoIterator<Item = PoolName>) {
+        self.unsettled |= self.missing.compare(cared_for, &self.pools);
+    }
+
+    /// Pools without a file or document at the start. Only a person releases them.
+    pub fn unnamed(&self) -> impl Iterator<Item = &PoolName> {
+        self.missing.unnamed()
+    }
+
+    /// A person confirms that this pool should go. This has no effect on a pool whose file exists.
+    pub fn let_go(&mut self, pool: &PoolName) {
+        self.missing.let_go(pool, &mut self.files);
+        self.unsettled = true;
     }
 
     /// The next scan of the disk. Run it where a hung disk blocks nothing else.
@@ -176,7 +142,7 @@ impl Folder {
             self.unsettled |= missing.is_some() != file.missing.is_some();
             file.missing = missing;
         }
-        self.release_missing(now);
+        self.unsettled |= self.missing.release(&mut self.files, now);
         let unread: Vec<_> = found.unread.iter().map(|(path, why)| unread(path, why)).collect();
         self.unsettled |= unread != self.unread;
         self.unread = unread;
@@ -188,10 +154,10 @@ impl Folder {
             return FolderScan { faults: self.faults.clone(), ..FolderScan::default() };
         }
         let mut faults = self.unread.clone();
-        faults.extend(self.vanished());
+        faults.extend(self.missing.vanished(&self.files));
         self.settle(&mut faults);
         let pools = self.meant();
-        faults.extend(self.absent(&pools));
+        faults.extend(self.missing.absent(&pools, self.path.as_deref()));
         let set = pools.values().filter(|now| self.pools.get(&now.policy.name) != Some(now));
         let set: Vec<ManagedPoolSpec> = set.cloned().collect();
         let gone: Vec<PoolName> =
@@ -209,7 +175,9 @@ impl Folder {
     fn settle(&mut self, faults: &mut Vec<Diagnostic>) {
         let mut order: Vec<PathBuf> = self.files.keys().cloned().collect();
         order.sort_by_key(|path| self.files.get(path).is_none_or(|file| file.good.is_empty()));
-        let mut claims = self.settle_applied(faults);
+        let of_files: Vec<Claim> =
+            self.files.iter().flat_map(|(path, file)| file.claims(path)).collect();
+        let mut claims = self.applied.settle(&of_files, &self.pools, faults);
         // An invalid file keeps the claims of its last valid content.
         for path in &order {
             let Some(file) = self.files.get(path).filter(|file| !file.faults.is_empty()) else {
@@ -249,89 +217,12 @@ impl Folder {
                 pools.entry(policy.name.clone()).or_insert(meant);
             }
         }
-        for (name, applied) in &self.applied {
-            let Some(policy) = &applied.good else { continue };
+        for policy in self.applied.in_force() {
             let meant = ManagedPoolSpec { policy: Arc::clone(policy), source: PoolSource::Applied };
-            pools.entry(name.clone()).or_insert(meant);
+            pools.entry(policy.name.clone()).or_insert(meant);
         }
         pools
     }
-}
-
-impl File {
-    /// Claims of its last valid content.
-    fn claims(&self, path: &Path) -> impl Iterator<Item = Claim> {
-        let by = PoolSource::File(path.into());
-        self.good.iter().map(move |policy| claim(policy, by.clone()))
-    }
-
-    /// Takes the current content. Returns true if it changed.
-    fn take(&mut self, path: &Path, stamp: FileStamp, bytes: &[u8]) -> bool {
-        self.stamp = Some(stamp);
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        let hash = Some(hasher.finish());
-        if self.hash == hash {
-            return false;
-        }
-        self.hash = hash;
-        let name = shown(path);
-        let (policies, faults) = PoolDocuments::default().read_file(bytes, &name);
-        // Keep the old `Arc` if nothing changed, so that the pool does not look new.
-        let keep = |policy: Policy| {
-            let same = self.good.iter().find(|known| ***known == policy);
-            same.cloned().unwrap_or_else(|| Arc::new(policy))
-        };
-        self.read = policies.into_iter().map(keep).collect();
-        self.faults = faults;
-        true
-    }
-}
-
-fn claim(policy: &Policy, by: PoolSource) -> Claim {
-    Claim { name: lower(policy.name.as_str()), set: policy.scale_set.clone(), by }
-}
-
-/// A path as one line of text: escape control characters that a terminal or a log would interpret.
-fn shown(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
-    text.chars().map(plain).collect()
-}
-
-fn lower(text: &str) -> String {
-    text.to_ascii_lowercase()
-}
-
-/// A fault if another file or document has the pool's name or scale set. `label` names what is refused.
-fn taken(policy: &Policy, label: &str, claims: &[Claim]) -> Option<Diagnostic> {
-    let (name, set) = (lower(policy.name.as_str()), &policy.scale_set);
-    let other = claims.iter().find(|claim| claim.name == name || claim.set == *set)?;
-    let (key, what) = if other.name == name { ("name", "name") } else { ("scaleSet", "scale set") };
-    let place = match &other.by {
-        PoolSource::File(path) | PoolSource::Missing(path) => format!("in {}", shown(path)),
-        PoolSource::Applied => "applied over the API".to_owned(),
-    };
-    let say = format!("pool {}: another pool has this {what}, {place}", policy.name);
-    let fault = Diagnostic::new(TextPlace::START, key, Code::DuplicatePool, say);
-    let fault = fault.help("the one that was there first goes on; nothing of this one is taken in");
-    Some(Diagnostic { file: Some(label.to_owned()), ..fault })
-}
-
-/// A fault if the pool's scale set changed: the pool's records belong to its scale set.
-fn moved(
-    policy: &Policy,
-    label: &str,
-    pools: &BTreeMap<PoolName, ManagedPoolSpec>,
-) -> Option<Diagnostic> {
-    let known = pools.get(&policy.name)?;
-    if known.policy.scale_set == policy.scale_set {
-        return None;
-    }
-    let say = format!("pool {} has another scale set, and goes on with it", policy.name);
-    let fault = Diagnostic::new(TextPlace::START, "scaleSet", Code::Contradiction, say);
-    let fault = fault.help("give the pool of another scale set another name");
-    Some(Diagnostic { file: Some(label.to_owned()), ..fault })
 }
 
 fn unread(path: &Path, error: &io::Error) -> Diagnostic {

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::looker::Looker;
-use super::production::Ticks;
 use super::stop::Stopping;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::daemon::board::{Board, FilesStatus};
-use crate::daemon::notify::Manager;
+use crate::daemon::clock::MonotonicClock;
+use crate::daemon::notify::ServiceNotify;
 use crate::daemon::pool_sources::{Folder, FolderListing, ManagedPoolSpec};
 use crate::memory::{Desk, Store, StoreError};
 use crate::model::ids::PoolName;
@@ -20,8 +20,8 @@ const TRIES_AGAIN: Span = Span::seconds(1);
 
 /// Declared pools, and the faults of their files and documents.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PoolSet {
-    pub meant: Arc<[ManagedPoolSpec]>,
+pub(in crate::daemon) struct PoolSet {
+    pub specs: Arc<[ManagedPoolSpec]>,
     pub faults: Arc<[Diagnostic]>,
     /// Counts the changes of pools.
     pub changes: u64,
@@ -30,12 +30,12 @@ pub(super) struct PoolSet {
     /// Pools that the store manages, that nothing declared at the start, and that no person has released.
     pub unnamed: Arc<[PoolName]>,
     /// The first scan has finished.
-    pub looked: bool,
+    pub scanned: bool,
 }
 
 /// A request to read the documents again, with a reply when that is done.
 #[derive(Debug)]
-pub(super) struct FileScan {
+pub(in crate::daemon) struct FileScan {
     /// A pool without its file that a person wants to release.
     pub let_go: Option<PoolName>,
     pub done: oneshot::Sender<()>,
@@ -49,7 +49,7 @@ pub(super) struct Files<S, C> {
     pub ask: Arc<Notify>,
     pub look: mpsc::Receiver<FileScan>,
     pub tell: Arc<watch::Sender<PoolSet>>,
-    pub manager: Arc<Manager>,
+    pub manager: Arc<ServiceNotify>,
     pub board: Arc<Board>,
     pub stopping: Stopping,
 }
@@ -61,7 +61,7 @@ enum Why {
     Documents(FileScan),
 }
 
-impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
+impl<S: Store + Desk + Send + Sync + 'static, C: MonotonicClock> Files<S, C> {
     /// Returns after the first scan and keeps scanning in the background. False: stopped before the first scan ended.
     pub async fn begin(self) -> bool {
         let Self { folder, store, every, clock, ask, mut look, tell, manager, board, stopping } =
@@ -99,7 +99,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
                     Why::Time | Why::Asked => disk.look(&folder).await,
                 };
                 let now = looked(&folder, &before, found).await;
-                let (pools, faults) = (now.meant.len(), now.faults.len());
+                let (pools, faults) = (now.specs.len(), now.faults.len());
                 let same =
                     now.changes == before.changes && Arc::ptr_eq(&now.faults, &before.faults);
                 tell.send_if_modified(|pools| {
@@ -125,7 +125,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: Ticks> Files<S, C> {
 async fn first<S, C>(folder: &Arc<Mutex<Folder>>, store: &S, disk: &mut Disk<C>) -> PoolSet
 where
     S: Store + Desk,
-    C: Ticks,
+    C: MonotonicClock,
 {
     let clock = disk.clock.clone();
     // Documents come first: otherwise a file could claim what a document has.
@@ -140,7 +140,7 @@ where
         return all;
     }
     let cared_for = loop {
-        match cared_for(store, &all.meant).await {
+        match cared_for(store, &all.specs).await {
             Ok(pools) => break pools,
             Err(error) => tracing::error!("the store does not name its pools: {error}"),
         }
@@ -158,16 +158,16 @@ struct Disk<C> {
     clock: C,
 }
 
-impl<C: Ticks> Disk<C> {
+impl<C: MonotonicClock> Disk<C> {
     /// `None`: the disk does not answer now.
     async fn look(&mut self, folder: &Mutex<Folder>) -> Option<(FolderListing, Time)> {
         let found = self.looker.look(folder).await;
         let (now, hangs) = (self.clock.now(), self.looker.hangs());
         if self.has_files {
-            self.board.set_house(|house| {
-                let last = house.files.and_then(|files| files.looked);
+            self.board.set_status(|status| {
+                let last = status.files.and_then(|files| files.looked);
                 let looked = if found.is_some() && !hangs { Some(now) } else { last };
-                house.files = Some(FilesStatus { looked, hangs });
+                status.files = Some(FilesStatus { looked, hangs });
             });
         }
         found.map(|found| (found, now))
@@ -219,10 +219,10 @@ async fn take<S: Store + Desk>(folder: &Mutex<Folder>, store: &S, which: Which) 
 /// carries none. A pool that cannot be read is included, since nothing shows that it was released.
 async fn cared_for<S: Store>(
     store: &S,
-    meant: &[ManagedPoolSpec],
+    specs: &[ManagedPoolSpec],
 ) -> Result<Vec<PoolName>, StoreError> {
     let mut pools = store.pools().await?;
-    pools.retain(|name| !meant.iter().any(|meant| meant.policy.name == *name));
+    pools.retain(|name| !specs.iter().any(|spec| spec.policy.name == *name));
     let mut cared_for = Vec::new();
     for name in pools {
         let loaded = store.load(&name).await;
@@ -252,7 +252,7 @@ async fn looked(
         let (refused, unnamed) = (folder.refused().collect(), folder.unnamed().cloned().collect());
         (looked, folder.pools().cloned().collect::<Arc<[ManagedPoolSpec]>>(), refused, unnamed)
     });
-    let Ok((looked, meant, refused, unnamed)) = looked.await else {
+    let Ok((looked, specs, refused, unnamed)) = looked.await else {
         tracing::error!("looking at the pool files failed; all pools go on as they were");
         return before.clone();
     };
@@ -268,5 +268,5 @@ async fn looked(
     }
     let changed = !looked.set.is_empty() || !looked.gone.is_empty();
     let changes = before.changes + u64::from(changed);
-    PoolSet { meant, faults, changes, refused, unnamed, looked: true }
+    PoolSet { specs, faults, changes, refused, unnamed, scanned: true }
 }

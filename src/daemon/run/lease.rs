@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::production::Ticks;
 use crate::ambient::Clock;
 use crate::daemon::board::{Board, Lead};
-use crate::daemon::notify::Manager;
+use crate::daemon::clock::MonotonicClock;
+use crate::daemon::handle::Handle;
+use crate::daemon::notify::ServiceNotify;
 use crate::daemon::settings::keys;
 use crate::memory::{Lease, Store, StoreError};
 use crate::model::time::{Span, Time};
@@ -32,31 +33,31 @@ const TELLS_BEHIND: Span = Span::seconds(10);
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub(super) struct Candidate<'a, S, C> {
-    pub store: &'a Arc<S>,
-    pub clock: &'a C,
+    pub handle: &'a Handle<S, C>,
     pub holder: &'a str,
     pub ttl: Span,
-    pub board: &'a Board,
-    pub manager: &'a Manager,
+    pub manager: &'a ServiceNotify,
 }
 
-impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
+impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Candidate<'_, S, C> {
     /// Waits until the lease is free, and reports its current holder.
     pub async fn lead(&self) -> Lease {
         let mut told: Option<Box<str>> = None;
         let mut said: Option<StoreError> = None;
         self.catch_up().await;
         loop {
-            let mark = self.clock.mark();
-            let now = self.clock.moment(&mark);
-            let wait = match self.store.acquire(self.holder, now, self.ttl).await {
+            let mark = self.handle.clock.mark();
+            let now = self.handle.clock.moment(&mark);
+            let wait = match self.handle.store.acquire(self.holder, now, self.ttl).await {
                 Ok(lease) => {
-                    self.clock.keep_up(mark);
-                    self.board.set_house(|house| house.store = None);
+                    self.handle.clock.keep_up(mark);
+                    self.handle.board.set_status(|status| status.store = None);
                     return lease;
                 }
                 // The store's lock proves that no other process could lead: the holder of the lease has ended.
-                Err(StoreError::Held { by, .. }) if self.store.is_alone() && self.end().await => {
+                Err(StoreError::Held { by, .. })
+                    if self.handle.store.is_alone() && self.end().await =>
+                {
                     tracing::info!(holder = %by, "the process that led before has ended: its lease is taken over");
                     continue;
                 }
@@ -67,9 +68,9 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                     if told.as_ref() != Some(&by) {
                         tracing::warn!(holder = %by, %until, "another process leads: waiting for it");
                     }
-                    self.board.set_house(|house| {
-                        house.lead = Lead::Waiting { by: by.clone(), until };
-                        house.store = None;
+                    self.handle.board.set_status(|status| {
+                        status.lead = Lead::Waiting { by: by.clone(), until };
+                        status.store = None;
                     });
                     told = Some(by);
                     self.catch_up().await;
@@ -84,19 +85,21 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
                         Some(by) => format!("{}; {by} was the last to lead", why(&error)).into(),
                         None => why(&error),
                     };
-                    self.board.set_house(|house| house.store = Some(why));
+                    self.handle.board.set_status(|status| status.store = Some(why));
                     self.manager.waits("the store gives no lease", PATIENCE);
                     now.plus(LOOKS_AGAIN)
                 }
             };
-            self.clock.sleep_until(wait).await;
+            self.handle.clock.sleep_until(wait).await;
         }
     }
 
     /// Ends the lease of a process that has ended. Returns false if that fails now.
     async fn end(&self) -> bool {
-        match self.store.lease().await {
-            Ok(Some(last)) => self.store.resign(last.epoch, self.clock.now()).await.is_ok(),
+        match self.handle.store.lease().await {
+            Ok(Some(last)) => {
+                self.handle.store.resign(last.epoch, self.handle.clock.now()).await.is_ok()
+            }
             _ => false,
         }
     }
@@ -104,45 +107,44 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Candidate<'_, S, C> {
     /// The clock that stamped the stored records may have been set back since. Move our clock forward to them:
     /// otherwise their times lie in the future, and this process would wait until then.
     async fn catch_up(&self) {
-        let Ok(Some(last)) = self.store.lease().await else { return };
+        let Ok(Some(last)) = self.handle.store.lease().await else { return };
         // No lease is longer than this, so this one was acquired at `was` at the earliest.
         let least = if last.is_given_up() { Span::ZERO } else { keys::LONGEST_LEASE };
-        let (now, was) = (self.clock.now(), last.not_after.minus(least));
+        let (now, was) = (self.handle.clock.now(), last.not_after.minus(least));
         if was > now && was.since(now) <= MOST_AHEAD {
             let ahead = was.since(now);
             tracing::warn!(
                 "this machine's clock was set back: by what is remembered it is {ahead} later, at {was}, and that is \
                  gone by; it comes back slowly"
             );
-            self.clock.reach(was);
+            self.handle.clock.reach(was);
         }
     }
 }
 
 /// Renews the lease for as long as possible. Ends when another process has it, or may have had it in the meantime. In
 /// the latter case returns our new lease, which nothing uses yet.
-pub(super) async fn keep<S: Store, C: Ticks>(
-    store: Arc<S>,
-    clock: C,
+pub(super) async fn keep<S: Store, C: MonotonicClock>(
+    handle: Arc<Handle<S, C>>,
     ttl: Span,
     tell: watch::Sender<Lease>,
-    board: Arc<Board>,
 ) -> Option<Lease> {
+    let Handle { store, clock, board, .. } = &*handle;
     let (mut said_why, mut said_back) = (false, false);
     loop {
         let lease = tell.borrow().clone();
         let now = clock.now();
         let wait = if said_why { TRIES_AGAIN } else { third(ttl) };
-        if let Some(lost) = lost_until(&*store, &clock, now.plus(wait)).await {
-            return stop_leading(&board, &lost);
+        if let Some(lost) = lost_until(&**store, clock, now.plus(wait)).await {
+            return stop_leading(board, &lost);
         }
         let mark = clock.mark();
         match store.acquire(&lease.holder, clock.moment(&mark), ttl).await {
             Ok(new) if new.epoch == lease.epoch => {
                 clock.keep_up(mark);
-                set_back(&clock, &mut said_back);
-                board.set_house(|house| {
-                    (house.lead, house.store) = (Lead::Ours(new.clone()), None);
+                set_back(clock, &mut said_back);
+                board.set_status(|status| {
+                    (status.lead, status.store) = (Lead::Ours(new.clone()), None);
                 });
                 if said_why {
                     tracing::info!(until = %new.not_after, "the lease is renewed again");
@@ -162,9 +164,9 @@ pub(super) async fn keep<S: Store, C: Ticks>(
                 tracing::error!(holder = %by, %until, "another process leads now");
                 return None;
             }
-            Err(lost @ StoreError::Lost(_)) => return stop_leading(&board, &lost),
+            Err(lost @ StoreError::Lost(_)) => return stop_leading(board, &lost),
             Err(error) => {
-                board.set_house(|house| house.store = Some(why(&error)));
+                board.set_status(|status| status.store = Some(why(&error)));
                 if !said_why {
                     let until = lease.not_after;
                     tracing::error!(%until, "the lease cannot be kept longer: {error}; nothing is sent after its end");
@@ -176,7 +178,11 @@ pub(super) async fn keep<S: Store, C: Ticks>(
 }
 
 /// Watches the store until `then`. `Some`: the store is lost.
-async fn lost_until<S: Store, C: Ticks>(store: &S, clock: &C, then: Time) -> Option<StoreError> {
+async fn lost_until<S: Store, C: MonotonicClock>(
+    store: &S,
+    clock: &C,
+    then: Time,
+) -> Option<StoreError> {
     loop {
         let next = clock.now().plus(LOOKS_AT_STORE);
         if next >= then {
@@ -193,7 +199,7 @@ async fn lost_until<S: Store, C: Ticks>(store: &S, clock: &C, then: Time) -> Opt
 /// Ends the lease at once: another process may lead with the store that replaced ours.
 fn stop_leading(board: &Board, lost: &StoreError) -> Option<Lease> {
     tracing::error!("{lost}; this process stops leading");
-    board.set_house(|house| house.store = Some(why(lost)));
+    board.set_status(|status| status.store = Some(why(lost)));
     None
 }
 
@@ -206,8 +212,8 @@ fn why(error: &StoreError) -> Box<str> {
 }
 
 /// Logs once that the machine's clock is behind.
-fn set_back<C: Ticks>(clock: &C, said: &mut bool) {
-    let behind = clock.now().since(clock.wall().now());
+fn set_back<C: MonotonicClock>(clock: &C, said: &mut bool) {
+    let behind = clock.now().since(clock.wall_clock().now());
     if behind < TELLS_BEHIND {
         *said = false;
     } else if !std::mem::replace(said, true) {

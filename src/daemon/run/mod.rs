@@ -15,24 +15,24 @@
 //! Shutdown: servers are notified, no turn starts, running turns finish, the lease is given up, the store is closed.
 //! Begin with [`Daemon::run`]; `turns` is the loop.
 
-mod begin;
+mod daemon;
 mod files;
 mod lease;
 mod looker;
 mod loop_handle;
+mod poll;
 mod production;
-mod scene;
-mod serve;
+mod recorder;
 mod stop;
 mod sweep;
 mod turn_log;
 mod turns;
 
-pub use begin::{BeginError, begin};
-pub use loop_handle::Bell;
-pub use production::{DaemonOpenError, Live, NoCluster, Ticks};
-pub use scene::Noting;
-pub use serve::{Daemon, DaemonConfig, DaemonEnd, DaemonHandle, ServeError};
+pub use daemon::{Daemon, DaemonConfig, DaemonEnd, ServeError};
+pub(super) use files::{FileScan, PoolSet};
+pub use loop_handle::LoopHandle;
+pub use production::{DaemonOpenError, NoCluster, Production};
+pub use recorder::RecordingDecider;
 pub use stop::{Stop, Stopping};
 pub use turn_log::audited;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::production::Ticks;
-use crate::daemon::board::Board;
+use crate::daemon::clock::MonotonicClock;
+use crate::daemon::handle::Handle;
 use crate::memory::{Desk, Keep};
 use crate::model::time::Span;
 
@@ -19,19 +19,15 @@ const EVERY: Span = Span::hours(1);
 const GOES_ON: Span = Span::seconds(1);
 
 /// Runs until it is dropped, which is safe at any point.
-pub(super) async fn sweep<S: Desk, C: Ticks>(
-    store: Arc<S>,
-    clock: C,
-    keep: Keep,
-    board: Arc<Board>,
-) {
+pub(super) async fn sweep<S: Desk, C: MonotonicClock>(handle: Arc<Handle<S, C>>, keep: Keep) {
+    let Handle { store, clock, board, .. } = &*handle;
     let (mut wait, mut lines) = (FIRST, 0);
     loop {
         clock.sleep_until(clock.now().plus(wait)).await;
         wait = match store.sweep(&keep, clock.now()).await {
             Ok(swept) => {
                 lines += swept.lines;
-                board.set_house(|house| house.audit = Some(swept.audit));
+                board.set_status(|status| status.audit = Some(swept.audit));
                 if swept.more { GOES_ON } else { EVERY }
             }
             Err(error) => {

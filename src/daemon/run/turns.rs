@@ -11,15 +11,17 @@ use tracing::Instrument;
 
 use super::files::PoolSet;
 use super::lease::is_good;
-use super::loop_handle::Rung;
-use super::production::{Live, Ticks};
-use super::scene::DecisionInputs;
+use super::loop_handle::LoopMessage;
+use super::production::Production;
+use super::recorder::DecisionInputs;
 use super::stop::Stopping;
 use super::turn_log;
 use crate::ambient::Dice;
-use crate::api::http::PlanContext;
-use crate::daemon::board::{Board, Failing};
-use crate::daemon::notify::Manager;
+use crate::api::http::{PlanContext, TurnFailure};
+use crate::daemon::board::Board;
+use crate::daemon::clock::MonotonicClock;
+use crate::daemon::handle::Handle;
+use crate::daemon::notify::ServiceNotify;
 use crate::memory::{Commit, JournalStore, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
@@ -37,28 +39,28 @@ const LONGEST_TURN: Span = Span::minutes(10);
 
 /// Why a term of leadership ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum TermEnd {
     Stopped,
     /// Another process may lead: our memory is stale.
     Deposed,
 }
 
 /// The inputs of the loop.
-pub(super) struct Ears<'a> {
+pub(super) struct LoopInputs<'a> {
     pub files: &'a mut watch::Receiver<PoolSet>,
-    pub rung: &'a mut mpsc::Receiver<Rung>,
+    pub messages: &'a mut mpsc::Receiver<LoopMessage>,
     pub stopping: &'a Stopping,
 }
 
-pub(super) struct Turns<S, C> {
-    live: Arc<Live<S, C>>,
+pub(super) struct Scheduler<S, C> {
+    production: Arc<Production<S, C>>,
     board: Arc<Board>,
     counters: Arc<Counters>,
-    manager: Arc<Manager>,
+    manager: Arc<ServiceNotify>,
     lease: watch::Receiver<Lease>,
     at_once: usize,
-    wake: Wake,
-    kept: BTreeMap<PoolName, ManagedPool>,
+    queue: Wake,
+    managed: BTreeMap<PoolName, ManagedPool>,
     /// Pools in the store that nothing declares. Only a person releases them.
     unnamed: Arc<[PoolName]>,
     running: JoinSet<TurnResult>,
@@ -101,28 +103,23 @@ enum Did {
     Watched(usize),
 }
 
-/// The daemon's parts that a term of leadership uses.
-pub(super) struct TurnPorts<S, C> {
-    pub live: Arc<Live<S, C>>,
-    pub board: Arc<Board>,
-    pub counters: Arc<Counters>,
-    pub manager: Arc<Manager>,
-    pub at_once: usize,
-    pub dice: Dice,
-}
-
-impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
-    pub fn new(house: TurnPorts<S, C>, lease: watch::Receiver<Lease>) -> Self {
-        let TurnPorts { live, board, counters, manager, at_once, dice } = house;
+impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
+    pub fn new(
+        handle: &Handle<S, C>,
+        manager: Arc<ServiceNotify>,
+        at_once: usize,
+        dice: Dice,
+        lease: watch::Receiver<Lease>,
+    ) -> Self {
         Self {
-            live,
-            board,
-            counters,
+            production: Arc::clone(&handle.production),
+            board: Arc::clone(&handle.board),
+            counters: Arc::clone(&handle.counters),
             manager,
             lease,
             at_once,
-            wake: Wake::new(dice),
-            kept: BTreeMap::new(),
+            queue: Wake::new(dice),
+            managed: BTreeMap::new(),
             unnamed: Arc::default(),
             running: JoinSet::new(),
             ids: BTreeMap::new(),
@@ -130,18 +127,22 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     }
 
     /// Runs until the daemon is stopped or another process leads.
-    pub async fn run(&mut self, ears: Ears<'_>, deposed: impl Future<Output = ()>) -> Over {
+    pub async fn run(
+        &mut self,
+        inputs: LoopInputs<'_>,
+        deposed: impl Future<Output = ()>,
+    ) -> TermEnd {
         let mut deposed = std::pin::pin!(deposed);
         let mut beat = self.manager.beat().map(tokio::time::interval);
-        let Ears { files, rung, stopping } = ears;
-        let clock = self.live.clock().clone();
+        let LoopInputs { files, messages, stopping } = inputs;
+        let clock = self.production.clock().clone();
         let mut has_files = true;
         loop {
             let due = self.begin_due();
             tokio::select! {
                 biased;
-                () = stopping.stopped() => return Over::Stopped,
-                () = &mut deposed => return Over::Deposed,
+                () = stopping.stopped() => return TermEnd::Stopped,
+                () = &mut deposed => return TermEnd::Deposed,
                 changed = files.changed(), if has_files => {
                     has_files = changed.is_ok();
                     let pools = files.borrow_and_update().clone();
@@ -149,14 +150,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                     self.release_unnamed(&pools).await;
                 }
                 Some(ended) = self.running.join_next_with_id(), if !self.running.is_empty() => {
-                    if self.end(ended) == Some(Over::Deposed) {
-                        return Over::Deposed;
+                    if self.end(ended) == Some(TermEnd::Deposed) {
+                        return TermEnd::Deposed;
                     }
                 }
-                Some(rung) = rung.recv() => match rung {
-                    Rung::Asked(pool) => self.asked(&pool, clock.now()),
-                    Rung::Overheard(pool) => self.overheard(&pool, clock.now()),
-                    Rung::Show(pool, show) => self.show(&pool, show),
+                Some(message) = messages.recv() => match message {
+                    LoopMessage::Wake(pool) => self.wake(&pool, clock.now()),
+                    LoopMessage::WakeForOther(pool) => self.wake_if_managed(&pool, clock.now()),
+                    LoopMessage::Show(pool, show) => self.show(&pool, show),
                 },
                 () = tick(&mut beat) => self.manager.alive(),
                 () = clock.sleep_until(due) => {}
@@ -183,10 +184,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
 
     /// Starts due turns up to the concurrency limit. Returns when to start more.
     fn begin_due(&mut self) -> Time {
-        let now = self.live.now();
+        let now = self.production.now();
         let lease = self.lease.borrow().clone();
         while self.running.len() < self.at_once && is_good(&lease, now) {
-            let Some(pool) = self.wake.next(now) else { break };
+            let Some(pool) = self.queue.next(now) else { break };
             self.begin(&pool, &lease, now);
         }
         let far = now.plus(Span::minutes(1));
@@ -195,19 +196,19 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         }
         // Without a valid lease no turn starts, but check again in a second.
         let soonest = if is_good(&lease, now) { now } else { now.plus(Span::seconds(1)) };
-        self.wake.next_at().map_or(far, |at| at.min(far)).max(soonest)
+        self.queue.next_at().map_or(far, |at| at.min(far)).max(soonest)
     }
 
     fn begin(&mut self, name: &PoolName, lease: &Lease, now: Time) {
-        let Some(kept) = self.kept.get_mut(name) else {
-            self.wake.done(name, now);
-            self.wake.forget(name);
+        let Some(managed) = self.managed.get_mut(name) else {
+            self.queue.done(name, now);
+            self.queue.forget(name);
             return;
         };
-        let turn = kept.turn.take().unwrap_or_else(|| new_turn(name));
-        let (live, policy) = (Arc::clone(&self.live), Arc::clone(&kept.policy));
-        let work = Work { live, policy, lease: lease.clone(), released: kept.released };
-        let after_cut = std::mem::take(&mut kept.cut);
+        let turn = managed.turn.take().unwrap_or_else(|| new_turn(name));
+        let (production, policy) = (Arc::clone(&self.production), Arc::clone(&managed.policy));
+        let work = Work { production, policy, lease: lease.clone(), released: managed.released };
+        let after_cut = std::mem::take(&mut managed.cut);
         let rollout = self.board.pool(name).and_then(|seen| seen.report.clone());
         let rollout = rollout.as_deref().and_then(turn_log::rollout);
         let span = tracing::info_span!("turn", pool = name.as_str(), rollout);
@@ -217,13 +218,13 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         self.board.change_pool(name, |seen| seen.running = true);
     }
 
-    fn end(&mut self, ended: Result<(Id, TurnResult), JoinError>) -> Option<Over> {
+    fn end(&mut self, ended: Result<(Id, TurnResult), JoinError>) -> Option<TermEnd> {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
         let (name, began) = self.ids.remove(&id)?;
-        let now = self.live.now();
+        let now = self.production.now();
         let took = now.since(began);
         let rollout = match &ended {
             Ok((_, TurnResult { did: Ok(Did::Turn(report)), .. })) => turn_log::rollout(report),
@@ -231,7 +232,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         };
         let span = tracing::info_span!("turn", pool = name.as_str(), rollout);
         let over = span.in_scope(|| self.ended(&name, ended, took, now));
-        let shows = self.kept.get_mut(&name).map(|kept| std::mem::take(&mut kept.shows));
+        let shows = self.managed.get_mut(&name).map(|managed| std::mem::take(&mut managed.shows));
         shows.into_iter().flatten().for_each(|show| self.show(&name, show));
         over
     }
@@ -242,12 +243,12 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         ended: Result<(Id, TurnResult), JoinError>,
         took: Span,
         now: Time,
-    ) -> Option<Over> {
+    ) -> Option<TermEnd> {
         match ended {
             Ok((_, TurnResult { turn, did })) => {
                 let oldest = turn.remembered().map(|image| oldest(&image.journal));
-                if let Some(kept) = self.kept.get_mut(name) {
-                    kept.turn = Some(turn);
+                if let Some(managed) = self.managed.get_mut(name) {
+                    managed.turn = Some(turn);
                 }
                 self.board.change_pool(name, |seen| {
                     seen.running = false;
@@ -271,10 +272,10 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                 };
                 tracing::error!("{say}; the pool backs off, others go on");
                 self.counters.turn(TurnOutcome::Panicked, took);
-                self.wake.failed(name, now, None);
+                self.queue.failed(name, now, None);
                 self.note_failure(name, say.into(), now);
-                if let Some(kept) = self.kept.get_mut(name) {
-                    kept.turn = Some(new_turn(name));
+                if let Some(managed) = self.managed.get_mut(name) {
+                    managed.turn = Some(new_turn(name));
                 }
                 None
             }
@@ -282,7 +283,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     }
 
     fn did(&mut self, name: &PoolName, did: Did, took: Span, now: Time) {
-        let released = self.kept.get(name).is_none_or(|kept| kept.released);
+        let released = self.managed.get(name).is_none_or(|managed| managed.released);
         match did {
             Did::Turn(report) => {
                 let outcome =
@@ -293,18 +294,18 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                     self.counters.law(0);
                 }
                 let before = self.board.pool(name);
-                let turn = self.kept.get(name).and_then(|kept| kept.turn.as_ref());
+                let turn = self.managed.get(name).and_then(|managed| managed.turn.as_ref());
                 let journal = turn.and_then(PoolTurn::remembered).map(|image| &image.journal);
                 if let Some(image) = turn.and_then(PoolTurn::remembered) {
-                    self.live.note_losses(name, &image.machines);
+                    self.production.note_losses(name, &image.machines);
                 }
                 let was = before.as_ref().and_then(|seen| seen.report.as_deref());
                 turn_log::turn(was, &report, journal);
                 if before.is_some_and(|seen| seen.failing.is_some()) {
                     tracing::info!("can be managed again");
                 }
-                self.wake.done(name, if released { now } else { report.again });
-                self.live.decide().show(name, report.at);
+                self.queue.done(name, if released { now } else { report.again });
+                self.production.decide().show(name, report.at);
                 self.board.change_pool(name, |seen| {
                     (seen.report, seen.failing, seen.running) =
                         (Some(Arc::from(report)), None, false);
@@ -312,17 +313,17 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
             }
             Did::Watched(0) if released => {
                 tracing::info!("released: nothing of it is under way any more");
-                self.wake.forget(name);
-                self.wake.done(name, now);
-                self.kept.remove(name);
-                self.live.azure().forget(name);
-                self.live.note_losses(name, &[]);
-                self.live.decide().forget(name);
+                self.queue.forget(name);
+                self.queue.done(name, now);
+                self.managed.remove(name);
+                self.production.azure().forget(name);
+                self.production.note_losses(name, &[]);
+                self.production.decide().forget(name);
                 self.board.remove(name);
             }
             Did::Watched(left) => {
                 tracing::debug!(left, "watched");
-                self.wake.done(name, if released { now.plus(WATCHED_EVERY) } else { now });
+                self.queue.done(name, if released { now.plus(WATCHED_EVERY) } else { now });
                 self.board.change_pool(name, |seen| seen.failing = None);
             }
         }
@@ -334,15 +335,15 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         error: &TurnError,
         took: Span,
         now: Time,
-    ) -> Option<Over> {
+    ) -> Option<TermEnd> {
         self.counters.turn(TurnOutcome::Failed, took);
         if let TurnError::Store { source: StoreError::Fenced { current }, .. } = error {
             tracing::error!(epoch = current.0, "another process leads now");
-            return Some(Over::Deposed);
+            return Some(TermEnd::Deposed);
         }
         if let TurnError::Store { source: StoreError::Lost(_), .. } = error {
             tracing::error!("{error}");
-            return Some(Over::Deposed);
+            return Some(TermEnd::Deposed);
         }
         let say = match error {
             TurnError::Read { source, .. } => format!("{source}"),
@@ -355,7 +356,7 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         } else {
             tracing::warn!("failed: {say}; retrying");
         }
-        self.wake.failed(name, now, error.retry_at());
+        self.queue.failed(name, now, error.retry_at());
         self.note_failure(name, say, now);
         None
     }
@@ -365,27 +366,27 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         self.counters.turn(TurnOutcome::Failed, took);
         let say = format!("the turn hung and was cut off after {LONGEST_TURN}");
         tracing::error!("{say}; the pool backs off, and what was sent is settled by the next turn");
-        self.wake.failed(name, now, None);
+        self.queue.failed(name, now, None);
         self.note_failure(name, say, now);
-        if let Some(kept) = self.kept.get_mut(name) {
-            kept.cut = true;
+        if let Some(managed) = self.managed.get_mut(name) {
+            managed.cut = true;
         }
     }
 
     fn note_failure(&self, name: &PoolName, say: String, now: Time) {
-        let retry = self.wake.due(name);
+        let retry = self.queue.due(name);
         self.board.change_pool(name, |seen| {
             let failing = seen.failing.take();
             let (since, turns) = failing.map_or((now, 0), |failing| (failing.since, failing.turns));
-            seen.failing = Some(Failing { since, turns: turns + 1, say: say.into(), retry });
+            seen.failing = Some(TurnFailure { since, turns: turns + 1, say: say.into(), retry });
             seen.running = false;
         });
     }
 
     /// A request for an unknown pool stays in the store until the pool has a file.
-    fn asked(&mut self, pool: &PoolName, now: Time) {
-        match self.kept.contains_key(pool) {
-            true => self.overheard(pool, now),
+    fn wake(&mut self, pool: &PoolName, now: Time) {
+        match self.managed.contains_key(pool) {
+            true => self.wake_if_managed(pool, now),
             false => tracing::warn!(
                 pool = pool.as_str(),
                 "a command is recorded for this pool, but the pool is not managed"
@@ -394,43 +395,43 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     }
 
     /// Another process may also record requests for unmanaged pools; those wait for their files.
-    fn overheard(&mut self, pool: &PoolName, now: Time) {
-        if let Some(kept) = self.kept.get(pool) {
-            self.live.pacer().try_now(&kept.policy.scale_set);
-            self.wake.ask(pool, WakeReason::Operator, now);
+    fn wake_if_managed(&mut self, pool: &PoolName, now: Time) {
+        if let Some(managed) = self.managed.get(pool) {
+            self.production.pacer().try_now(&managed.policy.scale_set);
+            self.queue.ask(pool, WakeReason::Operator, now);
         }
     }
 
     fn show(&mut self, pool: &PoolName, show: oneshot::Sender<PlanContext>) {
-        let Some(kept) = self.kept.get_mut(pool) else { return };
-        let Some(turn) = &kept.turn else {
-            kept.shows.push(show);
+        let Some(managed) = self.managed.get_mut(pool) else { return };
+        let Some(turn) = &managed.turn else {
+            managed.shows.push(show);
             return;
         };
         let report = self.board.pool(pool).and_then(|seen| seen.report.clone());
-        let given = self.live.decide().given(pool);
-        if let (Some(report), Some(given), Some(image)) = (report, given, turn.remembered()) {
-            let DecisionInputs { open, asks, facts, state, .. } = given;
-            let (policy, machines) = (Arc::clone(&kept.policy), image.machines.clone());
-            let scene = PlanContext { policy, report, machines, open, asks, facts, state };
+        let inputs = self.production.decide().shown(pool);
+        if let (Some(report), Some(inputs), Some(image)) = (report, inputs, turn.remembered()) {
+            let DecisionInputs { open, asks, facts, state, .. } = inputs;
+            let (policy, machines) = (Arc::clone(&managed.policy), image.machines.clone());
+            let context = PlanContext { policy, report, machines, open, asks, facts, state };
             // The requester may be gone.
-            let _unseen = show.send(scene);
+            let _unseen = show.send(context);
         }
     }
 }
 
 /// The inputs of one turn.
 struct Work<S, C> {
-    live: Arc<Live<S, C>>,
+    production: Arc<Production<S, C>>,
     policy: Arc<Policy>,
     lease: Lease,
     released: bool,
 }
 
-impl<S: Store + Send + Sync + 'static, C: Ticks> Work<S, C> {
+impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Work<S, C> {
     /// Runs the turn to its end or to its timeout. On timeout all of it is dropped before this returns.
     async fn make(self, mut turn: PoolTurn, after_cut: bool, at_most: Time) -> TurnResult {
-        let clock = self.live.clock().clone();
+        let clock = self.production.clock().clone();
         let did = tokio::select! {
             biased;
             did = self.work(&mut turn, after_cut) => did.map_err(Undone::Failed),
@@ -443,18 +444,18 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Work<S, C> {
     }
 
     async fn work(&self, turn: &mut PoolTurn, after_cut: bool) -> Result<Did, TurnError> {
-        let Self { live, policy, lease, released } = self;
+        let Self { production, policy, lease, released } = self;
         if after_cut {
             // The store executes writes in order: after this one, each write of the cut turn has happened or never
             // will.
             let pool = turn.pool().clone();
-            let last = Commit::new(pool.clone(), lease.epoch, live.now());
-            let asked = live.store().commit(&last).await;
+            let last = Commit::new(pool.clone(), lease.epoch, production.now());
+            let asked = production.store().commit(&last).await;
             asked.map_err(|source| TurnError::Store { pool, source })?;
         }
         match released {
-            false => turn.turn(&**live, policy, lease).await.map(|r| Did::Turn(Box::new(r))),
-            true => turn.watch(&**live, policy, lease).await.map(Did::Watched),
+            false => turn.turn(&**production, policy, lease).await.map(|r| Did::Turn(Box::new(r))),
+            true => turn.watch(&**production, policy, lease).await.map(Did::Watched),
         }
     }
 }

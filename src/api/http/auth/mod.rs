@@ -1,7 +1,7 @@
-//! Who calls, and what that caller may do. An open [`Door`] serves only the loopback; any other requires a token.
+//! Who calls, and what that caller may do. An open [`Authentication`] serves only the loopback; any other requires a token.
 //!
 //! Never here: what a role may do (the table of routes says so), or a secret in text: only a token's hash is kept.
-//! Begin with [`Door`].
+//! Begin with [`Authentication`].
 
 pub mod browser;
 mod jwk;
@@ -30,7 +30,7 @@ pub struct ClientNames(pub Arc<[Box<str>]>);
 
 /// Who is admitted.
 #[derive(Debug)]
-pub enum Door {
+pub enum Authentication {
     /// Any client on the loopback has every role, except web pages, which can reach it too: see [`browser`].
     Open,
     Guarded {
@@ -40,11 +40,11 @@ pub enum Door {
 }
 
 /// The audit's name for a caller without authentication.
-const ANYBODY: &str = "local";
+const LOCAL: &str = "local";
 
-impl Door {
+impl Authentication {
     pub const fn is_open(&self) -> bool {
-        matches!(self, Door::Open)
+        matches!(self, Authentication::Open)
     }
 
     /// A token takes precedence over a certificate.
@@ -55,14 +55,14 @@ impl Door {
         now: Time,
     ) -> Result<Principal, Problem> {
         let (tokens, oidc) = match self {
-            Door::Open => {
+            Authentication::Open => {
                 return Ok(Principal {
-                    name: ANYBODY.into(),
+                    name: LOCAL.into(),
                     role: Role::Admin,
-                    scope: PoolScope::House,
+                    scope: PoolScope::All,
                 });
             }
-            Door::Guarded { tokens, oidc } => (tokens, oidc),
+            Authentication::Guarded { tokens, oidc } => (tokens, oidc),
         };
         if !headers.contains_key(AUTHORIZATION)
             && let Some(principal) = tokens.shows(&presented.0)
@@ -78,12 +78,10 @@ impl Door {
             _ => Err(Problem::unauthenticated("the token is not known")),
         }
     }
-}
 
-impl Door {
     /// The name and expiry of an expired token from the token file, for the log. The caller does not learn them.
     pub fn expired(&self, headers: &HeaderMap, now: Time) -> Option<(Box<str>, Time)> {
-        let Door::Guarded { tokens, .. } = self else { return None };
+        let Authentication::Guarded { tokens, .. } = self else { return None };
         match tokens.find(bearer(headers).ok()?, now) {
             Err(RefusedToken::Expired { name, at }) => Some((name, at)),
             _ => None,

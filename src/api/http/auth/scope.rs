@@ -9,7 +9,7 @@ const MOST: usize = 32;
 pub enum PoolScope {
     /// Every pool, and what does not belong to one pool.
     #[default]
-    House,
+    All,
     /// Pools whose names match one of these; `*` matches any characters, or none.
     Pools(Box<[Box<str>]>),
 }
@@ -24,7 +24,7 @@ impl PoolScope {
         };
         let sound = patterns.len() <= MOST && patterns.iter().all(|pattern| is_pattern(pattern));
         match sound {
-            true if patterns.iter().any(|pattern| &**pattern == "*") => Some(PoolScope::House),
+            true if patterns.iter().any(|pattern| &**pattern == "*") => Some(PoolScope::All),
             true => Some(PoolScope::Pools(patterns)),
             false => None,
         }
@@ -32,13 +32,13 @@ impl PoolScope {
 
     pub fn covers(&self, pool: &str) -> bool {
         match self {
-            PoolScope::House => true,
+            PoolScope::All => true,
             PoolScope::Pools(patterns) => patterns.iter().any(|pattern| fits(pattern, pool)),
         }
     }
 
-    pub fn is_house(&self) -> bool {
-        *self == PoolScope::House
+    pub fn is_all(&self) -> bool {
+        *self == PoolScope::All
     }
 
     /// The pools of both.
@@ -48,7 +48,7 @@ impl PoolScope {
             (PoolScope::Pools(one), PoolScope::Pools(other)) => {
                 PoolScope::Pools(one.into_iter().chain(other).collect())
             }
-            _ => PoolScope::House,
+            _ => PoolScope::All,
         }
     }
 
@@ -93,7 +93,7 @@ mod tests {
         assert!(of("cn=ops,dc=example").covers("db-eu") && !of("cn=ops,dc=example").covers("db"));
         let both = of("web-ops").with(of("cn=ops,dc=example"));
         assert!(both.covers("db") && both.covers("db-eu") && !both.covers("batch"));
-        assert!(both.with(PoolScope::House).is_house());
+        assert!(both.with(PoolScope::All).is_all());
         for wrong in ["", "ops", "ops=", "=web", "ops=a b", "ops=a;ops=b", "ops=a;"] {
             assert_eq!(PoolScope::of_groups(wrong), None, "{wrong}");
         }
@@ -110,7 +110,7 @@ mod tests {
             ("x,y-*", &["x", "y-1"], &["x,y-1", "y"]),
         ] {
             let scope = PoolScope::parse(pattern).unwrap();
-            assert!(!scope.is_house());
+            assert!(!scope.is_all());
             for name in fit {
                 assert!(scope.covers(name), "{pattern} {name}");
             }
@@ -118,7 +118,7 @@ mod tests {
                 assert!(!scope.covers(name), "{pattern} {name}");
             }
         }
-        assert_eq!(PoolScope::parse("web,*"), Some(PoolScope::House));
+        assert_eq!(PoolScope::parse("web,*"), Some(PoolScope::All));
         for wrong in ["", "a,", "a b", "a/b", "é"] {
             assert_eq!(PoolScope::parse(wrong), None, "{wrong}");
         }

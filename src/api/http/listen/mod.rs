@@ -5,15 +5,14 @@
 
 mod crowd;
 mod ends;
+mod error;
 mod names;
 mod patient;
 mod proxies;
 mod seal;
 
 use std::convert::Infallible;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +28,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::Api;
-use super::auth::{ClientNames, Door};
-use super::backend::Backend;
-use crate::memory::{Desk, Store};
+use super::auth::{Authentication, ClientNames};
 use crate::net::tls;
 pub use crowd::Places;
 use crowd::{Answering, Crowd, CrowdPlace, Visitor};
+pub use error::ListenError;
 use patient::Patient;
 pub use proxies::Proxies;
 pub use seal::{Certificate, Pair, Seal};
@@ -52,55 +50,29 @@ const STOPPING: Duration = Duration::from_secs(5);
 /// Delay before the next accept after the system refused a socket.
 const BREATH: Duration = Duration::from_millis(100);
 
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: io::Error },
-    #[error(
-        "{0} is reachable from other machines, and no token is required: set api.tokens (`poolkeeper create-token` makes a line), or listen on the loopback address"
-    )]
-    Unguarded(SocketAddr),
-    #[error(
-        "{0} is reached by others, and tokens would travel unsealed: configure a certificate, or listen on the loopback"
-    )]
-    Unsealed(SocketAddr),
-    #[error("no client would be accepted: there is no token and no identity provider")]
-    NoCredentials,
-    #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: rustls::pki_types::pem::Error },
-    #[error("{path} holds no certificate of an authority that is usable: {say}")]
-    Clients { path: PathBuf, say: String },
-    #[error("the certificate and its key do not fit: {0}")]
-    Certificate(#[from] rustls::Error),
-}
-
 /// A bound port that is not served yet.
-pub struct HttpListener<S, V> {
+pub struct HttpListener {
     listener: TcpListener,
     seal: Option<Seal>,
     address: SocketAddr,
     places: Places,
     proxies: Proxies,
-    api: Api<S, V>,
+    api: Api,
 }
 
-impl<S, V> std::fmt::Debug for HttpListener<S, V> {
+impl std::fmt::Debug for HttpListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Listening").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl<S, V> HttpListener<S, V>
-where
-    S: Store + Desk + Send + Sync + 'static,
-    V: Backend,
-{
+impl HttpListener {
     pub async fn at(
         address: SocketAddr,
         seal: Option<Seal>,
-        api: Api<S, V>,
+        api: Api,
     ) -> Result<Self, ListenError> {
-        may_stand(address, seal.is_some(), &api.door())?;
+        may_stand(address, seal.is_some(), &api.authentication())?;
         let failed = |source| ListenError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -124,7 +96,7 @@ where
     /// Serves until `stop`; then accepts nothing new, ends streams and lets requests in progress finish.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let crowd = Arc::new(Crowd::new(self.places, self.proxies));
-        let stopping = self.api.house().stopping.clone();
+        let stopping = self.api.stopping().clone();
         tokio::pin!(stop);
         loop {
             let accepted = tokio::select! {
@@ -157,11 +129,15 @@ where
     }
 }
 
-fn may_stand(address: SocketAddr, is_sealed: bool, door: &Door) -> Result<(), ListenError> {
+fn may_stand(
+    address: SocketAddr,
+    is_sealed: bool,
+    authentication: &Authentication,
+) -> Result<(), ListenError> {
     let is_loopback = address.ip().to_canonical().is_loopback();
-    match door {
-        Door::Open if !is_loopback => Err(ListenError::Unguarded(address)),
-        Door::Guarded { tokens, oidc: None } if tokens.is_empty() => {
+    match authentication {
+        Authentication::Open if !is_loopback => Err(ListenError::Unguarded(address)),
+        Authentication::Guarded { tokens, oidc: None } if tokens.is_empty() => {
             Err(ListenError::NoCredentials)
         }
         _ if !is_loopback && !is_sealed => Err(ListenError::Unsealed(address)),
@@ -169,17 +145,14 @@ fn may_stand(address: SocketAddr, is_sealed: bool, door: &Door) -> Result<(), Li
     }
 }
 
-async fn welcome<S, V>(
-    api: Api<S, V>,
+async fn welcome(
+    api: Api,
     tls: Option<Arc<ServerConfig>>,
     stream: TcpStream,
     peer: IpAddr,
     place: &Arc<CrowdPlace>,
     stopping: watch::Receiver<bool>,
-) where
-    S: Store + Desk + Send + Sync + 'static,
-    V: Backend,
-{
+) {
     // Answers are small and complete, so collecting packets (Nagle) gains nothing.
     let _kept_as_it_is = stream.set_nodelay(true);
     match tls {
@@ -195,16 +168,14 @@ async fn welcome<S, V>(
     }
 }
 
-async fn converse<S, V, T>(
-    api: Api<S, V>,
+async fn converse<T>(
+    api: Api,
     stream: T,
     peer: IpAddr,
     presented: ClientNames,
     place: &Arc<CrowdPlace>,
     mut stopping: watch::Receiver<bool>,
 ) where
-    S: Store + Desk + Send + Sync + 'static,
-    V: Backend,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
@@ -253,23 +224,23 @@ mod tests {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         let guarded = || {
             let made = tokens::make("ann", Role::Admin).unwrap();
-            Door::Guarded { tokens: TokenTable::read(&made.line).unwrap(), oidc: None }
+            Authentication::Guarded { tokens: TokenTable::read(&made.line).unwrap(), oidc: None }
         };
         for open in ["127.0.0.1:1", "[::1]:1", "127.9.9.9:1", "[::ffff:127.0.0.1]:1"] {
-            assert!(may_stand(address(open), false, &Door::Open).is_ok(), "{open}");
+            assert!(may_stand(address(open), false, &Authentication::Open).is_ok(), "{open}");
             assert!(may_stand(address(open), false, &guarded()).is_ok(), "{open}");
         }
         for reached in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[::ffff:10.0.0.1]:1"] {
             let at = address(reached);
             for sealed in [false, true] {
-                let refused = may_stand(at, sealed, &Door::Open);
+                let refused = may_stand(at, sealed, &Authentication::Open);
                 assert!(matches!(refused, Err(ListenError::Unguarded(_))), "{reached}");
             }
             let refused = may_stand(at, false, &guarded());
             assert!(matches!(refused, Err(ListenError::Unsealed(_))), "{reached}");
             assert!(may_stand(at, true, &guarded()).is_ok(), "{reached}");
         }
-        let empty = Door::Guarded { tokens: TokenTable::default(), oidc: None };
+        let empty = Authentication::Guarded { tokens: TokenTable::default(), oidc: None };
         let refused = may_stand(address("127.0.0.1:1"), true, &empty);
         assert!(matches!(refused, Err(ListenError::NoCredentials)));
     }

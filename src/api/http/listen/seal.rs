@@ -11,8 +11,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use super::ListenError;
 use super::ends::ends;
+use super::error::ListenError;
 use crate::api::http::{Rights, read_guarded, read_plain};
 use crate::model::time::Time;
 use crate::net::tls;

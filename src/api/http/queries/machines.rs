@@ -1,43 +1,33 @@
 //! Answers for the machines of a pool.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use super::super::House;
-use super::super::backend::{Backend, PlanContext};
+use super::super::backend::PlanContext;
 use super::super::commands::find;
 use super::super::problem::{Problem, plain};
-use super::super::request::{Call, HttpAnswer};
-use super::super::route::Query;
-use super::{explanation, known, scene};
+use super::super::request::{Call, HttpAnswer, HttpResult, Query};
+use super::super::state::ApiState;
+use super::{explanation, scene};
 use crate::api::v1::next_step::becomes;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::machines::{MachineList, MachineStatus, MachineVerdict};
 use crate::api::v1::{API_VERSION, plan};
-use crate::memory::Store;
 use crate::model::ids::{Key, PoolName};
 use crate::model::machine::Machine;
 use crate::model::plan::{Decision, MachineReport};
 use crate::model::time::Time;
+use std::collections::BTreeMap;
 
 /// The recorded machines with their marks, in listing order.
-async fn listed<S: Store, V>(
-    house: &House<S, V>,
-    pool: &PoolName,
-) -> Result<Vec<Machine>, Problem> {
-    let mut loaded = house.store.load(pool).await.map_err(|error| Problem::store(&error))?;
+async fn listed(state: &ApiState, pool: &PoolName) -> Result<Vec<Machine>, Problem> {
+    let mut loaded = state.store.load(pool).await?;
     loaded.doors.put_on(&mut loaded.machines);
     Ok(loaded.machines)
 }
 
-pub async fn machines<S: Store, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let pool = known(house, call)?.policy.name.clone();
+pub async fn machines(state: &ApiState, call: &Call) -> HttpResult {
+    let pool = state.pool(call)?.policy.name.clone();
     let (after, limit) = (cursor(call)?, call.limit()?);
-    let machines = listed(house, &pool).await?;
-    let scene = house.view.scene(&pool).await;
+    let machines = listed(state, &pool).await?;
+    let scene = state.backend.plan_context(&pool).await;
     let judgements = scene.as_ref().map(Judgements::of);
     let mut later =
         machines.iter().filter(|machine| after.as_ref().is_none_or(|at| at.is_before(machine)));
@@ -58,26 +48,20 @@ pub async fn machines<S: Store, V: Backend>(
     }))
 }
 
-pub async fn machine<S: Store, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let pool = known(house, call)?.policy.name.clone();
-    let machines = listed(house, &pool).await?;
+pub async fn machine(state: &ApiState, call: &Call) -> HttpResult {
+    let pool = state.pool(call)?.policy.name.clone();
+    let machines = listed(state, &pool).await?;
     let written = call.param("machine");
     let found = find(&machines, written);
     let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
-    let scene = house.view.scene(&pool).await;
+    let scene = state.backend.plan_context(&pool).await;
     let judged = scene.as_ref().map(|scene| Judgements::of(scene).judged(machine));
     Ok(HttpAnswer::tagged(&MachineStatus::of(machine, judged.unwrap_or_default())))
 }
 
-pub async fn explain_machine<S, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let scene = scene(house, call).await?;
-    let planned = scene.report.planned.as_ref().ok_or_else(super::super::broken)?;
+pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
+    let scene = scene(state, call).await?;
+    let planned = scene.report.planned.as_ref().ok_or_else(Problem::internal)?;
     let written = call.param("machine");
     let found = find(&scene.machines, written);
     let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;

@@ -1,25 +1,18 @@
 //! Read requests: the records of the store, joined with the results of the last turn.
 
-mod machines;
-mod rollout;
-mod told;
-
-pub use machines::{explain_machine, machine, machines};
-pub use rollout::{revisions, rollout};
-pub use told::{ask, audit, history};
-
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+pub mod history;
+pub mod machines;
+pub mod rollout;
 
 use axum::http::StatusCode;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use super::House;
-use super::backend::{Backend, PlanContext, PoolOrigin, PoolView};
+use super::backend::{PlanContext, PoolOrigin, PoolView};
 use super::persons::{self, awaited};
 use super::problem::Problem;
-use super::request::{Call, HttpAnswer};
-use super::route::Query;
+use super::request::{Call, HttpAnswer, HttpResult, Query};
+use super::state::ApiState;
 use crate::api::v1::primary_hold::foremost;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
@@ -28,23 +21,18 @@ use crate::api::v1::resources::pools::{
 };
 use crate::api::v1::resources::told::{HealthStatus, ReadinessStatus};
 use crate::api::v1::{API_VERSION, plan as document, pool as pools};
-use crate::memory::{AuditEntry, Desk};
+use crate::memory::AuditEntry;
 use crate::model::action::MachineClass;
 use crate::model::hold::Hold;
 use crate::model::plan::{Decision, RolloutPhase};
-
-fn known<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<PoolView, Problem> {
-    let name = call.pool();
-    house.view.pool(&name).ok_or_else(|| Problem::not_found("pool", name.as_str()))
-}
 
 /// Most faults in a list of pools.
 const MOST_FAULTS: usize = 100;
 
 /// The input of the last turn's decision; a pool without a turn yet has no plan to show.
-async fn scene<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<PlanContext, Problem> {
-    let pool = known(house, call)?;
-    let scene = house.view.scene(&pool.policy.name).await;
+async fn scene(state: &ApiState, call: &Call) -> Result<PlanContext, Problem> {
+    let pool = state.pool(call)?;
+    let scene = state.backend.plan_context(&pool.policy.name).await;
     let scene = scene.filter(|scene| scene.report.planned.is_some());
     scene.ok_or_else(|| {
         let problem = Problem::conflict("noPlanYet", "no turn of this pool has come to a plan yet");
@@ -57,25 +45,22 @@ async fn scene<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<PlanCo
     })
 }
 
-pub async fn pools<S: Desk, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
+pub async fn pools(state: &ApiState, call: &Call) -> HttpResult {
     let (after, limit) = (call.query(Query::Cursor).unwrap_or_default(), call.limit()?);
-    let mut all = house.view.pools();
+    let mut all = state.backend.pools();
     all.retain(|pool| call.covers(pool.policy.name.as_str()));
     let mut later = all.iter().filter(|pool| pool.policy.name.as_str() > after);
-    let awaited = awaited(house).await.ok();
+    let awaited = awaited(state).await.ok();
     let of_pool = |pool| of_pool(pool, awaited.as_deref());
     let items: Vec<PoolStatus> = later.by_ref().take(limit).map(of_pool).collect();
     let next = later.next().and(items.last()).map(|last| last.name.clone());
-    let refused = house.view.refused().into_iter();
+    let refused = state.backend.refused().into_iter();
     let refused = refused.filter(|(name, _)| call.covers(name.as_str()));
     let refused =
         refused.map(|(name, why)| RefusedDocument { name: name.to_string(), message: why.into() });
     let (refused, kind) = (refused.collect(), "PoolList".into());
     // A fault may name any file and any pool, so only unscoped callers see it.
-    let faults = if call.covers_house() { house.view.faults() } else { Vec::new() };
+    let faults = if call.covers_all() { state.backend.faults() } else { Vec::new() };
     let faults = faults.iter().take(MOST_FAULTS).map(ToString::to_string).collect();
     Ok(HttpAnswer::tagged(&PoolList {
         api_version: API_VERSION.into(),
@@ -87,36 +72,27 @@ pub async fn pools<S: Desk, V: Backend>(
     }))
 }
 
-pub fn pool<S, V: Backend>(house: &House<S, V>, call: &Call) -> Result<HttpAnswer, Problem> {
-    let pool = known(house, call)?;
+pub fn pool(state: &ApiState, call: &Call) -> HttpResult {
+    let pool = state.pool(call)?;
     Ok(HttpAnswer::tagged_bytes(pools::to_json(&pool.policy).into()))
 }
 
-pub async fn status<S: Desk, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let pool = known(house, call)?;
-    Ok(HttpAnswer::tagged(&of_pool(&pool, awaited(house).await.ok().as_deref())))
+pub async fn status(state: &ApiState, call: &Call) -> HttpResult {
+    let pool = state.pool(call)?;
+    Ok(HttpAnswer::tagged(&of_pool(&pool, awaited(state).await.ok().as_deref())))
 }
 
-pub async fn plan<S, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let scene = scene(house, call).await?;
-    let planned = scene.report.planned.as_ref().ok_or_else(super::broken)?;
+pub async fn plan(state: &ApiState, call: &Call) -> HttpResult {
+    let scene = scene(state, call).await?;
+    let planned = scene.report.planned.as_ref().ok_or_else(Problem::internal)?;
     let text = document::encode(&scene.input(), planned);
     Ok(HttpAnswer::tagged_bytes(text.into()))
 }
 
-pub async fn explain<S, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let scene = scene(house, call).await?;
-    let planned = scene.report.planned.as_ref().ok_or_else(super::broken)?;
-    let again = known(house, call)?.looked_at_again();
+pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
+    let scene = scene(state, call).await?;
+    let planned = scene.report.planned.as_ref().ok_or_else(Problem::internal)?;
+    let again = state.pool(call)?.looked_at_again();
     let again = When(again.unwrap_or(scene.report.again));
     Ok(HttpAnswer::tagged(&Explanation { next_check_at: again, ..explanation(&scene, planned) }))
 }
@@ -206,26 +182,26 @@ fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
     }
 }
 
-pub fn health<S, V: Backend>(house: &House<S, V>) -> HttpAnswer {
+pub fn health(state: &ApiState) -> HttpAnswer {
     let health = HealthStatus {
         api_version: API_VERSION.into(),
         kind: "Health".into(),
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        troubles: house.view.troubles(),
+        troubles: state.backend.troubles(),
     };
     HttpAnswer::json(StatusCode::OK, &health)
 }
 
-pub fn ready<S, V: Backend>(house: &House<S, V>) -> HttpAnswer {
-    let readiness = house.view.readiness();
+pub fn ready(state: &ApiState) -> HttpAnswer {
+    let readiness = state.backend.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let shown = ReadinessStatus {
         api_version: API_VERSION.into(),
         kind: "Readiness".into(),
         ready: readiness.ready,
         message: readiness.say.to_string(),
-        pools: house.view.pools().len() as u32,
+        pools: state.backend.pools().len() as u32,
     };
     HttpAnswer::json(status, &shown)
 }

@@ -1,12 +1,7 @@
 //! The rollout of a pool: what the records hold, joined with the last plan.
 
-use std::sync::Arc;
-
-use super::super::House;
-use super::super::backend::Backend;
-use super::super::problem::Problem;
-use super::super::request::{Call, HttpAnswer};
-use super::known;
+use super::super::request::{Call, HttpAnswer, HttpResult};
+use super::super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::plans::RolloutProgress;
@@ -15,19 +10,15 @@ use crate::api::v1::resources::pools::{
     RolloutStatus,
 };
 use crate::api::v1::wire::WordTable;
-use crate::memory::Store;
 use crate::model::machine::Machine;
 use crate::model::plan::Command;
 use crate::model::rollout::{Rollout, RolloutRecord, RolloutStage};
 use crate::model::time::Time;
 
-pub async fn rollout<S: Store, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let pool = known(house, call)?;
+pub async fn rollout(state: &ApiState, call: &Call) -> HttpResult {
+    let pool = state.pool(call)?;
     let pool_name = &pool.policy.name;
-    let loaded = house.store.load(pool_name).await.map_err(|error| Problem::store(&error))?;
+    let loaded = state.store.load(pool_name).await?;
     let state = loaded.state.unwrap_or_default();
     let planned = pool.report.as_ref().and_then(|report| report.planned.as_ref());
     let report = planned.map(|planned| planned.report.rollout.clone()).unwrap_or_default();
@@ -45,12 +36,9 @@ pub async fn rollout<S: Store, V: Backend>(
     Ok(HttpAnswer::tagged(&shown))
 }
 
-pub async fn revisions<S: Store, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let name = known(house, call)?.policy.name.clone();
-    let loaded = house.store.load(&name).await.map_err(|error| Problem::store(&error))?;
+pub async fn revisions(state: &ApiState, call: &Call) -> HttpResult {
+    let name = state.pool(call)?.policy.name.clone();
+    let loaded = state.store.load(&name).await?;
     let state = loaded.state.unwrap_or_default();
     let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
     let items = state.revisions.known.iter().rev().map(|known| {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{ManagedPool, Turns, new_turn, oldest};
+use super::{ManagedPool, Scheduler, new_turn, oldest};
 use crate::daemon::board::{ManagementStatus, PoolBoard};
+use crate::daemon::clock::MonotonicClock;
 use crate::daemon::pool_sources::ManagedPoolSpec;
 use crate::daemon::run::files::PoolSet;
-use crate::daemon::run::production::Ticks;
 use crate::memory::{PoolRecord, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::journal::{Entry, Phase};
@@ -18,20 +18,22 @@ use crate::wake::WakeReason;
 /// First turns of recovered pools are spread over this time, so that a thousand do not start at once.
 const STARTS_WITHIN: Span = Span::seconds(2);
 
-impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
+impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
     /// Reads every pool from the store. A pool that cannot be read does not stop the others.
     pub async fn recover(&mut self, pools: &PoolSet, store: &S) {
-        let now = self.live.now();
-        let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
+        let now = self.production.now();
+        let is_declared =
+            |name: &PoolName| pools.specs.iter().any(|spec| spec.policy.name == *name);
         for seen in self.board.pools() {
             let name = &seen.policy.name;
-            if !pools.meant.iter().any(|meant| meant.policy.name == *name) {
+            if !pools.specs.iter().any(|spec| spec.policy.name == *name) {
                 self.board.remove(name);
             }
         }
         match store.pools().await {
             Ok(known) => {
-                let is_left = |name: &&PoolName| !is_meant(name) && !pools.unnamed.contains(name);
+                let is_left =
+                    |name: &&PoolName| !is_declared(name) && !pools.unnamed.contains(name);
                 for name in known.iter().filter(is_left) {
                     self.recover_released(name, store, now).await;
                 }
@@ -41,11 +43,11 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         self.unnamed = Arc::clone(&pools.unnamed);
         let mut n = 0;
         // Two at a time: a store serves that many concurrent reads.
-        for pair in pools.meant.chunks(2) {
+        for pair in pools.specs.chunks(2) {
             let (first, second) = (pair.first(), pair.get(1));
             let (first, second) = tokio::join!(replayed(first, store), replayed(second, store));
-            for (meant, turn, recovered) in first.into_iter().chain(second) {
-                self.recovered(meant, turn, recovered, (n, pools.meant.len()), now);
+            for (spec, turn, recovered) in first.into_iter().chain(second) {
+                self.recovered(spec, turn, recovered, (n, pools.specs.len()), now);
                 n += 1;
             }
         }
@@ -82,9 +84,9 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
         };
         tracing::info!(pool, open, "nothing names it: what was begun is watched to its end");
         let policy = Arc::new(policy);
-        self.live.azure().watch(name, &policy);
+        self.production.azure().watch(name, &policy);
         let seen = PoolBoard::new(Arc::clone(&policy));
-        self.kept
+        self.managed
             .insert(name.clone(), ManagedPool { released: true, ..ManagedPool::new(policy, turn) });
         self.board.set_pool(
             name,
@@ -94,27 +96,27 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
                     (ManagementStatus::Released, open, oldest);
             },
         );
-        self.wake.ask(name, WakeReason::News(Span::ZERO), now);
+        self.queue.ask(name, WakeReason::News(Span::ZERO), now);
     }
 
     /// `(n, all)`: index of this pool and number of pools.
     fn recovered(
         &mut self,
-        meant: &ManagedPoolSpec,
+        spec: &ManagedPoolSpec,
         turn: PoolTurn,
         recovered: Result<RestoredCounts, StoreError>,
         (n, all): (usize, usize),
         now: Time,
     ) {
-        let name = &meant.policy.name;
-        self.keep(meant, turn);
+        let name = &spec.policy.name;
+        self.keep(spec, turn);
         let wait = STARTS_WITHIN.millis() * n as i64 / all.max(1) as i64;
-        self.wake.ask(name, WakeReason::News(Span::from_millis(wait)), now);
+        self.queue.ask(name, WakeReason::News(Span::from_millis(wait)), now);
         let pool = name.as_str();
         match recovered {
             Ok((machines, open, in_doubt, oldest)) => {
                 self.board.change_pool(name, |seen| (seen.open, seen.oldest) = (open, oldest));
-                tracing::info!(pool, machines, open, in_doubt, from = %meant.source, "recovered");
+                tracing::info!(pool, machines, open, in_doubt, from = %spec.source, "recovered");
             }
             Err(error) => tracing::error!(pool, "cannot be read from the store: {error}"),
         }
@@ -123,45 +125,48 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     /// Releases pools that a person has confirmed for release in the meantime.
     pub(super) async fn release_unnamed(&mut self, pools: &PoolSet) {
         let before = std::mem::replace(&mut self.unnamed, Arc::clone(&pools.unnamed));
-        let (live, now) = (Arc::clone(&self.live), self.live.now());
+        let (production, now) = (Arc::clone(&self.production), self.production.now());
         for name in before.iter().filter(|name| !pools.unnamed.contains(name)) {
-            if !self.kept.contains_key(name) {
-                self.recover_released(name, live.store(), now).await;
+            if !self.managed.contains_key(name) {
+                self.recover_released(name, production.store(), now).await;
             }
         }
     }
 
     /// Applies the current files and documents.
     pub(super) fn take_in(&mut self, pools: &PoolSet) {
-        let now = self.live.now();
-        self.board.set_house(|house| house.faults = pools.faults.to_vec());
+        let now = self.production.now();
+        self.board.set_status(|status| status.faults = pools.faults.to_vec());
         let mut changed = false;
-        for meant in pools.meant.iter() {
-            let (name, pool) = (&meant.policy.name, meant.policy.name.as_str());
-            let (word, operator) = match self.kept.get(name) {
-                Some(kept) if kept.released => ("taken back", false),
-                Some(kept) if *kept.policy == *meant.policy => continue,
+        for spec in pools.specs.iter() {
+            let (name, pool) = (&spec.policy.name, spec.policy.name.as_str());
+            let (word, operator) = match self.managed.get(name) {
+                Some(managed) if managed.released => ("taken back", false),
+                Some(managed) if *managed.policy == *spec.policy => continue,
                 Some(_) => ("changed", false),
                 None => ("new", true),
             };
             changed = true;
-            tracing::info!(pool, from = %meant.source, "pool {word}");
-            self.keep(meant, new_turn(name));
-            let window = if operator { Span::ZERO } else { meant.policy.rollout.coalesce };
-            self.wake.ask(name, WakeReason::News(window), now);
+            tracing::info!(pool, from = %spec.source, "pool {word}");
+            self.keep(spec, new_turn(name));
+            let window = if operator { Span::ZERO } else { spec.policy.rollout.coalesce };
+            self.queue.ask(name, WakeReason::News(window), now);
         }
-        let is_meant = |name: &PoolName| pools.meant.iter().any(|meant| meant.policy.name == *name);
-        for (name, kept) in
-            self.kept.iter_mut().filter(|(name, kept)| !kept.released && !is_meant(name))
+        let is_declared =
+            |name: &PoolName| pools.specs.iter().any(|spec| spec.policy.name == *name);
+        for (name, managed) in self
+            .managed
+            .iter_mut()
+            .filter(|(name, managed)| !managed.released && !is_declared(name))
         {
             changed = true;
-            kept.released = true;
+            managed.released = true;
             tracing::info!(
                 pool = name.as_str(),
                 "released: nothing names it; nothing is begun, and no machine is touched"
             );
             self.board.change_pool(name, |seen| seen.standing = ManagementStatus::Released);
-            self.wake.ask(name, WakeReason::News(Span::ZERO), now);
+            self.queue.ask(name, WakeReason::News(Span::ZERO), now);
         }
         if changed {
             self.counters.reloaded();
@@ -169,14 +174,14 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
     }
 
     /// `fresh` is used if the pool is new.
-    fn keep(&mut self, meant: &ManagedPoolSpec, fresh: PoolTurn) {
-        let policy = &meant.policy;
+    fn keep(&mut self, spec: &ManagedPoolSpec, fresh: PoolTurn) {
+        let policy = &spec.policy;
         let name = &policy.name;
-        self.live.azure().watch(name, policy);
-        match self.kept.get_mut(name) {
-            Some(kept) => (kept.policy, kept.released) = (Arc::clone(policy), false),
+        self.production.azure().watch(name, policy);
+        match self.managed.get_mut(name) {
+            Some(managed) => (managed.policy, managed.released) = (Arc::clone(policy), false),
             None => {
-                self.kept.insert(name.clone(), ManagedPool::new(Arc::clone(policy), fresh));
+                self.managed.insert(name.clone(), ManagedPool::new(Arc::clone(policy), fresh));
             }
         }
         let seen = || PoolBoard::new(Arc::clone(policy));
@@ -190,13 +195,13 @@ impl<S: Store + Send + Sync + 'static, C: Ticks> Turns<S, C> {
 type RestoredPool<'a> = (&'a ManagedPoolSpec, PoolTurn, Result<RestoredCounts, StoreError>);
 
 async fn replayed<'a, S: Store>(
-    meant: Option<&'a ManagedPoolSpec>,
+    spec: Option<&'a ManagedPoolSpec>,
     store: &S,
 ) -> Option<RestoredPool<'a>> {
-    let meant = meant?;
-    let mut turn = new_turn(&meant.policy.name);
+    let spec = spec?;
+    let mut turn = new_turn(&spec.policy.name);
     let recovered = turn.recover(store).await.map(found);
-    Some((meant, turn, recovered))
+    Some((spec, turn, recovered))
 }
 
 /// Number of machines, of open entries and of those in doubt, and when the oldest open entry was written.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use crate::daemon::run::Ticks;
+use super::clock::MonotonicClock;
 use crate::model::time::{Span, Time};
 
 /// Interval between two lines.
@@ -25,8 +25,8 @@ struct Since {
     reason: &'static str,
 }
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct RefusedRequests(Arc<Mutex<BTreeMap<Who, Since>>>);
+#[derive(Debug, Default)]
+pub struct RefusedRequests(Mutex<BTreeMap<Who, Since>>);
 
 impl RefusedRequests {
     pub fn add(&self, client: IpAddr, name: Option<&str>, reason: &'static str, now: Time) {
@@ -61,7 +61,7 @@ impl RefusedRequests {
     }
 
     /// Never returns.
-    pub async fn keep(self, clock: impl Ticks) {
+    pub async fn keep(&self, clock: &impl MonotonicClock) {
         loop {
             clock.sleep_until(clock.now().plus(LOOKED)).await;
             self.look(clock.now());

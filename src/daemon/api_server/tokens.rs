@@ -4,12 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::files::Reader;
-use super::open::NoDoor;
-use crate::api::http::auth::{Door, Oidc, TokenTable};
-use crate::api::http::{Api, Backend, Rights, read_guarded};
+use super::error::ApiServerError;
+use super::file_reader::FileReader;
+use crate::api::http::auth::{Authentication, Oidc, TokenTable};
+use crate::api::http::{Api, Rights, read_guarded};
 use crate::daemon::board::Board;
-use crate::memory::{Desk, Store};
+use crate::daemon::health::ends_soon;
 use crate::model::time::Time;
 
 /// Its content, or why it could not be read. It holds hashes, never a token.
@@ -19,7 +19,7 @@ pub(super) struct TokensFile {
     pub path: PathBuf,
     /// Content at the last check.
     pub text: Text,
-    pub reader: Reader,
+    pub reader: FileReader,
     /// The last check found no token, although there was one before.
     pub was_empty: bool,
     /// The identity provider, accepted in addition to the file.
@@ -32,29 +32,26 @@ pub(super) struct TokensFile {
 /// At the start there is no earlier valid content, so a bad file is an error.
 pub(super) async fn first(
     path: &Path,
-    reader: &mut Reader,
-) -> Result<(TokenTable, String), NoDoor> {
+    reader: &mut FileReader,
+) -> Result<(TokenTable, String), ApiServerError> {
     let path = path.to_owned();
     let text = read(&path, reader).await;
-    let text = text.map_err(|source| NoDoor::Unread { path: path.clone(), source })?;
-    let tokens = TokenTable::read(&text).map_err(|source| NoDoor::Tokens { path, source })?;
+    let text = text.map_err(|source| ApiServerError::Unread { path: path.clone(), source })?;
+    let tokens =
+        TokenTable::read(&text).map_err(|source| ApiServerError::Tokens { path, source })?;
     Ok((tokens, text))
 }
 
-async fn read(path: &Path, reader: &mut Reader) -> io::Result<String> {
+async fn read(path: &Path, reader: &mut FileReader) -> io::Result<String> {
     let path = path.to_owned();
     let bytes = reader.read(move || read_guarded(&path, Rights::OnlyOwnerWrites)).await??;
     String::from_utf8(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
 
 impl TokensFile {
-    pub async fn look<S, V>(&mut self, api: &Api<S, V>, now: Time)
-    where
-        S: Store + Desk + Send + Sync + 'static,
-        V: Backend,
-    {
+    pub async fn look(&mut self, api: &Api, now: Time) {
         if let Some(tokens) = self.others(now).await {
-            api.replace_door(Door::Guarded { tokens, oidc: self.oidc.clone() });
+            api.replace_authentication(Authentication::Guarded { tokens, oidc: self.oidc.clone() });
         }
     }
 
@@ -87,20 +84,20 @@ impl TokensFile {
             }
             Err(why) => tracing::warn!(%file, "tokens stay as they were: {why}"),
         }
-        self.board.set_house(|house| house.tokens_refused = read.is_err());
+        self.board.set_status(|status| status.tokens_refused = read.is_err());
         (self.text, self.was_empty) = (text, false);
         self.say_ending(now);
         read.ok()
     }
 
     pub fn show(&self, tokens: &TokenTable) {
-        self.board.set_house(|house| house.tokens = tokens.ends());
+        self.board.set_status(|status| status.tokens = tokens.ends());
     }
 
     /// Logs each name once, until it has a token that lasts longer.
     pub fn say_ending(&mut self, now: Time) {
-        let ends = self.board.house().tokens;
-        let soon = ends.iter().filter(|(_, at)| super::ends_soon(**at, now));
+        let ends = self.board.status().tokens;
+        let soon = ends.iter().filter(|(_, at)| ends_soon(**at, now));
         for (name, at) in soon.clone().filter(|(name, _)| !self.ending.contains(*name)) {
             tracing::warn!(%name, %at, "the tokens of this name expire soon; `poolkeeper create-token` creates another");
         }
@@ -110,7 +107,7 @@ impl TokensFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::files::tests::hung;
+    use super::super::file_reader::tests::hung;
     use super::*;
     use crate::api::http::auth::{Role, tokens};
 
@@ -123,7 +120,7 @@ mod tests {
         let refused = first(&path, &mut stuck).await.unwrap_err().to_string();
         assert!(refused.ends_with("cannot be read: its disk does not answer"), "{refused}");
         let (mut known, board, now) = {
-            let (_, text) = first(&path, &mut Reader::default()).await.unwrap();
+            let (_, text) = first(&path, &mut FileReader::default()).await.unwrap();
             let (board, ending) = (Arc::new(Board::default()), Vec::new());
             let (text, reader, was_empty, oidc) = (Ok(text), stuck, false, None);
             let known = TokensFile {
@@ -137,9 +134,9 @@ mod tests {
             };
             (known, board, Time::from_millis(0))
         };
-        assert!(known.others(now).await.is_none() && board.house().tokens_refused);
-        known.reader = Reader::default();
-        assert!(known.others(now).await.is_some() && !board.house().tokens_refused);
+        assert!(known.others(now).await.is_none() && board.status().tokens_refused);
+        known.reader = FileReader::default();
+        assert!(known.others(now).await.is_some() && !board.status().tokens_refused);
         std::fs::remove_file(&path).unwrap();
     }
 }

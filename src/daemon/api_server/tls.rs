@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::files::Reader;
-use super::open::NoDoor;
+use super::error::ApiServerError;
+use super::file_reader::FileReader;
 use crate::api::http::{Certificate, Pair, Seal};
 use crate::daemon::board::{Board, CertificateStatus};
 use crate::model::time::Time;
@@ -25,7 +25,7 @@ pub(super) struct CertificateFiles {
     /// Content that was not valid at one check. Two files do not change atomically, so only a second check with the
     /// same content reports it.
     doubted: Option<TlsFiles>,
-    reader: Reader,
+    reader: FileReader,
     board: Arc<Board>,
 }
 
@@ -37,14 +37,14 @@ impl CertificateFiles {
         clients: Option<PathBuf>,
         board: Arc<Board>,
         now: Time,
-    ) -> Result<Option<Self>, NoDoor> {
+    ) -> Result<Option<Self>, ApiServerError> {
         let (chain, key) = match (chain, key) {
             (Some(chain), Some(key)) => (chain, key),
-            (None, None) if clients.is_some() => return Err(NoDoor::LoneClients),
+            (None, None) if clients.is_some() => return Err(ApiServerError::LoneClients),
             (None, None) => return Ok(None),
-            _ => return Err(NoDoor::HalfSealed),
+            _ => return Err(ApiServerError::HalfSealed),
         };
-        let mut reader = Reader::default();
+        let mut reader = FileReader::default();
         let pair = read(&chain, &key, clients.as_deref(), &mut reader).await?;
         let certificate = pair.certificate()?;
         if let Some(ends) = certificate.ends().filter(|ends| *ends <= now) {
@@ -97,7 +97,7 @@ impl CertificateFiles {
 
     fn show(&self, refused: bool) {
         let seen = CertificateStatus { ends: self.seal.ends(), refused };
-        self.board.set_house(|house| house.certificate = Some(seen));
+        self.board.set_status(|status| status.certificate = Some(seen));
     }
 }
 
@@ -105,17 +105,17 @@ async fn read(
     chain: &Path,
     key: &Path,
     clients: Option<&Path>,
-    reader: &mut Reader,
-) -> Result<Pair, NoDoor> {
+    reader: &mut FileReader,
+) -> Result<Pair, ApiServerError> {
     let (chain, key, clients) = (chain.to_owned(), key.to_owned(), clients.map(Path::to_owned));
     let path = chain.clone();
     let read = reader.read(move || Pair::read(&chain, &key, clients.as_deref())).await;
-    Ok(read.map_err(|source| NoDoor::Certificate { path, source })??)
+    Ok(read.map_err(|source| ApiServerError::Certificate { path, source })??)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::files::tests::hung;
+    use super::super::file_reader::tests::hung;
     use super::*;
 
     #[tokio::test]

@@ -1,37 +1,28 @@
-//! Token and certificate files of the API: read again periodically, and at once after SIGHUP.
+//! Reads a file on a separate thread. A hung disk costs that one thread, and nothing waits longer than a timeout.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
-
-use super::tls::CertificateFiles;
-use super::tokens::TokensFile;
-use crate::api::http::{Api, Backend};
-use crate::daemon::run::Ticks;
-use crate::memory::{Desk, Store};
-use crate::model::time::Span;
 
 /// Timeout of one check of the files; after this the disk counts as hung.
 // 10 s: the same as for a scan of the pool files.
 const LONGEST_LOOK: Duration = Duration::from_secs(10);
 
-/// Reads on a separate thread. A hung disk costs that one thread, and nothing waits for it longer than the timeout.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct FileReader {
     longest: Duration,
     hung: Option<JoinHandle<()>>,
 }
 
-impl Default for Reader {
+impl Default for FileReader {
     fn default() -> Self {
         Self { longest: LONGEST_LOOK, hung: None }
     }
 }
 
-impl Reader {
+impl FileReader {
     /// Also fails while the previous read hangs.
     pub async fn read<T: Send + 'static>(
         &mut self,
@@ -50,40 +41,6 @@ impl Reader {
     }
 }
 
-pub(super) struct Watch<C> {
-    pub tokens: Option<TokensFile>,
-    pub sealed: Option<CertificateFiles>,
-    pub every: Span,
-    pub clock: C,
-    pub again: Arc<Notify>,
-}
-
-impl<C: Ticks> Watch<C> {
-    /// Never returns; without files it never wakes up.
-    pub async fn keep<S, V>(mut self, api: &Api<S, V>)
-    where
-        S: Store + Desk + Send + Sync + 'static,
-        V: Backend,
-    {
-        if self.tokens.is_none() && self.sealed.is_none() {
-            return std::future::pending().await;
-        }
-        loop {
-            let next = self.clock.now().plus(self.every);
-            tokio::select! {
-                () = self.clock.sleep_until(next) => {}
-                () = self.again.notified() => {}
-            }
-            if let Some(tokens) = &mut self.tokens {
-                tokens.look(api, self.clock.now()).await;
-            }
-            if let Some(sealed) = &mut self.sealed {
-                sealed.look(self.clock.now()).await;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::sync::mpsc::{Sender, channel};
@@ -91,9 +48,9 @@ pub(super) mod tests {
     use super::*;
 
     /// A reader on a disk that hangs until the test releases it.
-    pub async fn hung() -> (Reader, Sender<()>) {
+    pub async fn hung() -> (FileReader, Sender<()>) {
         let (go_on, wait) = channel::<()>();
-        let mut reader = Reader { longest: Duration::from_millis(20), hung: None };
+        let mut reader = FileReader { longest: Duration::from_millis(20), hung: None };
         let said = reader.read(move || wait.recv().is_ok()).await.unwrap_err();
         assert_eq!(said.kind(), io::ErrorKind::TimedOut);
         (reader, go_on)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::api::http::roll;
+use crate::api::http::machines_digest;
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
 use crate::model::plan::{Command, Decision, Facts, Input, PlanBug};
@@ -13,10 +13,10 @@ use crate::reconcile::{Case, Decide, Decisions, Note};
 
 /// The small part of an input that is stored nowhere else.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DecisionInputs {
+pub(in crate::daemon) struct DecisionInputs {
     pub at: Time,
     /// Hash of the machines in their order.
-    pub roll: u64,
+    pub digest: u64,
     pub open: Vec<Entry>,
     pub asks: Vec<Command>,
     pub facts: Facts,
@@ -34,12 +34,12 @@ struct Inputs {
 
 /// Delegates the decision and records its input.
 #[derive(Debug)]
-pub struct Noting {
+pub struct RecordingDecider {
     decide: Decisions,
     inputs: Mutex<BTreeMap<PoolName, Inputs>>,
 }
 
-impl Noting {
+impl RecordingDecider {
     pub(super) fn new(decide: Decisions) -> Self {
         Self { decide, inputs: Mutex::default() }
     }
@@ -49,14 +49,14 @@ impl Noting {
     }
 
     /// The input of the decision whose report the API shows.
-    pub(super) fn given(&self, pool: &PoolName) -> Option<DecisionInputs> {
+    pub(in crate::daemon) fn shown(&self, pool: &PoolName) -> Option<DecisionInputs> {
         self.inputs().get(pool)?.shown.clone()
     }
 
     /// The turn of this time has ended: the API shows its report from now on.
     pub(super) fn show(&self, pool: &PoolName, at: Time) {
         if let Some(inputs) = self.inputs().get_mut(pool) {
-            inputs.shown = inputs.latest.take().filter(|given| given.at == at);
+            inputs.shown = inputs.latest.take().filter(|latest| latest.at == at);
         }
     }
 
@@ -65,17 +65,17 @@ impl Noting {
     }
 }
 
-impl Decide for Noting {
+impl Decide for RecordingDecider {
     fn plan(&self, input: &Input<'_>) -> Result<Decision, PlanBug> {
-        let given = DecisionInputs {
+        let inputs = DecisionInputs {
             at: input.now,
-            roll: roll(input.machines),
+            digest: machines_digest(input.machines),
             open: input.open.to_vec(),
             asks: input.commands.to_vec(),
             facts: input.facts.clone(),
             state: input.state.cloned(),
         };
-        self.inputs().entry(input.policy.name.clone()).or_default().latest = Some(given);
+        self.inputs().entry(input.policy.name.clone()).or_default().latest = Some(inputs);
         self.decide.plan(input)
     }
 

@@ -1,18 +1,13 @@
 //! History, audit, and the status of a command.
 
-use std::sync::Arc;
-
-use super::super::House;
-use super::super::backend::Backend;
 use super::super::problem::Problem;
-use super::super::request::{Call, HttpAnswer};
-use super::super::route::Query;
-use super::known;
+use super::super::request::{Call, HttpAnswer, HttpResult, Query};
+use super::super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::CommandStatus;
 use crate::api::v1::resources::told::{AuditLine, AuditPage, HistoryLine, HistoryPage};
-use crate::memory::{AuditEntry, Desk, HISTORY_KEPT, HistoryEvent, Seq, Store};
+use crate::memory::{AuditEntry, HISTORY_KEPT, HistoryEvent, Seq};
 use crate::model::ids::PoolName;
 
 /// The part of a long list of lines that the caller wants.
@@ -38,17 +33,13 @@ fn ends(part: &Part, first: Option<Seq>, last: Option<Seq>) -> (Option<u64>, Opt
     (next.map(|seq| seq.0), first.map(|seq| seq.0))
 }
 
-pub async fn history<S: Store, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let pool = known(house, call)?.policy.name.clone();
+pub async fn history(state: &ApiState, call: &Call) -> HttpResult {
+    let pool = state.pool(call)?.policy.name.clone();
     let (part, limit) = (part(call)?, call.limit()?);
     let lines = match part {
-        Part::After(after) => house.store.history_after(&pool, after, limit).await,
-        Part::Before(before) => house.store.history_before(&pool, before, limit).await,
+        Part::After(after) => state.store.history_after(&pool, after, limit).await?,
+        Part::Before(before) => state.store.history_before(&pool, before, limit).await?,
     };
-    let lines = lines.map_err(|error| Problem::store(&error))?;
     let (first, last) = (lines.first().map(|line| line.0), lines.last().map(|line| line.0));
     let (next, earlier) = ends(&part, first, last);
     let shown = lines.iter().map(|(seq, line)| HistoryLine::of(seq.0, pool.as_str(), line));
@@ -62,22 +53,18 @@ pub async fn history<S: Store, V: Backend>(
     }))
 }
 
-pub async fn audit<S: Desk, V>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
+pub async fn audit(state: &ApiState, call: &Call) -> HttpResult {
     let (part, limit) = (part(call)?, call.limit()?);
     let lines = match part {
-        Part::After(after) => house.store.audits_after(after, limit).await,
-        Part::Before(before) => house.store.audits_before(before, limit).await,
+        Part::After(after) => state.store.audits_after(after, limit).await?,
+        Part::Before(before) => state.store.audits_before(before, limit).await?,
     };
-    let lines = lines.map_err(|error| Problem::store(&error))?;
     let (first, last) = (lines.first().map(|line| line.0), lines.last().map(|line| line.0));
     let (next, earlier) = ends(&part, first, last);
     // A page may be shorter than its limit: it omits lines of other pools.
     let covered = |line: &AuditEntry| match &line.pool {
         Some(pool) => call.covers(pool.as_str()),
-        None => call.covers_house(),
+        None => call.covers_all(),
     };
     let lines = lines.iter().filter(|(_, line)| covered(line));
     let items = lines.map(|(seq, line)| audited(*seq, line)).collect();
@@ -105,17 +92,14 @@ fn audited(seq: Seq, line: &AuditEntry) -> AuditLine {
 }
 
 /// The command is still pending, or the history holds its answer.
-pub async fn ask<S: Store, V: Backend>(
-    house: &Arc<House<S, V>>,
-    call: &Call,
-) -> Result<HttpAnswer, Problem> {
-    let pool = known(house, call)?.policy.name.clone();
+pub async fn command(state: &ApiState, call: &Call) -> HttpResult {
+    let pool = state.pool(call)?.policy.name.clone();
     let id = call.param("command");
-    let answered = answered(house, &pool, id).await?;
+    let answered = answered(state, &pool, id).await?;
     if let Some(state) = answered {
         return Ok(HttpAnswer::tagged(&state));
     }
-    let doors = house.store.doors(&pool).await.map_err(|error| Problem::store(&error))?;
+    let doors = state.store.doors(&pool).await?;
     let waiting = doors.asks.iter().find(|ask| ask.id.as_str() == id);
     let waiting = waiting.ok_or_else(|| Problem::not_found("command", id))?;
     Ok(HttpAnswer::tagged(&CommandStatus {
@@ -132,13 +116,12 @@ pub async fn ask<S: Store, V: Backend>(
     }))
 }
 
-async fn answered<S: Store, V>(
-    house: &House<S, V>,
+async fn answered(
+    state: &ApiState,
     pool: &PoolName,
     id: &str,
 ) -> Result<Option<CommandStatus>, Problem> {
-    let lines = house.store.history(pool, HISTORY_KEPT).await;
-    let lines = lines.map_err(|error| Problem::store(&error))?;
+    let lines = state.store.history(pool, HISTORY_KEPT).await?;
     let found = lines.into_iter().rev().find_map(|line| match line.told {
         HistoryEvent::Answered { command: ask, accepted, message: say } if ask.as_str() == id => {
             Some((line.at, accepted, say))

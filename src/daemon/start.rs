@@ -5,24 +5,23 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::audited;
-use super::serve::{Daemon, DaemonConfig, DaemonEnd, ServeError};
+use super::access::{Access, BadAccess};
+use super::api_server::{ApiServerError, listen};
+use super::notify::ServiceNotify;
+use super::run::{Daemon, DaemonConfig, DaemonEnd, ServeError, audited};
+use super::settings::{Settings, StoreAt};
+use super::traces::TraceExport;
+use super::{descriptors, dumps};
 use crate::adapters::otlp::{BadCollector, Collector};
 use crate::adapters::sqlite::{OpenError, Options, SqliteStore, forget_restored, restored};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
-use crate::daemon::access::{Access, BadAccess};
-use crate::daemon::door::{NoDoor, listen};
-use crate::daemon::notify::Manager;
-use crate::daemon::settings::{Settings, StoreAt};
-use crate::daemon::traces::TraceExport;
-use crate::daemon::{descriptors, dumps};
 use crate::memory::{Desk, MemoryStore, Store};
 use crate::model::time::Time;
 use crate::reconcile::Decisions;
 use crate::telemetry::Traces;
 
 #[derive(Debug, thiserror::Error)]
-pub enum BeginError {
+pub enum StartError {
     #[error(transparent)]
     Access(#[from] BadAccess),
     #[error("the service manager cannot be notified: {0}")]
@@ -34,7 +33,7 @@ pub enum BeginError {
     #[error(transparent)]
     Traces(#[from] BadCollector),
     #[error(transparent)]
-    Door(#[from] NoDoor),
+    ApiServer(#[from] ApiServerError),
     #[error(transparent)]
     Serve(#[from] ServeError),
 }
@@ -46,11 +45,11 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Runs until it is stopped. `traces`: the result of [`Settings::begin_log`]. `get` reads the environment.
-pub async fn begin(
+pub async fn start(
     settings: Settings,
     traces: Option<Traces>,
     get: impl Fn(&str) -> Option<String>,
-) -> Result<DaemonEnd, BeginError> {
+) -> Result<DaemonEnd, StartError> {
     // A SIGHUP before the daemon listens for it must not kill the process. It needs no action: the start reads all
     // files.
     let _heard = signal(SignalKind::hangup()).map_err(ServeError::Signals)?;
@@ -61,7 +60,7 @@ pub async fn begin(
     }
     let descriptors = descriptors::raise();
     let access = Access::settle(&settings.choice, &get)?;
-    let manager = Manager::from_env(&get, std::process::id()).map_err(BeginError::Manager)?;
+    let manager = ServiceNotify::from_env(&get, std::process::id()).map_err(StartError::Manager)?;
     let holder = holder(&get);
     let pools = settings.pools.as_ref().map_or("off".into(), |path| path.display().to_string());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), pools, %holder, "poolkeeper begins");
@@ -82,10 +81,10 @@ pub async fn begin(
 async fn remembering(
     settings: Settings,
     access: Access,
-    manager: Manager,
+    manager: ServiceNotify,
     holder: String,
     descriptors: u64,
-) -> Result<DaemonEnd, BeginError> {
+) -> Result<DaemonEnd, StartError> {
     match settings.store.clone() {
         StoreAt::Memory => {
             tracing::warn!("the store is memory: everything is forgotten at the end");
@@ -96,7 +95,7 @@ async fn remembering(
             let options = Options { alone: !shared, create, ..Options::new(&path, &holder) };
             // Opening checks the whole file, which is too much blocking work for this thread if the file is large.
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
-            let store = opened.map_err(|_| BeginError::Fault)??;
+            let store = opened.map_err(|_| StartError::Fault)??;
             let restored = announce(&store, &path).await;
             let store = Arc::new(store);
             serve(settings, access, store, manager, holder, descriptors, restored).await
@@ -134,15 +133,15 @@ async fn serve<S: Store + Desk + Send + Sync + 'static>(
     settings: Settings,
     access: Access,
     store: Arc<S>,
-    manager: Manager,
+    manager: ServiceNotify,
     holder: String,
     descriptors: u64,
     restored: Option<Time>,
-) -> Result<DaemonEnd, BeginError> {
+) -> Result<DaemonEnd, StartError> {
     let (clock, decide) = (SteadyClock::default(), Decisions::PRODUCTION);
-    let plan = DaemonConfig { settings, access, store, clock, manager, holder, decide };
-    let mut daemon = Daemon::open(plan).await?;
-    daemon.doors().board.set_house(|house| house.restored = restored);
+    let config = DaemonConfig { settings, access, store, clock, manager, holder, decide };
+    let mut daemon = Daemon::open(config).await?;
+    daemon.handle().board.set_status(|status| status.restored = restored);
     listen(&mut daemon, descriptors).await?;
     daemon.on_signals()?;
     Ok(daemon.run().await?)
@@ -164,7 +163,7 @@ mod tests {
     fn why_a_store_was_not_opened_is_told_to_its_last_cause() {
         let source = std::io::Error::other("operation not permitted");
         let error = OpenError::NotWritable { path: "pools.db".into(), source };
-        let said = BeginError::from(error).to_string();
+        let said = StartError::from(error).to_string();
         assert!(said.starts_with("pools.db cannot be written: give the user"), "{said}");
         assert!(said.ends_with(": operation not permitted"), "{said}");
     }

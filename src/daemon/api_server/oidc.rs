@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::open::NoDoor;
+use super::error::ApiServerError;
 use crate::adapters::issuer::{Issuer, NoKeys};
 use crate::api::http::auth::oidc::Fetching;
 use crate::api::http::auth::{KeySource, KeysError, Oidc, OidcGrant, OidcSettings, usable_keys};
@@ -16,7 +16,7 @@ pub(super) fn open(
     at: OidcAt,
     trusted: Option<&[u8]>,
     board: Arc<Board>,
-) -> Result<Option<Arc<Oidc>>, NoDoor> {
+) -> Result<Option<Arc<Oidc>>, ApiServerError> {
     let OidcAt { issuer, audience, name_claim, role_claim, roles, scopes } = at;
     let Some(issuer) = issuer else {
         let lone = [
@@ -25,19 +25,19 @@ pub(super) fn open(
             ("pools", !scopes.is_empty()),
         ];
         return match lone.iter().find(|(_, is_set)| *is_set) {
-            Some((name, _)) => Err(NoDoor::LoneOidc(name)),
+            Some((name, _)) => Err(ApiServerError::LoneOidc(name)),
             None => Ok(None),
         };
     };
-    let audience = audience.ok_or(NoDoor::HalfOidc("audience"))?;
+    let audience = audience.ok_or(ApiServerError::HalfOidc("audience"))?;
     if roles.is_empty() {
-        return Err(NoDoor::HalfOidc("viewers, operators or admins"));
+        return Err(ApiServerError::HalfOidc("viewers, operators or admins"));
     }
     let source = Provider::new(Issuer::new(&issuer, trusted)?, board);
     // A misspelled group in the scopes would leave the real group with all pools.
     let has_role = |group: &str| roles.iter().any(|(name, _)| **name == *group);
     if let Some(group) = scopes.keys().find(|group| !has_role(group)) {
-        return Err(NoDoor::NoRole(group.clone()));
+        return Err(ApiServerError::NoRole(group.clone()));
     }
     let mut grants: BTreeMap<Box<str>, OidcGrant> = BTreeMap::new();
     for (name, role) in roles {
@@ -100,7 +100,7 @@ impl Provider {
                     tracing::info!("the keys of the identity provider are known");
                 }
             }
-            self.board.set_house(|house| house.keys_fail = keys.is_err());
+            self.board.set_status(|status| status.keys_fail = keys.is_err());
             *heard = now;
         }
         keys.map_err(|say| KeysError(say.into()))

@@ -1,0 +1,61 @@
+//! One check: its name, its outcome, and what to do.
+
+/// Result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckOutcome {
+    Fine,
+    /// Worth knowing; no action needed.
+    Note,
+    /// It could not be determined.
+    Unknown,
+    /// Something is wrong or missing.
+    Finding,
+}
+
+impl CheckOutcome {
+    pub const fn name(self) -> &'static str {
+        match self {
+            CheckOutcome::Fine => "fine",
+            CheckOutcome::Note => "note",
+            CheckOutcome::Unknown => "unknown",
+            CheckOutcome::Finding => "finding",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Name of the check; the names are public contract.
+    pub name: &'static str,
+    pub outcome: CheckOutcome,
+    pub say: String,
+    /// What to do.
+    pub next: Option<String>,
+}
+
+impl Check {
+    pub(super) fn new(name: &'static str, outcome: CheckOutcome, say: impl Into<String>) -> Self {
+        Self { name, outcome, say: say.into(), next: None }
+    }
+
+    pub(super) fn fine(name: &'static str, say: impl Into<String>) -> Self {
+        Self::new(name, CheckOutcome::Fine, say)
+    }
+
+    pub(super) fn note(name: &'static str, say: impl Into<String>) -> Self {
+        Self::new(name, CheckOutcome::Note, say)
+    }
+
+    pub(super) fn unknown(name: &'static str, say: impl Into<String>) -> Self {
+        Self::new(name, CheckOutcome::Unknown, say)
+    }
+
+    pub(super) fn finding(name: &'static str, say: impl Into<String>) -> Self {
+        Self::new(name, CheckOutcome::Finding, say)
+    }
+
+    pub(super) fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+}
