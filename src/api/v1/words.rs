@@ -16,6 +16,8 @@ macro_rules! words {
     )*};
 }
 
+pub(super) use words;
+
 /// What an entry of the journal does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Do {

@@ -4,16 +4,22 @@
 //! named. Begin with [`PoolDocuments::read`].
 
 mod decode;
-mod encode;
-mod parts;
+mod form;
+mod keys;
+mod rollout;
+mod scalar;
 mod section;
+mod table;
+mod windows;
+mod words;
 mod works;
-
-pub use encode::{document, to_json};
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
+use self::keys::POOL;
 use super::diagnostic::{Code, Diagnostic, TextPlace, quote};
 use super::node::{self, Node, NodeKind, Root};
 use crate::model::ids::ScaleSetId;
@@ -127,10 +133,27 @@ pub fn read_inside(text: &str) -> Result<Policy, Vec<Diagnostic>> {
     }
 }
 
+/// The pool document of a policy, on one line, with every key written out. Reading it gives the same policy.
+pub fn to_json(policy: &Policy) -> String {
+    // Serializing to a string fails only for maps with keys that are not text; there are none here.
+    serde_json::to_string(&POOL.pairs(policy)).unwrap_or_default()
+}
+
+/// The schema of a pool document.
+pub(super) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "The pool file as JSON. Keys that are left out have the defaults that the answer shows.",
+        "required": POOL.required,
+        "additionalProperties": false,
+        "properties": POOL.properties(),
+    })
+}
+
 /// The same JSON without escapes that YAML does not support: surrogate halves of characters beyond the first 65,536.
 pub(super) fn plain_json(raw: &str) -> Cow<'_, str> {
     let has_halves = ["\\ud", "\\uD"].iter().any(|escape| raw.contains(escape));
-    let plain = has_halves.then(|| serde_json::from_str::<serde_json::Value>(raw).ok()).flatten();
+    let plain = has_halves.then(|| serde_json::from_str::<Value>(raw).ok()).flatten();
     plain.map_or(Cow::Borrowed(raw), |value| Cow::Owned(value.to_string()))
 }
 

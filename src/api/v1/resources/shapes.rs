@@ -1,9 +1,10 @@
-//! Schemas of documents that serialize themselves: the pool, the plan, the problem. They are written by hand; the tests
-//! that check every answer compare them with what is really sent.
+//! Schemas of documents that serialize themselves: the pool, the plan, the problem. All but the pool's are written by
+//! hand; the tests that check every answer compare them with what is really sent.
 
 use serde_json::{Value, json};
 
 use super::schema::{HasSchema, SchemaBook};
+use crate::api::v1::pool;
 use crate::api::v1::remedy::RemedyKeys;
 
 /// Every error code. The OpenAPI document lists them, and the tests compare every answer with that list.
@@ -65,33 +66,7 @@ pub struct OpenApiDocument;
 
 impl HasSchema for PoolDocument {
     fn schema(book: &mut SchemaBook) -> Value {
-        book.named("Pool", |_| {
-            let section = json!({ "type": "object" });
-            json!({
-                "type": "object",
-                "description": "The pool file as JSON. Keys that are left out have the defaults that the answer shows.",
-                "required": ["apiVersion", "kind", "name", "scaleSet", "replicas"],
-                "additionalProperties": false,
-                "properties": {
-                    "apiVersion": { "const": "poolkeeper/v1" },
-                    "kind": { "const": "Pool" },
-                    "name": { "type": "string" },
-                    "scaleSet": { "type": "string" },
-                    "replicas": {
-                        "type": "object",
-                        "properties": {
-                            "owner": { "type": "string", "enum": ["pool", "scaleSet"] },
-                            "count": { "type": "integer", "minimum": 0 },
-                        },
-                    },
-                    "model": section, "rollout": section, "windows": section, "health": section,
-                    "adopt": { "type": "string", "enum": ["hold", "roll"] },
-                    "platformFeatures": { "type": "string", "enum": ["refuse", "warn"] },
-                    "owner": { "type": "object", "properties": { "tag": { "type": "string", "enum": ["on", "off"] } } },
-                    "repair": section, "deletion": section, "drain": section, "scaleDown": section,
-                },
-            })
-        })
+        book.named("Pool", |_| pool::schema())
     }
 }
 

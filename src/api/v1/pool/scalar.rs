@@ -1,0 +1,166 @@
+//! The scalars of a pool file: how each is read and printed.
+
+use serde_json::json;
+
+use super::form::{OrderedJson, Scalar, text};
+use super::section::{SectionResult, SectionValue};
+use crate::api::v1::diagnostic::{Diagnostic, quote};
+use crate::api::v1::node::NodeKind;
+use crate::api::v1::wire::WordTable;
+use crate::model::calendar::{Cron, ScheduleZone, ZoneError};
+use crate::model::quantity::Quantity;
+use crate::model::time::Span;
+
+pub(super) const FLAG: Scalar<bool> = Scalar::new(flag, |is| OrderedJson::Flag(*is));
+pub(super) const DURATION: Scalar<Span> = Scalar::new(duration, text);
+pub(super) const PERCENT: Scalar<u32> = Scalar::new(percent, |of| text(&format!("{of}%")));
+pub(super) const CRON: Scalar<Cron> = Scalar::new(cron, text);
+pub(super) const ZONE: Scalar<ScheduleZone> = Scalar::new(zone, |zone| text(zone.name()));
+
+/// A duration, or `off`.
+pub(super) const DURATION_OR_OFF: Scalar<Option<Span>> =
+    Scalar::new(duration_or_off, |of| of.as_ref().map_or_else(|| text("off"), text));
+
+/// A whole number, or a percent as text.
+pub(super) const AMOUNT: Scalar<Quantity> = Scalar::new(quantity, |of| {
+    let text = of.to_string();
+    text.parse().map_or(OrderedJson::Text(text), OrderedJson::Number)
+});
+
+pub(super) const fn whole<const MOST: u32>() -> Scalar<u32> {
+    let schema = || Some(json!({ "type": "integer", "minimum": 0 }));
+    Scalar { schema, ..Scalar::new(|value| integer(value, MOST), |of| OrderedJson::Number(*of)) }
+}
+
+pub(super) const fn line<const LONGEST: usize>() -> Scalar<Box<str>> {
+    Scalar::new(|value| value.text(LONGEST).map(Into::into), text)
+}
+
+pub(super) const fn lines<const LONGEST: usize>() -> Scalar<Vec<Box<str>>> {
+    let list = |of: &Vec<Box<str>>| OrderedJson::List(of.iter().map(text).collect());
+    Scalar::new(|value| texts(value, LONGEST), list)
+}
+
+pub(super) const fn word<T: WordTable>() -> Scalar<T> {
+    let schema = || Some(json!({ "type": "string", "enum": words::<T>() }));
+    Scalar { schema, ..Scalar::new(one_of, |of: &T| text(of.word())) }
+}
+
+fn flag(value: &SectionValue<'_>) -> SectionResult<bool> {
+    match &value.node.kind {
+        NodeKind::Bool(is) => Ok(*is),
+        NodeKind::Text(text) => {
+            let near = if ["on", "yes", "y"].contains(&&*text.text) { "true" } else { "" };
+            let fault = value.wrong_type("true or false");
+            Err(Box::new(fault.allowed(&["true", "false"], near)))
+        }
+        _ => Err(value.wrong_type("true or false")),
+    }
+}
+
+/// One word of a table.
+pub(super) fn one_of<T: WordTable>(value: &SectionValue<'_>) -> SectionResult<T> {
+    let wanted = "one of a few words";
+    let word = value.word(wanted).map_err(|fault| Box::new(fault.allowed(&words::<T>(), "")))?;
+    let found = T::WORDS.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let fault = value.bad(format!("{} is not one of its values", quote(word)));
+        Box::new(fault.allowed(&words::<T>(), word))
+    })
+}
+
+fn duration(value: &SectionValue<'_>) -> SectionResult<Span> {
+    const HELP: &str = "write it like 90s, 20m, 1h30m or 30d";
+    match &value.node.kind {
+        NodeKind::Text(text) => Span::parse(&text.text).map_err(|_| {
+            let fault = value.bad(format!("{} is not a duration", quote(&text.text)));
+            Box::new(fault.help(HELP))
+        }),
+        NodeKind::Number(text) => {
+            let fault = value.bad(format!("{} has no unit", quote(text)));
+            Err(Box::new(fault.help(HELP)))
+        }
+        _ => Err(Box::new(value.wrong_type("a duration").help(HELP))),
+    }
+}
+
+/// A duration, or `off`.
+fn duration_or_off(value: &SectionValue<'_>) -> SectionResult<Option<Span>> {
+    if value.is_off() {
+        return Ok(None);
+    }
+    let help = "write it like 30d, or off";
+    duration(value).map(Some).map_err(|fault| Box::new(fault.help(help)))
+}
+
+/// A whole number from 0.
+fn integer(value: &SectionValue<'_>, most: u32) -> SectionResult<u32> {
+    let NodeKind::Number(text) = &value.node.kind else {
+        let fault = value.wrong_type("a whole number");
+        let digits = matches!(&value.node.kind, NodeKind::Text(t) if t.text.parse::<u32>().is_ok());
+        let help = digits.then(|| "leave out the quotes".to_owned());
+        return Err(Box::new(Diagnostic { help, ..*fault }));
+    };
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|n| is_plain && *n <= most);
+    let say = || format!("{} is not a whole number from 0 to {most}", quote(text));
+    number.ok_or_else(|| value.bad(say()))
+}
+
+/// A whole number, or a percent of D as text.
+fn quantity(value: &SectionValue<'_>) -> SectionResult<Quantity> {
+    let text = match &value.node.kind {
+        NodeKind::Number(text) => text,
+        NodeKind::Text(text) if text.text.ends_with('%') => &text.text,
+        NodeKind::Text(text) => {
+            let say = format!("{} is neither a whole number nor a percent", quote(&text.text));
+            let digits = text.text.bytes().all(|byte| byte.is_ascii_digit());
+            let help = if digits { "leave out the quotes" } else { "write it like 3 or 10%" };
+            return Err(Box::new(value.bad(say).help(help)));
+        }
+        _ => {
+            let fault = value.wrong_type("a whole number or a percent");
+            return Err(Box::new(fault.help("write it like 3 or 10%")));
+        }
+    };
+    Quantity::parse(text).map_err(|error| value.bad(format!("{}: {error}", quote(text))))
+}
+
+/// A percent from 0 to 100, written with its sign.
+fn percent(value: &SectionValue<'_>) -> SectionResult<u32> {
+    const HELP: &str = "write it like 40%";
+    let text = value.word("a percent").map_err(|fault| Box::new(fault.help(HELP)))?;
+    let digits = text.strip_suffix('%').filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+    let number = digits.and_then(|digits| digits.parse().ok()).filter(|n| *n <= 100);
+    number.ok_or_else(|| {
+        let fault = value.bad(format!("{} is not a percent from 0% to 100%", quote(text)));
+        Box::new(fault.help(HELP))
+    })
+}
+
+fn cron(value: &SectionValue<'_>) -> SectionResult<Cron> {
+    Cron::parse(value.word("a cron pattern")?).map_err(|error| value.bad(error.to_string()))
+}
+
+fn zone(value: &SectionValue<'_>) -> SectionResult<ScheduleZone> {
+    ScheduleZone::get(value.word("a time zone")?).map_err(|error| {
+        let fault = value.bad(error.to_string());
+        match error {
+            ZoneError::Unknown { nearest, .. } => Box::new(Diagnostic { nearest, ..*fault }),
+            ZoneError::NotAName => fault,
+        }
+    })
+}
+
+/// A list of texts.
+fn texts(value: &SectionValue<'_>, longest: usize) -> SectionResult<Vec<Box<str>>> {
+    let NodeKind::List(items) = &value.node.kind else {
+        return Err(value.wrong_type("a list of texts"));
+    };
+    let each = items.iter().enumerate();
+    each.map(|(n, node)| value.item(n, node).text(longest).map(Into::into)).collect()
+}
+
+pub(super) fn words<T: WordTable>() -> Vec<&'static str> {
+    T::WORDS.iter().map(|(word, _)| *word).collect()
+}
