@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::fault::Fault;
+use super::input::SnapshotInput;
 use super::lists::{MOST_MACHINES, check_count, each_once, fields, texts};
+use super::open;
+use super::strings::Strings;
 use super::wire;
-use super::{Fault, SnapshotInput, Strings, open};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};

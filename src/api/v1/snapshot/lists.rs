@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fault, wire};
+use super::fault::Fault;
+use super::wire;
 use crate::api::v1::diagnostic::{Code, quote};
 use crate::api::v1::wire::RecordText;
 use crate::model::inventory::ModelFields;

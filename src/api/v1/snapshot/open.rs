@@ -1,8 +1,9 @@
 //! The journal's open entries, as another program stores them for us.
 
+use super::fault::Fault;
 use super::lists::{check_count, each_once, fields};
+use super::strings::Strings;
 use super::wire;
-use super::{Fault, Strings};
 use crate::api::v1::diagnostic::{Code, quote};
 use crate::api::v1::wire::{RecordText, WordOf, WordTable};
 use crate::api::v1::words::Do;
