@@ -19,6 +19,8 @@ use poolkeeper::ambient::{Clock, Sleep, SystemClock};
 use poolkeeper::model::time::{Span, Time};
 use tokio::time::Instant;
 
+use crate::support::folder::Folder;
+
 /// What must never be seen.
 pub const SECRET: &str = "hunter2-the-client-secret";
 pub const TOKEN: &str = "token-of-great-power";
@@ -237,19 +239,13 @@ pub async fn get(tokens: &TokenCache<Paused>) -> String {
 }
 
 /// A file of this test alone, gone with it.
-pub struct File(pub std::path::PathBuf);
+pub struct File(pub std::path::PathBuf, #[expect(dead_code, reason = "it is dropped")] Folder);
 
 impl File {
     pub fn new(name: &str, text: &str) -> Self {
-        let file = format!("poolkeeper-auth-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(file);
+        let folder = Folder::new();
+        let path = folder.file(name);
         std::fs::write(&path, text).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        std::fs::remove_file(&self.0).unwrap();
+        Self(path, folder)
     }
 }

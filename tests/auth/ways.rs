@@ -12,6 +12,7 @@ use poolkeeper::ambient::Clock;
 use poolkeeper::model::time::Span;
 
 use crate::auth::sts::{Cli, FEDERATED, File, Reply, SECRET, Sts, TOKEN, by, full, get, public};
+use crate::support::folder::Folder;
 
 const HOUR: Reply = Reply::Token(Span::hours(1));
 const MACHINE: &str = "http://169.254.169.254/metadata/identity/oauth2/token";
@@ -77,9 +78,8 @@ async fn a_client_secret_of_a_file_is_read_for_each_token() {
 
 #[tokio::test(start_paused = true)]
 async fn a_file_that_holds_no_secret_is_refused_and_never_waited_for() {
-    let folder = std::env::temp_dir().join(format!("poolkeeper-secrets-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let pipe = folder.join("pipe");
+    let folder = Folder::new();
+    let pipe = folder.file("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for (name, text, say) in [
         ("missing", None, "cannot be read"),
@@ -89,7 +89,7 @@ async fn a_file_that_holds_no_secret_is_refused_and_never_waited_for() {
         ("pipe", None, "is no plain file"),
         ("", None, "is no plain file"),
     ] {
-        let path = folder.join(name);
+        let path = folder.file(name);
         if let Some(text) = text {
             std::fs::write(&path, text).unwrap();
         }
@@ -110,7 +110,6 @@ async fn a_file_that_holds_no_secret_is_refused_and_never_waited_for() {
             }
         }
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a bench that meets what cannot be stops")]
 
+#[path = "../support/folder.rs"]
+mod folder;
+
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,25 +20,10 @@ use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::{Span, Time};
 use tokio::runtime::Runtime;
 
+use folder::Folder;
+
 const POOLS: usize = 1_000;
 const MACHINES: usize = 1_000;
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let name = format!("poolkeeper-bench-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(&Options::new(path, "a bench")).unwrap()
@@ -106,7 +94,7 @@ async fn restart(path: &Path) -> (usize, i64, i64) {
 
 fn a_million(_: &mut Criterion) {
     let (folder, runtime) = (Folder::new(), Runtime::new().unwrap());
-    let path = folder.0.join("million.db");
+    let path = folder.file("million.db");
     runtime.block_on(async {
         let store = Arc::new(open(&path));
         let epoch = lead(&*store).await;
@@ -139,7 +127,7 @@ fn a_million(_: &mut Criterion) {
 
 fn loads(bench: &mut Criterion) {
     let (folder, runtime) = (Folder::new(), Runtime::new().unwrap());
-    let (memory, file) = (MemoryStore::new(), open(&folder.0.join("load.db")));
+    let (memory, file) = (MemoryStore::new(), open(&folder.file("load.db")));
     runtime.block_on(async {
         let commit = first(0, MACHINES, lead(&memory).await);
         memory.commit(&commit).await.unwrap();
@@ -160,7 +148,7 @@ fn loads(bench: &mut Criterion) {
 
 fn commits(bench: &mut Criterion) {
     let (folder, runtime) = (Folder::new(), Runtime::new().unwrap());
-    let store = Arc::new(open(&folder.0.join("commit.db")));
+    let store = Arc::new(open(&folder.file("commit.db")));
     let epoch = runtime.block_on(async {
         let epoch = lead(&*store).await;
         for pool in 0..100 {

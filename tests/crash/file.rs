@@ -2,7 +2,6 @@
 //! when the power went, and ends as it does with the store in memory.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
@@ -13,10 +12,11 @@ use poolkeeper::sim::{self, Scenario};
 use super::faults::{calls, storm};
 use super::waiting::{Waiting, Waits};
 use super::{both, nothing_is_lost, scenario, writes_of};
+use crate::support::folder::Folder;
 
 /// The store of one life after the other.
 struct Lives {
-    folder: PathBuf,
+    folder: Folder,
     now: Mutex<Life>,
 }
 
@@ -27,11 +27,9 @@ struct Life {
 }
 
 impl Lives {
-    fn new(name: &str) -> Self {
-        let folder =
-            std::env::temp_dir().join(format!("poolkeeper-crash-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let store = SqliteStore::open(&Options::new(folder.join("0.db"), "a rehearsal")).unwrap();
+    fn new() -> Self {
+        let folder = Folder::new();
+        let store = SqliteStore::open(&Options::new(folder.file("0.db"), "a rehearsal")).unwrap();
         Self { folder, now: Mutex::new(Life { number: 0, holder: String::new(), store }) }
     }
 
@@ -42,19 +40,13 @@ impl Lives {
             return;
         }
         holder.clone_into(&mut life.holder);
-        let file = |number: u32, end: &str| self.folder.join(format!("{number}.db{end}"));
+        let file = |number: u32, end: &str| self.folder.file(&format!("{number}.db{end}"));
         for end in ["", "-wal"] {
             fs::copy(file(life.number, end), file(life.number + 1, end)).unwrap();
         }
         life.number += 1;
         life.store =
             SqliteStore::open(&Options::new(file(life.number, ""), "a rehearsal")).unwrap();
-    }
-}
-
-impl Drop for Lives {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -77,10 +69,8 @@ fn as_in_memory(name: &str, scenario: &Scenario, stride: usize) -> u32 {
         let [before, after] = both(number);
         let cut = if n % 2 == 0 { before } else { after };
         let cut_once = Scenario { cuts: vec![cut], ..scenario.clone() };
-        let (memory, file) = (sim::run(&cut_once), {
-            let lives = Lives::new(&format!("{name}-{number}"));
-            sim::run_kept(&cut_once, Waiting(lives))
-        });
+        let memory = sim::run(&cut_once);
+        let file = sim::run_kept(&cut_once, Waiting(Lives::new()));
         let said = || format!("{name}, {cut:?}: {:#?}", file.story);
         assert_eq!(file.crashes, 1, "{}", said());
         nothing_is_lost(&file, &said);

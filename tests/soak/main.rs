@@ -12,13 +12,13 @@
     reason = "a test that meets what cannot be stops"
 )]
 
+#[path = "../support/folder.rs"]
+mod folder;
 mod store;
-
 #[path = "../support/waiting.rs"]
 mod waiting;
 
-use std::path::PathBuf;
-
+use folder::Folder;
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::Policy;
@@ -88,14 +88,6 @@ fn wishes(week: i64) -> Vec<(Span, UserAction)> {
     wishes
 }
 
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Within a fifth, and a handful where there is next to nothing.
 fn as_large(before: u64, after: u64, handful: u64) -> bool {
     after <= before + before / 5 + handful
@@ -115,10 +107,8 @@ fn check(name: &str, outcome: &RunOutcome, two: &Sizes, four: &Sizes) {
 
 /// One pool after the other on one store, whose time goes on.
 fn play(pools: std::ops::Range<u32>, week: i64) {
-    let name = format!("poolkeeper-soak-{}-{}", std::process::id(), pools.start);
-    let folder = Folder(std::env::temp_dir().join(name));
-    std::fs::create_dir_all(&folder.0).unwrap();
-    let path = folder.0.join("pools.db");
+    let folder = Folder::new();
+    let path = folder.file("pools.db");
     let store = SqliteStore::open(&Options::new(&path, "a soak")).unwrap();
     let mut third = None;
     for n in pools.clone() {

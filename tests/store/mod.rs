@@ -14,37 +14,14 @@ mod shared;
 mod sweep;
 mod trouble;
 
-use crate::support::golden;
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 
 use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::memory::{MemoryStore, Store};
 
-/// A folder of a test's own; gone with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("poolkeeper-store-{}-{n}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::support::folder::Folder;
+use crate::support::golden;
 
 fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(&Options::new(path, "a test")).unwrap()

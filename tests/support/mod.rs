@@ -5,6 +5,7 @@
 pub mod arm;
 pub mod bound;
 pub mod clock;
+pub mod folder;
 pub mod golden;
 pub mod http;
 pub mod log;
