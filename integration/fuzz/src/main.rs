@@ -33,6 +33,15 @@ mod http {
 }
 #[path = "../../../tests/support/signed.rs"]
 mod signed;
+#[path = "."]
+mod support {
+    #[path = "../../../tests/support/clock.rs"]
+    pub mod clock;
+    #[path = "../../../tests/support/http.rs"]
+    pub mod http;
+    #[path = "../../../tests/support/pool.rs"]
+    pub mod pool;
+}
 
 use std::fmt::Display;
 use std::sync::LazyLock;
