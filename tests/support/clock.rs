@@ -1,4 +1,4 @@
-//! Two clocks in made-up time: one that stands until a test moves it, and one that goes from timer to timer.
+//! Two clocks that the test drives: one that stands until a test moves it, and one that goes from timer to timer.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

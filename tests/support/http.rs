@@ -1,4 +1,4 @@
-//! A request and an answer in a few words, and a line to where somebody listens.
+//! A request and an answer in a few words, and a connection to a server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
