@@ -30,6 +30,11 @@ pub struct Input<'a> {
 }
 
 impl Input<'_> {
+    /// No plan has seen the pool before.
+    pub fn is_first_sight(&self) -> bool {
+        self.state.is_none_or(|state| state.adopted.is_none())
+    }
+
     /// One of our times on the cloud's clock: creation times come from that clock.
     pub fn cloud_time(&self, at: Time) -> Time {
         self.facts.clock_ahead.map_or(at, |ahead| at.shown_by(ahead))

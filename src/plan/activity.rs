@@ -8,7 +8,7 @@ use crate::model::policy::Method;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::identity::is;
 use super::journal::{Journal, Touch};
 use super::lookup::Lookup;

@@ -7,7 +7,6 @@ use crate::model::plan::{Command, Input, WaitKind};
 use crate::model::rollout::{PoolState, RolloutStage, Wait};
 use crate::model::time::Time;
 
-use super::Planner;
 use super::desired;
 use super::model_drift;
 use super::rollout;
@@ -165,30 +164,29 @@ fn checkpoint(input: &Input, memory: &PoolState) -> Option<u32> {
     (waits && !stopped).then(|| rollout::reached_at(ahead, rollout))
 }
 
-/// Record what waits now: every hold that asks for an approval, and a checkpoint once it is reached.
-pub(super) fn note(desk: &mut Planner) {
-    let (input, now) = (desk.input, desk.input.now);
-    let known = std::mem::take(&mut desk.memory.waiting);
+/// What waits now: every hold that asks for an approval, and a checkpoint once it is reached.
+pub(super) fn waiting(input: &Input, memory: &PoolState, holds: &[Hold]) -> Vec<Wait> {
     let asks = |hold: &&Hold| {
         hold.remedy == Some(CommandName::Approve.into()) || hold.reason == HoldReason::Adoption
     };
-    let asking = desk.holds.list().iter().filter(asks);
-    let mut waits: Vec<Wait> = asking.filter_map(|hold| of_hold(desk, hold)).collect();
-    let wait = |number| Wait { what: WaitKind::Checkpoint, number, revision: None, since: now };
-    waits.extend(checkpoint(input, &desk.memory).map(|at| wait(Some(at))));
+    let asking = holds.iter().filter(asks);
+    let mut waits: Vec<Wait> = asking.filter_map(|hold| of_hold(input, memory, hold)).collect();
+    let (what, since) = (WaitKind::Checkpoint, input.now);
+    let wait = |number| Wait { what, number, revision: None, since };
+    waits.extend(checkpoint(input, memory).map(|at| wait(Some(at))));
     for wait in &mut waits {
         let is = |old: &&Wait| {
             (old.what, old.number, &old.revision) == (wait.what, wait.number, &wait.revision)
         };
-        wait.since = known.iter().find(is).map_or(now, |old| old.since);
+        wait.since = memory.waiting.iter().find(is).map_or(input.now, |old| old.since);
     }
     waits.sort();
     waits.dedup();
-    desk.memory.waiting = waits;
+    waits
 }
 
-fn of_hold(desk: &Planner, hold: &Hold) -> Option<Wait> {
-    let here = || Some(desk.input.set.revision.clone());
+fn of_hold(input: &Input, memory: &PoolState, hold: &Hold) -> Option<Wait> {
+    let here = || Some(input.set.revision.clone());
     let number = |name: &str| {
         let found = hold.numbers.iter().find(|(key, _)| *key == name);
         found.and_then(|(_, number)| u32::try_from(*number).ok())
@@ -198,13 +196,13 @@ fn of_hold(desk: &Planner, hold: &Hold) -> Option<Wait> {
             Some(to) => (WaitKind::ScaleDown, Some(to), None),
             None => (WaitKind::FirstSurplus, number("surplus"), None),
         },
-        HoldReason::Brake => (WaitKind::ScaleDown, Some(desk.memory.desired.count), None),
+        HoldReason::Brake => (WaitKind::ScaleDown, Some(memory.desired.count), None),
         HoldReason::ConflictingWriters | HoldReason::UnsafeRaise => {
-            (WaitKind::OtherWriter, Some(desk.input.set.capacity), None)
+            (WaitKind::OtherWriter, Some(input.set.capacity), None)
         }
         HoldReason::Adoption => (WaitKind::Adoption, None, here()),
         HoldReason::ModelUnproven | HoldReason::ModelMoved => (WaitKind::Model, None, here()),
         _ => return None,
     };
-    Some(Wait { what, number, revision, since: desk.input.now })
+    Some(Wait { what, number, revision, since: input.now })
 }

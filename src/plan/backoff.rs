@@ -13,10 +13,8 @@ use crate::model::rollout::{BackOff, DeleteEffect, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
 
 use super::counts::PoolCounts;
-use super::desired;
 use super::holds::Holds;
 use super::journal::{bore, settles_at};
-use super::version;
 
 /// The first wait after a refused raise; each further one is twice as long.
 // 1 min: a conflict passes in seconds, a zone gets room in minutes.
@@ -246,14 +244,19 @@ pub(super) struct Supply {
     pub owed: bool,
 }
 
-pub(super) fn supply(input: &Input, memory: &PoolState) -> Supply {
+pub(super) fn supply(
+    input: &Input,
+    memory: &PoolState,
+    second_writer: bool,
+    raise_unsafe: bool,
+) -> Supply {
     let scarce = |b: &BackOff| matches!(b.refusal, Refusal::NoCapacity | Refusal::Quota);
     let native = input.policy.platform_features == PlatformFeatures::Refuse
         && !input.set.platform_features.is_empty();
     let shut = match () {
         () if waits(input, memory).any(|b| !scarce(b)) => Some(BackOffState::Refused),
-        () if version::is_unsafe(input, memory) => Some(BackOffState::Unsafe),
-        () if desired::has_second_writer(input, memory) => Some(BackOffState::Writers),
+        () if raise_unsafe => Some(BackOffState::Unsafe),
+        () if second_writer => Some(BackOffState::Writers),
         () if native => Some(BackOffState::PlatformFeatures),
         () => None,
     };

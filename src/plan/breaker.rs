@@ -7,7 +7,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 
-use super::classify::{CandidateGroup, MachineCandidate};
+use super::candidate::{CandidateGroup, MachineCandidate};
 use super::health::{Burst, failed_from};
 use super::identity::is;
 
@@ -15,10 +15,9 @@ use super::identity::is;
 // 4,000: four times the largest set, so that the list stays bounded.
 const REMEMBERED: usize = 4_000;
 
-/// Whether repair is stopped. It opens above the share of D. It closes when at most the share are failed, by a command,
-/// or when a machine created since it opened serves: the cloud creates good machines, so the failed ones are really
-/// unhealthy.
-pub(super) fn is_open(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) -> bool {
+/// It opens above the share of D. It closes when at most the share are failed, by a command, or when a machine created
+/// since it opened serves: the cloud creates good machines, so the failed ones are really unhealthy.
+pub(super) fn learn(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
     note_failures(input, memory, rows);
     if let Some(opened) = memory.breaker_opened
         && rows.iter().any(|row| serves_since(input, row, opened))
@@ -30,7 +29,6 @@ pub(super) fn is_open(input: &Input, memory: &mut PoolState, rows: &[MachineCand
     let share = (u64::from(memory.desired.count) * percent / 100).max(1);
     let open = many as u64 > share;
     memory.breaker_opened = if open { memory.breaker_opened.or(Some(input.now)) } else { None };
-    open
 }
 
 /// Each machine's latest failure; failures of machines that are still failed are kept, whatever their age.
@@ -90,7 +88,7 @@ pub(super) fn let_one_go(
     }
     let free = |row: &MachineCandidate| {
         row.group == CandidateGroup::Failed
-            && !(row.is_untouchable() || row.waiting || row.returning)
+            && !(row.is_untouchable() || row.is_waiting() || row.returning)
     };
     let made = |row: &MachineCandidate| row.machine(input).first_seen > opened;
     let of = |young: bool| rows.iter().position(|row| free(row) && made(row) == young);

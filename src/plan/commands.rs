@@ -15,7 +15,8 @@ use super::model;
 use super::open_rollout;
 use super::owner;
 use super::pause;
-use super::pool_holds;
+use super::reference::{count_outdated, reference};
+use super::remedy;
 use super::rollout;
 use super::{exceptions, setbacks};
 
@@ -32,7 +33,36 @@ pub(super) struct CommandEffects {
     pub skip_watch: bool,
 }
 
-pub(super) fn honour(input: &Input, memory: &mut PoolState) -> CommandEffects {
+impl CommandEffects {
+    /// The answers, once the turn knows what became of the commands: a rollout that is still open did not skip its
+    /// watch, and without a raise nothing was reset.
+    pub fn concluded(mut self, input: &Input, open: bool, raised: bool) -> Vec<CommandAnswer> {
+        if self.skip_watch && open {
+            let say = "not every machine is done any more; nothing was skipped";
+            self.refuse(input, &CommandVerb::Promote, say);
+        }
+        if self.settle_capacity && !raised {
+            let say = "there is no drift to reset now, or machines are being created; run the command again";
+            self.refuse(input, &CommandVerb::ResetCapacity, say);
+        }
+        self.answers
+    }
+
+    fn refuse(&mut self, input: &Input, verb: &CommandVerb, say: &str) {
+        let is_one = |id: &CommandId| {
+            input.commands.iter().any(|command| command.id == *id && command.verb == *verb)
+        };
+        for answer in self.answers.iter_mut().filter(|answer| is_one(&answer.id)) {
+            (answer.accepted, answer.message) = (false, say.into());
+        }
+    }
+}
+
+pub(super) fn apply(input: &Input, memory: &mut PoolState) -> CommandEffects {
+    if !input.commands.is_empty() {
+        // A command of this turn applies to the rollout that opens or turns in the same turn.
+        rollout::begin(input, memory);
+    }
     let mut asked = CommandEffects::default();
     let mut asks: Vec<&Command> = input.commands.iter().collect();
     asks.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
@@ -114,8 +144,8 @@ fn refresh(input: &Input, memory: &mut PoolState, ask: &Command) -> String {
         return "every machine whose disk is older than this command will be replaced".into();
     };
     let limit = input.cloud_time(asked.min(rollout.opened));
-    let reference = rollout::reference(input, memory);
-    let stays = |m: &Machine| m.imaged < limit && !reference.outdates(m);
+    let target = reference(input, memory);
+    let stays = |m: &Machine| m.imaged < limit && !target.outdates(m);
     if !input.machines.iter().any(stays) {
         return "the open rollout replaces every older machine and keeps the ones it created"
             .into();
@@ -169,7 +199,7 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     }
     let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
     let loops = open_rollout::is_hot_loop(input, memory, &wanted)
-        && rollout::count_outdated(input, memory, &wanted) > 0;
+        && count_outdated(input, memory, &wanted) > 0;
     if loops || open_rollout::ages_wait(memory, &wanted) {
         memory.hot_loop_released = Some(wanted);
         return Ok(format!("the revision can be rolled out again{told}"));
@@ -178,19 +208,6 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
         return Ok(format!("no rollout is open{told}"));
     }
     Err("nothing failed, and nothing waits for a retry".into())
-}
-
-/// There was nothing to reset, or something was under way: the command was not executed.
-pub(super) fn settled_nothing(input: &Input, answers: &mut [CommandAnswer]) {
-    let settles = |id: &CommandId| {
-        input.commands.iter().any(|ask| ask.id == *id && ask.verb == CommandVerb::ResetCapacity)
-    };
-    for answer in answers.iter_mut().filter(|answer| settles(&answer.id)) {
-        answer.accepted = false;
-        answer.message =
-            "there is no drift to reset now, or machines are being created; run the command again"
-                .into();
-    }
 }
 
 fn promote(
@@ -215,17 +232,6 @@ fn promote(
     }
     checkpoint::pass(rollout);
     Ok("the next checkpoint is skipped".into())
-}
-
-/// A machine is no longer done, so there is no watch to skip.
-pub(super) fn skipped_nothing(input: &Input, answers: &mut [CommandAnswer]) {
-    let skips = |id: &CommandId| {
-        input.commands.iter().any(|ask| ask.id == *id && ask.verb == CommandVerb::Promote)
-    };
-    for answer in answers.iter_mut().filter(|answer| skips(&answer.id)) {
-        answer.accepted = false;
-        answer.message = "not every machine is done any more; nothing was skipped".into();
-    }
 }
 
 fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
@@ -253,7 +259,7 @@ fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     (memory.refresh_before, memory.refresh_next) = (None, None);
     // Aborting a refresh does not ask for a rollout of machines that stay on another revision.
     if let Some(wanted) = memory.wanted.clone() {
-        memory.mixed |= rollout::count_outdated(input, memory, &wanted) > 0;
+        memory.mixed |= count_outdated(input, memory, &wanted) > 0;
     }
     // The rollout's surge leaves at once.
     approve::agree(
@@ -288,7 +294,7 @@ fn roll_back(input: &Input, memory: &mut PoolState, ask: &Command) -> Result<Str
     };
     match to {
         Some(to) if memory.rollout.is_none() && !model::can_put_back(input, memory, &to) => {
-            Err(pool_holds::restore(input, memory, &to))
+            Err(remedy::restore(input, memory, &to))
         }
         Some(to) => {
             let open = memory.rollout.as_ref();

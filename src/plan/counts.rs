@@ -7,7 +7,7 @@ use crate::model::plan::{Numbers, PlanBug};
 use crate::model::policy::Ramp;
 use crate::model::quantity::Resolved;
 
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
 
 /// Signed, so that a deficit is a number and not an accident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,7 +100,7 @@ impl PoolCounts {
     /// What an existing machine counts as for a rollout.
     fn share(&mut self, row: &MachineCandidate) -> &mut i64 {
         match () {
-            () if row.named => &mut self.named,
+            () if row.is_named() => &mut self.named,
             () if row.is_on_target() => &mut self.current,
             () if row.kept != Protector::No => &mut self.kept,
             () => &mut self.out,

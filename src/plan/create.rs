@@ -10,7 +10,7 @@ use crate::model::rollout::{PoolState, RolloutStage};
 use super::counts::PoolCounts;
 use super::holds::{Holds, machines};
 use super::model_drift;
-use super::rollout::{self, FAILED_IN_A_ROW};
+use super::resumption::{self, FAILED_IN_A_ROW};
 
 /// How many machines a rollout, a repair or growth wants, before any obstacle.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +155,7 @@ pub(super) fn has_open_failure(input: &Input, memory: &PoolState) -> bool {
     let here = &input.set.revision;
     let fails = memory.rollout.as_ref().is_some_and(|rollout| {
         let renews = rollout.from.as_ref() == Some(here);
-        rollout.to == *here && !renews && rollout::resumes_at(input, rollout).is_some()
+        rollout.to == *here && !renews && resumption::resumes_at(input, rollout).is_some()
     });
     fails && knows_better(input, memory)
 }

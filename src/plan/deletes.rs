@@ -8,7 +8,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::{DeleteEffect, PoolState};
 use crate::model::time::Span;
 
-use super::classify::{CandidateGroup, MachineCandidate};
+use super::candidate::{CandidateGroup, MachineCandidate};
 use super::counts::PoolCounts;
 use super::journal::{Journal, born};
 use crate::model::machine::CLOCK_SKEW;

@@ -5,8 +5,8 @@ use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::rollout::{Exception, PoolState, RolloutStage};
 
-use super::Planner;
-use super::classify::{CandidateGroup, MachineCandidate, Protector};
+use super::candidate::{CandidateGroup, MachineCandidate, Protector};
+use super::counts::PoolCounts;
 use super::identity::is;
 
 /// A machine is given up after this many tries.
@@ -65,35 +65,38 @@ pub(super) fn clear(memory: &mut PoolState) -> usize {
     left.map(|known| known.cleared = true).count()
 }
 
-/// Only a few machines that were tried in vain are left of the rollout: it ends without them.
-pub(super) fn conclude(desk: &mut Planner) {
-    let Some(rollout) = &desk.memory.rollout else { return };
-    let c = &desk.count;
+/// Only a few machines that were tried in vain are left of the rollout: it ends without them. Returns whether it does.
+pub(super) fn conclude(
+    input: &Input,
+    memory: &mut PoolState,
+    rows: &[MachineCandidate],
+    c: &PoolCounts,
+) -> bool {
+    let Some(rollout) = &memory.rollout else { return false };
     let left = |row: &&MachineCandidate| {
-        row.group.exists() && row.outdated && !row.named && row.kept == Protector::No
+        row.group.exists() && row.outdated && !row.is_named() && row.kept == Protector::No
     };
-    let left: Vec<&MachineCandidate> = desk.rows.iter().filter(left).collect();
-    let few = !left.is_empty() && left.len() <= desk.input.policy.drain.max_blocked as usize;
+    let left: Vec<&MachineCandidate> = rows.iter().filter(left).collect();
+    let few = !left.is_empty() && left.len() <= input.policy.drain.max_blocked as usize;
     let others = c.leaving + c.failed + c.young + c.unready + c.updating + c.unknown + c.pending;
     let rest_is_done =
         c.named + others == 0 && c.proven >= (c.desired - c.kept - left.len() as i64).max(0);
     if rollout.stage != RolloutStage::Going || !few || !rest_is_done {
-        return;
+        return false;
     }
     let made = |row: &MachineCandidate| {
         let new = row.group == CandidateGroup::Ready && row.is_on_target();
-        new && row.machine(desk.input).imaged >= rollout.opened
+        new && row.machine(input).imaged >= rollout.opened
     };
-    let to = rollout.to.clone();
     let tried = |row: &&MachineCandidate| {
-        let machine = row.machine(desk.input);
-        let blocked = desk.memory.blocked.iter().find(|blocked| is(&blocked.key, machine))?;
-        let last = Exception { key: machine.key(), to: to.clone(), at: blocked.at, cleared: false };
+        let (machine, to) = (row.machine(input), rollout.to.clone());
+        let blocked = memory.blocked.iter().find(|blocked| is(&blocked.key, machine))?;
+        let last = Exception { key: machine.key(), to, at: blocked.at, cleared: false };
         (blocked.times >= TRIES).then_some(last)
     };
     let tried: Option<Vec<Exception>> = left.iter().map(tried).collect();
-    let Some(tried) = tried.filter(|_| desk.rows.iter().any(made)) else { return };
-    desk.memory.exceptions.retain(|known| !tried.iter().any(|other| other.key == known.key));
-    desk.memory.exceptions.extend(tried);
-    desk.mark_again();
+    let Some(tried) = tried.filter(|_| rows.iter().any(made)) else { return false };
+    memory.exceptions.retain(|known| !tried.iter().any(|other| other.key == known.key));
+    memory.exceptions.extend(tried);
+    true
 }

@@ -5,7 +5,7 @@ use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::time::{Span, Time};
 
-use super::classify::CandidateGroup;
+use super::candidate::CandidateGroup;
 
 /// Nodes that turn unready together within this time look like a fault of our own observation.
 const BLIND_WINDOW: Span = Span::minutes(1);

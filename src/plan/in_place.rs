@@ -7,7 +7,7 @@ use crate::model::policy::Method;
 use crate::model::revision::differs;
 use crate::model::rollout::PoolState;
 
-use super::classify::{CandidateGroup, MachineCandidate, Protector};
+use super::candidate::{CandidateGroup, MachineCandidate, Protector, UpdateRole};
 use super::identity::is;
 use super::journal::born;
 use super::lookup::Lookup;
@@ -92,5 +92,7 @@ pub(super) fn is_awaited(input: &Input, memory: &PoolState, row: &MachineCandida
     );
     let to = memory.rollout.as_ref().map(|rollout| &rollout.to);
     let came = || to.is_some() && row.machine(input).revision.as_ref() == to;
-    row.updated && absent && (!matches!(row.kept, Protector::UpdateFailed) || came())
+    row.role == UpdateRole::Updated
+        && absent
+        && (!matches!(row.kept, Protector::UpdateFailed) || came())
 }

@@ -5,14 +5,9 @@ use crate::model::inventory::{Lock, LockLevel};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
 use crate::model::policy::Method;
-use crate::model::rollout::{Rollout, RolloutStage};
 
-use super::Planner;
-use super::classify::{CandidateGroup, MachineCandidate, Protector};
+use super::candidate::MachineCandidate;
 use super::holds::Holds;
-use super::model;
-use super::requests::restores;
-use super::rollout::RolloutClose;
 
 /// No machine of the set may be removed.
 pub(super) fn stop_removals(input: &Input) -> bool {
@@ -44,27 +39,6 @@ pub(super) fn forbid_start(input: &Input, machine: &Machine) -> bool {
     let lock = input.set.lock_of(&machine.id);
     machine.condition == Condition::Stopped
         && lock.is_some_and(|lock| lock.level == LockLevel::ReadOnly)
-}
-
-/// Wanted work that a lock on all machines forbids, except raises and surplus, which have their own holds.
-pub(super) fn about(desk: &mut Planner) {
-    let input = desk.input;
-    let leaves = |row: &MachineCandidate| {
-        let named = row.machine(input).delete_request().is_some();
-        let waits = row.outdated && row.kept == Protector::Cloud;
-        let wanted = waits || named || row.group == CandidateGroup::Failed;
-        row.is_untouchable() && wanted && keep(input, row)
-    };
-    let starts = |row: &MachineCandidate| restores(row) && forbid_start(input, row.machine(input));
-    let going = |rollout: &Rollout| rollout.stage == RolloutStage::Going;
-    let waits = desk.closed == Some(RolloutClose::Locked)
-        && desk.memory.rollout.as_ref().is_some_and(going);
-    let stops = waits
-        || model::is_locked(input, &desk.memory)
-        || desk.rows.iter().any(|row| leaves(row) || starts(row));
-    if stops {
-        hold(input, &mut desk.holds);
-    }
 }
 
 pub(super) fn hold(input: &Input, holds: &mut Holds) {

@@ -6,39 +6,46 @@ use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::{Input, MachineReason};
 use crate::model::quantity::counted;
 
-use super::Planner;
-use super::backoff::{self, BackOffState};
+use super::backoff::BackOffState;
+use super::basis::Basis;
 use super::breaker;
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
 use super::checkpoint::Barrier;
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
-use super::holds::machines;
+use super::holds::{Holds, machines};
 use super::locks;
-use super::pool_holds::about;
 use super::raise;
 use super::remove::Removals;
 use super::requests::{ActionRequests, restores};
+use super::row_holds::about;
 use super::version;
 
-pub(super) fn about_machines(desk: &mut Planner, removals: &Removals) {
+pub(super) fn about_machines(basis: &Basis, holds: &mut Holds, removals: &Removals) {
     let leaving =
-        removals.picked.iter().filter(|(at, _)| desk.rows[*at].group == CandidateGroup::Failed);
-    let failed_left = desk.count.failed - leaving.count() as i64;
+        removals.picked.iter().filter(|(at, _)| basis.rows[*at].group == CandidateGroup::Failed);
+    let failed_left = basis.count.failed - leaving.count() as i64;
     if failed_left > 0 {
-        about_failed(desk, failed_left);
+        about_failed(basis, holds, failed_left);
     }
     // In one pass: most machines need no hold.
     let mut found = [false; KINDS.len()];
-    let input = desk.input;
-    for row in &desk.rows {
+    let input = basis.input;
+    for row in basis.rows {
         for (found, fits) in found.iter_mut().zip(kinds(input, row)) {
             *found |= fits;
         }
     }
     for (kind, (reason, say, verb)) in KINDS.into_iter().enumerate().filter(|(at, _)| found[*at]) {
-        about(desk, reason, |row| kinds(input, row)[kind], |n| machines(n as i64, say), verb);
+        about(
+            basis,
+            holds,
+            reason,
+            |row| kinds(input, row)[kind],
+            |n| machines(n as i64, say),
+            verb,
+        );
     }
-    about_unseen(desk);
-    about_limits(desk, removals);
+    about_unseen(basis, holds);
+    about_limits(basis, holds, removals);
 }
 
 /// Machines that wait for a person or something outside.
@@ -87,23 +94,23 @@ fn kinds(input: &Input, row: &MachineCandidate) -> [bool; KINDS.len()] {
     ]
 }
 
-fn about_unseen(desk: &mut Planner) {
+fn about_unseen(basis: &Basis, holds: &mut Holds) {
     // The hold on the listing names them.
-    if !desk.input.set.complete {
+    if !basis.input.set.complete {
         return;
     }
-    let input = desk.input;
+    let input = basis.input;
     let dark = move |row: &MachineCandidate| row.machine(input).condition == Condition::Unknown;
-    if desk.is_blind() {
-        let (unknown, desired) = (desk.count.unknown, desk.count.desired);
-        let seen = desk.rows.iter().any(|row| row.group == CandidateGroup::Unknown && !dark(row));
+    if basis.why_not.blind {
+        let (unknown, desired) = (basis.count.unknown, basis.count.desired);
+        let seen = basis.rows.iter().any(|row| row.group == CandidateGroup::Unknown && !dark(row));
         let of = format!("{unknown} of {}", counted(desired as usize, "machine"));
         let say = if seen {
             format!("{of} became unready together or cannot be seen; no machine is removed")
         } else {
             format!("{of} cannot be seen; no machine is removed")
         };
-        let hold = desk.holds.add(HoldReason::HealthBlind, say);
+        let hold = holds.add(HoldReason::HealthBlind, say);
         hold.number("unknown", unknown).number("desired", desired);
     } else {
         // A machine to restore is waited for as well, and no replacement is created.
@@ -111,23 +118,23 @@ fn about_unseen(desk: &mut Planner) {
             row.group == CandidateGroup::Unknown || (dark(row) && restores(row))
         };
         let say = |n| machines(n as i64, "not visible; Poolkeeper waits");
-        about(desk, HoldReason::ListingIncomplete, unseen, say, None);
+        about(basis, holds, HoldReason::ListingIncomplete, unseen, say, None);
     }
 }
 
-fn about_limits(desk: &mut Planner, removals: &Removals) {
-    let c = desk.count;
+fn about_limits(basis: &Basis, holds: &mut Holds, removals: &Removals) {
+    let c = basis.count;
     if removals.blocked.floor {
         let say =
             format!("{} available, {} committed; the floor is {}", c.ready, c.promise, c.floor);
-        desk.holds
+        holds
             .add(HoldReason::Floor, say)
             .number("available", c.ready)
             .number("committed", c.promise)
             .number("floor", c.floor);
     }
     if removals.blocked.last {
-        desk.holds
+        holds
             .add(
                 HoldReason::LastAvailable,
                 "the last available machine stays until another one is available",
@@ -135,14 +142,14 @@ fn about_limits(desk: &mut Planner, removals: &Removals) {
             .number("available", c.ready);
     }
     if removals.blocked.shut {
-        about_shut(desk);
+        about_shut(basis, holds);
     }
 }
 
 /// A wanted machine would be missing: no raise may replace it.
-fn about_shut(desk: &mut Planner) {
-    let (input, memory, holds) = (desk.input, &desk.memory, &mut desk.holds);
-    match backoff::supply(input, memory).shut {
+fn about_shut(basis: &Basis, holds: &mut Holds) {
+    let (input, memory) = (basis.input, basis.memory);
+    match basis.why_not.supply.shut {
         Some(BackOffState::Unsafe) => version::hold_unsafe(input, memory, holds),
         Some(BackOffState::Writers) => {
             raise::hold_writers(input, memory, holds);
@@ -153,8 +160,8 @@ fn about_shut(desk: &mut Planner) {
         // The hold on the refusal exists whether or not anything is wanted.
         Some(BackOffState::Refused) | None => {}
     }
-    let (exist, desired) = (desk.count.exist, desk.count.desired);
-    desk.holds
+    let (exist, desired) = (basis.count.exist, basis.count.desired);
+    holds
         .add(
             HoldReason::Floor,
             format!("{exist} exist, {desired} desired, and no more can be created now"),
@@ -163,10 +170,10 @@ fn about_shut(desk: &mut Planner) {
         .number("desired", desired);
 }
 
-fn about_failed(desk: &mut Planner, left: i64) {
-    if desk.repair_stopped {
-        let casualties = breaker::failed(desk.input, &desk.memory, &desk.rows) as i64;
-        desk.holds
+fn about_failed(basis: &Basis, holds: &mut Holds, left: i64) {
+    if basis.why_not.breaker_open {
+        let casualties = breaker::failed(basis.input, basis.memory, basis.rows) as i64;
+        holds
             .add(
                 HoldReason::Breaker,
                 format!(
@@ -175,10 +182,10 @@ fn about_failed(desk: &mut Planner, left: i64) {
                 ),
             )
             .number("failed", casualties)
-            .number("desired", desk.count.desired)
+            .number("desired", basis.count.desired)
             .ask(CommandName::ResetBreaker);
-    } else if desk.stands().is_none() {
-        desk.holds
+    } else if basis.why_not.removals().is_none() {
+        holds
             .add(
                 HoldReason::RepairInTurn,
                 machines(left, "waiting for repair, which replaces a limited number at a time"),
@@ -187,10 +194,10 @@ fn about_failed(desk: &mut Planner, left: i64) {
     }
 }
 
-pub(super) fn about_what_is_under_way(desk: &mut Planner, sent: &ActionRequests) {
-    let c = desk.count;
+pub(super) fn about_what_is_under_way(basis: &Basis, holds: &mut Holds, sent: &ActionRequests) {
+    let c = basis.count;
     if c.pending > 0 {
-        desk.holds
+        holds
             .add(
                 HoldReason::InstancesNotListed,
                 machines(c.pending, "requested and not listed yet"),
@@ -199,21 +206,30 @@ pub(super) fn about_what_is_under_way(desk: &mut Planner, sent: &ActionRequests)
     }
     let back = |moved: &&(usize, Lifecycle, MachineReason)| moved.1 == Lifecycle::InService;
     let back: Vec<u32> =
-        sent.moved.iter().filter(back).map(|moved| desk.rows[moved.0].index).collect();
+        sent.moved.iter().filter(back).map(|moved| basis.rows[moved.0].index).collect();
     let leaving = |row: &MachineCandidate| {
         let goes = row.group == CandidateGroup::Leaving && row.doing != MachineActivity::Nothing;
         goes && !back.contains(&row.index)
     };
-    about(desk, HoldReason::Leaving, leaving, |n| machines(n as i64, "being removed"), None);
     about(
-        desk,
+        basis,
+        holds,
+        HoldReason::Leaving,
+        leaving,
+        |n| machines(n as i64, "being removed"),
+        None,
+    );
+    about(
+        basis,
+        holds,
         HoldReason::Updating,
         |r| r.group == CandidateGroup::Updating,
         |n| machines(n as i64, "being updated in place"),
         None,
     );
     about(
-        desk,
+        basis,
+        holds,
         HoldReason::SurgeBooting,
         |r| r.group == CandidateGroup::Young,
         |n| machines(n as i64, "booting or not ready for long enough yet"),
@@ -221,20 +237,21 @@ pub(super) fn about_what_is_under_way(desk: &mut Planner, sent: &ActionRequests)
     );
     let ill = |row: &MachineCandidate| row.group == CandidateGroup::Unready;
     about(
-        desk,
+        basis,
+        holds,
         HoldReason::Grace,
         ill,
         |n| machines(n as i64, "not serving, within the grace period"),
         None,
     );
-    let held_back = desk.gate()
-        && desk.stands().is_none()
-        && c.current >= desk.far + c.named
-        && desk.barrier == Barrier::None
-        && c.surge + c.unavailable > desk.wave;
+    let held_back = basis.gate()
+        && basis.why_not.removals().is_none()
+        && c.current >= basis.rollout.far + c.named
+        && basis.rollout.barrier == Barrier::None
+        && c.surge + c.unavailable > basis.rollout.wave;
     if held_back {
-        let wave = desk.wave;
-        desk.holds
+        let wave = basis.rollout.wave;
+        holds
             .add(
                 HoldReason::Ramp,
                 format!(

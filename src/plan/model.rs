@@ -17,7 +17,7 @@ use crate::model::time::{Span, Time};
 use super::backoff::COUNTED;
 use super::completed;
 use super::create;
-use super::rollout;
+use super::resumption;
 
 /// A model write that no read shows within this time after its end had no effect.
 // 60 s: every read until then may still lag behind it.
@@ -213,7 +213,7 @@ pub(super) fn follow_wish(input: &Input, memory: &mut PoolState) {
 }
 
 /// The write that this turn needs, if any. At most one is in progress.
-pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Option<Action> {
+pub(super) fn choose(input: &Input, memory: &PoolState, grows: bool) -> Option<Action> {
     if memory.model.writing.is_some() || input.set.is_read_only() {
         return None;
     }
@@ -221,6 +221,16 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
     if refused(input, memory).is_some_and(|known| stands_against(known, &fields)) {
         return None;
     }
+    let scope = input.policy.model.write;
+    Some(Action::UpdateModel { fields, why, scope, reason: reason.into(), expect: expect(input) })
+}
+
+pub(super) fn remember_write(
+    input: &Input,
+    memory: &mut PoolState,
+    fields: &ModelFields,
+    why: ModelWrite,
+) {
     if why == ModelWrite::Wanted {
         memory.model.wanted_fields = wanted_fields(input);
         memory.model.declined &= !fields.names_machine();
@@ -236,8 +246,6 @@ pub(super) fn write(input: &Input, memory: &mut PoolState, grows: bool) -> Optio
         at: input.now,
     });
     memory.model.rest_before.clone_from(&input.set.model_rest);
-    let scope = input.policy.model.write;
-    Some(Action::UpdateModel { fields, why, scope, reason: reason.into(), expect: expect(input) })
 }
 
 pub(super) fn expect(input: &Input) -> Expect {
@@ -294,7 +302,7 @@ fn waits_to_resume(input: &Input, memory: &PoolState) -> bool {
     memory.rollout.as_ref().is_some_and(|rollout| {
         rollout.from.as_ref() == Some(&input.set.revision)
             && rollout.to != input.set.revision
-            && rollout::resumes_at(input, rollout).is_some()
+            && resumption::resumes_at(input, rollout).is_some()
     })
 }
 
@@ -324,7 +332,7 @@ fn put_back(input: &Input, memory: &PoolState, grows: bool) -> Option<ModelField
     // A failing rollout puts back the revision it left, whatever an earlier abort wanted.
     let left = rollout.is_some_and(|rollout| {
         let stops = matches!(rollout.stage, RolloutStage::Failing { .. });
-        let fails = stops || rollout::resumes_at(input, rollout).is_some();
+        let fails = stops || resumption::resumes_at(input, rollout).is_some();
         let put_back = input.set.revision != rollout.to
             && memory.model.put_back_over.as_ref() == Some(&rollout.to);
         fails && (put_back || rollout.from.as_ref() == Some(&input.set.revision))

@@ -7,7 +7,8 @@ use crate::model::inventory::ModelRest;
 use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutCause};
 
-use super::{Planner, completed};
+use super::completed;
+use super::holds::Holds;
 
 /// Most differences to name in one hold.
 // 5: an OS disk has fewer; of many data disks the first few show what happened.
@@ -61,11 +62,11 @@ fn differences(before: &ModelRest, now: &ModelRest) -> Vec<String> {
     gone.chain(other).collect()
 }
 
-pub(super) fn tell(desk: &mut Planner) {
-    if !is_moved(&desk.memory) {
+pub(super) fn tell(input: &Input, memory: &PoolState, outdated: i64, holds: &mut Holds) {
+    if !is_moved(memory) {
         return;
     }
-    let all = differences(&desk.memory.model.moved_from, &desk.input.set.model_rest);
+    let all = differences(&memory.model.moved_from, &input.set.model_rest);
     let what = match all.len() {
         // A read of the set as it was before, or one that does not show it.
         0 => "the next reads show the details".into(),
@@ -75,8 +76,6 @@ pub(super) fn tell(desk: &mut Planner) {
     let say = format!(
         "our write of the model also changed fields that it did not name: {what}; restore them in the scale set, or approve the model as it is; `model.write: storageProfile` in the pool file sends the disks along with an image"
     );
-    let hold = desk.holds.add(HoldReason::ModelMoved, say);
-    hold.number("moved", all.len() as i64)
-        .number("outdated", desk.count.out)
-        .ask(CommandName::Approve);
+    let hold = holds.add(HoldReason::ModelMoved, say);
+    hold.number("moved", all.len() as i64).number("outdated", outdated).ask(CommandName::Approve);
 }

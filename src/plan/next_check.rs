@@ -8,12 +8,13 @@ use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutStage};
 use crate::model::time::{Span, Time};
 
-use super::Planner;
+use super::basis::Basis;
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::checkpoint::Barrier;
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::health::{began, lasts_since};
 use super::identity::is;
 use super::model;
+use super::resumption;
 use super::setbacks;
 
 /// Nothing to do and nothing in progress: read again after this.
@@ -58,11 +59,11 @@ struct Boots {
 
 impl Boots {
     /// From the machines themselves: one that has served ever since its creation shows how long it took to come up.
-    fn of(desk: &Planner) -> Self {
-        let min_ready = desk.input.policy.rollout.min_ready;
-        let machines = || desk.rows.iter().rev().map(|row| row.machine(desk.input));
+    fn of(basis: &Basis) -> Self {
+        let min_ready = basis.input.policy.rollout.min_ready;
+        let machines = || basis.rows.iter().rev().map(|row| row.machine(basis.input));
         let boot = |m: &Machine| m.claimed().since(m.created);
-        let deadline = desk.input.policy.rollout.readiness_deadline;
+        let deadline = basis.input.policy.rollout.readiness_deadline;
         let served = machines().filter(|m| m.condition == Condition::Ready);
         let known = served.filter(|m| boot(m) >= FASTEST_BOOT && boot(m) < deadline);
         let mut boots: Vec<Span> = known.map(boot).take(BOOTS).collect();
@@ -70,7 +71,7 @@ impl Boots {
         // If the source reports since when a machine serves, finding it when it counts as available is soon enough.
         let told = machines().any(|m| m.condition == Condition::Ready && m.claimed_since.is_some());
         let slack = if told { min_ready } else { Span::ZERO };
-        let (part, of) = if desk.count.young <= FEW { (2, 3) } else { (1, 2) };
+        let (part, of) = if basis.count.young <= FEW { (2, 3) } else { (1, 2) };
         let step = Span::from_millis(slack.millis() * part / of).max(SOON).min(RECOVERS);
         let first = match (boots.first(), boots.last()) {
             (Some(_), Some(_)) if !told => boots[boots.len() / 2],
@@ -101,13 +102,13 @@ fn born(machine: &Machine, now: Time) -> Time {
 }
 
 /// When this machine is checked again, if a time is known.
-pub(super) fn next(desk: &Planner, row: &MachineCandidate) -> Option<Time> {
-    let (record, policy) = (row.machine(desk.input), desk.input.policy);
+pub(super) fn next(basis: &Basis, row: &MachineCandidate) -> Option<Time> {
+    let (record, policy) = (row.machine(basis.input), basis.input.policy);
     let ready_by = policy.rollout.readiness_deadline;
-    let now = desk.input.now;
+    let now = basis.input.now;
     let since = || lasts_since(record, now);
     match row.group {
-        _ if row.tried_later => setbacks::until(desk.input, &desk.memory, record),
+        _ if row.tried_later => setbacks::until(basis.input, basis.memory, record),
         CandidateGroup::Young if record.condition == Condition::Ready => {
             Some(record.since.plus(policy.rollout.min_ready))
         }
@@ -133,9 +134,9 @@ pub(super) fn next(desk: &Planner, row: &MachineCandidate) -> Option<Time> {
 }
 
 /// How soon a machine with something in progress may have changed.
-fn pace(desk: &Planner, row: &MachineCandidate, boots: &Boots) -> Option<Span> {
-    let (record, now) = (row.machine(desk.input), desk.input.now);
-    let fresh = |since: Time| now.since(since) < desk.input.policy.repair.after;
+fn pace(basis: &Basis, row: &MachineCandidate, boots: &Boots) -> Option<Span> {
+    let (record, now) = (row.machine(basis.input), basis.input.now);
+    let fresh = |since: Time| now.since(since) < basis.input.policy.repair.after;
     match row.group {
         CandidateGroup::Young if record.condition == Condition::Ready => None,
         CandidateGroup::Young if record.condition == Condition::Provisioning => {
@@ -147,14 +148,14 @@ fn pace(desk: &Planner, row: &MachineCandidate, boots: &Boots) -> Option<Span> {
         CandidateGroup::Updating => Some(SOON),
         CandidateGroup::Leaving if row.overdue || row.written_off => None,
         CandidateGroup::Leaving => match row.doing {
-            MachineActivity::Deleting => Some(delete_after(desk, now.since(row.asked))),
-            MachineActivity::CloudDeletes => Some(delete_after(desk, now.since(record.since))),
+            MachineActivity::Deleting => Some(delete_after(basis, now.since(row.asked))),
+            MachineActivity::CloudDeletes => Some(delete_after(basis, now.since(record.since))),
             _ => Some(SOON),
         },
         // It is gone, and the listing shows it for some more seconds.
         CandidateGroup::Ghost if row.overdue || row.unlisted => None,
         CandidateGroup::Ghost => {
-            let buried = desk.memory.tombs.iter().find(|(key, _)| is(key, record));
+            let buried = basis.memory.tombs.iter().find(|(key, _)| is(key, record));
             let fresh = buried.is_some_and(|(_, at)| now.since(*at) < RECOVERS.times(2));
             Some(if fresh { SOON } else { RECOVERS })
         }
@@ -166,9 +167,9 @@ fn pace(desk: &Planner, row: &MachineCandidate, boots: &Boots) -> Option<Span> {
 }
 
 /// The next read for a machine whose delete has run this long.
-fn delete_after(desk: &Planner, age: Span) -> Span {
-    let expected = desk.memory.delete_takes.unwrap_or(UNKNOWN_DELETE);
-    let few = desk.count.leaving <= FEW;
+fn delete_after(basis: &Basis, age: Span) -> Span {
+    let expected = basis.memory.delete_takes.unwrap_or(UNKNOWN_DELETE);
+    let few = basis.count.leaving <= FEW;
     let step = if few { DELETE_STEP_OF_FEW } else { DELETE_STEP };
     if age < expected {
         left(expected, age).max(Span::seconds(1))
@@ -204,11 +205,11 @@ pub(super) fn learn_deletes(input: &Input, memory: &mut PoolState) {
 
 /// The next time at which something may be different without an event.
 pub(super) fn again(
-    desk: &Planner,
+    basis: &Basis,
     actions: &[Action],
     moments: impl Iterator<Item = Time>,
 ) -> Time {
-    let now = desk.input.now;
+    let now = basis.input.now;
     let mut again = now.plus(IDLE);
     let mut sooner = |at: Time| {
         if at > now {
@@ -216,44 +217,44 @@ pub(super) fn again(
         }
     };
     moments.for_each(&mut sooner);
-    let boots = Boots::of(desk);
-    for row in &desk.rows {
-        if let Some(pace) = pace(desk, row, &boots) {
+    let boots = Boots::of(basis);
+    for row in basis.rows {
+        if let Some(pace) = pace(basis, row, &boots) {
             sooner(now.plus(pace));
         }
     }
     for action in actions {
         sooner(now.plus(match action.verb() {
             ActionKind::Raise => boots.after(Span::ZERO),
-            ActionKind::Delete => delete_after(desk, Span::ZERO),
+            ActionKind::Delete => delete_after(basis, Span::ZERO),
             ActionKind::Restore | ActionKind::TagOwner => IDLE,
             ActionKind::Drain | ActionKind::Reimage | ActionKind::UpdateModel => SOON,
         }));
     }
-    for entry in desk.input.open {
-        sooner_for_entry(desk, entry, &boots, &mut sooner);
+    for entry in basis.input.open {
+        sooner_for_entry(basis, entry, &boots, &mut sooner);
     }
-    known_moments(desk, &mut sooner);
+    known_moments(basis, &mut sooner);
     again
 }
 
 /// Machines that a raise requested and that are not listed yet.
-fn sooner_for_entry(desk: &Planner, entry: &Entry, boots: &Boots, sooner: &mut impl FnMut(Time)) {
-    let now = desk.input.now;
+fn sooner_for_entry(basis: &Basis, entry: &Entry, boots: &Boots, sooner: &mut impl FnMut(Time)) {
+    let now = basis.input.now;
     let Action::Raise { to, .. } = &entry.action else { return };
-    let unseen = desk.count.pending > 0;
+    let unseen = basis.count.pending > 0;
     match &entry.phase {
         Phase::Ended { .. } if unseen => sooner(now.plus(SOON)),
         Phase::Ended { .. } => {}
-        _ if desk.input.set.capacity < *to => sooner(now.plus(SOON)),
+        _ if basis.input.set.capacity < *to => sooner(now.plus(SOON)),
         _ if unseen => sooner(now.plus(boots.after(now.since(entry.written)))),
         _ => {}
     }
 }
 
 /// Edges of windows, and ends of back-offs, soaks, watches and ages.
-fn known_moments(desk: &Planner, sooner: &mut impl FnMut(Time)) {
-    let (input, memory) = (desk.input, &desk.memory);
+fn known_moments(basis: &Basis, sooner: &mut impl FnMut(Time)) {
+    let (input, memory) = (basis.input, basis.memory);
     let (now, rollout) = (input.now, &input.policy.rollout);
     memory.backoff.iter().for_each(|back_off| sooner(back_off.until));
     memory.request_backoff.iter().for_each(|back_off| sooner(back_off.until));
@@ -261,12 +262,13 @@ fn known_moments(desk: &Planner, sooner: &mut impl FnMut(Time)) {
     memory.breaker_opened.iter().for_each(|at| sooner(at.plus(input.policy.repair.window)));
     memory.undelivered.iter().for_each(|undelivered| sooner(undelivered.until));
     model::given_up_at(input, memory).into_iter().for_each(&mut *sooner);
-    super::pool_holds::resumes_at(desk).into_iter().for_each(&mut *sooner);
+    let open = memory.rollout.as_ref();
+    open.and_then(|open| resumption::resumes_at(input, open)).into_iter().for_each(&mut *sooner);
     input.policy.windows.at(now).changes.into_iter().for_each(&mut *sooner);
-    if let Barrier::Soaking(_, until) = desk.barrier {
+    if let Barrier::Soaking(_, until) = basis.rollout.barrier {
         sooner(until);
     }
-    if let (Barrier::GateUnknown(..), Some(open)) = (&desk.barrier, &memory.rollout) {
+    if let (Barrier::GateUnknown(..), Some(open)) = (&basis.rollout.barrier, &memory.rollout) {
         let ahead = rollout.checkpoints.get(open.passed as usize);
         let soaked = open.soaking.zip(ahead).map(|(since, ahead)| since.plus(ahead.soak));
         soaked.map(|at| at.plus(rollout.progress_deadline)).into_iter().for_each(&mut *sooner);

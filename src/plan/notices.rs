@@ -5,9 +5,9 @@ use crate::model::quantity::counted;
 use crate::model::rollout::RolloutStage;
 use crate::model::time::Span;
 
-use super::Planner;
+use super::basis::Basis;
+use super::estimate::work_left;
 use super::owner;
-use super::report::work_left;
 use super::set_size_limit::{self, LIMIT};
 
 /// How many window changes to follow to find the next open one.
@@ -21,26 +21,26 @@ const CLOCKS_AGREE: Span = Span::seconds(30);
 /// How many attached VMs to name.
 const NAMES: usize = 5;
 
-pub(super) fn notices(desk: &Planner, raised: i64) -> Vec<Box<str>> {
+pub(super) fn notices(basis: &Basis, raised: i64) -> Vec<Box<str>> {
     let mut notices: Vec<Box<str>> = Vec::new();
-    if desk.resolved.forced {
+    if basis.machines.resolved.forced {
         notices.push(
             "maxSurge and maxUnavailable both round to 0; one machine may be unavailable".into(),
         );
     }
-    let without = set_size_limit::surge_without_room(desk.input, &desk.count);
+    let without = set_size_limit::surge_without_room(basis.input, basis.count);
     if without > 0 {
         let say = format!(
             "a scale set holds at most {LIMIT} machines: {without} of maxSurge cannot be used"
         );
         notices.push(say.into());
     }
-    notices.extend(exceeds_window(desk).map(Into::into));
-    notices.extend(past_checkpoint(desk, raised).map(Into::into));
-    notices.extend(clocks_apart(desk).map(Into::into));
-    notices.extend(attached(desk).map(Into::into));
-    notices.extend(owner::notice(desk).map(Into::into));
-    if let Some(busy) = &desk.input.set.busy {
+    notices.extend(exceeds_window(basis).map(Into::into));
+    notices.extend(past_checkpoint(basis, raised).map(Into::into));
+    notices.extend(clocks_apart(basis).map(Into::into));
+    notices.extend(attached(basis).map(Into::into));
+    notices.extend(owner::notice(basis.input, basis.memory).map(Into::into));
+    if let Some(busy) = &basis.input.set.busy {
         notices.push(
             format!("another client's {} has been running since {}", busy.operation, busy.since)
                 .into(),
@@ -49,8 +49,8 @@ pub(super) fn notices(desk: &Planner, raised: i64) -> Vec<Box<str>> {
     notices
 }
 
-fn attached(desk: &Planner) -> Option<String> {
-    let all = &desk.input.set.attached;
+fn attached(basis: &Basis) -> Option<String> {
+    let all = &basis.input.set.attached;
     let names: Vec<&str> = all.iter().take(NAMES).map(InstanceId::as_str).collect();
     let more = if all.len() > names.len() { ", …" } else { "" };
     let say = format!(
@@ -63,17 +63,17 @@ fn attached(desk: &Planner) -> Option<String> {
 }
 
 /// Lost machines and growth are made up for, whatever a checkpoint says.
-fn past_checkpoint(desk: &Planner, raised: i64) -> Option<String> {
-    let limit = i64::from(desk.barrier.limit()?);
-    let new = desk.count.current + raised;
+fn past_checkpoint(basis: &Basis, raised: i64) -> Option<String> {
+    let limit = i64::from(basis.rollout.barrier.limit()?);
+    let new = basis.count.current + raised;
     let say = format!(
         "{new} machines are new or being created, {limit} allowed by the checkpoint: replacing lost machines goes past it"
     );
     (new > limit).then_some(say)
 }
 
-fn clocks_apart(desk: &Planner) -> Option<String> {
-    let ahead = desk.input.facts.clock_ahead?;
+fn clocks_apart(basis: &Basis) -> Option<String> {
+    let ahead = basis.input.facts.clock_ahead?;
     let apart = ahead.size();
     let way = if ahead.is_behind() { "ahead of" } else { "behind" };
     let seconds = apart.millis() / 1_000;
@@ -82,10 +82,10 @@ fn clocks_apart(desk: &Planner) -> Option<String> {
 }
 
 /// Replacing the rest takes longer than the open window, or the next one.
-fn exceeds_window(desk: &Planner) -> Option<String> {
-    let (now, windows) = (desk.input.now, &desk.input.policy.windows);
-    let rollout = desk.memory.rollout.as_ref()?;
-    let work = work_left(desk);
+fn exceeds_window(basis: &Basis) -> Option<String> {
+    let (now, windows) = (basis.input.now, &basis.input.policy.windows);
+    let rollout = basis.memory.rollout.as_ref()?;
+    let work = work_left(basis);
     if work.is_zero() || !matches!(rollout.stage, RolloutStage::Going) {
         return None;
     }

@@ -10,9 +10,9 @@ use crate::model::revision::differs;
 use crate::model::rollout::{GoodRevision, PoolState, Rollout, RolloutCause, RolloutEnding};
 use crate::model::time::{Span, Time};
 
-use super::classify::RevisionReference;
-use super::rollout::{count_outdated, refer_to};
-use super::{Planner, exceptions, in_place, model};
+use super::holds::Holds;
+use super::reference::{RevisionReference, count_outdated, refer_to};
+use super::{exceptions, in_place, model};
 
 /// The same revision rolled out twice within this time is a loop, not a request.
 const HOT_LOOP: Span = Span::hours(1);
@@ -163,18 +163,18 @@ pub(super) fn is_hot_loop(input: &Input, memory: &PoolState, wanted: &Revision) 
 }
 
 /// Several revisions at first sight: how many machines on each.
-pub(super) fn about_the_mix(desk: &mut Planner) {
-    let known = model::referenced(desk.input.machines);
+pub(super) fn about_the_mix(input: &Input, memory: &PoolState, holds: &mut Holds) {
+    let known = model::referenced(input.machines);
     let groups: Vec<String> =
-        known.iter().map(|(has, many)| format!("{many} on {}", desk.memory.name(has))).collect();
-    let here = desk.input.set.revision.clone();
+        known.iter().map(|(has, many)| format!("{many} on {}", memory.name(has))).collect();
+    let here = input.set.revision.clone();
     let say = format!(
         "Poolkeeper adopted this pool in the middle of a change: {}; approve to move all machines to {}",
         groups.join(", "),
-        desk.memory.name(&here)
+        memory.name(&here)
     );
     let off = known.iter().filter(|(has, _)| differs(has, &here));
     let off = off.map(|(_, many)| *many as i64).sum();
-    let hold = desk.holds.add(HoldReason::Adoption, say);
+    let hold = holds.add(HoldReason::Adoption, say);
     hold.number("machines", off).number("revisions", groups.len() as i64).ask(CommandName::Approve);
 }

@@ -11,7 +11,7 @@ use crate::model::quantity::counted;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-use super::Planner;
+use super::holds::Holds;
 use super::journal::is_write;
 
 /// First and longest wait for a read that shows our tag, before it is written again.
@@ -54,21 +54,17 @@ fn is_wanted(input: &Input, memory: &PoolState) -> bool {
 }
 
 /// The tag write that this turn needs, if any. It never runs beside another open write to the set.
-pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
+pub(super) fn choose(input: &Input, memory: &PoolState) -> Option<Action> {
     let Keeper::Store(store) = &input.facts.keeper else { return None };
     let writes = |entry: &Entry| entry.verb() == ActionKind::TagOwner || is_write(entry.verb());
     let busy = input.open.iter().any(|entry| writes(entry) && !entry.is_ended());
-    let wanted = is_wanted(input, memory);
-    let owner = &mut memory.owner;
-    if busy || !wanted || owner.next.is_some_and(|at| input.now < at) {
+    let owner = &memory.owner;
+    if busy || !is_wanted(input, memory) || owner.next.is_some_and(|at| input.now < at) {
         return None;
     }
     // A write that may have landed is repeated unchanged: the tag is never renewed.
-    let again = owner.tag.take().filter(|tag| owner.tries > 0 && tag.store == *store);
+    let again = owner.tag.clone().filter(|tag| owner.tries > 0 && tag.store == *store);
     let tag = again.unwrap_or_else(|| OwnerTag { store: store.clone(), since: input.now });
-    let wait = FIRST.times(1 << owner.tries.min(11)).min(LONGEST);
-    (owner.tries, owner.next) = (owner.tries.saturating_add(1), Some(input.now.plus(wait)));
-    owner.tag = Some(tag.clone());
     let over = input.set.owner().map(Box::from);
     let reason = match over {
         Some(_) => "a person took over the scale set; the tag now names this store",
@@ -79,6 +75,15 @@ pub(super) fn write(input: &Input, memory: &mut PoolState) -> Option<Action> {
         reason: reason.into(),
         before: input.set.read_at.plus(READ_IS_FRESH),
     })
+}
+
+/// The next write of the tag, if no read shows this one, comes twice as late.
+pub(super) fn remember_write(now: Time, memory: &mut PoolState, written: &OwnerWrite) {
+    let OwnerWrite::Put { tag, .. } = written else { return };
+    let owner = &mut memory.owner;
+    let wait = FIRST.times(1 << owner.tries.min(11)).min(LONGEST);
+    (owner.tries, owner.next) = (owner.tries.saturating_add(1), Some(now.plus(wait)));
+    owner.tag = Some(tag.clone());
 }
 
 /// Try the next write now.
@@ -112,10 +117,7 @@ pub(super) fn take_over(input: &Input, memory: &mut PoolState) -> Result<String,
     Ok(said)
 }
 
-pub(super) fn tell(desk: &mut Planner) {
-    let value = foreign(desk.input, &desk.memory);
-    desk.memory.owner.shown = value.map(Into::into);
-    let Some(value) = value else { return };
+pub(super) fn tell(value: &str, holds: &mut Holds) {
     let who = match OwnerTag::parse(value) {
         Some(OwnerTag { store, since }) => {
             format!("store {store} has owned the scale set since {since}")
@@ -125,15 +127,15 @@ pub(super) fn tell(desk: &mut Planner) {
     let say = format!(
         "{who}, according to the tag `{OWNER_TAG}`; nothing is started here. Stop managing the pool there, or take the scale set over with `take-over`"
     );
-    let hold = desk.holds.add(HoldReason::ForeignOwner, say);
+    let hold = holds.add(HoldReason::ForeignOwner, say);
     hold.blockers.push(value.into());
     hold.ask(CommandName::TakeOver);
 }
 
 /// Our tag was written more than once, but no read shows it.
-pub(super) fn notice(desk: &Planner) -> Option<String> {
-    let tries = desk.memory.owner.tries;
-    let lacks = tries > 1 && is_wanted(desk.input, &desk.memory);
+pub(super) fn notice(input: &Input, memory: &PoolState) -> Option<String> {
+    let tries = memory.owner.tries;
+    let lacks = tries > 1 && is_wanted(input, memory);
     let say = format!(
         "the tag `{OWNER_TAG}` is not on the scale set after {}: allow Microsoft.Resources/tags/write there, or write \
          `owner: {{tag: off}}` into the pool file",

@@ -1,114 +1,84 @@
 //! The holds of a turn: what blocks each thing that was wanted and not done.
 
 use crate::model::command::CommandName;
-use crate::model::hold::{HoldReason, MOST_BLOCKERS, Remedy};
-use crate::model::ids::{InstanceId, Revision};
+use crate::model::hold::{HoldReason, MOST_BLOCKERS};
+use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
-use crate::model::plan::Input;
 use crate::model::policy::UnconfirmedFall;
 use crate::model::quantity::counted;
-use crate::model::rollout::{PoolState, RolloutCause, RolloutEnding, RolloutStage};
+use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutStage};
 use crate::model::time::Time;
 
-use super::breakers;
+use super::basis::Basis;
+use super::candidate::MachineCandidate;
 use super::checkpoint::{self, Bake, Barrier};
-use super::classify::MachineCandidate;
-use super::holds::machines;
-use super::journal::Journal;
-use super::locks;
+use super::gate::RolloutClose;
+use super::holds::{Holds, machines};
 use super::next_check::{RECOVERS, SOON};
 use super::owner;
 use super::remedy;
 use super::remove::Removals;
 use super::requests::ActionRequests;
-use super::rollout::{self, RolloutClose};
+use super::resumption;
+use super::row_holds::{names, owned};
 use super::{
-    Planner, backoff, desired, machine_holds, model, open_rollout, progress, raise, setbacks,
-    surplus,
+    backoff, desired, machine_holds, model, open_rollout, progress, raise, surplus, surplus_brake,
 };
 
+mod lock;
 mod waiting_models;
+mod waiting_requests;
 
+/// Adds them to the holds on a raise.
 pub(super) fn collect(
-    desk: &mut Planner,
+    basis: &Basis,
+    mut holds: Holds,
     removals: &Removals,
     sent: &ActionRequests,
-    journal: &Journal,
-) {
-    if !desk.picture {
-        about_the_picture(desk, journal);
+) -> Holds {
+    let found = &mut holds;
+    if !basis.why_not.usable {
+        about_the_picture(basis, found);
     }
-    if journal.in_doubt {
-        let soon = desk.input.now.plus(SOON);
-        desk.holds
+    if basis.journal.in_doubt {
+        let soon = basis.input.now.plus(SOON);
+        found
             .add(
                 HoldReason::DeleteInDoubt,
                 "the response to a request was lost; a complete listing that starts later settles it",
             )
-            .number("known", desk.rows.len() as i64)
+            .number("known", basis.rows.len() as i64)
             .again(soon);
     }
-    owner::tell(desk);
-    about_the_gate(desk);
-    locks::about(desk);
-    waiting_models::tell(desk, journal);
-    about_the_course(desk);
-    about_the_size(desk, removals);
-    about_doubted_size(desk, removals, journal);
-    backoff::about_refused(desk.input, &desk.memory, &mut desk.holds);
-    if desk.picture {
-        surplus::about_waiting(desk, removals, journal);
-        setbacks::about_requests(desk);
+    if let Some(value) = basis.why_not.foreign_owner {
+        owner::tell(value, found);
     }
-    machine_holds::about_machines(desk, removals);
-    machine_holds::about_what_is_under_way(desk, sent);
-}
-
-/// The names of the matching rows, for people.
-fn names<'a>(
-    desk: &'a Planner,
-    of: impl Fn(&MachineCandidate) -> bool + 'a,
-) -> impl Iterator<Item = &'a str> {
-    desk.rows.iter().filter(move |row| of(row)).map(|row| row.machine(desk.input).id.as_str())
-}
-
-fn owned(names: Vec<&str>) -> Vec<Box<str>> {
-    names.into_iter().map(Into::into).collect()
-}
-
-/// One hold for all matching rows, if any; returns how many.
-pub(super) fn about(
-    desk: &mut Planner,
-    reason: HoldReason,
-    of: impl Fn(&MachineCandidate) -> bool,
-    say: impl Fn(usize) -> String,
-    verb: Option<CommandName>,
-) -> usize {
-    let many = desk.rows.iter().filter(|row| of(row)).count();
-    if many == 0 {
-        return 0;
+    about_the_gate(basis, found);
+    lock::tell(basis, found);
+    waiting_models::tell(basis, found);
+    about_the_course(basis, found);
+    about_the_size(basis, found, removals);
+    about_doubted_size(basis, found, removals);
+    backoff::about_refused(basis.input, basis.memory, found);
+    if basis.why_not.usable {
+        surplus::about_waiting(basis, found, removals);
+        waiting_requests::tell(basis, found);
     }
-    let blockers = owned(names(desk, of).take(MOST_BLOCKERS).collect());
-    let hold = desk.holds.add(reason, say(many));
-    hold.number("machines", many as i64);
-    hold.blockers = blockers;
-    hold.remedy = verb.map(|verb| {
-        let machine = hold.blockers.first().filter(|_| verb.is_of_a_machine());
-        Remedy::Command { verb, machine: machine.map(InstanceId::new) }
-    });
-    many
+    machine_holds::about_machines(basis, found, removals);
+    machine_holds::about_what_is_under_way(basis, found, sent);
+    holds
 }
 
-fn about_the_picture(desk: &mut Planner, journal: &Journal) {
-    let (set, now) = (desk.input.set, desk.input.now);
+fn about_the_picture(basis: &Basis, holds: &mut Holds) {
+    let (set, now) = (basis.input.set, basis.input.now);
     let soon = now.plus(SOON);
-    let known = desk.rows.len() as i64;
+    let known = basis.rows.len() as i64;
     if !set.complete {
-        let input = desk.input;
+        let input = basis.input;
         let unseen = |row: &MachineCandidate| row.machine(input).condition == Condition::Unknown;
-        let many = desk.rows.iter().filter(|row| unseen(row)).count();
-        let blockers = owned(names(desk, unseen).take(MOST_BLOCKERS).collect());
-        let hold = desk.holds.add(
+        let many = basis.rows.iter().filter(|row| unseen(row)).count();
+        let blockers = owned(names(basis, unseen).take(MOST_BLOCKERS).collect());
+        let hold = holds.add(
             HoldReason::ListingIncomplete,
             "the listing was incomplete; no machine is removed or created",
         );
@@ -117,8 +87,8 @@ fn about_the_picture(desk: &mut Planner, journal: &Journal) {
             hold.number("unseen", many as i64);
         }
         hold.blockers = blockers;
-    } else if journal.last_answer > Some(set.read_at) {
-        desk.holds
+    } else if basis.journal.last_answer > Some(set.read_at) {
+        holds
             .add(
                 HoldReason::ListingStale,
                 "the read started before Azure answered our last write; a new read is needed",
@@ -126,96 +96,93 @@ fn about_the_picture(desk: &mut Planner, journal: &Journal) {
             .number("ageSeconds", now.since(set.read_at).millis() / 1_000)
             .again(soon);
     } else {
-        desk.holds
+        holds
             .add(HoldReason::ListingStale, "the read is too old to act on; a new read is needed")
             .number("ageSeconds", now.since(set.read_at).millis() / 1_000)
             .again(soon);
     }
 }
 
-fn about_the_gate(desk: &mut Planner) {
-    let Some(rollout) = desk.memory.rollout.clone() else { return };
-    let out = desk.count.out;
-    match (desk.closed, rollout.stage) {
+fn about_the_gate(basis: &Basis, holds: &mut Holds) {
+    let Some(rollout) = basis.memory.rollout.clone() else { return };
+    let out = basis.count.out;
+    match (basis.rollout.closed, rollout.stage) {
         (Some(RolloutClose::Paused), RolloutStage::Paused { by, why, at }) => {
-            desk.holds
+            holds
                 .add(HoldReason::Paused, format!("paused by {by} since {at}: {why}"))
                 .number("outdated", out)
                 .ask(CommandName::Resume);
         }
         (Some(RolloutClose::Failing), RolloutStage::Failing { why, at }) => {
-            desk.holds
+            holds
                 .add(HoldReason::Failing, format!("stopped since {at}: {why}"))
                 .number("failed", rollout.failed.len() as i64)
                 .number("outdated", out)
                 .ask(CommandName::Retry);
-            if let Some(pause) = &desk.memory.pause {
+            if let Some(pause) = &basis.memory.pause {
                 let say = format!("paused by {} since {}: {}", pause.by, pause.at, pause.why);
-                desk.holds
-                    .add(HoldReason::Paused, say)
-                    .number("outdated", out)
-                    .ask(CommandName::Resume);
+                holds.add(HoldReason::Paused, say).number("outdated", out).ask(CommandName::Resume);
             }
         }
         (Some(RolloutClose::Window), _) => {
-            let (windows, now) = (&desk.input.policy.windows, desk.input.now);
+            let (windows, now) = (&basis.input.policy.windows, basis.input.now);
             let say = match windows.opens_next(now) {
                 Some(at) => format!("no machine is replaced until {at}"),
                 None => "no machine is replaced, and no window opens in the coming years; change the windows of the pool".into(),
             };
-            let hold = desk.holds.add(HoldReason::Window, say);
+            let hold = holds.add(HoldReason::Window, say);
             hold.number("outdated", out);
             if let Some(at) = windows.at(now).changes {
                 hold.again(at);
             }
         }
         (Some(RolloutClose::PlatformFeatures), _) => {
-            let platform_features = desk.input.set.platform_features.len() as i64;
-            desk.holds
+            let platform_features = basis.input.set.platform_features.len() as i64;
+            holds
                 .add(
                     HoldReason::PlatformConflict,
                     "Azure's own upgrade, repair or scale features are on; switch them off, or set `platformFeatures: warn`",
                 )
                 .number("platformFeatures", platform_features)
-                .blockers = desk.input.set.platform_features.iter().map(|feature| feature.name().into()).collect();
+                .blockers = basis.input.set.platform_features.iter().map(|feature| feature.name().into()).collect();
         }
-        (Some(RolloutClose::ModelElsewhere), _) => about_the_model(desk, rollout.cause),
+        (Some(RolloutClose::ModelElsewhere), _) => about_the_model(basis, holds, rollout.cause),
         _ => {}
     }
     // Whatever else is waited for, it cannot end before the model is in the set.
-    let elsewhere = desk.input.set.revision != desk.reference.revision;
-    let writable = !desk.input.set.is_read_only();
+    let elsewhere = basis.input.set.revision != basis.machines.reference.revision;
+    let writable = !basis.input.set.is_read_only();
     if elsewhere
         && writable
         && matches!(
-            desk.closed,
+            basis.rollout.closed,
             Some(RolloutClose::Window | RolloutClose::Locked | RolloutClose::PlatformFeatures)
         )
     {
-        about_the_model(desk, rollout.cause);
+        about_the_model(basis, holds, rollout.cause);
     }
-    if let Some(RolloutStage::Baking { since }) = desk.memory.rollout.as_ref().map(|r| &r.stage) {
+    if let Some(RolloutStage::Baking { since }) = basis.memory.rollout.as_ref().map(|r| &r.stage) {
         let since = *since;
-        about_the_watch(desk, since);
+        about_the_watch(basis, holds, since);
     }
 }
 
-fn about_the_watch(desk: &mut Planner, since: Time) {
-    match checkpoint::watched(desk.input, since) {
+fn about_the_watch(basis: &Basis, holds: &mut Holds, since: Time) {
+    match checkpoint::watched(basis.input, since) {
         Bake::On(ends) => {
             let say = format!("every machine is done; the gates are watched until {ends}");
-            desk.holds.add(HoldReason::Baking, say).again(ends).ask(CommandName::Promote);
+            holds.add(HoldReason::Baking, say).again(ends).ask(CommandName::Promote);
         }
         Bake::Failed(gate) => {
             let say = format!("every machine is done, but gate {gate} fails");
-            desk.holds.add(HoldReason::GateFailed, say).ask(CommandName::Promote).blockers =
+            holds.add(HoldReason::GateFailed, say).ask(CommandName::Promote).blockers =
                 vec![gate.into()];
         }
         Bake::Blind(gate, until) => {
             let say = format!(
                 "every machine is done, but gate {gate} has no verdict; its deadline is {until}"
             );
-            desk.holds
+            holds
                 .add(HoldReason::GateUnknown, say)
                 .again(until)
                 .ask(CommandName::Promote)
@@ -225,76 +192,63 @@ fn about_the_watch(desk: &mut Planner, since: Time) {
     }
 }
 
-fn about_the_model(desk: &mut Planner, cause: RolloutCause) {
-    let target = desk.reference.revision.clone();
-    if desk.memory.model.again.is_some() {
+fn about_the_model(basis: &Basis, holds: &mut Holds, cause: RolloutCause) {
+    let target = basis.machines.reference.revision.clone();
+    if basis.memory.model.again.is_some() {
         // Already reported.
-    } else if desk.memory.model.writing.is_some() {
-        waiting_models::not_shown_yet(desk);
-    } else if model::refused(desk.input, &desk.memory).is_some() {
+    } else if basis.memory.model.writing.is_some() {
+        waiting_models::not_shown_yet(basis, holds);
+    } else if model::refused(basis.input, basis.memory).is_some() {
         // Already reported, with the refusal.
-    } else if model::is_crowded(desk.input) {
-        waiting_models::too_many(desk);
-    } else if (desk.memory.model.put_back_over.as_ref() == Some(&target)
-        || !desk.input.policy.model.is_empty())
-        && let Some(at) = resumes_at(desk)
+    } else if model::is_crowded(basis.input) {
+        waiting_models::too_many(basis, holds);
+    } else if (basis.memory.model.put_back_over.as_ref() == Some(&target)
+        || !basis.input.policy.model.is_empty())
+        && let Some(at) = resumes_at(basis)
     {
-        about_the_resumption(desk, &target, at);
+        about_the_resumption(basis, holds, &target, at);
     } else {
-        let say = restore(desk.input, &desk.memory, &target);
+        let say = remedy::restore(basis.input, basis.memory, &target);
         let then = if cause == RolloutCause::Rollback { "rollback" } else { "rollout" };
         let remedy =
-            remedy::edit(desk.memory.revisions.known(&target), desk.input.set.model.as_ref());
-        desk.holds
+            remedy::edit(basis.memory.revisions.known(&target), basis.input.set.model.as_ref());
+        holds
             .add(HoldReason::RestoreModel, format!("{say}; the {then} then continues by itself"))
             .remedy = Some(remedy);
     }
 }
 
-/// The exact edit that brings a revision back into the set.
-pub(super) fn restore(input: &Input, memory: &PoolState, to: &Revision) -> String {
-    let (here, there) = (memory.name(&input.set.revision), memory.name(to));
-    let fields = memory.revisions.fields(to);
-    let edit = match (fields, input.policy.model.is_empty()) {
-        (Some(fields), true) => format!("set {fields} in the model of the scale set"),
-        (Some(fields), false) => format!("set {fields} under `model` of the pool file"),
-        (None, true) => format!("restore {there} in the model of the scale set"),
-        (None, false) => format!("set the fields of {there} under `model` of the pool file"),
-    };
-    format!("the scale set has {here}, and Poolkeeper does not write {there}: {edit}")
-}
-
 /// When a rollout continues after failures.
-pub(super) fn resumes_at(desk: &Planner) -> Option<Time> {
-    rollout::resumes_at(desk.input, desk.memory.rollout.as_ref()?)
+pub(super) fn resumes_at(basis: &Basis) -> Option<Time> {
+    resumption::resumes_at(basis.input, basis.memory.rollout.as_ref()?)
 }
 
 /// The revision failed, and the last good one is in the model until the pool is complete again.
-fn about_the_resumption(desk: &mut Planner, target: &Revision, at: Time) {
-    let (c, here) = (desk.count, desk.memory.name(&desk.input.set.revision));
-    let target = desk.memory.name(target);
-    let failed = desk.memory.rollout.as_ref().map_or(0, |rollout| rollout.failed.len());
+fn about_the_resumption(basis: &Basis, holds: &mut Holds, target: &Revision, at: Time) {
+    let (c, here) = (basis.count, basis.memory.name(&basis.input.set.revision));
+    let target = basis.memory.name(target);
+    let failed = basis.memory.rollout.as_ref().map_or(0, |rollout| rollout.failed.len());
     let say = format!(
         "{} to {target} failed, so the model is back on {here}; the rollout continues once all machines serve, not before {at}",
         counted(failed, "replacement")
     );
-    let hold = desk.holds.add(HoldReason::ModelUnproven, say);
+    let hold = holds.add(HoldReason::ModelUnproven, say);
     hold.number("failed", failed as i64).number("available", c.ready).number("desired", c.desired);
-    if at > desk.input.now {
+    if at > basis.input.now {
         hold.again(at);
     }
     hold.ask(CommandName::Retry);
 }
 
-fn about_the_course(desk: &mut Planner) {
-    let barrier = desk.barrier.clone();
+fn about_the_course(basis: &Basis, holds: &mut Holds) {
+    let barrier = basis.rollout.barrier.clone();
     let at = barrier.limit().map_or(String::new(), |n| counted(n as usize, "machine"));
     match &barrier {
         Barrier::None => {}
         Barrier::Filling(limit) => {
-            if desk.gate() && desk.count.current + desk.count.leaving >= i64::from(*limit) {
-                let proven = desk.count.proven;
-                desk.holds
+            if basis.gate() && basis.count.current + basis.count.leaving >= i64::from(*limit) {
+                let proven = basis.count.proven;
+                holds
                     .add(
                         HoldReason::Checkpoint,
                         format!("{proven} available of the {at} that the checkpoint needs"),
@@ -304,66 +258,66 @@ fn about_the_course(desk: &mut Planner) {
             }
         }
         Barrier::Soaking(limit, until) => {
-            desk.holds
+            holds
                 .add(HoldReason::Checkpoint, format!("the checkpoint at {at} soaks until {until}"))
                 .number("checkpoint", i64::from(*limit))
                 .again(*until)
                 .ask(CommandName::Promote);
         }
         Barrier::Approval(limit) => {
-            desk.holds
+            holds
                 .add(HoldReason::Checkpoint, format!("the checkpoint at {at} waits for approval"))
                 .number("checkpoint", i64::from(*limit))
                 .ask(CommandName::Approve);
         }
         Barrier::GateFailed(limit, gate) => {
-            desk.holds
+            holds
                 .add(HoldReason::GateFailed, format!("gate {gate} fails"))
                 .number("checkpoint", i64::from(*limit))
                 .ask(CommandName::Promote)
                 .blockers = vec![gate.clone()];
         }
         Barrier::GateUnknown(limit, gate) => {
-            desk.holds
+            holds
                 .add(HoldReason::GateUnknown, format!("gate {gate} has no verdict"))
                 .number("checkpoint", i64::from(*limit))
                 .ask(CommandName::Promote)
                 .blockers = vec![gate.clone()];
         }
     }
-    let stalled = progress::is_stalled(desk);
-    if let Some(rollout) = &desk.memory.rollout {
+    let stalled = progress::is_stalled(basis.input, basis.memory, basis.rollout);
+    if let Some(rollout) = &basis.memory.rollout {
         if stalled {
-            desk.holds
+            holds
                 .add(HoldReason::Stalled, format!("no progress since {}", rollout.progress.at))
-                .number("outdated", desk.count.out)
+                .number("outdated", basis.count.out)
                 .number("failed", rollout.failed.len() as i64)
                 .ask(CommandName::Explain);
         }
     } else {
-        about_no_rollout(desk);
+        about_no_rollout(basis, holds);
     }
 }
 
-fn about_no_rollout(desk: &mut Planner) {
-    if let Some(pause) = &desk.memory.pause {
+fn about_no_rollout(basis: &Basis, holds: &mut Holds) {
+    if let Some(pause) = &basis.memory.pause {
         let say = format!(
             "paused by {} since {}: {}; the next rollout waits",
             pause.by, pause.at, pause.why
         );
-        desk.holds
+        holds
             .add(HoldReason::Paused, say)
-            .number("outdated", desk.count.out)
+            .number("outdated", basis.count.out)
             .ask(CommandName::Resume);
     }
-    if desk.memory.adoption_held {
-        open_rollout::about_the_mix(desk);
+    if basis.memory.adoption_held {
+        open_rollout::about_the_mix(basis.input, basis.memory, holds);
     }
-    if desk.memory.advisory_held {
+    if basis.memory.advisory_held {
         let off =
-            |m: &&Machine| m.revision.as_ref().is_some_and(|has| *has != desk.input.set.revision);
-        let many = desk.input.machines.iter().filter(off).count();
-        desk.holds
+            |m: &&Machine| m.revision.as_ref().is_some_and(|has| *has != basis.input.set.revision);
+        let many = basis.input.machines.iter().filter(off).count();
+        holds
             .add(
                 HoldReason::Adoption,
                 machines(many as i64, "outdated according to Azure's `latestModelApplied` alone"),
@@ -371,49 +325,50 @@ fn about_no_rollout(desk: &mut Planner) {
             .number("machines", many as i64)
             .ask(CommandName::Refresh);
     }
-    let wanted = desk.reference.revision.clone();
-    let aged = desk.input.policy.rollout.max_age.is_some();
-    if aged && open_rollout::ages_wait(&desk.memory, &wanted) {
-        desk.holds
+    let wanted = basis.machines.reference.revision.clone();
+    let aged = basis.input.policy.rollout.max_age.is_some();
+    if aged && open_rollout::ages_wait(basis.memory, &wanted) {
+        holds
             .add(
                 HoldReason::MixedRevisions,
                 "the last rollout was aborted, so `maxAge` is not applied",
             )
             .ask(CommandName::Retry);
     }
-    if desk.memory.mixed && desk.count.out > 0 {
-        desk.holds
+    if basis.memory.mixed && basis.count.out > 0 {
+        holds
             .add(
                 HoldReason::MixedRevisions,
                 machines(
-                    desk.count.out,
-                    &format!("not on {} after an abort", desk.memory.name(&wanted)),
+                    basis.count.out,
+                    &format!("not on {} after an abort", basis.memory.name(&wanted)),
                 ),
             )
-            .number("machines", desk.count.out)
+            .number("machines", basis.count.out)
             .ask(CommandName::Retry);
-    } else if desk.count.out > 0 && open_rollout::is_hot_loop(desk.input, &desk.memory, &wanted) {
-        let ended = desk.memory.last.as_ref().filter(|last| last.how != RolloutEnding::Aborted);
-        let (at, name) = (ended.map_or(desk.input.now, |last| last.at), desk.memory.name(&wanted));
-        desk.holds
+    } else if basis.count.out > 0 && open_rollout::is_hot_loop(basis.input, basis.memory, &wanted) {
+        let ended = basis.memory.last.as_ref().filter(|last| last.how != RolloutEnding::Aborted);
+        let (at, name) =
+            (ended.map_or(basis.input.now, |last| last.at), basis.memory.name(&wanted));
+        holds
             .add(
                 HoldReason::RolloutLoop,
                 format!("{name} was already rolled out at {at}; an unchanged model is not rolled out again within an hour"),
             )
-            .number("machines", desk.count.out)
+            .number("machines", basis.count.out)
             .ask(CommandName::Retry);
     }
 }
 
-fn about_doubted_size(desk: &mut Planner, removals: &Removals, journal: &Journal) {
-    if !desk.input.set.complete || desired::is_trusted(desk.input, &desk.memory, journal.pending) {
+fn about_doubted_size(basis: &Basis, holds: &mut Holds, removals: &Removals) {
+    if !basis.input.set.complete || basis.why_not.capacity_trusted {
         return;
     }
-    let seen = desk.input.set.capacity;
-    let believed = desired::believed_at(&desk.memory).filter(|at| *at > desk.input.now);
-    let (least, most) = desired::explained(&desk.memory);
+    let seen = basis.input.set.capacity;
+    let believed = desired::believed_at(basis.memory).filter(|at| *at > basis.input.now);
+    let (least, most) = desired::explained(basis.memory);
     let ours = if least == most { least.to_string() } else { format!("{least} to {most}") };
-    let hold = desk.holds.add(
+    let hold = holds.add(
         HoldReason::CapacityUncertain,
         format!("the capacity reads {seen}, and our writes explain {ours}; the next reads show whether another client changed it"),
     );
@@ -426,10 +381,10 @@ fn about_doubted_size(desk: &mut Planner, removals: &Removals, journal: &Journal
     }
 }
 
-fn about_the_size(desk: &mut Planner, removals: &Removals) {
-    let c = desk.count;
-    if let Some(fall) = desk.memory.desired.waiting.clone() {
-        desk.holds
+fn about_the_size(basis: &Basis, holds: &mut Holds, removals: &Removals) {
+    let c = basis.count;
+    if let Some(fall) = basis.memory.desired.waiting.clone() {
+        holds
             .add(
                 HoldReason::ScaleDownUnconfirmed,
                 format!(
@@ -440,13 +395,13 @@ fn about_the_size(desk: &mut Planner, removals: &Removals) {
             .number("from", i64::from(fall.from))
             .number("to", i64::from(fall.to))
             .ask(CommandName::Approve);
-    } else if (removals.over > 0 || (desk.picture && desk.surplus_in_doubt()))
-        && !desk.memory.surplus_confirmed
-        && desk.input.policy.unconfirmed == UnconfirmedFall::Hold
+    } else if (removals.over > 0 || (basis.why_not.usable && basis.why_not.surplus_in_doubt))
+        && !basis.memory.surplus_confirmed
+        && basis.input.policy.unconfirmed == UnconfirmedFall::Hold
     {
         // Failed machines count as well: the approval covers how many leave.
         let there = c.exist + c.failed;
-        desk.holds
+        holds
             .add(
                 HoldReason::ScaleDownUnconfirmed,
                 format!(
@@ -458,8 +413,8 @@ fn about_the_size(desk: &mut Planner, removals: &Removals) {
             .number("surplus", there - c.desired)
             .number("desired", c.desired)
             .ask(CommandName::Approve);
-    } else if removals.over > 0 && breakers::brake_left(desk.input, &desk.memory) <= 0 {
-        desk.holds
+    } else if removals.over > 0 && surplus_brake::left(basis.input, basis.memory) <= 0 {
+        holds
             .add(
                 HoldReason::Brake,
                 format!(
@@ -470,12 +425,12 @@ fn about_the_size(desk: &mut Planner, removals: &Removals) {
             .number("surplus", removals.over)
             .ask(CommandName::Approve);
     }
-    surplus::about_kept(desk, removals);
-    if desired::evictions_take_size(desk.input) {
+    surplus::about_kept(basis, holds, removals);
+    if basis.why_not.evictions_take_size {
         let say = "an eviction deletes its machine and lowers a size that another client owns, so nothing is done; set the eviction policy to deallocate, or let the pool own its size";
-        desk.holds.add(HoldReason::PlatformConflict, say).number("desired", c.desired);
+        holds.add(HoldReason::PlatformConflict, say).number("desired", c.desired);
     }
-    if desired::has_second_writer(desk.input, &desk.memory) && removals.over > 0 {
-        raise::hold_writers(desk.input, &desk.memory, &mut desk.holds);
+    if basis.why_not.second_writer && removals.over > 0 {
+        raise::hold_writers(basis.input, basis.memory, holds);
     }
 }

@@ -3,7 +3,7 @@
 //! On a Uniform set the cloud may create as many machines as the number counts above the living ones. So the written
 //! number stays under the ceiling less the living machines, whichever reading of it is true.
 
-use crate::model::action::{Action, ActionKind};
+use crate::model::action::{Action, ActionKind, ModelWrite};
 use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
 use crate::model::inventory::{Orchestration, PlatformFeature};
@@ -15,17 +15,17 @@ use crate::model::quantity::counted;
 use crate::model::rollout::{BackOff, DeleteEffect, EtagVerdict, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
 
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
+use super::basis::Basis;
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::counts::PoolCounts;
 use super::create::{self, Growth};
 use super::desired;
 use super::holds::{Holds, machines};
-use super::journal::{Journal, Touch};
+use super::journal::Touch;
 use super::locks;
 use super::model;
 use super::next_check::SOON;
 use super::set_size_limit::{self, LIMIT};
-use super::setbacks;
 use super::version;
 
 /// Longest wait for a number that counts our deletes.
@@ -35,16 +35,6 @@ const DELETES_SHOW: Span = Span::minutes(2);
 /// After this many tries without a machine, if no more may be requested, an operator may reset the capacity; the tries
 /// continue.
 const TRIES: u32 = 3;
-
-/// Inputs to the decision on a raise.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RaiseContext<'p, 'i> {
-    pub input: &'p Input<'i>,
-    pub memory: &'p PoolState,
-    pub journal: &'p Journal<'p>,
-    pub count: &'p PoolCounts,
-    pub rows: &'p [MachineCandidate],
-}
 
 /// Machines that the number counts, that are not listed, and none of which is on its way.
 pub(super) fn drift(input: &Input, count: &PoolCounts) -> i64 {
@@ -57,39 +47,40 @@ pub(super) fn drift(input: &Input, count: &PoolCounts) -> i64 {
 }
 
 /// The capacity to write, if any. `settle`: a person asked to set it to the number of living machines.
-pub(super) fn raise(
-    context: RaiseContext,
+pub(super) fn choose(
+    basis: &Basis,
     wish: Growth,
+    model: Option<&Action>,
     settle: bool,
     holds: &mut Holds,
 ) -> Option<Action> {
-    let RaiseContext { input, count, .. } = context;
+    let Basis { input, count, .. } = *basis;
     let lacking = drift(input, count);
     if locks::forbid_raise(input, settle || wish.is_for_some(), holds) {
         return None;
     }
     if settle {
-        return settle_capacity(context, lacking, holds);
+        return settle_capacity(basis, lacking, holds);
     }
-    let create = allowed(context, wish, holds).min(counted_deletes(context).room);
-    let room = unseen_room(context);
+    let create = allowed(basis, wish, model, holds).min(counted_deletes(basis).room);
+    let room = unseen_room(basis);
     if create > 0 && room <= 0 {
-        hold_lag(context, holds);
+        hold_lag(basis, holds);
     }
     let create = create.min(room);
-    let number = Number::of(context);
-    let mut to = number.to(context, create);
+    let number = Number::of(basis);
+    let mut to = number.to(basis, create);
     if lacking > 0 {
-        hold_drift(context, lacking, &number, holds);
+        hold_drift(basis, lacking, &number, holds);
     }
     // Repeating the number requests all lacking machines: wait for the result of the last raise first.
     let repeats = lacking > 0 && to == Some(number.from) && count.pending > 0;
     let lacks = lacking > 0 || number.lacking() > 0;
-    if repeats || (lacks && waits_for_births(context)) {
+    if repeats || (lacks && waits_for_births(basis)) {
         to = None;
     }
-    if create > 0 && to == Some(number.from) && counts_leaving(context, &number) {
-        hold_lag(context, holds);
+    if create > 0 && to == Some(number.from) && counts_leaving(basis, &number) {
+        hold_lag(basis, holds);
         return None;
     }
     let from = input.set.capacity;
@@ -127,10 +118,10 @@ struct Number {
 }
 
 impl Number {
-    fn of(context: RaiseContext) -> Self {
-        let RaiseContext { input, count, .. } = context;
+    fn of(basis: &Basis) -> Self {
+        let Basis { input, count, .. } = *basis;
         let (from, stay) = (i64::from(input.set.capacity), count.staying());
-        let base = stay + (from - stay).clamp(0, counted_deletes(context).many);
+        let base = stay + (from - stay).clamp(0, counted_deletes(basis).many);
         Self { from, base, flexible: input.set.orchestration == Orchestration::Flexible }
     }
 
@@ -141,21 +132,20 @@ impl Number {
 
     /// A higher number could bring more than the ceiling allows. A delete can end between the read and the write: a
     /// number above the ceiling then replaces its machine, unless the set's etag refuses the write.
-    fn most(&self, context: RaiseContext) -> i64 {
-        let count = context.count;
-        let beside =
-            if version::tells_ends(context.input, context.memory) { count.excused } else { 0 };
+    fn most(&self, basis: &Basis) -> i64 {
+        let count = basis.count;
+        let beside = if version::tells_ends(basis.input, basis.memory) { count.excused } else { 0 };
         let ceiling = (count.ceiling + beside).min(LIMIT);
         ceiling.min(count.ceiling - count.live + self.base)
     }
 
     /// The number to write so that `create` more come. Repeating the number requests the machines that never came.
-    fn to(&self, context: RaiseContext, create: i64) -> Option<i64> {
-        let memory = context.memory;
+    fn to(&self, basis: &Basis, create: i64) -> Option<i64> {
+        let memory = basis.memory;
         if self.flexible {
             return Some((self.from + create).min(LIMIT)).filter(|to| *to > self.from);
         }
-        let most = self.most(context);
+        let most = self.most(basis);
         if self.from > most {
             return None;
         }
@@ -167,7 +157,7 @@ impl Number {
             _ => self.base.min(self.from) + create,
         };
         let to = to.min(most).max(self.from);
-        let lacks = self.lacking() > perhaps_there(context.rows);
+        let lacks = self.lacking() > perhaps_there(basis.rows);
         (to > self.from || lacks).then_some(to)
     }
 }
@@ -196,8 +186,8 @@ struct CountedDeletes {
 
 /// If the number falls when a delete ends, it includes machines still listed as leaving. Until a raise confirms the
 /// reads, there must be room for them a second time.
-fn counted_deletes(context: RaiseContext) -> CountedDeletes {
-    let RaiseContext { input, memory, count, rows, .. } = context;
+fn counted_deletes(basis: &Basis) -> CountedDeletes {
+    let Basis { input, memory, count, rows, .. } = *basis;
     let effects = &memory.deletes;
     let none = CountedDeletes { many: 0, room: i64::MAX };
     if effects.verdict != DeleteEffect::AtEnd {
@@ -216,8 +206,8 @@ fn counted_deletes(context: RaiseContext) -> CountedDeletes {
 
 /// Deletes of listed machines that the planner does not wait for may already be out of the goal although the number
 /// read counts them: a write above it may bring as many more.
-fn unseen_room(context: RaiseContext) -> i64 {
-    let RaiseContext { input, memory, journal, count, rows } = context;
+fn unseen_room(basis: &Basis) -> i64 {
+    let Basis { input, memory, journal, count, rows, .. } = *basis;
     let known = memory.deletes.verdict == DeleteEffect::AtEnd && memory.deletes.proven;
     // A Uniform set's number itself stays under the ceiling.
     if known || input.set.orchestration == Orchestration::Uniform {
@@ -239,9 +229,9 @@ fn unseen_room(context: RaiseContext) -> i64 {
 }
 
 /// This turn's raise shows how the set counts deletes.
-pub(super) fn is_probe(context: RaiseContext) -> bool {
-    let RaiseContext { memory, .. } = context;
-    !memory.deletes.proven && memory.undelivered.is_none() && counted_deletes(context).many > 0
+pub(super) fn is_probe(basis: &Basis) -> bool {
+    let Basis { memory, .. } = *basis;
+    !memory.deletes.proven && memory.undelivered.is_none() && counted_deletes(basis).many > 0
 }
 
 /// One of our deletes that the cloud is still executing.
@@ -254,27 +244,27 @@ fn goes_for_us(input: &Input, row: &MachineCandidate) -> bool {
 
 /// The same number brought no machine before, and the lacking machines may be ones that we are deleting: write it again
 /// when they are gone.
-fn counts_leaving(context: RaiseContext, number: &Number) -> bool {
-    let RaiseContext { input, memory, rows, .. } = context;
+fn counts_leaving(basis: &Basis, number: &Number) -> bool {
+    let Basis { input, memory, rows, .. } = *basis;
     let going = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
     memory.undelivered.is_some() && number.lacking() <= going
 }
 
 /// The last raise brought no machine, and its next try is not due.
-fn waits_for_births(context: RaiseContext) -> bool {
-    let until = context.memory.undelivered.as_ref().map(|undelivered| undelivered.until);
-    until.is_some_and(|until| context.input.now < until)
+fn waits_for_births(basis: &Basis) -> bool {
+    let until = basis.memory.undelivered.as_ref().map(|undelivered| undelivered.until);
+    until.is_some_and(|until| basis.input.now < until)
 }
 
-fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut Holds) {
-    let RaiseContext { input, memory, count, .. } = context;
+fn hold_drift(basis: &Basis, lacking: i64, number: &Number, holds: &mut Holds) {
+    let Basis { input, memory, count, .. } = *basis;
     let from = number.from;
     let say = format!(
         "the capacity is {from}, {lacking} more than there are machines, and none is being created"
     );
     let hold = holds.add(HoldReason::Drift, say);
     hold.number("capacity", from).number("drift", lacking);
-    let most = number.most(context);
+    let most = number.most(basis);
     let tries = memory.undelivered.as_ref().map_or(0, |undelivered| undelivered.times);
     let no_room = |known: &UndeliveredRaise| is_over_quota(memory, known.at);
     let no_more = from >= most || memory.undelivered.as_ref().is_some_and(no_room);
@@ -286,8 +276,8 @@ fn hold_drift(context: RaiseContext, lacking: i64, number: &Number, holds: &mut 
     }
 }
 
-fn settle_capacity(context: RaiseContext, lacking: i64, holds: &mut Holds) -> Option<Action> {
-    let RaiseContext { input, journal, count, .. } = context;
+fn settle_capacity(basis: &Basis, lacking: i64, holds: &mut Holds) -> Option<Action> {
+    let Basis { input, journal, count, .. } = *basis;
     let from = input.set.capacity;
     // With a machine missing from the listing, the reset capacity would remove a living one.
     let moves = count.leaving + count.pending + count.unknown > 0;
@@ -311,8 +301,8 @@ fn settle_capacity(context: RaiseContext, lacking: i64, holds: &mut Holds) -> Op
 }
 
 /// How many of the wanted machines may be created, with a hold for each obstacle.
-fn allowed(context: RaiseContext, wish: Growth, holds: &mut Holds) -> i64 {
-    let RaiseContext { input, memory, journal, count, .. } = context;
+fn allowed(basis: &Basis, wish: Growth, model: Option<&Action>, holds: &mut Holds) -> i64 {
+    let Basis { input, memory, journal, count, .. } = *basis;
     let wanted = wish.fill.max(wish.replace);
     if wanted <= 0 {
         return 0;
@@ -331,10 +321,10 @@ fn allowed(context: RaiseContext, wish: Growth, holds: &mut Holds) -> i64 {
     // The hold for this exists whether or not anything is wanted.
     let reach = i64::from(super::backoff::may_reach(input, memory));
     let room = reach - i64::from(input.set.capacity);
-    if journal.in_doubt || room <= 0 || setbacks::goes_alone(input, memory).is_some() {
+    if journal.in_doubt || room <= 0 || basis.why_not.lone_delete.is_some() {
         return 0;
     }
-    if desired::evictions_take_size(input) {
+    if basis.why_not.evictions_take_size {
         return 0;
     }
     if journal.raise_not_landed {
@@ -354,50 +344,53 @@ fn allowed(context: RaiseContext, wish: Growth, holds: &mut Holds) -> i64 {
         return 0;
     }
     // A machine created now would still come up on the model being left; the hold says what the raise waits for.
-    let mut writing = memory.model.writing.iter();
-    if writing.any(|writing| writing.put_back || create::has_open_failure(input, memory)) {
+    let writes_back = match model {
+        Some(Action::UpdateModel { why, .. }) => Some(*why == ModelWrite::PutBack),
+        _ => memory.model.writing.as_ref().map(|writing| writing.put_back),
+    };
+    if writes_back.is_some_and(|back| back || create::has_open_failure(input, memory)) {
         return 0;
     }
-    if !starts_from_truth(context, holds) {
+    if !starts_from_truth(basis, holds) {
         return 0;
     }
     let create = create::pinned(input, memory, count, wish, holds).min(wish.ceiling_left).min(room);
-    let create = beside_others(context, create, holds);
+    let create = beside_others(basis, create, holds);
     create::within_quota(input, create, holds)
 }
 
 /// The planner knows the number it would raise, and for every leaving machine whether the number counts it.
-fn starts_from_truth(context: RaiseContext, holds: &mut Holds) -> bool {
-    let RaiseContext { input, memory, journal, .. } = context;
-    if lags(context) > 0 {
-        hold_lag(context, holds);
+fn starts_from_truth(basis: &Basis, holds: &mut Holds) -> bool {
+    let Basis { input, memory, .. } = *basis;
+    if lags(basis) > 0 {
+        hold_lag(basis, holds);
         return false;
     }
     // The hold for this exists whether or not anything is wanted.
-    if !desired::is_trusted(input, memory, journal.pending) {
+    if !basis.why_not.capacity_trusted {
         return false;
     }
-    if version::is_unsafe(input, memory) {
+    if basis.why_not.raise_unsafe {
         version::hold_unsafe(input, memory, holds);
         return false;
     }
     true
 }
 
-fn hold_lag(context: RaiseContext, holds: &mut Holds) {
+fn hold_lag(basis: &Basis, holds: &mut Holds) {
     let say = "the capacity still counts machines that are being deleted; raising it now would recreate them";
     holds
         .add(HoldReason::CapacityLags, say)
-        .number("capacity", i64::from(context.input.set.capacity))
-        .number("deleting", context.count.leaving);
+        .number("capacity", i64::from(basis.input.set.capacity))
+        .number("deleting", basis.count.leaving);
 }
 
 /// Machines being deleted that the number may still count, and that the planner waits for: a raise from such a number
 /// brings back as many.
-fn lags(context: RaiseContext) -> i64 {
-    let RaiseContext { input, memory, count, rows, .. } = context;
+fn lags(basis: &Basis) -> i64 {
+    let Basis { input, memory, count, rows, .. } = *basis;
     let over = i64::from(input.set.capacity) - count.staying();
-    let counted = counted_deletes(context).many;
+    let counted = counted_deletes(basis).many;
     let known = counted > 0;
     let stays = version::verdict(input, memory) == EtagVerdict::Stays;
     let waited = rows.iter().filter(|row| {
@@ -417,8 +410,8 @@ fn began(input: &Input, row: &MachineCandidate) -> Time {
 
 /// Beside another writer the planner replaces only losses below the floor, and one machine at a time while it does not
 /// know whether the etag protects a raise.
-fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
-    let RaiseContext { input, memory, journal, count, .. } = context;
+fn beside_others(basis: &Basis, create: i64, holds: &mut Holds) -> i64 {
+    let Basis { input, memory, journal, count, .. } = *basis;
     let below = (count.floor - count.exist).max(0);
     let native = input.policy.platform_features == PlatformFeatures::Refuse
         && input.set.platform_features.contains(&PlatformFeature::Autoscale);
@@ -427,7 +420,7 @@ fn beside_others(context: RaiseContext, create: i64, holds: &mut Holds) -> i64 {
         hold_platform_features(input, holds).number("missing", create);
         create = below;
     }
-    if desired::has_second_writer(input, memory) && create > below {
+    if basis.why_not.second_writer && create > below {
         hold_writers(input, memory, holds).number("missing", create);
         create = below;
     }

@@ -1,8 +1,11 @@
 //! What a person edits to end a hold, for programs.
 
 use crate::model::hold::Remedy;
+use crate::model::ids::Revision;
 use crate::model::inventory::ModelFields;
+use crate::model::plan::Input;
 use crate::model::revisions::KnownRevision;
+use crate::model::rollout::PoolState;
 
 /// The edit that restores a revision: the field that differs from the model now. If several differ, or it is not known
 /// which, the hold's message spells the edit out.
@@ -19,10 +22,22 @@ pub(super) fn edit(to: Option<&KnownRevision>, now: Option<&ModelFields>) -> Rem
     Remedy::Edit { field, to: to.map(Into::into) }
 }
 
+/// The exact edit that brings a revision back into the set.
+pub(super) fn restore(input: &Input, memory: &PoolState, to: &Revision) -> String {
+    let (here, there) = (memory.name(&input.set.revision), memory.name(to));
+    let fields = memory.revisions.fields(to);
+    let edit = match (fields, input.policy.model.is_empty()) {
+        (Some(fields), true) => format!("set {fields} in the model of the scale set"),
+        (Some(fields), false) => format!("set {fields} under `model` of the pool file"),
+        (None, true) => format!("restore {there} in the model of the scale set"),
+        (None, false) => format!("set the fields of {there} under `model` of the pool file"),
+    };
+    format!("the scale set has {here}, and Poolkeeper does not write {there}: {edit}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::Revision;
     use crate::model::time::Time;
 
     #[test]

@@ -8,7 +8,7 @@ use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::policy::RemovalOrder;
 
-use super::classify::MachineCandidate;
+use super::candidate::MachineCandidate;
 
 /// Returns the machines of one class, best to remove first.
 #[derive(Debug)]

@@ -2,11 +2,10 @@
 //! what its own limits allow and passes the rest on; a blocked class never blocks the next one.
 
 use crate::model::action::RemovalReason;
-use crate::model::plan::Input;
+use crate::model::plan::{Input, MachineReason};
 
-use super::backoff::Supply;
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
-use super::counts::PoolCounts;
+use super::basis::Basis;
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
 use super::removal_order::Picker;
 
 mod stand_ins;
@@ -22,33 +21,6 @@ struct Rule {
     /// Leaves one machine missing until a replacement comes.
     exists: bool,
     because: RemovalReason,
-}
-
-/// The limits of this turn, computed before the first pick.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RemovalLimits {
-    pub gate: bool,
-    pub rolling: bool,
-    /// Repair: failed machines that may leave now.
-    pub repair: i64,
-    /// Too many machines that had served look failed: none of those leaves, replaced or not.
-    pub breaker: bool,
-    /// How many machines may be new, or becoming new.
-    pub far: i64,
-    /// Surplus that may leave now.
-    pub surplus: i64,
-    pub supply: Supply,
-    /// In place: no machine leaves because it is outdated.
-    pub in_place: bool,
-    /// One machine above D while an in-place update runs.
-    pub buffer: i64,
-    /// A refused request waits for its next try: only what an operator wants now leaves.
-    pub removals_wait: bool,
-    pub updates_wait: bool,
-    /// New machines come up off target: a replacement would not stay.
-    pub elsewhere: bool,
-    /// The breaker has been open for long and nothing can be created: remove this one to make room for another.
-    pub for_room: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,7 +63,7 @@ impl Side {
     fn has(self, input: &Input, row: &MachineCandidate) -> bool {
         let unknown = row.machine(input).revision.is_none();
         let side = match () {
-            () if row.named => Side::Named,
+            () if row.is_named() => Side::Named,
             () if unknown => Side::RevisionUnknown,
             () if row.outdated => Side::OffTarget,
             () => Side::OnTarget,
@@ -118,15 +90,17 @@ const SURPLUS_ORDER: [(CandidateGroup, Side); 13] = [
     (CandidateGroup::Ready, Side::RevisionUnknown),
 ];
 
-struct Taker<'a, 'r> {
-    input: &'r Input<'a>,
-    rows: &'r [MachineCandidate],
-    count: &'r PoolCounts,
-    limits: RemovalLimits,
+struct Taker<'a> {
+    basis: Basis<'a>,
+    in_place: bool,
+    /// One machine above D while an in-place update runs.
+    buffer: i64,
+    /// Surplus that may leave now.
+    surplus: i64,
     spare: i64,
     pot: i64,
     exist: Vec<i64>,
-    zone_order: Vec<u16>,
+    zone_order: &'a [u16],
     taken: Vec<bool>,
     /// Rows drained for an in-place update. Like the next number, it is fixed within a turn.
     drained: i64,
@@ -136,13 +110,22 @@ struct Taker<'a, 'r> {
     out: Removals,
 }
 
-pub(super) fn remove(
-    input: &Input,
-    rows: &[MachineCandidate],
-    count: &PoolCounts,
-    limits: RemovalLimits,
-    zone_order: Vec<u16>,
-) -> Removals {
+pub(super) fn choose(basis: &Basis) -> Removals {
+    let told = basis.why_not.deletes_wait.is_some_and(|wait| wait.told);
+    if told || basis.why_not.removals().is_some_and(|why| why != MachineReason::WaitsRefused) {
+        return Removals::default();
+    }
+    let mut removals = pick(basis);
+    if basis.journal.in_doubt {
+        // Until the effect of a lost request is known, remove only failed machines.
+        removals.picked.retain(|(_, because)| *because == RemovalReason::Failed);
+        removals.updated.clear();
+    }
+    removals
+}
+
+fn pick(basis: &Basis) -> Removals {
+    let (rows, count, zone_order) = (basis.rows, basis.count, &basis.machines.zone_order);
     let mut exist = vec![0_i64; zone_order.len()];
     for row in rows.iter().filter(|row| row.group.exists()) {
         if let Some(number) = exist.get_mut(usize::from(row.zone)) {
@@ -151,10 +134,10 @@ pub(super) fn remove(
     }
     let out = Removals::default();
     let mut taker = Taker {
-        input,
-        rows,
-        count,
-        limits,
+        basis: *basis,
+        in_place: basis.is_in_place(),
+        buffer: basis.buffer(),
+        surplus: basis.why_not.surplus,
         spare: count.spare(),
         pot: count.pot(),
         exist,
@@ -165,17 +148,21 @@ pub(super) fn remove(
         over_low: 0,
         out,
     };
-    if limits.removals_wait {
+    // A refused request waits for its next try: only what an operator wants now leaves.
+    let alone = basis.why_not.lone_delete.is_some();
+    let removals_wait = basis.why_not.deletes_wait.is_some() || alone;
+    let updates_wait = basis.why_not.updates_wait.is_some() || alone;
+    if removals_wait {
         taker.accepted();
     } else {
         taker.repair();
         taker.named();
     }
-    let waits = if limits.in_place { limits.updates_wait } else { limits.removals_wait };
-    if limits.gate && !waits {
+    let waits = if taker.in_place { updates_wait } else { removals_wait };
+    if basis.gate() && !basis.why_not.surplus_in_doubt && !waits {
         taker.replace();
     }
-    if !limits.removals_wait {
+    if !removals_wait {
         // Surplus removals do not end the rollout within the turn: its surge stays until the next.
         let bound = taker.bound();
         taker.surge_left_over(bound);
@@ -185,7 +172,7 @@ pub(super) fn remove(
 }
 
 const fn movable(row: &MachineCandidate) -> bool {
-    !(row.is_untouchable() || row.waiting || row.returning)
+    !(row.is_untouchable() || row.is_waiting() || row.returning)
 }
 
 /// An earlier plan takes it back and its node is not yet back: no machine leaves in its place before it serves.
@@ -199,13 +186,14 @@ fn is_drained_to_update(row: &MachineCandidate) -> bool {
 }
 
 const fn updatable(row: &MachineCandidate) -> bool {
-    !(row.is_frozen() || row.waiting || row.returning)
+    !(row.is_frozen() || row.is_waiting() || row.returning)
 }
 
 /// Failed, and either free to go or dead and drained for long enough.
-const fn repairable(row: &MachineCandidate) -> bool {
+fn repairable(row: &MachineCandidate) -> bool {
     matches!(row.group, CandidateGroup::Failed)
-        && (movable(row) || (row.waits_no_more && !row.is_untouchable() && !row.returning))
+        && (movable(row)
+            || (row.wait == RetryWait::Over && !row.is_untouchable() && !row.returning))
 }
 
 /// It had served: when too many look failed at once, the planner does not believe it.
@@ -214,10 +202,10 @@ fn looks_failed(input: &Input, row: &MachineCandidate) -> bool {
 }
 
 const fn replaceable(row: &MachineCandidate) -> bool {
-    row.outdated && !row.named && matches!(row.kept, Protector::No)
+    row.outdated && !row.is_named() && matches!(row.kept, Protector::No)
 }
 
-impl Taker<'_, '_> {
+impl Taker<'_> {
     /// Take up to `n` of a class one by one while the limits allow; returns how many.
     fn take(&mut self, n: i64, of: impl Fn(&MachineCandidate) -> bool, rule: Rule) -> i64 {
         if n <= 0 {
@@ -226,18 +214,19 @@ impl Taker<'_, '_> {
         let spends = rule.because == RemovalReason::DeleteRequestedNow || self.may_spend_doubted();
         let taken = &self.taken;
         let free = |row: &MachineCandidate| of(row) && (spends || !row.doubted);
-        let mut picker = Picker::new(self.input, self.rows, |at, row| !taken[at] && free(row));
+        let mut picker =
+            Picker::new(self.basis.input, self.basis.rows, |at, row| !taken[at] && free(row));
         let mut left = n;
         while left > 0 {
             if !self.may(rule) {
-                let more = picker.next(&self.exist, &self.zone_order).is_some();
+                let more = picker.next(&self.exist, self.zone_order).is_some();
                 let (last, shut) = (self.is_last(rule), self.is_irreplaceable(rule));
                 self.out.blocked.floor |= more && !last && !shut;
                 self.out.blocked.last |= more && last;
                 self.out.blocked.shut |= more && shut;
                 break;
             }
-            let Some(row) = picker.next(&self.exist, &self.zone_order) else { break };
+            let Some(row) = picker.next(&self.exist, self.zone_order) else { break };
             self.pick(row, rule);
             left -= 1;
         }
@@ -253,37 +242,39 @@ impl Taker<'_, '_> {
 
     /// A machine that may still serve leaves only if the others are enough without it.
     fn may_spend_doubted(&self) -> bool {
-        let others = self.spare + self.count.floor;
-        let last = self.count.desired > 0 && self.count.surge > 0 && !self.limits.supply.short;
+        let others = self.spare + self.basis.count.floor;
+        let last = self.basis.count.desired > 0
+            && self.basis.count.surge > 0
+            && !self.basis.why_not.supply.short;
         self.spare >= 0 && (others >= 1 || !last)
     }
 
     /// While no raise may be sent, no wanted machine leaves; while a machine is owed for lack of capacity, no second
     /// one leaves.
     fn is_irreplaceable(&self, rule: Rule) -> bool {
-        let supply = &self.limits.supply;
+        let supply = &self.basis.why_not.supply;
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        let left = self.count.exist - gone - 1;
-        let shut = supply.shut.is_some() && left < self.count.desired;
-        let owed = supply.owed && rule.available && left < self.count.desired - 1;
+        let left = self.basis.count.exist - gone - 1;
+        let shut = supply.shut.is_some() && left < self.basis.count.desired;
+        let owed = supply.owed && rule.available && left < self.basis.count.desired - 1;
         rule.exists && (shut || owed)
     }
 
     /// The last available machine waits for another while surge is possible.
     fn is_last(&self, rule: Rule) -> bool {
         rule.available
-            && self.count.desired > 0
-            && self.count.surge > 0
-            && !self.limits.supply.short
-            && self.spare + self.count.floor <= 1
+            && self.basis.count.desired > 0
+            && self.basis.count.surge > 0
+            && !self.basis.why_not.supply.short
+            && self.spare + self.basis.count.floor <= 1
     }
 
     fn pick(&mut self, row: usize, rule: Rule) {
         self.taken[row] = true;
         self.pot -= i64::from(rule.served);
         self.spare -= i64::from(rule.available);
-        if let Some(zone) = self.exist.get_mut(usize::from(self.rows[row].zone)) {
-            *zone -= i64::from(self.rows[row].group.exists());
+        if let Some(zone) = self.exist.get_mut(usize::from(self.basis.rows[row].zone)) {
+            *zone -= i64::from(self.basis.rows[row].group.exists());
         }
         self.out.picked.push((row, rule.because));
     }
@@ -291,19 +282,20 @@ impl Taker<'_, '_> {
     fn repair(&mut self) {
         let rule =
             Rule { served: false, available: false, exists: false, because: RemovalReason::Failed };
-        if let Some(row) = self.limits.for_room {
+        if let Some(row) = self.basis.why_not.for_room {
             self.pick(row, rule);
             return;
         }
-        self.take(self.limits.repair, repairable, rule);
+        self.take(self.basis.why_not.repairs_left, repairable, rule);
     }
 
     /// The operator accepts the loss: no floor, breaker or earlier refusal keeps the machine.
     fn accepted(&mut self) {
-        let all = self.count.named + self.count.failed;
+        let all = self.basis.count.named + self.basis.count.failed;
         let there =
             |row: &MachineCandidate| row.group.exists() || row.group == CandidateGroup::Failed;
-        let accepted = |row: &MachineCandidate| row.now && there(row) && movable(row) && seen(row);
+        let accepted =
+            |row: &MachineCandidate| row.is_named_now() && there(row) && movable(row) && seen(row);
         let before = self.out.picked.len();
         let rule = Rule {
             served: false,
@@ -313,7 +305,7 @@ impl Taker<'_, '_> {
         };
         self.take(all, accepted, rule);
         for at in before..self.out.picked.len() {
-            let group = self.rows[self.out.picked[at].0].group;
+            let group = self.basis.rows[self.out.picked[at].0].group;
             self.spare -= i64::from(group == CandidateGroup::Ready);
             self.pot -= i64::from(matches!(group, CandidateGroup::Ready | CandidateGroup::Unready));
         }
@@ -322,7 +314,7 @@ impl Taker<'_, '_> {
     /// Regardless of the gate.
     fn named(&mut self) {
         self.accepted();
-        let all = self.count.named + self.count.failed;
+        let all = self.basis.count.named + self.basis.count.failed;
         for (group, served, available) in [
             (CandidateGroup::Failed, false, false),
             (CandidateGroup::Young, false, false),
@@ -331,30 +323,34 @@ impl Taker<'_, '_> {
         ] {
             let exists = group.exists();
             let rule = Rule { served, available, exists, because: RemovalReason::DeleteRequested };
-            self.take(all, |row| row.named && !row.now && row.group == group && movable(row), rule);
+            self.take(
+                all,
+                |row| row.is_named() && !row.is_named_now() && row.group == group && movable(row),
+                rule,
+            );
         }
     }
 
     fn replace(&mut self) {
         let because = RemovalReason::Outdated;
         let rule = |served, available| Rule { served, available, exists: true, because };
-        let free = if self.limits.in_place { updatable } else { movable };
+        let free = if self.in_place { updatable } else { movable };
         let of = |group: CandidateGroup| {
             move |row: &MachineCandidate| row.group == group && replaceable(row) && free(row)
         };
         // In-place mode also deletes a machine that never served, so whatever blocks a removal keeps it.
         let young = |row: &MachineCandidate| of(CandidateGroup::Young)(row) && movable(row);
         let young = self.take(i64::MAX, young, rule(false, false));
-        let c = self.count;
+        let c = self.basis.count;
         let updating =
             |row: &&MachineCandidate| row.group == CandidateGroup::Updating && replaceable(row);
-        let under_way = young + self.rows.iter().filter(updating).count() as i64;
+        let under_way = young + self.basis.rows.iter().filter(updating).count() as i64;
         let begun = c.desired - c.kept - (c.out - under_way) - c.named;
-        let mut allow = self.limits.far - begun;
+        let mut allow = self.basis.rollout.far - begun;
         let from = self.out.picked.len();
         allow -= self.take(allow, of(CandidateGroup::Unready), rule(true, false));
         self.take(allow, of(CandidateGroup::Ready), rule(true, true));
-        if self.limits.in_place {
+        if self.in_place {
             let updated = self.out.picked.split_off(from);
             self.out.updated = updated.into_iter().map(|(row, _)| row).collect();
         }
@@ -364,27 +360,29 @@ impl Taker<'_, '_> {
     fn surge_left_over(&mut self, bound: i64) {
         let Some(low) = self.low(bound) else { return };
         let there = self.too_many(low);
-        let mut over = there.min(self.limits.surplus);
+        let mut over = there.min(self.surplus);
         for (group, side) in SURPLUS_ORDER {
             if matches!(side, Side::OffTarget | Side::Named) {
                 let most = over.min(self.existing_too_many(low));
                 over -= self.take_surplus(group, side, most);
             }
         }
-        self.limits.surplus -= self.rows_taken_as_surplus();
+        self.surplus -= self.rows_taken_as_surplus();
         self.over_low = there;
     }
 
     /// How many machines may exist while some are left to replace: D, plus the replacements that exist already.
     fn low(&self, bound: i64) -> Option<i64> {
-        let c = self.count;
-        if self.limits.in_place || self.limits.elsewhere || bound == c.desired {
+        let c = self.basis.count;
+        // New machines come up off target: a replacement would not stay.
+        let elsewhere = self.basis.input.set.revision != self.basis.machines.reference.revision;
+        if self.in_place || elsewhere || bound == c.desired {
             return None;
         }
         let failed = |(row, taken): (&MachineCandidate, &bool)| {
             row.group == CandidateGroup::Failed && row.is_on_target() && !*taken
         };
-        let failed = self.rows.iter().zip(&self.taken).filter(|pair| failed(*pair)).count();
+        let failed = self.basis.rows.iter().zip(&self.taken).filter(|pair| failed(*pair)).count();
         Some(c.ceiling.min(c.desired + c.current + failed as i64))
     }
 
@@ -394,7 +392,7 @@ impl Taker<'_, '_> {
     }
 
     fn take_surplus(&mut self, group: CandidateGroup, side: Side, most: i64) -> i64 {
-        let (input, breaker) = (self.input, self.limits.breaker);
+        let (input, breaker) = (self.basis.input, self.basis.why_not.breaker_open);
         let of = |row: &MachineCandidate| {
             row.group == group && side.has(input, row) && !(breaker && looks_failed(input, row))
         };
@@ -411,7 +409,7 @@ impl Taker<'_, '_> {
 
     fn surplus(&mut self, bound: i64) {
         let gone = self.rows_taken_as_surplus();
-        let mut over = self.too_many(bound).min(self.limits.surplus);
+        let mut over = self.too_many(bound).min(self.surplus);
         self.out.over = self.over_low.max(self.out.over + gone);
         self.out.bound = bound;
         if over <= 0 {
@@ -420,7 +418,7 @@ impl Taker<'_, '_> {
         let (waiting, breaker_holds) = (self.wait_briefly(), self.breaker_holds());
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
             // Failed machines go first, then stand-ins.
-            if at == 1 && self.limits.in_place {
+            if at == 1 && self.in_place {
                 over -= self.stand_ins(over.min(self.existing_too_many(bound) - waiting));
             }
             let current = matches!(side, Side::OnTarget | Side::RevisionUnknown);
@@ -431,9 +429,9 @@ impl Taker<'_, '_> {
             } else {
                 over.min(self.existing_too_many(bound))
             };
-            let most = if self.limits.in_place && current {
+            let most = if self.in_place && current {
                 most.min(self.existing_too_many(bound) - self.stand_ins_left().count() as i64)
-            } else if young_replacement && !self.limits.in_place {
+            } else if young_replacement && !self.in_place {
                 self.young_too_many(bound).min(most)
             } else {
                 most
@@ -454,7 +452,7 @@ impl Taker<'_, '_> {
     /// How many machines exist above the allowed number, after each pick.
     fn existing_too_many(&self, bound: i64) -> i64 {
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        self.count.exist - gone - self.coming - bound
+        self.basis.count.exist - gone - self.coming - bound
     }
 
     fn drained_to_update(&self) -> i64 {
@@ -463,21 +461,21 @@ impl Taker<'_, '_> {
 
     /// Surge does not count as surplus while some machines are left to replace.
     fn bound(&self) -> i64 {
-        let c = self.count;
-        if self.limits.in_place {
-            return c.desired + self.limits.buffer;
+        let c = self.basis.count;
+        if self.in_place {
+            return c.desired + self.buffer;
         }
         let left = c.out + c.named
-            - self.rows_taken(|row| row.group.exists() && (row.named || replaceable(row)));
-        if self.limits.rolling && left > 0 { c.ceiling } else { c.desired }
+            - self.rows_taken(|row| row.group.exists() && (row.is_named() || replaceable(row)));
+        if self.basis.rolling() && left > 0 { c.ceiling } else { c.desired }
     }
 
     /// How many machines are above the allowed number, before any limit.
     fn too_many(&mut self, bound: i64) -> i64 {
-        let c = self.count;
+        let c = self.basis.count;
         let staying_out = self.drained_to_update() + self.coming;
         let removed = self.out.picked.len() as i64 + staying_out;
-        let capacity = i64::from(self.input.set.capacity);
+        let capacity = i64::from(self.basis.input.set.capacity);
         let there = (c.exist + c.failed - removed - bound).max(0);
         // A machine that is being deleted but still counted is not surplus.
         let counted = (capacity - c.staying()).clamp(0, c.ending);
@@ -488,7 +486,7 @@ impl Taker<'_, '_> {
 
     fn rows_taken(&self, of: impl Fn(&MachineCandidate) -> bool) -> i64 {
         let picked = self.out.picked.iter().map(|(row, _)| *row);
-        picked.filter(|row| of(&self.rows[*row])).count() as i64
+        picked.filter(|row| of(&self.basis.rows[*row])).count() as i64
     }
 }
 

@@ -3,22 +3,18 @@
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::MachineReason;
-use crate::model::policy::Method;
 use crate::model::quantity::counted;
 
-use super::Planner;
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate, Protector, is_dead};
+use super::basis::Basis;
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
+use super::classify::is_dead;
+use super::gate::RolloutClose;
 use super::health::lasts_since;
 use super::holds::machines;
 use super::identity::is;
 use super::locks;
-use super::owner;
 use super::remove::Removals;
-use super::rollout::RolloutClose;
-use super::setbacks::{self, LISTS_LAG};
-
-/// Recorded for a machine stuck in deletion after the second delete request: a third is up to a person.
-pub(super) const ASKED_ONCE_MORE: &str = "askedOnceMore";
+use super::setbacks::{self, ASKED_ONCE_MORE, LISTS_LAG};
 
 /// The requests to send, and the new state of each row.
 #[derive(Debug, Default)]
@@ -80,87 +76,81 @@ fn leaves_as_surplus(row: &MachineCandidate) -> bool {
     row.is_on_its_way() && row.because == Some(RemovalReason::Surplus)
 }
 
-/// `doubt`: the effect of a lost request is unknown.
-pub(super) fn requests(
-    desk: &Planner,
-    removals: &Removals,
-    picture: bool,
-    doubt: bool,
-) -> ActionRequests {
+pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
     let mut batches = Batches::default();
-    restore(desk, &mut batches);
-    if picture {
+    restore(basis, &mut batches);
+    if basis.why_not.usable {
         for (row, because) in &removals.picked {
-            leave(desk, &mut batches, *row, *because);
+            leave(basis, &mut batches, *row, *because);
         }
         for row in &removals.updated {
-            update(desk, &mut batches, *row);
+            update(basis, &mut batches, *row);
         }
-        for at in 0..desk.rows.len() {
-            go_on(desk, &mut batches, at, doubt);
+        for at in 0..basis.rows.len() {
+            go_on(basis, &mut batches, at);
         }
-        let owned = owner::foreign(desk.input, &desk.memory).is_none();
-        if batches.delete.is_empty() && !doubt && owned {
-            ask_once_more(desk, &mut batches);
+        let owned = basis.why_not.foreign_owner.is_none();
+        if batches.delete.is_empty() && !basis.journal.in_doubt && owned {
+            ask_once_more(basis, &mut batches);
         }
     }
     batches.moved.sort_unstable_by_key(|moved| moved.0);
-    let actions = actions(desk, &mut batches);
+    let actions = actions(basis, &mut batches);
     ActionRequests { actions, moved: batches.moved, awaited: batches.awaited }
 }
 
-fn restore(desk: &Planner, batches: &mut Batches) {
-    batches.missing = desk.count.fill();
-    let failed = desk.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
-    batches.failed_over = desk.count.exist + desk.count.failed + failed - desk.count.desired;
+fn restore(basis: &Basis, batches: &mut Batches) {
+    batches.missing = basis.count.fill();
+    let failed = basis.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
+    batches.failed_over = basis.count.exist + basis.count.failed + failed - basis.count.desired;
     let replaced = |row: &&MachineCandidate| {
         row.group == CandidateGroup::Leaving && row.because == Some(RemovalReason::Outdated)
     };
-    let replaced = desk.rows.iter().filter(replaced).count() as i64;
+    let replaced = basis.rows.iter().filter(replaced).count() as i64;
     for outdated in [false, true] {
         // An outdated machine restored in place of one that leaves as outdated would have to leave in turn.
         let others = if outdated { replaced } else { 0 };
-        for (at, row) in desk.rows.iter().enumerate() {
-            let seen = || row.machine(desk.input).condition != Condition::Unknown;
-            let free = || restores(row) && seen() && !restore_waits(desk, row);
+        for (at, row) in basis.rows.iter().enumerate() {
+            let seen = || row.machine(basis.input).condition != Condition::Unknown;
+            let free = || restores(row) && seen() && !restore_waits(basis, row);
             if batches.missing > others && row.outdated == outdated && free() {
-                put(desk, &mut batches.restore, at, RemovalReason::Surplus);
+                put(basis, &mut batches.restore, at, RemovalReason::Surplus);
                 batches.moved.push((at, Lifecycle::InService, MachineReason::Restored));
                 batches.missing -= 1;
             }
         }
     }
-    let unseen = |row: &MachineCandidate| row.machine(desk.input).condition == Condition::Unknown;
-    let dark = desk.rows.iter().zip(0..).filter(|(row, _)| restores(row) && unseen(row));
+    let unseen = |row: &MachineCandidate| row.machine(basis.input).condition == Condition::Unknown;
+    let dark = basis.rows.iter().zip(0..).filter(|(row, _)| restores(row) && unseen(row));
     let missing = usize::try_from(batches.missing).unwrap_or(0);
     batches.awaited = dark.map(|(_, at)| at).take(missing).collect();
 }
 
 /// If our delete failed and its machine stays in deletion too long, request it once more; after a refusal, once its
 /// wait is over.
-fn ask_once_more(desk: &Planner, batches: &mut Batches) {
-    if setbacks::of_request(desk.input, &desk.memory, ActionKind::Delete).is_some() {
+fn ask_once_more(basis: &Basis, batches: &mut Batches) {
+    if basis.why_not.deletes_wait.is_some() {
         return;
     }
-    for (at, row) in desk.rows.iter().enumerate() {
-        let machine = row.machine(desk.input);
+    for (at, row) in basis.rows.iter().enumerate() {
+        let machine = row.machine(basis.input);
         let asked = || {
             let mut blocked =
-                desk.memory.blocked.iter().filter(|blocked| is(&blocked.key, machine));
+                basis.memory.blocked.iter().filter(|blocked| is(&blocked.key, machine));
             blocked.any(|blocked| blocked.code.as_deref() == Some(ASKED_ONCE_MORE))
         };
         let stuck = row.doing == MachineActivity::CloudDeletes && row.overdue && !row.written_off;
         let ours = || machine.lifecycle == Lifecycle::Deleting && !row.is_untouchable();
-        if stuck && !row.unlisted && !row.waiting && ours() && !asked() {
-            put(desk, &mut batches.delete, at, row.because.unwrap_or(RemovalReason::Failed));
+        if stuck && !row.unlisted && !row.is_waiting() && ours() && !asked() {
+            put(basis, &mut batches.delete, at, row.because.unwrap_or(RemovalReason::Failed));
             batches.moved.push((at, Lifecycle::Deleting, MachineReason::StuckDelete));
             batches.again = true;
         }
     }
 }
 
-fn put(desk: &Planner, batch: &mut Vec<Target>, at: usize, because: RemovalReason) {
-    batch.push(Target::of(desk.rows[at].machine(desk.input), because));
+fn put(basis: &Basis, batch: &mut Vec<Target>, at: usize, because: RemovalReason) {
+    batch.push(Target::of(basis.rows[at].machine(basis.input), because));
 }
 
 /// A machine that stopped long ago has nothing to drain; one that has just stopped may return.
@@ -170,7 +160,7 @@ fn drains(machine: &Machine, because: RemovalReason) -> bool {
     machine.needs_drain() && !(dead || because == RemovalReason::DeleteRequestedNow)
 }
 
-fn leave(desk: &Planner, batches: &mut Batches, at: usize, because: RemovalReason) {
+fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason) {
     let why = match because {
         RemovalReason::Failed => MachineReason::RemovedFailed,
         RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => {
@@ -179,34 +169,34 @@ fn leave(desk: &Planner, batches: &mut Batches, at: usize, because: RemovalReaso
         RemovalReason::Outdated => MachineReason::RemovedOutdated,
         RemovalReason::Surplus => MachineReason::RemovedSurplus,
     };
-    let long = because == RemovalReason::Failed && desk.rows[at].waits_no_more;
-    if drains(desk.rows[at].machine(desk.input), because) && !long {
-        put(desk, &mut batches.drain, at, because);
+    let long = because == RemovalReason::Failed && basis.rows[at].wait == RetryWait::Over;
+    if drains(basis.rows[at].machine(basis.input), because) && !long {
+        put(basis, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, why));
     } else {
-        put(desk, &mut batches.delete, at, because);
+        put(basis, &mut batches.delete, at, because);
         batches.moved.push((at, Lifecycle::Deleting, why));
     }
 }
 
-fn update(desk: &Planner, batches: &mut Batches, at: usize) {
-    if drains(desk.rows[at].machine(desk.input), RemovalReason::Outdated) {
-        put(desk, &mut batches.drain, at, RemovalReason::Outdated);
+fn update(basis: &Basis, batches: &mut Batches, at: usize) {
+    if drains(basis.rows[at].machine(basis.input), RemovalReason::Outdated) {
+        put(basis, &mut batches.drain, at, RemovalReason::Outdated);
         batches.moved.push((at, Lifecycle::Draining, MachineReason::UpdatedInPlace));
     } else {
-        put(desk, &mut batches.reimage, at, RemovalReason::Outdated);
+        put(basis, &mut batches.reimage, at, RemovalReason::Outdated);
         batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
     }
 }
 
 /// The next step of what is in progress, if it is still wanted.
-fn go_on(desk: &Planner, batches: &mut Batches, at: usize, doubt: bool) {
-    let row = &desk.rows[at];
+fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
+    let row = &basis.rows[at];
     // A machine missing from the listing is most likely gone; send no request for it.
-    if desk.rows[at].unlisted {
+    if basis.rows[at].unlisted {
         return;
     }
-    let machine = row.machine(desk.input);
+    let machine = row.machine(basis.input);
     let under_way = row.is_on_its_way() || row.doing == MachineActivity::TakeBack;
     let moved = || batches.moved.iter().any(|moved| moved.0 == at);
     if !under_way || moved() {
@@ -214,122 +204,120 @@ fn go_on(desk: &Planner, batches: &mut Batches, at: usize, doubt: bool) {
     }
     // Giving it back does not need a known condition.
     if row.doing == MachineActivity::TakeBack {
-        if !restore_waits(desk, row) {
-            take_back(desk, batches, at, MachineReason::RequestLost);
+        if !restore_waits(basis, row) {
+            take_back(basis, batches, at, MachineReason::RequestLost);
         }
         return;
     }
     if machine.condition == Condition::Unknown {
         return;
     }
-    let updates = is_updated(desk, row);
+    let updates = is_updated(basis, row);
     let stays = if updates { row.is_frozen() } else { row.is_untouchable() };
     let missing = batches.missing_for(row);
-    let wanted = still_wanted(desk, row, missing).filter(|_| !stays);
+    let wanted = still_wanted(basis, row, missing).filter(|_| !stays);
     let Some(because) = wanted else {
-        if !restore_waits(desk, row) && !shows_the_past(desk, row) {
-            take_back(desk, batches, at, MachineReason::ReasonEnded);
+        if !restore_waits(basis, row) && !shows_the_past(basis, row) {
+            take_back(basis, batches, at, MachineReason::ReasonEnded);
         }
         return;
     };
-    let waits_no_more = row.now || dies_waiting(desk, row, machine);
+    let waits_no_more = row.is_named_now() || dies_waiting(basis, row, machine);
     // A wanted drain runs to its end, except on a machine that nothing runs on, or whose loss is accepted.
     if row.doing == MachineActivity::Draining && !waits_no_more {
         return;
     }
-    let unsure = doubt && because != RemovalReason::Failed;
-    if waits(desk, batches, at, row, updates) || unsure {
+    let unsure = basis.journal.in_doubt && because != RemovalReason::Failed;
+    if waits(basis, batches, at, row, updates) || unsure {
         return;
     }
     // Its condition changed since it was asked to leave, or it was never drained: something may run on it. A drain with
     // nothing to do costs one read.
     let unsure = machine.since > row.asked || row.doing == MachineActivity::DrainAgain;
-    let because = if row.now { RemovalReason::DeleteRequestedNow } else { because };
+    let because = if row.is_named_now() { RemovalReason::DeleteRequestedNow } else { because };
     let again = because != RemovalReason::Failed || row.doing == MachineActivity::DrainAgain;
     if unsure && again && drains(machine, because) {
-        put(desk, &mut batches.drain, at, because);
+        put(basis, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, MachineReason::Draining));
         return;
     }
-    if updates && !row.now {
-        put(desk, &mut batches.reimage, at, because);
+    if updates && !row.is_named_now() {
+        put(basis, &mut batches.reimage, at, because);
         batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
     } else {
-        put(desk, &mut batches.delete, at, because);
+        put(basis, &mut batches.delete, at, because);
         batches.moved.push((at, Lifecycle::Deleting, MachineReason::Deleting));
     }
 }
 
-fn is_updated(desk: &Planner, row: &MachineCandidate) -> bool {
-    let in_place = desk.input.policy.rollout.method == Method::Reimage;
-    in_place && row.because == Some(RemovalReason::Outdated)
+fn is_updated(basis: &Basis, row: &MachineCandidate) -> bool {
+    basis.is_in_place() && row.because == Some(RemovalReason::Outdated)
 }
 
 /// It failed, its drain has lasted long enough, and it no longer responds.
-fn dies_waiting(desk: &Planner, row: &MachineCandidate, machine: &Machine) -> bool {
-    let long = desk.input.now.since(row.asked) >= desk.input.policy.drain.failed_after;
-    let stands = desk.repair_stopped || desk.is_blind();
-    let failed = row.because == Some(RemovalReason::Failed) && is_ill(desk, machine);
-    failed && long && !stands && is_dead(desk.input, machine)
+fn dies_waiting(basis: &Basis, row: &MachineCandidate, machine: &Machine) -> bool {
+    let long = basis.input.now.since(row.asked) >= basis.input.policy.drain.failed_after;
+    let stands = basis.why_not.breaker_open || basis.why_not.blind;
+    let failed = row.because == Some(RemovalReason::Failed) && is_ill(basis, machine);
+    failed && long && !stands && is_dead(basis.input, machine)
 }
 
 /// This kind of request was refused and waits for its next try: machines drained for it return to service if the wait
 /// is long.
 fn waits(
-    desk: &Planner,
+    basis: &Basis,
     batches: &mut Batches,
     at: usize,
     row: &MachineCandidate,
     updates: bool,
 ) -> bool {
     let verb = if updates { ActionKind::Reimage } else { ActionKind::Delete };
-    let (input, memory) = (desk.input, &desk.memory);
-    let told = setbacks::told_to_wait(input, memory, verb);
-    if setbacks::of_request(input, memory, verb).is_none() || (row.now && !told) {
+    let Some(wait) = basis.why_not.wait_of(verb) else { return false };
+    if row.is_named_now() && !wait.told {
         return false;
     }
-    if setbacks::gives_back(input, memory, verb) {
-        take_back(desk, batches, at, MachineReason::RequestLost);
+    if wait.long {
+        take_back(basis, batches, at, MachineReason::RequestLost);
     }
     true
 }
 
 /// The rollout that drains it for an update continues, and we recently updated it to another revision: a listing that
 /// shows it on target may be older than that update.
-fn shows_the_past(desk: &Planner, row: &MachineCandidate) -> bool {
-    let machine = row.machine(desk.input);
-    let lately = machine.updated.is_some_and(|at| desk.input.now.since(at) < LISTS_LAG);
-    let rollout = desk.memory.rollout.as_ref().filter(|_| desk.closed.is_none());
+fn shows_the_past(basis: &Basis, row: &MachineCandidate) -> bool {
+    let machine = row.machine(basis.input);
+    let lately = machine.updated.is_some_and(|at| basis.input.now.since(at) < LISTS_LAG);
+    let rollout = basis.memory.rollout.as_ref().filter(|_| basis.rollout.closed.is_none());
     let same = rollout.is_some_and(|rollout| rollout.opened <= row.asked);
-    lately && same && is_updated(desk, row) && !row.outdated && !row.is_frozen()
+    lately && same && is_updated(basis, row) && !row.outdated && !row.is_frozen()
 }
 
-fn restore_waits(desk: &Planner, row: &MachineCandidate) -> bool {
-    let machine = row.machine(desk.input);
-    setbacks::restore_waits(desk.input, &desk.memory, machine)
-        || locks::forbid_start(desk.input, machine)
+fn restore_waits(basis: &Basis, row: &MachineCandidate) -> bool {
+    let machine = row.machine(basis.input);
+    setbacks::restore_waits(basis.input, basis.memory, machine)
+        || locks::forbid_start(basis.input, machine)
 }
 
-fn take_back(desk: &Planner, batches: &mut Batches, at: usize, why: MachineReason) {
-    put(desk, &mut batches.restore, at, RemovalReason::Surplus);
+fn take_back(basis: &Basis, batches: &mut Batches, at: usize, why: MachineReason) {
+    put(basis, &mut batches.restore, at, RemovalReason::Surplus);
     batches.moved.push((at, Lifecycle::InService, why));
 }
 
-fn is_ill(desk: &Planner, machine: &Machine) -> bool {
+fn is_ill(basis: &Basis, machine: &Machine) -> bool {
     let ill =
         matches!(machine.condition, Condition::Failed | Condition::Unready | Condition::Stopped);
-    let now = desk.input.now;
-    ill && now.since(lasts_since(machine, now)) >= desk.input.policy.repair.after
+    let now = basis.input.now;
+    ill && now.since(lasts_since(machine, now)) >= basis.input.policy.repair.after
 }
 
 /// The reason it leaves, if it still stands; without a record, the first that does.
-fn still_wanted(desk: &Planner, row: &MachineCandidate, missing: i64) -> Option<RemovalReason> {
-    if owner::foreign(desk.input, &desk.memory).is_some() {
+fn still_wanted(basis: &Basis, row: &MachineCandidate, missing: i64) -> Option<RemovalReason> {
+    if basis.why_not.foreign_owner.is_some() {
         return None;
     }
-    let machine = row.machine(desk.input);
+    let machine = row.machine(basis.input);
     let stopped = matches!(
-        desk.closed,
+        basis.rollout.closed,
         Some(
             RolloutClose::NoRollout
                 | RolloutClose::Paused
@@ -337,18 +325,18 @@ fn still_wanted(desk: &Planner, row: &MachineCandidate, missing: i64) -> Option<
                 | RolloutClose::ModelMoved
         )
     );
-    let shut = desk.closed == Some(RolloutClose::Window);
+    let shut = basis.rollout.closed == Some(RolloutClose::Window);
     let stands = |because: &RemovalReason| match because {
-        RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => row.named,
+        RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => row.is_named(),
         RemovalReason::Outdated => {
             let may = row.outdated && row.kept == Protector::No && machine.revision.is_some();
-            may && !stopped && !(shut && only_prepares(desk, row))
+            may && !stopped && !(shut && only_prepares(basis, row))
         }
         RemovalReason::Failed => match row.because {
             Some(because) => {
                 because == RemovalReason::Failed && machine.condition != Condition::Ready
             }
-            None => is_ill(desk, machine),
+            None => is_ill(basis, machine),
         },
         // No other reason becomes this one: the planner picks surplus anew, under its brake.
         RemovalReason::Surplus => missing <= 0 && row.because == Some(RemovalReason::Surplus),
@@ -358,14 +346,14 @@ fn still_wanted(desk: &Planner, row: &MachineCandidate, missing: i64) -> Option<
 }
 
 /// When a window closes, drains that already evict finish, and drains that only wait are released.
-fn only_prepares(desk: &Planner, row: &MachineCandidate) -> bool {
-    let id = &row.machine(desk.input).id;
-    let known = desk.input.facts.drains.iter().find(|drain| drain.id == *id);
+fn only_prepares(basis: &Basis, row: &MachineCandidate) -> bool {
+    let id = &row.machine(basis.input).id;
+    let known = basis.input.facts.drains.iter().find(|drain| drain.id == *id);
     row.doing == MachineActivity::Draining && known.is_some_and(|drain| !drain.is_evicting())
 }
 
-fn actions(desk: &Planner, batches: &mut Batches) -> Vec<Action> {
-    let before = desk.input.set.read_at.plus(READ_IS_FRESH);
+fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
+    let before = basis.input.set.read_at.plus(READ_IS_FRESH);
     let mut actions = Vec::new();
     let restore = std::mem::take(&mut batches.restore);
     if !restore.is_empty() {
@@ -373,12 +361,12 @@ fn actions(desk: &Planner, batches: &mut Batches) -> Vec<Action> {
         actions.push(Action::Restore { targets: restore, reason, before });
     }
     for target in std::mem::take(&mut batches.drain) {
-        let reason = drain_reason(desk, target.because).into();
+        let reason = drain_reason(basis, target.because).into();
         actions.push(Action::Drain { targets: vec![target], reason, before });
     }
     let reimage = std::mem::take(&mut batches.reimage);
     if !reimage.is_empty() {
-        let to = desk.reference.revision.clone();
+        let to = basis.machines.reference.revision.clone();
         let reason = machines(reimage.len() as i64, &format!("updated in place to {to}")).into();
         actions.push(Action::Reimage { targets: reimage, to, reason, before });
     }
@@ -389,14 +377,14 @@ fn actions(desk: &Planner, batches: &mut Batches) -> Vec<Action> {
         } else {
             delete_reason(&delete).into()
         };
-        let force = batches.again && desk.input.policy.deletion.force;
+        let force = batches.again && basis.input.policy.deletion.force;
         actions.push(Action::Delete { targets: delete, reason, before, force });
     }
     actions
 }
 
-fn drain_reason(desk: &Planner, because: RemovalReason) -> String {
-    let c = &desk.count;
+fn drain_reason(basis: &Basis, because: RemovalReason) -> String {
+    let c = basis.count;
     match because {
         RemovalReason::Failed => "failed; it is replaced".into(),
         RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => {

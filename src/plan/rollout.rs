@@ -3,58 +3,23 @@
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
-use crate::model::policy::{Checkpoint, OnFailure, PlatformFeatures};
+use crate::model::policy::{Checkpoint, OnFailure};
 use crate::model::quantity::counted;
 use crate::model::revision::differs;
 use crate::model::rollout::{
     Move, PoolState, Progress, Rollout, RolloutCause, RolloutEnding, RolloutRecord, RolloutStage,
 };
-use crate::model::time::{Span, Time};
+use crate::model::time::Time;
 
-use super::classify::{CandidateGroup, MachineCandidate, RevisionReference};
+use super::candidate::{CandidateGroup, MachineCandidate};
 use super::completed;
-use super::counts::PoolCounts;
 use super::health::{began, lasts_since};
 use super::identity::is;
 use super::in_place;
-use super::locks;
 use super::lookup::Lookup;
-use super::model;
-use super::model_drift;
 use super::open_rollout;
-use super::owner;
 use super::pause;
-
-/// After this many failed replacements in a row nothing more is created, before any threshold.
-// 2: one failure is chance; two in a row without a good one between them is the revision, or what joins it.
-pub(super) const FAILED_IN_A_ROW: u32 = 2;
-
-/// Wait before a rollout continues after failures, each time twice as long.
-// 10 min: longer than most accidental causes of a failed boot; 6 h: still several tries a day.
-const RESUMED_FIRST: Span = Span::minutes(10);
-const RESUMED_LONGEST: Span = Span::hours(6);
-
-/// The revision that counts as "on target" now.
-pub(super) fn reference(input: &Input, memory: &PoolState) -> RevisionReference {
-    let wanted = memory.wanted.clone().unwrap_or_else(|| input.set.revision.clone());
-    let revision = match &memory.rollout {
-        Some(rollout) => {
-            let back = matches!(rollout.stage, RolloutStage::Failing { .. });
-            let from = rollout.from.clone().filter(|_| back);
-            from.unwrap_or_else(|| rollout.to.clone())
-        }
-        None => wanted,
-    };
-    refer_to(memory, revision)
-}
-
-pub(super) fn refer_to(memory: &PoolState, revision: Revision) -> RevisionReference {
-    RevisionReference {
-        revision,
-        advisory_before: memory.advisory_before,
-        imaged_before: memory.refresh_before,
-    }
-}
+use super::reference::count_outdated;
 
 /// Open, retarget, fail; everything that depends on machines and not on a command.
 pub(super) fn steer(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
@@ -100,11 +65,6 @@ fn retarget(input: &Input, memory: &mut PoolState) {
     rollout.progress = Progress::from(input.now, covered);
     let stage = std::mem::replace(&mut rollout.stage, RolloutStage::Going);
     rollout.stage = stage.after(Move::Retarget).unwrap_or(RolloutStage::Going);
-}
-
-pub(super) fn count_outdated(input: &Input, memory: &PoolState, wanted: &Revision) -> u32 {
-    let reference = refer_to(memory, wanted.clone());
-    input.machines.iter().filter(|m| reference.outdates(m)).count() as u32
 }
 
 fn is_off(machine: &Machine, to: &Revision) -> bool {
@@ -233,80 +193,6 @@ pub(super) fn fail(input: &Input, memory: &mut PoolState, why: &str) {
             rollout.stage = stage.after(asked).unwrap_or(RolloutStage::Going);
         }
     }
-}
-
-/// When a rollout continues after failures, if one is not answered yet.
-pub(super) fn resumes_at(input: &Input, rollout: &Rollout) -> Option<Time> {
-    let carries_on = input.policy.rollout.on_failure == OnFailure::Continue
-        && matches!(rollout.stage, RolloutStage::Going | RolloutStage::Baking { .. });
-    let at = rollout.failed_at.filter(|_| carries_on && rollout.has_open_failure())?;
-    Some(at.plus(RESUMED_FIRST.times(1 << rollout.resumed.min(8)).min(RESUMED_LONGEST)))
-}
-
-/// Once the pool is complete, and some time has passed, the failed revision is tried again.
-pub(super) fn resume_after_failure(input: &Input, memory: &mut PoolState, count: &PoolCounts) {
-    let whole = count.exist >= count.desired && count.ready == count.exist;
-    let Some(rollout) = memory.rollout.as_mut().filter(|_| whole) else { return };
-    if resumes_at(input, rollout).is_none_or(|at| input.now < at) {
-        return;
-    }
-    rollout.answered_failures = rollout.failed.len() as u32;
-    rollout.resumed = rollout.resumed.saturating_add(1);
-    if memory.model.put_back_over.as_ref() == Some(&rollout.to) {
-        memory.model.put_back_over = None;
-    }
-}
-
-/// Why the gate is closed. Only replacements wait for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RolloutClose {
-    NoRollout,
-    /// Another store owns the set.
-    ForeignOwner,
-    Paused,
-    Failing,
-    /// One of our writes moved more of the model than it named.
-    ModelMoved,
-    Window,
-    /// None of its machines may be removed, or updated if the pool updates in place.
-    Locked,
-    PlatformFeatures,
-    /// The model in the set is not the target: new machines would be outdated at once.
-    ModelElsewhere,
-}
-
-pub(super) fn closed(
-    input: &Input,
-    memory: &PoolState,
-    reference: &RevisionReference,
-) -> Option<RolloutClose> {
-    let Some(rollout) = &memory.rollout else { return Some(RolloutClose::NoRollout) };
-    match rollout.stage {
-        RolloutStage::Paused { .. } => return Some(RolloutClose::Paused),
-        RolloutStage::Failing { .. } => return Some(RolloutClose::Failing),
-        RolloutStage::Going | RolloutStage::Baking { .. } => {}
-    }
-    if owner::foreign(input, memory).is_some() {
-        return Some(RolloutClose::ForeignOwner);
-    }
-    if model_drift::is_moved(memory) {
-        return Some(RolloutClose::ModelMoved);
-    }
-    if !input.policy.windows.at(input.now).open {
-        return Some(RolloutClose::Window);
-    }
-    if locks::stop_rollouts(input) {
-        return Some(RolloutClose::Locked);
-    }
-    if !input.set.platform_features.is_empty()
-        && input.policy.platform_features == PlatformFeatures::Refuse
-    {
-        return Some(RolloutClose::PlatformFeatures);
-    }
-    if input.set.revision != reference.revision || model::is_moving(input, memory) {
-        return Some(RolloutClose::ModelElsewhere);
-    }
-    None
 }
 
 /// Close the record.

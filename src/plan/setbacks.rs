@@ -1,18 +1,14 @@
 //! Refused removals and updates: which machine waits for its next try, and when the whole pool waits.
 
 use crate::model::action::{ActionKind, RemovalReason, Target};
-use crate::model::command::CommandName;
-use crate::model::hold::HoldReason;
 use crate::model::ids::Key;
-use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused, refusal_reason};
+use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
 use crate::model::time::{Span, Time};
 
-use super::Planner;
 use super::identity::is;
-use super::requests::ASKED_ONCE_MORE;
 
 /// First and longest wait after a blocked drain, or after a refusal that does not pass by itself.
 // 30 min: budgets block for as long as a deployment takes; 6 h: still several tries a day.
@@ -24,6 +20,9 @@ const PASSING: (Span, Span) = (Span::seconds(30), Span::minutes(15));
 
 /// After this many refusals in a row, our own requests no longer disturb a delete.
 const OVERTAKEN: u32 = 2;
+
+/// Recorded for a machine stuck in deletion after the second delete request: a third is up to a person.
+pub(super) const ASKED_ONCE_MORE: &str = "askedOnceMore";
 
 /// A listing may show machines as they were this long ago.
 // 15 min: deleted machines were listed for minutes; the longest lag is unknown.
@@ -334,25 +333,24 @@ pub(super) fn until(input: &Input, memory: &PoolState, machine: &Machine) -> Opt
     known.filter(|until| *until > input.now).max()
 }
 
-/// The wait of the whole pool for requests of this kind.
-pub(super) fn of_request<'m>(
+/// The wait of the whole pool for requests of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RequestWait {
+    /// The cloud itself gave the time for the next request: no command brings it forward.
+    pub told: bool,
+    /// The wait is long: give machines back to service meanwhile.
+    pub long: bool,
+}
+
+pub(super) fn request_wait(
     input: &Input,
-    memory: &'m PoolState,
+    memory: &PoolState,
     verb: ActionKind,
-) -> Option<&'m RequestBackOff> {
+) -> Option<RequestWait> {
     let stands = |back_off: &&RequestBackOff| back_off.verb == verb && back_off.until > input.now;
-    memory.request_backoff.iter().find(stands)
-}
-
-/// The cloud itself gave the time for the next request: no command brings it forward.
-pub(super) fn told_to_wait(input: &Input, memory: &PoolState, verb: ActionKind) -> bool {
-    let told = |back_off: &RequestBackOff| back_off.retry_at.is_some_and(|at| at > input.now);
-    of_request(input, memory, verb).is_some_and(told)
-}
-
-/// Give machines back to service while their request has a long wait.
-pub(super) fn gives_back(input: &Input, memory: &PoolState, verb: ActionKind) -> bool {
-    of_request(input, memory, verb).is_some_and(|back_off| lasts(back_off.refusal))
+    let known = memory.request_backoff.iter().find(stands)?;
+    let told = known.retry_at.is_some_and(|at| at > input.now);
+    Some(RequestWait { told, long: lasts(known.refusal) })
 }
 
 /// A person asks to retry: each of our waits ends, except a time that the cloud gave. Returns how many ended.
@@ -393,33 +391,6 @@ pub(super) fn goes_alone<'a>(input: &Input<'a>, memory: &PoolState) -> Option<&'
     deletes.max_by_key(|entry| (waited_until(input, entry), &entry.id))
 }
 
-fn waited_until(input: &Input, delete: &Entry) -> Time {
+pub(super) fn waited_until(input: &Input, delete: &Entry) -> Time {
     delete.accepted().unwrap_or(delete.written).plus(input.policy.deletion.deadline)
-}
-
-pub(super) fn about_requests(desk: &mut Planner) {
-    if let Some(delete) = goes_alone(desk.input, &desk.memory) {
-        let say = "a delete that newer requests interrupted before now runs alone: nothing else is written to the scale set until it ends";
-        let (targets, until) = (delete.action.targets(), waited_until(desk.input, delete));
-        let hold = desk.holds.add(HoldReason::RemovalRefused, say).again(until);
-        hold.number("machines", targets.len() as i64);
-        hold.blockers.extend(targets.iter().map(|target| target.id.as_str().into()));
-    }
-    for back_off in desk.memory.request_backoff.clone() {
-        if back_off.until <= desk.input.now {
-            continue;
-        }
-        let RequestBackOff { refusal, code, message, .. } = &back_off;
-        let why = refusal_reason(*refusal, code.as_deref(), message.as_deref());
-        let what =
-            if back_off.verb == ActionKind::Reimage { "an update in place" } else { "a delete" };
-        let say = format!(
-            "Azure refused {what} ({why}); no other machine is taken out of service for it before {}",
-            back_off.until
-        );
-        let hold = desk.holds.add(HoldReason::RemovalRefused, say);
-        hold.number("times", i64::from(back_off.times))
-            .again(back_off.until)
-            .ask(CommandName::Retry);
-    }
 }

@@ -13,6 +13,7 @@ use crate::tree::{Source, Violation};
 /// A room is added when its last circle is cut.
 pub const ROOMS: &[(&str, &[&str])] = &[
     ("observe", &[]),
+    ("plan", &[]),
     ("judge", &[]),
     ("act", &[]),
     ("wake", &[]),

@@ -2,9 +2,9 @@
 
 use super::{Rule, Taker, movable};
 use crate::model::action::RemovalReason;
-use crate::plan::classify::{CandidateGroup, MachineCandidate};
+use crate::plan::candidate::{CandidateGroup, MachineCandidate, UpdateRole};
 
-impl Taker<'_, '_> {
+impl Taker<'_> {
     /// Stand-ins for updated machines that could leave.
     pub(super) fn stand_ins_left(&self) -> impl Iterator<Item = usize> + '_ {
         let may = |row: &MachineCandidate| {
@@ -12,9 +12,9 @@ impl Taker<'_, '_> {
                 row.group,
                 CandidateGroup::Young | CandidateGroup::Unready | CandidateGroup::Ready
             );
-            row.stands_in && there && movable(row) && !row.named
+            row.role == UpdateRole::StandIn && there && movable(row) && !row.is_named()
         };
-        let rows = self.rows.iter().enumerate().zip(&self.taken);
+        let rows = self.basis.rows.iter().enumerate().zip(&self.taken);
         rows.filter(move |((_, row), taken)| !**taken && may(row)).map(|((at, _), _)| at)
     }
 
@@ -22,7 +22,10 @@ impl Taker<'_, '_> {
     pub(super) fn stand_ins(&mut self, most: i64) -> i64 {
         let mut all: Vec<usize> = self.stand_ins_left().collect();
         all.sort_by(|a, b| {
-            let (a, b) = (self.rows[*a].machine(self.input), self.rows[*b].machine(self.input));
+            let (a, b) = (
+                self.basis.rows[*a].machine(self.basis.input),
+                self.basis.rows[*b].machine(self.basis.input),
+            );
             (b.first_seen, b.created, &a.id).cmp(&(a.first_seen, a.created, &b.id))
         });
         let mut gone = 0;
@@ -30,10 +33,10 @@ impl Taker<'_, '_> {
             if gone >= most {
                 break;
             }
-            if self.rows[at].doubted && !self.may_spend_doubted() {
+            if self.basis.rows[at].doubted && !self.may_spend_doubted() {
                 continue;
             }
-            let group = self.rows[at].group;
+            let group = self.basis.rows[at].group;
             let served = matches!(group, CandidateGroup::Ready | CandidateGroup::Unready);
             let available = group == CandidateGroup::Ready;
             let rule = Rule { exists: true, served, available, because: RemovalReason::Surplus };

@@ -2,13 +2,16 @@
 //! place of absent ones.
 
 use super::{Taker, looks_failed, movable, replaceable};
-use crate::plan::classify::{CandidateGroup, MachineCandidate};
+use crate::plan::candidate::{CandidateGroup, MachineCandidate, RetryWait};
 
-impl Taker<'_, '_> {
+impl Taker<'_> {
     /// The breaker keeps a failed off-target machine, so no on-target machine leaves in its place.
     pub(super) fn breaker_holds(&self) -> bool {
         let held = |row: &MachineCandidate| {
-            self.limits.breaker && looks_failed(self.input, row) && row.outdated && movable(row)
+            self.basis.why_not.breaker_open
+                && looks_failed(self.basis.input, row)
+                && row.outdated
+                && movable(row)
         };
         self.left().any(held)
     }
@@ -17,7 +20,7 @@ impl Taker<'_, '_> {
     pub(super) fn wait_briefly(&self) -> i64 {
         let waits = |row: &&MachineCandidate| {
             let free = !(row.is_untouchable() || row.returning) && row.group.exists();
-            row.waits_briefly && free && (row.named || replaceable(row))
+            row.wait == RetryWait::Brief && free && (row.is_named() || replaceable(row))
         };
         self.left().filter(waits).count() as i64
     }
@@ -27,18 +30,23 @@ impl Taker<'_, '_> {
     /// that machine's place.
     pub(super) fn young_too_many(&self, bound: i64) -> i64 {
         let serving = |row: &MachineCandidate| row.group == CandidateGroup::Ready && row.outdated;
-        let still = self.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
+        let still =
+            self.basis.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
         let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
         let absent = |row: &&MachineCandidate| match row.group {
             CandidateGroup::Unready => row.is_untouchable(),
             group => group == CandidateGroup::Unknown,
         };
-        let absent = self.rows.iter().filter(absent).count() as i64;
+        let absent = self.basis.rows.iter().filter(absent).count() as i64;
         let others = self.existing_too_many(bound) - absent;
-        if still { others.min(self.count.current - gone - self.count.desired) } else { others }
+        if still {
+            others.min(self.basis.count.current - gone - self.basis.count.desired)
+        } else {
+            others
+        }
     }
 
     fn left(&self) -> impl Iterator<Item = &MachineCandidate> {
-        self.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(row, _)| row)
+        self.basis.rows.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(row, _)| row)
     }
 }

@@ -1,90 +1,34 @@
-//! Limits that need the memory: the repair breaker, the brake on surplus, and what later turns must remember.
+//! What later turns must know of this turn's decisions.
 
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::Key;
-use crate::model::inventory::PlatformFeature;
 use crate::model::machine::Lifecycle;
 use crate::model::plan::{Input, MachineReason};
-use crate::model::policy::UnconfirmedFall;
 use crate::model::rollout::{KeyBackOff, PoolState};
-use crate::model::time::{Span, Time};
 
-use super::classify::{CandidateGroup, MachineActivity, MachineCandidate};
-use super::counts::PoolCounts;
-use super::desired::{self, FALL_WINDOW};
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
+use super::desired::FALL_WINDOW;
 use super::identity::is;
-use super::journal::Journal;
 use super::remove::Removals;
-use super::requests::{ASKED_ONCE_MORE, ActionRequests};
-
-/// After another writer changed the capacity, the planner does not believe surplus for this long.
-// 2 min: the cloud may be deleting the very machines that look surplus, and lists them for that long.
-const FOREIGN_SETTLES: Span = Span::minutes(2);
+use super::requests::ActionRequests;
+use super::setbacks::ASKED_ONCE_MORE;
+use super::vanished;
+use super::writes::SetWrites;
+use super::{model, owner};
 
 /// Most entries to remember, by kind.
 // 4,000: four times the largest set, so that every list stays bounded.
 const REMEMBERED: usize = 4_000;
 
-/// How many the brake still allows within the hour.
-pub(super) fn brake_left(input: &Input, memory: &PoolState) -> i64 {
-    if input.policy.unconfirmed == UnconfirmedFall::Allow {
-        return i64::MAX;
-    }
-    let within = |at| input.now.since(at) < FALL_WINDOW;
-    let falls = memory.desired.falls.iter().filter(|fall| within(fall.at)).map(|fall| fall.from);
-    let start = falls.max().unwrap_or(0).max(memory.desired.count);
-    let removed: u32 =
-        memory.surplus_removed.iter().filter(|(at, _)| within(*at)).map(|(_, n)| n).sum();
-    let agreed =
-        if memory.desired.confirmed.is_some_and(within) { memory.desired.agreed } else { 0 };
-    i64::from(desired::harmless_fall(start)) + i64::from(agreed) - i64::from(removed)
-}
-
-/// Until when the planner does not believe surplus, because others have just changed the capacity.
-pub(super) fn foreign_settles(input: &Input, memory: &PoolState) -> Option<Time> {
-    let settled = memory.desired.others.iter().map(|at| at.plus(FOREIGN_SETTLES));
-    settled.max().filter(|at| *at > input.now)
-}
-
-/// A cloud that creates more than requested removes the excess itself once enough came up; if we deleted one before, it
-/// would remove another.
-pub(super) fn trims_itself(input: &Input, journal: &Journal, count: &PoolCounts) -> bool {
-    let comes_up = journal.making || count.young > 0;
-    comes_up && input.set.platform_features.contains(&PlatformFeature::Overprovision)
-}
-
-/// How many may leave as surplus.
-pub(super) fn surplus_limit(
-    input: &Input,
-    memory: &PoolState,
-    count: &PoolCounts,
-    journal: &Journal,
-    first_sight: bool,
-) -> i64 {
-    let allowed = input.policy.unconfirmed == UnconfirmedFall::Allow;
-    let foreign = foreign_settles(input, memory).is_some();
-    let writers = desired::has_second_writer(input, memory);
-    let closed = journal.raise_not_landed
-        || count.pending > 0
-        || foreign
-        || trims_itself(input, journal, count)
-        || !desired::is_trusted(input, memory, journal.pending)
-        || (first_sight && !allowed)
-        || (!memory.surplus_confirmed && !allowed)
-        || memory.desired.waiting.is_some()
-        || writers
-        || input.policy.windows.at(input.now).denied;
-    if closed { 0 } else { brake_left(input, memory).max(0) }
-}
-
-/// What later turns must know of this turn's decisions.
-pub(super) fn remember(
+pub(super) fn decisions(
     input: &Input,
     memory: &mut PoolState,
     rows: &[MachineCandidate],
     removals: &Removals,
     sent: &ActionRequests,
+    writes: &SetWrites,
 ) {
+    written(input, memory, writes);
     let picked = removals.picked.iter().filter(|(_, because)| *because == RemovalReason::Surplus);
     // Requested again after a refusal: it leaves only now.
     let goes = sent.moved.iter().filter(|moved| moved.1 != Lifecycle::InService);
@@ -121,6 +65,22 @@ pub(super) fn remember(
     }
     remember_reasons(input, memory, rows, sent);
     note_surplus_gone(memory, rows);
+    vanished::note(input, memory);
+}
+
+fn written(input: &Input, memory: &mut PoolState, writes: &SetWrites) {
+    for action in &writes.actions {
+        match action {
+            Action::UpdateModel { fields, why, .. } => {
+                model::remember_write(input, memory, fields, *why);
+            }
+            Action::TagOwner { write, .. } => owner::remember_write(input.now, memory, write),
+            _ => {}
+        }
+    }
+    if let Some(probe) = &writes.probe {
+        memory.deletes.probe = Some(probe.clone());
+    }
 }
 
 /// Why each leaving machine leaves: an entry need not say so, and a later reason does not replace the first.

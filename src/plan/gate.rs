@@ -1,0 +1,75 @@
+//! Whether replacements may be made now, and how many machines may be new.
+
+use crate::model::plan::Input;
+use crate::model::policy::PlatformFeatures;
+use crate::model::rollout::{PoolState, RolloutStage};
+
+use super::checkpoint::Barrier;
+use super::locks;
+use super::model;
+use super::model_drift;
+use super::owner;
+use super::reference::RevisionReference;
+
+/// Why the gate is closed. Only replacements wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RolloutClose {
+    NoRollout,
+    /// Another store owns the set.
+    ForeignOwner,
+    Paused,
+    Failing,
+    /// One of our writes moved more of the model than it named.
+    ModelMoved,
+    Window,
+    /// None of its machines may be removed, or updated if the pool updates in place.
+    Locked,
+    PlatformFeatures,
+    /// The model in the set is not the target: new machines would be outdated at once.
+    ModelElsewhere,
+}
+
+pub(super) fn closed(
+    input: &Input,
+    memory: &PoolState,
+    reference: &RevisionReference,
+) -> Option<RolloutClose> {
+    let Some(rollout) = &memory.rollout else { return Some(RolloutClose::NoRollout) };
+    match rollout.stage {
+        RolloutStage::Paused { .. } => return Some(RolloutClose::Paused),
+        RolloutStage::Failing { .. } => return Some(RolloutClose::Failing),
+        RolloutStage::Going | RolloutStage::Baking { .. } => {}
+    }
+    if owner::foreign(input, memory).is_some() {
+        return Some(RolloutClose::ForeignOwner);
+    }
+    if model_drift::is_moved(memory) {
+        return Some(RolloutClose::ModelMoved);
+    }
+    if !input.policy.windows.at(input.now).open {
+        return Some(RolloutClose::Window);
+    }
+    if locks::stop_rollouts(input) {
+        return Some(RolloutClose::Locked);
+    }
+    if !input.set.platform_features.is_empty()
+        && input.policy.platform_features == PlatformFeatures::Refuse
+    {
+        return Some(RolloutClose::PlatformFeatures);
+    }
+    if input.set.revision != reference.revision || model::is_moving(input, memory) {
+        return Some(RolloutClose::ModelElsewhere);
+    }
+    None
+}
+
+/// How far the rollout may go in this turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RolloutLimits {
+    pub closed: Option<RolloutClose>,
+    pub barrier: Barrier,
+    /// How many machines may be new, or becoming new.
+    pub far: i64,
+    /// How many the ramp allows on their way at a time.
+    pub wave: i64,
+}

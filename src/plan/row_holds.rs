@@ -1,0 +1,45 @@
+//! Holds that name the machines they are about.
+
+use crate::model::command::CommandName;
+use crate::model::hold::{HoldReason, MOST_BLOCKERS, Remedy};
+use crate::model::ids::InstanceId;
+
+use super::basis::Basis;
+use super::candidate::MachineCandidate;
+use super::holds::Holds;
+
+/// The names of the matching rows, for people.
+pub(super) fn names<'a>(
+    basis: &'a Basis,
+    of: impl Fn(&MachineCandidate) -> bool + 'a,
+) -> impl Iterator<Item = &'a str> {
+    basis.rows.iter().filter(move |row| of(row)).map(|row| row.machine(basis.input).id.as_str())
+}
+
+pub(super) fn owned(names: Vec<&str>) -> Vec<Box<str>> {
+    names.into_iter().map(Into::into).collect()
+}
+
+/// One hold for all matching rows, if any; returns how many.
+pub(super) fn about(
+    basis: &Basis,
+    holds: &mut Holds,
+    reason: HoldReason,
+    of: impl Fn(&MachineCandidate) -> bool,
+    say: impl Fn(usize) -> String,
+    verb: Option<CommandName>,
+) -> usize {
+    let many = basis.rows.iter().filter(|row| of(row)).count();
+    if many == 0 {
+        return 0;
+    }
+    let blockers = owned(names(basis, of).take(MOST_BLOCKERS).collect());
+    let hold = holds.add(reason, say(many));
+    hold.number("machines", many as i64);
+    hold.blockers = blockers;
+    hold.remedy = verb.map(|verb| {
+        let machine = hold.blockers.first().filter(|_| verb.is_of_a_machine());
+        Remedy::Command { verb, machine: machine.map(InstanceId::new) }
+    });
+    many
+}
