@@ -1,33 +1,14 @@
-//! Text for people: wrapping, control characters replaced, short times, short lists.
+//! Text for a terminal: wrapping, times relative to now, similar names.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
-
+use crate::api::v1::text::away;
+pub use crate::api::v1::text::{TIE, list, plain, short};
 pub use crate::model::quantity::counted as count;
-use crate::model::time::{Span, Time};
-
-/// Replaces control characters. Text in documents is untrusted and must not control the terminal.
-pub fn plain(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_control) {
-        Cow::Owned(text.chars().map(|c| if is_control(c) { '\u{fffd}' } else { c }).collect())
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
-/// Control characters, and marks that change the writing direction.
-fn is_control(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
+use crate::model::time::Time;
 
 /// The width of a text in columns.
 pub fn width(text: &str) -> usize {
     text.chars().count()
 }
-
-/// A non-breaking space: keeps two words on one line.
-pub const TIE: char = '\u{a0}';
 
 /// Wraps a text at spaces into lines of at most `room` columns; splits a word that is longer.
 pub fn wrap(text: &str, room: Option<usize>) -> Vec<String> {
@@ -74,31 +55,9 @@ pub fn cut(text: &str, room: usize) -> String {
     short
 }
 
-/// A duration in its two largest units: `3d 4h`.
-pub fn short(span: Span) -> String {
-    let ms = span.millis();
-    let (seconds, minutes, hours, days) =
-        (ms / 1_000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, minutes) => two(minutes, 'm', seconds % 60, 's'),
-        (0, hours, minutes) => two(hours, 'h', minutes % 60, 'm'),
-        (days, hours, _) => two(days, 'd', hours % 24, 'h'),
-    }
-}
-
-fn two(large: i64, unit: char, small: i64, part: char) -> String {
-    if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit} {small}{part}") }
-}
-
 /// A time relative to `now`: without its date if that is today's, followed by the distance.
 pub fn when(at: Time, now: Time) -> String {
-    let away = match at.cmp(&now) {
-        Ordering::Equal => "now".to_owned(),
-        Ordering::Greater => format!("in {}", short(at.since(now))),
-        Ordering::Less => format!("{} ago", short(now.since(at))),
-    };
-    format!("{} ({away})", clock(at, now))
+    format!("{} ({})", clock(at, now), away(at, now))
 }
 
 /// A time, without its date if `now` has the same date.
@@ -116,16 +75,6 @@ pub fn nearer(text: &str, now: Time) -> String {
     match now.split_once('T') {
         Some((today, _)) => text.replace(&format!("{today}T"), ""),
         None => text.to_owned(),
-    }
-}
-
-/// At most `most` names, and the count of the rest.
-pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> String {
-    let more = names.len().saturating_sub(most);
-    let shown: Vec<String> = names.take(most).map(|name| plain(name).into_owned()).collect();
-    match more {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -151,6 +100,7 @@ pub fn alike<'a>(names: &[&'a str], written: &str) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::Span;
 
     #[test]
     fn texts_wrap_between_words_and_break_long_ones() {
@@ -163,19 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_steers_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
-        assert_eq!(plain("a\r\nb\u{202e}"), "a\u{fffd}\u{fffd}b\u{fffd}");
+    fn a_wrapped_text_does_not_control_the_terminal() {
         assert_eq!(wrap("a\u{9b}b", None), ["a\u{fffd}b"]);
     }
 
     #[test]
     fn times_are_short() {
-        for (seconds, text) in [(0, "0s"), (59, "59s"), (60, "1m"), (61, "1m 1s"), (7_260, "2h 1m")]
-        {
-            assert_eq!(short(Span::seconds(seconds)), text);
-        }
-        assert_eq!(short(Span::hours(76)), "3d 4h");
         let now = Time::parse("2026-03-01T12:00:00Z").unwrap();
         assert_eq!(when(now.plus(Span::seconds(15)), now), "12:00:15Z (in 15s)");
         assert_eq!(when(now.minus(Span::days(1)), now), "2026-02-28T12:00:00Z (1d ago)");
@@ -183,9 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_say_how_many_more() {
-        assert_eq!(list(["a", "b", "c"].into_iter(), 2), "a, b and 1 more");
-        assert_eq!(list(["a", "b"].into_iter(), 2), "a, b");
+    fn a_cut_is_marked() {
         assert_eq!(cut("abcdef", 4), "abc…");
     }
 }

@@ -19,12 +19,12 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("wake", &[]),
     ("pace", &[]),
     ("telemetry", &[]),
-    ("cli", &["page"]),
+    ("cli", &[]),
     ("net", &[]),
     ("adapters::azure", &[]),
     ("adapters::sqlite", &[]),
     ("daemon", &[]),
-    ("api", &["v1"]),
+    ("api", &[]),
 ];
 
 const RULE: &str = "file circles";

@@ -4,6 +4,7 @@
 //! write, [`node`] for how it is read.
 
 pub mod diagnostic;
+pub mod explanation;
 pub mod next_step;
 pub mod node;
 pub mod plan;
@@ -14,6 +15,7 @@ pub mod remedy;
 pub mod resources;
 pub mod snapshot;
 pub mod state;
+pub mod text;
 pub(in crate::api) mod wire;
 mod words;
 

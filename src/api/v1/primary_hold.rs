@@ -1,6 +1,6 @@
 //! Chooses which of several holds to name as the reason that nothing (more) happens.
 
-use crate::model::hold::{Hold, HoldReason};
+use crate::model::hold::HoldReason;
 
 /// From holds that stop everything, through those that stop the rollout, to those that only keep single machines.
 const ORDER: &[HoldReason] = &[
@@ -67,12 +67,6 @@ const ORDER: &[HoldReason] = &[
     HoldReason::RevisionUnknown,
     HoldReason::Kept,
 ];
-
-/// The most important hold; of equally important ones the first.
-pub fn foremost(holds: &[Hold]) -> Option<&Hold> {
-    let rank = |hold: &&Hold| ORDER.iter().position(|reason| *reason == hold.reason);
-    holds.iter().min_by_key(|hold| rank(hold).unwrap_or(ORDER.len()))
-}
 
 /// The rank of a hold by its name in documents. The lowest rank matters most.
 pub fn rank(reason: &str) -> usize {

@@ -153,9 +153,15 @@ pub trait WordTable: Copy + PartialEq + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WordOf<T>(pub T);
 
+impl<T: WordTable> WordOf<T> {
+    pub fn word(self) -> &'static str {
+        self.0.word()
+    }
+}
+
 impl<T: WordTable> Serialize for WordOf<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.word())
+        serializer.serialize_str(self.word())
     }
 }
 

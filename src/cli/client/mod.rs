@@ -2,7 +2,7 @@
 //!
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
 //! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `pools` manages pool
-//! documents, `history` prints the history and the audit, `served` converts the server's answers for the pages.
+//! documents, `history` prints the history and the audit, `served` reads the answers that pages print.
 
 mod history;
 mod pools;

@@ -15,7 +15,6 @@ use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::{PoolNumbers, PoolStatus};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
-use crate::cli::page::{condition_name, lifecycle_name};
 use crate::cli::source::SnapshotSource;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
@@ -248,8 +247,8 @@ fn machines(items: &[MachineStatus]) -> Table {
         table.row([
             Cell::new(plain(&item.id), Style::Bold),
             cell(item.class.as_deref().unwrap_or("?")),
-            cell(condition_name(item.condition.0)),
-            cell(lifecycle_name(item.lifecycle.0)),
+            cell(item.condition.word()),
+            cell(item.lifecycle.word()),
             cell(item.revision.as_deref().unwrap_or("?")),
             cell(item.message.as_deref().unwrap_or_default()),
         ]);

@@ -61,21 +61,12 @@ impl ServerLine {
         Ok(machines.into_iter().map(|(_, machine)| machine).collect())
     }
 
-    /// The plan of the last turn, as raw text and as facts for the pages.
+    /// The plan of the last turn, as raw text and parsed.
     pub fn decided(&self, pool: &str) -> Result<(String, PoolFacts<'static>), CommandFailure> {
         let (_, status) = self.status(pool)?;
-        self.plan(pool, &status, &self.machines(pool)?)
-    }
-
-    /// Like [`Self::decided`], for callers that already read the status and the machines.
-    pub fn plan(
-        &self,
-        pool: &str,
-        status: &PoolStatus,
-        machines: &[MachineStatus],
-    ) -> Result<(String, PoolFacts<'static>), CommandFailure> {
+        let machines = self.machines(pool)?;
         let (text, plan) = self.of_pool(pool, &["plan"])?;
-        Ok((text, PoolFacts::served(plan, status, machines)))
+        Ok((text, PoolFacts { plan, status, machines }))
     }
 }
 

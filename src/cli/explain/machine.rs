@@ -1,39 +1,31 @@
 //! One machine: its class and the reason, what happens next, and its records.
 
-use super::headline::headline;
-use crate::api::v1::next_step::becomes;
+use crate::api::v1::explanation::headline;
+use crate::api::v1::resources::WordOf;
+use crate::api::v1::resources::machines::MachineStatus;
+use crate::api::v1::resources::pools::Explanation;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::exit::{CommandFailure, Exit};
-use crate::cli::page::{
-    MachineFacts, StatusPage, class_style, condition_name, lifecycle_name, since,
-};
+use crate::cli::page::{StatusPage, class_style, revision, since};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
-use crate::cli::text::{alike, clock, list, nearer, plain, when};
+use crate::cli::text::{alike, clock, list, nearer, when};
 use crate::model::action::MachineClass;
-use crate::model::ids::{NodeName, VmId, Zone};
 use crate::model::journal::{Entry, EntryOutcome, Phase};
 use crate::model::machine::{Machine, Protection};
 use crate::model::plan::MachineReport;
 use crate::model::time::Time;
-use crate::reconcile::DecisionOutcome;
 
-/// The index of the machine with this id, vmId or node. Of several with one id, the newest: the others had it before.
+/// The index of the machine with this id, vmId or node.
 pub(super) fn find(
     written: &str,
     pool: &str,
-    machines: &[&Machine],
+    machines: &[MachineStatus],
 ) -> Result<usize, CommandFailure> {
-    let is = |machine: &&Machine| machine.id.as_str() == written;
-    let also = |machine: &&Machine| {
-        let vm = machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written));
-        vm || machine.node.as_ref().is_some_and(|node| node.as_str() == written)
-    };
-    let found = machines.iter().rposition(is).or_else(|| machines.iter().rposition(also));
-    found.ok_or_else(|| not_found(written, pool, machines))
+    MachineStatus::find(machines, written).ok_or_else(|| not_found(written, pool, machines))
 }
 
-fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> CommandFailure {
+fn not_found(written: &str, pool: &str, machines: &[MachineStatus]) -> CommandFailure {
     let names: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
     let say = format!("pool {pool} has no machine {written}");
     let failure = CommandFailure::new(Exit::NotFound, "notFound", say);
@@ -45,55 +37,31 @@ fn not_found(written: &str, pool: &str, machines: &[&Machine]) -> CommandFailure
     }
 }
 
-/// One machine, what happens to it, and what happened.
-pub(super) struct MachineSummary<'a> {
-    pub facts: MachineFacts<'a>,
-    pub becomes: Option<String>,
-    /// The revision to compare its own with, as a sentence.
-    pub target: String,
-    pub history: Vec<(&'static str, String)>,
-}
-
-impl<'a> MachineSummary<'a> {
-    pub fn of(snapshot: &'a SnapshotInput, decision: &DecisionOutcome, at: usize) -> Option<Self> {
-        let planned = &decision.planned;
-        let machines = &planned.report.machines;
-        let report = machines.iter().find(|machine| machine.index as usize == at)?;
-        Some(Self {
-            facts: MachineFacts::of(snapshot, decision, report)?,
-            becomes: Some(becomes(report.why).to_owned()),
-            target: format!("the scale set has {}", planned.state.name(&snapshot.set.revision)),
-            history: history(snapshot.machines.get(at)?, report, snapshot),
-        })
-    }
-}
-
-pub(super) fn page(page: &mut StatusPage<'_>, about: &MachineSummary<'_>) {
-    let (facts, now) = (&about.facts, page.facts.at());
-    let id = plain(facts.record.id.as_str()).into_owned();
-    let class = facts.class.map_or("not judged yet", MachineClass::name);
-    page.paragraph(&format!("{id} is {class}: {}", nearer(&facts.message, now)));
-    page.line("");
+pub(super) fn page(
+    page: &mut StatusPage<'_>,
+    told: &Explanation,
+    machine: &MachineStatus,
+    history: Vec<(&'static str, String)>,
+) {
+    let (plan, now) = (&page.facts.plan, page.facts.at());
     let mut table = Table::new(2);
     let mut row = |name: &str, text: String, style: Style| {
         table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
     };
-    if let Some(becomes) = &about.becomes {
-        row("Becomes", becomes.clone(), Style::Bold);
+    if let Some(becomes) = &told.becomes {
+        row("Becomes", becomes.to_string(), Style::Bold);
     }
-    if let Some(next) = facts.next_check_at {
-        row("Next check", when(next, now), Style::Plain);
+    if let Some(next) = machine.next_check_at {
+        row("Next check", when(next.0, now), Style::Plain);
     }
-    if let Some(class) = facts.class {
+    if let Some(class) = machine.class() {
         row("Class", means(class), class_style(class));
     }
-    for (name, text) in record(about, now) {
+    let target = plan.rollout.reference_name.as_deref().unwrap_or("not known");
+    for (name, text) in record(machine, target, now).into_iter().chain(history) {
         row(name, text, Style::Plain);
     }
-    for (name, text) in &about.history {
-        row(name, text.clone(), Style::Plain);
-    }
-    row("Pool", headline(&page.facts), Style::Plain);
+    row("Pool", nearer(&headline(plan), now), Style::Plain);
     page.draw(&table);
 }
 
@@ -115,43 +83,37 @@ fn means(class: MachineClass) -> String {
 }
 
 /// The rows from the machine's record.
-fn record(about: &MachineSummary<'_>, now: Time) -> Vec<(&'static str, String)> {
-    let (machine, revision) = (&about.facts.record, &about.facts.revision);
-    let target = &about.target;
+fn record(machine: &MachineStatus, target: &str, now: Time) -> Vec<(&'static str, String)> {
+    let MachineStatus { condition, lifecycle, .. } = machine;
     let mut rows = vec![
-        ("Condition", since(condition_name(machine.condition), machine.since, now)),
-        ("Lifecycle", since(lifecycle_name(machine.lifecycle), machine.lifecycle_since, now)),
-        ("Revision", format!("{revision}; {target}")),
+        ("Condition", since(condition.word(), machine.since.0, now)),
+        ("Lifecycle", since(lifecycle.word(), machine.lifecycle_since.0, now)),
+        ("Revision", format!("{}; the target is {target}", revision(machine))),
         (
             "Served",
             if machine.ever_available { "yes, it was available" } else { "never yet" }.into(),
         ),
-        ("Created", when(machine.created, now)),
+        ("Created", when(machine.created_at.0, now)),
     ];
-    if machine.imaged != machine.created {
-        rows.push(("Disk from", when(machine.imaged, now)));
+    if machine.imaged_at != machine.created_at {
+        rows.push(("Disk from", when(machine.imaged_at.0, now)));
     }
-    let named = [
-        ("Zone", machine.zone.as_ref().map(Zone::as_str)),
-        ("vmId", machine.vm.as_ref().map(VmId::as_str)),
-        ("Node", machine.node.as_ref().map(NodeName::as_str)),
-    ];
-    rows.extend(named.into_iter().filter_map(|(name, text)| Some((name, text?.to_owned()))));
+    let named = [("Zone", &machine.zone), ("vmId", &machine.vm_id), ("Node", &machine.node)];
+    rows.extend(named.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
     if machine.workloads > 0 {
         rows.push(("Workloads", machine.workloads.to_string()));
     }
-    match machine.protection {
-        Protection::None => {}
-        Protection::ScaleIn => rows.push(("Protection", "from removal".to_owned())),
-        Protection::Unknown => {
-            rows.push(("Protection", "cannot be read; taken as full".to_owned()));
-        }
-        Protection::All => rows.push(("Protection", "from removal and updates".to_owned())),
-    }
-    if let Some(hold) = machine.hold() {
+    let protection = match machine.protection.0 {
+        Protection::None => None,
+        Protection::ScaleIn => Some("from removal"),
+        Protection::Unknown => Some("cannot be read; taken as full"),
+        Protection::All => Some("from removal and updates"),
+    };
+    rows.extend(protection.map(|protection| ("Protection", protection.to_owned())));
+    if let Some(hold) = &machine.hold {
         rows.push(("Held", format!("by {}: {}", hold.by, hold.why)));
     }
-    if let Some(asked) = machine.delete_request() {
+    if let Some(asked) = &machine.delete_requested {
         let now = if asked.now { ", now, accepting the loss" } else { "" };
         rows.push(("Named", format!("by {}: {}{now}", asked.by, asked.why)));
     }
@@ -160,10 +122,10 @@ fn record(about: &MachineSummary<'_>, now: Time) -> Vec<(&'static str, String)> 
 
 /// What was done with the machine, what is in progress, and what it waits for.
 pub(super) fn history(
-    machine: &Machine,
     report: &MachineReport,
     snapshot: &SnapshotInput,
 ) -> Vec<(&'static str, String)> {
+    let Some(machine) = snapshot.machines.get(report.index as usize) else { return Vec::new() };
     let now = snapshot.now;
     let mut rows = Vec::new();
     for entry in &snapshot.open {
@@ -183,8 +145,8 @@ pub(super) fn history(
         rows.push(("Blocked", format!("{times}; next try {}", when(blocked.until, now))));
     }
     if machine.lifecycle != report.lifecycle {
-        let to = lifecycle_name(report.lifecycle);
-        rows.push(("Now", format!("{} → {to}", lifecycle_name(machine.lifecycle))));
+        let (from, to) = (WordOf(machine.lifecycle).word(), WordOf(report.lifecycle).word());
+        rows.push(("Now", format!("{from} → {to}")));
     }
     rows
 }

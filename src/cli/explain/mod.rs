@@ -1,13 +1,12 @@
 //! `explain`: why nothing (more) happens now to a pool or to one of its machines, from a running server or from a
 //! snapshot.
 //!
-//! Never here: a reason of its own; the reasons come from the plan, and the API's `primary_hold` picks the most
-//! important hold. Begin with [`Explain::run`]; `machine` is the page of one machine, `document` the JSON for a
-//! snapshot, `served` queries the server.
+//! Never here: a reason of its own; the API's [`Explanation`] says it, made here from a snapshot or answered by a server.
+//! Begin with [`Explain::run`]; `page` prints an explanation, `machine` its part about one machine, `served` queries the
+//! server.
 
-mod document;
-mod headline;
 mod machine;
+mod page;
 mod served;
 
 use std::path::PathBuf;
@@ -19,9 +18,9 @@ use super::client::{ENVIRONMENT, Server};
 use super::decide::decide;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
-use super::page::StatusPage;
+use super::page::PoolFacts;
 use super::source::SnapshotSource;
-use crate::model::machine::Machine;
+use crate::api::v1::resources::pools::Explanation;
 
 const ABOUT: &str = "Explains why nothing (more) happens now to a pool or to one machine";
 const MORE: &str = "\
@@ -95,22 +94,21 @@ fn of_snapshot(
 ) -> Result<Exit, CommandFailure> {
     let snapshot = super::plan::read(source, shell)?;
     let decision = decide(&snapshot)?;
-    let at = match machine {
-        Some(name) => {
-            let machines: Vec<&Machine> = snapshot.machines.iter().collect();
-            Some(machine::find(name, snapshot.policy.name.as_str(), &machines)?)
-        }
-        None => None,
-    };
+    let judged = &decision.planned.report.machines;
+    let facts = PoolFacts::of(&snapshot, &decision);
+    let (mut told, mut history) = (Explanation::of(&facts.plan, judged), Vec::new());
+    if let Some(name) = machine {
+        let at = machine::find(name, snapshot.policy.name.as_str(), &facts.machines)?;
+        let report = judged.get(at);
+        told = told.about(facts.machines[at].clone(), report.map(|report| report.why));
+        history = report.map(|report| machine::history(report, &snapshot)).unwrap_or_default();
+    }
     if json {
-        shell.line(&document::encode(&snapshot, &decision, at)?)?;
-        return Ok(decision.exit());
+        let written = serde_json::to_string(&told)
+            .map_err(|error| CommandFailure::new(Exit::Internal, "internal", error.to_string()))?;
+        shell.line(&written)?;
+    } else {
+        page::print(facts, &told, history, shell)?;
     }
-    let mut page = StatusPage::new(&snapshot, &decision, shell.term);
-    match at.and_then(|at| machine::MachineSummary::of(&snapshot, &decision, at)) {
-        Some(about) => machine::page(&mut page, &about),
-        None => headline::pool(&mut page),
-    }
-    shell.print(&page.text)?;
     Ok(decision.exit())
 }

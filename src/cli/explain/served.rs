@@ -1,20 +1,14 @@
 //! From a running server: the decision of the last turn, and the history of a machine.
 
-use std::borrow::Cow;
-
-use serde_json::Value;
-
-use super::headline;
-use super::machine::{self, MachineSummary};
+use super::{machine, page};
 use crate::api::client::Request;
+use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 use crate::api::v1::resources::told::{HistoryLine, HistoryPage};
 use crate::cli::client::{Server, ServerLine};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
-use crate::cli::page::StatusPage;
 use crate::cli::text::{clock, nearer};
-use crate::model::machine::Machine;
 use crate::model::time::Time;
 
 /// The most recent lines of the pool's history to search for lines about the machine.
@@ -31,42 +25,24 @@ pub(super) fn explain(
 ) -> Result<Exit, CommandFailure> {
     let line = server.line()?;
     let (_, mut facts) = line.decided(pool)?;
-    let exit = if facts.frozen { Exit::Refused } else { Exit::Done };
-    let at = match machine {
-        Some(name) => {
-            let machines: Vec<&Machine> =
-                facts.machines.iter().map(|machine| &*machine.record).collect();
-            Some(machine::find(name, pool, &machines)?)
-        }
-        None => None,
-    };
-    // The page of one machine lists no others.
-    let judged = at.and_then(|at| facts.machines.drain(..).nth(at));
-    let id = judged.as_ref().map(|judged| judged.record.id.to_string());
-    let part: Vec<&str> = match &id {
-        Some(id) => vec!["machines", id, "explain"],
+    let exit = if facts.is_frozen() { Exit::Refused } else { Exit::Done };
+    let at = machine.map(|name| machine::find(name, pool, &facts.machines)).transpose()?;
+    let part: Vec<&str> = match at {
+        Some(at) => vec!["machines", &facts.machines[at].id, "explain"],
         None => vec!["explain"],
     };
+    let (written, told): (_, Explanation) = line.of_pool(pool, &part)?;
     if json {
-        let (written, _): (_, Value) = line.of_pool(pool, &part)?;
         shell.line(&written)?;
         return Ok(exit);
     }
-    let mut page = StatusPage::of(facts, shell.term);
-    if let Some(judged) = judged {
-        let (_, told): (_, Explanation) = line.of_pool(pool, &part)?;
-        let reference = page.facts.plan.rollout.reference_name.as_deref().unwrap_or("not known");
-        let about = MachineSummary {
-            becomes: told.becomes.map(Cow::into_owned),
-            target: format!("the target is {reference}"),
-            history: history(&line, pool, &judged.record, page.facts.at())?,
-            facts: judged,
-        };
-        machine::page(&mut page, &about);
-    } else {
-        headline::pool(&mut page);
-    }
-    shell.print(&page.text)?;
+    let history = match &told.machine {
+        Some(machine) => history(&line, pool, machine, facts.at())?,
+        None => Vec::new(),
+    };
+    // The server also knows when a failed turn is tried again.
+    facts.plan.next_check_at = told.next_check_at;
+    page::print(facts, &told, history, shell)?;
     Ok(exit)
 }
 
@@ -74,7 +50,7 @@ pub(super) fn explain(
 fn history(
     line: &ServerLine,
     pool: &str,
-    machine: &Machine,
+    machine: &MachineStatus,
     now: Time,
 ) -> Result<Vec<(&'static str, String)>, CommandFailure> {
     let path = ["pools", pool, "history"];
@@ -82,7 +58,7 @@ fn history(
     let id = machine.id.as_str();
     let about = |item: &&HistoryLine| {
         // An earlier machine may have had the same id.
-        item.at.0 >= machine.created
+        item.at.0 >= machine.created_at.0
             && (item.machine.as_deref() == Some(id) || item.machines.iter().any(|one| one == id))
     };
     let told = page.items.iter().filter(about);

@@ -1,56 +1,42 @@
 //! The table of machines.
 
-use super::{MachineFacts, StatusPage};
+use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
-use crate::cli::text::{count, nearer, short};
+use crate::cli::text::{nearer, short};
 use crate::model::action::MachineClass;
-use crate::model::machine::{Condition, Evidence, Lifecycle, Machine};
+use crate::model::machine::{Evidence, Lifecycle};
+use crate::model::time::Time;
 
 /// With more machines than this, those with nothing to report are counted instead of listed.
 // 40 machines fit on a page together with the rest of a plan.
 const FITS: usize = 40;
 
-impl StatusPage<'_> {
-    /// `all`: list also the machines with nothing to report.
-    pub fn machines(&mut self, all: bool) {
-        let (machines, now) = (&self.facts.machines, self.facts.at());
-        if machines.is_empty() {
-            self.section("Machines", "none");
-            return;
-        }
-        let all = all || machines.len() <= FITS;
-        let quiet = |machine: &&MachineFacts<'_>| !all && machine.quiet;
-        let left_out = machines.iter().filter(quiet).count();
-        let mut table = Table::new(2);
-        if left_out < machines.len() {
-            table.heading(&["ID", "ZONE", "CLASS", "CONDITION", "AGE", "REVISION", "WHY"]);
-        }
-        for machine in machines.iter().filter(|machine| !quiet(machine)) {
-            let record = &machine.record;
-            let class = match machine.class {
-                Some(class) => Cell::new(class.name(), class_style(class)),
-                None => Cell::new("-", Style::Dim),
-            };
-            table.row([
-                record.id.as_str().into(),
-                record.zone.as_ref().map_or("-", |zone| zone.as_str()).into(),
-                class,
-                condition(record).into(),
-                short(now.since(record.imaged)).into(),
-                machine.revision.as_str().into(),
-                nearer(&machine.message, now).into(),
-            ]);
-        }
-        let what = if left_out < machines.len() { "more machine" } else { "machine" };
-        self.section("Machines", "age counts from the birth of the disk");
-        self.draw(&table);
-        if left_out > 0 {
-            let machines = count(left_out, what);
-            let line = format!("  {machines} on target and serving; --all lists them");
-            self.line(&self.term.paint(Style::Dim, &line));
-        }
+/// The table, and how many machines it leaves out. `all`: list also the machines with nothing to report.
+pub(super) fn listed(machines: &[MachineStatus], now: Time, all: bool) -> (Table, usize) {
+    let all = all || machines.len() <= FITS;
+    let quiet = |machine: &&MachineStatus| !all && machine.is_quiet();
+    let left_out = machines.iter().filter(quiet).count();
+    let mut table = Table::new(2);
+    if left_out < machines.len() {
+        table.heading(&["ID", "ZONE", "CLASS", "CONDITION", "AGE", "REVISION", "WHY"]);
     }
+    for machine in machines.iter().filter(|machine| !quiet(machine)) {
+        let class = match machine.class() {
+            Some(class) => Cell::new(class.name(), class_style(class)),
+            None => Cell::new("-", Style::Dim),
+        };
+        table.row([
+            machine.id.as_str().into(),
+            machine.zone.as_deref().unwrap_or("-").into(),
+            class,
+            condition(machine).into(),
+            short(now.since(machine.imaged_at.0)).into(),
+            revision(machine).into(),
+            nearer(machine.message.as_deref().unwrap_or_default(), now).into(),
+        ]);
+    }
+    (table, left_out)
 }
 
 pub(in crate::cli) const fn class_style(class: MachineClass) -> Style {
@@ -69,44 +55,20 @@ pub(in crate::cli) const fn class_style(class: MachineClass) -> Style {
 }
 
 /// The observed condition, and the lifecycle step in progress.
-pub(in crate::cli) fn condition(machine: &Machine) -> String {
-    let seen = condition_name(machine.condition);
-    match machine.lifecycle {
+fn condition(machine: &MachineStatus) -> String {
+    let seen = machine.condition.word();
+    match machine.lifecycle.0 {
         Lifecycle::InService => seen.to_owned(),
-        doing => format!("{seen}/{}", lifecycle_name(doing)),
-    }
-}
-
-pub(in crate::cli) const fn condition_name(condition: Condition) -> &'static str {
-    match condition {
-        Condition::Provisioning => "Provisioning",
-        Condition::Ready => "Ready",
-        Condition::Unready => "Unready",
-        Condition::Failed => "Failed",
-        Condition::Deleting => "Deleting",
-        Condition::Stopped => "Stopped",
-        Condition::Unknown => "Unknown",
-    }
-}
-
-pub(in crate::cli) const fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
-    match lifecycle {
-        Lifecycle::InService => "InService",
-        Lifecycle::CutOff => "CutOff",
-        Lifecycle::Standby => "Standby",
-        Lifecycle::Draining => "Draining",
-        Lifecycle::Drained => "Drained",
-        Lifecycle::Updating => "Updating",
-        Lifecycle::Deleting => "Deleting",
+        _ => format!("{seen}/{}", machine.lifecycle.word()),
     }
 }
 
 /// The revision by its name, or by its fingerprint if it has no name.
-pub(in crate::cli) fn revision(machine: &Machine, name: Option<&str>) -> String {
-    let Some(revision) = &machine.revision else { return "?".to_owned() };
-    let name = name.unwrap_or(revision.as_str());
-    match machine.evidence {
-        Evidence::Model | Evidence::Stamp => name.to_owned(),
-        Evidence::LatestModelApplied => format!("{name} (Azure's flag alone)"),
+pub(in crate::cli) fn revision(machine: &MachineStatus) -> String {
+    let name = machine.revision_name.as_ref().or(machine.revision.as_ref());
+    match (name, machine.evidence.0) {
+        (None, _) => "?".to_owned(),
+        (Some(name), Evidence::Model | Evidence::Stamp) => name.clone(),
+        (Some(name), Evidence::LatestModelApplied) => format!("{name} (Azure's flag alone)"),
     }
 }

@@ -15,7 +15,7 @@ use super::decide::decide;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::{self, LiveSet};
 use super::output::{OutputFormat, Shell};
-use super::page::StatusPage;
+use super::page::{PoolFacts, StatusPage};
 use super::source::SnapshotSource;
 use crate::api::v1;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
@@ -115,7 +115,7 @@ impl PlanCommand {
 
     fn served(&self, pool: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let (written, facts) = self.server.line()?.decided(pool)?;
-        let exit = if facts.frozen { Exit::Refused } else { Exit::Done };
+        let exit = if facts.is_frozen() { Exit::Refused } else { Exit::Done };
         match shell.format {
             OutputFormat::Table => {
                 shell.print(&page(StatusPage::of(facts, shell.term), self.all))?;
@@ -156,7 +156,8 @@ impl PlanCommand {
     ) -> Result<(), CommandFailure> {
         match shell.format {
             OutputFormat::Table => {
-                shell.print(&page(StatusPage::new(snapshot, decision, shell.term), self.all))
+                let facts = PoolFacts::of(snapshot, decision);
+                shell.print(&page(StatusPage::of(facts, shell.term), self.all))
             }
             _ => shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned)),
         }

@@ -1,13 +1,13 @@
 //! `status`: the status of pools on one screen, from a running server or from a read of the cloud.
 //!
-//! Never here: a decision, a write. Begin with [`StatusCommand::run`]. For a read of the cloud, `facts` holds the
-//! content, which `page` and `document` print; for a server, `standing` holds the content, which `served` prints.
+//! Never here: a decision, a write. Begin with [`StatusCommand::run`]. `report` derives the status from answers of the
+//! API, `page` prints it; `served` reads the answers from a server, `live_status` makes them from a read of the cloud.
 
 mod document;
-mod facts;
+mod live_status;
 mod page;
+mod report;
 mod served;
-mod standing;
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::{self, LiveSet, TargetArg};
 use super::output::{OutputFormat, Shell};
 use crate::daemon::CloudReader;
-use facts::SetHealth;
+use live_status::LiveStatus;
 
 const ABOUT: &str =
     "Shows the status of pools: problems, progress, expected end, what waits for you";
@@ -29,10 +29,9 @@ it ends, what waits for a person, and which command to use then. Without a name,
 with a line per pool, the worst first.
 
 A pool that is named by the id of its scale set, by its pool file, or by both, which selects one pool of a file, is \
-read from the cloud instead, once and without stored state: its size, the versions of its machines, which machines \
-are failed, unready or outdated, what is in progress, which of Azure's own features act on it, what a plan would do \
-now, and what holds it back. Without a pool file, the pool uses the default policy, and the scale set sets the \
-number of machines.
+read from the cloud instead, once and without stored state. The same screen then begins with its scale set: its size, \
+the versions of its machines, and which of Azure's own features act on it; and it shows what a plan would do now. \
+Without a pool file, the pool uses the default policy, and the scale set sets the number of machines.
 
 It changes nothing, in the cloud or anywhere else. `plan` and `explain` show more about each machine.";
 const EXAMPLES: &str = "\
@@ -92,9 +91,12 @@ async fn show(
     seen: &LiveSet,
 ) -> Result<(), CommandFailure> {
     let anatomy = house.anatomy(&seen.meant.policy).await?;
-    let standing = SetHealth::of(seen, &anatomy);
+    let live = LiveStatus::of(seen, &anatomy);
     match shell.format {
-        OutputFormat::Table => shell.print(&page::page(&standing, shell.term)),
-        _ => shell.line(&document::document(&standing)?),
+        OutputFormat::Table => {
+            let page = live.page(shell.term);
+            shell.print(&page)
+        }
+        _ => shell.line(&document::document(&live).to_string()),
     }
 }

@@ -2,24 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::standing::{More, PoolHealth, PoolReport};
+use super::page::{row, rows, style, title};
+use super::report::{More, PoolHealth, PoolReport};
 use crate::api::v1::API_VERSION;
+use crate::api::v1::resources::plans::PlanSummary;
 use crate::api::v1::resources::pools::PoolStatus;
 use crate::api::v1::resources::told::ReadinessStatus;
 use crate::cli::client::{NO_PLAN_YET, Server, ServerLine, understood};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
-use crate::cli::page::reason_and_message;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{count, plain, short, when, wrap};
+use crate::cli::text::{count, plain, short, when};
 use crate::model::plan::RolloutPhase;
 
 /// With more pools than this, healthy ones are counted instead of listed.
 const FITS: usize = 40;
-/// The most holds to show; the rest are counted.
-const HOLDS: usize = 6;
-
 /// Shows the named pools, or all of them.
 pub(super) fn show(
     server: &Server,
@@ -46,12 +44,12 @@ fn one(line: &ServerLine, name: &str, shell: &mut Shell) -> Result<Exit, Command
     let (rollout, rollout_read) = line.rollout(name)?;
     // Before the first turn there is no plan; the status already says so.
     let machines = line.machines(name)?;
-    let facts = match line.plan(name, &read, &machines) {
-        Ok((_, facts)) => Some(facts),
+    let plan = match line.of_pool::<PlanSummary<'static>>(name, &["plan"]) {
+        Ok((_, plan)) => Some(plan),
         Err(failure) if failure.code == NO_PLAN_YET => None,
         Err(failure) => return Err(failure),
     };
-    let more = More { rollout: Some(rollout_read), machines, facts };
+    let more = More { rollout: Some(rollout_read), machines, plan };
     let standing = PoolReport::of(read, &more);
     if shell.format == OutputFormat::Table {
         shell.print(&page(&standing, &more, &ready, shell.term))?;
@@ -109,15 +107,6 @@ fn several(
     Ok(exit(standings.iter().map(|(_, one)| one)))
 }
 
-const fn style(health: PoolHealth) -> Style {
-    match health {
-        PoolHealth::Frozen | PoolHealth::Error | PoolHealth::Degraded => Style::Red,
-        PoolHealth::ActionRequired | PoolHealth::Unknown => Style::Yellow,
-        PoolHealth::Progressing => Style::Cyan,
-        PoolHealth::Healthy => Style::Green,
-    }
-}
-
 /// A warning, printed before everything else, if the server is not ready: it does nothing then.
 fn idle(ready: &ReadinessStatus, term: Term, text: &mut String) {
     if !ready.ready {
@@ -173,89 +162,18 @@ fn phase(phase: &str) -> &str {
     if phase == RolloutPhase::None.name() { "-" } else { phase }
 }
 
-fn page(standing: &PoolReport, more: &More, ready: &ReadinessStatus, term: Term) -> String {
-    let (status, mut text) = (&standing.status, String::new());
+fn page(standing: &PoolReport, more: &More<'_>, ready: &ReadinessStatus, term: Term) -> String {
+    let mut text = String::new();
     idle(ready, term, &mut text);
-    let line = format!("{}: {}", plain(&status.name), standing.health.meaning());
-    for line in wrap(&line, term.width) {
-        push_line(&mut text, &term.paint(style(standing.health), &line));
-    }
+    title(standing, term, &mut text);
     let mut table = Table::new(2);
-    let mut row = |name: &str, text: String, style: Style| {
-        table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
-    };
-    let mut list = |name: &str, lines: &[String], style: Style, none: &str| {
-        for (n, line) in lines.iter().enumerate() {
-            row(if n == 0 { name } else { "" }, line.clone(), style);
-        }
-        if lines.is_empty() {
-            row(name, none.to_owned(), Style::Plain);
-        }
-    };
-    list("Problems", &standing.problems, Style::Red, "none");
-    list("Progress", &standing.progress, Style::Cyan, "none");
-    list("ETA", &[ends(standing, more)], Style::Plain, "");
-    list("Action needed", &standing.actions, Style::Yellow, "none");
-    list("Waiting for", &holds(standing), Style::Plain, "none");
-    list("Machines", &[numbers(standing)], Style::Plain, "");
-    list("Last check", &[turns(standing)], Style::Plain, "");
+    rows(standing, more, &mut table);
+    row(&mut table, "Last check", turns(standing), Style::Plain);
     table.draw(term, &mut text);
-    let hint = format!("`poolkeeper explain {}` explains what it waits for", plain(&status.name));
+    let name = plain(&standing.status.name);
+    let hint = format!("`poolkeeper explain {name}` explains what it waits for");
     push_line(&mut text, &term.paint(Style::Dim, &hint));
     text
-}
-
-fn ends(standing: &PoolReport, more: &More) -> String {
-    let now = standing.status.at.map(|at| at.0);
-    if let Some((end, now)) = standing.finishes().zip(now) {
-        return when(end, now);
-    }
-    let rollout = more.rollout.as_ref();
-    if rollout.is_some_and(|rollout| rollout.open.is_some()) {
-        return "unknown: it waits for something that has no known end".to_owned();
-    }
-    match rollout.and_then(|rollout| rollout.last.as_ref()) {
-        Some(last) => {
-            let at = now.map_or_else(|| last.at.0.to_string(), |now| when(last.at.0, now));
-            format!("no rollout is open; the last, to {}, {} {at}", last.to_name, last.how)
-        }
-        None => "no rollout is open".to_owned(),
-    }
-}
-
-/// The holds that no other part of the page shows.
-fn holds(standing: &PoolReport) -> Vec<String> {
-    let status = &standing.status;
-    let Some(now) = status.at else { return Vec::new() };
-    let lines = status.holds.iter().map(|hold| reason_and_message(hold, now.0));
-    let told = |line: &String| {
-        standing
-            .actions
-            .iter()
-            .chain(&standing.problems)
-            .any(|known| known.starts_with(line.as_str()))
-    };
-    let mut lines: Vec<String> = lines.filter(|line| !told(line)).collect();
-    let more = lines.len().saturating_sub(HOLDS);
-    if more > 0 {
-        lines.truncate(HOLDS);
-        lines.push(format!("and {}", count(more, "more hold")));
-    }
-    lines
-}
-
-fn numbers(standing: &PoolReport) -> String {
-    let Some(numbers) = standing.status.numbers else { return "not seen yet".to_owned() };
-    let wanted = count(numbers.desired as usize, "machine");
-    format!(
-        "{} of {wanted} available · {} current · {} outdated · {} in total · floor {} · ceiling {}",
-        numbers.available,
-        numbers.current,
-        numbers.outdated,
-        numbers.total,
-        numbers.floor,
-        numbers.ceiling
-    )
 }
 
 fn turns(standing: &PoolReport) -> String {

@@ -2,17 +2,15 @@
 
 use super::super::backend::PlanContext;
 use super::super::commands::find;
-use super::super::problem::{Problem, plain};
+use super::super::problem::Problem;
 use super::super::request::{Call, HttpAnswer, HttpResult, Query};
 use super::super::state::ApiState;
-use super::{explanation, scene};
-use crate::api::v1::next_step::becomes;
-use crate::api::v1::resources::When;
-use crate::api::v1::resources::machines::{MachineList, MachineStatus, MachineVerdict};
-use crate::api::v1::{API_VERSION, plan};
+use super::explanation;
+use crate::api::v1::API_VERSION;
+use crate::api::v1::resources::machines::{MachineList, MachineStatus};
 use crate::model::ids::{Key, PoolName};
 use crate::model::machine::Machine;
-use crate::model::plan::{Decision, MachineReport};
+use crate::model::plan::{Decision, Input, MachineReport};
 use crate::model::time::Time;
 use std::collections::BTreeMap;
 
@@ -28,16 +26,12 @@ pub async fn machines(state: &ApiState, call: &Call) -> HttpResult {
     let (after, limit) = (cursor(call)?, call.limit()?);
     let machines = listed(state, &pool).await?;
     let scene = state.backend.plan_context(&pool).await;
-    let judgements = scene.as_ref().map(Judgements::of);
+    let judgements = scene.as_ref().and_then(Judgements::of);
     let mut later =
         machines.iter().filter(|machine| after.as_ref().is_none_or(|at| at.is_before(machine)));
     let page: Vec<&Machine> = later.by_ref().take(limit).collect();
     let next = later.next().and(page.last()).map(|last| Place::of(last).written());
-    let shown = |machine: &&Machine| {
-        let judged = judgements.as_ref().map(|judgements| judgements.judged(machine));
-        MachineStatus::of(machine, judged.unwrap_or_default())
-    };
-    let items = page.iter().map(shown).collect();
+    let items = page.iter().map(|machine| shown(machine, judgements.as_ref())).collect();
     let (kind, pool) = ("MachineList".into(), pool.to_string());
     Ok(HttpAnswer::tagged(&MachineList {
         api_version: API_VERSION.into(),
@@ -55,58 +49,48 @@ pub async fn machine(state: &ApiState, call: &Call) -> HttpResult {
     let found = find(&machines, written);
     let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
     let scene = state.backend.plan_context(&pool).await;
-    let judged = scene.as_ref().map(|scene| Judgements::of(scene).judged(machine));
-    Ok(HttpAnswer::tagged(&MachineStatus::of(machine, judged.unwrap_or_default())))
+    let judgements = scene.as_ref().and_then(Judgements::of);
+    Ok(HttpAnswer::tagged(&shown(machine, judgements.as_ref())))
+}
+
+fn shown(machine: &Machine, judgements: Option<&Judgements<'_>>) -> MachineStatus {
+    judgements.map_or_else(|| MachineStatus::of(machine), |judgements| judgements.status(machine))
 }
 
 pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
-    let scene = scene(state, call).await?;
-    let planned = scene.report.planned.as_ref().ok_or_else(Problem::internal)?;
+    let (scene, told) = explanation(state, call).await?;
     let written = call.param("machine");
     let found = find(&scene.machines, written);
     let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
-    let judgements = Judgements::of(&scene);
-    let judged = judgements.judged(machine);
-    let mut told = explanation(&scene, planned);
-    let class = judged.class.as_deref().unwrap_or("not judged yet");
-    let say = judged.message.as_deref().unwrap_or("no plan has covered it yet");
-    told.message = format!("{} is {class}: {say}", plain(machine.id.as_str()));
-    told.becomes = judgements.report(machine).map(|report| becomes(report.why).into());
-    told.machine = Some(MachineStatus::of(machine, judged));
-    Ok(HttpAnswer::tagged(&told))
+    let judgements = Judgements::of(&scene).ok_or_else(Problem::internal)?;
+    let why = judgements.report(machine).map(|report| report.why);
+    Ok(HttpAnswer::tagged(&told.about(judgements.status(machine), why)))
 }
 
 /// What a plan decided about machines, by their keys: the records may have changed since.
 struct Judgements<'a> {
-    scene: &'a PlanContext,
-    planned: Option<&'a Decision>,
+    input: Input<'a>,
+    planned: &'a Decision,
     by_key: BTreeMap<Key, &'a MachineReport>,
 }
 
 impl<'a> Judgements<'a> {
-    fn of(scene: &'a PlanContext) -> Self {
-        let planned = scene.report.planned.as_ref();
-        let reports = planned.map_or(&[][..], |planned| &planned.report.machines);
-        let keyed = reports
-            .iter()
-            .filter_map(|report| Some((scene.machines.get(report.index as usize)?.key(), report)));
-        Self { scene, planned, by_key: keyed.collect() }
+    /// `None`: the last turn has no plan.
+    fn of(scene: &'a PlanContext) -> Option<Self> {
+        let planned = scene.report.planned.as_ref()?;
+        let keyed =
+            planned.report.machines.iter().filter_map(|report| {
+                Some((scene.machines.get(report.index as usize)?.key(), report))
+            });
+        Some(Self { input: scene.input(), planned, by_key: keyed.collect() })
     }
 
     fn report(&self, machine: &Machine) -> Option<&'a MachineReport> {
         self.by_key.get(&machine.key()).copied()
     }
 
-    fn judged(&self, machine: &Machine) -> MachineVerdict {
-        let names = self.planned.map(|planned| &planned.state);
-        let revision_name = names.zip(machine.revision.as_ref()).map(|(s, of)| s.name(of));
-        let (Some(report), Some(planned)) = (self.report(machine), self.planned) else {
-            return MachineVerdict { revision_name, ..MachineVerdict::default() };
-        };
-        let input = self.scene.input();
-        let say = plan::say(&input, planned, report).map(|say| say.to_string());
-        let (class, next) = (Some(report.class.name().into()), report.next_check_at.map(When));
-        MachineVerdict { revision_name, class, message: say, next_check_at: next }
+    fn status(&self, machine: &Machine) -> MachineStatus {
+        MachineStatus::planned(machine, self.report(machine), &self.input, self.planned)
     }
 }
 

@@ -5,26 +5,19 @@ pub mod machines;
 pub mod rollout;
 
 use axum::http::StatusCode;
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use super::backend::{PlanContext, PoolOrigin, PoolView};
 use super::persons::{self, awaited};
 use super::problem::Problem;
 use super::request::{Call, HttpAnswer, HttpResult, Query};
 use super::state::ApiState;
-use crate::api::v1::primary_hold::foremost;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
-    EstimateStatus, Explanation, HoldStatus, IgnoredFile, PoolList, PoolNumbers, PoolStatus,
-    ReconcileError, RefusedDocument,
+    Explanation, IgnoredFile, PoolList, PoolStatus, ReconcileError, RefusedDocument,
 };
 use crate::api::v1::resources::told::{HealthStatus, ReadinessStatus};
 use crate::api::v1::{API_VERSION, plan as document, pool as pools};
 use crate::memory::AuditEntry;
-use crate::model::action::MachineClass;
-use crate::model::hold::Hold;
-use crate::model::plan::{Decision, RolloutPhase};
 
 /// Most faults in a list of pools.
 const MOST_FAULTS: usize = 100;
@@ -90,57 +83,18 @@ pub async fn plan(state: &ApiState, call: &Call) -> HttpResult {
 }
 
 pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
+    Ok(HttpAnswer::tagged(&explanation(state, call).await?.1))
+}
+
+/// The explanation of a pool, and what it rests on; the explanation of a machine says more.
+async fn explanation(state: &ApiState, call: &Call) -> Result<(PlanContext, Explanation), Problem> {
     let scene = scene(state, call).await?;
     let planned = scene.report.planned.as_ref().ok_or_else(Problem::internal)?;
+    let mut plan = document::summary(&scene.input(), planned);
     let again = state.pool(call)?.looked_at_again();
-    let again = When(again.unwrap_or(scene.report.again));
-    Ok(HttpAnswer::tagged(&Explanation { next_check_at: again, ..explanation(&scene, planned) }))
-}
-
-/// The explanation of a pool; the one of a machine says more.
-fn explanation(scene: &PlanContext, planned: &Decision) -> Explanation {
-    let report = &planned.report;
-    let hold = foremost(&report.holds);
-    let mut classes: BTreeMap<Cow<'static, str>, u32> =
-        MachineClass::ALL.iter().map(|class| (class.name().into(), 0)).collect();
-    for machine in &report.machines {
-        *classes.entry(machine.class.name().into()).or_default() += 1;
-    }
-    Explanation {
-        api_version: API_VERSION.into(),
-        kind: "Explanation".into(),
-        pool: scene.policy.name.to_string(),
-        at: When(scene.report.at),
-        message: headline(scene, planned, hold),
-        reason: hold.map(HoldStatus::by_name),
-        machine: None,
-        becomes: None,
-        classes,
-        next_check_at: When(scene.report.again),
-    }
-}
-
-/// What the plan does, and why not more.
-fn headline(scene: &PlanContext, planned: &Decision, hold: Option<&Hold>) -> String {
-    let (name, numbers) = (&scene.policy.name, &planned.report.numbers);
-    let acts: Vec<String> =
-        planned.actions.iter().map(|action| action.reason().to_owned()).collect();
-    match (hold, acts.is_empty()) {
-        (Some(hold), true) => format!("{name} waits: {}: {}", hold.reason.code(), hold.message),
-        (Some(hold), false) => {
-            let acts = acts.join(", ");
-            format!(
-                "{name} does now: {acts}; no more, because of {}: {}",
-                hold.reason.code(),
-                hold.message
-            )
-        }
-        (None, false) => format!("{name} does now: {}; nothing stands against it", acts.join(", ")),
-        (None, true) => format!(
-            "{name} has nothing to do: {} of {} available, {} outdated",
-            numbers.available, numbers.desired, numbers.outdated
-        ),
-    }
+    plan.next_check_at = When(again.unwrap_or(scene.report.again));
+    let told = Explanation::of(&plan, &planned.report.machines);
+    Ok((scene, told))
 }
 
 /// `awaited`: requests in all pools that wait for a second person.
@@ -155,17 +109,9 @@ fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
         PoolOrigin::Api => ("api".into(), None),
     };
     PoolStatus {
-        name: pool.policy.name.to_string(),
-        scale_set: pool.policy.scale_set.to_string(),
         origin,
         at: turn.map(|turn| When(turn.at)),
         next_check_at: pool.looked_at_again().map(When),
-        numbers: report.map(PoolNumbers::of),
-        phase: report.map_or(RolloutPhase::None, |report| report.rollout.phase).name().into(),
-        holds: report
-            .map(|report| report.holds.iter().map(HoldStatus::by_name).collect())
-            .unwrap_or_default(),
-        frozen: turn.and_then(|turn| turn.frozen.as_ref()).map(HoldStatus::by_name),
         trouble: pool.trouble.as_ref().map(|trouble| ReconcileError {
             message: trouble.say.to_string(),
             since: When(trouble.since),
@@ -176,9 +122,9 @@ fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
             message: say.to_string(),
         }),
         file,
-        estimate: report.map(|report| EstimateStatus::of(&report.estimate)),
         awaiting_second_person: awaited
             .map(|lines| lines.iter().filter(of_this).map(persons::shown).collect()),
+        ..PoolStatus::of(&pool.policy, report, turn.and_then(|turn| turn.frozen.as_ref()))
     }
 }
 

@@ -4,10 +4,9 @@ use super::super::request::{Call, HttpAnswer, HttpResult};
 use super::super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
-use crate::api::v1::resources::plans::RolloutProgress;
+use crate::api::v1::resources::plans::{EstimateStatus, RolloutProgress};
 use crate::api::v1::resources::pools::{
-    EstimateStatus, LastRollout, OpenRollout, PendingCommand, RevisionList, RevisionStatus,
-    RolloutStatus,
+    LastRollout, OpenRollout, PendingCommand, RevisionList, RevisionStatus, RolloutStatus,
 };
 use crate::api::v1::wire::WordTable;
 use crate::model::machine::Machine;

@@ -14,15 +14,12 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::API_VERSION;
-use super::remedy::RemedyKeys;
 use super::resources::When;
 use super::resources::plans::{
-    CommandOutcome, PlanKeys, PlanNumbers, PlanSummary, RolloutProgress,
+    CommandOutcome, EstimateStatus, HoldStatus, PlanKeys, PlanNumbers, PlanSummary, RolloutProgress,
 };
-use super::resources::pools::EstimateStatus;
 use super::state;
 use super::wire::{Rfc3339, WordTable};
-use crate::model::hold::Hold;
 use crate::model::ids::Key;
 use crate::model::machine::Machine;
 use crate::model::plan::{Decision, Input, MachineReport};
@@ -39,38 +36,35 @@ pub fn encode(input: &Input<'_>, planned: &Decision) -> String {
 pub fn document<'a>(
     input: &'a Input<'a>,
     planned: &'a Decision,
-) -> PlanKeys<'a, impl Serialize + 'a, impl Serialize + 'a, impl Serialize + 'a> {
-    let report = &planned.report;
-    let mut holds: Vec<&Hold> = report.holds.iter().collect();
-    holds.sort_by(|a, b| {
-        (a.reason.code(), &a.blockers, &a.numbers, &a.message).cmp(&(
-            b.reason.code(),
-            &b.blockers,
-            &b.numbers,
-            &b.message,
-        ))
-    });
-    let holds: Vec<HoldKeys<'_>> = holds.into_iter().map(HoldKeys).collect();
-    let machines = Machines { input, planned, order: order(input, &report.machines) };
-    keys(input, planned, machines, holds, State(&planned.state))
+) -> PlanKeys<'a, impl Serialize + 'a, impl Serialize + 'a> {
+    let machines = Machines { input, planned, order: order(input, &planned.report.machines) };
+    keys(input, planned, machines, State(&planned.state))
 }
 
-/// The plan document without its machines, holds and state.
+/// The plan document without its machines and its state.
 pub fn summary<'a>(input: &Input<'a>, planned: &'a Decision) -> PlanSummary<'a> {
-    keys(input, planned, IgnoredAny, IgnoredAny, IgnoredAny)
+    keys(input, planned, IgnoredAny, IgnoredAny)
 }
 
-fn keys<'a, M, H, S>(
+fn keys<'a, M, S>(
     input: &Input<'a>,
     planned: &'a Decision,
     machines: M,
-    holds: H,
     state: S,
-) -> PlanKeys<'a, M, H, S> {
+) -> PlanKeys<'a, M, S> {
     let report = &planned.report;
     let mut commands: Vec<CommandOutcome> =
         report.commands.iter().map(CommandOutcome::from).collect();
     commands.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut holds: Vec<HoldStatus> = report.holds.iter().map(HoldStatus::of).collect();
+    holds.sort_by(|a, b| {
+        (&a.reason, &a.blockers, &a.numbers.0, &a.message).cmp(&(
+            &b.reason,
+            &b.blockers,
+            &b.numbers.0,
+            &b.message,
+        ))
+    });
     PlanKeys {
         api_version: API_VERSION.into(),
         kind: "Plan".into(),
@@ -169,30 +163,6 @@ struct AsText<'a, T>(&'a T);
 impl<T: Display> Serialize for AsText<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self.0)
-    }
-}
-
-struct HoldKeys<'a>(&'a Hold);
-
-impl Serialize for HoldKeys<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let hold = self.0;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("reason", hold.reason.code())?;
-        map.serialize_entry("message", &hold.message)?;
-        map.serialize_entry("numbers", &Numbers(&hold.numbers))?;
-        map.serialize_entry("blockers", &hold.blockers)?;
-        map.serialize_entry("remedy", &hold.remedy.as_ref().map(RemedyKeys::from))?;
-        map.serialize_entry("nextCheckAt", &Rfc3339(hold.next_check_at))?;
-        map.end()
-    }
-}
-
-struct Numbers<'a>(&'a [(&'static str, i64)]);
-
-impl Serialize for Numbers<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
     }
 }
 

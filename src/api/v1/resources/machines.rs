@@ -4,11 +4,10 @@ use std::borrow::Cow;
 
 use super::super::wire::WordOf;
 use super::schema::{When, answers};
+use crate::api::v1::plan;
 use crate::model::action::MachineClass;
-use crate::model::ids::{InstanceId, NodeName, Revision, VmId, Zone};
-use crate::model::machine::{
-    Condition, DeleteRequest, Evidence, Lifecycle, Machine, MachineHold, Overrides, Protection,
-};
+use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
+use crate::model::plan::{Decision, Input, MachineReport};
 
 answers! {
     pub struct MachineStatus {
@@ -64,17 +63,9 @@ answers! {
     }
 }
 
-/// What the last plan says of a machine.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct MachineVerdict {
-    pub revision_name: Option<String>,
-    pub class: Option<Cow<'static, str>>,
-    pub message: Option<String>,
-    pub next_check_at: Option<When>,
-}
-
 impl MachineStatus {
-    pub fn of(machine: &Machine, judged: MachineVerdict) -> Self {
+    /// A recorded machine that no plan has seen.
+    pub fn of(machine: &Machine) -> Self {
         let text = |text: &str| text.to_owned();
         Self {
             id: text(machine.id.as_str()),
@@ -84,7 +75,7 @@ impl MachineStatus {
             created_at: When(machine.created),
             imaged_at: When(machine.imaged),
             revision: machine.revision.as_ref().map(|revision| text(revision.as_str())),
-            revision_name: judged.revision_name,
+            revision_name: None,
             evidence: WordOf(machine.evidence),
             condition: WordOf(machine.condition),
             since: When(machine.since),
@@ -99,46 +90,55 @@ impl MachineStatus {
                 why: text(&asked.why),
                 now: asked.now,
             }),
-            class: judged.class,
-            message: judged.message,
-            next_check_at: judged.next_check_at,
+            class: None,
+            message: None,
+            next_check_at: None,
         }
+    }
+
+    /// With what a plan reports about it; no report: the plan did not see it.
+    pub fn planned(
+        machine: &Machine,
+        report: Option<&MachineReport>,
+        input: &Input<'_>,
+        planned: &Decision,
+    ) -> Self {
+        let say = |report| Some(plan::say(input, planned, report)?.to_string());
+        let name = |revision| planned.state.name(revision);
+        Self {
+            revision_name: machine.revision.as_ref().map(name),
+            class: report.map(|report| report.class.name().into()),
+            message: report.and_then(say),
+            next_check_at: report.and_then(|report| report.next_check_at).map(When),
+            ..Self::of(machine)
+        }
+    }
+
+    /// On target, serving, and nothing is planned for it.
+    pub fn is_quiet(&self) -> bool {
+        self.class() == Some(MachineClass::Current)
+            && self.condition.0 == Condition::Ready
+            && self.lifecycle.0 == Lifecycle::InService
+            && self.next_check_at.is_none()
+    }
+
+    /// Of several machines with this id, vmId or node, the newest: the others are its predecessors.
+    pub fn find(machines: &[Self], written: &str) -> Option<usize> {
+        let is = |machine: &Self| machine.id == written;
+        let also = |machine: &Self| {
+            let vm = machine.vm_id.as_ref().is_some_and(|vm| vm.eq_ignore_ascii_case(written));
+            vm || machine.node.as_deref() == Some(written)
+        };
+        let newest = |is: &dyn Fn(&Self) -> bool| {
+            let found = machines.iter().enumerate().filter(|(_, machine)| is(machine));
+            found.max_by_key(|(_, machine)| machine.created_at.0).map(|(at, _)| at)
+        };
+        newest(&is).or_else(|| newest(&also))
     }
 
     /// `None`: no plan has judged it, or this client does not know the class.
     pub fn class(&self) -> Option<MachineClass> {
         class(self.class.as_deref()?)
-    }
-
-    /// The record behind it.
-    pub fn record(&self) -> Machine {
-        let vm = self.vm_id.as_deref().map(VmId::new);
-        let id = InstanceId::new(self.id.as_str());
-        let mut machine = Machine::new(id, vm, self.created_at.0, self.condition.0);
-        machine.zone = self.zone.as_deref().map(Zone::new);
-        machine.node = self.node.as_deref().map(NodeName::new);
-        machine.imaged = self.imaged_at.0;
-        machine.revision = self.revision.as_deref().map(Revision::new);
-        machine.evidence = self.evidence.0;
-        machine.since = self.since.0;
-        machine.lifecycle = self.lifecycle.0;
-        machine.lifecycle_since = self.lifecycle_since.0;
-        machine.ever_available = self.ever_available;
-        machine.protection = self.protection.0;
-        machine.workloads = self.workloads;
-        let hold = self
-            .hold
-            .as_ref()
-            .map(|hold| MachineHold { by: hold.by.as_str().into(), why: hold.why.as_str().into() });
-        let delete = self.delete_requested.as_ref().map(|asked| DeleteRequest {
-            by: asked.by.as_str().into(),
-            why: asked.why.as_str().into(),
-            now: asked.now,
-        });
-        if hold.is_some() || delete.is_some() {
-            machine.marks = Some(Box::new(Overrides { delete, hold }));
-        }
-        machine
     }
 }
 
@@ -150,6 +150,8 @@ pub fn class(name: &str) -> Option<MachineClass> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ids::{InstanceId, NodeName, Revision, VmId, Zone};
+    use crate::model::machine::{DeleteRequest, MachineHold, Overrides};
     use crate::model::time::Time;
 
     #[test]
@@ -171,18 +173,44 @@ mod tests {
         let delete = DeleteRequest { by: "ann".into(), why: "odd".into(), now: true };
         let hold = MachineHold { by: "kim".into(), why: "leak".into() };
         machine.marks = Some(Box::new(Overrides { delete: Some(delete), hold: Some(hold) }));
-        let judged = MachineVerdict {
-            revision_name: Some("1.0.0".into()),
+        let shown = MachineStatus {
+            revision_name: Some("1.0.0".to_owned()),
             class: Some(MachineClass::Held.name().into()),
             message: Some("held".to_owned()),
             next_check_at: Some(When(at(50))),
+            ..MachineStatus::of(&machine)
         };
-        let shown = serde_json::to_string(&MachineStatus::of(&machine, judged)).unwrap();
-        let read: MachineStatus = serde_json::from_str(&shown).unwrap();
-        assert_eq!((read.record(), read.class()), (machine, Some(MachineClass::Held)));
-        assert_eq!(
-            (read.message.as_deref(), read.next_check_at),
-            (Some("held"), Some(When(at(50))))
-        );
+        let written = serde_json::to_value(&shown).unwrap();
+        let expected = serde_json::json!({
+            "id": "1", "vmId": "vm-1", "zone": "2", "node": "n",
+            "createdAt": "1970-01-01T00:00:10Z", "imagedAt": "1970-01-01T00:00:20Z",
+            "revision": "r1", "revisionName": "1.0.0", "evidence": "stamp",
+            "condition": "Unready", "since": "1970-01-01T00:00:30Z",
+            "lifecycle": "Draining", "lifecycleSince": "1970-01-01T00:00:40Z",
+            "everAvailable": false, "protection": "scaleIn", "workloads": 3,
+            "hold": {"by": "kim", "why": "leak"},
+            "deleteRequested": {"by": "ann", "why": "odd", "now": true},
+            "class": "held", "message": "held", "nextCheckAt": "1970-01-01T00:00:50Z",
+        });
+        assert_eq!(written, expected);
+        let read: MachineStatus = serde_json::from_value(written).unwrap();
+        assert_eq!((read.class(), read), (Some(MachineClass::Held), shown));
+    }
+
+    #[test]
+    fn of_machines_with_one_name_the_newest_is_meant() {
+        let of = |id: &str, vm: &str, node: &str, seconds: i64| {
+            let (id, created) = (InstanceId::new(id), Time::from_millis(seconds * 1_000));
+            let mut machine = Machine::new(id, Some(VmId::new(vm)), created, Condition::Ready);
+            machine.node = Some(NodeName::new(node));
+            MachineStatus::of(&machine)
+        };
+        let machines =
+            [of("7", "vm-b", "one", 20), of("7", "vm-a", "two", 10), of("8", "vm-c", "7", 30)];
+        for (written, found) in
+            [("7", Some(0)), ("VM-A", Some(1)), ("one", Some(0)), ("8", Some(2)), ("9", None)]
+        {
+            assert_eq!(MachineStatus::find(&machines, written), found, "{written}");
+        }
     }
 }

@@ -11,4 +11,5 @@ pub mod schema;
 pub mod shapes;
 pub mod told;
 
+pub use super::wire::WordOf;
 pub use schema::{HasSchema, SchemaBook, When};

@@ -5,17 +5,20 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::pools::EstimateStatus;
 use super::schema::{When, answers};
 use crate::api::v1::plan::ActionKeys;
+use crate::api::v1::primary_hold::{is_refusal, rank};
+use crate::api::v1::remedy::RemedyKeys;
+use crate::api::v1::wire::Pairs;
+use crate::model::hold::Hold;
 use crate::model::ids::Revision;
-use crate::model::plan::{CommandAnswer, Report, RolloutPhase, RolloutReport};
+use crate::model::plan::{CommandAnswer, Estimate, Report, RolloutPhase, RolloutReport};
 use crate::model::revisions::Revisions;
 
-/// The plan document. Its machines, holds and state write themselves; a client skips them.
+/// The plan document. Its machines and its state write themselves; a client skips them.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlanKeys<'a, M, H, S> {
+pub struct PlanKeys<'a, M, S> {
     pub api_version: Cow<'a, str>,
     pub kind: Cow<'a, str>,
     pub pool: Cow<'a, str>,
@@ -23,7 +26,7 @@ pub struct PlanKeys<'a, M, H, S> {
     pub resolved: PlanNumbers,
     pub actions: Vec<ActionKeys<'a>>,
     pub machines: M,
-    pub holds: H,
+    pub holds: Vec<HoldStatus>,
     pub commands: Vec<CommandOutcome>,
     pub rollout: RolloutProgress,
     pub estimate: EstimateStatus,
@@ -32,7 +35,7 @@ pub struct PlanKeys<'a, M, H, S> {
 }
 
 /// A plan without its long parts, as clients and pages read it.
-pub type PlanSummary<'a> = PlanKeys<'a, IgnoredAny, IgnoredAny, IgnoredAny>;
+pub type PlanSummary<'a> = PlanKeys<'a, IgnoredAny, IgnoredAny>;
 
 answers! {
     pub struct PlanNumbers {
@@ -49,10 +52,32 @@ answers! {
         pub notices: Vec<String>,
     }
 
+    /// A reason to wait.
+    pub struct HoldStatus {
+        pub reason: String,
+        /// What this reason means in general.
+        pub meaning: Cow<'static, str>,
+        pub message: String,
+        pub numbers: Pairs<'static, i64>,
+        /// Machines, gates or fields that block progress.
+        pub blockers: Vec<String>,
+        pub next_check_at: When,
+        /// What a person can do about it.
+        pub remedy: Option<RemedyKeys>,
+    }
+
     pub struct CommandOutcome {
         pub id: String,
         pub accepted: bool,
         pub message: String,
+    }
+
+    #[derive(Copy)]
+    pub struct EstimateStatus {
+        pub finishes: Option<When>,
+        pub peak_machines: u32,
+        pub peak_cores: Option<u32>,
+        pub calls: u32,
     }
 
     pub struct RolloutProgress {
@@ -92,10 +117,45 @@ impl PlanNumbers {
     }
 }
 
+impl HoldStatus {
+    pub fn of(hold: &Hold) -> Self {
+        Self {
+            reason: hold.reason.code().to_owned(),
+            meaning: hold.reason.meaning().into(),
+            message: hold.message.to_string(),
+            numbers: hold.numbers.iter().map(|(name, number)| ((*name).into(), *number)).collect(),
+            blockers: hold.blockers.iter().map(ToString::to_string).collect(),
+            next_check_at: When(hold.next_check_at),
+            remedy: hold.remedy.as_ref().map(RemedyKeys::from),
+        }
+    }
+
+    /// The most important hold; of equally important ones the first.
+    pub fn foremost(holds: &[Self]) -> Option<&Self> {
+        holds.iter().min_by_key(|hold| rank(&hold.reason))
+    }
+
+    /// The cloud refused something and keeps refusing it: the planner names what a person can do.
+    pub fn is_lasting_refusal(&self) -> bool {
+        self.remedy.is_some() && is_refusal(&self.reason)
+    }
+}
+
 impl From<&CommandAnswer> for CommandOutcome {
     fn from(answer: &CommandAnswer) -> Self {
         let (id, message) = (answer.id.to_string(), answer.message.to_string());
         Self { id, accepted: answer.accepted, message }
+    }
+}
+
+impl EstimateStatus {
+    pub fn of(estimate: &Estimate) -> Self {
+        Self {
+            finishes: estimate.finishes.map(When),
+            peak_machines: estimate.peak_machines,
+            peak_cores: estimate.peak_cores,
+            calls: estimate.calls,
+        }
     }
 }
 

@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::plans::RolloutProgress;
+use super::plans::{EstimateStatus, HoldStatus, RolloutProgress};
 use super::schema::{When, answers};
-use crate::api::v1::primary_hold::is_refusal;
-use crate::api::v1::remedy::RemedyKeys;
-use crate::api::v1::wire::Pairs;
 use crate::model::hold::Hold;
-use crate::model::plan::{Estimate, Report};
+use crate::model::plan::{Report, RolloutPhase};
+use crate::model::policy::Policy;
 
 answers! {
     /// The status of a pool.
@@ -72,14 +70,6 @@ answers! {
         pub requested: u32,
     }
 
-    #[derive(Copy)]
-    pub struct EstimateStatus {
-        pub finishes: Option<When>,
-        pub peak_machines: u32,
-        pub peak_cores: Option<u32>,
-        pub calls: u32,
-    }
-
     pub struct ReconcileError {
         pub message: String,
         pub since: When,
@@ -91,20 +81,6 @@ answers! {
         pub file: String,
         /// Its first fault, with line and column.
         pub message: String,
-    }
-
-    /// A reason to wait.
-    pub struct HoldStatus {
-        pub reason: String,
-        /// What this reason means in general.
-        pub meaning: Cow<'static, str>,
-        pub message: String,
-        pub numbers: Pairs<'static, i64>,
-        /// Machines, gates or fields that block progress.
-        pub blockers: Vec<String>,
-        pub next_check_at: When,
-        /// What a person can do about it.
-        pub remedy: Option<RemedyKeys>,
     }
 
     /// A page of pools, by name.
@@ -226,39 +202,32 @@ answers! {
 }
 
 impl PoolStatus {
+    /// What one decision says of a pool; no report: none was made yet.
+    pub fn of(policy: &Policy, report: Option<&Report>, frozen: Option<&Hold>) -> Self {
+        Self {
+            name: policy.name.to_string(),
+            scale_set: policy.scale_set.to_string(),
+            origin: "file".into(),
+            file: None,
+            at: report.map(|report| When(report.at)),
+            next_check_at: report.map(|report| When(report.next_check_at)),
+            numbers: report.map(PoolNumbers::of),
+            phase: report.map_or(RolloutPhase::None, |report| report.rollout.phase).name().into(),
+            holds: report.iter().flat_map(|report| &report.holds).map(HoldStatus::of).collect(),
+            frozen: frozen.map(HoldStatus::of),
+            trouble: None,
+            ignored: None,
+            estimate: report.map(|report| EstimateStatus::of(&report.estimate)),
+            awaiting_second_person: None,
+        }
+    }
+
     /// It needs a person's attention.
     pub fn is_ill(&self) -> bool {
         self.frozen.is_some()
             || self.trouble.is_some()
             || self.ignored.is_some()
             || self.holds.iter().any(HoldStatus::is_lasting_refusal)
-    }
-}
-
-impl HoldStatus {
-    /// The numbers stay in the planner's order.
-    pub fn of(hold: &Hold) -> Self {
-        Self {
-            reason: hold.reason.code().to_owned(),
-            meaning: hold.reason.meaning().into(),
-            message: hold.message.to_string(),
-            numbers: hold.numbers.iter().map(|(name, number)| ((*name).into(), *number)).collect(),
-            blockers: hold.blockers.iter().map(ToString::to_string).collect(),
-            next_check_at: When(hold.next_check_at),
-            remedy: hold.remedy.as_ref().map(RemedyKeys::from),
-        }
-    }
-
-    /// The numbers ordered by name, as every status has them.
-    pub fn by_name(hold: &Hold) -> Self {
-        let mut shown = Self::of(hold);
-        shown.numbers.0.sort_by(|(a, _), (b, _)| a.cmp(b));
-        shown
-    }
-
-    /// The cloud refused something and keeps refusing it: the planner names what a person can do.
-    pub fn is_lasting_refusal(&self) -> bool {
-        self.remedy.is_some() && is_refusal(&self.reason)
     }
 }
 
@@ -279,17 +248,6 @@ impl PoolNumbers {
             not_yet_available: numbers.not_yet_available,
             deleting: numbers.deleting,
             requested: numbers.requested,
-        }
-    }
-}
-
-impl EstimateStatus {
-    pub fn of(estimate: &Estimate) -> Self {
-        Self {
-            finishes: estimate.finishes.map(When),
-            peak_machines: estimate.peak_machines,
-            peak_cores: estimate.peak_cores,
-            calls: estimate.calls,
         }
     }
 }

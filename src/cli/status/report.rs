@@ -1,21 +1,19 @@
-//! The status of a pool on a server: what is wrong, what is in progress, when it ends, what waits for a person.
+//! The status of a pool: what is wrong, what is in progress, when it ends, what waits for a person.
 
 use serde_json::{Value, json};
 
+use crate::api::v1::explanation::{NAMES, object};
+use crate::api::v1::plan::ActionKeys;
 use crate::api::v1::primary_hold::{needs_edit, rank};
 use crate::api::v1::resources::machines::MachineStatus;
-use crate::api::v1::resources::pools::{
-    AwaitedRequest, HoldStatus, IgnoredFile, PoolStatus, RolloutStatus,
-};
-use crate::cli::page::{PoolFacts, object, reason_and_message, rollout};
+use crate::api::v1::resources::plans::{HoldStatus, PlanSummary, RolloutProgress};
+use crate::api::v1::resources::pools::{AwaitedRequest, IgnoredFile, PoolStatus, RolloutStatus};
+use crate::cli::page::{reason_and_message, rollout};
 use crate::cli::text::{clock, count, list, nearer};
 use crate::model::action::MachineClass;
 use crate::model::hold::HoldReason;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
-
-/// The most ids on a line; the rest are counted.
-const NAMES: usize = 12;
 
 /// The health of a pool, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,23 +76,41 @@ pub(super) struct PoolReport {
     pub health: PoolHealth,
     pub problems: Vec<String>,
     pub progress: Vec<String>,
+    /// The actions of the plan.
+    pub planned: Vec<String>,
     pub actions: Vec<String>,
 }
 
 /// What is known about one pool in addition to its status.
 #[derive(Debug, Default)]
-pub(super) struct More {
+pub(super) struct More<'a> {
     pub rollout: Option<RolloutStatus>,
     pub machines: Vec<MachineStatus>,
-    pub facts: Option<PoolFacts<'static>>,
+    pub plan: Option<PlanSummary<'a>>,
+}
+
+impl More<'_> {
+    fn progress(&self) -> Option<&RolloutProgress> {
+        let of_plan = self.plan.as_ref().map(|plan| &plan.rollout);
+        self.rollout.as_ref().map(|rollout| &rollout.progress).or(of_plan)
+    }
+
+    /// A rollout is open: by the records of a server, or else by the plan.
+    pub fn is_rolling(&self) -> bool {
+        match &self.rollout {
+            Some(rollout) => rollout.open.is_some(),
+            None => self.progress().is_some_and(RolloutProgress::is_open),
+        }
+    }
 }
 
 impl PoolReport {
     /// Times are relative to the pool's last turn.
-    pub fn of(status: PoolStatus, more: &More) -> Self {
+    pub fn of(status: PoolStatus, more: &More<'_>) -> Self {
         let now = status.at.map(|at| at.0);
         let problems = problems(&status, more, now);
-        let progress = progress(&status, more, now);
+        let progress = progress(&status, more);
+        let planned = planned(more, now);
         let actions = actions(&status, more, now);
         let health = match () {
             () if status.frozen.is_some() => PoolHealth::Frozen,
@@ -102,10 +118,10 @@ impl PoolReport {
             () if !problems.is_empty() => PoolHealth::Degraded,
             () if !actions.is_empty() => PoolHealth::ActionRequired,
             () if status.numbers.is_none() => PoolHealth::Unknown,
-            () if !progress.is_empty() => PoolHealth::Progressing,
+            () if !progress.is_empty() || !planned.is_empty() => PoolHealth::Progressing,
             () => PoolHealth::Healthy,
         };
-        Self { status, health, problems, progress, actions }
+        Self { status, health, problems, progress, planned, actions }
     }
 
     pub fn finishes(&self) -> Option<Time> {
@@ -119,7 +135,7 @@ impl PoolReport {
         let first = task.or_else(|| self.problems.first()).cloned();
         let now = self.status.at.map(|at| at.0);
         first.or_else(|| {
-            let hold = self.status.holds.iter().min_by_key(|hold| rank(&hold.reason))?;
+            let hold = HoldStatus::foremost(&self.status.holds)?;
             Some(reason_and_message(hold, now.unwrap_or(hold.next_check_at.0)))
         })
     }
@@ -130,7 +146,7 @@ impl PoolReport {
             "pool": self.status.name,
             "health": self.health.name(),
             "problems": self.problems,
-            "progress": self.progress,
+            "progress": self.progress.iter().chain(&self.planned).collect::<Vec<_>>(),
             "finishes": self.finishes().map(|at| at.to_string()),
             "actionRequired": self.actions,
             "status": status,
@@ -154,7 +170,7 @@ fn named(number: u32, what: &str, ids: &[String]) -> Option<String> {
     })
 }
 
-fn problems(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> {
+fn problems(status: &PoolStatus, more: &More<'_>, now: Option<Time>) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(
         status
@@ -194,9 +210,9 @@ fn problems(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> 
     found
 }
 
-fn progress(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> {
+fn progress(status: &PoolStatus, more: &More<'_>) -> Vec<String> {
     let mut found = Vec::new();
-    match more.rollout.as_ref().map(|rollout| &rollout.progress) {
+    match more.progress() {
         Some(shown) if shown.is_open() => found.push(format!("rollout {}", rollout(shown))),
         Some(_) => {}
         None if RolloutPhase::is_open(&status.phase) => {
@@ -215,20 +231,24 @@ fn progress(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> 
         found.extend(named(0, "updated in place", &of(MachineClass::Updating)));
         found.extend(named(numbers.deleting, "being removed", &of(MachineClass::Deleting)));
     }
-    let actions = more.facts.iter().flat_map(|facts| &facts.plan.actions);
-    found.extend(actions.map(|action| {
+    found
+}
+
+fn planned(more: &More<'_>, now: Option<Time>) -> Vec<String> {
+    let actions = more.plan.iter().flat_map(|plan| &plan.actions);
+    let line = |action: &ActionKeys<'_>| {
         let why =
             now.map_or_else(|| action.message.to_string(), |now| nearer(&action.message, now));
         format!("{} {}: {why}", action.verb, object(action))
-    }));
-    found
+    };
+    actions.map(line).collect()
 }
 
 /// Verbs of holds that also end by themselves, even if a person may end them sooner.
 const BY_ITSELF: [&str; 3] = ["promote", "abort", "explain"];
 
 /// The holds that need a person, the most important first.
-fn actions(status: &PoolStatus, more: &More, now: Option<Time>) -> Vec<String> {
+fn actions(status: &PoolStatus, more: &More<'_>, now: Option<Time>) -> Vec<String> {
     let mut needed: Vec<&HoldStatus> = status.holds.iter().collect();
     needed.sort_by_key(|hold| rank(&hold.reason));
     // A person holds or protects these machines on purpose: this is a state, not a task.
