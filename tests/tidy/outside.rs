@@ -91,6 +91,8 @@ const CRATES: &[(&str, Where)] = &[
     ("rcgen", Where::Rooms(&["emulator"])),
     ("tokio_rustls", Where::Rooms(&["net", "emulator"])),
     ("criterion", Where::Tests),
+    // The judge of our cron.
+    ("croner", Where::Tests),
     ("peak_alloc", Where::Tests),
     ("proptest", Where::Tests),
 ];

@@ -1,5 +1,6 @@
 //! Recomputes the calendar minute by minute: compares the fast search with the slow one.
 
+mod against_croner;
 mod patterns;
 mod turns;
 mod windows;

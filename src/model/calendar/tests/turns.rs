@@ -160,14 +160,14 @@ fn watched(fields: &Fields, place: &str, from: Time, until: Time) -> Vec<Time> {
 
 /// A pattern as five plain lists.
 #[derive(Debug, Clone)]
-struct Fields([Vec<i8>; 5]);
+pub(super) struct Fields(pub(super) [Vec<i8>; 5]);
 
 impl Fields {
-    fn every_hour(&self) -> bool {
+    pub(super) fn every_hour(&self) -> bool {
         (0..24).all(|hour| self.0[1].is_empty() || self.0[1].contains(&hour))
     }
 
-    fn name(&self, wall: DateTime) -> bool {
+    pub(super) fn name(&self, wall: DateTime) -> bool {
         let named =
             |field: usize, value| self.0[field].is_empty() || self.0[field].contains(&value);
         let weekday = wall.weekday().to_sunday_zero_offset();
@@ -177,7 +177,7 @@ impl Fields {
         by_day && named(0, wall.minute()) && named(1, wall.hour()) && named(3, wall.month())
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let field = |list: &Vec<i8>| match list.len() {
             0 => "*".to_owned(),
             _ => list.iter().map(i8::to_string).collect::<Vec<_>>().join(","),
@@ -186,7 +186,7 @@ impl Fields {
     }
 }
 
-fn some_fields() -> impl Strategy<Value = Fields> {
+pub(super) fn some_fields() -> impl Strategy<Value = Fields> {
     let list = |range: std::ops::Range<i8>, most| prop::collection::vec(range, 0..most);
     let hours = prop_oneof![Just(vec![]), prop::collection::vec(0_i8..5, 1..4), list(0..24, 4)];
     let days = prop_oneof![3 => Just(vec![]), 1 => list(1..32, 9)];
