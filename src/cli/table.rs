@@ -152,6 +152,16 @@ mod tests {
     }
 
     #[test]
+    fn wide_characters_line_up() {
+        let mut table = Table::new(0);
+        table.row(["日本".into(), "x".into()]);
+        table.row(["e\u{301}".into(), "y".into()]);
+        let mut page = String::new();
+        table.draw(Term::PLAIN, &mut page);
+        assert_eq!(page, "日本  x\ne\u{301}     y\n");
+    }
+
+    #[test]
     fn rows_of_any_length_are_drawn() {
         let mut table = Table::new(0);
         table.row([]);

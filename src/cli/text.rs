@@ -1,13 +1,22 @@
 //! Text for a terminal: wrapping, times relative to now, similar names.
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::api::v1::text::away;
 pub use crate::api::v1::text::{TIE, list, plain, short};
 pub use crate::model::quantity::counted as count;
 use crate::model::time::Time;
 
-/// The width of a text in columns.
+/// The width of a text in columns of a terminal: 2 for most characters of East Asia, 0 for an accent of its own.
 pub fn width(text: &str) -> usize {
-    text.chars().count()
+    text.width()
+}
+
+/// The longest beginning of a text that is at most `room` columns wide, and the rest.
+fn split(text: &str, room: usize) -> (&str, &str) {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let fits = ends.take_while(|end| width(&text[..*end]) <= room);
+    text.split_at(fits.last().unwrap_or(0))
 }
 
 /// Wraps a text at spaces into lines of at most `room` columns; splits a word that is longer.
@@ -33,8 +42,11 @@ fn broken(text: &str, room: Option<usize>) -> Vec<String> {
             used += 1;
         }
         while width(word) > room {
-            let at = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
-            let (head, tail) = word.split_at(at);
+            let (head, tail) = match split(word, room) {
+                // A character that is wider than the line stands alone.
+                ("", _) => word.split_at(word.chars().next().map_or(0, char::len_utf8)),
+                fits => fits,
+            };
             lines.push(head.to_owned());
             word = tail;
         }
@@ -50,9 +62,7 @@ pub fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
-    let mut short: String = text.chars().take(room.saturating_sub(1)).collect();
-    short.push('…');
-    short
+    format!("{}…", split(text, room.saturating_sub(1)).0)
 }
 
 /// A time relative to `now`: without its date if that is today's, followed by the distance.
@@ -110,6 +120,8 @@ mod tests {
         assert_eq!(wrap("", Some(0)), [""]);
         assert_eq!(wrap("ééé éé", Some(3)), ["ééé", "éé"]);
         assert_eq!(wrap("live 3\u{a0}4", Some(7)), ["live", "3 4"]);
+        assert_eq!(wrap("日本語 de\u{301}", Some(5)), ["日本", "語 de\u{301}"]);
+        assert_eq!(wrap("日本", Some(1)), ["日", "本"]);
     }
 
     #[test]
@@ -128,5 +140,6 @@ mod tests {
     #[test]
     fn a_cut_is_marked() {
         assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("日本語x", 5), "日本…");
     }
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::support::*;
 
-/// A page for people is 100 columns wide here; faults of pool files stay one line each.
+/// A page for people is 100 columns wide here.
 fn page(name: &str, args: &[&str], input: &str) -> Ended {
     let ended = run_wide("100", args, input);
-    let fits = |line: &str| line.chars().count() <= 100 || line.starts_with("tests/");
+    let fits = |line: &str| line.chars().count() <= 100;
     assert!(ended.out.lines().all(fits), "{}", ended.out);
     assert!(!ended.out.contains('\u{1b}'), "colour without a terminal");
     golden(&format!("{name}.txt"), &transcript(args, &ended));

@@ -81,6 +81,9 @@ const CRATES: &[(&str, Where)] = &[
     ("serde_json", Where::Rooms(FORMATS)),
     ("serde_path_to_error", Where::Rooms(&["api", "cli"])),
     ("saphyr_parser", Where::Rooms(&["api"])),
+    // Faults of pool files with their line, and the width of characters.
+    ("annotate_snippets", Where::Rooms(&["cli"])),
+    ("unicode_width", Where::Rooms(&["cli"])),
     ("clap", Where::Rooms(&["cli", "main"])),
     ("clap_complete", Where::Rooms(&["cli", "main"])),
     ("terminal_size", Where::Rooms(&["cli"])),

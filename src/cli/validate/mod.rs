@@ -2,9 +2,9 @@
 //!
 //! Never here: a rule about pool files (they belong to the format). Begin with [`Validate::run`]; `walk` finds files.
 
+mod snippet;
 mod walk;
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -23,7 +23,7 @@ use crate::api::v1::pool::PoolDocuments;
 const ABOUT: &str = "Checks pool files, and reports every fault at once";
 const MORE: &str = "\
 Reads pool files in YAML or JSON, with one or more pools each, and reports for each file whether it is valid. Each \
-fault has its place, the key, the allowed values, and what was probably meant. Two pools with the same name or the \
+fault has its place, its line, the key, the allowed values, and what was probably meant. Two pools with the same name or the \
 same scale set are a fault, in whatever files they are. In a folder and its subfolders it reads every *.yaml, *.yml \
 and *.json file, and skips names that begin with a dot.";
 const EXAMPLES: &str = "\
@@ -34,7 +34,14 @@ Examples:
   poolkeeper validate pools/ -o json | jq '.files[] | select(.ok | not)'
 
 Example of a fault:
-  pools/web.yaml:7:3: rollout.maxsurge: there is no key maxsurge; allowed: …; did you mean maxSurge?";
+  error: rollout.maxsurge: there is no key maxsurge
+   --> pools/web.yaml:7:3
+    |
+  7 |   maxsurge: 1
+    |   ^
+    |
+    = allowed: method, maxSurge, …
+    = help: did you mean maxSurge?";
 
 #[derive(Debug, Args)]
 #[command(
@@ -84,15 +91,15 @@ impl Validate {
         let mut known = PoolDocuments::default();
         let (mut checked, mut sum) = (Vec::new(), Sum::default());
         for file in found {
-            let file = match file {
+            let (file, bytes) = match file {
                 Ok(source) => check(&source, &mut known, shell),
-                Err((name, failure)) => FileResult { name, result: Err(failure) },
+                Err((name, failure)) => (FileResult { name, result: Err(failure) }, Vec::new()),
             };
             sum.add(&file);
             if json {
                 checked.push(file);
             } else {
-                print(&file, shell)?;
+                print(&file, &bytes, shell)?;
             }
         }
         if json {
@@ -130,16 +137,23 @@ impl Sum {
     }
 }
 
-fn check(source: &SnapshotSource, known: &mut PoolDocuments, shell: &Shell) -> FileResult {
+/// The result of one file, and its bytes.
+fn check(
+    source: &SnapshotSource,
+    known: &mut PoolDocuments,
+    shell: &Shell,
+) -> (FileResult, Vec<u8>) {
     let name = source.name();
-    let result = source.read(shell, MAX_BYTES).map(|bytes| {
-        let (policies, faults) = known.read_file(&bytes, &name);
-        FileContent { pools: policies.iter().map(|p| p.name.as_str().to_owned()).collect(), faults }
-    });
-    FileResult { name, result }
+    let bytes = match source.read(shell, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(failure) => return (FileResult { name, result: Err(failure) }, Vec::new()),
+    };
+    let (policies, faults) = known.read_file(&bytes, &name);
+    let pools = policies.iter().map(|p| p.name.as_str().to_owned()).collect();
+    (FileResult { name, result: Ok(FileContent { pools, faults }) }, bytes)
 }
 
-fn print(file: &FileResult, shell: &mut Shell) -> Result<(), CommandFailure> {
+fn print(file: &FileResult, bytes: &[u8], shell: &mut Shell) -> Result<(), CommandFailure> {
     let term = shell.term;
     let name = plain(&file.name).into_owned();
     let read = match &file.result {
@@ -151,9 +165,11 @@ fn print(file: &FileResult, shell: &mut Shell) -> Result<(), CommandFailure> {
             return shell.line(&term.paint(Style::Red, &plain(&say)));
         }
     };
+    let text = String::from_utf8_lossy(bytes);
+    let lines = snippet::lines(&text);
     for fault in &read.faults {
-        let place = format!("{name}:{}:{}:", fault.line, fault.column);
-        shell.line(&format!("{} {}", term.paint(Style::Bold, &place), plain(&sentence(fault))))?;
+        shell.line(&snippet::draw(fault, &name, &lines, term))?;
+        shell.line("")?;
     }
     match (read.pools.len(), read.faults.len()) {
         (0, _) => Ok(()),
@@ -163,25 +179,6 @@ fn print(file: &FileResult, shell: &mut Shell) -> Result<(), CommandFailure> {
             shell.line(&format!("{name}: {} {pools}{but}", term.paint(Style::Green, "fine:")))
         }
     }
-}
-
-/// A fault as a sentence, without its place.
-fn sentence(fault: &Diagnostic) -> String {
-    let mut say = String::new();
-    if !fault.key.is_empty() {
-        let _ = write!(say, "{}: ", fault.key);
-    }
-    say.push_str(&fault.message);
-    if !fault.allowed.is_empty() {
-        let _ = write!(say, "; allowed: {}", fault.allowed.join(", "));
-    }
-    if let Some(nearest) = &fault.nearest {
-        let _ = write!(say, "; did you mean {nearest}?");
-    }
-    if let Some(help) = &fault.help {
-        let _ = write!(say, "; {help}");
-    }
-    say
 }
 
 #[derive(Serialize)]
