@@ -119,7 +119,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         self.moved.push(moved);
         self.history.push(HistoryRecord {
             at,
-            told: HistoryEvent::Moved { entry: id.clone(), verb, message: say },
+            event: HistoryEvent::Moved { entry: id.clone(), verb, message: say },
         });
         Ok(())
     }

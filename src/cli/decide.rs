@@ -41,7 +41,7 @@ mod tests {
             set: report.set,
             open: pool.journal.open().to_vec(),
             machines: pool.machines,
-            asks: pool.doors.asks,
+            commands: pool.inbox.commands,
             facts: Facts::default(),
             state: pool.state,
         };

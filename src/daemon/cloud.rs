@@ -129,7 +129,7 @@ impl CloudReader {
             set: inventory.set,
             machines,
             open: Vec::new(),
-            asks: Vec::new(),
+            commands: Vec::new(),
             facts,
             state: None,
         };

@@ -15,7 +15,7 @@ use super::{descriptors, dumps};
 use crate::adapters::otlp::{BadCollector, Collector};
 use crate::adapters::sqlite::{OpenError, Options, SqliteStore, forget_restored, restored};
 use crate::ambient::{Clock, SteadyClock, SystemClock};
-use crate::memory::{Desk, MemoryStore, Store};
+use crate::memory::{ApiStore, MemoryStore, Store};
 use crate::model::time::Time;
 use crate::reconcile::Decisions;
 use crate::telemetry::Traces;
@@ -129,7 +129,7 @@ async fn announce(store: &SqliteStore, path: &Path) -> Option<Time> {
     Some(line.at)
 }
 
-async fn serve<S: Store + Desk + Send + Sync + 'static>(
+async fn serve<S: Store + ApiStore + Send + Sync + 'static>(
     settings: Settings,
     access: Access,
     store: Arc<S>,

@@ -27,7 +27,7 @@ pub struct Case<'a> {
     pub before: Option<&'a PoolState>,
     pub facts: &'a Facts,
     /// Operators' requests for this turn.
-    pub asks: &'a [Command],
+    pub commands: &'a [Command],
 }
 
 impl<'a> Case<'a> {

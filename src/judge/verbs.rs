@@ -9,7 +9,7 @@ fn said<'a>(scene: &View<'a>) -> impl Iterator<Item = &'a Command> {
     let before = scene.case.before.map_or(&[][..], |before| &before.honoured);
     let now = &scene.case.planned.state.honoured;
     let new = |ask: &&Command| now.contains(&ask.id) && !before.contains(&ask.id);
-    scene.case.asks.iter().filter(new)
+    scene.case.commands.iter().filter(new)
 }
 
 /// Operators used one of these verbs.

@@ -1,5 +1,6 @@
-//! The doors' own records: who asked for what, answered requests, and the pool documents applied over the network. No
-//! turn reads or writes them, so they are not under the lease. [`Desk::sweep`] prunes old history and audit here too.
+//! The API's own records: who asked for what, answered requests, and the pool documents applied over the network. No
+//! turn reads or writes them, so they are not under the lease. [`ApiStore::sweep`] prunes old history and audit
+//! too.
 
 use super::{Seq, StoreError};
 use crate::model::ids::PoolName;
@@ -116,8 +117,8 @@ pub enum PutOutcome {
     Stale { current: Option<u64> },
 }
 
-/// Storage for the doors' own records. Each method that writes is one durable write.
-pub trait Desk {
+/// Storage for the API's own records. Each method that writes is one durable write.
+pub trait ApiStore {
     /// Records who asked for what; returns the number of the line.
     fn audit(&self, line: &AuditEntry) -> impl Future<Output = Result<Seq, StoreError>> + Send;
 

@@ -14,7 +14,7 @@ pub const HISTORY_KEPT: usize = 4_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRecord {
     pub at: Time,
-    pub told: HistoryEvent,
+    pub event: HistoryEvent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

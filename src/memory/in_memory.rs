@@ -25,8 +25,8 @@ struct Inner {
     lease: Option<Lease>,
     pools: BTreeMap<PoolName, Pool>,
     /// Number of the last history line.
-    told: u64,
-    desk: api_store::Drawers,
+    events: u64,
+    api: api_store::ApiRecords,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ struct Pool {
     state: Option<PoolState>,
     set: Option<ScaleSetId>,
     journal: JournalStore,
-    asks: Vec<Command>,
+    commands: Vec<Command>,
     answered: Vec<CommandId>,
     marks: BTreeMap<Key, Overrides>,
     history: VecDeque<(Seq, HistoryRecord)>,
@@ -69,9 +69,9 @@ impl MemoryStore {
         let pool = inner.pools.entry(commit.pool.clone()).or_default();
         pool.journal.accept(staged);
         pool.take_in(commit);
-        pool.tell(&commit.history, &mut inner.told);
+        pool.tell(&commit.history, &mut inner.events);
         for line in &commit.audit {
-            inner.desk.audit(line);
+            inner.api.audit(line);
         }
         Ok(())
     }
@@ -107,10 +107,10 @@ impl Pool {
         }
     }
 
-    fn tell(&mut self, lines: &[HistoryRecord], told: &mut u64) {
+    fn tell(&mut self, lines: &[HistoryRecord], events: &mut u64) {
         for line in lines {
-            *told += 1;
-            self.history.push_back((Seq(*told), line.clone()));
+            *events += 1;
+            self.history.push_back((Seq(*events), line.clone()));
         }
         let beyond = self.history.len().saturating_sub(HISTORY_KEPT);
         self.history.drain(..beyond);
@@ -122,17 +122,18 @@ impl Pool {
     }
 
     fn honour(&mut self, honoured: &[CommandId]) {
-        let (done, waiting): (Vec<Command>, Vec<Command>) =
-            std::mem::take(&mut self.asks).into_iter().partition(|ask| honoured.contains(&ask.id));
-        self.asks = waiting;
+        let (done, waiting): (Vec<Command>, Vec<Command>) = std::mem::take(&mut self.commands)
+            .into_iter()
+            .partition(|ask| honoured.contains(&ask.id));
+        self.commands = waiting;
         self.answered.extend(done.into_iter().map(|ask| ask.id));
         let beyond = self.answered.len().saturating_sub(ANSWERED_KEPT);
         self.answered.drain(..beyond);
     }
 
-    fn doors(&self) -> Inbox {
+    fn inbox(&self) -> Inbox {
         let marks = self.marks.iter().map(|(key, marks)| (key.clone(), marks.clone()));
-        Inbox { asks: self.asks.clone(), marks: marks.collect() }
+        Inbox { commands: self.commands.clone(), marks: marks.collect() }
     }
 
     fn load(&self) -> PoolRecord {
@@ -143,7 +144,7 @@ impl Pool {
             state: self.state.clone(),
             set: self.set.clone(),
             journal: self.journal.clone(),
-            doors: self.doors(),
+            inbox: self.inbox(),
         }
     }
 }
@@ -153,8 +154,8 @@ impl TurnStore for MemoryStore {
         Ok(self.lock().pools.get(pool).map(Pool::load).unwrap_or_default())
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
-        Ok(self.lock().pools.get(pool).map(Pool::doors).unwrap_or_default())
+    async fn inbox(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
+        Ok(self.lock().pools.get(pool).map(Pool::inbox).unwrap_or_default())
     }
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
@@ -173,8 +174,8 @@ impl InboxStore for MemoryStore {
     async fn ask(&self, pool: &PoolName, ask: &Command) -> Result<(), StoreError> {
         let mut inner = self.lock();
         let pool = inner.pools.entry(pool.clone()).or_default();
-        if !is_known(&pool.asks, &pool.answered, &ask.id) {
-            pool.asks.push(ask.clone());
+        if !is_known(&pool.commands, &pool.answered, &ask.id) {
+            pool.commands.push(ask.clone());
         }
         Ok(())
     }
@@ -234,7 +235,7 @@ impl HistoryStore for MemoryStore {
         Ok(pool.history.range(end.saturating_sub(limit)..end).cloned().collect())
     }
 
-    async fn told_after(
+    async fn events_after(
         &self,
         after: Seq,
         limit: usize,

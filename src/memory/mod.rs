@@ -1,12 +1,11 @@
-//! REMEMBER. The port [`Store`]: machine records, a pool's state, the journal, what doors asked, the lease, the
-//! history.
+//! REMEMBER. The port [`Store`]: machine records, a pool's state, the journal, the inbox, the lease, the history.
 //!
-//! The second port is [`Desk`]: the doors' own records.
+//! The second port is [`ApiStore`]: the API's own records.
 //!
 //! Never here: a decision, a call, a clock. A write is one transaction, and every write of a turn carries the epoch of
-//! its lease: the store refuses an older one. Asks and marks belong to the doors: no turn overwrites them. Begin with
-//! [`Store`] and [`Commit`]; [`JournalStore`] holds the entries, and [`record`] defines how a durable store encodes them.
-//! `tests/store/contract` checks any store.
+//! its lease: the store refuses an older one. Commands and marks belong to the inbox: no turn overwrites them. Begin
+//! with [`Store`] and [`Commit`]; [`JournalStore`] holds the entries, and [`record`] defines how a durable store encodes
+//! them. `tests/store/contract` checks any store.
 
 mod api_store;
 mod history;
@@ -16,8 +15,8 @@ mod raise_attribution;
 pub mod record;
 
 pub use api_store::{
-    ANSWER_KEPT, ANSWERS_OF_ONE, AUDIT_LARGE, AuditEntry, Claim, Consent, Desk, Document, Expected,
-    Keep, PutOutcome, SWEPT_AT_ONCE, Swept,
+    ANSWER_KEPT, ANSWERS_OF_ONE, AUDIT_LARGE, ApiStore, AuditEntry, Claim, Consent, Document,
+    Expected, Keep, PutOutcome, SWEPT_AT_ONCE, Swept,
 };
 pub use history::{HISTORY_KEPT, HistoryEvent, HistoryRecord};
 pub use in_memory::MemoryStore;
@@ -31,7 +30,7 @@ use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
-/// Answered asks that are remembered, so that a door may repeat one without a second effect.
+/// Answered commands that are remembered, so that a client may repeat one without a second effect.
 // 256: days of operators' verbs; a retry comes within minutes.
 pub const ANSWERED_KEPT: usize = 256;
 
@@ -126,7 +125,7 @@ pub struct Commit {
     pub pool: PoolName,
     pub epoch: Epoch,
     pub at: Time,
-    /// New or changed records. Their marks are not written: those belong to the doors.
+    /// New or changed records. Their marks are not written: those belong to the inbox.
     pub machines: Vec<Machine>,
     /// Keys of closed records.
     pub closed: Vec<Key>,
@@ -178,11 +177,11 @@ impl Commit {
     }
 }
 
-/// What doors wrote and no turn has used yet.
+/// What the API and the CLI wrote and no turn has used yet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inbox {
     /// In the order in which they were made; each stays until a state names it as honoured.
-    pub asks: Vec<Command>,
+    pub commands: Vec<Command>,
     /// By key.
     pub marks: Vec<(Key, Overrides)>,
 }
@@ -197,10 +196,10 @@ pub struct PoolRecord {
     /// The scale set of the journal, so that open entries are settled even if no file names the pool.
     pub set: Option<ScaleSetId>,
     pub journal: JournalStore,
-    pub doors: Inbox,
+    pub inbox: Inbox,
 }
 
-/// What a door sets on one machine. `None` removes it.
+/// What an operator sets on one machine. `None` removes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OverrideWrite {
     Delete(Option<DeleteRequest>),
@@ -243,8 +242,8 @@ pub trait TurnStore {
     /// Everything about a pool, for a start or after a failed write.
     fn load(&self, pool: &PoolName) -> impl Future<Output = Result<PoolRecord, StoreError>> + Send;
 
-    /// What doors wrote: the only part that changes outside turns.
-    fn doors(&self, pool: &PoolName) -> impl Future<Output = Result<Inbox, StoreError>> + Send;
+    /// The inbox: the only part that changes outside turns.
+    fn inbox(&self, pool: &PoolName) -> impl Future<Output = Result<Inbox, StoreError>> + Send;
 
     /// Takes or extends the lease. Each process start is a new holder. A lease that ended is taken under a higher
     /// epoch; one that another holder has is refused until it ends.
@@ -259,7 +258,7 @@ pub trait TurnStore {
     fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// What doors write for turns: requests and marks, under no lease.
+/// What the API and the CLI write for turns: commands and marks, under no lease.
 pub trait InboxStore {
     /// Records an operator's request. Repeating it under the same id has no effect.
     fn ask(
@@ -283,7 +282,7 @@ pub trait InboxStore {
     }
 }
 
-/// What doors read of a pool's past.
+/// What the API and the CLI read of a pool's past.
 pub trait HistoryStore {
     /// The last lines of a pool's history, oldest first.
     fn history(
@@ -309,7 +308,7 @@ pub trait HistoryStore {
     ) -> impl Future<Output = Result<Vec<(Seq, HistoryRecord)>, StoreError>> + Send;
 
     /// The first lines of all pools with a number higher than this, oldest first.
-    fn told_after(
+    fn events_after(
         &self,
         after: Seq,
         limit: usize,
@@ -358,6 +357,6 @@ pub trait Store: TurnStore + InboxStore + HistoryStore {
 }
 
 /// Whether an ask is known: waiting, or answered recently.
-pub fn is_known(asks: &[Command], answered: &[CommandId], id: &CommandId) -> bool {
-    asks.iter().any(|ask| &ask.id == id) || answered.contains(id)
+pub fn is_known(commands: &[Command], answered: &[CommandId], id: &CommandId) -> bool {
+    commands.iter().any(|ask| &ask.id == id) || answered.contains(id)
 }

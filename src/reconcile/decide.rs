@@ -86,7 +86,7 @@ pub fn decide<D: Decide>(
         planned: &planned,
         before: input.state,
         facts: input.facts,
-        asks: input.commands,
+        commands: input.commands,
     });
     let planned = if notes.is_empty() { planned } else { freeze(planned, &notes, input) };
     Ok(DecisionOutcome { planned, notes })

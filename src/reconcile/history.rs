@@ -22,7 +22,7 @@ pub(super) struct RememberedHolds {
 pub(super) fn changes(changes: &[MachineChange], at: Time) -> Vec<HistoryRecord> {
     let line = |changed: &MachineChange| {
         let (id, key) = (changed.id.clone(), changed.key.clone());
-        let told = match changed.what {
+        let event = match changed.what {
             RecordChange::Appeared(condition) => HistoryEvent::Appeared { id, key, condition },
             RecordChange::Became { from, to } => HistoryEvent::Became { id, key, from, to },
             RecordChange::FirstAvailable => HistoryEvent::FirstAvailable { id, key },
@@ -30,7 +30,7 @@ pub(super) fn changes(changes: &[MachineChange], at: Time) -> Vec<HistoryRecord>
                 HistoryEvent::Closed { id, key, deleted: how == CloseReason::Deleted }
             }
         };
-        HistoryRecord { at, told }
+        HistoryRecord { at, event }
     };
     changes.iter().map(line).collect()
 }
@@ -40,7 +40,7 @@ pub(super) fn decided(entry: &Entry, at: Time) -> HistoryRecord {
     let reason = entry.action.reason().into();
     HistoryRecord {
         at,
-        told: HistoryEvent::Decided {
+        event: HistoryEvent::Decided {
             entry: entry.id.clone(),
             verb: entry.verb(),
             machines,
@@ -51,7 +51,7 @@ pub(super) fn decided(entry: &Entry, at: Time) -> HistoryRecord {
 
 /// Audit lines for answered requests and for closed machines that people had marked for deletion. The audit also says
 /// who made the request.
-pub(super) fn outcomes(pool: &PoolName, doors: &Inbox, lines: &[HistoryRecord]) -> Vec<AuditEntry> {
+pub(super) fn outcomes(pool: &PoolName, inbox: &Inbox, lines: &[HistoryRecord]) -> Vec<AuditEntry> {
     let blank = |at, who: &str, verb: &str, why: &str| AuditEntry {
         at,
         who: who.into(),
@@ -62,9 +62,9 @@ pub(super) fn outcomes(pool: &PoolName, doors: &Inbox, lines: &[HistoryRecord]) 
         came: "".into(),
         consent: None,
     };
-    let outcome = |line: &HistoryRecord| match &line.told {
+    let outcome = |line: &HistoryRecord| match &line.event {
         HistoryEvent::Answered { command: ask, accepted, message: say } => {
-            let ask = doors.asks.iter().find(|known| known.id == *ask)?;
+            let ask = inbox.commands.iter().find(|known| known.id == *ask)?;
             let on = match &ask.verb {
                 CommandVerb::Abandon(machine) => machine.as_str(),
                 _ => "",
@@ -74,7 +74,7 @@ pub(super) fn outcomes(pool: &PoolName, doors: &Inbox, lines: &[HistoryRecord]) 
             Some(AuditEntry { on: on.into(), came, ..line })
         }
         HistoryEvent::Closed { id, key, deleted } => {
-            let (_, marks) = doors.marks.iter().find(|(marked, _)| marked == key)?;
+            let (_, marks) = inbox.marks.iter().find(|(marked, _)| marked == key)?;
             let request = marks.delete.as_ref()?;
             let verb = if request.now { "delete-machine --now" } else { "delete-machine" };
             let came = if *deleted { "deleted" } else { "gone, not by us" };
@@ -96,16 +96,16 @@ impl RememberedHolds {
         frozen: Option<&Hold>,
         at: Time,
     ) -> Vec<HistoryRecord> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let known = self.frozen.as_ref();
         if let Some(hold) = frozen.filter(|hold| known.is_none_or(|was| !was.is_same_freeze(hold)))
         {
             let message = hold.message.clone();
-            told.push(HistoryEvent::Frozen { invariant: hold.invariant(), message });
+            events.push(HistoryEvent::Frozen { invariant: hold.invariant(), message });
         }
         self.frozen = frozen.cloned();
         if let Some(planned) = planned {
-            self.holds(planned, &mut told);
+            self.holds(planned, &mut events);
             let rollout = &planned.report.rollout;
             let now = (rollout.phase, rollout.to.clone());
             // The turn that stores the end of a rollout reports it. The report shows that end for longer, which is not
@@ -116,11 +116,11 @@ impl RememberedHolds {
                 before.and_then(|before| before.last.as_ref()) != planned.state.last.as_ref()
             };
             if new {
-                told.push(HistoryEvent::Rollout { phase: now.0, to: now.1.clone() });
+                events.push(HistoryEvent::Rollout { phase: now.0, to: now.1.clone() });
             }
             self.rollout = Some(now);
             let honoured = |id| planned.state.honoured.contains(id);
-            told.extend(planned.report.commands.iter().filter(|ask| honoured(&ask.id)).map(
+            events.extend(planned.report.commands.iter().filter(|ask| honoured(&ask.id)).map(
                 |ask| HistoryEvent::Answered {
                     command: ask.id.clone(),
                     accepted: ask.accepted,
@@ -128,16 +128,16 @@ impl RememberedHolds {
                 },
             ));
         }
-        told.into_iter().map(|told| HistoryRecord { at, told }).collect()
+        events.into_iter().map(|event| HistoryRecord { at, event }).collect()
     }
 
-    fn holds(&mut self, planned: &Decision, told: &mut Vec<HistoryEvent>) {
+    fn holds(&mut self, planned: &Decision, events: &mut Vec<HistoryEvent>) {
         let now: BTreeSet<HoldReason> =
             planned.report.holds.iter().map(|hold| hold.reason).collect();
         for hold in planned.report.holds.iter().filter(|hold| !self.holds.contains(&hold.reason)) {
-            told.push(HistoryEvent::Held { reason: hold.reason, message: hold.message.clone() });
+            events.push(HistoryEvent::Held { reason: hold.reason, message: hold.message.clone() });
         }
-        told.extend(
+        events.extend(
             self.holds.difference(&now).map(|reason| HistoryEvent::Freed { reason: *reason }),
         );
         self.holds = now;

@@ -115,9 +115,9 @@ impl PoolTurn {
         let now = world.clock().now();
         let machines = image.machines.clone();
         let scene = self.fold(&mut image, inventory, Facts::default(), policy, now);
-        let PoolRecord { journal, doors, state, .. } = &mut image;
+        let PoolRecord { journal, inbox, state, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
-        let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
+        let mut turn = Turn { world, policy, seed: self.seed, inbox, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.book.write(world.clock().now()).await.map_err(store)?;
         // Remove the tag last: until then this store still changes the set.
@@ -149,9 +149,9 @@ impl PoolTurn {
         };
         let facts = world.facts().facts(&self.pool).await;
         let scene = self.fold(&mut image, inventory, facts, policy, world.clock().now());
-        let PoolRecord { machines, state, journal, doors, .. } = &mut image;
+        let PoolRecord { machines, state, journal, inbox, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
-        let mut turn = Turn { world, policy, seed: self.seed, doors, scene, book };
+        let mut turn = Turn { world, policy, seed: self.seed, inbox, scene, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();
         let (planned, notes, frozen) = match turn.decide(state.as_ref(), now) {
@@ -200,7 +200,7 @@ impl PoolTurn {
         let Some(mut image) = self.image.take() else {
             return world.store().load(&self.pool).await;
         };
-        image.doors = world.store().doors(&self.pool).await?;
+        image.inbox = world.store().inbox(&self.pool).await?;
         Ok(image)
     }
 
@@ -223,7 +223,7 @@ impl PoolTurn {
             fresh: self.folded.is_none_or(|before| inventory.set.read_at > before),
         };
         let mut folded = fold(std::mem::take(&mut image.machines), &look);
-        image.doors.put_on(&mut folded.machines);
+        image.inbox.put_on(&mut folded.machines);
         Scene { inventory, facts, folded, stay_out: Vec::new() }
     }
 }
@@ -248,7 +248,7 @@ struct Turn<'t, W: TurnEnvironment> {
     world: &'t W,
     policy: &'t Policy,
     seed: u64,
-    doors: &'t Inbox,
+    inbox: &'t Inbox,
     scene: Scene,
     book: Executor<'t, W::Store>,
 }
@@ -279,7 +279,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             set: &self.scene.inventory.set,
             machines: &self.scene.folded.machines,
             open: self.book.journal.open(),
-            commands: &self.doors.asks,
+            commands: &self.inbox.commands,
             facts: &self.scene.facts,
             state,
         };
@@ -335,7 +335,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         commit.machines = self.scene.touched();
         commit.history.extend(told.news(carried, state, frozen, now));
         commit.history.extend(commit.written.iter().map(|entry| history::decided(entry, now)));
-        commit.audit = history::outcomes(self.book.pool, self.doors, &commit.history);
+        commit.audit = history::outcomes(self.book.pool, self.inbox, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
         (commit, written)
     }

@@ -165,9 +165,9 @@ impl<S: TurnStore + Sync> TurnStore for SimDisk<S> {
         self.store.load(pool).await
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
+    async fn inbox(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
         self.alive()?;
-        self.store.doors(pool).await
+        self.store.inbox(pool).await
     }
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {

@@ -28,7 +28,7 @@ pub(super) struct RecordedDecision {
     pub learnt: usize,
     pub before: Option<PoolState>,
     pub facts: Facts,
-    pub asks: Vec<Command>,
+    pub commands: Vec<Command>,
     pub planned: Decision,
     /// The world before the calls of this turn.
     pub world: Vec<Real>,
@@ -47,7 +47,7 @@ impl RecordedDecision {
             planned: &self.planned,
             before: self.before.as_ref(),
             facts: &self.facts,
-            asks: &self.asks,
+            commands: &self.commands,
         }
     }
 }
@@ -108,7 +108,7 @@ impl Decide for Watching {
             learnt: case.learnt,
             before: case.before.cloned(),
             facts: case.facts.clone(),
-            asks: case.asks.to_vec(),
+            commands: case.commands.to_vec(),
             planned: case.planned.clone(),
             world: self.stage.lock().real(case.machines),
         });

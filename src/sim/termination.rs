@@ -86,7 +86,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             return (usize::MAX, usize::MAX);
         };
         let open = left.journal.open().iter().filter(|entry| !entry.is_ended());
-        (open.count(), left.doors.asks.len())
+        (open.count(), left.inbox.commands.len())
     }
 
     pub(super) fn goes_on(&mut self) {

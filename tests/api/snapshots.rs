@@ -35,7 +35,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!((read.set.complete, read.set.etag.as_ref()), (true, None));
     assert_eq!(self::read(&snapshot_with("seed", "null")).unwrap().seed, 0);
     assert_eq!(read.set.orchestration, Orchestration::Uniform);
-    assert!(read.open.is_empty() && read.asks.is_empty() && read.state.is_none());
+    assert!(read.open.is_empty() && read.commands.is_empty() && read.state.is_none());
     let machine = &read.machines[0];
     assert_eq!(
         (machine.vm.as_ref(), machine.zone.as_ref(), machine.node.as_ref()),
@@ -233,17 +233,17 @@ fn an_entry_without_identity_means_the_older_machine() {
 
 #[test]
 fn asks_and_facts_arrive() {
-    let asks = r#"[{"id":"b","verb":"abandon","by":"ann","why":"stuck","at":"2026-03-01T11:00:00Z","args":{"machine":"1"}},
+    let commands = r#"[{"id":"b","verb":"abandon","by":"ann","why":"stuck","at":"2026-03-01T11:00:00Z","args":{"machine":"1"}},
         {"id":"a","verb":"pause","at":"2026-03-01T11:00:00Z"}]"#;
-    let read = read(&snapshot_with("commands", asks)).unwrap();
-    assert_eq!(read.asks[0].verb, CommandVerb::Pause);
-    assert!(matches!(&read.asks[1].verb, CommandVerb::Abandon(id) if id.as_str() == "1"));
+    let read = read(&snapshot_with("commands", commands)).unwrap();
+    assert_eq!(read.commands[0].verb, CommandVerb::Pause);
+    assert!(matches!(&read.commands[1].verb, CommandVerb::Abandon(id) if id.as_str() == "1"));
     for name in CommandVerb::NAMES.iter().filter(|name| **name != "abandon") {
         let read = self::read(&snapshot_with(
             "commands",
             &format!(r#"[{{"id":"a","verb":"{name}","args":{{}}}}]"#),
         ));
-        assert_eq!(read.unwrap().asks[0].verb.name(), *name);
+        assert_eq!(read.unwrap().commands[0].verb.name(), *name);
     }
     let facts = r#"{"gates":[{"name":"errors","verdict":"unknown","at":"2026-03-01T11:00:00Z"}],
         "quota":{"family":"D","coresLeft":8,"coresEach":4},

@@ -158,7 +158,7 @@ fn ratios(_: &mut Criterion) {
             planned: &planned,
             before: Some(&one.state),
             facts: &one.facts,
-            asks: &[],
+            commands: &[],
         };
         assert!(black_box(judge::before(&case)).is_empty());
     });

@@ -142,7 +142,7 @@ fn loads(bench: &mut Criterion) {
         bencher.iter(|| black_box(runtime.block_on(file.load(&pool)).unwrap()));
     });
     bench.bench_function("doors of a pool: from the file", |bencher| {
-        bencher.iter(|| black_box(runtime.block_on(file.doors(&pool)).unwrap()));
+        bencher.iter(|| black_box(runtime.block_on(file.inbox(&pool)).unwrap()));
     });
 }
 

@@ -1,7 +1,7 @@
 //! Pools put under management and taken out of it.
 
 use poolkeeper::api::http::{Backend, PoolOrigin};
-use poolkeeper::memory::{Desk, Expected, TurnStore};
+use poolkeeper::memory::{ApiStore, Expected, TurnStore};
 use poolkeeper::model::ids::PoolName;
 
 use crate::http::kit::{Ask, Kit, document};
@@ -45,7 +45,7 @@ async fn removing_a_pool_touches_no_machine() {
     kit.ask(Ask::new("DELETE", "/api/v1/pools/web?why=x")).await.is(200, "");
     let loaded = kit.store.load(&PoolName::new("web")).await.unwrap();
     assert_eq!(
-        (loaded.machines.len(), loaded.doors.marks.len(), loaded.doors.asks.len()),
+        (loaded.machines.len(), loaded.inbox.marks.len(), loaded.inbox.commands.len()),
         (7, 0, 0)
     );
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use poolkeeper::api::http::Api;
 use poolkeeper::api::http::auth::Authentication;
 use poolkeeper::memory::{
-    AuditEntry, Claim, Commit, Desk, Document, Expected, HistoryRecord, HistoryStore, Inbox,
+    ApiStore, AuditEntry, Claim, Commit, Document, Expected, HistoryRecord, HistoryStore, Inbox,
     InboxStore, Keep, Lease, MemoryStore, OverrideWrite, PoolRecord, PutOutcome, Seq, Store,
     StoreError, Swept, TurnStore,
 };
@@ -59,7 +59,7 @@ macro_rules! cut {
 impl TurnStore for Cut {
     passed! {
         load(pool: &PoolName) -> PoolRecord;
-        doors(pool: &PoolName) -> Inbox;
+        inbox(pool: &PoolName) -> Inbox;
         acquire(holder: &str, now: Time, ttl: Span) -> Lease;
         commit(commit: &Commit) -> ();
     }
@@ -77,7 +77,7 @@ impl HistoryStore for Cut {
         history(pool: &PoolName, last: usize) -> Vec<HistoryRecord>;
         history_after(pool: &PoolName, after: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
         history_before(pool: &PoolName, before: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
-        told_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, HistoryRecord)>;
+        events_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, HistoryRecord)>;
     }
 }
 
@@ -90,7 +90,7 @@ impl Store for Cut {
     }
 }
 
-impl Desk for Cut {
+impl ApiStore for Cut {
     passed! {
         audits_after(after: Seq, limit: usize) -> Vec<(Seq, AuditEntry)>;
         audits_before(before: Seq, limit: usize) -> Vec<(Seq, AuditEntry)>;
@@ -153,7 +153,7 @@ async fn a_wish_is_done_once_wherever_the_store_fails() {
             let loaded = kit.store.load(&PoolName::new("web")).await.unwrap();
             let put = kit.store.document(&PoolName::new("new")).await.unwrap();
             let done =
-                loaded.doors.asks.len() + loaded.doors.marks.len() + usize::from(put.is_some());
+                loaded.inbox.commands.len() + loaded.inbox.marks.len() + usize::from(put.is_some());
             assert_eq!(done, 1, "cut at {at} (late: {late}): {statuses:?}");
             let asked = kit.audit().await.iter().filter(|line| line.ends_with(": asked")).count();
             assert!((1..=1 + usize::from(doubted)).contains(&asked), "{:?}", kit.audit().await);
@@ -161,7 +161,7 @@ async fn a_wish_is_done_once_wherever_the_store_fails() {
             assert!(again.len() == 1 || !doubted, "its answer is kept: {again:?}");
             let loaded = kit.store.load(&PoolName::new("web")).await.unwrap();
             let done =
-                loaded.doors.asks.len() + loaded.doors.marks.len() + usize::from(put.is_some());
+                loaded.inbox.commands.len() + loaded.inbox.marks.len() + usize::from(put.is_some());
             assert_eq!(done, 1, "and it is not done again");
         }
         assert!(was_cut >= 6, "claim, audit, the deed and the answer were cut: {was_cut}");
@@ -177,6 +177,6 @@ async fn a_crowd_with_one_key_does_it_once() {
     statuses.sort_unstable();
     statuses.dedup();
     assert!(statuses.iter().all(|status| [202, 409].contains(status)), "{statuses:?}");
-    assert_eq!(kit.store.doors(&PoolName::new("web")).await.unwrap().asks.len(), 1);
+    assert_eq!(kit.store.inbox(&PoolName::new("web")).await.unwrap().commands.len(), 1);
     assert_eq!(kit.audit().await.len(), 1);
 }

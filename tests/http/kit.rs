@@ -12,7 +12,7 @@ use poolkeeper::api::http::{Api, Backend, PlanContext, PoolOrigin, PoolView, Rea
 use poolkeeper::api::v1::diagnostic::Diagnostic;
 use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::memory::{
-    AuditEntry, Commit, Desk, Expected, HistoryEvent, HistoryRecord, MemoryStore, TurnStore,
+    ApiStore, AuditEntry, Commit, Expected, HistoryEvent, HistoryRecord, MemoryStore, TurnStore,
 };
 use poolkeeper::model::ids::{CommandId, Epoch, InstanceId, PoolName, Revision};
 use poolkeeper::model::inventory::SetReading;
@@ -230,7 +230,7 @@ fn scene() -> PlanContext {
         }),
         machines,
         open: Vec::new(),
-        asks: Vec::new(),
+        commands: Vec::new(),
         facts: Facts::default(),
         state: Some(state),
     };
@@ -299,8 +299,8 @@ impl Kit {
     }
 
     /// Another pool of which this much is told, and which nobody counts.
-    pub async fn tell(&self, pool: &str, told: HistoryEvent) {
-        let line = HistoryRecord { at: self.house.lock().now, told };
+    pub async fn tell(&self, pool: &str, event: HistoryEvent) {
+        let line = HistoryRecord { at: self.house.lock().now, event };
         let commit =
             Commit { history: vec![line], ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
         self.store.commit(&commit).await.unwrap();
@@ -374,7 +374,7 @@ async fn remember(store: &MemoryStore, scene: &PlanContext) {
         wanted: Some(to.clone()),
         ..PoolState::default()
     };
-    let told = vec![
+    let events = vec![
         HistoryEvent::Rollout { phase: RolloutPhase::Progressing, to: Some(to) },
         HistoryEvent::Answered {
             command: CommandId::new("old"),
@@ -386,7 +386,7 @@ async fn remember(store: &MemoryStore, scene: &PlanContext) {
     let commit = Commit {
         machines: scene.machines.clone(),
         state: Some(state),
-        history: told.into_iter().map(|told| HistoryRecord { at, told }).collect(),
+        history: events.into_iter().map(|event| HistoryRecord { at, event }).collect(),
         ..Commit::new(PoolName::new("web"), Epoch(1), NOW)
     };
     store.commit(&commit).await.unwrap();

@@ -34,8 +34,8 @@ impl House {
         self.ask(who, Ask::new("POST", "/api/v1/pools/web/abort").json(WHY)).await
     }
 
-    async fn asks(&self) -> usize {
-        self.kit.store.doors(&PoolName::new("web")).await.unwrap().asks.len()
+    async fn commands(&self) -> usize {
+        self.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands.len()
     }
 }
 
@@ -54,9 +54,9 @@ async fn it_is_done_when_another_person_asks_the_same() {
             waits.text
         );
     }
-    assert_eq!(house.asks().await, 0, "the first person does not count twice");
+    assert_eq!(house.commands().await, 0, "the first person does not count twice");
     house.abort(BOB).await.is(202, "");
-    assert_eq!(house.asks().await, 1);
+    assert_eq!(house.commands().await, 1);
     let audit = house.kit.audit().await;
     assert_eq!(audit[0], "ann abort web/ (because): waits for a second person");
     assert_eq!(audit[2], "bob abort web/ (because): asked, as ann did");
@@ -65,7 +65,7 @@ async fn it_is_done_when_another_person_asks_the_same() {
     house.abort(ANN).await.is(409, "secondPerson");
     house.kit.pass(Span::from_millis(Span::hours(1).millis() - 1));
     house.abort(BOB).await.is(202, "");
-    assert_eq!(house.asks().await, 2);
+    assert_eq!(house.commands().await, 2);
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn the_same_is_the_same_machine_of_the_same_pool() {
     delete(ANN, 3, now).await.is(409, "secondPerson");
     delete(BOB, 4, now).await.is(409, "secondPerson");
     house.abort(BOB).await.is(409, "secondPerson");
-    assert_eq!(house.kit.store.doors(&PoolName::new("web")).await.unwrap().marks, []);
+    assert_eq!(house.kit.store.inbox(&PoolName::new("web")).await.unwrap().marks, []);
     delete(BOB, 4, WHY).await.is(202, "");
     delete(BOB, 3, now).await.is(202, "");
     let remove = |who| house.ask(who, Ask::new("DELETE", "/api/v1/pools/web?why=x"));

@@ -189,7 +189,7 @@ async fn the_revisions_of_a_pool_are_listed_and_gone_back_to_by_name() {
     let back = ["rollback", "web", "--to", "1.0.0", "--why", "latency", "-o", "json"];
     let id = served.run(&back).await.json()["id"].as_str().unwrap().to_owned();
     let loaded = served.kit.store.load(&PoolName::new("web")).await.unwrap();
-    let ask = loaded.doors.asks.iter().find(|ask| ask.id.as_str() == id).unwrap();
+    let ask = loaded.inbox.commands.iter().find(|ask| ask.id.as_str() == id).unwrap();
     assert_eq!(ask.about.revision, Some(Revision::new("1.0.0")));
     for args in
         [&["history", "web", "--revisions", "--follow"][..], &["history", "wbe", "--revisions"]]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use poolkeeper::api::http::HttpListener;
 use poolkeeper::api::http::auth::{Role, TokenTable};
-use poolkeeper::memory::{Desk, HistoryEvent, TurnStore};
+use poolkeeper::memory::{ApiStore, HistoryEvent, TurnStore};
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::{InstanceId, PoolName};
 use poolkeeper::model::plan::CommandVerb;
@@ -54,16 +54,16 @@ async fn every_verb_of_a_pool_has_its_command() {
     for (n, verb) in CommandVerb::PLAIN.iter().enumerate() {
         let out = served.done(&[verb.name(), "web", "--why", "it must"]).await;
         assert!(out.starts_with(&format!("{}: requested for web", verb.name())), "{out}");
-        let asks = served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks;
-        let last = asks.last().unwrap();
-        assert_eq!((asks.len(), &last.verb, &*last.why), (n + 1, verb, "it must"));
+        let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
+        let last = commands.last().unwrap();
+        assert_eq!((commands.len(), &last.verb, &*last.why), (n + 1, verb, "it must"));
     }
 }
 
 #[tokio::test]
 async fn every_wish_about_a_machine_has_its_command() {
     let served = serve(Kit::open().await).await;
-    let marks = async || served.kit.store.doors(&PoolName::new("web")).await.unwrap().marks;
+    let marks = async || served.kit.store.inbox(&PoolName::new("web")).await.unwrap().marks;
     let why = ["--why", "odd"];
     served.done(&[&["hold", "web", "3"][..], &why].concat()).await;
     assert!(marks().await[0].1.hold.is_some());
@@ -76,8 +76,8 @@ async fn every_wish_about_a_machine_has_its_command() {
     let written = served.done(&[&["abandon", "web", "3", "-o", "json"][..], &why].concat()).await;
     let receipt: serde_json::Value = serde_json::from_str(&written).unwrap();
     assert_eq!((&receipt["kind"], &receipt["verb"]), (&"Accepted".into(), &"abandon".into()));
-    let asks = served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks;
-    assert_eq!(asks[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
+    let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
+    assert_eq!(commands[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn a_lost_answer_is_asked_for_again_under_the_same_key() {
     });
     let ended = run(&format!("http://{address}"), None, &["pause", "web", "--why", "x"]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(served.kit.store.doors(&PoolName::new("web")).await.unwrap().asks.len(), 1);
+    assert_eq!(served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands.len(), 1);
 }
 
 #[test]

@@ -20,9 +20,9 @@ async fn each_verb_is_recorded_and_the_pool_is_woken() {
         let reply = kit.post(&format!("/api/v1/pools/web/{}", verb.name()), WHY).await;
         assert_eq!(reply.status, 202, "{}", reply.text);
         let receipt = reply.json();
-        let asks = kit.store.doors(&web()).await.unwrap().asks;
-        let ask = asks.last().unwrap();
-        assert_eq!((asks.len(), &ask.verb), (n + 1, &verb));
+        let commands = kit.store.inbox(&web()).await.unwrap().commands;
+        let ask = commands.last().unwrap();
+        assert_eq!((commands.len(), &ask.verb), (n + 1, &verb));
         assert_eq!((&*ask.by, &*ask.why, ask.at), ("local", "because", NOW));
         assert_eq!(receipt["id"], ask.id.as_str());
         assert_eq!(receipt["look"], reply.header("location").unwrap());
@@ -42,7 +42,7 @@ async fn one_who_asks_has_so_many_asks_waiting_in_a_pool() {
     let kit = Kit::open().await;
     let pause = "/api/v1/pools/web/pause";
     kit.ask(keyed(pause, WHY, "k")).await.is(202, "");
-    let waiting = kit.store.doors(&web()).await.unwrap().asks.remove(0);
+    let waiting = kit.store.inbox(&web()).await.unwrap().commands.remove(0);
     for n in 1..99 {
         let ask = AskOfPool { id: CommandId::new(n.to_string()), ..waiting.clone() };
         kit.store.ask(&web(), &ask).await.unwrap();
@@ -91,7 +91,7 @@ async fn an_ask_is_followed_to_its_answer() {
 async fn machines_are_marked_and_unmarked() {
     let kit = Kit::open().await;
     let at = |verb: &str| format!("/api/v1/pools/web/machines/3/{verb}");
-    let marks = async |kit: &Kit| kit.store.doors(&web()).await.unwrap().marks;
+    let marks = async |kit: &Kit| kit.store.inbox(&web()).await.unwrap().marks;
     kit.post(&at("hold"), WHY).await.is(202, "");
     let held = marks(&kit).await[0].1.hold.clone().unwrap();
     assert_eq!((&*held.by, &*held.why), ("local", "because"));
@@ -104,8 +104,8 @@ async fn machines_are_marked_and_unmarked() {
     kit.post(&at("undelete"), WHY).await.is(202, "");
     assert_eq!(marks(&kit).await, []);
     kit.post(&at("abandon"), WHY).await.is(202, "");
-    let asks = kit.store.doors(&web()).await.unwrap().asks;
-    assert_eq!(asks[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
+    let commands = kit.store.inbox(&web()).await.unwrap().commands;
+    assert_eq!(commands[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
     assert_eq!(kit.house.lock().woken.len(), 6);
     let expected = [
         "hold",
@@ -159,7 +159,7 @@ async fn what_cannot_be_meant_changes_nothing() {
         (&2.into(), &"why".into())
     );
     assert_eq!(kit.audit().await, Vec::<String>::new());
-    assert_eq!(kit.store.doors(&web()).await.unwrap().asks, []);
+    assert_eq!(kit.store.inbox(&web()).await.unwrap().commands, []);
     assert!(kit.house.lock().woken.is_empty());
 }
 
@@ -172,7 +172,7 @@ async fn an_approval_of_an_unknown_kind_is_refused_with_the_known_ones() {
     let detail = reply.json()["detail"].as_str().unwrap().to_owned();
     assert!(WaitKind::ALL.iter().all(|kind| detail.contains(kind.name())), "{detail}");
     assert_eq!(kit.audit().await, Vec::<String>::new());
-    assert_eq!(kit.store.doors(&web()).await.unwrap().asks, []);
+    assert_eq!(kit.store.inbox(&web()).await.unwrap().commands, []);
     assert!(kit.house.lock().woken.is_empty());
 }
 
@@ -192,7 +192,7 @@ async fn the_same_request_under_one_key_is_done_once() {
         (first.header("idempotency-replayed"), again.header("idempotency-replayed")),
         (None, Some("true"))
     );
-    assert_eq!(kit.store.doors(&web()).await.unwrap().asks.len(), 1);
+    assert_eq!(kit.store.inbox(&web()).await.unwrap().commands.len(), 1);
     assert_eq!(kit.audit().await.len(), 1);
     for (path, body) in [(path, r#"{"why":"other"}"#), ("/api/v1/pools/web/resume", WHY)] {
         kit.ask(keyed(path, body, "k1")).await.is(422, "keyReused");
@@ -202,7 +202,7 @@ async fn the_same_request_under_one_key_is_done_once() {
     kit.pass(Span::hours(25));
     let anew = kit.ask(keyed(path, WHY, "k1")).await.json();
     assert_ne!(anew["id"], first.json()["id"], "after a day a key means a new request");
-    assert_eq!(kit.store.doors(&web()).await.unwrap().asks.len(), 3);
+    assert_eq!(kit.store.inbox(&web()).await.unwrap().commands.len(), 3);
 }
 
 #[tokio::test]
@@ -235,7 +235,7 @@ async fn another_condition_is_another_request() {
 
 #[tokio::test]
 async fn whoever_died_in_the_middle_is_taken_up_under_the_same_id() {
-    use poolkeeper::memory::Desk;
+    use poolkeeper::memory::ApiStore;
     let kit = Kit::open().await;
     let path = "/api/v1/pools/web/pause";
     let first = kit.ask(keyed(path, WHY, "k")).await.json();
@@ -279,7 +279,7 @@ async fn a_client_that_goes_away_stops_nothing_half_way() {
     }
     let reply = kit.ask(keyed("/api/v1/pools/web/pause", WHY, "k")).await;
     assert_eq!(reply.status, 202, "{}", reply.text);
-    assert_eq!(kit.store.doors(&web()).await.unwrap().asks.len(), 1);
+    assert_eq!(kit.store.inbox(&web()).await.unwrap().commands.len(), 1);
     let json: Value = reply.json();
     assert_eq!(json["verb"], "pause");
 }

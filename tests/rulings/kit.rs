@@ -29,7 +29,7 @@ pub struct Pool {
     pub open: Vec<Entry>,
     /// Entries that ended and were dropped: the judge remembers them.
     pub dropped: Vec<Entry>,
-    pub asks: Vec<Command>,
+    pub commands: Vec<Command>,
     pub facts: Facts,
     pub state: Option<PoolState>,
 }
@@ -51,7 +51,7 @@ impl Pool {
             machines: Vec::new(),
             open: Vec::new(),
             dropped: Vec::new(),
-            asks: Vec::new(),
+            commands: Vec::new(),
             facts: Facts::default(),
             state: Some(memory(desired)),
         }
@@ -229,7 +229,7 @@ impl Pool {
         let id = CommandId::new(format!("{}-{}", verb.name(), self.now.millis()));
         let (by, why) = ("ops".into(), "test".into());
         let about = CommandArgs::default();
-        self.asks.push(Command { id, verb, by, why, at: self.now, about });
+        self.commands.push(Command { id, verb, by, why, at: self.now, about });
     }
 
     pub fn gate(mut self, name: &str, verdict: Verdict) -> Self {
@@ -248,7 +248,7 @@ impl Pool {
     pub fn approve(mut self, what: WaitKind, number: Option<u32>) -> Self {
         self.speak(CommandVerb::Approve);
         let about = CommandArgs { what: Some(what), number, revision: None };
-        self.asks.last_mut().unwrap().about = about;
+        self.commands.last_mut().unwrap().about = about;
         self
     }
 
@@ -256,7 +256,7 @@ impl Pool {
     pub fn go_back(&mut self, to: &str) {
         self.speak(CommandVerb::Rollback);
         let about = CommandArgs { revision: Some(rev(to)), ..CommandArgs::default() };
-        self.asks.last_mut().unwrap().about = about;
+        self.commands.last_mut().unwrap().about = about;
     }
 
     /// Approves each thing that waits, by its name.
@@ -264,7 +264,7 @@ impl Pool {
         let waiting = self.state.as_ref().map_or(&[][..], |state| &state.waiting).to_vec();
         for (at, wait) in waiting.into_iter().enumerate() {
             self.speak(CommandVerb::Approve);
-            let ask = self.asks.last_mut().unwrap();
+            let ask = self.commands.last_mut().unwrap();
             ask.id = CommandId::new(format!("{}-{at}", ask.id));
             ask.about =
                 CommandArgs { what: Some(wait.what), number: wait.number, revision: wait.revision };
@@ -389,7 +389,7 @@ impl Pool {
             set: &set,
             machines: &self.machines,
             open: &self.open,
-            commands: &self.asks,
+            commands: &self.commands,
             facts: &self.facts,
             state: state.as_ref(),
         };
@@ -400,7 +400,7 @@ impl Pool {
     /// The same pool with what was answered, some time later.
     pub fn after(mut self, turn: &Turn, later: Span) -> Self {
         self.state = Some(turn.planned.state.clone());
-        self.asks.clear();
+        self.commands.clear();
         self.now = self.now.plus(later);
         self.measure();
         self.set.read_at = self.now.minus(Span::seconds(1));

@@ -262,7 +262,7 @@ proptest! {
             shuffled.machines.swap(at, dice.roll(at as u64 + 1) as usize);
         }
         shuffled.open.reverse();
-        shuffled.asks.reverse();
+        shuffled.commands.reverse();
         prop_assert_eq!(told(&pool.unjudged()), told(&shuffled.unjudged()));
         prop_assert_eq!(told(&pool.unjudged()), told(&pool.unjudged()));
     }

@@ -50,7 +50,7 @@ fn twice(pool: &Pool, verb: CommandVerb) -> Pool {
         }
     }
     assert_eq!(first, second);
-    once.asks.clear();
+    once.commands.clear();
     once
 }
 
@@ -65,9 +65,9 @@ fn each_word_said_twice_is_said_once() {
 fn the_same_ask_is_honoured_once() {
     let pool = three().ask(CommandVerb::Pause);
     let turn = pool.plan();
-    let asks = pool.asks.clone();
+    let commands = pool.commands.clone();
     let mut pool = pool.after(&turn, Span::minutes(1)).ask(CommandVerb::Resume);
-    pool.asks.extend(asks);
+    pool.commands.extend(commands);
     let turn = pool.plan();
     assert_eq!(turn.accepted(), [true, true]);
     assert!(matches!(turn.planned.state.rollout.unwrap().stage, RolloutStage::Going));
@@ -345,7 +345,7 @@ fn a_failing_rollout_with_leave_to_goes_back_by_itself_and_only_once() {
 #[test]
 fn an_ask_from_a_clock_ahead_does_not_age_what_is_made_for_it() {
     let mut pool = Pool::new(2, "1", "0").settled().new_ready(2).ask(CommandVerb::Refresh);
-    pool.asks[0].at = NOW.plus(Span::hours(2));
+    pool.commands[0].at = NOW.plus(Span::hours(2));
     let mut world = World::new(pool);
     world.step();
     world.run(200, |world| world.is_at(2, "r2"));

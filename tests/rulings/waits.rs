@@ -61,7 +61,7 @@ fn what_waits_is_written_down_byte_for_byte_while_it_waits() {
     assert_eq!((right.accepted(), right.desired()), (vec![true], 2));
     // A person who names none saw both, whatever is answered earlier in that turn.
     let mut both = waits.clone().approve(WaitKind::ScaleDown, Some(2)).ask(CommandVerb::Approve);
-    both.asks[1].id = poolkeeper::model::ids::CommandId::new("second");
+    both.commands[1].id = poolkeeper::model::ids::CommandId::new("second");
     assert_eq!(both.plan().accepted(), [true, false]);
     let only = waits.approve(WaitKind::Checkpoint, None).plan();
     assert_eq!((only.accepted(), only.desired()), (vec![true], 10));
@@ -72,7 +72,7 @@ fn an_approval_never_covers_what_began_after_it_was_asked() {
     let waits = at_checkpoint(Span::ZERO, true, &[]).shown();
     let said = |at| {
         let mut pool = waits.clone().ask(CommandVerb::Approve);
-        pool.asks[0].at = at;
+        pool.commands[0].at = at;
         pool.plan().accepted()
     };
     assert_eq!(said(NOW.minus(Span::from_millis(1))), [false]);
@@ -89,17 +89,17 @@ fn without_a_memory_nothing_is_approved_and_ids_are_heard_once() {
     assert!(turn.planned.report.commands[0].message.contains("run the command again"));
     // Two say yes at once: the second finds nothing left.
     let mut twice = at_checkpoint(Span::ZERO, true, &[]).shown().ask(CommandVerb::Approve);
-    let mut second = twice.asks[0].clone();
+    let mut second = twice.commands[0].clone();
     second.id = poolkeeper::model::ids::CommandId::new("second");
-    twice.asks.push(second);
+    twice.commands.push(second);
     assert_eq!(twice.plan().accepted(), [true, false]);
     // An id that is shown for ever is carried out once, however many others come.
     let mut pool = Pool::new(3, "1", "0").settled().new_ready(3).ask(CommandVerb::Refresh);
-    pool.asks[0].at = NOW.minus(Span::days(9));
-    let old = pool.asks.clone();
+    pool.commands[0].at = NOW.minus(Span::days(9));
+    let old = pool.commands.clone();
     for _ in 0..300 {
         pool = pool.clone().shown().ask(CommandVerb::Resume);
-        pool.asks.extend(old.clone());
+        pool.commands.extend(old.clone());
     }
     let turn = pool.plan();
     assert!(

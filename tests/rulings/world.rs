@@ -112,7 +112,7 @@ impl World {
         self.most = self.most.max(self.pool.machines.len() as u32 + self.coming.len() as u32);
         let turn = self.pool.plan();
         self.pool.state = Some(turn.planned.state.clone());
-        self.pool.asks.clear();
+        self.pool.commands.clear();
         // What ended was seen by this turn; a raise stays until its machines were, or will not be.
         let (machines, read) = (&self.pool.machines, self.pool.set.read_at);
         let (stay, go) =

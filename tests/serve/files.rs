@@ -6,7 +6,7 @@ use poolkeeper::adapters::sqlite::{Options, SqliteStore};
 use poolkeeper::ambient::Clock;
 use poolkeeper::api::http::Backend;
 use poolkeeper::daemon::board::ManagementStatus;
-use poolkeeper::memory::{Desk, Expected};
+use poolkeeper::memory::{ApiStore, Expected};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::owner::OWNER_TAG;
 use poolkeeper::model::time::Span;

@@ -14,7 +14,7 @@ use poolkeeper::daemon::run::{Daemon, DaemonConfig, DaemonEnd, Stop};
 use poolkeeper::daemon::settings::Sources;
 use poolkeeper::daemon::{Access, Handle, ServiceNotify};
 use poolkeeper::emulator::{Emulator, EmulatorListener, Seed};
-use poolkeeper::memory::{Desk, MemoryStore, Store};
+use poolkeeper::memory::{ApiStore, MemoryStore, Store};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::time::{Span, Time};
@@ -122,7 +122,7 @@ impl House {
     }
 
     /// The same, on a store of another kind.
-    pub async fn open_on<S: Store + Desk + Send + Sync + 'static>(
+    pub async fn open_on<S: Store + ApiStore + Send + Sync + 'static>(
         &self,
         store: Arc<S>,
         holder: &str,
@@ -210,7 +210,7 @@ pub struct Running<S = MemoryStore> {
     pub ended: JoinHandle<DaemonEnd>,
 }
 
-impl<S: Store + Desk + Send + Sync + 'static> Running<S> {
+impl<S: Store + ApiStore + Send + Sync + 'static> Running<S> {
     pub fn begin(daemon: Daemon<S, FastClock>) -> Self {
         let (handle, stop, reload) = (daemon.handle(), daemon.stop(), daemon.reload());
         let ended = tokio::spawn(async move { daemon.run().await.unwrap() });

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use poolkeeper::adapters::sqlite::SqliteStore;
-use poolkeeper::memory::{AuditEntry, Desk, HistoryStore, Keep, Lease, Seq, StoreError, TurnStore};
+use poolkeeper::memory::{
+    ApiStore, AuditEntry, HistoryStore, Keep, Lease, Seq, StoreError, TurnStore,
+};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 use tokio::runtime::Runtime;
@@ -21,7 +23,7 @@ pub struct Sizes {
     pub machines: u64,
     pub entries: u64,
     pub state: u64,
-    pub asks: u64,
+    pub commands: u64,
     pub history: u64,
     pub audit: u64,
     pub file: u64,
@@ -37,7 +39,7 @@ impl Sizes {
         ("machines", 4, |sizes| sizes.machines),
         ("journal entries", 40, |sizes| sizes.entries),
         ("bytes of its state", 2_000, |sizes| sizes.state),
-        ("asks", 2, |sizes| sizes.asks),
+        ("asks", 2, |sizes| sizes.commands),
         // A rollout beside a number that lacks a machine waits and goes on once more for each that it replaces.
         ("lines of history", 300, |sizes| sizes.history),
         ("lines of the audit", 24, |sizes| sizes.audit),
@@ -109,7 +111,7 @@ impl<'a> Month<'a> {
             machines: loaded.machines.len() as u64,
             entries: loaded.journal.all().len() as u64,
             state: format!("{:?}", loaded.state).len() as u64,
-            asks: loaded.doors.asks.len() as u64,
+            commands: loaded.inbox.commands.len() as u64,
             history: store.history(&self.pool, usize::MAX).await.unwrap().len() as u64,
             audit: store.audits_after(Seq::FIRST, usize::MAX).await.unwrap().len() as u64,
             file: std::fs::metadata(&self.path).unwrap().len(),

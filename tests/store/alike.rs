@@ -143,13 +143,13 @@ async fn commit(memory: &MemoryStore, pool: &PoolName, turn: Turn, now: &Now) ->
     });
     let closed = turn.closed.iter().filter(|_| !loaded.machines.is_empty());
     let closed = closed.map(|of| of.get(&loaded.machines).key());
-    let asks: Vec<_> = loaded.doors.asks.iter().map(|ask| ask.id.clone()).collect();
+    let commands: Vec<_> = loaded.inbox.commands.iter().map(|ask| ask.id.clone()).collect();
     let state = turn.state.map(|(adopted, honoured)| PoolState {
         adopted: Some(adopted),
-        honoured: if asks.is_empty() {
+        honoured: if commands.is_empty() {
             Vec::new()
         } else {
-            honoured.iter().map(|of| of.get(&asks).clone()).collect()
+            honoured.iter().map(|of| of.get(&commands).clone()).collect()
         },
         ..PoolState::default()
     });
@@ -171,14 +171,14 @@ async fn remembered(store: &impl Store) -> Vec<String> {
     for name in POOLS {
         let pool = PoolName::new(name);
         let loaded = store.load(&pool).await.unwrap();
-        assert_eq!(store.doors(&pool).await.unwrap(), loaded.doors);
+        assert_eq!(store.inbox(&pool).await.unwrap(), loaded.inbox);
         // By its own measure: which entries are shown, and in which order all are.
         all.push(format!("{:?}", loaded.machines));
-        all.push(format!("{:?} {:?}", loaded.state, loaded.doors));
+        all.push(format!("{:?} {:?}", loaded.state, loaded.inbox));
         all.push(format!("{} {:?}", loaded.journal.open().len(), loaded.journal.all()));
         all.push(format!("{:?}", store.history(&pool, usize::MAX).await));
     }
-    let told = store.told_after(Seq::FIRST, usize::MAX).await.unwrap();
+    let told = store.events_after(Seq::FIRST, usize::MAX).await.unwrap();
     all.push(format!("{:?}", told.iter().map(|(_, pool, line)| (pool, line)).collect::<Vec<_>>()));
     all
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use poolkeeper::adapters::sqlite::{AuditCheck, ChainBreak, check};
-use poolkeeper::memory::{AuditEntry, Commit, Desk, Keep, Seq, TurnStore};
+use poolkeeper::memory::{ApiStore, AuditEntry, Commit, Keep, Seq, TurnStore};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use poolkeeper::adapters::sqlite::{
     OpenError, Options, SqliteStore, backup, check, forget_restored, restore, restored,
 };
-use poolkeeper::memory::{Desk, Expected, Store, TurnStore};
+use poolkeeper::memory::{ApiStore, Expected, Store, TurnStore};
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::Time;
 

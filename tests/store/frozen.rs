@@ -141,7 +141,7 @@ fn lines() -> Vec<HistoryRecord> {
     let (id, key) = (|| InstanceId::new("7"), || Key::new("vm-7"));
     let (entry, say) = (|| EntryId::new("e1"), || "said".into());
     let verb = poolkeeper::model::action::ActionKind::Delete;
-    let told = vec![
+    let events = vec![
         HistoryEvent::Appeared { id: id(), key: key(), condition: Condition::Provisioning },
         HistoryEvent::Became {
             id: id(),
@@ -159,7 +159,7 @@ fn lines() -> Vec<HistoryRecord> {
         HistoryEvent::Answered { command: CommandId::new("a"), accepted: true, message: say() },
         HistoryEvent::Frozen { invariant: Some(4), message: say() },
     ];
-    told.into_iter().map(|told| HistoryRecord { at: at(0), told }).collect()
+    events.into_iter().map(|event| HistoryRecord { at: at(0), event }).collect()
 }
 
 fn state() -> PoolState {
@@ -286,6 +286,10 @@ fn reasons_of_holds_by_their_old_names_are_read() {
     ] {
         let line =
             format!(r#"{{"v":1,"at":1772366400000,"told":{{"freed":{{"reason":"{old}"}}}}}}"#);
-        assert_eq!(record::read_line(&line).unwrap().told, HistoryEvent::Freed { reason }, "{old}");
+        assert_eq!(
+            record::read_line(&line).unwrap().event,
+            HistoryEvent::Freed { reason },
+            "{old}"
+        );
     }
 }

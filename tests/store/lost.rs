@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::task::Poll;
 
 use poolkeeper::adapters::sqlite::{Create, OpenError, Options, SqliteStore};
-use poolkeeper::memory::{Desk, Keep, Store, StoreError, TurnStore};
+use poolkeeper::memory::{ApiStore, Keep, Store, StoreError, TurnStore};
 use poolkeeper::model::ids::{Epoch, PoolName};
 use poolkeeper::model::time::{Span, Time};
 

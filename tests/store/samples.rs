@@ -285,7 +285,7 @@ pub fn line() -> BoxedStrategy<HistoryRecord> {
     let names = || (text().prop_map(InstanceId::new), text().prop_map(Key::new));
     let entry = || (text().prop_map(EntryId::new), select(ActionKind::ALL.to_vec()));
     let reason = || select(HoldReason::ALL.to_vec());
-    let told = prop_oneof![
+    let event = prop_oneof![
         (names(), condition()).prop_map(|((id, key), condition)| HistoryEvent::Appeared {
             id,
             key,
@@ -322,7 +322,7 @@ pub fn line() -> BoxedStrategy<HistoryRecord> {
         (option(any::<u8>()), boxed())
             .prop_map(|(invariant, message)| HistoryEvent::Frozen { invariant, message }),
     ];
-    (time(), told).prop_map(|(at, told)| HistoryRecord { at, told }).boxed()
+    (time(), event).prop_map(|(at, event)| HistoryRecord { at, event }).boxed()
 }
 
 pub fn audit() -> BoxedStrategy<AuditEntry> {

@@ -1,7 +1,7 @@
 //! A store that lets go of what is old gets smaller, and stays sound.
 
 use poolkeeper::memory::{
-    Commit, Desk, HistoryEvent, HistoryRecord, HistoryStore, Keep, TurnStore,
+    ApiStore, Commit, HistoryEvent, HistoryRecord, HistoryStore, Keep, TurnStore,
 };
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::time::{Span, Time};
@@ -22,7 +22,7 @@ fn line(day: i64) -> HistoryRecord {
         "a sentence as long as such sentences are, now and then even a little longer ".repeat(4);
     HistoryRecord {
         at: at(day),
-        told: HistoryEvent::Frozen { invariant: None, message: say.into() },
+        event: HistoryEvent::Frozen { invariant: None, message: say.into() },
     }
 }
 

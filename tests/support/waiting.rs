@@ -23,8 +23,8 @@ impl<W: Waits + Sync> TurnStore for Waiting<W> {
         self.0.wait(async |store| store.load(pool).await)
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
-        self.0.wait(async |store| store.doors(pool).await)
+    async fn inbox(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
+        self.0.wait(async |store| store.inbox(pool).await)
     }
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {

@@ -72,10 +72,10 @@ impl<'a> Daemon<'a> {
         self.ends.runtime.block_on(asked).unwrap();
     }
 
-    fn told(&self, of: impl Fn(&HistoryEvent) -> bool) -> usize {
+    fn count(&self, of: impl Fn(&HistoryEvent) -> bool) -> usize {
         let lines = self.house.store.history(&self.policy.name, 100);
         let lines = self.ends.runtime.block_on(lines).unwrap();
-        lines.iter().filter(|line| of(&line.told)).count()
+        lines.iter().filter(|line| of(&line.event)).count()
     }
 }
 
@@ -145,10 +145,10 @@ fn the_second_holds_takes_over_and_lets_go() {
         });
         assert!(open.is_some(), "{denied:?}");
         assert_eq!(owner(&emulator, &set), None, "{denied:?}");
-        let tags = |told: &HistoryEvent| {
-            matches!(told, HistoryEvent::Decided { verb: ActionKind::TagOwner, .. })
+        let tags = |event: &HistoryEvent| {
+            matches!(event, HistoryEvent::Decided { verb: ActionKind::TagOwner, .. })
         };
-        assert_eq!((first.told(tags), second.told(tags)), (1, 2));
+        assert_eq!((first.count(tags), second.count(tags)), (1, 2));
         assert_eq!(second.watch(), 0, "no more is asked");
     }
 }
@@ -161,6 +161,6 @@ fn a_tag_that_cannot_be_taken_away_is_told_and_nothing_waits_for_it() {
     let _ = daemon.turn();
     daemon.policy = policy("web", 3, |draft| draft.scale_set = kit::set_id("gone"));
     assert_eq!(daemon.watch(), 0);
-    let stays = |told: &HistoryEvent| matches!(told, HistoryEvent::Moved { message, .. } if message.contains("stays"));
-    assert_eq!((daemon.told(stays), daemon.watch(), daemon.told(stays)), (1, 0, 1));
+    let stays = |event: &HistoryEvent| matches!(event, HistoryEvent::Moved { message, .. } if message.contains("stays"));
+    assert_eq!((daemon.count(stays), daemon.watch(), daemon.count(stays)), (1, 0, 1));
 }

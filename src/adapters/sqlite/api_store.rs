@@ -7,7 +7,7 @@ use super::rows::{bound, text};
 use super::{SqliteStore, audit, sweep};
 use crate::memory::record;
 use crate::memory::{
-    ANSWER_KEPT, ANSWERS_OF_ONE, AuditEntry, Claim, Desk, Document, Expected, Keep, PutOutcome,
+    ANSWER_KEPT, ANSWERS_OF_ONE, ApiStore, AuditEntry, Claim, Document, Expected, Keep, PutOutcome,
     Seq, StoreError, Swept,
 };
 use crate::model::ids::PoolName;
@@ -101,7 +101,7 @@ fn remove(db: &Connection, pool: &PoolName, found: Expected) -> Result<PutOutcom
     Ok(PutOutcome::Done { revision })
 }
 
-impl Desk for SqliteStore {
+impl ApiStore for SqliteStore {
     async fn audit(&self, line: &AuditEntry) -> Result<Seq, StoreError> {
         let record = record::write_audit(line).map_err(SqliteFault::from)?;
         self.writer.write(move |db| audit::write(db, &record)).await

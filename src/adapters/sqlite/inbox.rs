@@ -1,4 +1,4 @@
-//! What the interfaces (API and CLI) request from the turns: commands (table `asks`), and overrides of machines (table
+//! What the interfaces (API and CLI) request from the turns: commands (table `commands`), and overrides of machines (table
 //! `marks`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,20 +14,20 @@ use crate::model::machine::Overrides;
 use crate::model::plan::Command;
 
 pub(super) fn load(db: &Connection, pool: i64) -> Result<Inbox, SqliteFault> {
-    let mut doors = Inbox::default();
+    let mut inbox = Inbox::default();
     let sql = "SELECT record FROM asks WHERE pool = ?1 AND record IS NOT NULL ORDER BY n";
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([pool])?;
     while let Some(row) = rows.next()? {
-        doors.asks.push(record::read_ask(text(row, 0)?)?);
+        inbox.commands.push(record::read_ask(text(row, 0)?)?);
     }
     let mut found =
         db.prepare_cached("SELECT key, record FROM marks WHERE pool = ?1 ORDER BY key")?;
     let mut rows = found.query([pool])?;
     while let Some(row) = rows.next()? {
-        doors.marks.push((Key::new(text(row, 0)?), record::read_marks(text(row, 1)?)?));
+        inbox.marks.push((Key::new(text(row, 0)?), record::read_marks(text(row, 1)?)?));
     }
-    Ok(doors)
+    Ok(inbox)
 }
 
 pub(super) fn of_pool(db: &Connection, name: &PoolName) -> Result<Inbox, SqliteFault> {

@@ -114,7 +114,7 @@ impl TurnStore for SqliteStore {
         self.readers.read(move |db| pool_rows::load(db, &pool)).await
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
+    async fn inbox(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
         let pool = pool.clone();
         self.readers.read(move |db| inbox::of_pool(db, &pool)).await
     }
@@ -182,12 +182,12 @@ impl HistoryStore for SqliteStore {
         self.readers.read(move |db| pool_rows::history_before(db, &pool, before, limit)).await
     }
 
-    async fn told_after(
+    async fn events_after(
         &self,
         after: Seq,
         limit: usize,
     ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, StoreError> {
-        self.readers.read(move |db| pool_rows::told_after(db, after, limit)).await
+        self.readers.read(move |db| pool_rows::events_after(db, after, limit)).await
     }
 }
 

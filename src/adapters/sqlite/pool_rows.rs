@@ -87,7 +87,7 @@ pub(super) fn load(db: &Connection, name: &PoolName) -> Result<PoolRecord, Sqlit
         set: set.map(ScaleSetId::new),
         state: state.map(|text| record::read_state(&text)).transpose()?,
         journal: journal::load(db, pool)?,
-        doors: inbox::load(db, pool)?,
+        inbox: inbox::load(db, pool)?,
     })
 }
 
@@ -167,7 +167,7 @@ fn history(
     Ok(lines)
 }
 
-pub(super) fn told_after(
+pub(super) fn events_after(
     db: &Connection,
     after: Seq,
     limit: usize,

@@ -68,7 +68,7 @@ pub struct PlanContext {
     /// In the order in which the planner saw them.
     pub machines: Vec<Machine>,
     pub open: Vec<Entry>,
-    pub asks: Vec<Command>,
+    pub commands: Vec<Command>,
     pub facts: Facts,
     /// The state before the decision.
     pub state: Option<PoolState>,
@@ -84,13 +84,13 @@ impl PlanContext {
         loaded: PoolRecord,
         facts: Facts,
     ) -> Option<Self> {
-        let PoolRecord { mut machines, state, journal, doors, .. } = loaded;
+        let PoolRecord { mut machines, state, journal, inbox, .. } = loaded;
         if machines_digest(&machines) != planned_from {
             return None;
         }
-        doors.put_on(&mut machines);
+        inbox.put_on(&mut machines);
         let open = journal.open().to_vec();
-        Some(Self { policy, report, machines, open, asks: doors.asks, facts, state })
+        Some(Self { policy, report, machines, open, commands: inbox.commands, facts, state })
     }
 
     /// The input of the decision, for printing it.
@@ -102,7 +102,7 @@ impl PlanContext {
             set: &self.report.set,
             machines: &self.machines,
             open: &self.open,
-            commands: &self.asks,
+            commands: &self.commands,
             facts: &self.facts,
             state: self.state.as_ref(),
         }

@@ -170,13 +170,13 @@ async fn bounded(
     by: &str,
     id: &CommandId,
 ) -> Result<(), Problem> {
-    let asks = state.store.doors(pool).await?.asks;
+    let commands = state.store.inbox(pool).await?.commands;
     let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
-    for ask in asks.iter().filter(|ask| &*ask.by == by) {
+    for ask in commands.iter().filter(|ask| &*ask.by == by) {
         *waiting.entry(ask.verb.name()).or_default() += 1;
     }
     let all: usize = waiting.values().sum();
-    if all < WAITING_OF_ONE || asks.iter().any(|ask| ask.id == *id) {
+    if all < WAITING_OF_ONE || commands.iter().any(|ask| ask.id == *id) {
         return Ok(());
     }
     let each: Vec<String> = waiting.iter().map(|(verb, n)| format!("{n} {verb}")).collect();

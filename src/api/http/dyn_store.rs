@@ -3,8 +3,8 @@
 use futures_util::future::BoxFuture;
 
 use crate::memory::{
-    AuditEntry, Claim, Desk, Document, Expected, HistoryRecord, Inbox, OverrideWrite, PoolRecord,
-    PutOutcome, Seq, Store, StoreError,
+    ApiStore, AuditEntry, Claim, Document, Expected, HistoryRecord, Inbox, OverrideWrite,
+    PoolRecord, PutOutcome, Seq, Store, StoreError,
 };
 use crate::model::ids::{Key, PoolName};
 use crate::model::plan::Command;
@@ -16,7 +16,7 @@ macro_rules! dyn_store {
             $(fn $name<$life>(&$life self, $($arg: $type),*) -> BoxFuture<$life, Result<$out, StoreError>>;)*
         }
 
-        impl<S: Store + Desk + Send + Sync> DynStore for S {
+        impl<S: Store + ApiStore + Send + Sync> DynStore for S {
             $(fn $name<$life>(&$life self, $($arg: $type),*) -> BoxFuture<$life, Result<$out, StoreError>> {
                 Box::pin(self.$name($($arg),*))
             })*
@@ -27,11 +27,11 @@ macro_rules! dyn_store {
 dyn_store! {
     'a:
     load(pool: &'a PoolName) -> PoolRecord;
-    doors(pool: &'a PoolName) -> Inbox;
+    inbox(pool: &'a PoolName) -> Inbox;
     history(pool: &'a PoolName, last: usize) -> Vec<HistoryRecord>;
     history_after(pool: &'a PoolName, after: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
     history_before(pool: &'a PoolName, before: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
-    told_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, HistoryRecord)>;
+    events_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, HistoryRecord)>;
     pools() -> Vec<PoolName>;
     ask(pool: &'a PoolName, ask: &'a Command) -> ();
     mark(pool: &'a PoolName, machine: &'a Key, mark: &'a OverrideWrite) -> bool;

@@ -57,7 +57,7 @@ use route::{Handler, Route};
 use routes::routes;
 use state::ApiState;
 
-use crate::memory::{Desk, Store};
+use crate::memory::{ApiStore, Store};
 
 /// Largest body that is read: the size limit of a pool document.
 pub const MOST_BYTES: usize = crate::api::v1::node::MAX_BYTES;
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Api {
 impl Api {
     pub fn new<S>(store: Arc<S>, backend: Arc<dyn Backend>, authentication: Authentication) -> Self
     where
-        S: Store + Desk + Send + Sync + 'static,
+        S: Store + ApiStore + Send + Sync + 'static,
     {
         let described = openapi::document().to_string().into();
         let state = Arc::new(ApiState::new(store, backend, authentication, described));

@@ -193,7 +193,7 @@ impl Stream {
                 lines.iter().map(shown).collect()
             }
             None => {
-                let lines = store.told_after(after, LINES).await?;
+                let lines = store.events_after(after, LINES).await?;
                 let shown = |(seq, pool, line): &(Seq, PoolName, _)| {
                     (*seq, HistoryLine::of(seq.0, pool.as_str(), line))
                 };

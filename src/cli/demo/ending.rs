@@ -97,7 +97,7 @@ impl DemoSummary {
             &term.paint(Style::Bold, "The daemon goes on until Ctrl-C. Try, in another terminal"),
         );
         let last = self.sight.machines.last().map_or("0", |machine| &*machine.id);
-        let asks = [
+        let commands = [
             (format!("{program} status {POOL}{server}"), "health, progress and end of the rollout"),
             (
                 format!("{program} explain {POOL} {last}{server}"),
@@ -113,7 +113,7 @@ impl DemoSummary {
                 "replace all machines once more",
             ),
         ];
-        for (command, why) in asks {
+        for (command, why) in commands {
             told(&mut page, term, &command, why);
         }
         told(&mut page, term, &format!("curl {api}/metrics"), "what Prometheus would read");

@@ -54,16 +54,16 @@ pub fn of_calls(before: Option<&DemoSight>, now: &DemoSight) -> Option<Words> {
 pub fn of_history(lines: &[HistoryRecord]) -> Vec<Words> {
     let mut words: Vec<Words> = Vec::new();
     let alike = |a: &HistoryRecord, b: &HistoryRecord| {
-        a.at == b.at && kind(&a.told).is_some_and(|k| Some(k) == kind(&b.told))
+        a.at == b.at && kind(&a.event).is_some_and(|k| Some(k) == kind(&b.event))
     };
     for same in lines.chunk_by(alike) {
         let Some(first) = same.first() else { continue };
-        let ids: Vec<&str> = same.iter().filter_map(|line| machine(&line.told)).collect();
-        let told = match kind(&first.told) {
+        let ids: Vec<&str> = same.iter().filter_map(|line| machine(&line.event)).collect();
+        let event = match kind(&first.event) {
             Some(kind) => Some((Speaker::World, many(kind, &ids))),
-            None => one(&first.told),
+            None => one(&first.event),
         };
-        words.extend(told.map(|(by, say)| Words {
+        words.extend(event.map(|(by, say)| Words {
             at: first.at,
             by,
             say: plain(&say).into_owned(),
@@ -82,8 +82,8 @@ enum Kind {
     Lost,
 }
 
-fn kind(told: &HistoryEvent) -> Option<Kind> {
-    match told {
+fn kind(event: &HistoryEvent) -> Option<Kind> {
+    match event {
         HistoryEvent::Appeared { .. } => Some(Kind::Came),
         HistoryEvent::FirstAvailable { .. } => Some(Kind::Serves),
         HistoryEvent::Became {
@@ -96,8 +96,8 @@ fn kind(told: &HistoryEvent) -> Option<Kind> {
     }
 }
 
-fn machine(told: &HistoryEvent) -> Option<&str> {
-    match told {
+fn machine(event: &HistoryEvent) -> Option<&str> {
+    match event {
         HistoryEvent::Appeared { id, .. }
         | HistoryEvent::Became { id, .. }
         | HistoryEvent::FirstAvailable { id, .. }
@@ -126,8 +126,8 @@ fn many(kind: Kind, ids: &[&str]) -> String {
     format!("{machines} {} {what}", list(ids.iter().copied(), NAMES))
 }
 
-fn one(told: &HistoryEvent) -> Option<(Speaker, String)> {
-    Some(match told {
+fn one(event: &HistoryEvent) -> Option<(Speaker, String)> {
+    Some(match event {
         HistoryEvent::Decided { verb, machines, reason, .. } if machines.is_empty() => {
             (Speaker::Daemon, format!("{}: {reason}", verb.name()))
         }
@@ -154,8 +154,8 @@ mod tests {
     use crate::model::ids::{EntryId, Key};
     use crate::model::machine::Condition;
 
-    fn line(second: i64, told: HistoryEvent) -> HistoryRecord {
-        HistoryRecord { at: Time::from_millis(second * 1_000), told }
+    fn line(second: i64, event: HistoryEvent) -> HistoryRecord {
+        HistoryRecord { at: Time::from_millis(second * 1_000), event }
     }
 
     fn said(lines: &[HistoryRecord]) -> Vec<String> {

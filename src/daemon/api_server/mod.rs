@@ -23,7 +23,7 @@ use super::run::Daemon;
 use super::settings::ApiAt;
 use crate::api::http::auth::{Authentication, Oidc, TokenTable};
 use crate::api::http::{Api, HttpListener, Places};
-use crate::memory::{Desk, Store};
+use crate::memory::{ApiStore, Store};
 use file_reader::FileReader;
 use reload::CredentialFiles;
 use tls::CertificateFiles;
@@ -36,7 +36,7 @@ pub async fn listen<S, C>(
     descriptors: u64,
 ) -> Result<Option<SocketAddr>, ApiServerError>
 where
-    S: Store + Desk + Send + Sync + 'static,
+    S: Store + ApiStore + Send + Sync + 'static,
     C: MonotonicClock,
 {
     let every = daemon.settings.reload;

@@ -24,7 +24,7 @@ use crate::daemon::notify::ServiceNotify;
 use crate::daemon::pool_sources::Folder;
 use crate::daemon::refused_requests::RefusedRequests;
 use crate::daemon::settings::Settings;
-use crate::memory::{Desk, Lease, MemoryStore, Store};
+use crate::memory::{ApiStore, Lease, MemoryStore, Store};
 use crate::reconcile::Decisions;
 
 /// Capacity of the queue of requests to read documents again.
@@ -103,7 +103,7 @@ pub struct Daemon<S, C> {
     servers: JoinSet<&'static str>,
 }
 
-impl<S: Store + Desk + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C> {
+impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C> {
     /// Opens the cloud. The daemon reads and changes no pool before [`Daemon::run`].
     pub async fn open(config: DaemonConfig<S, C>) -> Result<Self, ServeError> {
         let DaemonConfig { settings, access, store, clock, manager, holder, decide } = config;

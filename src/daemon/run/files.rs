@@ -11,7 +11,7 @@ use crate::daemon::board::{Board, FilesStatus};
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::notify::ServiceNotify;
 use crate::daemon::pool_sources::{Folder, FolderListing, ManagedPoolSpec};
-use crate::memory::{Desk, Store, StoreError};
+use crate::memory::{ApiStore, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 
@@ -61,7 +61,7 @@ enum Why {
     Documents(FileScan),
 }
 
-impl<S: Store + Desk + Send + Sync + 'static, C: MonotonicClock> Files<S, C> {
+impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Files<S, C> {
     /// Returns after the first scan and keeps scanning in the background. False: stopped before the first scan ended.
     pub async fn begin(self) -> bool {
         let Self { folder, store, every, clock, ask, mut look, tell, manager, board, stopping } =
@@ -124,7 +124,7 @@ impl<S: Store + Desk + Send + Sync + 'static, C: MonotonicClock> Files<S, C> {
 /// Pools at a start.
 async fn first<S, C>(folder: &Arc<Mutex<Folder>>, store: &S, disk: &mut Disk<C>) -> PoolSet
 where
-    S: Store + Desk,
+    S: Store + ApiStore,
     C: MonotonicClock,
 {
     let clock = disk.clock.clone();
@@ -194,7 +194,7 @@ enum Which {
 }
 
 /// Takes the current documents from the store. False: the store failed, and they stay as they were.
-async fn take<S: Store + Desk>(folder: &Mutex<Folder>, store: &S, which: Which) -> bool {
+async fn take<S: Store + ApiStore>(folder: &Mutex<Folder>, store: &S, which: Which) -> bool {
     let documents = async {
         let mut documents = store.documents().await?;
         if which == Which::Managed {

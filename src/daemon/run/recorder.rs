@@ -18,7 +18,7 @@ pub(in crate::daemon) struct DecisionInputs {
     /// Hash of the machines in their order.
     pub digest: u64,
     pub open: Vec<Entry>,
-    pub asks: Vec<Command>,
+    pub commands: Vec<Command>,
     pub facts: Facts,
     pub state: Option<PoolState>,
 }
@@ -71,7 +71,7 @@ impl Decide for RecordingDecider {
             at: input.now,
             digest: machines_digest(input.machines),
             open: input.open.to_vec(),
-            asks: input.commands.to_vec(),
+            commands: input.commands.to_vec(),
             facts: input.facts.clone(),
             state: input.state.cloned(),
         };

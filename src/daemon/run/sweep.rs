@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::handle::Handle;
-use crate::memory::{Desk, Keep};
+use crate::memory::{ApiStore, Keep};
 use crate::model::time::Span;
 
 /// Delay of the first sweep: a start has more urgent work.
@@ -19,7 +19,7 @@ const EVERY: Span = Span::hours(1);
 const GOES_ON: Span = Span::seconds(1);
 
 /// Runs until it is dropped, which is safe at any point.
-pub(super) async fn sweep<S: Desk, C: MonotonicClock>(handle: Arc<Handle<S, C>>, keep: Keep) {
+pub(super) async fn sweep<S: ApiStore, C: MonotonicClock>(handle: Arc<Handle<S, C>>, keep: Keep) {
     let Handle { store, clock, board, .. } = &*handle;
     let (mut wait, mut lines) = (FIRST, 0);
     loop {

@@ -472,7 +472,7 @@ fn law_12_the_size_falls_slowly() {
         .recall(|s| (s.desired.confirmed, s.desired.agreed) = (Some(ago(Span::minutes(5))), 9));
     breaks(&[12], "a word on an earlier one", &word);
     let late = approved(fall(10, 3), WaitKind::ScaleDown, Some(3)).set(|pool| {
-        pool.asks[0].at = ago(Span::minutes(2));
+        pool.commands[0].at = ago(Span::minutes(2));
     });
     breaks(&[12], "approved before it was shown", &late);
     let theirs = fall(10, 3).set(|pool| pool.draft.owner = Owner::ScaleSet);

@@ -58,7 +58,7 @@ pub(super) struct Pool {
     pub(super) before: Option<PoolState>,
     pub(super) state: PoolState,
     pub(super) facts: Facts,
-    pub(super) asks: Vec<Command>,
+    pub(super) commands: Vec<Command>,
     pub(super) desired: Option<u32>,
     /// This plan carries out an operator's command.
     pub(super) asked: bool,
@@ -102,7 +102,7 @@ impl Pool {
             before: Some(state.clone()),
             state,
             facts: Facts::default(),
-            asks: Vec::new(),
+            commands: Vec::new(),
             desired: None,
             asked: false,
             now: NOW,
@@ -262,7 +262,7 @@ impl Pool {
             planned: &planned,
             before: self.before.as_ref(),
             facts: &self.facts,
-            asks: &self.asks,
+            commands: &self.commands,
         })
     }
 
@@ -372,7 +372,7 @@ pub(super) fn asked(pool: Pool, verb: CommandVerb) -> Pool {
 fn approving(pool: Pool, verb: CommandVerb, about: CommandArgs) -> Pool {
     pool.set(|pool| {
         let (by, why) = ("ann".into(), "test".into());
-        pool.asks.push(Command { id: CommandId::new("ask"), verb, by, why, at: NOW, about });
+        pool.commands.push(Command { id: CommandId::new("ask"), verb, by, why, at: NOW, about });
         pool.state.honoured.push(CommandId::new("ask"));
     })
 }

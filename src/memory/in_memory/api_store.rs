@@ -1,17 +1,17 @@
-//! The doors' own records, in memory.
+//! The API's own records, in memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::MemoryStore;
 use crate::memory::{
-    ANSWER_KEPT, ANSWERS_OF_ONE, AuditEntry, Claim, Desk, Document, Expected, Keep, PutOutcome,
+    ANSWER_KEPT, ANSWERS_OF_ONE, ApiStore, AuditEntry, Claim, Document, Expected, Keep, PutOutcome,
     SWEPT_AT_ONCE, Seq, StoreError, Swept,
 };
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Drawers {
+pub(super) struct ApiRecords {
     audits: VecDeque<(Seq, AuditEntry)>,
     /// Number of the last audit line.
     written: u64,
@@ -28,7 +28,7 @@ struct ClaimRow {
     answer: Option<Box<str>>,
 }
 
-impl Drawers {
+impl ApiRecords {
     pub(super) fn audit(&mut self, line: &AuditEntry) -> Seq {
         self.written += 1;
         let seq = Seq(self.written);
@@ -55,9 +55,9 @@ impl Drawers {
     }
 }
 
-impl Desk for MemoryStore {
+impl ApiStore for MemoryStore {
     async fn audit(&self, line: &AuditEntry) -> Result<Seq, StoreError> {
-        Ok(self.lock().desk.audit(line))
+        Ok(self.lock().api.audit(line))
     }
 
     async fn audits_after(
@@ -65,9 +65,9 @@ impl Desk for MemoryStore {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<(Seq, AuditEntry)>, StoreError> {
-        let desk = &self.lock().desk;
-        let from = desk.audits.partition_point(|(seq, _)| *seq <= after);
-        Ok(desk.audits.iter().skip(from).take(limit).cloned().collect())
+        let api = &self.lock().api;
+        let from = api.audits.partition_point(|(seq, _)| *seq <= after);
+        Ok(api.audits.iter().skip(from).take(limit).cloned().collect())
     }
 
     async fn audits_before(
@@ -75,20 +75,20 @@ impl Desk for MemoryStore {
         before: Seq,
         limit: usize,
     ) -> Result<Vec<(Seq, AuditEntry)>, StoreError> {
-        let desk = &self.lock().desk;
-        let end = desk.audits.partition_point(|(seq, _)| *seq < before);
-        Ok(desk.audits.range(end.saturating_sub(limit)..end).cloned().collect())
+        let api = &self.lock().api;
+        let end = api.audits.partition_point(|(seq, _)| *seq < before);
+        Ok(api.audits.range(end.saturating_sub(limit)..end).cloned().collect())
     }
 
     async fn claim(&self, key: &str, request: &str, now: Time) -> Result<Claim, StoreError> {
-        let desk = &mut self.lock().desk;
+        let api = &mut self.lock().api;
         let horizon = now.minus(ANSWER_KEPT);
-        desk.claims.retain(|_, claimed| claimed.at >= horizon);
-        Ok(match desk.claims.get(key) {
+        api.claims.retain(|_, claimed| claimed.at >= horizon);
+        Ok(match api.claims.get(key) {
             None => {
-                desk.make_room(key);
+                api.make_room(key);
                 let fresh = ClaimRow { request: request.into(), at: now, answer: None };
-                desk.claims.insert(key.into(), fresh);
+                api.claims.insert(key.into(), fresh);
                 Claim::Yours
             }
             Some(claimed) if *claimed.request != *request => Claim::Another,
@@ -98,23 +98,23 @@ impl Desk for MemoryStore {
     }
 
     async fn answer(&self, key: &str, answer: &str) -> Result<bool, StoreError> {
-        let desk = &mut self.lock().desk;
-        let claimed = desk.claims.get_mut(key);
+        let api = &mut self.lock().api;
+        let claimed = api.claims.get_mut(key);
         Ok(claimed.map(|claimed| claimed.answer = Some(answer.into())).is_some())
     }
 
     async fn unclaim(&self, key: &str) -> Result<(), StoreError> {
-        let desk = &mut self.lock().desk;
-        desk.claims.retain(|known, claimed| &**known != key || claimed.answer.is_some());
+        let api = &mut self.lock().api;
+        api.claims.retain(|known, claimed| &**known != key || claimed.answer.is_some());
         Ok(())
     }
 
     async fn documents(&self) -> Result<Vec<Document>, StoreError> {
-        Ok(self.lock().desk.documents.values().cloned().collect())
+        Ok(self.lock().api.documents.values().cloned().collect())
     }
 
     async fn document(&self, pool: &PoolName) -> Result<Option<Document>, StoreError> {
-        Ok(self.lock().desk.documents.get(pool).cloned())
+        Ok(self.lock().api.documents.get(pool).cloned())
     }
 
     async fn put_document(
@@ -125,15 +125,15 @@ impl Desk for MemoryStore {
         at: Time,
         found: Expected,
     ) -> Result<PutOutcome, StoreError> {
-        let desk = &mut self.lock().desk;
-        let current = desk.current(pool);
+        let api = &mut self.lock().api;
+        let current = api.current(pool);
         if !found.is(current) {
             return Ok(PutOutcome::Stale { current });
         }
-        desk.revision += 1;
-        let (revision, pool) = (desk.revision, pool.clone());
+        api.revision += 1;
+        let (revision, pool) = (api.revision, pool.clone());
         let document = Document { pool, text: text.into(), revision, who: who.into(), at };
-        desk.documents.insert(document.pool.clone(), document);
+        api.documents.insert(document.pool.clone(), document);
         Ok(PutOutcome::Done { revision })
     }
 
@@ -142,12 +142,12 @@ impl Desk for MemoryStore {
         pool: &PoolName,
         found: Expected,
     ) -> Result<PutOutcome, StoreError> {
-        let desk = &mut self.lock().desk;
-        let current = desk.current(pool);
+        let api = &mut self.lock().api;
+        let current = api.current(pool);
         match current.filter(|_| found.is(current)) {
             None => Ok(PutOutcome::Stale { current }),
             Some(revision) => {
-                desk.documents.remove(pool);
+                api.documents.remove(pool);
                 Ok(PutOutcome::Done { revision })
             }
         }
@@ -155,14 +155,14 @@ impl Desk for MemoryStore {
 
     async fn sweep(&self, keep: &Keep, now: Time) -> Result<Swept, StoreError> {
         let inner = &mut *self.lock();
-        inner.desk.claims.retain(|_, claimed| claimed.at >= now.minus(ANSWER_KEPT));
+        inner.api.claims.retain(|_, claimed| claimed.at >= now.minus(ANSWER_KEPT));
         let mut left = SWEPT_AT_ONCE;
         let (history, audit) = (now.minus(keep.history), now.minus(keep.audit));
         for pool in inner.pools.values_mut() {
             left -= let_go(&mut pool.history, left, |line| line.at < history);
         }
-        left -= let_go(&mut inner.desk.audits, left, |line| line.at < audit);
-        let audit = inner.desk.audits.len() as u64;
+        left -= let_go(&mut inner.api.audits, left, |line| line.at < audit);
+        let audit = inner.api.audits.len() as u64;
         Ok(Swept { lines: SWEPT_AT_ONCE - left, more: left == 0, audit })
     }
 }

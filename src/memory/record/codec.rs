@@ -303,7 +303,7 @@ macro_rules! words {
 /// with its version.
 macro_rules! keys {
     ($($model:ident as $name:ident $(with $first:ident)?; {
-        must { $($must:ident: $a:ty,)* }
+        must { $($(#[$about:meta])* $must:ident: $a:ty,)* }
         may { $($may:ident: $b:ty,)* }
         $(old { $($old:ident: $c:ty,)* })?
         $(gone { $($gone:ident,)* })?
@@ -312,7 +312,7 @@ macro_rules! keys {
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub(super) struct $name<'a> {
             $(pub $first: u32,)?
-            $(#[serde(borrow)] $must: <$a as Form>::Wire<'a>,)*
+            $($(#[$about])* #[serde(borrow)] $must: <$a as Form>::Wire<'a>,)*
             $(
                 #[serde(
                     borrow,

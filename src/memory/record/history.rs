@@ -13,14 +13,15 @@ keys! {
     HistoryRecord as LineKeys with v; {
         must {
             at: Time,
-            told: HistoryEvent,
+            #[serde(rename = "told")]
+            event: HistoryEvent,
         }
         may {}
     }
 }
 
 variants! {
-    HistoryEvent as ToldKeys {
+    HistoryEvent as EventKeys {
         plain {}
         one {}
         many {

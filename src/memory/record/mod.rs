@@ -98,7 +98,7 @@ records! {
     write_audit, read_audit: AuditEntry as inbox::AuditKeys<'_>, Form::back, "line of the audit";
 }
 
-/// The record of a machine, stored under its key. Excludes marks, which belong to the doors.
+/// The record of a machine, stored under its key. Excludes marks, which belong to the inbox.
 pub fn write_machine(machine: &Machine) -> Result<String, RecordError> {
     machine::encode(machine)
 }

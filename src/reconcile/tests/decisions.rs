@@ -78,7 +78,7 @@ impl FrozenTurn {
             set: &self.report.set,
             machines: &self.pool.machines,
             open: self.pool.journal.open(),
-            commands: &self.pool.doors.asks,
+            commands: &self.pool.inbox.commands,
             facts,
             state: self.pool.state.as_ref(),
         }
@@ -105,7 +105,7 @@ fn a_frozen_pool_does_nothing_and_remembers_nothing() {
     assert!(before.is_some() && planned.actions.is_empty() && rig.cloud.sky().calls.is_empty());
     assert_eq!((planned.state, &pool.state), (before.clone().unwrap(), &before));
     let kept = now_or_never(rig.disk.load(&PoolName::new("web"))).unwrap();
-    assert_eq!((kept.state, kept.journal.all().len(), kept.doors.asks.len()), (before, 0, 1));
+    assert_eq!((kept.state, kept.journal.all().len(), kept.inbox.commands.len()), (before, 0, 1));
     for (told, machine) in planned.report.machines.iter().zip(&pool.machines) {
         assert_eq!(told.lifecycle, machine.lifecycle, "{}", machine.id);
     }

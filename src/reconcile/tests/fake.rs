@@ -316,8 +316,8 @@ impl TurnStore for Disk {
         self.store.load(pool).await
     }
 
-    async fn doors(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
-        self.store.doors(pool).await
+    async fn inbox(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
+        self.store.inbox(pool).await
     }
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {

@@ -3,7 +3,7 @@
 use super::fake::{Cut, Mishap};
 use super::*;
 use crate::memory::{
-    AuditEntry, Desk, HistoryEvent, HistoryRecord, HistoryStore, InboxStore, OverrideWrite, Seq,
+    ApiStore, AuditEntry, HistoryEvent, HistoryRecord, HistoryStore, InboxStore, OverrideWrite, Seq,
 };
 use crate::model::action::{Action, ActionKind};
 use crate::model::hold::Hold;
@@ -172,7 +172,7 @@ fn the_end_of_a_rollout_is_told_once_over_restarts() {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
     let ends = |rig: &Rig| {
         let lines = now_or_never(rig.disk.store.history(&PoolName::new("web"), 1000)).unwrap();
-        let is_end = |line: &HistoryRecord| match &line.told {
+        let is_end = |line: &HistoryRecord| match &line.event {
             HistoryEvent::Rollout { phase, .. } => *phase == RolloutPhase::Succeeded,
             _ => false,
         };
@@ -251,7 +251,7 @@ fn an_ask_is_honoured_once_and_a_hold_is_kept() {
     assert_eq!(report.audit, std::slice::from_ref(&outcome));
     let kept = now_or_never(rig.disk.store.audits_after(Seq::FIRST, 9)).unwrap();
     assert_eq!(kept, [(Seq(1), outcome)]);
-    assert!(now_or_never(rig.disk.doors(&pool)).unwrap().asks.is_empty());
+    assert!(now_or_never(rig.disk.inbox(&pool)).unwrap().commands.is_empty());
     for _ in 0..30 {
         rig.wait_until(rig.now().plus(Span::seconds(30)));
         let report = rig.turn().unwrap();

@@ -24,8 +24,8 @@ pub(super) fn leave_it(mut commit: Commit, state: Option<&PoolState>, why: &str)
     let (at, verb) = (commit.at, ActionKind::TagOwner);
     commit.state = without_tag(state);
     let say = format!("the owner tag stays on the scale set: {why}; delete it there").into();
-    let told = HistoryEvent::Moved { entry: EntryId::new("release"), verb, message: say };
-    commit.history.push(HistoryRecord { at, told });
+    let event = HistoryEvent::Moved { entry: EntryId::new("release"), verb, message: say };
+    commit.history.push(HistoryRecord { at, event });
     commit
 }
 

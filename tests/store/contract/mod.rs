@@ -168,11 +168,11 @@ async fn a_write_is_whole_or_nothing<S: Store>(store: &S) -> Result<(), Broken> 
         ),
     ];
     for (what, bad) in bad {
-        let told = HistoryEvent::Freed { reason: HoldReason::Floor };
+        let event = HistoryEvent::Freed { reason: HoldReason::Floor };
         let bad = Commit {
             machines: vec![machine(1)],
             state: Some(PoolState::default()),
-            history: vec![HistoryRecord { at: at(2), told }],
+            history: vec![HistoryRecord { at: at(2), event }],
             ..bad
         };
         let refused = store.commit(&bad).await;
@@ -265,7 +265,7 @@ async fn entries_move_as_their_events_say<S: Store>(store: &S) -> Result<(), Bro
 
 /// A line of history.
 fn freed(seconds: i64) -> HistoryRecord {
-    HistoryRecord { at: at(seconds), told: HistoryEvent::Freed { reason: HoldReason::Floor } }
+    HistoryRecord { at: at(seconds), event: HistoryEvent::Freed { reason: HoldReason::Floor } }
 }
 
 fn withdrawn(id: &str, seconds: i64) -> EntryMove {
@@ -313,14 +313,18 @@ async fn asks_wait_until_they_are_honoured<S: Store>(store: &S) -> Result<(), Br
     for ask in [&pause, &resume, &pause] {
         store.ask(&pool(), ask).await?;
     }
-    let doors = store.doors(&pool()).await?;
-    same("asks wait in their order, each once", &doors.asks, &vec![pause.clone(), resume.clone()])?;
+    let inbox = store.inbox(&pool()).await?;
+    same(
+        "asks wait in their order, each once",
+        &inbox.commands,
+        &vec![pause.clone(), resume.clone()],
+    )?;
     let honoured = PoolState { honoured: vec![CommandId::new("2")], ..PoolState::default() };
     store.commit(&Commit { state: Some(honoured), ..commit(epoch, 2) }).await?;
     store.ask(&pool(), &pause).await?;
-    let doors = store.doors(&pool()).await?;
-    same("an honoured ask is gone for good", &doors.asks, &vec![resume])?;
-    same("a load shows the same", &store.load(&pool()).await?.doors, &doors)
+    let inbox = store.inbox(&pool()).await?;
+    same("an honoured ask is gone for good", &inbox.commands, &vec![resume])?;
+    same("a load shows the same", &store.load(&pool()).await?.inbox, &inbox)
 }
 
 async fn answered_asks_are_forgotten_in_their_order<S: Store>(store: &S) -> Result<(), Broken> {
@@ -344,7 +348,7 @@ async fn answered_asks_are_forgotten_in_their_order<S: Store>(store: &S) -> Resu
     for ask in all.iter().rev() {
         store.ask(&pool(), ask).await?;
     }
-    let waiting = store.doors(&pool()).await?.asks;
+    let waiting = store.inbox(&pool()).await?.commands;
     same("only the oldest is forgotten", &waiting, &vec![ask(0)])
 }
 
@@ -362,16 +366,16 @@ async fn marks_belong_to_the_doors<S: Store>(store: &S) -> Result<(), Broken> {
     one.condition = Condition::Unready;
     store.commit(&Commit { machines: vec![one.clone()], ..commit(epoch, 2) }).await?;
     let mut loaded = store.load(&pool()).await?;
-    loaded.doors.put_on(&mut loaded.machines);
+    loaded.inbox.put_on(&mut loaded.machines);
     let shown = loaded.machines.first();
     same("a turn does not unmark", &shown.and_then(Machine::hold), &Some(&hold))?;
     same("each mark stands", &shown.and_then(Machine::delete_request), &Some(&delete))?;
     store.mark(&pool(), &one.key(), &OverrideWrite::Delete(None)).await?;
     store.mark(&pool(), &one.key(), &OverrideWrite::Hold(None)).await?;
-    same("marks are taken away", &store.doors(&pool()).await?.marks, &Vec::new())?;
+    same("marks are taken away", &store.inbox(&pool()).await?.marks, &Vec::new())?;
     store.mark(&pool(), &one.key(), &mark).await?;
     store.commit(&Commit { closed: vec![one.key()], ..commit(epoch, 3) }).await?;
-    same("a closed record keeps no marks", &store.doors(&pool()).await?.marks, &Vec::new())
+    same("a closed record keeps no marks", &store.inbox(&pool()).await?.marks, &Vec::new())
 }
 
 async fn history_is_kept_in_order_and_bounded<S: Store>(store: &S) -> Result<(), Broken> {
@@ -396,12 +400,12 @@ async fn history_goes_on_from_any_line<S: Store>(store: &S) -> Result<(), Broken
         let one = Commit { history, ..Commit::new(name.clone(), epoch, at(n)) };
         store.commit(&one).await?;
     }
-    let all = store.told_after(Seq::FIRST, usize::MAX).await?;
+    let all = store.events_after(Seq::FIRST, usize::MAX).await?;
     let order: Vec<(PoolName, HistoryRecord)> =
         all.iter().map(|(_, name, line)| (name.clone(), line.clone())).collect();
-    let told = [(1, &web), (2, &api), (3, &web), (4, &web), (5, &api)];
-    let told: Vec<_> = told.into_iter().map(|(n, name)| (name.clone(), freed(n))).collect();
-    same("all pools' lines, in the order of writing", &order, &told)?;
+    let lines = [(1, &web), (2, &api), (3, &web), (4, &web), (5, &api)];
+    let lines: Vec<_> = lines.into_iter().map(|(n, name)| (name.clone(), freed(n))).collect();
+    same("all pools' lines, in the order of writing", &order, &lines)?;
     same("numbers rise", &all.is_sorted_by(|a, b| a.0 < b.0), &true)?;
     let seq = |n: usize| all.get(n).map_or(Seq::LAST, |(seq, ..)| *seq);
     let part = |picked: &[usize]| -> Vec<(Seq, HistoryRecord)> {
@@ -409,7 +413,7 @@ async fn history_goes_on_from_any_line<S: Store>(store: &S) -> Result<(), Broken
         lines.map(|(seq, _, line)| (*seq, line.clone())).collect()
     };
     let rest = all.get(3..).unwrap_or_default().to_vec();
-    same("all pools go on", &store.told_after(seq(2), 9).await?, &rest)?;
+    same("all pools go on", &store.events_after(seq(2), 9).await?, &rest)?;
     same("a pool begins", &store.history_after(&web, Seq::FIRST, 2).await?, &part(&[0, 2]))?;
     same("and goes on", &store.history_after(&web, seq(2), 9).await?, &part(&[3]))?;
     same("after a line of another", &store.history_after(&web, seq(1), 1).await?, &part(&[2]))?;
@@ -454,7 +458,7 @@ async fn a_forgotten_pool_is_as_new<S: Store>(store: &S) -> Result<(), Broken> {
     let ahead = Epoch(epoch.0 + 1);
     let fenced = Err(StoreError::Fenced { current: epoch });
     same("an epoch no one has is refused", &store.forget(&pool(), ahead).await, &fenced)?;
-    let numbers = store.told_after(Seq::FIRST, 9).await?;
+    let numbers = store.events_after(Seq::FIRST, 9).await?;
     store.forget(&pool(), epoch).await?;
     store.forget(&pool(), epoch).await?;
     same("it is known no more", &store.pools().await?, &vec![other.clone()])?;

@@ -2,8 +2,8 @@
 
 use super::{Broken, at, commit, leader, pool, same};
 use poolkeeper::memory::{
-    ANSWER_KEPT, AuditEntry, Claim, Commit, Desk, HistoryEvent, HistoryRecord, Keep, SWEPT_AT_ONCE,
-    Seq, Store,
+    ANSWER_KEPT, ApiStore, AuditEntry, Claim, Commit, HistoryEvent, HistoryRecord, Keep,
+    SWEPT_AT_ONCE, Seq, Store,
 };
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::PoolName;
@@ -15,7 +15,7 @@ const DAY: i64 = 86_400;
 const KEEP: Keep = Keep { history: Span::days(1), audit: Span::days(2) };
 
 /// Runs the whole suite.
-pub async fn check<S: Store + Desk>(fresh: impl Fn() -> S) -> Result<(), Broken> {
+pub async fn check<S: Store + ApiStore>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     history_is_let_go_by_age(&fresh()).await?;
     a_line_of_tomorrow_keeps_those_of_its_pool_alone(&fresh()).await?;
     it_is_done_in_parts(&fresh()).await?;
@@ -24,7 +24,7 @@ pub async fn check<S: Store + Desk>(fresh: impl Fn() -> S) -> Result<(), Broken>
 }
 
 fn line(seconds: i64) -> HistoryRecord {
-    HistoryRecord { at: at(seconds), told: HistoryEvent::Freed { reason: HoldReason::Floor } }
+    HistoryRecord { at: at(seconds), event: HistoryEvent::Freed { reason: HoldReason::Floor } }
 }
 
 async fn tell<S: Store>(store: &S, name: &PoolName, seconds: &[i64]) -> Result<(), Broken> {
@@ -38,7 +38,7 @@ async fn kept<S: Store>(store: &S, name: &PoolName) -> Result<Vec<i64>, Broken> 
     Ok(lines.iter().map(|line| line.at.millis() / 1_000).collect())
 }
 
-async fn history_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Broken> {
+async fn history_is_let_go_by_age<S: Store + ApiStore>(store: &S) -> Result<(), Broken> {
     let other = PoolName::new("api");
     same("nothing to let go", &store.sweep(&KEEP, at(9 * DAY)).await?.lines, &0)?;
     tell(store, &pool(), &[1, 2, DAY]).await?;
@@ -51,13 +51,13 @@ async fn history_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Brok
     same("the rest", &kept(store, &pool()).await?, &vec![DAY])?;
     same("a pool without a past is known", &store.pools().await?, &vec![other.clone(), pool()])?;
     tell(store, &other, &[3 * DAY]).await?;
-    let last = store.told_after(Seq::FIRST, 9).await?;
+    let last = store.events_after(Seq::FIRST, 9).await?;
     let rising = last.is_sorted_by(|a, b| a.0 < b.0);
     same("it goes on with higher numbers", &(last.len(), rising), &(2, true))
 }
 
 /// A line from a time when the clock was wrong.
-async fn a_line_of_tomorrow_keeps_those_of_its_pool_alone<S: Store + Desk>(
+async fn a_line_of_tomorrow_keeps_those_of_its_pool_alone<S: Store + ApiStore>(
     store: &S,
 ) -> Result<(), Broken> {
     let other = PoolName::new("api");
@@ -68,7 +68,7 @@ async fn a_line_of_tomorrow_keeps_those_of_its_pool_alone<S: Store + Desk>(
     same("others are free of it", &kept(store, &other).await?, &Vec::new())
 }
 
-async fn it_is_done_in_parts<S: Store + Desk>(store: &S) -> Result<(), Broken> {
+async fn it_is_done_in_parts<S: Store + ApiStore>(store: &S) -> Result<(), Broken> {
     let many: Vec<i64> = (0..=SWEPT_AT_ONCE as i64).map(|n| n % 9).collect();
     tell(store, &pool(), &many).await?;
     let swept = store.sweep(&KEEP, at(5 * DAY)).await?;
@@ -87,7 +87,7 @@ async fn it_is_done_in_parts<S: Store + Desk>(store: &S) -> Result<(), Broken> {
     same("it comes to an end", &(lines, more), &(1, false))
 }
 
-async fn the_audit_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Broken> {
+async fn the_audit_is_let_go_by_age<S: Store + ApiStore>(store: &S) -> Result<(), Broken> {
     let audit = |n| AuditEntry {
         at: at(n),
         who: "ann".into(),
@@ -109,7 +109,7 @@ async fn the_audit_is_let_go_by_age<S: Store + Desk>(store: &S) -> Result<(), Br
     same("the rest", &kept, &vec![audit(2), audit(3)])
 }
 
-async fn old_answers_are_pruned_without_a_request<S: Store + Desk>(
+async fn old_answers_are_pruned_without_a_request<S: Store + ApiStore>(
     store: &S,
 ) -> Result<(), Broken> {
     store.claim("old", "r", at(0)).await?;

@@ -99,8 +99,8 @@ pub async fn command(state: &ApiState, call: &Call) -> HttpResult {
     if let Some(state) = answered {
         return Ok(HttpAnswer::tagged(&state));
     }
-    let doors = state.store.doors(&pool).await?;
-    let waiting = doors.asks.iter().find(|ask| ask.id.as_str() == id);
+    let inbox = state.store.inbox(&pool).await?;
+    let waiting = inbox.commands.iter().find(|ask| ask.id.as_str() == id);
     let waiting = waiting.ok_or_else(|| Problem::not_found("command", id))?;
     Ok(HttpAnswer::tagged(&CommandStatus {
         api_version: API_VERSION.into(),
@@ -122,7 +122,7 @@ async fn answered(
     id: &str,
 ) -> Result<Option<CommandStatus>, Problem> {
     let lines = state.store.history(pool, HISTORY_KEPT).await?;
-    let found = lines.into_iter().rev().find_map(|line| match line.told {
+    let found = lines.into_iter().rev().find_map(|line| match line.event {
         HistoryEvent::Answered { command: ask, accepted, message: say } if ask.as_str() == id => {
             Some((line.at, accepted, say))
         }

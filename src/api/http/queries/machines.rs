@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// The recorded machines with their marks, in listing order.
 async fn listed(state: &ApiState, pool: &PoolName) -> Result<Vec<Machine>, Problem> {
     let mut loaded = state.store.load(pool).await?;
-    loaded.doors.put_on(&mut loaded.machines);
+    loaded.inbox.put_on(&mut loaded.machines);
     Ok(loaded.machines)
 }
 

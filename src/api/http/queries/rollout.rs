@@ -29,7 +29,7 @@ pub async fn rollout(state: &ApiState, call: &Call) -> HttpResult {
         progress: RolloutProgress::of(&report, keys, &state.revisions),
         open: state.rollout.as_ref().map(open),
         last: state.last.as_ref().map(|last| ended(last, state.name(&last.to))),
-        commands: loaded.doors.asks.iter().map(ask).collect(),
+        commands: loaded.inbox.commands.iter().map(ask).collect(),
         estimate: planned.map(|planned| EstimateStatus::of(&planned.report.estimate)),
     };
     Ok(HttpAnswer::tagged(&shown))

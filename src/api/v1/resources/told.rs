@@ -125,7 +125,7 @@ impl HistoryLine {
 
     pub fn of(id: u64, pool: &str, line: &HistoryRecord) -> Self {
         let blank = Self::blank(id, pool, line);
-        match &line.told {
+        match &line.event {
             HistoryEvent::Appeared { id, condition, .. } => {
                 let say = format!("machine {id} appeared, {}", condition.word());
                 blank.machine("appeared", id, say)

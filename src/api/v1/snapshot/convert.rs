@@ -65,7 +65,7 @@ pub(super) fn input(
         open: open::entries(wire.open.as_deref().unwrap_or_default(), &set, &machines, strings)?,
         set,
         machines,
-        asks: asks(wire.commands.as_deref().unwrap_or_default(), now, strings)?,
+        commands: commands(wire.commands.as_deref().unwrap_or_default(), now, strings)?,
         facts: wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default(),
         state,
     })
@@ -225,18 +225,18 @@ fn marks(wire: &wire::MachineFields<'_>) -> Option<Box<Overrides>> {
     (delete.is_some() || hold.is_some()).then(|| Box::new(Overrides { delete, hold }))
 }
 
-fn asks(
+fn commands(
     wire: &[wire::CommandKeys<'_>],
     now: Time,
     strings: &mut Strings,
 ) -> Result<Vec<Command>, Fault> {
     each_once(wire.iter().map(|ask| ask.id.as_str()), |n| format!("commands[{n}].id"))?;
-    let mut asks = Vec::with_capacity(wire.len());
+    let mut commands = Vec::with_capacity(wire.len());
     for (n, ask) in wire.iter().enumerate() {
         let text = |text: &Option<RecordText<'_>>| {
             text.as_ref().map(RecordText::to_box).unwrap_or_default()
         };
-        asks.push(Command {
+        commands.push(Command {
             id: CommandId::new(ask.id.as_str()),
             verb: ask_verb(ask, n)?,
             about: about(ask, n, strings)?,
@@ -245,8 +245,8 @@ fn asks(
             at: ask.at.map_or(now, |at| at.0),
         });
     }
-    asks.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
-    Ok(asks)
+    commands.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
+    Ok(commands)
 }
 
 /// What an approval covers, or where a rollback goes; other verbs have no choice.

@@ -19,7 +19,7 @@ pub struct SnapshotInput {
     pub set: SetReading,
     pub machines: Vec<Machine>,
     pub open: Vec<Entry>,
-    pub asks: Vec<Command>,
+    pub commands: Vec<Command>,
     pub facts: Facts,
     pub state: Option<PoolState>,
 }
@@ -33,7 +33,7 @@ impl SnapshotInput {
             set: &self.set,
             machines: &self.machines,
             open: &self.open,
-            commands: &self.asks,
+            commands: &self.commands,
             facts: &self.facts,
             state: self.state.as_ref(),
         }
