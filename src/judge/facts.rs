@@ -72,7 +72,7 @@ impl<'a> View<'a> {
         let (surge, unavailable) = budget(case.policy, desired);
         let mut aims = aims(case);
         let names = marks::names(case, &aims, at);
-        let mut scene = Self {
+        let mut view = Self {
             case,
             at,
             desired,
@@ -93,11 +93,11 @@ impl<'a> View<'a> {
             });
             let aim = found.aim.and_then(|aim| aims.get(aim as usize));
             let look = look(machine, found, aim, case.policy, &mut age, dark, at);
-            scene.tally.add(machine, &look, case.policy);
-            scene.looks.push(look);
+            view.tally.add(machine, &look, case.policy);
+            view.looks.push(look);
         }
-        scene.aims = aims;
-        scene
+        view.aims = aims;
+        view
     }
 
     pub(super) const fn floor(&self) -> i64 {

@@ -15,21 +15,21 @@ use crate::model::policy::{Method, PlatformFeatures};
 use crate::model::rollout::{Rollout, RolloutCause, RolloutStage};
 
 /// Rollout open, agreed, not paused, not failing, in its window; no one else replaces; new machines get the target.
-fn open(scene: &View) -> bool {
-    let case = scene.case;
-    let going = scene.rollout().is_some_and(|rollout| {
+fn open(view: &View) -> bool {
+    let case = view.case;
+    let going = view.rollout().is_some_and(|rollout| {
         let goes = matches!(rollout.stage, RolloutStage::Going | RolloutStage::Baking { .. });
-        goes && !reopened(scene, rollout) && case.set.revision == rollout.to
+        goes && !reopened(view, rollout) && case.set.revision == rollout.to
     });
     let refused = !case.set.platform_features.is_empty()
         && case.policy.platform_features == PlatformFeatures::Refuse;
-    let window = case.policy.windows.at(scene.at);
-    going && window.open && !window.denied && !refused && !moved(scene)
+    let window = case.policy.windows.at(view.at);
+    going && window.open && !window.denied && !refused && !moved(view)
 }
 
 /// Our model write changed the disks, or another part that it did not name, and no operator accepted that.
-fn moved(scene: &View) -> bool {
-    let (set, Some(before)) = (scene.case.set, scene.case.before) else { return false };
+fn moved(view: &View) -> bool {
+    let (set, Some(before)) = (view.case.set, view.case.before) else { return false };
     let model = &before.model;
     let landed = model.writing.as_ref().is_some_and(|writing| {
         set.model.as_ref().is_some_and(|shown| shown.carries(&writing.fields))
@@ -42,15 +42,15 @@ fn moved(scene: &View) -> bool {
         known && !(was.len() == now.len() && same)
     };
     let moved = other(&model.moved_from) || landed && other(&model.rest_before);
-    moved && !heard(scene, &[CommandVerb::Approve])
+    moved && !heard(view, &[CommandVerb::Approve])
 }
 
 /// While the gate is closed, only failed, named and surplus machines leave, and raises only fill gaps.
-pub(super) fn closed(scene: &View, notes: &mut Notes) {
-    if open(scene) {
+pub(super) fn closed(view: &View, notes: &mut Notes) {
+    if open(view) {
         return;
     }
-    let denied = scene.case.policy.windows.at(scene.at).denied;
+    let denied = view.case.policy.windows.at(view.at).denied;
     let outside = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb != ActionKind::Restore
             && seen.is_some_and(|(_, look)| {
@@ -70,9 +70,9 @@ pub(super) fn closed(scene: &View, notes: &mut Notes) {
                 !on_its_way && !allowed
             })
     };
-    notes.about(11, "replaces machines though the gate is closed", scene.keys(outside));
-    let tally = &scene.tally;
-    let (raised, lacking) = (scene.raised(), scene.desired - tally.exist - scene.pending);
+    notes.about(11, "replaces machines though the gate is closed", view.keys(outside));
+    let tally = &view.tally;
+    let (raised, lacking) = (view.raised(), view.desired - tally.exist - view.pending);
     let allowed = lacking.max(0) + tally.named;
     if raised > allowed {
         let say = format!("raises by {raised} though the gate is closed and {allowed} lack");
@@ -81,7 +81,7 @@ pub(super) fn closed(scene: &View, notes: &mut Notes) {
 }
 
 /// At every gate: a machine that leaves as failed has failed, and an operator named one that leaves as named.
-pub(super) fn reasons(scene: &View, notes: &mut Notes) {
+pub(super) fn reasons(view: &View, notes: &mut Notes) {
     let new = |aim: &Aim, look: &MachineView| {
         let on_its_way = matches!(look.standing, MachineState::Leaving | MachineState::Ghost);
         matches!(aim.verb, ActionKind::Drain | ActionKind::Delete) && !on_its_way
@@ -91,7 +91,7 @@ pub(super) fn reasons(scene: &View, notes: &mut Notes) {
         aim.target.because == RemovalReason::Failed
             && seen.is_some_and(|(_, look)| new(aim, look) && failed(look))
     };
-    notes.about(11, "takes machines as failed that did not fail", scene.keys(sound));
+    notes.about(11, "takes machines as failed that did not fail", view.keys(sound));
     let unasked = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         let unnamed = |machine: &Machine| machine.delete_request().is_none();
         matches!(
@@ -99,23 +99,23 @@ pub(super) fn reasons(scene: &View, notes: &mut Notes) {
             RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow
         ) && seen.is_some_and(|(machine, look)| new(aim, look) && unnamed(machine))
     };
-    notes.about(11, "removes machines as named without a delete request", scene.keys(unasked));
+    notes.about(11, "removes machines as named without a delete request", view.keys(unasked));
 }
 
 /// At every gate: only outdated machines are replaced or updated. The cloud's own flag does not make a machine
 /// outdated. With `OnDelete`, an operator must have named it.
-pub(super) fn outdated(scene: &View, notes: &mut Notes) {
+pub(super) fn outdated(view: &View, notes: &mut Notes) {
     let replaced = |aim: &Aim, look: &MachineView| {
         let outdated =
             aim.verb == ActionKind::Reimage || aim.target.because == RemovalReason::Outdated;
         aim.verb != ActionKind::Restore && outdated && look.standing != MachineState::Leaving
     };
-    let names_count = scene.case.policy.rollout.method == Method::OnDelete;
+    let names_count = view.case.policy.rollout.method == Method::OnDelete;
     let unnamed = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         let unnamed = |machine: &Machine| names_count && machine.delete_request().is_none();
         seen.is_some_and(|(machine, look)| replaced(aim, look) && unnamed(machine))
     };
-    notes.about(11, "replaces machines that only a person may name", scene.keys(unnamed));
+    notes.about(11, "replaces machines that only a person may name", view.keys(unnamed));
     let only = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         seen.is_some_and(|(_, look)| replaced(aim, look) && look.flag_only)
     };
@@ -124,19 +124,15 @@ pub(super) fn outdated(scene: &View, notes: &mut Notes) {
             replaced(aim, look) && look.current && machine.revision.is_some()
         })
     };
-    notes.about(11, "replaces machines that are on target", scene.keys(fine));
-    notes.about(
-        11,
-        "replaces machines that only the cloud's flag calls outdated",
-        scene.keys(only),
-    );
+    notes.about(11, "replaces machines that are on target", view.keys(fine));
+    notes.about(11, "replaces machines that only the cloud's flag calls outdated", view.keys(only));
 }
 
 /// Surplus is what exceeds D. During a rollout with machines left to replace, it is what exceeds the surge; among
 /// machines off target, it is what exceeds D and the replacements that exist already.
-pub(super) fn surplus(scene: &View, notes: &mut Notes) {
+pub(super) fn surplus(view: &View, notes: &mut Notes) {
     let (mut taken, mut on_target, mut others) = (Vec::new(), 0, 0);
-    for (machine, look) in scene.pairs() {
+    for (machine, look) in view.pairs() {
         if !(look.exists() || look.standing == MachineState::Failed) {
             continue;
         }
@@ -149,12 +145,12 @@ pub(super) fn surplus(scene: &View, notes: &mut Notes) {
             None => {}
         }
     }
-    let tally = &scene.tally;
-    let bound = surplus_above(scene);
-    let in_place = scene.case.policy.rollout.method == Method::Reimage;
-    let replacing = tally.current + scene.pending + tally.failed_current;
-    let low = if in_place { bound } else { bound.min(scene.desired + replacing) };
-    let over = |bound: i64| (tally.exist + scene.pending + tally.failed - others - bound).max(0);
+    let tally = &view.tally;
+    let bound = surplus_above(view);
+    let in_place = view.case.policy.rollout.method == Method::Reimage;
+    let replacing = tally.current + view.pending + tally.failed_current;
+    let low = if in_place { bound } else { bound.min(view.desired + replacing) };
+    let over = |bound: i64| (tally.exist + view.pending + tally.failed - others - bound).max(0);
     let count = i64::try_from(taken.len()).unwrap_or(i64::MAX);
     if count > over(low) {
         let say = format!("takes {count} as surplus where {} stand above {low}", over(low));
@@ -165,7 +161,7 @@ pub(super) fn surplus(scene: &View, notes: &mut Notes) {
             format!("takes {on_target} on target as surplus where {over} stand above {bound}");
         notes.add(11, say, taken.clone());
     }
-    let case = scene.case;
+    let case = view.case;
     let makes = |entry: &Entry| entry.verb() == ActionKind::Raise && !entry.is_ended();
     if case.set.platform_features.contains(&PlatformFeature::Overprovision)
         && case.journal.iter().any(makes)
@@ -175,22 +171,22 @@ pub(super) fn surplus(scene: &View, notes: &mut Notes) {
 }
 
 /// What exceeds this number is surplus.
-pub(super) fn surplus_above(scene: &View) -> i64 {
-    let tally = &scene.tally;
-    let in_place = scene.case.policy.rollout.method == Method::Reimage;
-    let left = scene.rollout().is_some() && tally.to_replace > 0 || in_place && awaited(scene);
+pub(super) fn surplus_above(view: &View) -> i64 {
+    let tally = &view.tally;
+    let in_place = view.case.policy.rollout.method == Method::Reimage;
+    let left = view.rollout().is_some() && tally.to_replace > 0 || in_place && awaited(view);
     match (left, in_place) {
-        (false, _) => scene.desired,
-        (true, false) => scene.ceiling(),
+        (false, _) => view.desired,
+        (true, false) => view.ceiling(),
         // One buffer machine stays while something is left to update or an updated one does not serve yet, if no
         // machine may be missing.
-        (true, true) => scene.desired + i64::from(scene.unavailable == 0 && scene.surge > 0),
+        (true, true) => view.desired + i64::from(view.unavailable == 0 && view.surge > 0),
     }
 }
 
 /// A machine that the open rollout updated in place exists but does not serve yet.
-fn awaited(scene: &View) -> bool {
-    let Some(rollout) = scene.rollout() else { return false };
+fn awaited(view: &View) -> bool {
+    let Some(rollout) = view.rollout() else { return false };
     let came = |machine: &Machine| machine.revision.as_ref() == Some(&rollout.to);
     let absent = |look: &MachineView| {
         matches!(look.standing, MachineState::Young | MachineState::Unready | MachineState::Unknown)
@@ -199,30 +195,30 @@ fn awaited(scene: &View) -> bool {
         let ours =
             |entry: &&Entry| entry.verb() == ActionKind::Reimage && entry.written >= rollout.opened;
         let mut targets =
-            scene.case.journal.iter().filter(ours).flat_map(|entry| entry.action.targets());
+            view.case.journal.iter().filter(ours).flat_map(|entry| entry.action.targets());
         machine.updated.is_some_and(|at| at >= rollout.opened) || targets.any(|t| t.is(machine))
     };
-    scene.pairs().any(|(machine, look)| absent(look) && came(machine) && updated(machine))
+    view.pairs().any(|(machine, look)| absent(look) && came(machine) && updated(machine))
 }
 
 /// No more machines are new, or becoming new, than the next checkpoint allows. Gaps and operators' requests are filled
 /// regardless.
-pub(super) fn checkpoint(scene: &View, notes: &mut Notes) {
-    let Some(rollout) = scene.rollout() else { return };
-    let ahead = scene.case.policy.rollout.checkpoints.get(rollout.passed as usize);
+pub(super) fn checkpoint(view: &View, notes: &mut Notes) {
+    let Some(rollout) = view.rollout() else { return };
+    let ahead = view.case.policy.rollout.checkpoints.get(rollout.passed as usize);
     let Some(ahead) = ahead.filter(|_| governed(rollout)) else { return };
     let limit = reached_at(ahead, rollout);
-    let tally = &scene.tally;
-    let current = tally.current + scene.pending;
-    let holes = scene.desired - tally.outdated_left;
+    let tally = &view.tally;
+    let current = tally.current + view.pending;
+    let holes = view.desired - tally.outdated_left;
     let allowed = limit.max(current).max(holes) + tally.named;
-    let raised = scene.raised();
+    let raised = view.raised();
     if raised > 0 && current + raised > allowed {
         let say = format!("raises {current} new ones by {raised} past a checkpoint at {limit}");
         notes.add(11, say, Vec::new());
     }
     let (mut under_way, mut wished, mut kept, mut taken) = (0, 0, tally.kept, Vec::new());
-    for (machine, look) in scene.pairs() {
+    for (machine, look) in view.pairs() {
         let named = machine.delete_request().is_some();
         // A machine that the plan returns to service keeps its place. The tally counts those that exist.
         let given_back = look.hit == Hit::Restored && !look.exists();
@@ -240,7 +236,7 @@ pub(super) fn checkpoint(scene: &View, notes: &mut Notes) {
         }
     }
     // Places that are new or becoming new: in each, a machine is missing until its successor serves.
-    let begun = scene.desired - kept - (tally.out - under_way) - tally.named - wished;
+    let begun = view.desired - kept - (tally.out - under_way) - tally.named - wished;
     let most = (limit - begun).max(0);
     let count = i64::try_from(taken.len()).unwrap_or(i64::MAX);
     if count > most {

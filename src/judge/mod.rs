@@ -62,25 +62,25 @@ pub const LAWS: u8 = 12;
 
 /// The laws that the plan would break. Empty: it may be carried out.
 pub fn before(case: &Case) -> Vec<Note> {
-    let scene = View::of(case);
+    let view = View::of(case);
     let mut notes = Notes::default();
-    size::floor(&scene, &mut notes);
-    size::desired(&scene, &mut notes);
-    size::ceiling(&scene, &mut notes);
-    removal::by_name(&scene, &mut notes);
-    removal::once(&scene, &mut notes);
-    removal::seen(&scene, &mut notes);
-    removal::newest_last(&scene, &mut notes);
-    removal::put_back(&scene, &mut notes);
-    gate::closed(&scene, &mut notes);
-    gate::reasons(&scene, &mut notes);
-    gate::outdated(&scene, &mut notes);
-    gate::surplus(&scene, &mut notes);
-    gate::checkpoint(&scene, &mut notes);
-    rollout_moves::moves(&scene, &mut notes);
-    owner::owner(&scene, &mut notes);
-    scale_down_rate::before(&scene, &mut notes);
-    scale_down_rate::repair(&scene, &mut notes);
+    size::floor(&view, &mut notes);
+    size::desired(&view, &mut notes);
+    size::ceiling(&view, &mut notes);
+    removal::by_name(&view, &mut notes);
+    removal::once(&view, &mut notes);
+    removal::seen(&view, &mut notes);
+    removal::newest_last(&view, &mut notes);
+    removal::put_back(&view, &mut notes);
+    gate::closed(&view, &mut notes);
+    gate::reasons(&view, &mut notes);
+    gate::outdated(&view, &mut notes);
+    gate::surplus(&view, &mut notes);
+    gate::checkpoint(&view, &mut notes);
+    rollout_moves::moves(&view, &mut notes);
+    owner::owner(&view, &mut notes);
+    scale_down_rate::before(&view, &mut notes);
+    scale_down_rate::repair(&view, &mut notes);
     notes.0
 }
 

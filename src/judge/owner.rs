@@ -7,14 +7,14 @@ use crate::model::action::{Action, ActionKind};
 use crate::model::owner::{Keeper, OwnerWrite, Ownership};
 use crate::model::plan::CommandVerb;
 
-pub(super) fn owner(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
+pub(super) fn owner(view: &View, notes: &mut Notes) {
+    let case = view.case;
     let before = case.before.map(|before| &before.owner);
     let taken = &case.planned.state.owner.taken_over;
     let known = before.is_some_and(|before| before.taken_over == *taken);
     if taken.is_some() && !known {
         let shown = before.is_some_and(|before| before.shown == *taken);
-        if !shown || !heard(scene, &[CommandVerb::TakeOver]) {
+        if !shown || !heard(view, &[CommandVerb::TakeOver]) {
             notes.add(9, "takes a scale set over that no person gave it", Vec::new());
         }
     }

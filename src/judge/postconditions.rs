@@ -13,10 +13,10 @@ use crate::model::journal::{Entry, EntryOutcome, Phase};
 
 /// Judge a turn after it happened. The caller passes every turn of a rehearsal, in order.
 pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
-    let scene = View::of(truth.case);
+    let view = View::of(truth.case);
     let mut notes = Notes::default();
-    floor(truth, &scene, &mut notes);
-    ceiling(truth, &scene, &mut notes);
+    floor(truth, &view, &mut notes);
+    ceiling(truth, &view, &mut notes);
     for sent in truth.sent {
         let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry);
         named(sent, entry, &mut notes);
@@ -26,17 +26,17 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
     }
     past.fence.journal(truth.journal, &mut notes);
     past.once.births(truth.births, &mut notes);
-    past.progress.turn(truth, &scene, &mut notes);
-    past.rest.turn(truth, &scene, &mut notes);
-    past.loops.turn(truth, &scene, &mut notes);
-    past.quiet.turn(truth, &scene, &mut notes);
-    past.out.turn(truth, &scene, &mut notes);
-    past.brake.turn(truth, &scene, &mut notes);
+    past.progress.turn(truth, &view, &mut notes);
+    past.rest.turn(truth, &view, &mut notes);
+    past.loops.turn(truth, &view, &mut notes);
+    past.quiet.turn(truth, &view, &mut notes);
+    past.out.turn(truth, &view, &mut notes);
+    past.brake.turn(truth, &view, &mut notes);
     notes.0
 }
 
 /// Law 1 against the true world.
-fn floor(truth: &Truth, scene: &View, notes: &mut Notes) {
+fn floor(truth: &Truth, view: &View, notes: &mut Notes) {
     let mut hit: BTreeSet<&Key> = BTreeSet::new();
     let mut accepted: BTreeSet<Key> = BTreeSet::new();
     for sent in truth.sent {
@@ -66,7 +66,7 @@ fn floor(truth: &Truth, scene: &View, notes: &mut Notes) {
             left += 1;
         }
     }
-    let floor = scene.floor();
+    let floor = view.floor();
     if left < floor.min(serve) {
         let say = format!("left {left} of {serve} really serving, under the floor of {floor}");
         notes.add(1, say, lost);
@@ -74,7 +74,7 @@ fn floor(truth: &Truth, scene: &View, notes: &mut Notes) {
 }
 
 /// Law 2 against the true world: judged only when we raised.
-fn ceiling(truth: &Truth, scene: &View, notes: &mut Notes) {
+fn ceiling(truth: &Truth, view: &View, notes: &mut Notes) {
     let case = truth.case;
     let brings = |action: &Action| matches!(action, Action::Raise { from, to, .. } if to >= from);
     let raised = truth.sent.iter().any(|sent| sent.verb == ActionKind::Raise && sent.took);
@@ -88,7 +88,7 @@ fn ceiling(truth: &Truth, scene: &View, notes: &mut Notes) {
     };
     let lives = i64::try_from(truth.world.iter().filter(counts).count()).unwrap_or(i64::MAX);
     let coming = i64::from(truth.coming);
-    let ceiling = scene.ceiling();
+    let ceiling = view.ceiling();
     if lives.saturating_add(coming) > ceiling {
         let say = format!("{lives} live and {coming} will come, above the ceiling of {ceiling}");
         notes.add(2, say, Vec::new());

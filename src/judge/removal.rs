@@ -17,13 +17,13 @@ use crate::model::policy::{Method, RollbackPolicy};
 use crate::model::time::{Span, Time};
 
 /// Law 3. A delete hits the intended machine; no operator or protection keeps it; it was drained if it has a node.
-pub(super) fn by_name(scene: &View, notes: &mut Notes) {
+pub(super) fn by_name(view: &View, notes: &mut Notes) {
     let wrong = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| match seen {
         Some((machine, _)) => machine.id != aim.target.id || machine.vm != aim.target.vm,
-        None => scene.case.machines.iter().any(|machine| machine.id == aim.target.id),
+        None => view.case.machines.iter().any(|machine| machine.id == aim.target.id),
     };
-    notes.about(3, "names a machine by an id that is another's", scene.keys(wrong));
-    let in_place = scene.case.policy.rollout.method == Method::Reimage;
+    notes.about(3, "names a machine by an id that is another's", view.keys(wrong));
+    let in_place = view.case.policy.rollout.method == Method::Reimage;
     let frozen = |machine: &Machine| {
         let protected = matches!(machine.protection, Protection::All | Protection::Unknown);
         machine.hold().is_some() || protected
@@ -41,16 +41,16 @@ pub(super) fn by_name(scene: &View, notes: &mut Notes) {
             _ => false,
         })
     };
-    notes.about(3, "acts on machines that are held or protected", scene.keys(kept));
-    let proofs = proofs(scene);
+    notes.about(3, "acts on machines that are held or protected", view.keys(kept));
+    let proofs = proofs(view);
     let undrained = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb == ActionKind::Delete
-            && seen.is_some_and(|(machine, look)| may_serve(scene, machine, look))
+            && seen.is_some_and(|(machine, look)| may_serve(view, machine, look))
             && !proofs.get(&aim.target.key()).is_some_and(|proof| {
-                proof.stands(scene, aim) || proof.waited_for_the_dead(scene, aim)
+                proof.stands(view, aim) || proof.waited_for_the_dead(view, aim)
             })
     };
-    notes.about(3, "deletes machines that were not drained", scene.keys(undrained));
+    notes.about(3, "deletes machines that were not drained", view.keys(undrained));
 }
 
 /// What the journal says about the drain of a machine.
@@ -65,10 +65,10 @@ struct Proof {
 
 impl Proof {
     /// Its drain ended well, and it has been out of service since. The record alone proves nothing.
-    fn stands(&self, scene: &View, aim: &Aim) -> bool {
+    fn stands(&self, view: &View, aim: &Aim) -> bool {
         let after =
             self.drained.is_some() && self.restored.is_none_or(|at| Some(at) < self.drained);
-        let out = scene.machine(aim).is_some_and(|(machine, _)| {
+        let out = view.machine(aim).is_some_and(|(machine, _)| {
             let serves = machine.lifecycle == Lifecycle::InService;
             !serves || Some(machine.lifecycle_since) < self.drained
         });
@@ -76,16 +76,16 @@ impl Proof {
     }
 
     /// It failed, nothing on it answers any more, and its drain had its time.
-    fn waited_for_the_dead(&self, scene: &View, aim: &Aim) -> bool {
-        let policy = scene.case.policy;
-        let Some((machine, _)) = scene.machine(aim) else { return false };
-        let long = |since: Time| scene.at.since(since) >= policy.drain.failed_after;
+    fn waited_for_the_dead(&self, view: &View, aim: &Aim) -> bool {
+        let policy = view.case.policy;
+        let Some((machine, _)) = view.machine(aim) else { return false };
+        let long = |since: Time| view.at.since(since) >= policy.drain.failed_after;
         let silent = machine.unreachable_since;
-        let silent = silent.is_some_and(|since| scene.at.since(since) >= SILENT_FOR);
+        let silent = silent.is_some_and(|since| view.at.since(since) >= SILENT_FOR);
         let dead = matches!(machine.condition, Condition::Failed | Condition::Stopped) || silent;
-        let ill = is_failed(machine, policy, scene.at);
+        let ill = is_failed(machine, policy, view.at);
         // An abandoned drain may have left the journal; the memory that the plan was given still has it.
-        let given_up = scene.case.before.is_some_and(|before| {
+        let given_up = view.case.before.is_some_and(|before| {
             before.blocked.iter().any(|b| b.key == aim.target.key() && long(b.at))
         });
         let drained = self.begun.is_some_and(long) || given_up;
@@ -96,16 +96,16 @@ impl Proof {
 /// A node that is silent for this long has already lost its pods.
 const SILENT_FOR: Span = Span::minutes(5);
 
-fn proofs(scene: &View) -> BTreeMap<Key, Proof> {
-    let asked = scene.aims.iter().filter(|aim| {
-        aim.verb == ActionKind::Delete && scene.machine(aim).is_some_and(|(m, _)| m.node.is_some())
+fn proofs(view: &View) -> BTreeMap<Key, Proof> {
+    let asked = view.aims.iter().filter(|aim| {
+        aim.verb == ActionKind::Delete && view.machine(aim).is_some_and(|(m, _)| m.node.is_some())
     });
     let mut proofs: BTreeMap<Key, Proof> =
         asked.map(|aim| (aim.target.key(), Proof::default())).collect();
     if proofs.is_empty() {
         return proofs;
     }
-    for entry in scene.case.journal {
+    for entry in view.case.journal {
         if !matches!(entry.verb(), ActionKind::Drain | ActionKind::Restore | ActionKind::Reimage) {
             continue;
         }
@@ -130,12 +130,12 @@ fn proofs(scene: &View) -> BTreeMap<Key, Proof> {
 }
 
 /// It has a node, and something may still run on it whose loss no operator accepted.
-fn may_serve(scene: &View, machine: &Machine, look: &MachineView) -> bool {
+fn may_serve(view: &View, machine: &Machine, look: &MachineView) -> bool {
     let dead = machine.condition == Condition::Stopped;
     let accepted = look.removed() == Some(RemovalReason::DeleteRequestedNow)
         && machine.delete_request().is_some_and(|request| request.now);
     // We repeat our own delete that the cloud does not finish.
-    let lasts = scene.at.since(machine.since) >= scene.case.policy.deletion.deadline;
+    let lasts = view.at.since(machine.since) >= view.case.policy.deletion.deadline;
     let stuck = machine.condition == Condition::Deleting
         && machine.lifecycle == Lifecycle::Deleting
         && lasts;
@@ -143,7 +143,7 @@ fn may_serve(scene: &View, machine: &Machine, look: &MachineView) -> bool {
 }
 
 /// Law 4. No machine is deleted twice, or named twice in one plan; a read settles a doubt before the next write.
-pub(super) fn once(scene: &View, notes: &mut Notes) {
+pub(super) fn once(view: &View, notes: &mut Notes) {
     let again = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb == ActionKind::Delete
             && seen.is_some_and(|(_, look)| {
@@ -152,16 +152,16 @@ pub(super) fn once(scene: &View, notes: &mut Notes) {
                 found.has(super::machine_index::DELETING) || found.overdue > 1
             })
     };
-    notes.about(4, "deletes machines that are being deleted already", scene.keys(again));
+    notes.about(4, "deletes machines that are being deleted already", view.keys(again));
     let ghost = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb != ActionKind::Restore
             && seen.is_some_and(|(_, look)| look.standing == MachineState::Ghost)
     };
-    notes.about(4, "acts on machines whose delete succeeded", scene.keys(ghost));
+    notes.about(4, "acts on machines whose delete succeeded", view.keys(ghost));
     let first = |look: &MachineView| look.found.aim;
     let mut twice = Vec::new();
-    for (index, aim) in (0_u32..).zip(&scene.aims) {
-        if scene.machine(aim).is_some_and(|(_, look)| first(look) != Some(index)) {
+    for (index, aim) in (0_u32..).zip(&view.aims) {
+        if view.machine(aim).is_some_and(|(_, look)| first(look) != Some(index)) {
             twice.push(aim.target.key());
         }
     }
@@ -171,23 +171,23 @@ pub(super) fn once(scene: &View, notes: &mut Notes) {
         action.verb() == ActionKind::Delete
             && targets.all(|target| target.because == RemovalReason::Failed)
     };
-    let mut actions = scene.case.planned.actions.iter();
+    let mut actions = view.case.planned.actions.iter();
     let writes = actions.any(|action| writes_to_set(action.verb()) && !failed(action));
-    if writes && scene.case.journal.iter().any(|entry| is_open_question(scene, entry)) {
+    if writes && view.case.journal.iter().any(|entry| is_open_question(view, entry)) {
         notes.add(4, "writes while an answer is in doubt and no look has settled it", Vec::new());
     }
 }
 
 /// The effect of a lost request is unknown. Only the capacity shows a raise; one that does not may be old.
-fn is_open_question(scene: &View, entry: &Entry) -> bool {
+fn is_open_question(view: &View, entry: &Entry) -> bool {
     let Phase::Doubtful { at } = entry.phase else { return false };
-    let set = scene.case.set;
+    let set = view.case.set;
     let looked = set.complete && set.read_at >= at;
-    let told = match entry.action {
+    let shows = match entry.action {
         Action::Raise { to, .. } => set.capacity >= to || set.read_at >= at.plus(OLD_NUMBER),
         _ => true,
     };
-    writes_to_set(entry.verb()) && !(looked && told)
+    writes_to_set(entry.verb()) && !(looked && shows)
 }
 
 /// A read may show a capacity that is this old.
@@ -208,9 +208,9 @@ pub(super) fn last_change(entry: &Entry) -> Option<Time> {
 
 /// Law 5. Every effect rests on a read that is complete, fresh, later than our own answers, and shows each machine that
 /// is acted on.
-pub(super) fn seen(scene: &View, notes: &mut Notes) {
-    let (case, set) = (scene.case, scene.case.set);
-    if !scene.has_effect() {
+pub(super) fn seen(view: &View, notes: &mut Notes) {
+    let (case, set) = (view.case, view.case.set);
+    if !view.has_effect() {
         return;
     }
     let acts = |action: &&Action| action.verb() != ActionKind::Restore;
@@ -245,41 +245,41 @@ pub(super) fn seen(scene: &View, notes: &mut Notes) {
             }
         }
     }
-    targets_seen(scene, notes);
+    targets_seen(view, notes);
 }
 
-fn targets_seen(scene: &View, notes: &mut Notes) {
+fn targets_seen(view: &View, notes: &mut Notes) {
     let unseen = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb != ActionKind::Restore && seen.is_none_or(|(machine, _)| machine.missed > 0)
     };
-    notes.about(5, "acts on machines that were not in the listing", scene.keys(unseen));
+    notes.about(5, "acts on machines that were not in the listing", view.keys(unseen));
     let unknown = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb != ActionKind::Restore
             && seen.is_some_and(|(machine, _)| machine.condition == Condition::Unknown)
     };
-    notes.about(5, "acts on machines whose condition is unknown", scene.keys(unknown));
+    notes.about(5, "acts on machines whose condition is unknown", view.keys(unknown));
     let revision = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb != ActionKind::Restore
             && aim.target.because == RemovalReason::Outdated
             && seen.is_some_and(|(machine, _)| machine.revision.is_none())
     };
-    notes.about(5, "takes machines of unknown revision as outdated", scene.keys(revision));
+    notes.about(5, "takes machines of unknown revision as outdated", view.keys(revision));
 }
 
 /// Law 6. No machine that serves on target leaves while a movable one off target stays.
-pub(super) fn newest_last(scene: &View, notes: &mut Notes) {
-    if scene.case.policy.rollout.method == Method::Reimage {
-        return stand_ins_first(scene, notes);
+pub(super) fn newest_last(view: &View, notes: &mut Notes) {
+    if view.case.policy.rollout.method == Method::Reimage {
+        return stand_ins_first(view, notes);
     }
     let newest = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         matches!(aim.verb, ActionKind::Drain | ActionKind::Delete)
             && seen.is_some_and(|(_, look)| look.current && look.standing == MachineState::Ready)
     };
-    let gone = scene.keys(newest);
-    let older = scene.pairs().filter(|(_, look)| !gone.is_empty() && left_standing(look));
+    let gone = view.keys(newest);
+    let older = view.pairs().filter(|(_, look)| !gone.is_empty() && left_standing(look));
     let older: Vec<(&Machine, &MachineView)> = older.collect();
     let there = older.iter().filter(|(_, look)| look.exists()).count();
-    if !older.is_empty() && !all_may_leave(scene, there) {
+    if !older.is_empty() && !all_may_leave(view, there) {
         let say = format!(
             "takes {} that serve on target while {} off target stay",
             gone.len(),
@@ -288,16 +288,16 @@ pub(super) fn newest_last(scene: &View, notes: &mut Notes) {
         let older = older.iter().map(|(machine, _)| machine.key());
         notes.add(6, say, gone.into_iter().chain(older).collect());
     }
-    own_replacements(scene, notes);
+    own_replacements(view, notes);
 }
 
 /// During in-place updates, a machine created meanwhile only stands in for one that is updated: as surplus it leaves
 /// before the updated ones.
-fn stand_ins_first(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
+fn stand_ins_first(view: &View, notes: &mut Notes) {
+    let case = view.case;
     // A rollback is a rollout of its own: machines created before it opened are not its stand-ins.
     let was = case.before.and_then(|before| before.rollout.as_ref());
-    let rollout = scene.rollout().or(was);
+    let rollout = view.rollout().or(was);
     let Some(opened) = rollout.map(|rollout| rollout.opened) else { return };
     let updates = case.journal.iter().filter(|entry| entry.verb() == ActionKind::Reimage);
     let targets: Vec<_> = updates.flat_map(|entry| entry.action.targets()).collect();
@@ -323,41 +323,41 @@ fn stand_ins_first(scene: &View, notes: &mut Notes) {
         made && there && free && !busy && !look.taken() && machine.delete_request().is_none()
     };
     let of = |which: &dyn Fn(&Machine, &MachineView) -> bool| -> Vec<Key> {
-        let found = scene.pairs().filter(|(machine, look)| which(machine, look));
+        let found = view.pairs().filter(|(machine, look)| which(machine, look));
         found.map(|(machine, _)| machine.key()).collect()
     };
     let (gone, left) = (of(&goes), of(&stays));
-    if !gone.is_empty() && !left.is_empty() && !all_may_leave(scene, left.len()) {
+    if !gone.is_empty() && !left.is_empty() && !all_may_leave(view, left.len()) {
         let say = "takes machines that were updated while what stands in for them stays";
         notes.add(6, say, gone.into_iter().chain(left).collect());
     }
 }
 
 /// So many of the staying machines are surplus too that none takes the place of a leaving one.
-fn all_may_leave(scene: &View, many: usize) -> bool {
-    let there = scene.looks.iter().filter(|look| look.exists() && !look.taken()).count();
-    let above = i64::try_from(there).unwrap_or(i64::MAX) - surplus_above(scene);
+fn all_may_leave(view: &View, many: usize) -> bool {
+    let there = view.looks.iter().filter(|look| look.exists() && !look.taken()).count();
+    let above = i64::try_from(there).unwrap_or(i64::MAX) - surplus_above(view);
     above >= i64::try_from(many).unwrap_or(i64::MAX)
 }
 
 /// A replacement that we created is not surplus while the old machine still serves.
-fn own_replacements(scene: &View, notes: &mut Notes) {
+fn own_replacements(view: &View, notes: &mut Notes) {
     let young = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb != ActionKind::Restore
             && aim.target.because == RemovalReason::Surplus
             && seen.is_some_and(|(_, look)| look.current && look.standing == MachineState::Young)
     };
-    let taken = scene.keys(young);
+    let taken = view.keys(young);
     let serves =
         |look: &MachineView| look.outdated && look.standing == MachineState::Ready && !look.taken();
     // A machine that never served may be failed or still young: in doubt it exists.
     let there = |look: &&MachineView| {
         !look.outdated && (look.exists() || look.standing == MachineState::Failed)
     };
-    let on_target = scene.looks.iter().filter(there).count();
+    let on_target = view.looks.iter().filter(there).count();
     let on_target = i64::try_from(on_target).unwrap_or(i64::MAX);
-    let wanted = on_target.saturating_add(scene.pending) <= scene.desired;
-    if !taken.is_empty() && wanted && scene.looks.iter().any(serves) {
+    let wanted = on_target.saturating_add(view.pending) <= view.desired;
+    if !taken.is_empty() && wanted && view.looks.iter().any(serves) {
         notes.add(6, "takes replacements before they served, while the old serve", taken);
     }
 }
@@ -375,12 +375,12 @@ fn left_standing(look: &MachineView) -> bool {
 }
 
 /// Its node was already released: a cordon on it now belongs to another client.
-fn is_back(scene: &View, machine: &Machine) -> bool {
+fn is_back(view: &View, machine: &Machine) -> bool {
     if machine.node.is_none() {
         return false;
     }
     let (mut took, mut gave) = (None, None);
-    for entry in scene.case.journal {
+    for entry in view.case.journal {
         let fates = Fates::of(entry);
         for target in entry.action.targets().iter().filter(|target| target.is(machine)) {
             match (entry.verb(), fates.of_target(target)) {
@@ -394,20 +394,20 @@ fn is_back(scene: &View, machine: &Machine) -> bool {
 }
 
 /// Law 10, last clause: we put nothing back that we did not take out.
-pub(super) fn put_back(scene: &View, notes: &mut Notes) {
+pub(super) fn put_back(view: &View, notes: &mut Notes) {
     let not_ours = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         aim.verb == ActionKind::Restore
             && seen.is_some_and(|(machine, look)| {
                 look.hit == Hit::Restored
                     && machine.lifecycle == Lifecycle::InService
-                    && (!look.found.has(super::machine_index::OURS) || is_back(scene, machine))
+                    && (!look.found.has(super::machine_index::OURS) || is_back(view, machine))
             })
     };
-    notes.about(10, "takes back machines that we did not take out", scene.keys(not_ours));
-    let policy = scene.case.policy;
+    notes.about(10, "takes back machines that we did not take out", view.keys(not_ours));
+    let policy = view.case.policy;
     let model = |action: &Action| action.verb() == ActionKind::UpdateModel;
     let ours = !policy.model.is_empty() || policy.rollout.rollback == RollbackPolicy::WriteModel;
-    if !ours && scene.case.planned.actions.iter().any(model) {
+    if !ours && view.case.planned.actions.iter().any(model) {
         notes.add(10, "writes a model that others own", Vec::new());
     }
 }

@@ -29,12 +29,12 @@ pub(super) const fn limit(desired: i64) -> i64 {
     if fifth > 1 { fifth } else { 1 }
 }
 
-pub(super) fn before(scene: &View, notes: &mut Notes) {
-    fall(scene, notes);
-    words(scene, notes);
-    agreed(scene, notes);
-    let case = scene.case;
-    let surplus = scene.losses().filter(|(aim, _, look)| {
+pub(super) fn before(view: &View, notes: &mut Notes) {
+    fall(view, notes);
+    words(view, notes);
+    agreed(view, notes);
+    let case = view.case;
+    let surplus = view.losses().filter(|(aim, _, look)| {
         aim.target.because == RemovalReason::Surplus && look.standing != MachineState::Leaving
     });
     let mut new: Vec<Key> = surplus.map(|(aim, _, _)| aim.target.key()).collect();
@@ -46,30 +46,30 @@ pub(super) fn before(scene: &View, notes: &mut Notes) {
         notes.add(12, "removes surplus at first sight without an approval", new);
         return;
     }
-    let since = scene.at.minus(BRAKE_LOOKS_BACK);
-    let start = start_of_hour(scene, since);
+    let since = view.at.minus(BRAKE_LOOKS_BACK);
+    let start = start_of_hour(view, since);
     let earlier = taken(case.journal);
     new.retain(|key| !earlier.contains_key(key));
     let recent = earlier.values().filter(|at| **at > since).count();
     let count = i64::try_from(recent + new.len()).unwrap_or(i64::MAX);
-    if count > limit(start) + agreed_to(scene) {
+    if count > limit(start) + agreed_to(view) {
         let say = format!("takes {count} as surplus within an hour, of a size of {start}");
         notes.add(12, say, new);
     }
 }
 
 /// The excess that an operator agreed to within the hour; `words` judges whether one did.
-pub(super) fn agreed_to(scene: &View) -> i64 {
-    let since = scene.at.minus(BRAKE_LOOKS_BACK);
-    let desired = &scene.case.planned.state.desired;
+pub(super) fn agreed_to(view: &View) -> i64 {
+    let since = view.at.minus(BRAKE_LOOKS_BACK);
+    let desired = &view.case.planned.state.desired;
     let fresh = desired.confirmed.is_some_and(|at| at >= since);
     if fresh { i64::from(desired.agreed) } else { 0 }
 }
 
 /// The plan records an operator's agreement only if one agreed, and for no more machines than it covered: those above
 /// the lowered size, those that were surplus at first sight, or the surge of an aborted rollout.
-fn words(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
+fn words(view: &View, notes: &mut Notes) {
+    let case = view.case;
     let word = |state: &PoolState| (state.desired.confirmed, state.desired.agreed);
     let new = word(&case.planned.state);
     if new.0.is_none() || case.before.map(word) == Some(new) {
@@ -77,11 +77,11 @@ fn words(scene: &View, notes: &mut Notes) {
     }
     let was = case.before.map_or(0, |before| i64::from(before.desired.count));
     let listed = i64::try_from(case.machines.len()).unwrap_or(i64::MAX);
-    let fall = approved(scene, WaitKind::ScaleDown).and_then(|wait| wait.number);
+    let fall = approved(view, WaitKind::ScaleDown).and_then(|wait| wait.number);
     let fall = fall.map(|to| was.max(listed) - i64::from(to));
-    let first = approved(scene, WaitKind::FirstSurplus).and_then(|wait| wait.number);
-    let surge = part(case.policy.rollout.max_surge, was.max(scene.desired), 99);
-    let abort = heard(scene, &[CommandVerb::Abort]).then_some(surge);
+    let first = approved(view, WaitKind::FirstSurplus).and_then(|wait| wait.number);
+    let surge = part(case.policy.rollout.max_surge, was.max(view.desired), 99);
+    let abort = heard(view, &[CommandVerb::Abort]).then_some(surge);
     let most = fall.max(first.map(i64::from)).max(abort);
     if most.is_none_or(|most| i64::from(new.1) > most) {
         notes.add(12, "a confirmation is written down that no operator gave", Vec::new());
@@ -89,17 +89,17 @@ fn words(scene: &View, notes: &mut Notes) {
 }
 
 /// The highest size in force within the hour.
-fn start_of_hour(scene: &View, since: Time) -> i64 {
-    let sizes = [scene.case.before.map(|b| &b.desired), Some(&scene.case.planned.state.desired)];
+fn start_of_hour(view: &View, since: Time) -> i64 {
+    let sizes = [view.case.before.map(|b| &b.desired), Some(&view.case.planned.state.desired)];
     let falls = sizes.iter().flatten().flat_map(|size| &size.falls);
     let falls = falls.filter(|fall| fall.at > since).map(|fall| i64::from(fall.from));
-    let before = scene.case.before.map_or(0, |before| i64::from(before.desired.count));
-    falls.max().unwrap_or(0).max(before).max(scene.desired)
+    let before = view.case.before.map_or(0, |before| i64::from(before.desired.count));
+    falls.max().unwrap_or(0).max(before).max(view.desired)
 }
 
 /// The size itself falls no faster than the brake, unless an operator approved this very fall or the policy allows it.
-fn fall(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
+fn fall(view: &View, notes: &mut Notes) {
+    let case = view.case;
     let Some(before) = case.before else { return };
     let was = i64::from(before.desired.count);
     let is = i64::from(case.planned.state.desired.count);
@@ -108,11 +108,11 @@ fn fall(scene: &View, notes: &mut Notes) {
     }
     // The owner has already lowered the capacity; only the planner's ledger says how much our writes explain.
     let allowed = case.policy.unconfirmed == UnconfirmedFall::Allow;
-    let yes = approved(scene, WaitKind::ScaleDown).and_then(|wait| wait.number);
+    let yes = approved(view, WaitKind::ScaleDown).and_then(|wait| wait.number);
     if case.policy.owner == Owner::ScaleSet || allowed || yes.map(i64::from) == Some(is) {
         return;
     }
-    let start = start_of_hour(scene, scene.at.minus(BRAKE_LOOKS_BACK));
+    let start = start_of_hour(view, view.at.minus(BRAKE_LOOKS_BACK));
     let fallen = start - is;
     if fallen > limit(start) {
         let say = format!("the size falls by {fallen} of {start} within an hour, unconfirmed");
@@ -121,37 +121,37 @@ fn fall(scene: &View, notes: &mut Notes) {
 }
 
 /// An operator agrees to surplus, or it counts as agreed once none is left.
-fn agreed(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
+fn agreed(view: &View, notes: &mut Notes) {
+    let case = view.case;
     let new = case.planned.state.surplus_confirmed
         && !case.before.is_some_and(|before| before.surplus_confirmed);
     let there = |look: &&MachineView| look.exists() || look.standing == MachineState::Failed;
-    let there = scene.looks.iter().filter(there).count();
-    let above = i64::try_from(there).unwrap_or(i64::MAX) > scene.desired;
-    if new && above && approved(scene, WaitKind::FirstSurplus).is_none() {
+    let there = view.looks.iter().filter(there).count();
+    let above = i64::try_from(there).unwrap_or(i64::MAX) > view.desired;
+    if new && above && approved(view, WaitKind::FirstSurplus).is_none() {
         notes.add(12, "agrees to surplus without an approval", Vec::new());
     }
 }
 
 /// Failed machines leave a few at a time, and none leaves while too many that had served failed at once: then something
 /// else is most likely broken.
-pub(super) fn repair(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
-    closed_with_cause(scene, notes);
-    let repaired = scene.losses().filter(|(aim, _, look)| {
+pub(super) fn repair(view: &View, notes: &mut Notes) {
+    let case = view.case;
+    closed_with_cause(view, notes);
+    let repaired = view.losses().filter(|(aim, _, look)| {
         aim.target.because == RemovalReason::Failed && look.standing == MachineState::Failed
     });
     let repaired: Vec<Key> = repaired.map(|(aim, _, _)| aim.target.key()).collect();
     if repaired.is_empty() {
         return;
     }
-    if too_many_failed(scene) && !makes_room(scene, repaired.len()) {
+    if too_many_failed(view) && !makes_room(view, repaired.len()) {
         notes.add(12, "repairs though too many failed at once", repaired);
         return;
     }
     // A written-off machine delays no other repair.
     let off = &case.planned.state.written_off;
-    let begun = scene.pairs().filter(|(machine, look)| {
+    let begun = view.pairs().filter(|(machine, look)| {
         let leaves = look.standing == MachineState::Leaving && look.found.has(REPAIRED);
         leaves && !off.contains(&machine.key())
     });
@@ -160,9 +160,9 @@ pub(super) fn repair(scene: &View, notes: &mut Notes) {
     let in_place = case.policy.rollout.method == Method::Reimage;
     let stays =
         |look: &&MachineView| look.standing == MachineState::Leaving && !look.found.has(REPAIRED);
-    let stay = scene.looks.iter().filter(stays).filter(|_| in_place).count();
+    let stay = view.looks.iter().filter(stays).filter(|_| in_place).count();
     let coming = pending::most(case) + i64::try_from(stay).unwrap_or(i64::MAX);
-    let missing = (scene.desired - scene.tally.exist - coming).max(0);
+    let missing = (view.desired - view.tally.exist - coming).max(0);
     let most = i64::from(case.policy.repair.max_at_once);
     let count = i64::try_from(repaired.len()).unwrap_or(i64::MAX);
     if count + begun.min(missing) > most {
@@ -173,17 +173,17 @@ pub(super) fn repair(scene: &View, notes: &mut Notes) {
 
 /// Machines that had served and are failed now, and those taken as failed within the window, each by its latest
 /// failure. Failures before the breaker was closed do not count.
-fn too_many_failed(scene: &View) -> bool {
-    let (case, repair) = (scene.case, &scene.case.policy.repair);
+fn too_many_failed(view: &View) -> bool {
+    let (case, repair) = (view.case, &view.case.policy.repair);
     let answered = case.planned.state.breaker_released;
     let counts = |at: Time| answered.is_none_or(|answered| at > answered);
     let known = case.before.map_or(&[][..], |before| &before.casualties);
     let mut failed = 0_i64;
     let mut there: BTreeSet<Key> = BTreeSet::new();
-    for (machine, look) in scene.pairs() {
+    for (machine, look) in view.pairs() {
         let key = machine.key();
         if machine.ever_available && look.standing == MachineState::Failed {
-            let ill = counted_from(machine, scene.at).plus(repair.after);
+            let ill = counted_from(machine, view.at).plus(repair.after);
             let latest = known.iter().find(|(name, _)| *name == key).map(|(_, at)| *at);
             failed += i64::from(counts(latest.map_or(ill, |at| at.max(ill))));
         }
@@ -195,34 +195,34 @@ fn too_many_failed(scene: &View) -> bool {
             there.insert(key);
         }
     }
-    let lately = |at: Time| scene.at.since(at) < repair.window;
+    let lately = |at: Time| view.at.since(at) < repair.window;
     let gone = known.iter().filter(|(key, at)| !there.contains(key) && lately(*at) && counts(*at));
     failed += i64::try_from(gone.count()).unwrap_or(i64::MAX);
-    failed > (scene.desired * i64::from(repair.breaker_percent) / 100).max(1)
+    failed > (view.desired * i64::from(repair.breaker_percent) / 100).max(1)
 }
 
 /// The pool has been full of failed machines for so long that one may leave: a new one may show what is wrong.
-fn makes_room(scene: &View, repaired: usize) -> bool {
-    let (case, tally) = (scene.case, &scene.tally);
+fn makes_room(view: &View, repaired: usize) -> bool {
+    let (case, tally) = (view.case, &view.tally);
     let since = case.before.and_then(|before| before.breaker_opened);
-    let long = since.is_some_and(|at| scene.at.since(at) >= case.policy.repair.window);
-    let full = tally.live + scene.pending >= scene.ceiling();
-    let still = tally.leaving + tally.young + scene.pending == 0;
+    let long = since.is_some_and(|at| view.at.since(at) >= case.policy.repair.window);
+    let full = tally.live + view.pending >= view.ceiling();
+    let still = tally.leaving + tally.young + view.pending == 0;
     long && full && still && repaired == 1
 }
 
 /// A verb closes the breaker, or a machine created since it opened that serves.
-fn closed_with_cause(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
+fn closed_with_cause(view: &View, notes: &mut Notes) {
+    let case = view.case;
     let released = |state: &PoolState| state.breaker_released;
     let was = case.before.and_then(released);
     let is = released(&case.planned.state);
     let opened = case.before.and_then(|before| before.breaker_opened);
-    let mut pairs = scene.pairs();
+    let mut pairs = view.pairs();
     let serves = pairs.any(|(machine, look)| {
         look.standing == MachineState::Ready && opened.is_some_and(|at| machine.first_seen > at)
     });
-    if is > was && !heard(scene, &[CommandVerb::ResetBreaker]) && !serves {
+    if is > was && !heard(view, &[CommandVerb::ResetBreaker]) && !serves {
         notes.add(
             12,
             "closes the repair breaker though nothing says that the cloud is well",

@@ -5,23 +5,23 @@ use crate::model::plan::{Command, CommandVerb, WaitKind};
 use crate::model::rollout::Wait;
 
 /// Commands that this plan records as carried out.
-fn said<'a>(scene: &View<'a>) -> impl Iterator<Item = &'a Command> {
-    let before = scene.case.before.map_or(&[][..], |before| &before.honoured);
-    let now = &scene.case.planned.state.honoured;
+fn said<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Command> {
+    let before = view.case.before.map_or(&[][..], |before| &before.honoured);
+    let now = &view.case.planned.state.honoured;
     let new = |ask: &&Command| now.contains(&ask.id) && !before.contains(&ask.id);
-    scene.case.commands.iter().filter(new)
+    view.case.commands.iter().filter(new)
 }
 
 /// Operators used one of these verbs.
-pub(super) fn heard(scene: &View, verbs: &[CommandVerb]) -> bool {
-    said(scene).any(|ask| verbs.contains(&ask.verb))
+pub(super) fn heard(view: &View, verbs: &[CommandVerb]) -> bool {
+    said(view).any(|ask| verbs.contains(&ask.verb))
 }
 
 /// A wait of this kind that the given memory had, and that an operator who could see it approved.
-pub(super) fn approved<'a>(scene: &View<'a>, what: WaitKind) -> Option<&'a Wait> {
-    let shown = &scene.case.before?.waiting;
-    let now = scene.case.planned.report.at;
-    said(scene).filter(|ask| ask.verb == CommandVerb::Approve).find_map(|ask| {
+pub(super) fn approved<'a>(view: &View<'a>, what: WaitKind) -> Option<&'a Wait> {
+    let shown = &view.case.before?.waiting;
+    let now = view.case.planned.report.at;
+    said(view).filter(|ask| ask.verb == CommandVerb::Approve).find_map(|ask| {
         let about = &ask.about;
         // Without a name the command is about the only wait.
         let named = match about.what {

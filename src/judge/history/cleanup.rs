@@ -32,12 +32,12 @@ pub struct Out {
 }
 
 impl Out {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
-        failed_model(scene, notes);
-        if !can_act(scene) {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
+        failed_model(view, notes);
+        if !can_act(view) {
             return;
         }
-        let owed = owed(truth, scene);
+        let owed = owed(truth, view);
         self.machines.retain(|key, _| owed.contains(key));
         let mut late = Vec::new();
         for key in owed {
@@ -48,7 +48,7 @@ impl Out {
             }
         }
         notes.about(10, "machines stay out of service though nothing is done with them", late);
-        self.model = if left_model(truth, scene) { self.model.saturating_add(1) } else { 0 };
+        self.model = if left_model(truth, view) { self.model.saturating_add(1) } else { 0 };
         if self.model > PUT_BACK_WITHIN {
             notes.add(10, "the model of an aborted rollout is not put back", Vec::new());
         }
@@ -56,13 +56,13 @@ impl Out {
 }
 
 /// A turn that may not act on its read owes nothing.
-fn can_act(scene: &View) -> bool {
-    let (case, set) = (scene.case, scene.case.set);
+fn can_act(view: &View) -> bool {
+    let (case, set) = (view.case, view.case.set);
     let newer = case.journal.iter().filter_map(last_change).any(|answer| answer > set.read_at);
     set.complete && case.now <= set.read_at.plus(READ_IS_FRESH) && !newer
 }
 
-fn owed(truth: &Truth, scene: &View) -> Vec<Key> {
+fn owed(truth: &Truth, view: &View) -> Vec<Key> {
     // A machine that no listing shows may be gone, and one that is being deleted leaves.
     let out = |machine: &Machine| {
         use Lifecycle::{Drained, Draining, Updating};
@@ -73,12 +73,12 @@ fn owed(truth: &Truth, scene: &View) -> Vec<Key> {
         let there = matches!(look.standing, MachineState::Leaving | MachineState::Updating);
         there && !look.found.has(OPEN) && look.hit == Hit::None
     };
-    let idle = scene.pairs().filter(|(machine, look)| out(machine) && idle(look));
+    let idle = view.pairs().filter(|(machine, look)| out(machine) && idle(look));
     let mut idle: Vec<&Machine> = idle.map(|(machine, _)| machine).collect();
     if !idle.is_empty() {
-        let drains = drains(scene);
+        let drains = drains(view);
         let deletes = |entry: &Entry| entry.verb() == ActionKind::Delete && !entry.is_ended();
-        let goes_on = scene.rollout().is_some() || scene.case.journal.iter().any(deletes);
+        let goes_on = view.rollout().is_some() || view.case.journal.iter().any(deletes);
         // The planner continues with a machine whose drain ended well, after the delete that precedes it; it must put
         // that machine back only if the rollout is over.
         idle.retain(|machine| match drains.get(&machine.key()) {
@@ -90,7 +90,7 @@ fn owed(truth: &Truth, scene: &View) -> Vec<Key> {
     let cordoned = truth.world.iter().filter(|real| real.cordoned && !real.deleting);
     let cordoned: Vec<&Key> = cordoned.map(|real| &real.key).collect();
     if !cordoned.is_empty() {
-        let forgotten = scene.pairs().filter(|(machine, look)| {
+        let forgotten = view.pairs().filter(|(machine, look)| {
             machine.lifecycle == Lifecycle::InService
                 && !look.found.has(OPEN)
                 && look.hit == Hit::None
@@ -98,20 +98,20 @@ fn owed(truth: &Truth, scene: &View) -> Vec<Key> {
         });
         owed.extend(forgotten.map(|(machine, _)| machine.key()));
     }
-    let holds = &scene.case.planned.report.holds;
+    let holds = &view.case.planned.report.holds;
     let named = |key: &Key, id: &str| {
         let mut blockers = holds.iter().flat_map(|hold| &hold.blockers);
         blockers.any(|blocker| **blocker == *key.as_str() || **blocker == *id)
     };
-    let id_of = |key: &Key| scene.case.machines.iter().find(|machine| machine.key() == *key);
+    let id_of = |key: &Key| view.case.machines.iter().find(|machine| machine.key() == *key);
     owed.retain(|key| !named(key, id_of(key).map_or("", |machine| machine.id.as_str())));
     owed
 }
 
 /// The last drain of each machine, its outcome, and its reason.
-fn drains(scene: &View) -> BTreeMap<Key, (Time, Fate, RemovalReason)> {
+fn drains(view: &View) -> BTreeMap<Key, (Time, Fate, RemovalReason)> {
     let mut last = BTreeMap::new();
-    for entry in scene.case.journal.iter().filter(|entry| entry.verb() == ActionKind::Drain) {
+    for entry in view.case.journal.iter().filter(|entry| entry.verb() == ActionKind::Drain) {
         let fates = Fates::of(entry);
         for target in entry.action.targets() {
             let drain = (entry.written, fates.of_target(target), target.because);
@@ -136,8 +136,8 @@ const MODEL_HOLDS: [HoldReason; 6] = [
 ];
 
 /// An aborted rollout left its model in a set whose model we own.
-fn left_model(truth: &Truth, scene: &View) -> bool {
-    let (case, state) = (scene.case, &scene.case.planned.state);
+fn left_model(truth: &Truth, view: &View) -> bool {
+    let (case, state) = (view.case, &view.case.planned.state);
     let Some(last) = state.last.as_ref().filter(|last| last.how == RolloutEnding::Aborted) else {
         return false;
     };
@@ -145,11 +145,11 @@ fn left_model(truth: &Truth, scene: &View) -> bool {
     let back = |wanted| state.good_revision(wanted).is_some_and(|good| good.fields.is_some());
     let ours = !case.policy.model.is_empty() && !case.set.is_read_only();
     let can = ours && state.wanted.as_ref().is_some_and(back);
-    left && can && scene.rollout().is_none() && !model_answered(truth, scene, last.at)
+    left && can && view.rollout().is_none() && !model_answered(truth, view, last.at)
 }
 
-fn model_answered(truth: &Truth, scene: &View, since: Time) -> bool {
-    let planned = scene.case.planned;
+fn model_answered(truth: &Truth, view: &View, since: Time) -> bool {
+    let planned = view.case.planned;
     let writes = planned.actions.iter().any(|action| action.verb() == ActionKind::UpdateModel);
     let wrote =
         truth.journal.iter().rev().take_while(|entry| entry.written >= since).any(|entry| {
@@ -167,9 +167,9 @@ fn model_answered(truth: &Truth, scene: &View, since: Time) -> bool {
 }
 
 /// The plan raises on a model that failed, though we own the model and must restore the last good one first.
-fn failed_model(scene: &View, notes: &mut Notes) {
-    let (case, state) = (scene.case, &scene.case.planned.state);
-    let Some(rollout) = scene.rollout() else { return };
+fn failed_model(view: &View, notes: &mut Notes) {
+    let (case, state) = (view.case, &view.case.planned.state);
+    let Some(rollout) = view.rollout() else { return };
     let stopped = matches!(rollout.stage, RolloutStage::Failing { .. });
     let back = rollout.cause == RolloutCause::Rollback;
     // A rollback leaves a bad model; if the rollback fails too, an operator decides which model is better.
@@ -187,10 +187,10 @@ fn failed_model(scene: &View, notes: &mut Notes) {
     let ours =
         !case.policy.model.is_empty() && state.good_revisions.iter().filter(good).any(fields);
     let accepted = state.model_accepted.as_ref() == Some(bad);
-    let needed = scene.tally.ready < scene.floor();
+    let needed = view.tally.ready < view.floor();
     let turned = back || rollout.from.as_ref() != Some(bad);
     let better = state.good_revisions.iter().any(|known| good(&known)) && turned;
-    if failing && better && ours && !accepted && !needed && scene.raised() > 0 {
+    if failing && better && ours && !accepted && !needed && view.raised() > 0 {
         notes.add(10, "raises on a model that failed and was not put back", Vec::new());
     }
     // A rollout that continued after a failure has not answered it: no missing machine is created on the failed model,
@@ -200,10 +200,10 @@ fn failed_model(scene: &View, notes: &mut Notes) {
         && matches!(rollout.stage, RolloutStage::Going | RolloutStage::Baking { .. })
         && rollout.failed.len() > rollout.answered_failures as usize
         && case.set.revision == rollout.to;
-    let lacking = scene.desired - scene.tally.exist - scene.pending - coming_back(scene);
-    let waits = |known: &ModelBackOff| !known.answered || known.until > scene.at;
+    let lacking = view.desired - view.tally.exist - view.pending - coming_back(view);
+    let waits = |known: &ModelBackOff| !known.answered || known.until > view.at;
     let refused = state.model.back_off.as_ref().is_some_and(waits);
-    if carried_on && better && ours && !accepted && !refused && lacking > 0 && scene.raised() > 0 {
+    if carried_on && better && ours && !accepted && !refused && lacking > 0 && view.raised() > 0 {
         notes.add(10, "makes up for losses on a model that failed", Vec::new());
     }
     let forwards = case.planned.actions.iter().any(|action| {
@@ -216,9 +216,9 @@ fn failed_model(scene: &View, notes: &mut Notes) {
 }
 
 /// Machines that are out of service and stay: this plan returns them, or they were drained for an in-place update.
-fn coming_back(scene: &View) -> i64 {
-    let in_place = scene.case.policy.rollout.method == Method::Reimage;
-    let drains = if in_place { drains(scene) } else { BTreeMap::new() };
+fn coming_back(view: &View) -> i64 {
+    let in_place = view.case.policy.rollout.method == Method::Reimage;
+    let drains = if in_place { drains(view) } else { BTreeMap::new() };
     let updated = |machine: &Machine| {
         let drain = drains.get(&machine.key());
         drain.is_some_and(|(_, fate, because)| {
@@ -226,7 +226,7 @@ fn coming_back(scene: &View) -> i64 {
             *fate != Fate::Withdrawn && *because == RemovalReason::Outdated
         })
     };
-    let stays = scene.pairs().filter(|(machine, look)| {
+    let stays = view.pairs().filter(|(machine, look)| {
         let put_back = look.hit == Hit::Restored;
         look.standing == MachineState::Leaving && (put_back || updated(machine))
     });
@@ -240,22 +240,22 @@ pub struct Brake {
 }
 
 impl Brake {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
-        let since = scene.at.minus(BRAKE_LOOKS_BACK);
+    pub(in super::super) fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
+        let since = view.at.minus(BRAKE_LOOKS_BACK);
         // Keep one entry from before the hour: it is the size at its start.
         while self.sizes.get(1).is_some_and(|(at, _)| *at <= since) {
             self.sizes.pop_front();
         }
         // The planner does not change the size in a turn that cannot act.
-        if can_act(scene) && self.sizes.back().is_none_or(|(_, size)| *size != scene.desired) {
-            self.sizes.push_back((scene.at, scene.desired));
+        if can_act(view) && self.sizes.back().is_none_or(|(_, size)| *size != view.desired) {
+            self.sizes.push_back((view.at, view.desired));
         }
-        let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(scene.desired);
+        let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(view.desired);
         let surplus = |because| because == Some(RemovalReason::Surplus);
         // A machine on its way out was taken earlier.
         let new =
             |look: &MachineView| surplus(look.removed()) && look.standing != MachineState::Leaving;
-        let takes = scene.looks.iter().any(new);
+        let takes = view.looks.iter().any(new);
         let allowed = truth.case.policy.unconfirmed == UnconfirmedFall::Allow;
         if !takes || allowed {
             return;
@@ -264,7 +264,7 @@ impl Brake {
         let recent: Vec<Key> =
             taken.into_iter().filter(|(_, at)| *at > since).map(|(key, _)| key).collect();
         let count = i64::try_from(recent.len()).unwrap_or(i64::MAX);
-        if count > scale_down_rate::limit(start) + scale_down_rate::agreed_to(scene) {
+        if count > scale_down_rate::limit(start) + scale_down_rate::agreed_to(view) {
             let say = format!("took {count} as surplus within an hour, of a size of {start}");
             notes.add(12, say, recent);
         }

@@ -57,15 +57,15 @@ pub struct CalmProgress {
     writes: u64,
     /// Number of deletes for each machine.
     deletes: BTreeMap<Key, u32>,
-    told: bool,
+    reported: bool,
     /// When a hold last asked for an operator.
     asked: Option<Time>,
 }
 
 impl CalmProgress {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
-        silent(scene, notes);
-        oversleeps(scene, notes);
+    pub(in super::super) fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
+        silent(view, notes);
+        oversleeps(view, notes);
         // After an operator's command the pool may repeat its states.
         if !truth.calm || !truth.case.planned.report.commands.is_empty() {
             *self = Self::default();
@@ -74,12 +74,12 @@ impl CalmProgress {
         let now = truth.case.now;
         let since = *self.since.get_or_insert(now);
         let last = self.at.replace(now).unwrap_or(now);
-        self.most = self.most.max(to_do(scene));
+        self.most = self.most.max(to_do(view));
         // A turn runs at every window change, so the window was open all the while only if it was open at both ends.
-        if !is_open(scene, last) || !is_open(scene, now) {
+        if !is_open(view, last) || !is_open(view, now) {
             self.closed = self.closed.plus(now.since(last));
         }
-        let here = place(scene, &self.deletes);
+        let here = place(view, &self.deletes);
         if self.last.as_ref() != Some(&here) {
             let (then, times) = self.seen.get(&here).copied().unwrap_or((self.writes, 0));
             let mut times = times + u32::from(then < self.writes);
@@ -98,21 +98,21 @@ impl CalmProgress {
             }
         }
         let holds = &truth.case.planned.report.holds;
-        if holds.iter().any(|hold| asks_people(hold, scene)) {
+        if holds.iter().any(|hold| asks_people(hold, view)) {
             self.asked = Some(now);
         }
         // While the pool waits for an operator, it still retries what may recover by itself.
         let waits = self.asked.is_some_and(|at| now.since(at) < TRIED_AGAIN);
-        if waits || is_whole(scene) || is_open(scene, now) {
+        if waits || is_whole(view) || is_open(view, now) {
             self.ailing = None;
         }
-        if waits || scene.at_goal() || self.told {
+        if waits || view.at_goal() || self.reported {
             return;
         }
-        self.outside(scene, now, notes);
+        self.outside(view, now, notes);
         let past = now.since(since);
         if past > sum(truth.case.policy, self.most).plus(self.closed) {
-            self.told = true;
+            self.reported = true;
             let say = format!(
                 "the goal is not reached {past} after the storm, of which its window was closed for {}",
                 self.closed
@@ -122,13 +122,13 @@ impl CalmProgress {
     }
 
     /// Failed and named machines are replaced and missing ones added, whether a window is open or not.
-    fn outside(&mut self, scene: &View, now: Time, notes: &mut Notes) {
-        if is_whole(scene) || is_open(scene, now) {
+    fn outside(&mut self, view: &View, now: Time, notes: &mut Notes) {
+        if is_whole(view) || is_open(view, now) {
             return;
         }
         let ailing = *self.ailing.get_or_insert(now);
-        if now.since(ailing) > sum(scene.case.policy, ill(scene)) {
-            self.told = true;
+        if now.since(ailing) > sum(view.case.policy, ill(view)) {
+            self.reported = true;
             let say = format!("is not made whole outside its window, since {ailing}");
             notes.add(7, say, Vec::new());
         }
@@ -136,38 +136,38 @@ impl CalmProgress {
 }
 
 /// Number of machines that must leave or be created regardless of windows.
-fn ill(scene: &View) -> i64 {
-    let tally = &scene.tally;
+fn ill(view: &View) -> i64 {
+    let tally = &view.tally;
     let moving = tally.leaving + tally.failed + tally.young + tally.unready + tally.unknown;
-    let lacking = (scene.desired - tally.ready).max(0);
+    let lacking = (view.desired - tally.ready).max(0);
     (moving + tally.named).max(lacking)
 }
 
 /// Enough machines serve, and every other machine is surplus that serves, outdated or not.
-pub(super) fn is_whole(scene: &View) -> bool {
-    ill(scene) + scene.pending == 0
+pub(super) fn is_whole(view: &View) -> bool {
+    ill(view) + view.pending == 0
 }
 
-fn is_open(scene: &View, at: Time) -> bool {
-    scene.case.policy.windows.at(at).open
+fn is_open(view: &View, at: Time) -> bool {
+    view.case.policy.windows.at(at).open
 }
 
 /// An operator can act on it, if not by one of our verbs.
-pub(super) fn asks_people(hold: &Hold, scene: &View) -> bool {
+pub(super) fn asks_people(hold: &Hold, view: &View) -> bool {
     use HoldReason::{Locked, PlatformConflict, Quota, SetLimit, UnsafeRaise};
     match hold.reason {
         Locked | PlatformConflict | SetLimit | UnsafeRaise => true,
         // If a machine may be unavailable, the rollout needs no spare one.
-        Quota => scene.unavailable == 0 || scene.tally.exist + scene.pending < scene.desired,
+        Quota => view.unavailable == 0 || view.tally.exist + view.pending < view.desired,
         _ => hold.remedy.is_some(),
     }
 }
 
 /// A rollout waits for its window, but the next turn is after the window opens.
-fn oversleeps(scene: &View, notes: &mut Notes) {
-    let window = scene.case.policy.windows.at(scene.at);
-    let again = scene.case.planned.report.next_check_at;
-    if let Some(changes) = window.changes.filter(|at| *at < again && scene.rollout().is_some()) {
+fn oversleeps(view: &View, notes: &mut Notes) {
+    let window = view.case.policy.windows.at(view.at);
+    let again = view.case.planned.report.next_check_at;
+    if let Some(changes) = window.changes.filter(|at| *at < again && view.rollout().is_some()) {
         let say = format!("sleeps until {again} though the window changes at {changes}");
         notes.add(7, say, Vec::new());
     }
@@ -175,22 +175,22 @@ fn oversleeps(scene: &View, notes: &mut Notes) {
 
 /// A rollout is open or machines are missing, nothing under way can end by itself, the plan does nothing, and no hold
 /// says why.
-fn silent(scene: &View, notes: &mut Notes) {
-    let case = scene.case;
+fn silent(view: &View, notes: &mut Notes) {
+    let case = view.case;
     let moves = |entry: &Entry| {
         let open = !entry.is_ended();
-        open && scene.at.since(entry.written) < deadline(entry, case.policy)
+        open && view.at.since(entry.written) < deadline(entry, case.policy)
     };
     let idle = case.planned.actions.is_empty() && !case.journal.iter().any(moves);
-    if !idle || (scene.rollout().is_none() && is_whole(scene)) {
+    if !idle || (view.rollout().is_none() && is_whole(view)) {
         return;
     }
-    let told = |hold: &Hold| {
+    let reported = |hold: &Hold| {
         let object = !(hold.numbers.is_empty() && hold.blockers.is_empty());
         let soon = hold.next_check_at <= case.now.plus(RECHECKED_WITHIN);
         !hold.message.is_empty() && (hold.remedy.is_some() || (object && soon))
     };
-    if !case.planned.report.holds.iter().any(told) {
+    if !case.planned.report.holds.iter().any(reported) {
         notes.add(7, "something is left to do, work is left, nothing is under way, and no hold says why, and no hold says why", Vec::new());
     }
 }
@@ -221,10 +221,10 @@ fn how_far(rollout: &Rollout) -> i64 {
     (i64::from(*resumed) << 48) + stopped + i64::from(*passed) * 1_000 + i64::from(*failed_in_a_row)
 }
 
-fn place(scene: &View, times: &BTreeMap<Key, u32>) -> Place {
-    let case = scene.case;
+fn place(view: &View, times: &BTreeMap<Key, u32>) -> Place {
+    let case = view.case;
     let state = &case.planned.state;
-    let rollout = scene.rollout();
+    let rollout = view.rollout();
     let going = rollout.map_or(0, how_far);
     // A drain is another state than a delete, and a replaced machine another than a surplus one.
     let surplus = |action: &Action| {
@@ -267,17 +267,17 @@ fn place(scene: &View, times: &BTreeMap<Key, u32>) -> Place {
     let old = |look: &MachineView| !gone(look) && !look.current;
     let refused = state.key_backoff.iter().chain(&state.restore_backoff);
     let there = |known: &&KeyBackOff| {
-        let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == known.key);
+        let mut pairs = view.pairs().filter(|(machine, _)| machine.key() == known.key);
         pairs.any(|(_, look)| !gone(look))
     };
     let counts = [
-        scene.desired,
+        view.desired,
         many(goes().count()),
         many(again),
-        many(scene.pairs().filter(|(machine, look)| left(machine, look)).count()),
-        many(scene.looks.iter().filter(|look| old(look)).count()),
+        many(view.pairs().filter(|(machine, look)| left(machine, look)).count()),
+        many(view.looks.iter().filter(|look| old(look)).count()),
         i64::from(case.set.capacity),
-        scene.pending,
+        view.pending,
         going,
         open.map(step).sum(),
         case.planned.actions.iter().map(step).sum(),
@@ -288,7 +288,7 @@ fn place(scene: &View, times: &BTreeMap<Key, u32>) -> Place {
     ];
     let ended = state.last.as_ref().filter(|last| comes_again(last.cause)).map(|last| last.at);
     let opened = rollout.filter(|rollout| comes_again(rollout.cause)).map(|rollout| rollout.opened);
-    (scene.tally, counts, opened, ended, case.set.revision.clone())
+    (view.tally, counts, opened, ended, case.set.revision.clone())
 }
 
 /// Ages expire repeatedly, and operators and schedules ask again; a revision opens only one rollout.
@@ -297,9 +297,9 @@ const fn comes_again(cause: RolloutCause) -> bool {
 }
 
 /// How many machines may have to be replaced or removed, one after the other.
-fn to_do(scene: &View) -> i64 {
-    let covered = scene.rollout().map_or(0, |rollout| i64::from(rollout.covered));
-    many(scene.looks.len()).max(covered).max(scene.desired)
+fn to_do(view: &View) -> i64 {
+    let covered = view.rollout().map_or(0, |rollout| i64::from(rollout.covered));
+    many(view.looks.len()).max(covered).max(view.desired)
 }
 
 /// The sum of all deadlines, as if every step ran alone and ended at its last moment.
@@ -339,16 +339,16 @@ struct Same {
 }
 
 impl Quiet {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
         let case = truth.case;
         // An operator's command is a change, and so is an incomplete read.
         let asked = !case.planned.report.commands.is_empty();
         let tags = case.planned.actions.iter().any(|action| action.verb() == ActionKind::TagOwner);
-        if !scene.at_goal() || asked || tags || !case.set.complete {
+        if !view.at_goal() || asked || tags || !case.set.complete {
             *self = Self::default();
             return;
         }
-        let now = Same::of(scene);
+        let now = Same::of(view);
         if self.same.as_ref() != Some(&now) {
             *self = Self { same: Some(now), turns: 0 };
             return;
@@ -371,26 +371,25 @@ impl Quiet {
 }
 
 impl Same {
-    fn of(scene: &View) -> Self {
-        let case = scene.case;
-        let limit = case.policy.rollout.max_age.map(|age| scene.at.minus(age));
+    fn of(view: &View) -> Self {
+        let case = view.case;
+        let limit = case.policy.rollout.max_age.map(|age| view.at.minus(age));
         let old = |m: &&Machine| limit.is_some_and(|limit| m.imaged < limit);
         let settled = |m: &&Machine| {
             let ready = m.condition == Condition::Ready;
-            ready && scene.at.since(m.since) >= case.policy.rollout.min_ready
+            ready && view.at.since(m.since) >= case.policy.rollout.min_ready
         };
         let deadline = case.policy.deletion.deadline;
-        let stuck = |m: &&Machine| {
-            m.condition == Condition::Deleting && scene.at.since(m.since) >= deadline
-        };
+        let stuck =
+            |m: &&Machine| m.condition == Condition::Deleting && view.at.since(m.since) >= deadline;
         let open = case.journal.iter().filter(|entry| !entry.is_ended());
         Self {
-            desired: scene.desired,
+            desired: view.desired,
             policy: case.policy.clone(),
             revision: case.set.revision.clone(),
             capacity: case.set.capacity,
             version: case.set.etag.clone(),
-            window: case.policy.windows.at(scene.at),
+            window: case.policy.windows.at(view.at),
             over_age: case.machines.iter().filter(old).count(),
             settled: case.machines.iter().filter(settled).count(),
             stuck: case.machines.iter().filter(stuck).count(),

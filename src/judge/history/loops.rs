@@ -127,10 +127,10 @@ struct Outside {
 }
 
 impl Loops {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
         let case = truth.case;
         let outside = Outside {
-            desired: scene.desired,
+            desired: view.desired,
             revision: case.set.revision.clone(),
             policy: case.policy.clone(),
         };
@@ -144,15 +144,15 @@ impl Loops {
         if self.refused.turn(truth, asked, notes) {
             self.drained = InTurn::default();
         }
-        self.unserved.turn(truth, scene, notes);
-        self.drained.turn(truth, scene, notes);
+        self.unserved.turn(truth, view, notes);
+        self.drained.turn(truth, view, notes);
         if !truth.calm || asked {
             self.vain = Vain::default();
             self.still = Still::default();
             return;
         }
-        self.vain.turn(truth, scene, notes);
-        self.still.turn(scene, notes);
+        self.vain.turn(truth, view, notes);
+        self.still.turn(view, notes);
     }
 }
 
@@ -260,11 +260,11 @@ struct UnservedMachines {
 }
 
 impl UnservedMachines {
-    fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+    fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
         let now = truth.case.now;
         // The plan removes a failed machine in any case, for whatever reason, and may not know of the failure yet.
         let ill = |key: &Key| {
-            let mut pairs = scene.pairs().filter(|(machine, _)| machine.key() == *key);
+            let mut pairs = view.pairs().filter(|(machine, _)| machine.key() == *key);
             pairs.any(|(_, look)| look.standing == MachineState::Failed)
                 || truth.world.iter().any(|real| real.failed && real.key == *key)
         };
@@ -320,13 +320,13 @@ struct Vain {
 }
 
 impl Vain {
-    fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+    fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
         let writes = || truth.sent.iter().filter(|sent| writes_to_set(sent.verb));
         if writes().any(|sent| sent.took) {
             self.tries.clear();
             return;
         }
-        let waits = truth.case.planned.report.holds.iter().any(|hold| asks_people(hold, scene));
+        let waits = truth.case.planned.report.holds.iter().any(|hold| asks_people(hold, view));
         for content in writes().filter_map(|sent| accepted(truth, sent)).flatten() {
             let at = self.tries.iter().position(|(known, _)| *known == content);
             let at = at.unwrap_or_else(|| {
@@ -364,12 +364,11 @@ struct InTurn {
 }
 
 impl InTurn {
-    fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
-        let tally = &scene.tally;
-        let listed = i64::try_from(scene.looks.len()).unwrap_or(i64::MAX);
+    fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
+        let tally = &view.tally;
+        let listed = i64::try_from(view.looks.len()).unwrap_or(i64::MAX);
         let moving = tally.ready + tally.leaving;
-        let pool =
-            [listed, moving, tally.failed, tally.named, tally.kept, i64::from(window(scene))];
+        let pool = [listed, moving, tally.failed, tally.named, tally.kept, i64::from(window(view))];
         let goes = |sent: &SentCall| {
             sent.took && matches!(sent.verb, ActionKind::Delete | ActionKind::Reimage)
         };
@@ -424,8 +423,8 @@ fn was_cut(truth: &Truth, machine: &Machine) -> bool {
     last.is_some_and(|entry| unsent(entry) && entry.accepted().is_none())
 }
 
-fn window(scene: &View) -> bool {
-    scene.case.policy.windows.at(scene.at).open
+fn window(view: &View) -> bool {
+    view.case.policy.windows.at(view.at).open
 }
 
 /// The planner has work, nothing is under way, and it waits for no operator, client or machine.
@@ -434,28 +433,28 @@ struct Still {
     since: Option<Time>,
     /// The moments that the holds of the last turn named.
     moments: Vec<(HoldReason, Time)>,
-    told: bool,
+    reported: bool,
 }
 
 impl Still {
-    fn turn(&mut self, scene: &View, notes: &mut Notes) {
-        let holds = &scene.case.planned.report.holds;
+    fn turn(&mut self, view: &View, notes: &mut Notes) {
+        let holds = &view.case.planned.report.holds;
         let moments: Vec<(HoldReason, Time)> = holds
             .iter()
             .map(|hold| (hold.reason, hold.next_check_at))
-            .filter(|(_, at)| *at > scene.at)
+            .filter(|(_, at)| *at > view.at)
             .collect();
         let named = moments.iter().any(|moment| self.moments.contains(moment));
         self.moments = moments;
-        let waits = named || holds.iter().any(|hold| asks_people(hold, scene));
-        let left = scene.rollout().is_some() || !is_whole(scene);
-        if waits || !left || goes_on(scene) || awaits_a_moment(scene) {
+        let waits = named || holds.iter().any(|hold| asks_people(hold, view));
+        let left = view.rollout().is_some() || !is_whole(view);
+        if waits || !left || goes_on(view) || awaits_a_moment(view) {
             self.since = None;
             return;
         }
-        let since = *self.since.get_or_insert(scene.at);
-        if scene.at.since(since) > STANDS_STILL && !self.told {
-            self.told = true;
+        let since = *self.since.get_or_insert(view.at);
+        if view.at.since(since) > STANDS_STILL && !self.reported {
+            self.reported = true;
             let say = format!(
                 "stands still since {since}: something is left to do, nothing is under way, and no hold names a person's verb or a moment"
             );
@@ -465,18 +464,18 @@ impl Still {
 }
 
 /// An action is planned or under way, or ends by itself.
-fn goes_on(scene: &View) -> bool {
-    let (case, tally) = (scene.case, &scene.tally);
+fn goes_on(view: &View) -> bool {
+    let (case, tally) = (view.case, &view.tally);
     let open = case.journal.iter().any(|entry| !entry.is_ended());
-    let moves = tally.young + tally.updating + tally.unknown + tally.leaving + scene.pending;
-    let hit = scene.looks.iter().any(|look| look.hit != Hit::None);
+    let moves = tally.young + tally.updating + tally.unknown + tally.leaving + view.pending;
+    let hit = view.looks.iter().any(|look| look.hit != Hit::None);
     open || hit || moves > 0 || !case.planned.actions.is_empty() || !case.set.complete
 }
 
 /// It waits for a back-off to end or a window to open.
-fn awaits_a_moment(scene: &View) -> bool {
-    let state = &scene.case.planned.state;
-    let blocked = state.blocked.iter().any(|blocked| blocked.until > scene.at);
-    let refused = state.backoff.iter().any(|back_off| back_off.until > scene.at);
-    blocked || refused || !window(scene)
+fn awaits_a_moment(view: &View) -> bool {
+    let state = &view.case.planned.state;
+    let blocked = state.blocked.iter().any(|blocked| blocked.until > view.at);
+    let refused = state.backoff.iter().any(|back_off| back_off.until > view.at);
+    blocked || refused || !window(view)
 }

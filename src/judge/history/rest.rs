@@ -38,12 +38,12 @@ struct Last {
 }
 
 impl Rest {
-    pub(in super::super) fn turn(&mut self, truth: &Truth, scene: &View, notes: &mut Notes) {
+    pub(in super::super) fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
         let case = truth.case;
         let again = case.planned.report.next_check_at;
-        let early = again > case.now && again < scene.at.plus(AT_REST) && !is_known(scene, again);
+        let early = again > case.now && again < view.at.plus(AT_REST) && !is_known(view, again);
         let unchanged = case.before == Some(&case.planned.state);
-        if !early || !unchanged || !rests(scene) {
+        if !early || !unchanged || !rests(view) {
             *self = Self::default();
             return;
         }
@@ -64,46 +64,46 @@ impl Rest {
 
 /// The end of a back-off after which something is retried, a window edge, or the end of a bake or soak and the minute
 /// in which its gates answer.
-fn is_known(scene: &View, at: Time) -> bool {
-    let (policy, state) = (scene.case.policy, &scene.case.planned.state);
+fn is_known(view: &View, at: Time) -> bool {
+    let (policy, state) = (view.case.policy, &view.case.planned.state);
     let raises = state.backoff.iter().map(|known| known.until);
     let requests = state.request_backoff.iter().map(|known| known.until);
     let machines = state.blocked.iter().chain(&state.key_backoff);
-    let machines = machines.filter(|known| is_to_go(scene, &known.key));
+    let machines = machines.filter(|known| is_to_go(view, &known.key));
     let machines = machines.chain(&state.restore_backoff).map(|known| known.until);
     let mut tried_again = raises.chain(requests).chain(machines);
-    let baked = match scene.rollout().map(|rollout| &rollout.stage) {
+    let baked = match view.rollout().map(|rollout| &rollout.stage) {
         Some(RolloutStage::Baking { since }) => Some(since.plus(policy.rollout.bake)),
         _ => None,
     };
-    let soaked = scene.rollout().and_then(|rollout| {
+    let soaked = view.rollout().and_then(|rollout| {
         let ahead = policy.rollout.checkpoints.get(rollout.passed as usize)?;
         rollout.soaking.map(|since| since.plus(ahead.soak))
     });
     let mut asked = baked.into_iter().chain(soaked);
     let answers = asked.any(|then| at >= then && at.since(then) <= GATES_ANSWER);
-    let edge = policy.windows.at(scene.at).changes;
+    let edge = policy.windows.at(view.at).changes;
     answers || edge == Some(at) || tried_again.any(|until| until == at)
 }
 
 /// It failed, is outdated or named, or the pool has surplus: a machine that needs nothing waits for nothing.
-fn is_to_go(scene: &View, key: &Key) -> bool {
+fn is_to_go(view: &View, key: &Key) -> bool {
     let goes = |look: &MachineView| look.outdated || look.standing == MachineState::Failed;
-    let mut looks = scene.pairs().filter(|(machine, _)| machine.key() == *key);
-    scene.tally.exist > scene.desired || looks.any(|(_, look)| goes(look))
+    let mut looks = view.pairs().filter(|(machine, _)| machine.key() == *key);
+    view.tally.exist > view.desired || looks.any(|(_, look)| goes(look))
 }
 
 /// Every machine was seen, and none is created, leaves, is reimaged or may recover by itself.
-fn rests(scene: &View) -> bool {
-    let case = scene.case;
+fn rests(view: &View) -> bool {
+    let case = view.case;
     let under_way = |standing: MachineState| {
         use MachineState::{Ghost, Leaving, Unknown, Unready, Updating, Young};
         matches!(standing, Ghost | Leaving | Unknown | Unready | Updating | Young)
     };
-    let still = !scene.looks.iter().any(|look| under_way(look.standing));
+    let still = !view.looks.iter().any(|look| under_way(look.standing));
     // Machines of a raise may be listed this long after its end.
     let comes = |entry: &Entry| {
-        let lately = entry.outcome().is_some_and(|(at, _)| scene.at.since(at) < BIRTHS_SHOW);
+        let lately = entry.outcome().is_some_and(|(at, _)| view.at.since(at) < BIRTHS_SHOW);
         entry.verb() == ActionKind::Raise && lately
     };
     let goes_on = |entry: &Entry| !entry.is_ended() || comes(entry);
@@ -111,7 +111,7 @@ fn rests(scene: &View) -> bool {
         case.planned.actions.is_empty() && !case.journal.iter().skip(case.learnt).any(goes_on);
     still
         && idle
-        && scene.pending == 0
+        && view.pending == 0
         && case.set.complete
         && case.planned.report.commands.is_empty()
 }
