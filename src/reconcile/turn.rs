@@ -40,11 +40,11 @@ pub struct PoolTurn {
     /// Start of the last listing that a turn folded in.
     folded: Option<Time>,
     paces: BTreeMap<EntryId, PollState>,
-    told: RememberedHolds,
+    remembered: RememberedHolds,
 }
 
 /// The folded observation, as it passes through the turn.
-struct Scene {
+struct PoolObservation {
     inventory: Inventory,
     facts: Facts,
     folded: FoldResult,
@@ -60,7 +60,7 @@ impl PoolTurn {
             image: None,
             folded: None,
             paces: BTreeMap::new(),
-            told: RememberedHolds::default(),
+            remembered: RememberedHolds::default(),
         }
     }
 
@@ -114,10 +114,10 @@ impl PoolTurn {
         };
         let now = world.clock().now();
         let machines = image.machines.clone();
-        let scene = self.fold(&mut image, inventory, Facts::default(), policy, now);
+        let observed = self.fold(&mut image, inventory, Facts::default(), policy, now);
         let PoolRecord { journal, inbox, state, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
-        let mut turn = Turn { world, policy, seed: self.seed, inbox, scene, book };
+        let mut turn = Turn { world, policy, seed: self.seed, inbox, observed, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.book.write(world.clock().now()).await.map_err(store)?;
         // Remove the tag last: until then this store still changes the set.
@@ -148,10 +148,10 @@ impl PoolTurn {
             }
         };
         let facts = world.facts().facts(&self.pool).await;
-        let scene = self.fold(&mut image, inventory, facts, policy, world.clock().now());
+        let observed = self.fold(&mut image, inventory, facts, policy, world.clock().now());
         let PoolRecord { machines, state, journal, inbox, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
-        let mut turn = Turn { world, policy, seed: self.seed, inbox, scene, book };
+        let mut turn = Turn { world, policy, seed: self.seed, inbox, observed, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();
         let (planned, notes, frozen) = match turn.decide(state.as_ref(), now) {
@@ -166,25 +166,25 @@ impl PoolTurn {
         if let Some(carried) = carried {
             turn.release_returned(carried).await;
         }
-        let (told, frozen_by) = (&mut self.told, frozen.as_ref());
-        let (commit, written) = turn.remember(carried, frozen_by, state.as_ref(), told, now);
+        let (remembered, frozen_by) = (&mut self.remembered, frozen.as_ref());
+        let (commit, written) = turn.remember(carried, frozen_by, state.as_ref(), remembered, now);
         let audit = commit.audit.clone();
         turn.write(commit, state).await.map_err(store)?;
         let withdrew = carried.is_some() && turn.carry_out(&written).await.map_err(store)?;
         let next = planned.as_ref().map(|planned| planned.report.next_check_at);
         let next = next.unwrap_or(now.plus(FROZEN_CHECKS_AGAIN));
-        let Turn { scene, book, .. } = turn;
+        let Turn { observed, book, .. } = turn;
         let Executor { made, happened, .. } = book;
-        *machines = scene.folded.machines;
-        self.folded = Some(scene.inventory.set.read_at);
+        *machines = observed.folded.machines;
+        self.folded = Some(observed.inventory.set.read_at);
         let again = again(next, withdrew, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
             pool,
             at: now,
-            set: scene.inventory.set,
-            gaps: scene.inventory.gaps,
-            changes: scene.folded.changes,
+            set: observed.inventory.set,
+            gaps: observed.inventory.gaps,
+            changes: observed.folded.changes,
             planned,
             frozen,
             notes,
@@ -211,7 +211,7 @@ impl PoolTurn {
         facts: Facts,
         policy: &Policy,
         now: Time,
-    ) -> Scene {
+    ) -> PoolObservation {
         let tombs = tombs(image.state.as_ref(), image.journal.open());
         let look = Observation {
             inventory: &inventory,
@@ -224,7 +224,7 @@ impl PoolTurn {
         };
         let mut folded = fold(std::mem::take(&mut image.machines), &look);
         image.inbox.put_on(&mut folded.machines);
-        Scene { inventory, facts, folded, stay_out: Vec::new() }
+        PoolObservation { inventory, facts, folded, stay_out: Vec::new() }
     }
 }
 
@@ -249,7 +249,7 @@ struct Turn<'t, W: TurnEnvironment> {
     policy: &'t Policy,
     seed: u64,
     inbox: &'t Inbox,
-    scene: Scene,
+    observed: PoolObservation,
     book: Executor<'t, W::Store>,
 }
 
@@ -261,13 +261,13 @@ impl<W: TurnEnvironment> Turn<'_, W> {
     /// Settle entries of earlier turns by what the read shows.
     async fn settle(&mut self, paces: &mut BTreeMap<EntryId, PollState>) -> Result<(), StoreError> {
         let seen = Observed {
-            set: &self.scene.inventory.set,
-            machines: &self.scene.folded.machines,
+            set: &self.observed.inventory.set,
+            machines: &self.observed.folded.machines,
             delete_deadline: self.policy.deletion.deadline,
-            clock_ahead: self.scene.facts.clock_ahead,
+            clock_ahead: self.observed.facts.clock_ahead,
         };
         self.book.look(&seen, paces, Self::ports(self.world)).await?;
-        self.scene.facts.drains.append(&mut self.book.drains);
+        self.observed.facts.drains.append(&mut self.book.drains);
         Ok(())
     }
 
@@ -276,11 +276,11 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             now,
             seed: self.seed,
             policy: self.policy,
-            set: &self.scene.inventory.set,
-            machines: &self.scene.folded.machines,
+            set: &self.observed.inventory.set,
+            machines: &self.observed.folded.machines,
             open: self.book.journal.open(),
             commands: &self.inbox.commands,
-            facts: &self.scene.facts,
+            facts: &self.observed.facts,
             state,
         };
         decide(self.world.decide(), &input, self.book.journal.all())
@@ -290,7 +290,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
     /// idempotent, so the turn after an interrupted one repeats it. If the cluster refuses, the machine stays out.
     async fn release_returned(&mut self, planned: &Decision) {
         for report in &planned.report.machines {
-            let Some(machine) = self.scene.folded.machines.get(report.index as usize) else {
+            let Some(machine) = self.observed.folded.machines.get(report.index as usize) else {
                 continue;
             };
             let was_out = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Updating);
@@ -302,7 +302,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             let draining = DrainRequest { pool: self.book.pool, target: &target, node };
             let answer = self.world.cluster().release(draining).await;
             if !matches!(answer, CallOutcome::Done | CallOutcome::Accepted(_)) {
-                self.scene.stay_out.push(report.index);
+                self.observed.stay_out.push(report.index);
             }
         }
     }
@@ -313,27 +313,27 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         carried: Option<&Decision>,
         frozen: Option<&Hold>,
         state: Option<&PoolState>,
-        told: &mut RememberedHolds,
+        remembered: &mut RememberedHolds,
         now: Time,
     ) -> (Commit, Vec<EntryId>) {
         let mut commit = Commit::new(self.book.pool.clone(), self.book.lease.epoch, now);
-        commit.closed.clone_from(&self.scene.folded.closed);
-        commit.history = history::changes(&self.scene.folded.changes, now);
+        commit.closed.clone_from(&self.observed.folded.closed);
+        commit.history = history::changes(&self.observed.folded.changes, now);
         commit.moved = std::mem::take(&mut self.book.moved);
         commit.history.append(&mut self.book.history);
         if let Some(planned) = carried {
             commit.dropped = self.finished(now);
             commit.written =
-                intents(planned, &self.scene.inventory.set, self.book.lease.epoch, now, |id| {
+                intents(planned, &self.observed.inventory.set, self.book.lease.epoch, now, |id| {
                     self.book.journal.knows(id)
                 });
             let names_set = !commit.written.is_empty();
             commit.set = names_set.then(|| self.policy.scale_set.clone());
             commit.state = Some(&planned.state).filter(|new| Some(*new) != state).cloned();
-            self.scene.set_lifecycles(planned, now);
+            self.observed.set_lifecycles(planned, now);
         }
-        commit.machines = self.scene.touched();
-        commit.history.extend(told.news(carried, state, frozen, now));
+        commit.machines = self.observed.touched();
+        commit.history.extend(remembered.news(carried, state, frozen, now));
         commit.history.extend(commit.written.iter().map(|entry| history::decided(entry, now)));
         commit.audit = history::outcomes(self.book.pool, self.inbox, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
@@ -343,7 +343,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
     /// Ended entries that no later plan needs. A plan that could not use its read returns its state unchanged: it
     /// learnt nothing from these entries yet, so the next plan sees all of them again.
     fn finished(&self, now: Time) -> Vec<EntryId> {
-        let set = &self.scene.inventory.set;
+        let set = &self.observed.inventory.set;
         let open = self.book.journal.open();
         let unanswered =
             |entry: &Entry| matches!(entry.phase, Phase::Asking { .. } | Phase::Doubtful { .. });
@@ -354,8 +354,8 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         if !usable {
             return Vec::new();
         }
-        let ahead = self.scene.facts.clock_ahead;
-        let finished = finished(open, &self.scene.folded.machines, set, ahead);
+        let ahead = self.observed.facts.clock_ahead;
+        let finished = finished(open, &self.observed.folded.machines, set, ahead);
         // This listing may not show what ended after the read began: keep those entries for the next one.
         let shown = |entry: &&Entry| entry.outcome().is_some_and(|(at, _)| at <= set.read_at);
         finished.into_iter().filter(shown).map(|entry| entry.id.clone()).collect()
@@ -381,17 +381,17 @@ impl<W: TurnEnvironment> Turn<'_, W> {
 
     async fn carry_out(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
         let seen = Observed {
-            set: &self.scene.inventory.set,
-            machines: &self.scene.folded.machines,
+            set: &self.observed.inventory.set,
+            machines: &self.observed.folded.machines,
             delete_deadline: self.policy.deletion.deadline,
-            clock_ahead: self.scene.facts.clock_ahead,
+            clock_ahead: self.observed.facts.clock_ahead,
         };
         let ports = Self::ports(self.world);
         Execution { book: &mut self.book, seen, ports }.carry(written).await
     }
 }
 
-impl Scene {
+impl PoolObservation {
     /// Only the planner changes the lifecycle of a machine.
     fn set_lifecycles(&mut self, planned: &Decision, now: Time) {
         for report in &planned.report.machines {

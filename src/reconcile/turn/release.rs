@@ -38,7 +38,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         state: &mut Option<PoolState>,
         now: Time,
     ) -> Result<(), StoreError> {
-        let set = &self.scene.inventory.set;
+        let set = &self.observed.inventory.set;
         let write = OwnerWrite::TakeAway(tag);
         let goes = write.may_follow(set.owner()) && self.policy.tags_owner;
         let mut commit = Commit::new(self.book.pool.clone(), self.book.lease.epoch, now);
