@@ -60,19 +60,19 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                     QuotaSource::Cloud { .. } => "Azure reports the free cores".to_owned(),
                     QuotaSource::Says(cores) => format!("{cores} free cores are reported"),
                 };
-                self.house.facts.meter(meter);
+                self.ports.facts.meter(meter);
                 told
             }
             UserAction::Gate(verdict) => {
-                self.house.facts.turn_gate(verdict);
+                self.ports.facts.turn_gate(verdict);
                 format!("the gates say {}", verdict.name())
             }
             UserAction::GateTime(time) => {
-                self.house.facts.gate_time(time);
+                self.ports.facts.gate_time(time);
                 "the gates measure at another time".to_owned()
             }
             UserAction::Upgrade => {
-                self.house.stage.lock().scheme += 1;
+                self.ports.stage.lock().scheme += 1;
                 let now = self.now();
                 self.start_again(now);
                 "a newer version of the program starts; it computes fingerprints another way"
@@ -80,7 +80,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             }
             UserAction::Cordon { nth } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
-                let mut stage = self.house.stage.lock();
+                let mut stage = self.ports.stage.lock();
                 if let (Some(cluster), Ok(vm)) = (&mut stage.cluster, key.as_str().parse::<Guid>())
                 {
                     cluster.cordoned_by_others(vm);
@@ -100,7 +100,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let ask = Command { id, verb, by: "ann".into(), why: "rehearsal".into(), at, about };
         let pool = self.policy.name.clone();
         loop {
-            let _answer = now_or_never(self.house.disk.ask(&pool, &ask));
+            let _answer = now_or_never(self.ports.disk.ask(&pool, &ask));
             if !self.is_cut_off() {
                 return told;
             }
@@ -110,7 +110,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
     fn mark(&mut self, key: &Key, mark: &OverrideWrite) {
         let pool = self.policy.name.clone();
         loop {
-            let _answer = now_or_never(self.house.disk.mark(&pool, key, mark));
+            let _answer = now_or_never(self.ports.disk.mark(&pool, key, mark));
             if !self.is_cut_off() {
                 return;
             }
@@ -119,7 +119,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
 
     /// After a power cut the process restarts, and the operator repeats the request before its first turn.
     fn is_cut_off(&mut self) -> bool {
-        let dead = self.house.disk.is_dead();
+        let dead = self.ports.disk.is_dead();
         if dead {
             self.restart(self.now());
         }
@@ -129,7 +129,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
     /// The machine at this place of the records, modulo their number.
     fn nth(&self, nth: u32) -> Option<(InstanceId, Key)> {
         // A restarted process has no records in memory yet; its store has them.
-        let loaded = now_or_never(self.house.disk.load(&self.policy.name)).ok()?.ok()?;
+        let loaded = now_or_never(self.ports.disk.load(&self.policy.name)).ok()?.ok()?;
         let machines = &loaded.machines;
         let at = nth as usize % machines.len().max(1);
         machines.get(at).map(|machine| (machine.id.clone(), machine.key()))
@@ -157,7 +157,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 for key in self.keys(&ids) {
                     self.mark(&key, &OverrideWrite::Hold(None));
                 }
-                let mut stage = self.house.stage.lock();
+                let mut stage = self.ports.stage.lock();
                 let set = stage.set;
                 for id in &ids {
                     let which = Which::Id(world::InstanceId::from(id.as_str()));
@@ -169,7 +169,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 format!("the operator frees {}", counted(ids.len(), "machine"))
             }
             Act::Lift => {
-                let mut stage = self.house.stage.lock();
+                let mut stage = self.ports.stage.lock();
                 let set = stage.set;
                 if stage.world.locks(set).delete_only {
                     stage.world.happens(set, ExternalEvent::Deletes(Deletes::Allowed));
@@ -179,7 +179,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 "the operator takes the locks off the set".to_owned()
             }
             Act::SwitchOff => {
-                let mut stage = self.house.stage.lock();
+                let mut stage = self.ports.stage.lock();
                 let set = stage.set;
                 stage.world.happens(set, ExternalEvent::SetNative(PlatformSpec::default()));
                 stage.hear();

@@ -96,7 +96,7 @@ fn recorder(scenario: &Scenario, stage: &SimStage) -> Recorder {
 
 pub(super) struct Run<'a, R, S> {
     pub(super) scenario: &'a Scenario,
-    pub(super) house: SimPorts<R, S>,
+    pub(super) ports: SimPorts<R, S>,
     pub(super) policy: Policy,
     pub(super) process: PoolTurn,
     life: u32,
@@ -143,7 +143,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         recorder: Recorder,
     ) -> Self {
         let start = scenario.start;
-        let house = SimPorts {
+        let ports = SimPorts {
             road,
             facts: SimFacts::new(stage.clone(), scenario),
             disk: SimDisk::new(store, scenario.cuts.clone(), plant.slip),
@@ -155,7 +155,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         wishes.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         Self {
             scenario,
-            house,
+            ports,
             policy: scenario.policy.clone(),
             process: PoolTurn::new(scenario.policy.name.clone(), scenario.seed),
             life: 1,
@@ -185,7 +185,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
     }
 
     pub(super) fn now(&self) -> Time {
-        self.house.stage.now()
+        self.ports.stage.now()
     }
 
     fn until_it_ends(&mut self) -> End {
@@ -210,7 +210,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
                         return end;
                     }
                     if let Some(decision) = decision {
-                        self.house.decide.give_back(decision.journal);
+                        self.ports.decide.give_back(decision.journal);
                     }
                 }
             }
@@ -219,7 +219,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
 
     /// Advances to the next moment at which anything may happen.
     fn wait(&mut self, last: Time) {
-        let mut stage = self.house.stage.lock();
+        let mut stage = self.ports.stage.lock();
         let event = stage.next_event().map_or(last, Time::from_millis);
         let wish = self.wishes.last().map_or(last, |(at, _)| *at);
         let calm = if self.storms { self.scenario.calm_from() } else { last };
@@ -237,7 +237,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
 
     /// Events wake the pool; one turn handles all that arrive within the window.
     fn hear(&mut self) {
-        let mut stage = self.house.stage.lock();
+        let mut stage = self.ports.stage.lock();
         let news = std::mem::take(&mut stage.events);
         let drains = stage.cluster.as_mut().map(Cluster::take_news).unwrap_or_default();
         self.recorder.hear(&stage, &news);
@@ -273,24 +273,24 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
     fn turn(&mut self) -> Result<TurnAttempt, NotReady> {
         let Some(mut lease) = self.lead()? else { return Ok(TurnAttempt::Nothing) };
         let first = self.first_lease.get_or_insert_with(|| lease.clone());
-        if self.house.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
+        if self.ports.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
             lease = Lease { not_after: lease.not_after, ..first.clone() };
         }
         self.turns += 1;
-        let (commits, told) = (self.house.disk.commits(), self.house.disk.told());
+        let (commits, told) = (self.ports.disk.commits(), self.ports.disk.told());
         let starts = self.process.remembered().is_none();
-        let done = self.house.road.go(self.process.turn(&self.house, &self.policy, &lease))?;
-        let mut decision = self.house.decide.take();
+        let done = self.ports.road.go(self.process.turn(&self.ports, &self.policy, &lease))?;
+        let mut decision = self.ports.decide.take();
         // A restarted process writes the holds it finds to the history once: it does not know what it wrote before.
-        let excused = if starts { self.house.disk.told() - told } else { 0 };
-        let stored = self.house.disk.commits() - commits - excused;
+        let excused = if starts { self.ports.disk.told() - told } else { 0 };
+        let stored = self.ports.disk.commits() - commits - excused;
         let now = self.now();
-        self.paced = Time::from_millis(self.house.stage.lock().listing_from);
+        self.paced = Time::from_millis(self.ports.stage.lock().listing_from);
         let frozen = matches!(&done, Ok(report) if report.frozen.is_some());
         if let Some(decision) = decision.as_mut().filter(|_| !frozen) {
             self.judge(decision, &lease, stored as u32);
         }
-        self.house.stage.lock().calls.clear();
+        self.ports.stage.lock().calls.clear();
         match done {
             Ok(report) => {
                 self.wake.done(&self.policy.name, report.again);
@@ -307,7 +307,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
     fn lead(&mut self) -> Result<Option<Lease>, NotReady> {
         let now = self.now();
         let holder = format!("life-{}", self.life);
-        match now_or_never(self.house.disk.acquire(&holder, now, LEASE))? {
+        match now_or_never(self.ports.disk.acquire(&holder, now, LEASE))? {
             Ok(lease) => {
                 self.lease = Some(lease.clone());
                 Ok(Some(lease))
@@ -328,7 +328,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         self.failed += 1;
         let why = std::error::Error::source(error);
         self.last_failure = Some(why.map_or_else(|| error.to_string(), ToString::to_string).into());
-        if self.house.disk.is_dead() || error.is_deposed() {
+        if self.ports.disk.is_dead() || error.is_deposed() {
             self.restart(now);
             return;
         }
@@ -347,7 +347,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         self.stirred = true;
         self.life += 1;
         self.lease = None;
-        self.house.disk.start();
+        self.ports.disk.start();
         self.process = PoolTurn::new(self.policy.name.clone(), self.scenario.seed);
         self.wake = first_wake(self.scenario, self.life);
         self.paced = now.plus(STARTS_AFTER);
@@ -355,11 +355,11 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
 
     fn judge(&mut self, decision: &mut RecordedDecision, lease: &Lease, stored: u32) {
         let calm = !std::mem::take(&mut self.stirred) && self.is_calm() && !self.recovers();
-        let mut stage = self.house.stage.lock();
+        let mut stage = self.ports.stage.lock();
         // A machine that the listing still hides will appear later as a change that none of our calls made.
         let calm = calm && !stage.hides_any();
         let turn = Turn { lease, stored, calm };
-        let disk = &self.house.disk;
+        let disk = &self.ports.disk;
         let notes = truth::judge(decision, &self.policy, &mut stage, disk, turn, &mut self.past);
         drop(stage);
         for note in notes {
@@ -423,7 +423,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         self.hear();
         let end = if self.breaches.is_empty() { end } else { End::Broken };
         let (unended, unheard) = self.left_open();
-        let stage = self.house.stage.lock();
+        let stage = self.ports.stage.lock();
         let timeline = self.recorder.finish(&stage);
         let heights = timeline.heights();
         let calls: BTreeMap<world::FrontDoorCall, u64> =
@@ -448,8 +448,8 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             failed: self.failed,
             last_failure: self.last_failure,
             crashes: self.crashes,
-            commits: self.house.disk.commits(),
-            writes: self.house.disk.writes(),
+            commits: self.ports.disk.commits(),
+            writes: self.ports.disk.writes(),
             unended,
             unheard,
             breaches: self.breaches,

@@ -82,7 +82,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
 
     /// Open journal entries and unprocessed commands, as the store has them.
     pub(super) fn left_open(&self) -> (usize, usize) {
-        let Ok(Ok(left)) = now_or_never(self.house.disk.load(&self.policy.name)) else {
+        let Ok(Ok(left)) = now_or_never(self.ports.disk.load(&self.policy.name)) else {
             return (usize::MAX, usize::MAX);
         };
         let open = left.journal.open().iter().filter(|entry| !entry.is_ended());
