@@ -105,7 +105,7 @@ impl ArmReply {
                 reply.hints.met.extend(told.target);
             }
             reply.hints.retry_after =
-                reply.hints.retry_after.or_else(|| refusal::told_wait(&reply));
+                reply.hints.retry_after.or_else(|| refusal::wait_in_message(&reply));
         }
         reply
     }

@@ -67,10 +67,10 @@ pub(super) fn of_answer(reply: &ArmReply) -> RefusalDetail {
         // In a response to a request, this does not tell what the request did.
         CodeMeaning::BadMachine => Refusal::Unclear,
     };
-    let told_wait = reply.retry_at().or_else(|| wait_in(&faults).map(|w| reply.at.plus(w)));
+    let until = reply.retry_at().or_else(|| wait_in(&faults).map(|w| reply.at.plus(w)));
     let retry_at = match refusal {
-        Refusal::Throttled => Some(told_wait.unwrap_or(reply.at.plus(THROTTLED_FOR))),
-        _ => told_wait,
+        Refusal::Throttled => Some(until.unwrap_or(reply.at.plus(THROTTLED_FOR))),
+        _ => until,
     };
     let message = faults.told(|f| f.message.as_deref().filter(|m| !m.starts_with('{')));
     let said = message.map(kept);
@@ -109,7 +109,7 @@ pub(super) fn of_operation(
 }
 
 /// A wait that is given only in the message text.
-pub(super) fn told_wait(reply: &ArmReply) -> Option<Span> {
+pub(super) fn wait_in_message(reply: &ArmReply) -> Option<Span> {
     wait_in(&ArmFaults::read(&reply.body))
 }
 
