@@ -260,17 +260,17 @@ impl Admission {
 
     /// The call was answered.
     #[expect(clippy::needless_pass_by_value, reason = "a grant ends once")]
-    pub fn told(&mut self, grant: AdmissionGrant, told: &ResponseHints, now: Time) {
+    pub fn observe(&mut self, grant: AdmissionGrant, hints: &ResponseHints, now: Time) {
         let bill = grant.0;
         if let (PacedOperation::List | PacedOperation::NextPage, Some(charge), Some(set)) =
-            (bill.operation, told.charge, self.sets.get_mut(bill.set))
+            (bill.operation, hints.charge, self.sets.get_mut(bill.set))
         {
             set.on_a_page = charge.max(1);
         }
-        if !told.throttled && self.sets.get(bill.set).is_some_and(|set| set.is_tried(now)) {
+        if !hints.throttled && self.sets.get(bill.set).is_some_and(|set| set.is_tried(now)) {
             self.limits.reopen(bill);
         }
-        if self.limits.told(bill, told, now) {
+        if self.limits.observe(bill, hints, now) {
             self.counts.throttled(bill.operation);
             self.call_back();
             if let Some(set) = self.sets.get_mut(bill.set) {

@@ -81,7 +81,7 @@ impl Bucket {
 
     /// The answer of the call with this number reports what is left. It may not yet count calls that were sent beside
     /// or after it.
-    pub fn told(&mut self, remaining: u32, call: u64, now: Time) {
+    pub fn observe(&mut self, remaining: u32, call: u64, now: Time) {
         self.refill(now);
         if call < self.heard {
             return;
@@ -102,7 +102,7 @@ impl Bucket {
         if limit.size > self.limit.size {
             self.limit = limit;
         }
-        self.told(remaining, call, now);
+        self.observe(remaining, call, now);
     }
 
     /// Refused: no call may leave until then. At least one call may leave then.
@@ -194,20 +194,20 @@ mod tests {
         let mut list = Bucket::full(LIST, at(0));
         list.take(1, at(0));
         list.ended(1, 1);
-        list.told(12, 1, at(0));
+        list.observe(12, 1, at(0));
         assert_eq!(taken_at_once(&mut list, at(0)), 2, "another client listed it too");
         let mut front = Bucket::full(FRONT, at(0));
         front.take(3, at(0));
         front.ended(1, 1);
-        front.told(150, 1, at(0));
+        front.observe(150, 1, at(0));
         assert_eq!(front.level(at(0)), 123, "two are under way, 25 may be to come");
         front.ended(1, 3);
         front.ended(1, 2);
-        front.told(149, 2, at(0));
+        front.observe(149, 2, at(0));
         assert_eq!(front.level(at(0)), 122, "the third may not be counted in that");
-        front.told(3_000, 4, at(0));
+        front.observe(3_000, 4, at(0));
         assert_eq!(front.level(at(0)), 2_975, "a larger one than was thought");
-        front.told(7, 3, at(0));
+        front.observe(7, 3, at(0));
         assert_eq!(front.level(at(0)), 2_975, "an answer that came late");
     }
 

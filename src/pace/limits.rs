@@ -187,10 +187,10 @@ impl LimitTable {
     }
 
     /// Learn from an answer. Returns true if it shut a limit.
-    pub fn told(&mut self, bill: Bill, told: &ResponseHints, now: Time) -> bool {
+    pub fn observe(&mut self, bill: Bill, hints: &ResponseHints, now: Time) -> bool {
         self.ended(bill);
-        for (name, left) in &told.remaining {
-            let Some(number) = self.number(bill.operation, name, *left, told.throttled) else {
+        for (name, left) in &hints.remaining {
+            let Some(number) = self.number(bill.operation, name, *left, hints.throttled) else {
                 continue;
             };
             let (documented, key) =
@@ -198,23 +198,23 @@ impl LimitTable {
             let limit = self.names[usize::from(number)].limit;
             let bucket = self.bucket(key, now);
             if documented {
-                bucket.told(*left, bill.call, now);
+                bucket.observe(*left, bill.call, now);
             } else {
                 bucket.told_of_unknown(limit, *left, bill.call, now);
             }
         }
-        if told.throttled {
-            self.shut(bill, told, now);
+        if hints.throttled {
+            self.shut(bill, hints, now);
         }
-        told.throttled
+        hints.throttled
     }
 
     /// A refusal closes the limits that it names. If it names none, it closes the region's limit for this kind of work;
     /// if there is no such limit, the front door's.
-    fn shut(&mut self, bill: Bill, told: &ResponseHints, now: Time) {
-        let until = now.plus(told.retry_after.unwrap_or(SHUT_FOR).max(Span::seconds(1)));
-        let used_up = told.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| name);
-        let named = told.met.iter().chain(used_up);
+    fn shut(&mut self, bill: Bill, hints: &ResponseHints, now: Time) {
+        let until = now.plus(hints.retry_after.unwrap_or(SHUT_FOR).max(Span::seconds(1)));
+        let used_up = hints.remaining.iter().filter(|(_, left)| *left == 0).map(|(name, _)| name);
+        let named = hints.met.iter().chain(used_up);
         let mut shut = false;
         for name in named {
             if let Some(number) = self.number(bill.operation, name, 0, true) {
@@ -227,7 +227,7 @@ impl LimitTable {
             return;
         }
         // The front door's limit is first, then the one for this kind of work.
-        let nth = usize::from(!told.empties_front_door(bill.operation.class()));
+        let nth = usize::from(!hints.empties_front_door(bill.operation.class()));
         if let Some((key, _)) = self.nth(bill, nth).or_else(|| self.nth(bill, 0)) {
             self.bucket(key, now).shut(until, now);
         }

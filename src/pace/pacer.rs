@@ -170,9 +170,9 @@ impl Pacer {
 
 impl Permit<'_> {
     /// The request was answered with these headers.
-    pub fn heard(mut self, told: &ResponseHints) {
+    pub fn heard(mut self, hints: &ResponseHints) {
         if let Some(grant) = self.grant.take() {
-            self.pacer.at_gate(|gate, now| gate.told(grant, told, now));
+            self.pacer.at_gate(|gate, now| gate.observe(grant, hints, now));
         }
     }
 

@@ -31,13 +31,13 @@ mod tests {
 
     #[test]
     fn the_front_door_refuses_where_its_own_count_is_used_up() {
-        let told = ResponseHints {
+        let hints = ResponseHints {
             remaining: vec![("subscription-reads".into(), 0)],
             ..ResponseHints::default()
         };
         assert!(
-            told.empties_front_door(OperationClass::Reads)
-                && !told.empties_front_door(OperationClass::Writes)
+            hints.empties_front_door(OperationClass::Reads)
+                && !hints.empties_front_door(OperationClass::Writes)
         );
     }
 }

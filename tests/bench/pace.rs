@@ -29,7 +29,7 @@ fn set(n: usize) -> ScaleSetId {
 /// One ask for each hundred milliseconds and pool, so that all of them are let through.
 fn permitted(bench: &mut Criterion) {
     let sets: Vec<ScaleSetId> = (0..POOLS).map(set).collect();
-    let told = ResponseHints {
+    let hints = ResponseHints {
         remaining: vec![
             ("subscription-reads".into(), 249),
             ("HighCostGetVMScaleSetSubscriptionMaximum".into(), 1_077),
@@ -37,8 +37,8 @@ fn permitted(bench: &mut Criterion) {
         ],
         ..ResponseHints::default()
     };
-    for (name, told) in
-        [("ask and end", ResponseHints::default()), ("ask and end, with headers", told)]
+    for (name, hints) in
+        [("ask and end", ResponseHints::default()), ("ask and end, with headers", hints)]
     {
         bench.bench_function(&format!("a permitted call among 1,000 pools: {name}"), |bencher| {
             let (mut gate, mut n, mut now) = (Admission::default(), 0, Time::from_millis(0));
@@ -48,7 +48,7 @@ fn permitted(bench: &mut Criterion) {
                 let operation = PacedOperation::List;
                 let call = CallCost { set: &sets[n], operation, machines: 1, before: None };
                 match gate.ask(&call, now) {
-                    AdmissionAnswer::Go(grant) => gate.told(grant, &told, now),
+                    AdmissionAnswer::Go(grant) => gate.observe(grant, &hints, now),
                     other => unreachable!("{other:?}"),
                 }
             });

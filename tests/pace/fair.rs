@@ -39,7 +39,7 @@ impl Asker {
         };
         match asked {
             AdmissionAnswer::Go(grant) => {
-                gate.told(grant, &ResponseHints::default(), now);
+                gate.observe(grant, &ResponseHints::default(), now);
                 let since = self.waits.take().map_or(now, |(_, since)| since);
                 self.longest = self.longest.max(now.since(since));
                 self.served += 1;

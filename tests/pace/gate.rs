@@ -52,7 +52,7 @@ fn use_up(
     let mut went = 0;
     loop {
         match ask(gate, pool, operation, LATE, now) {
-            AdmissionAnswer::Go(grant) => gate.told(grant, &ResponseHints::default(), now),
+            AdmissionAnswer::Go(grant) => gate.observe(grant, &ResponseHints::default(), now),
             asked => return (went, waits(&asked).0),
         }
         went += 1;
@@ -63,10 +63,10 @@ fn use_up(
 const COSTLY: &str = "HighCostGetVMScaleSetSubscriptionMaximum";
 
 fn throttled(name: &str, seconds: i64) -> ResponseHints {
-    let mut told = ResponseHints { throttled: true, ..ResponseHints::default() };
-    told.remaining.push((name.into(), 0));
-    told.retry_after = Some(Span::seconds(seconds));
-    told
+    let mut hints = ResponseHints { throttled: true, ..ResponseHints::default() };
+    hints.remaining.push((name.into(), 0));
+    hints.retry_after = Some(Span::seconds(seconds));
+    hints
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_set_is_listed_twenty_times_at_once_and_then_ten_times_a_minute() {
 fn a_refusal_shuts_a_limit_for_all_who_share_it_and_for_nobody_else() {
     let mut gate = Admission::default();
     let grant = go(ask(&mut gate, 0, PacedOperation::List, LATE, at(0)));
-    gate.told(grant, &throttled(COSTLY, 30), at(1_000));
+    gate.observe(grant, &throttled(COSTLY, 30), at(1_000));
     let (other, until) = waits(&ask(&mut gate, 1, PacedOperation::NextPage, LATE, at(2_000)));
     assert!(until <= at(31_000));
     assert!(matches!(gate.look(other, at(30_999)), AdmissionAnswer::Wait(..)));
@@ -104,7 +104,7 @@ fn a_refusal_shuts_a_limit_for_all_who_share_it_and_for_nobody_else() {
     assert_eq!(gate.counts().of(PacedOperation::List).throttled, 1);
 
     let grant = go(ask(&mut gate, 5, PacedOperation::List, LATE, at(200_000)));
-    gate.told(grant, &throttled("HighCostGetVMScaleSetResource", 30), at(200_000));
+    gate.observe(grant, &throttled("HighCostGetVMScaleSetResource", 30), at(200_000));
     waits(&ask(&mut gate, 5, PacedOperation::ReadView, LATE, at(200_000)));
     goes(ask(&mut gate, 6, PacedOperation::List, LATE, at(200_000)));
 }
@@ -120,7 +120,7 @@ fn a_front_door_by_hour_sees_no_more_than_it_lets_through() {
             if let AdmissionAnswer::Go(grant) =
                 ask(&mut gate, pool, PacedOperation::Raise, now, now)
             {
-                gate.told(grant, &ResponseHints::default(), now);
+                gate.observe(grant, &ResponseHints::default(), now);
                 sent.push(now);
             }
         }
@@ -140,11 +140,11 @@ fn a_region_that_is_refused_shuts_no_other_region() {
         gate.locate(&set(pool), region, at(0));
     }
     let grant = go(ask(&mut gate, 0, PacedOperation::List, LATE, at(0)));
-    gate.told(grant, &throttled(COSTLY, 30), at(0));
+    gate.observe(grant, &throttled(COSTLY, 30), at(0));
     waits(&ask(&mut gate, 1, PacedOperation::List, LATE, at(1_000)));
     goes(ask(&mut gate, 2, PacedOperation::List, LATE, at(1_000)));
     let grant = go(ask(&mut gate, 0, PacedOperation::Poll, LATE, at(2_000)));
-    gate.told(grant, &throttled("subscription-reads", 20), at(2_000));
+    gate.observe(grant, &throttled("subscription-reads", 20), at(2_000));
     waits(&ask(&mut gate, 1, PacedOperation::Poll, LATE, at(3_000)));
     goes(ask(&mut gate, 2, PacedOperation::Poll, LATE, at(3_000)));
     // What is left in one region says nothing of another.
@@ -153,12 +153,12 @@ fn a_region_that_is_refused_shuts_no_other_region() {
         ..ResponseHints::default()
     };
     let grant = go(ask(&mut gate, 2, PacedOperation::Poll, LATE, at(4_000)));
-    gate.told(grant, &left, at(4_000));
+    gate.observe(grant, &left, at(4_000));
     waits(&ask(&mut gate, 2, PacedOperation::Poll, LATE, at(4_000)));
     goes(ask(&mut gate, 0, PacedOperation::Poll, LATE, at(60_000)));
     // The limit of the whole subscription stops them all.
     let grant = go(ask(&mut gate, 2, PacedOperation::ReadSet, LATE, at(300_000)));
-    gate.told(grant, &throttled("subscription-global-reads", 30), at(300_000));
+    gate.observe(grant, &throttled("subscription-global-reads", 30), at(300_000));
     waits(&ask(&mut gate, 2, PacedOperation::ReadSet, LATE, at(301_000)));
     let limits = gate.limits(at(301_000));
     let shut = limits.iter().filter(|limit| limit.shut_until.is_some());
@@ -169,14 +169,14 @@ fn a_region_that_is_refused_shuts_no_other_region() {
 fn a_refusal_that_names_nothing_shuts_this_kind_of_work_for_a_minute() {
     let mut gate = Admission::default();
     let grant = go(ask(&mut gate, 0, PacedOperation::List, LATE, at(0)));
-    gate.told(grant, &ResponseHints { throttled: true, ..ResponseHints::default() }, at(0));
+    gate.observe(grant, &ResponseHints { throttled: true, ..ResponseHints::default() }, at(0));
     let (other, _) = waits(&ask(&mut gate, 1, PacedOperation::List, LATE, at(0)));
     goes(ask(&mut gate, 1, PacedOperation::Poll, LATE, at(0)));
     assert!(matches!(gate.look(other, at(59_999)), AdmissionAnswer::Wait(..)));
     goes(gate.look(other, at(60_000)));
     // The front door says that it was itself.
     let grant = go(ask(&mut gate, 0, PacedOperation::Poll, LATE, at(90_000)));
-    gate.told(grant, &throttled("subscription-reads", 5), at(90_000));
+    gate.observe(grant, &throttled("subscription-reads", 5), at(90_000));
     waits(&ask(&mut gate, 1, PacedOperation::ReadSet, LATE, at(90_000)));
     goes(ask(&mut gate, 1, PacedOperation::Raise, LATE, at(90_000)));
 }
@@ -185,7 +185,7 @@ fn a_refusal_that_names_nothing_shuts_this_kind_of_work_for_a_minute() {
 fn what_cannot_leave_in_time_is_told_at_once_when_to_come_again() {
     let mut gate = Admission::default();
     let grant = go(ask(&mut gate, 0, PacedOperation::Raise, LATE, at(0)));
-    gate.told(grant, &throttled("UpdateVMScaleSetResource", 90), at(0));
+    gate.observe(grant, &throttled("UpdateVMScaleSetResource", 90), at(0));
     let AdmissionAnswer::NotNow(why) = ask(&mut gate, 0, PacedOperation::Raise, at(60_000), at(0))
     else {
         panic!("it cannot leave within its minute")
@@ -193,7 +193,7 @@ fn what_cannot_leave_in_time_is_told_at_once_when_to_come_again() {
     assert_eq!(why.retry_at, at(90_000));
     // A read says of itself how long it is worth waiting for.
     let grant = go(ask(&mut gate, 0, PacedOperation::List, LATE, at(0)));
-    gate.told(grant, &throttled("HighCostGetVMScaleSetResource", 21), at(0));
+    gate.observe(grant, &throttled("HighCostGetVMScaleSetResource", 21), at(0));
     let set = set(0);
     let read = CallCost { set: &set, operation: PacedOperation::List, machines: 0, before: None };
     assert!(matches!(gate.ask(&read, at(0)), AdmissionAnswer::NotNow(_)));
@@ -232,7 +232,7 @@ fn the_one(gate: &mut Admission, tickets: &[Ticket], now: Time) -> Option<usize>
 fn the_urgent_go_first_and_age_makes_urgent() {
     let mut gate = Admission::default();
     let grant = go(ask(&mut gate, 9, PacedOperation::List, LATE, at(0)));
-    gate.told(grant, &throttled(COSTLY, 5), at(0));
+    gate.observe(grant, &throttled(COSTLY, 5), at(0));
     let tickets = [PacedOperation::List, PacedOperation::NextPage]
         .map(|operation| waits(&ask(&mut gate, 1, operation, LATE, at(0))).0);
     assert_eq!(the_one(&mut gate, &tickets, at(4_999)), None);
@@ -241,7 +241,7 @@ fn the_urgent_go_first_and_age_makes_urgent() {
     assert_eq!(the_one(&mut gate, &tickets, at(10_000)), Some(0));
 
     let grant = go(ask(&mut gate, 9, PacedOperation::NextPage, LATE, at(100_000)));
-    gate.told(grant, &throttled(COSTLY, 31), at(100_000));
+    gate.observe(grant, &throttled(COSTLY, 31), at(100_000));
     let (rest, _) = waits(&ask(&mut gate, 2, PacedOperation::List, LATE, at(100_000)));
     let later = at(100_000).plus(AGES_IN.times(3));
     let (page, _) = waits(&ask(&mut gate, 3, PacedOperation::NextPage, LATE, later));
@@ -252,7 +252,7 @@ fn the_urgent_go_first_and_age_makes_urgent() {
 fn pools_go_by_turns() {
     let mut gate = Admission::default();
     let grant = go(ask(&mut gate, 9, PacedOperation::List, LATE, at(0)));
-    gate.told(grant, &throttled(COSTLY, 5), at(0));
+    gate.observe(grant, &throttled(COSTLY, 5), at(0));
     let pools = [0, 0, 0, 0, 1, 1, 2];
     let page = |pool| waits(&ask(&mut gate, pool, PacedOperation::NextPage, LATE, at(0))).0;
     let tickets = pools.map(page);
@@ -270,7 +270,7 @@ fn a_listing_begins_only_where_all_its_pages_can_follow() {
     let now = at(0);
     for operation in [PacedOperation::List, PacedOperation::NextPage, PacedOperation::NextPage] {
         let grant = go(ask(&mut gate, 0, operation, LATE, now));
-        gate.told(grant, &ResponseHints::default(), now);
+        gate.observe(grant, &ResponseHints::default(), now);
     }
     goes(ask(&mut gate, 0, PacedOperation::Raise, LATE, now));
     // Sixteen are left: five more listings of three pages and a single token.
@@ -278,7 +278,7 @@ fn a_listing_begins_only_where_all_its_pages_can_follow() {
         for operation in [PacedOperation::List, PacedOperation::NextPage, PacedOperation::NextPage]
         {
             let grant = go(ask(&mut gate, 0, operation, LATE, now));
-            gate.told(grant, &ResponseHints::default(), now);
+            gate.observe(grant, &ResponseHints::default(), now);
         }
     }
     let (list, until) = waits(&ask(&mut gate, 0, PacedOperation::List, LATE, now));
@@ -297,7 +297,7 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
     let grant = go(ask(&mut gate, 0, PacedOperation::Delete, LATE, now));
     let remaining = [("VmssQueuedVMOperations", 0), ("Unheard", 0), ("NewActions", 12)];
     let remaining = remaining.map(|(name, left)| (name.into(), left)).to_vec();
-    gate.told(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
+    gate.observe(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
     let (went, _) = use_up(&mut gate, 1, PacedOperation::Delete, now);
     assert_eq!(went, 8, "twelve, less what comes back by the minute");
     goes(ask(&mut gate, 1, PacedOperation::Raise, LATE, now));
@@ -309,7 +309,7 @@ fn limits_that_nobody_wrote_down_are_learnt_and_counts_that_are_none_are_not() {
     for left in [12, 6] {
         let grant = go(ask(&mut gate, 0, PacedOperation::Delete, LATE, now));
         let remaining = vec![("NewActions".into(), left)];
-        gate.told(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
+        gate.observe(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
     }
     let (went, _) = use_up(&mut gate, 1, PacedOperation::Delete, now);
     assert!(went < 6, "{went} of six");
@@ -342,7 +342,7 @@ fn what_is_kept_is_bounded() {
         let call = CallCost { set: &set, operation, machines: 1, before: Some(LATE) };
         let remaining = vec![(format!("Limit{n}").into(), 100)];
         let grant = go(gate.ask(&call, now));
-        gate.told(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
+        gate.observe(grant, &ResponseHints { remaining, ..ResponseHints::default() }, now);
     }
     assert!(gate.limits(at(20_000)).len() <= 16_384);
 }
@@ -351,12 +351,12 @@ fn what_is_kept_is_bounded() {
 fn shut_for_long(gate: &mut Admission) {
     for operation in [PacedOperation::ReadSet, PacedOperation::List] {
         let grant = go(ask(gate, 0, operation, LATE, at(0)));
-        let told = ResponseHints {
+        let hints = ResponseHints {
             throttled: true,
             retry_after: Some(Span::minutes(15)),
             ..ResponseHints::default()
         };
-        gate.told(grant, &told, at(0));
+        gate.observe(grant, &hints, at(0));
     }
     let shut = ask(gate, 0, PacedOperation::ReadSet, at(80_000), at(60_000));
     assert!(matches!(shut, AdmissionAnswer::NotNow(_)), "{shut:?}");
@@ -377,12 +377,12 @@ fn a_person_has_a_shut_limit_tried_and_its_refusal_ends_the_try() {
         "it is tried for this set alone: {other:?}"
     );
     let grant = go(ask(&mut gate, 0, PacedOperation::ReadSet, at(80_000), at(60_000)));
-    let told = ResponseHints {
+    let hints = ResponseHints {
         throttled: true,
         retry_after: Some(Span::minutes(15)),
         ..ResponseHints::default()
     };
-    gate.told(grant, &told, at(61_000));
+    gate.observe(grant, &hints, at(61_000));
     for second in [61, 62, 100] {
         let again = at(second * 1_000);
         gate.try_now(&set(0), again);
@@ -400,7 +400,7 @@ fn a_try_that_is_answered_opens_the_limit_again() {
     gate.try_now(&set(0), at(60_000));
     for operation in [PacedOperation::ReadSet, PacedOperation::List] {
         let grant = go(ask(&mut gate, 0, operation, at(80_000), at(60_000)));
-        gate.told(grant, &ResponseHints::default(), at(61_000));
+        gate.observe(grant, &ResponseHints::default(), at(61_000));
     }
     let other = ask(&mut gate, 1, PacedOperation::ReadSet, at(140_000), at(120_000));
     assert!(matches!(other, AdmissionAnswer::Go(_)), "{other:?}");

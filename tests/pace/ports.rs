@@ -319,10 +319,10 @@ fn a_refusal_reaches_those_who_wait_already() {
         }
         let last = pacer.permit(call(PacedOperation::Raise)).await.unwrap();
         assert_eq!(time.now(), at(15_000));
-        let mut told = ResponseHints { throttled: true, ..ResponseHints::default() };
-        told.retry_after = Some(Span::seconds(120));
-        told.met.push("UpdateVMScaleSetResource".into());
-        last.heard(&told);
+        let mut hints = ResponseHints { throttled: true, ..ResponseHints::default() };
+        hints.retry_after = Some(Span::seconds(120));
+        hints.met.push("UpdateVMScaleSetResource".into());
+        last.heard(&hints);
     });
     stage.put(async {
         time.pass(Span::seconds(1)).await;

@@ -124,7 +124,7 @@ impl Room {
         }
         let (grant, answer) = self.under_way.remove(usize::from(nth) % self.under_way.len());
         match answer.filter(|_| told) {
-            Some(answer) => self.gate.told(grant, &answer.told(), self.now),
+            Some(answer) => self.gate.observe(grant, &answer.hints(), self.now),
             None => self.gate.lost(grant, self.now),
         }
     }
@@ -245,7 +245,7 @@ proptest! {
             // All answers come at once, so that what was told is known.
             while let Some((grant, answer)) = room.under_way.pop() {
                 let answer = answer.unwrap();
-                room.gate.told(grant, &answer.told(), room.now);
+                room.gate.observe(grant, &answer.hints(), room.now);
                 let Some(wait) = answer.retry_after else { continue };
                 let all = answer.remaining[0].0 == "HighCostGetVMScaleSetSubscriptionMaximum";
                 if all {
@@ -290,7 +290,7 @@ fn a_throttled_answer_without_a_time_is_a_minute() {
     let set = set(0);
     let call = CallCost { set: &set, operation: PacedOperation::Poll, machines: 0, before: None };
     let AdmissionAnswer::Go(grant) = gate.ask(&call, at(0)) else { panic!("nothing is before it") };
-    gate.told(grant, &ResponseHints { throttled: true, ..ResponseHints::default() }, at(0));
+    gate.observe(grant, &ResponseHints { throttled: true, ..ResponseHints::default() }, at(0));
     let AdmissionAnswer::NotNow(why) = gate.ask(&call, at(0)) else { panic!("it is shut") };
     assert_eq!(why.retry_at, at(60_000));
 }

@@ -61,7 +61,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn told(&self) -> ResponseHints {
+    pub fn hints(&self) -> ResponseHints {
         ResponseHints {
             throttled: self.retry_after.is_some(),
             retry_after: self.retry_after,
