@@ -45,12 +45,12 @@ mod tests {
             facts: Facts::default(),
             state: pool.state,
         };
-        let (told, planned) = (decide_by(decide, &snapshot).unwrap(), report.planned.unwrap());
-        let text = encode(&snapshot.input(), &told.planned);
+        let (decided, planned) = (decide_by(decide, &snapshot).unwrap(), report.planned.unwrap());
+        let text = encode(&snapshot.input(), &decided.planned);
         assert_eq!(text, encode(&snapshot.input(), &planned));
         assert!(text.contains("\"actions\":[]") && text.contains("invariantViolated"), "{text}");
-        assert_eq!((told.hold(), &told.notes), (report.frozen.as_ref(), &report.notes));
-        assert_eq!((told.exit(), told.planned), (Exit::Refused, planned));
+        assert_eq!((decided.hold(), &decided.notes), (report.frozen.as_ref(), &report.notes));
+        assert_eq!((decided.exit(), decided.planned), (Exit::Refused, planned));
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub struct CommandFailure {
     /// The kind of failure. The names are public contract.
     pub code: &'static str,
     /// Boxed, so that a successful `Result` stays small.
-    pub told: Box<ErrorReport>,
+    pub report: Box<ErrorReport>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -107,7 +107,7 @@ impl CommandFailure {
         Self {
             exit,
             code,
-            told: Box::new(ErrorReport { message: message.into(), ..ErrorReport::default() }),
+            report: Box::new(ErrorReport { message: message.into(), ..ErrorReport::default() }),
         }
     }
 
@@ -117,14 +117,14 @@ impl CommandFailure {
 
     /// A document could not be parsed.
     pub fn bad_input(problem: DocumentProblem, file: Option<&str>) -> Self {
-        let told = ErrorReport {
+        let report = ErrorReport {
             file: file.map(str::to_owned),
             place: Some((problem.line, problem.column)),
             field: problem.field,
             message: problem.message,
             help: problem.help,
         };
-        Self { exit: Exit::Input, code: problem.code.name(), told: Box::new(told) }
+        Self { exit: Exit::Input, code: problem.code.name(), report: Box::new(report) }
     }
 
     /// A source could not be read.
@@ -160,7 +160,7 @@ impl CommandFailure {
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.told.help = Some(help.into());
+        self.report.help = Some(help.into());
         self
     }
 
@@ -171,12 +171,12 @@ impl CommandFailure {
     /// The Error document on one line.
     pub fn to_json(&self) -> String {
         let keys = ErrorKeys {
-            file: self.told.file.as_deref(),
-            place: self.told.place,
-            field: &self.told.field,
+            file: self.report.file.as_deref(),
+            place: self.report.place,
+            field: &self.report.field,
             code: self.code,
-            message: &self.told.message,
-            help: self.told.help.as_deref(),
+            message: &self.report.message,
+            help: self.report.help.as_deref(),
         };
         keys.to_json()
     }
@@ -193,19 +193,19 @@ pub(super) fn reason(error: &io::Error) -> String {
 
 impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.told.file {
+        if let Some(file) = &self.report.file {
             write!(f, "{file}:")?;
         }
-        if let Some((line, column)) = self.told.place {
+        if let Some((line, column)) = self.report.place {
             write!(f, "{line}:{column}:")?;
         }
-        if self.told.file.is_some() || self.told.place.is_some() {
+        if self.report.file.is_some() || self.report.place.is_some() {
             f.write_str(" ")?;
         }
-        if !self.told.field.is_empty() {
-            write!(f, "{}: ", self.told.field)?;
+        if !self.report.field.is_empty() {
+            write!(f, "{}: ", self.report.field)?;
         }
-        f.write_str(&self.told.message)
+        f.write_str(&self.report.message)
     }
 }
 

@@ -69,7 +69,7 @@ impl Shell {
             let _ = self.line(&failure.to_json()).and_then(|()| self.flush());
         }
         self.say(Style::Red, "error", &failure.to_string());
-        if let Some(help) = &failure.told.help {
+        if let Some(help) = &failure.report.help {
             self.say(Style::Cyan, "help", help);
         }
         failure.exit

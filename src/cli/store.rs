@@ -66,7 +66,7 @@ impl StoreCommand {
             StoreAction::Restore { from } => return self.restore(from, json, shell),
         };
         let summary = done.map_err(|error| refused(&error))?;
-        told(verb, &file, &summary, None, json, shell)
+        print_summary(verb, &file, &summary, None, json, shell)
     }
 
     fn restore(&self, from: &Path, json: bool, shell: &mut Shell) -> Result<Exit, CommandFailure> {
@@ -74,7 +74,7 @@ impl StoreCommand {
         let who = format!("poolkeeper store restore, process {}", std::process::id());
         let Restoration { summary, before } =
             restore(from, &path, &who).map_err(|error| refused(&error))?;
-        told("restored:", &path, &summary, before.as_deref(), json, shell)
+        print_summary("restored:", &path, &summary, before.as_deref(), json, shell)
     }
 
     /// The path of the store, resolved from the same settings as the daemon's.
@@ -101,7 +101,7 @@ impl StoreCommand {
     }
 }
 
-fn told(
+fn print_summary(
     verb: &str,
     file: &Path,
     summary: &StoreSummary,

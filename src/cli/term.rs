@@ -59,9 +59,9 @@ impl Term {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
         let terminal = io::stdout().is_terminal();
-        let told = terminal.then(|| terminal_size_of(io::stdout())).flatten();
-        let told = told.map(|(wide, tall)| (usize::from(wide.0), usize::from(tall.0)));
-        let (width, height) = size(|name| env::var(name).ok(), terminal, told);
+        let reported = terminal.then(|| terminal_size_of(io::stdout())).flatten();
+        let reported = reported.map(|(wide, tall)| (usize::from(wide.0), usize::from(tall.0)));
+        let (width, height) = size(|name| env::var(name).ok(), terminal, reported);
         Term {
             width,
             height,
@@ -83,11 +83,11 @@ impl Term {
 fn size(
     set: impl Fn(&str) -> Option<String>,
     terminal: bool,
-    told: Option<(usize, usize)>,
+    reported: Option<(usize, usize)>,
 ) -> (Option<usize>, Option<usize>) {
     let set = |name| set(name).and_then(|text| text.parse().ok()).filter(|n: &usize| *n > 0);
-    let wide = set("COLUMNS").or(told.map(|(wide, _)| wide)).or(terminal.then_some(CERTAIN));
-    let tall = set("LINES").or(told.map(|(_, tall)| tall));
+    let wide = set("COLUMNS").or(reported.map(|(wide, _)| wide)).or(terminal.then_some(CERTAIN));
+    let tall = set("LINES").or(reported.map(|(_, tall)| tall));
     (wide.map(|wide| wide.clamp(NARROWEST, WIDEST)), tall)
 }
 
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn what_a_person_sets_wins_over_what_the_terminal_tells() {
-        let of = |columns: &'static str, lines: &'static str, terminal, told| {
+        let of = |columns: &'static str, lines: &'static str, terminal, reported| {
             let set =
                 move |name: &str| Some(if name == "COLUMNS" { columns } else { lines }.into());
-            size(set, terminal, told)
+            size(set, terminal, reported)
         };
         assert_eq!(of("", "", true, Some((120, 50))), (Some(120), Some(50)));
         assert_eq!(of("90", "30", true, Some((120, 50))), (Some(90), Some(30)));

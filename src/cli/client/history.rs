@@ -189,14 +189,14 @@ fn follow(
         // Install the signal handler before the first wait, so that no later signal is missed.
         let enough = tokio::signal::ctrl_c();
         tokio::select! {
-            ended = told(&server.client, &request, last.unwrap_or_default(), shell) => ended,
+            ended = print_events(&server.client, &request, last.unwrap_or_default(), shell) => ended,
             _ = enough => Ok(Exit::Done),
         }
     })
 }
 
 /// Prints each line once and in order, over as many connections as it takes.
-async fn told(
+async fn print_events(
     client: &Client,
     request: &Request<'_>,
     mut last: u64,

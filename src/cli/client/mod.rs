@@ -204,15 +204,15 @@ pub(super) fn failure(error: &ClientError) -> CommandFailure {
                 _ => (Exit::Input, "refused"),
             };
             let mut failure = CommandFailure::new(exit, code, say);
-            failure.told.help.clone_from(&refused.help);
+            failure.report.help.clone_from(&refused.help);
             if refused.status == 401 && refused.help.is_none() {
                 let help = "set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN";
-                failure.told.help = Some(help.to_owned());
+                failure.report.help = Some(help.to_owned());
             }
             if let Some(fault) = refused.errors.first() {
-                failure.told.place = Some((fault.line, fault.column));
-                failure.told.field.clone_from(&fault.field);
-                failure.told.help = fault.help.clone().or(failure.told.help);
+                failure.report.place = Some((fault.line, fault.column));
+                failure.report.field.clone_from(&fault.field);
+                failure.report.help = fault.help.clone().or(failure.report.help);
             }
             failure
         }

@@ -27,7 +27,7 @@ impl ServerLine {
 
     /// Adds the nearest pool names to an error about an unknown pool.
     fn nearest(&self, pool: &str, failure: CommandFailure) -> CommandFailure {
-        if failure.exit != Exit::NotFound || failure.told.help.is_some() {
+        if failure.exit != Exit::NotFound || failure.report.help.is_some() {
             return failure;
         }
         let Ok(pools) = self.pools() else { return failure };

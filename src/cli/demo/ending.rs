@@ -114,10 +114,10 @@ impl DemoSummary {
             ),
         ];
         for (command, why) in commands {
-            told(&mut page, term, &command, why);
+            push_command(&mut page, term, &command, why);
         }
-        told(&mut page, term, &format!("curl {api}/metrics"), "what Prometheus would read");
-        told(
+        push_command(&mut page, term, &format!("curl {api}/metrics"), "what Prometheus would read");
+        push_command(
             &mut page,
             term,
             &format!("http://{}/", self.azure),
@@ -137,12 +137,12 @@ pub fn next(term: Term, program: &str) -> String {
         ("plan --snapshot tests/cli/inputs/rolling.json", "the next actions, and why"),
         ("validate config/pools", "check pool files"),
     ] {
-        told(&mut page, term, &format!("{program} {command}"), why);
+        push_command(&mut page, term, &format!("{program} {command}"), why);
     }
     page
 }
 
-fn told(page: &mut String, term: Term, command: &str, why: &str) {
+fn push_command(page: &mut String, term: Term, command: &str, why: &str) {
     push_line(page, &format!("  {}", term.paint(Style::Dim, &format!("# {why}"))));
     push_line(page, &format!("  {command}"));
 }

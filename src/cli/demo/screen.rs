@@ -47,7 +47,7 @@ impl Screen {
         Self { term, began, times, api, berths: vec![None; ROWS * ABREAST] }
     }
 
-    pub fn draw(&mut self, sight: &DemoSight, told: &[Words]) -> String {
+    pub fn draw(&mut self, sight: &DemoSight, history: &[Words]) -> String {
         self.moor(&sight.machines);
         let mut page = String::new();
         self.title(sight, &mut page);
@@ -57,7 +57,7 @@ impl Screen {
         self.numbers(sight, &mut page);
         page.push('\n');
         self.holds(sight, &mut page);
-        self.told(told, &mut page);
+        self.history(history, &mut page);
         page
     }
 
@@ -165,8 +165,8 @@ impl Screen {
         page.push('\n');
     }
 
-    fn told(&self, told: &[Words], page: &mut String) {
-        let shown = told.get(told.len().saturating_sub(LINES)..).unwrap_or_default();
+    fn history(&self, history: &[Words], page: &mut String) {
+        let shown = history.get(history.len().saturating_sub(LINES)..).unwrap_or_default();
         for words in shown {
             let when = self.term.paint(Style::Dim, &self.when(words));
             push_line(page, &format!("{when}{}", self.say(words, WIDE - INDENT)));

@@ -35,7 +35,7 @@ pub struct Show<'a> {
     screen: Screen,
     ticks: Interval,
     script: Script,
-    told: Vec<Words>,
+    history: Vec<Words>,
     last: Option<DemoSight>,
     /// When the new image was applied.
     since: Option<Time>,
@@ -49,8 +49,8 @@ impl<'a> Show<'a> {
         let screen = Screen::new(shell.term, stage.began, times, api);
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (script, told, last, since) = (Script::default(), Vec::new(), None, None);
-        Self { stage, shell, manner, screen, ticks, script, told, last, since, drawn: 0 }
+        let (script, history, last, since) = (Script::default(), Vec::new(), None, None);
+        Self { stage, shell, manner, screen, ticks, script, history, last, since, drawn: 0 }
     }
 
     pub async fn play(&mut self) -> Result<DemoSummary, CommandFailure> {
@@ -95,7 +95,7 @@ impl<'a> Show<'a> {
     async fn look(&self) -> Option<DemoSight> {
         match timeout(TICK, self.stage.look()).await {
             Ok(sight) => sight,
-            // A turn that waits for Azure locks the scene: keep showing the last one.
+            // A turn that waits for Azure locks the plan: keep showing the last one.
             Err(_) => {
                 let (at, calls) = (self.stage.now(), self.stage.calls());
                 Some(DemoSight { at, calls, ..self.last.clone()? })
@@ -125,12 +125,12 @@ impl<'a> Show<'a> {
             }
             self.shell.flush()?;
         }
-        self.told.extend(words);
+        self.history.extend(words);
         Ok(())
     }
 
     fn draw(&mut self, sight: &DemoSight) -> Result<(), CommandFailure> {
-        let picture = self.screen.draw(sight, &self.told);
+        let picture = self.screen.draw(sight, &self.history);
         let back = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { "\n".to_owned() };
         let mut page = back;
         for line in picture.lines() {
@@ -188,23 +188,23 @@ mod tests {
         let end = loop {
             show.ticks.tick().await;
             let Some(sight) = show.step().await.unwrap() else { continue };
-            let picture = show.screen.draw(&sight, &show.told);
+            let picture = show.screen.draw(&sight, &show.history);
             assert!(picture.lines().all(|line| width(line) <= WIDE), "{picture}");
             heights.push(picture.lines().count());
             looks.extend(sight.machines.iter().map(|machine| machine.look));
             if show.script.is_told() && sight.is_over() {
                 break sight;
             }
-            assert!(sight.at.since(show.stage.began) < Span::hours(4), "{:#?}", show.told);
+            assert!(sight.at.since(show.stage.began) < Span::hours(4), "{:#?}", show.history);
         };
         assert!(heights.iter().all(|tall| *tall == heights[0] && *tall <= TALL), "{heights:?}");
-        let told = |part: &str| show.told.iter().any(|words| words.say.contains(part));
+        let shows = |part: &str| show.history.iter().any(|words| words.say.contains(part));
         for part in
             ["are outdated", "fails by itself", "with 429", "1 outdated", "failed", "Succeeded"]
         {
-            assert!(told(part), "{part} is not told: {:#?}", show.told);
+            assert!(shows(part), "{part} is not told: {:#?}", show.history);
         }
-        assert!(show.told.iter().any(|words| words.by == Speaker::Fate));
+        assert!(show.history.iter().any(|words| words.by == Speaker::Fate));
         let extremes = show.stage.extremes().unwrap();
         assert!(extremes.most_there <= end.limits.ceiling as usize, "{extremes:?}");
         assert!(extremes.fewest_ready + 1 >= end.limits.floor as usize, "{extremes:?}");

@@ -38,12 +38,12 @@ pub struct DemoSight {
 
 impl DemoSight {
     /// `None` if the turn has no plan because the planner contradicted itself.
-    pub fn of(scene: &PlanContext, calls: Calls, laws: u64, at: Time) -> Option<Self> {
-        let planned = scene.report.planned.as_ref()?;
+    pub fn of(context: &PlanContext, calls: Calls, laws: u64, at: Time) -> Option<Self> {
+        let planned = context.report.planned.as_ref()?;
         let report = &planned.report;
-        let machine = |told: &crate::model::plan::MachineReport| {
-            let machine = scene.machines.get(told.index as usize)?;
-            let look = look(machine, told.class, told.lifecycle);
+        let machine = |row: &crate::model::plan::MachineReport| {
+            let machine = context.machines.get(row.index as usize)?;
+            let look = look(machine, row.class, row.lifecycle);
             Some(DemoView { key: machine.key(), id: machine.id.as_str().into(), look })
         };
         // The screen shows only the first ones.
@@ -51,7 +51,7 @@ impl DemoSight {
         holds.sort_by_key(|hold| hold.reason != HoldReason::InvariantViolated);
         Some(Self {
             at,
-            decided: scene.report.at,
+            decided: context.report.at,
             machines: report.machines.iter().filter_map(machine).collect(),
             numbers: report.numbers,
             limits: report.resolved,

@@ -116,8 +116,8 @@ impl DemoStage {
 
     /// `None`: no turn has decided yet.
     pub async fn look(&self) -> Option<DemoSight> {
-        let scene = self.handle.turns.plan_context(&self.pool).await?;
-        DemoSight::of(&scene, self.calls(), self.handle.counters().laws(), self.now())
+        let context = self.handle.turns.plan_context(&self.pool).await?;
+        DemoSight::of(&context, self.calls(), self.handle.counters().laws(), self.now())
     }
 
     pub fn calls(&self) -> Calls {
@@ -126,10 +126,10 @@ impl DemoStage {
 
     /// The history lines since the last call.
     pub async fn news(&mut self) -> Result<Vec<HistoryRecord>, CommandFailure> {
-        let told = self.handle.store.history_after(&self.pool, self.read, LINES).await;
-        let told = told.map_err(|error| fault(&error.to_string()))?;
-        self.read = told.last().map_or(self.read, |(seq, _)| *seq);
-        Ok(told.into_iter().map(|(_, line)| line).collect())
+        let lines = self.handle.store.history_after(&self.pool, self.read, LINES).await;
+        let lines = lines.map_err(|error| fault(&error.to_string()))?;
+        self.read = lines.last().map_or(self.read, |(seq, _)| *seq);
+        Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
 
     /// The extremes of the emulated machines themselves, not of what the daemon saw.

@@ -149,10 +149,10 @@ fn section(title: &str, about: &str, checks: &[Check], brief: bool, term: Term, 
     let about = term.paint(Style::Dim, &plain(about));
     text.push_str(format!("{title}  {about}").trim_end());
     text.push('\n');
-    let told = |check: &&Check| !brief || check.outcome >= CheckOutcome::Unknown;
+    let shown = |check: &&Check| !brief || check.outcome >= CheckOutcome::Unknown;
     let mut table = Table::new(2);
     let mut none = true;
-    for check in checks.iter().filter(told) {
+    for check in checks.iter().filter(shown) {
         none = false;
         let style = match check.outcome {
             CheckOutcome::Fine => Style::Green,

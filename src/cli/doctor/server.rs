@@ -44,7 +44,7 @@ fn check(name: &'static str, outcome: CheckOutcome, say: impl Into<String>) -> C
 
 fn failed(name: &'static str, failure: CommandFailure) -> Check {
     let say = failure.to_string();
-    Check { name, outcome: CheckOutcome::Finding, say, next: failure.told.help }
+    Check { name, outcome: CheckOutcome::Finding, say, next: failure.report.help }
 }
 
 fn version(health: &Value) -> Check {
@@ -197,11 +197,11 @@ mod tests {
             poolkeeper_pool_file_faults_other 9\npoolkeeper_lease_remaining_seconds 12.4\n";
         let fault = "pools/web.yaml:3:1: name: there is no key nmae".to_owned();
         let checks = by_metrics(metrics, std::slice::from_ref(&fault));
-        let told: Vec<(&str, CheckOutcome)> =
+        let outcomes: Vec<(&str, CheckOutcome)> =
             checks.iter().map(|check| (check.name, check.outcome)).collect();
         let (fine, finding) = (CheckOutcome::Fine, CheckOutcome::Finding);
         assert_eq!(
-            told,
+            outcomes,
             [("leader", fine), ("invariantViolations", finding), ("poolFiles", finding)]
         );
         assert_eq!(checks[1].say, "plans were refused: invariant 3: 2 times");

@@ -140,11 +140,12 @@ impl Emulate {
                 EmulatorListener::at(self.listen, tls).await.map_err(|e| unserved(&e))?;
             let address = listening.address();
             let ca_file = self.write_authority(authority.as_deref(), address)?;
-            let told = EmulatorMessage { address, is_tls, ca_file, seed: &seed, speed: self.speed };
+            let message =
+                EmulatorMessage { address, is_tls, ca_file, seed: &seed, speed: self.speed };
             if json {
-                shell.line(&told.document(&emulator.state()).to_string())?;
+                shell.line(&message.document(&emulator.state()).to_string())?;
             } else {
-                shell.print(&told.page(shell.term, &emulator.state()))?;
+                shell.print(&message.page(shell.term, &emulator.state()))?;
             }
             shell.flush()?;
             listening.serve(emulator).await.map_err(|error| unserved(&error))
@@ -186,8 +187,8 @@ impl Emulate {
         let Some(pem) = authority else { return Ok(None) };
         let name = format!("poolkeeper-emulator-{}.pem", address.port());
         let path = self.ca_file.clone().unwrap_or_else(|| env::temp_dir().join(name));
-        let told = path.display().to_string();
-        fs::write(&path, pem).map_err(|error| CommandFailure::unwritable_file(&told, &error))?;
+        let name = path.display().to_string();
+        fs::write(&path, pem).map_err(|error| CommandFailure::unwritable_file(&name, &error))?;
         Ok(Some(path))
     }
 }

@@ -41,7 +41,7 @@ fn one(
         .read(line)
         .map_err(|problem| CommandFailure::bad_input(problem.on_line(number), None))?;
     let decision = decide(&snapshot).map_err(|mut failure| {
-        failure.told.place = Some((number, 1));
+        failure.report.place = Some((number, 1));
         failure
     })?;
     let exit = decision.exit();

@@ -19,10 +19,10 @@ pub fn run(first: u64, storms: u64, shell: &Shell) -> Summary {
     let progress = Mutex::new((ProgressLine::new(shell.term), 0));
     sim::storms(first, storms, &|_| {
         // Storms end in any order; count the ones that ended.
-        let mut told = progress.lock().unwrap_or_else(PoisonError::into_inner);
-        told.1 += 1;
-        let done = told.1;
-        told.0.show(done, storms, "of the storms are over");
+        let mut counted = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.1 += 1;
+        let done = counted.1;
+        counted.0.show(done, storms, "of the storms are over");
     })
 }
 

@@ -160,8 +160,8 @@ fn print(file: &FileResult, bytes: &[u8], shell: &mut Shell) -> Result<(), Comma
         Ok(read) => read,
         Err(failure) => {
             let help =
-                failure.told.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-            let say = format!("{}{help}", failure.told.message);
+                failure.report.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+            let say = format!("{}{help}", failure.report.message);
             return shell.line(&term.paint(Style::Red, &plain(&say)));
         }
     };
@@ -251,9 +251,9 @@ fn of_failure(failure: &CommandFailure) -> Fault<'_> {
         column: None,
         field: "",
         code: failure.code,
-        message: &failure.told.message,
+        message: &failure.report.message,
         allowed: &[],
         nearest: None,
-        help: failure.told.help.as_deref(),
+        help: failure.report.help.as_deref(),
     }
 }
