@@ -57,7 +57,7 @@ async fn a_pool_whose_file_is_missing_is_removed_and_not_applied() {
     let batch = PoolName::new("batch");
     let path = "/api/v1/pools/batch?why=x";
     kit.ask(Ask::new("DELETE", path)).await.is(409, "fileOwned");
-    if let Some(pool) = kit.house.lock().pools.get_mut(&batch) {
+    if let Some(pool) = kit.backend.lock().pools.get_mut(&batch) {
         pool.origin = PoolOrigin::Missing("pools/batch.yaml".into());
     }
     kit.ask(put(path, &document("batch", 4))).await.is(409, "fileOwned");
@@ -66,20 +66,20 @@ async fn a_pool_whose_file_is_missing_is_removed_and_not_applied() {
     assert_eq!(kit.audit().await.last().unwrap(), "local unmanage batch/ (x): done");
 }
 
-/// The house knows pools that no view shows, such as those of a file that is bad now.
+/// The backend knows pools that no view shows, such as those of a file that is bad now.
 #[tokio::test]
-async fn a_document_that_the_house_refuses_is_taken_back() {
+async fn a_document_that_the_backend_refuses_is_taken_back() {
     let kit = Kit::open().await;
     let (new, path) = (PoolName::new("new"), "/api/v1/pools/new?why=x");
-    kit.house.lock().refuses = true;
+    kit.backend.lock().refuses = true;
     kit.ask(put(path, &document("new", 3))).await.is(409, "refused");
     assert_eq!(kit.store.document(&new).await.unwrap(), None);
     kit.get("/api/v1/pools/new").await.is(404, "notFound");
     assert_eq!(kit.audit().await.last().unwrap(), "local apply new/ (x): refused");
     // Of a pool that is managed the document before stays.
-    kit.house.lock().refuses = false;
+    kit.backend.lock().refuses = false;
     kit.ask(put(path, &document("new", 3))).await.is(201, "");
-    kit.house.lock().refuses = true;
+    kit.backend.lock().refuses = true;
     kit.ask(put(path, &document("new", 4))).await.is(409, "refused");
     let kept = kit.store.document(&new).await.unwrap().unwrap();
     assert_eq!(*kept.text, *document("new", 3));
@@ -90,10 +90,10 @@ async fn a_refused_document_is_listed_and_can_be_deleted() {
     let kit = Kit::open().await;
     let old = PoolName::new("old");
     let text = document("old", 3);
-    let now = kit.house.lock().now;
+    let now = kit.backend.lock().now;
     kit.store.put_document(&old, &text, "ann", now, Expected::Nothing).await.unwrap();
-    kit.house.lock().refuses = true;
-    kit.house.reload(&old).await;
+    kit.backend.lock().refuses = true;
+    kit.backend.reload(&old).await;
     let list = kit.get("/api/v1/pools").await.json();
     let refused = &list["refused"];
     assert_eq!((&refused[0]["name"], refused[1].is_null()), (&"old".into(), true), "{list}");

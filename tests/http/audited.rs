@@ -33,7 +33,7 @@ async fn refused_tries_are_one_line_a_minute_with_their_number() {
     a_minute().await;
     refused(&kit, "pause", 1).await;
     assert_eq!(kit.audit().await[4..], [first[0]], "after a quiet minute it is a first again");
-    assert_eq!(kit.house.lock().audited.len(), 5, "each line is copied to the log");
+    assert_eq!(kit.backend.lock().audited.len(), 5, "each line is copied to the log");
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +51,7 @@ async fn what_is_carried_out_at_once_says_so() {
     ];
     assert_eq!(kit.audit().await, lines);
     let copied: Vec<String> = kit
-        .house
+        .backend
         .lock()
         .audited
         .iter()

@@ -60,13 +60,13 @@ async fn nobody_comes_in_without_a_token() {
         }
     }
     kit.get("/nowhere").await.is(401, "unauthenticated");
-    let answered = kit.house.lock().answered.clone();
+    let answered = kit.backend.lock().answered.clone();
     assert!(answered[&401] > answered[&200] && answered.len() == 2, "{answered:?}");
-    assert!(kit.audit().await.is_empty() && kit.house.lock().woken.is_empty());
+    assert!(kit.audit().await.is_empty() && kit.backend.lock().woken.is_empty());
 }
 
 #[tokio::test]
-async fn the_house_hears_of_each_request_that_is_not_let_in() {
+async fn the_backend_hears_of_each_request_that_is_not_let_in() {
     let kit = Kit::guarded().await;
     kit.get("/api/v1/pools").await.is(401, "unauthenticated");
     kit.get("/health").await.is(200, "");
@@ -76,7 +76,7 @@ async fn the_house_hears_of_each_request_that_is_not_let_in() {
     for _ in 0..12 {
         kit.get("/api/v1/pools").await;
     }
-    let heard = kit.house.lock().not_admitted.clone();
+    let heard = kit.backend.lock().not_admitted.clone();
     let told = |line: &str| heard.get(line).copied().unwrap_or(0);
     assert_eq!(told("127.0.0.1 - unauthenticated"), 10, "{heard:?}");
     assert_eq!(told("127.0.0.1 - tooManyRequests"), 3, "{heard:?}");
@@ -100,7 +100,7 @@ async fn each_role_may_what_the_table_says_and_no_more() {
                 let audit = kit.audit().await;
                 assert_eq!(audit.len(), usize::from(route.changes()), "{audit:?}");
                 assert!(audit.iter().all(|line| line.ends_with("(): forbidden")), "{audit:?}");
-                assert!(kit.house.lock().woken.is_empty());
+                assert!(kit.backend.lock().woken.is_empty());
             } else if route.changes() {
                 let audit = kit.audit().await;
                 assert!(audit[0].starts_with(&format!("{} ", role.name())), "{audit:?}");

@@ -142,7 +142,8 @@ async fn a_wish_is_done_once_wherever_the_store_fails() {
             let kit = Kit::open().await;
             let store =
                 Cut { inner: Arc::clone(&kit.store), writes: AtomicUsize::new(0), at, late };
-            let api = Api::new(Arc::new(store), Arc::new(kit.house.clone()), Authentication::Open);
+            let api =
+                Api::new(Arc::new(store), Arc::new(kit.backend.clone()), Authentication::Open);
             let statuses = insist(&api, &kit, ask).await;
             let doubted = statuses.len() > 1;
             was_cut += usize::from(doubted);

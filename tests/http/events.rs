@@ -1,4 +1,4 @@
-//! Events as they happen: from the end, from a line, after a break, and to the end of the house.
+//! Events as they happen: from the end, from a line, after a break, and to the end of the backend.
 
 use axum::body::{Body, BodyDataStream};
 use axum::http::Response;

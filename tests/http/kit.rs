@@ -1,4 +1,4 @@
-//! A house of two pools behind the API: one that a turn has planned, one that is new. What is asked of the house is kept.
+//! A backend of two pools behind the API: one that a turn has planned, one that is new. It keeps what it is asked.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -50,11 +50,11 @@ pub fn policy(text: &str) -> Policy {
     policies.remove(0)
 }
 
-/// What the house knows, and what it was asked.
+/// What the backend knows, and what it was asked.
 pub struct Known {
     pub now: Time,
     pub pools: BTreeMap<PoolName, PoolView>,
-    pub scenes: BTreeMap<PoolName, PlanContext>,
+    pub contexts: BTreeMap<PoolName, PlanContext>,
     pub woken: Vec<PoolName>,
     pub ready: bool,
     /// It takes no document in.
@@ -73,13 +73,13 @@ pub struct Known {
 }
 
 #[derive(Clone)]
-pub struct House {
+pub struct TestBackend {
     pub known: Arc<Mutex<Known>>,
     pub store: Arc<MemoryStore>,
     pub news: Arc<watch::Sender<u64>>,
 }
 
-impl House {
+impl TestBackend {
     pub fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap()
     }
@@ -110,7 +110,7 @@ impl House {
     }
 }
 
-impl Backend for House {
+impl Backend for TestBackend {
     fn now(&self) -> Time {
         self.lock().now
     }
@@ -124,7 +124,7 @@ impl Backend for House {
     }
 
     fn plan_context<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, Option<PlanContext>> {
-        Box::pin(async { self.lock().scenes.get(name).cloned() })
+        Box::pin(async { self.lock().contexts.get(name).cloned() })
     }
 
     fn wake(&self, name: &PoolName) {
@@ -188,7 +188,7 @@ impl Backend for House {
 
 pub struct Kit {
     pub api: Api,
-    pub house: House,
+    pub backend: TestBackend,
     pub store: Arc<MemoryStore>,
     /// By role, where the door is guarded.
     pub tokens: BTreeMap<&'static str, String>,
@@ -202,7 +202,7 @@ pub fn machine(n: u32, revision: &str) -> Machine {
 }
 
 /// A pool of seven in the middle of a rollout, as its last turn left it.
-fn scene() -> PlanContext {
+fn context() -> PlanContext {
     let policy = Arc::new(policy(&document("web", 7)));
     let machines: Vec<Machine> =
         (1..=7).map(|n| machine(n, if n < 3 { "r2" } else { "r1" })).collect();
@@ -212,7 +212,7 @@ fn scene() -> PlanContext {
         revisions: revisions(NOW.minus(Span::days(9))),
         ..PoolState::default()
     };
-    let mut scene = PlanContext {
+    let mut context = PlanContext {
         policy,
         report: Arc::new(TurnReport {
             pool: PoolName::new("web"),
@@ -234,9 +234,9 @@ fn scene() -> PlanContext {
         facts: Facts::default(),
         state: Some(state),
     };
-    let planned = poolkeeper::plan::plan(&scene.input()).unwrap();
-    Arc::get_mut(&mut scene.report).unwrap().planned = Some(planned);
-    scene
+    let planned = poolkeeper::plan::plan(&context.input()).unwrap();
+    Arc::get_mut(&mut context.report).unwrap().planned = Some(planned);
+    context
 }
 
 impl Kit {
@@ -257,11 +257,11 @@ impl Kit {
 
     pub async fn new(door: Authentication, tokens: BTreeMap<&'static str, String>) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let scene = scene();
+        let context = context();
         let web = PoolView {
-            policy: Arc::clone(&scene.policy),
+            policy: Arc::clone(&context.policy),
             origin: PoolOrigin::Api,
-            report: Some(Arc::clone(&scene.report)),
+            report: Some(Arc::clone(&context.report)),
             trouble: None,
             ignored: None,
         };
@@ -272,14 +272,14 @@ impl Kit {
             trouble: None,
             ignored: None,
         };
-        remember(&store, &scene).await;
+        remember(&store, &context).await;
         let pools = [web, batch].into_iter().map(|pool| (pool.policy.name.clone(), pool)).collect();
-        let scenes = [(scene.policy.name.clone(), scene)].into_iter().collect();
+        let contexts = [(context.policy.name.clone(), context)].into_iter().collect();
         let (woken, answered) = (Vec::new(), BTreeMap::new());
         let known = Known {
             now: NOW,
             pools,
-            scenes,
+            contexts,
             woken,
             ready: true,
             refuses: false,
@@ -292,23 +292,23 @@ impl Kit {
             not_admitted: BTreeMap::new(),
         };
         let known = Arc::new(Mutex::new(known));
-        let house =
-            House { known, store: Arc::clone(&store), news: Arc::new(watch::Sender::new(0)) };
-        let api = Api::new(Arc::clone(&store), Arc::new(house.clone()), door);
-        Self { api, house, store, tokens }
+        let backend =
+            TestBackend { known, store: Arc::clone(&store), news: Arc::new(watch::Sender::new(0)) };
+        let api = Api::new(Arc::clone(&store), Arc::new(backend.clone()), door);
+        Self { api, backend, store, tokens }
     }
 
     /// Another pool of which this much is told, and which nobody counts.
     pub async fn tell(&self, pool: &str, event: HistoryEvent) {
-        let line = HistoryRecord { at: self.house.lock().now, event };
+        let line = HistoryRecord { at: self.backend.lock().now, event };
         let commit =
             Commit { history: vec![line], ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
         self.store.commit(&commit).await.unwrap();
-        self.house.news.send_modify(|n| *n += 1);
+        self.backend.news.send_modify(|n| *n += 1);
     }
 
     pub fn pass(&self, span: Span) {
-        let mut known = self.house.lock();
+        let mut known = self.backend.lock();
         known.now = known.now.plus(span);
     }
 
@@ -353,7 +353,7 @@ fn revisions(seen: Time) -> Revisions {
     Revisions { known: vec![known(1, "r1", "1.0.0"), known(2, "r2", "2.0.0")] }
 }
 
-async fn remember(store: &MemoryStore, scene: &PlanContext) {
+async fn remember(store: &MemoryStore, context: &PlanContext) {
     store.acquire("test", NOW, Span::hours(1)).await.unwrap();
     let at = NOW.minus(Span::minutes(5));
     let (from, to) = (Some(Revision::new("r1")), Revision::new("r2"));
@@ -384,7 +384,7 @@ async fn remember(store: &MemoryStore, scene: &PlanContext) {
         HistoryEvent::FirstAvailable { id: InstanceId::new("2"), key: machine(2, "r2").key() },
     ];
     let commit = Commit {
-        machines: scene.machines.clone(),
+        machines: context.machines.clone(),
         state: Some(state),
         history: events.into_iter().map(|event| HistoryRecord { at, event }).collect(),
         ..Commit::new(PoolName::new("web"), Epoch(1), NOW)

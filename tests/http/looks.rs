@@ -59,7 +59,7 @@ async fn a_pool_in_trouble_is_looked_at_again_when_it_is_tried_again() {
     let retry = NOW.plus(Span::minutes(115));
     let say = "the cloud answers 429".into();
     let trouble = TurnFailure { since: NOW, turns: 1, say, retry: Some(retry) };
-    for pool in kit.house.lock().pools.values_mut() {
+    for pool in kit.backend.lock().pools.values_mut() {
         pool.trouble = Some(trouble.clone());
     }
     for path in [status, explain] {
@@ -73,7 +73,7 @@ async fn a_list_of_pools_names_the_faults_of_their_files() {
     assert_eq!(kit.get("/api/v1/pools").await.json()["faults"], serde_json::json!([]));
     let fault = Diagnostic::new(TextPlace::START, "count", Code::BadValue, "must be a number");
     let fault = Diagnostic { file: Some("pools/web.yaml".to_owned()), ..fault };
-    kit.house.lock().faults = vec![fault; 101];
+    kit.backend.lock().faults = vec![fault; 101];
     let faults = kit.get("/api/v1/pools").await.json()["faults"].clone();
     assert_eq!(faults.as_array().unwrap().len(), 100, "a hundred at most");
     assert!(faults[0].as_str().unwrap().starts_with("pools/web.yaml:1:1: count"), "{faults}");
@@ -151,15 +151,15 @@ async fn a_frozen_pool_says_so_first() {
         remedy: None,
     };
     {
-        let mut known = kit.house.lock();
-        let scene = known.scenes.values_mut().next().unwrap();
-        let mut report = (*scene.report).clone();
+        let mut known = kit.backend.lock();
+        let context = known.contexts.values_mut().next().unwrap();
+        let mut report = (*context.report).clone();
         let planned = report.planned.as_mut().unwrap();
         planned.actions.clear();
         planned.report.holds.push(hold.clone());
         report.frozen = Some(hold);
-        scene.report = Arc::new(report);
-        let report = Arc::clone(&scene.report);
+        context.report = Arc::new(report);
+        let report = Arc::clone(&context.report);
         known.pools.get_mut(&poolkeeper::model::ids::PoolName::new("web")).unwrap().report =
             Some(report);
     }
@@ -242,7 +242,7 @@ async fn history_goes_on_from_any_line_both_ways() {
 async fn readiness_is_told_by_its_status_too() {
     let kit = Kit::open().await;
     assert_eq!(kit.get("/ready").await.status, 200);
-    kit.house.lock().ready = false;
+    kit.backend.lock().ready = false;
     let reply = kit.get("/api/v1/ready").await;
     assert_eq!((reply.status, &reply.json()["message"]), (503, &"reading the store".into()));
     assert!(kit.get("/metrics").await.text.contains("poolkeeper_up 1"));
@@ -252,7 +252,7 @@ async fn readiness_is_told_by_its_status_too() {
 async fn a_report_is_never_told_of_other_machines() {
     let kit = Kit::open().await;
     let web = poolkeeper::model::ids::PoolName::new("web");
-    let kept = kit.house.lock().scenes[&web].clone();
+    let kept = kit.backend.lock().contexts[&web].clone();
     let loaded = kit.store.load(&web).await.unwrap();
     let planned_from = machines_digest(&kept.machines);
     let again = |loaded: PoolRecord| {

@@ -3,11 +3,11 @@
 
 mod apply;
 mod audited;
+mod authentication;
 mod completion;
 mod contract;
 mod cuts;
 mod description;
-mod doors;
 mod events;
 mod follow;
 mod fuzz;

@@ -11,17 +11,17 @@ use crate::http::golden::golden;
 use crate::http::kit::{Ask, Kit, NOW, Reply, WHY};
 use crate::http::terminal::{run, serve};
 
-struct House {
+struct Guarded {
     kit: Kit,
     tokens: [String; 2],
 }
 
-impl House {
+impl Guarded {
     async fn open() -> Self {
         let made = ["ann", "bob"].map(|name| tokens::make(name, Role::Admin).unwrap());
         let tokens = TokenTable::read(&format!("{}\n{}", made[0].line, made[1].line)).unwrap();
         let kit = Kit::new(Authentication::Guarded { tokens, oidc: None }, BTreeMap::new()).await;
-        kit.house.lock().approvals = 2;
+        kit.backend.lock().approvals = 2;
         Self { kit, tokens: made.map(|made| made.token) }
     }
 
@@ -44,9 +44,9 @@ const BOB: usize = 1;
 
 #[tokio::test]
 async fn it_is_done_when_another_person_asks_the_same() {
-    let house = House::open().await;
+    let guarded = Guarded::open().await;
     for _ in 0..2 {
-        let waits = house.abort(ANN).await;
+        let waits = guarded.abort(ANN).await;
         waits.is(409, "secondPerson");
         assert!(
             waits.text.contains("another person must request the same before"),
@@ -54,57 +54,57 @@ async fn it_is_done_when_another_person_asks_the_same() {
             waits.text
         );
     }
-    assert_eq!(house.commands().await, 0, "the first person does not count twice");
-    house.abort(BOB).await.is(202, "");
-    assert_eq!(house.commands().await, 1);
-    let audit = house.kit.audit().await;
+    assert_eq!(guarded.commands().await, 0, "the first person does not count twice");
+    guarded.abort(BOB).await.is(202, "");
+    assert_eq!(guarded.commands().await, 1);
+    let audit = guarded.kit.audit().await;
     assert_eq!(audit[0], "ann abort web/ (because): waits for a second person");
     assert_eq!(audit[2], "bob abort web/ (because): asked, as ann did");
-    house.abort(BOB).await.is(409, "secondPerson");
-    house.kit.pass(Span::hours(1));
-    house.abort(ANN).await.is(409, "secondPerson");
-    house.kit.pass(Span::from_millis(Span::hours(1).millis() - 1));
-    house.abort(BOB).await.is(202, "");
-    assert_eq!(house.commands().await, 2);
+    guarded.abort(BOB).await.is(409, "secondPerson");
+    guarded.kit.pass(Span::hours(1));
+    guarded.abort(ANN).await.is(409, "secondPerson");
+    guarded.kit.pass(Span::from_millis(Span::hours(1).millis() - 1));
+    guarded.abort(BOB).await.is(202, "");
+    assert_eq!(guarded.commands().await, 2);
 }
 
 #[tokio::test]
 async fn the_same_is_the_same_machine_of_the_same_pool() {
-    let house = House::open().await;
+    let guarded = Guarded::open().await;
     let now = r#"{"why":"odd","now":true}"#;
     let delete = async |who: usize, machine: u32, body: &str| {
         let path = format!("/api/v1/pools/web/machines/{machine}/delete-machine");
-        house.ask(who, Ask::new("POST", &path).json(body)).await
+        guarded.ask(who, Ask::new("POST", &path).json(body)).await
     };
     delete(ANN, 3, now).await.is(409, "secondPerson");
     delete(BOB, 4, now).await.is(409, "secondPerson");
-    house.abort(BOB).await.is(409, "secondPerson");
-    assert_eq!(house.kit.store.inbox(&PoolName::new("web")).await.unwrap().marks, []);
+    guarded.abort(BOB).await.is(409, "secondPerson");
+    assert_eq!(guarded.kit.store.inbox(&PoolName::new("web")).await.unwrap().marks, []);
     delete(BOB, 4, WHY).await.is(202, "");
     delete(BOB, 3, now).await.is(202, "");
-    let remove = |who| house.ask(who, Ask::new("DELETE", "/api/v1/pools/web?why=x"));
+    let remove = |who| guarded.ask(who, Ask::new("DELETE", "/api/v1/pools/web?why=x"));
     remove(ANN).await.is(409, "secondPerson");
     remove(ANN).await.is(409, "secondPerson");
-    assert!(house.kit.house.lock().pools.contains_key(&PoolName::new("web")));
+    assert!(guarded.kit.backend.lock().pools.contains_key(&PoolName::new("web")));
     remove(BOB).await.is(200, "");
-    assert!(!house.kit.house.lock().pools.contains_key(&PoolName::new("web")));
+    assert!(!guarded.kit.backend.lock().pools.contains_key(&PoolName::new("web")));
 }
 
 #[tokio::test]
 async fn what_waits_for_a_second_person_is_for_you_with_what_to_type() {
-    let house = House::open().await;
+    let guarded = Guarded::open().await;
     let waits = async |pool: &str| {
         let path = format!("/api/v1/pools/{pool}/status");
-        let status = house.ask(BOB, Ask::new("GET", &path)).await.json();
+        let status = guarded.ask(BOB, Ask::new("GET", &path)).await.json();
         status["awaitingSecondPerson"].as_array().unwrap().clone()
     };
     assert!(waits("web").await.is_empty());
-    house.abort(ANN).await.is(409, "secondPerson");
+    guarded.abort(ANN).await.is(409, "secondPerson");
     let delete = Ask::new("POST", "/api/v1/pools/web/machines/3/delete-machine");
     let delete = delete.json(r#"{"why":"its disk is odd","now":true}"#);
-    house.ask(BOB, delete).await.is(409, "secondPerson");
+    guarded.ask(BOB, delete).await.is(409, "secondPerson");
     let remove = Ask::new("DELETE", "/api/v1/pools/web?why=moved");
-    house.ask(ANN, remove).await.is(409, "secondPerson");
+    guarded.ask(ANN, remove).await.is(409, "secondPerson");
     assert!(waits("batch").await.is_empty());
     let one = serde_json::json!({
         "verb": "delete-machine --now", "machine": "3", "who": "bob", "why": "its disk is odd",
@@ -113,10 +113,10 @@ async fn what_waits_for_a_second_person_is_for_you_with_what_to_type() {
     });
     let all = waits("web").await;
     assert_eq!(all[1], one);
-    let list = house.ask(BOB, Ask::new("GET", "/api/v1/pools")).await.json();
+    let list = guarded.ask(BOB, Ask::new("GET", "/api/v1/pools")).await.json();
     let web = list["items"].as_array().unwrap().iter().find(|pool| pool["name"] == "web");
     assert_eq!(web.unwrap()["awaitingSecondPerson"], serde_json::Value::from(all));
-    let House { kit, tokens } = house;
+    let Guarded { kit, tokens } = guarded;
     let served = serve(kit).await;
     let typed = ["status", "web"];
     let page = run(&served.server, Some(&tokens[BOB]), &typed).await;
@@ -134,12 +134,12 @@ async fn what_waits_for_a_second_person_is_for_you_with_what_to_type() {
 
 #[tokio::test]
 async fn what_was_done_waits_no_more() {
-    let house = House::open().await;
-    house.abort(ANN).await.is(409, "secondPerson");
-    house.abort(BOB).await.is(202, "");
-    let status = house.ask(BOB, Ask::new("GET", "/api/v1/pools/web/status")).await;
+    let guarded = Guarded::open().await;
+    guarded.abort(ANN).await.is(409, "secondPerson");
+    guarded.abort(BOB).await.is(202, "");
+    let status = guarded.ask(BOB, Ask::new("GET", "/api/v1/pools/web/status")).await;
     assert_eq!(status.json()["awaitingSecondPerson"], serde_json::json!([]));
-    house.kit.house.lock().approvals = 1;
-    let status = house.ask(BOB, Ask::new("GET", "/api/v1/pools/web/status")).await;
+    guarded.kit.backend.lock().approvals = 1;
+    let status = guarded.ask(BOB, Ask::new("GET", "/api/v1/pools/web/status")).await;
     assert_eq!(status.json()["awaitingSecondPerson"], serde_json::json!([]));
 }

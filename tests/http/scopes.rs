@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::http::kit::{Ask, Kit, NOW, Reply, WHY, document};
 
-/// A house with one token, on such terms.
-async fn house(role: Role, terms: &str) -> (Kit, String) {
+/// A backend with one token, on such terms.
+async fn backend(role: Role, terms: &str) -> (Kit, String) {
     let made = tokens::make("ann", role).unwrap();
     let tokens = TokenTable::read(&format!("{} {terms}", made.line)).unwrap();
     (Kit::new(Authentication::Guarded { tokens, oidc: None }, BTreeMap::new()).await, made.token)
@@ -25,7 +25,7 @@ async fn ask(kit: &Kit, token: &str, ask: Ask<'_>) -> Reply {
 
 #[tokio::test]
 async fn a_token_for_some_pools_changes_and_sees_no_other() {
-    let (kit, token) = house(Role::Admin, "pools=b*").await;
+    let (kit, token) = backend(Role::Admin, "pools=b*").await;
     for route in routes().iter().filter(|route| route.path.contains("{pool}")) {
         let path = route.path.replace("{pool}", "web").replace("{machine}", "1");
         let path = path.replace("{command}", "old");
@@ -39,7 +39,7 @@ async fn a_token_for_some_pools_changes_and_sees_no_other() {
         audit.iter().all(|line| line.ends_with("(): forbidden")) && !audit.is_empty(),
         "{audit:?}"
     );
-    assert!(kit.house.lock().woken.is_empty());
+    assert!(kit.backend.lock().woken.is_empty());
     ask(&kit, &token, Ask::new("GET", "/api/v1/pools/batch/status")).await.is(200, "");
     let pause = Ask::new("POST", "/api/v1/pools/batch/pause").json(WHY);
     ask(&kit, &token, pause).await.is(202, "");
@@ -53,7 +53,7 @@ async fn a_token_for_some_pools_changes_and_sees_no_other() {
 
 #[tokio::test]
 async fn lists_show_what_a_token_is_for() {
-    let (kit, token) = house(Role::Operator, "pools=batch").await;
+    let (kit, token) = backend(Role::Operator, "pools=batch").await;
     let pause = Ask::new("POST", "/api/v1/pools/batch/pause").json(WHY);
     ask(&kit, &token, pause).await.is(202, "");
     let resume = Ask::new("POST", "/api/v1/pools/web/resume").json(WHY);
@@ -63,7 +63,7 @@ async fn lists_show_what_a_token_is_for() {
         all.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let fault = Diagnostic::new(TextPlace::START, "name", Code::BadValue, "web has a fault");
-    kit.house.lock().faults = vec![fault];
+    kit.backend.lock().faults = vec![fault];
     let pools = ask(&kit, &token, Ask::new("GET", "/api/v1/pools")).await;
     assert_eq!(names(&pools, "name"), ["batch"]);
     // A fault may name any pool and any file.
@@ -80,9 +80,9 @@ async fn lists_show_what_a_token_is_for() {
 }
 
 #[tokio::test]
-async fn the_stream_of_the_house_has_the_lines_of_its_pools() {
+async fn the_stream_of_the_backend_has_the_lines_of_its_pools() {
     use futures_util::StreamExt;
-    let (kit, token) = house(Role::Viewer, "pools=batch").await;
+    let (kit, token) = backend(Role::Viewer, "pools=batch").await;
     let told = || HistoryEvent::Answered {
         command: CommandId::new("a"),
         accepted: true,
@@ -105,7 +105,7 @@ async fn the_stream_of_the_house_has_the_lines_of_its_pools() {
 #[tokio::test]
 async fn a_token_that_has_ended_lets_nobody_in_and_the_log_says_so() {
     let end = NOW.plus(Span::minutes(1));
-    let (kit, token) = house(Role::Viewer, &format!("expires={end}")).await;
+    let (kit, token) = backend(Role::Viewer, &format!("expires={end}")).await;
     let pools = || Ask::new("GET", "/api/v1/pools");
     ask(&kit, &token, pools()).await.is(200, "");
     kit.pass(Span::minutes(1));
@@ -114,5 +114,5 @@ async fn a_token_that_has_ended_lets_nobody_in_and_the_log_says_so() {
     let unknown = tokens::make("ann", Role::Viewer).unwrap().token;
     let other = ask(&kit, &unknown, pools()).await;
     assert_eq!(over.text, other.text, "who brings it is not answered that it was good once");
-    assert_eq!(kit.house.lock().expired, [("ann".to_owned(), Time::from_millis(end.millis()))]);
+    assert_eq!(kit.backend.lock().expired, [("ann".to_owned(), Time::from_millis(end.millis()))]);
 }

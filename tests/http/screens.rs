@@ -45,16 +45,16 @@ impl Served {
     }
 
     fn change(&self, pool: &str, change: impl FnOnce(&mut PoolView)) {
-        change(self.kit.house.lock().pools.get_mut(&PoolName::new(pool)).unwrap());
+        change(self.kit.backend.lock().pools.get_mut(&PoolName::new(pool)).unwrap());
     }
 
     /// The last turn of web with these holds.
     fn hold(&self, holds: Vec<Hold>) {
-        let mut known = self.kit.house.lock();
-        let scene = known.scenes.get_mut(&PoolName::new("web")).unwrap();
-        let report = Arc::make_mut(&mut scene.report);
+        let mut known = self.kit.backend.lock();
+        let context = known.contexts.get_mut(&PoolName::new("web")).unwrap();
+        let report = Arc::make_mut(&mut context.report);
         report.planned.as_mut().unwrap().report.holds = holds;
-        let report = Arc::clone(&scene.report);
+        let report = Arc::clone(&context.report);
         known.pools.get_mut(&PoolName::new("web")).unwrap().report = Some(report);
     }
 }
@@ -227,7 +227,8 @@ async fn what_is_wrong_comes_first() {
     for n in 0..50 {
         let name = format!("calm-{n:02}");
         let mut report =
-            (*served.kit.house.lock().pools[&PoolName::new("web")].report.clone().unwrap()).clone();
+            (*served.kit.backend.lock().pools[&PoolName::new("web")].report.clone().unwrap())
+                .clone();
         let planned = report.planned.as_mut().unwrap();
         planned.report.holds.clear();
         planned.report.numbers.requested = 0;
@@ -243,7 +244,7 @@ async fn what_is_wrong_comes_first() {
             trouble: None,
             ignored: None,
         };
-        served.kit.house.lock().pools.insert(PoolName::new(name), pool);
+        served.kit.backend.lock().pools.insert(PoolName::new(name), pool);
     }
     served.change("calm-07", |pool| {
         let mut report = (**pool.report.as_ref().unwrap()).clone();
@@ -261,7 +262,7 @@ async fn what_is_wrong_comes_first() {
         pool.trouble =
             Some(TurnFailure { since, turns: 1, say: "the cloud answers 500".into(), retry });
     });
-    served.kit.house.lock().ready = false;
+    served.kit.backend.lock().ready = false;
     let ended = served.page("status-worst", &["status"]).await;
     assert_eq!(ended.code, Some(3), "a law forbids something");
     let all = served.run(&["status", "--all"]).await;
@@ -317,7 +318,7 @@ async fn who_may_not_look_is_told_how_to_show_a_token() {
 async fn the_doctor_looks_at_who_serves() {
     let served = serve(Kit::open().await).await;
     served.page("doctor", &["doctor"]).await;
-    served.kit.house.lock().ready = false;
+    served.kit.backend.lock().ready = false;
     served.change("web", |pool| {
         let trouble =
             TurnFailure { since: NOW, turns: 1, say: "the cloud answers 500".into(), retry: None };

@@ -58,7 +58,7 @@ async fn a_socket_answers_and_stops() {
     assert!(first[..read].starts_with(b"HTTP/1.1 200 OK"));
     served.stop.take().unwrap().send(()).unwrap();
     let done = tokio::time::timeout(Duration::from_secs(3), served.task).await;
-    assert!(done.is_ok(), "idle connections and streams end with the house");
+    assert!(done.is_ok(), "idle connections and streams end with the backend");
     let mut rest = Vec::new();
     events.read_to_end(&mut rest).await.unwrap();
     assert!(rest.ends_with(b"0\r\n\r\n"), "the stream ends as a stream does");
@@ -163,7 +163,7 @@ async fn a_named_proxy_says_who_asks_and_others_are_not_believed() {
         let answer = talk(&mut line(&served, n).await, &format!("{head}{forwarded}")).await;
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
         let told = format!("{client} - unauthenticated");
-        let known = kit.house.lock().not_admitted.clone();
+        let known = kit.backend.lock().not_admitted.clone();
         assert_eq!(known.get(&told), Some(&1), "{known:?}");
     }
 }

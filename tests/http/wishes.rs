@@ -28,7 +28,7 @@ async fn each_verb_is_recorded_and_the_pool_is_woken() {
         assert_eq!(receipt["look"], reply.header("location").unwrap());
         let look = kit.get(receipt["look"].as_str().unwrap()).await.json();
         assert_eq!((&look["state"], &look["verb"]), (&"waiting".into(), &verb.name().into()));
-        assert_eq!(kit.house.lock().woken.len(), n + 1);
+        assert_eq!(kit.backend.lock().woken.len(), n + 1);
         let line = format!("local {} web/ (because): asked", verb.name());
         assert_eq!(kit.audit().await.last(), Some(&line));
     }
@@ -106,7 +106,7 @@ async fn machines_are_marked_and_unmarked() {
     kit.post(&at("abandon"), WHY).await.is(202, "");
     let commands = kit.store.inbox(&web()).await.unwrap().commands;
     assert_eq!(commands[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
-    assert_eq!(kit.house.lock().woken.len(), 6);
+    assert_eq!(kit.backend.lock().woken.len(), 6);
     let expected = [
         "hold",
         "hold",
@@ -160,7 +160,7 @@ async fn what_cannot_be_meant_changes_nothing() {
     );
     assert_eq!(kit.audit().await, Vec::<String>::new());
     assert_eq!(kit.store.inbox(&web()).await.unwrap().commands, []);
-    assert!(kit.house.lock().woken.is_empty());
+    assert!(kit.backend.lock().woken.is_empty());
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn an_approval_of_an_unknown_kind_is_refused_with_the_known_ones() {
     assert!(WaitKind::ALL.iter().all(|kind| detail.contains(kind.name())), "{detail}");
     assert_eq!(kit.audit().await, Vec::<String>::new());
     assert_eq!(kit.store.inbox(&web()).await.unwrap().commands, []);
-    assert!(kit.house.lock().woken.is_empty());
+    assert!(kit.backend.lock().woken.is_empty());
 }
 
 fn keyed<'a>(path: &'a str, body: &str, key: &str) -> Ask<'a> {

@@ -1,6 +1,6 @@
 //! The daemon as it runs: over HTTP against the emulator, on a clock that is quicker than ours.
 
-mod door;
+mod api_server;
 mod ends;
 mod files;
 mod hangs;
