@@ -41,7 +41,7 @@ fn broken(text: &str, room: Option<usize>) -> Vec<String> {
             line.push(' ');
             used += 1;
         }
-        while width(word) > room {
+        while width(word) > room && word.chars().nth(1).is_some() {
             let (head, tail) = match split(word, room) {
                 // A character that is wider than the line stands alone.
                 ("", _) => word.split_at(word.chars().next().map_or(0, char::len_utf8)),

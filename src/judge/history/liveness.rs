@@ -191,7 +191,7 @@ fn silent(view: &View, notes: &mut Notes) {
         !hold.message.is_empty() && (hold.remedy.is_some() || (object && soon))
     };
     if !case.planned.report.holds.iter().any(reported) {
-        notes.add(7, "something is left to do, work is left, nothing is under way, and no hold says why, and no hold says why", Vec::new());
+        notes.add(7, "work is left, nothing is under way, and no hold says why", Vec::new());
     }
 }
 

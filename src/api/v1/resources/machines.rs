@@ -187,7 +187,7 @@ mod tests {
             "revision": "r1", "revisionName": "1.0.0", "evidence": "stamp",
             "condition": "Unready", "since": "1970-01-01T00:00:30Z",
             "lifecycle": "Draining", "lifecycleSince": "1970-01-01T00:00:40Z",
-            "everAvailable": false, "protection": "scaleIn", "workloads": 3,
+            "everAvailable": true, "protection": "scaleIn", "workloads": 3,
             "hold": {"by": "kim", "why": "leak"},
             "deleteRequested": {"by": "ann", "why": "odd", "now": true},
             "class": "held", "message": "held", "nextCheckAt": "1970-01-01T00:00:50Z",
