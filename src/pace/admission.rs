@@ -52,7 +52,7 @@ impl CallCost<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// The call is paid for and may leave. The caller must report its end: [`Admission::told`], [`Admission::lost`] or
+/// The call is paid for and may leave. The caller must report its end: [`Admission::observe`], [`Admission::lost`] or
 /// [`Admission::unsent`].
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
