@@ -41,12 +41,15 @@ fn broken(text: &str, room: Option<usize>) -> Vec<String> {
             line.push(' ');
             used += 1;
         }
-        while width(word) > room && word.chars().nth(1).is_some() {
+        loop {
             let (head, tail) = match split(word, room) {
                 // A character that is wider than the line stands alone.
                 ("", _) => word.split_at(word.chars().next().map_or(0, char::len_utf8)),
                 fits => fits,
             };
+            if tail.is_empty() {
+                break;
+            }
             lines.push(head.to_owned());
             word = tail;
         }

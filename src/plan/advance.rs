@@ -1,5 +1,5 @@
 //! Moves the open rollout on: checkpoints, ramp, progress, and its end. Returns the machines, marked for the target
-//! that the rollout has now, and how far it may go in this turn.
+//! that the rollout has now, and what bounds it in this turn.
 
 use crate::model::plan::Input;
 use crate::model::policy::Ramp;
@@ -47,9 +47,9 @@ pub(super) fn advance(
     let closed = gate::closed(input, memory, &machines.reference);
     let c = &machines.count;
     let wave = counts::wave(ramp(input, memory), c.proven, c.surge + c.unavailable);
-    let far = c.proven + wave + c.overdue;
-    let far = barrier.limit().map_or(far, |limit| far.min(i64::from(limit)));
-    (machines, RolloutLimits { closed, barrier, far, wave })
+    let ramped = c.proven + wave + c.overdue;
+    let limit = barrier.limit().map_or(ramped, |limit| ramped.min(i64::from(limit)));
+    (machines, RolloutLimits { closed, barrier, limit, wave })
 }
 
 /// Every machine that may be touched is done.

@@ -1,6 +1,6 @@
 //! The arithmetic, in one place. The planner counts everything anew each turn; nothing here remembers.
 //!
-//! `fill` is what is lost or grown and may always be created; `want` is what the rollout wants; `far` is how many may
+//! `fill` is what is lost or grown and may always be created; `want` is what the rollout wants; the limit is how many may
 //! be new, or becoming new. [`check`] asserts the invariants.
 
 use crate::model::plan::{Numbers, PlanBug};
@@ -31,7 +31,7 @@ pub(super) struct PoolCounts {
     /// Leaving machines that are being deleted.
     pub ending: i64,
     /// Listed but not in `live`; the capacity may still hold their places.
-    pub excused: i64,
+    pub uncounted: i64,
     pub exist: i64,
     pub promise: i64,
     pub kept: i64,
@@ -68,7 +68,7 @@ impl PoolCounts {
             let deleting = row.is_being_deleted() || row.shown_deleting || row.perhaps_deleted;
             c.ending += i64::from(row.group == CandidateGroup::Leaving && deleting);
             c.live += i64::from(!(gone || deleted || row.written_off));
-            c.excused += i64::from(row.written_off || (deleted && row.shown_deleting));
+            c.uncounted += i64::from(row.written_off || (deleted && row.shown_deleting));
             c.overdue += i64::from(row.group == CandidateGroup::Leaving && row.overdue);
             if row.group.exists() {
                 *c.share(row) += 1;

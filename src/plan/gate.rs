@@ -63,13 +63,13 @@ pub(super) fn closed(
     None
 }
 
-/// How far the rollout may go in this turn.
+/// What bounds the rollout in this turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RolloutLimits {
     pub closed: Option<RolloutClose>,
     pub barrier: Barrier,
     /// How many machines may be new, or becoming new.
-    pub far: i64,
+    pub limit: i64,
     /// How many the ramp allows on their way at a time.
     pub wave: i64,
 }

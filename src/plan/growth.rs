@@ -11,7 +11,7 @@ use super::requests::ActionRequests;
 /// still wait their turn.
 pub(super) fn choose(basis: &Basis, sent: &ActionRequests) -> Result<Growth, PlanBug> {
     let c = basis.count.with_back(sent.back().map(|at| &basis.rows[at]));
-    let ahead = basis.rollout.far + basis.count.named - c.current;
+    let ahead = basis.rollout.limit + basis.count.named - c.current;
     let replace = if basis.is_in_place() {
         let begins = basis.gate() || c.named > 0;
         let base = c.desired + if begins { basis.buffer() } else { 0 };

@@ -246,7 +246,7 @@ pub(super) fn about_what_is_under_way(basis: &Basis, holds: &mut Holds, sent: &A
     );
     let held_back = basis.gate()
         && basis.why_not.removals().is_none()
-        && c.current >= basis.rollout.far + c.named
+        && c.current >= basis.rollout.limit + c.named
         && basis.rollout.barrier == Barrier::None
         && c.surge + c.unavailable > basis.rollout.wave;
     if held_back {

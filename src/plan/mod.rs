@@ -81,7 +81,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let mut state = learn::from_read(input, &journal);
     let commands = commands::apply(input, &mut state);
     let (rows, zones) = classify::classify(input, &journal, &mut state);
-    rollout::steer(input, &mut state, &rows);
+    rollout::follow(input, &mut state, &rows);
     let machines = PoolMachines::new(input, &state, rows, &zones, journal.pending);
     let (machines, rollout) = advance::advance(input, &mut state, machines, commands.skip_watch);
     learn::from_machines(input, &mut state, &journal, &machines);
@@ -89,14 +89,14 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let why_not = Assessment::of(input, &state, &journal, &machines);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not);
     let removals = remove::choose(&basis);
-    let requests = requests::build(&basis, &removals);
+    let mut requests = requests::build(&basis, &removals);
     let growth = growth::choose(&basis, &requests)?;
     let writes = writes::choose(&basis, growth, commands.settle_capacity);
 
     remember::decisions(input, &mut state, &machines.rows, &removals, &requests, &writes);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not);
-    let mut actions: Vec<Action> =
-        writes.actions.into_iter().chain(requests.actions.clone()).collect();
+    let mut actions = writes.actions;
+    actions.append(&mut requests.actions);
     actions.sort_by_key(Action::verb);
     let raised = actions.iter().any(|action| action.verb() == ActionKind::Raise);
     let answers = commands.concluded(input, state.rollout.is_some(), raised);

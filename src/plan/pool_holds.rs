@@ -1,7 +1,7 @@
 //! The holds of a turn: what blocks each thing that was wanted and not done.
 
 use crate::model::command::CommandName;
-use crate::model::hold::{HoldReason, MOST_BLOCKERS};
+use crate::model::hold::HoldReason;
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::UnconfirmedFall;
@@ -20,7 +20,7 @@ use super::remedy;
 use super::remove::Removals;
 use super::requests::ActionRequests;
 use super::resumption;
-use super::row_holds::{names, owned};
+use super::row_holds::blockers;
 use super::{
     backoff, desired, machine_holds, model, open_rollout, progress, raise, surplus, surplus_brake,
 };
@@ -77,7 +77,6 @@ fn about_the_picture(basis: &Basis, holds: &mut Holds) {
         let input = basis.input;
         let unseen = |row: &MachineCandidate| row.machine(input).condition == Condition::Unknown;
         let many = basis.rows.iter().filter(|row| unseen(row)).count();
-        let blockers = owned(names(basis, unseen).take(MOST_BLOCKERS).collect());
         let hold = holds.add(
             HoldReason::ListingIncomplete,
             "the listing was incomplete; no machine is removed or created",
@@ -86,7 +85,7 @@ fn about_the_picture(basis: &Basis, holds: &mut Holds) {
         if many > 0 {
             hold.number("unseen", many as i64);
         }
-        hold.blockers = blockers;
+        hold.blockers = blockers(basis, unseen);
     } else if basis.journal.last_answer > Some(set.read_at) {
         holds
             .add(
@@ -104,9 +103,9 @@ fn about_the_picture(basis: &Basis, holds: &mut Holds) {
 }
 
 fn about_the_gate(basis: &Basis, holds: &mut Holds) {
-    let Some(rollout) = basis.memory.rollout.clone() else { return };
+    let Some(rollout) = &basis.memory.rollout else { return };
     let out = basis.count.out;
-    match (basis.rollout.closed, rollout.stage) {
+    match (basis.rollout.closed, &rollout.stage) {
         (Some(RolloutClose::Paused), RolloutStage::Paused { by, why, at }) => {
             holds
                 .add(HoldReason::Paused, format!("paused by {by} since {at}: {why}"))
@@ -193,7 +192,7 @@ fn about_the_watch(basis: &Basis, holds: &mut Holds, since: Time) {
 }
 
 fn about_the_model(basis: &Basis, holds: &mut Holds, cause: RolloutCause) {
-    let target = basis.machines.reference.revision.clone();
+    let target = &basis.machines.reference.revision;
     if basis.memory.model.again.is_some() {
         // Already reported.
     } else if basis.memory.model.writing.is_some() {
@@ -202,16 +201,16 @@ fn about_the_model(basis: &Basis, holds: &mut Holds, cause: RolloutCause) {
         // Already reported, with the refusal.
     } else if model::is_crowded(basis.input) {
         waiting_models::too_many(basis, holds);
-    } else if (basis.memory.model.put_back_over.as_ref() == Some(&target)
+    } else if (basis.memory.model.put_back_over.as_ref() == Some(target)
         || !basis.input.policy.model.is_empty())
         && let Some(at) = resumes_at(basis)
     {
-        about_the_resumption(basis, holds, &target, at);
+        about_the_resumption(basis, holds, target, at);
     } else {
-        let say = remedy::restore(basis.input, basis.memory, &target);
+        let say = remedy::restore(basis.input, basis.memory, target);
         let then = if cause == RolloutCause::Rollback { "rollback" } else { "rollout" };
         let remedy =
-            remedy::edit(basis.memory.revisions.known(&target), basis.input.set.model.as_ref());
+            remedy::edit(basis.memory.revisions.known(target), basis.input.set.model.as_ref());
         holds
             .add(HoldReason::RestoreModel, format!("{say}; the {then} then continues by itself"))
             .remedy = Some(remedy);
@@ -219,7 +218,7 @@ fn about_the_model(basis: &Basis, holds: &mut Holds, cause: RolloutCause) {
 }
 
 /// When a rollout continues after failures.
-pub(super) fn resumes_at(basis: &Basis) -> Option<Time> {
+fn resumes_at(basis: &Basis) -> Option<Time> {
     resumption::resumes_at(basis.input, basis.memory.rollout.as_ref()?)
 }
 
@@ -241,9 +240,9 @@ fn about_the_resumption(basis: &Basis, holds: &mut Holds, target: &Revision, at:
 }
 
 fn about_the_course(basis: &Basis, holds: &mut Holds) {
-    let barrier = basis.rollout.barrier.clone();
+    let barrier = &basis.rollout.barrier;
     let at = barrier.limit().map_or(String::new(), |n| counted(n as usize, "machine"));
-    match &barrier {
+    match barrier {
         Barrier::None => {}
         Barrier::Filling(limit) => {
             if basis.gate() && basis.count.current + basis.count.leaving >= i64::from(*limit) {
@@ -325,9 +324,9 @@ fn about_no_rollout(basis: &Basis, holds: &mut Holds) {
             .number("machines", many as i64)
             .ask(CommandName::Refresh);
     }
-    let wanted = basis.machines.reference.revision.clone();
+    let wanted = &basis.machines.reference.revision;
     let aged = basis.input.policy.rollout.max_age.is_some();
-    if aged && open_rollout::ages_wait(basis.memory, &wanted) {
+    if aged && open_rollout::ages_wait(basis.memory, wanted) {
         holds
             .add(
                 HoldReason::MixedRevisions,
@@ -341,15 +340,14 @@ fn about_no_rollout(basis: &Basis, holds: &mut Holds) {
                 HoldReason::MixedRevisions,
                 machines(
                     basis.count.out,
-                    &format!("not on {} after an abort", basis.memory.name(&wanted)),
+                    &format!("not on {} after an abort", basis.memory.name(wanted)),
                 ),
             )
             .number("machines", basis.count.out)
             .ask(CommandName::Retry);
-    } else if basis.count.out > 0 && open_rollout::is_hot_loop(basis.input, basis.memory, &wanted) {
+    } else if basis.count.out > 0 && open_rollout::is_hot_loop(basis.input, basis.memory, wanted) {
         let ended = basis.memory.last.as_ref().filter(|last| last.how != RolloutEnding::Aborted);
-        let (at, name) =
-            (ended.map_or(basis.input.now, |last| last.at), basis.memory.name(&wanted));
+        let (at, name) = (ended.map_or(basis.input.now, |last| last.at), basis.memory.name(wanted));
         holds
             .add(
                 HoldReason::RolloutLoop,
@@ -383,7 +381,7 @@ fn about_doubted_size(basis: &Basis, holds: &mut Holds, removals: &Removals) {
 
 fn about_the_size(basis: &Basis, holds: &mut Holds, removals: &Removals) {
     let c = basis.count;
-    if let Some(fall) = basis.memory.desired.waiting.clone() {
+    if let Some(fall) = &basis.memory.desired.waiting {
         holds
             .add(
                 HoldReason::ScaleDownUnconfirmed,

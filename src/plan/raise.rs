@@ -134,7 +134,8 @@ impl Number {
     /// number above the ceiling then replaces its machine, unless the set's etag refuses the write.
     fn most(&self, basis: &Basis) -> i64 {
         let count = basis.count;
-        let beside = if version::tells_ends(basis.input, basis.memory) { count.excused } else { 0 };
+        let beside =
+            if version::tells_ends(basis.input, basis.memory) { count.uncounted } else { 0 };
         let ceiling = (count.ceiling + beside).min(LIMIT);
         ceiling.min(count.ceiling - count.live + self.base)
     }

@@ -346,7 +346,7 @@ impl Taker<'_> {
             |row: &&MachineCandidate| row.group == CandidateGroup::Updating && replaceable(row);
         let under_way = young + self.basis.rows.iter().filter(updating).count() as i64;
         let begun = c.desired - c.kept - (c.out - under_way) - c.named;
-        let mut allow = self.basis.rollout.far - begun;
+        let mut allow = self.basis.rollout.limit - begun;
         let from = self.out.picked.len();
         allow -= self.take(allow, of(CandidateGroup::Unready), rule(true, false));
         self.take(allow, of(CandidateGroup::Ready), rule(true, true));

@@ -221,11 +221,11 @@ fn why_outdated(basis: &Basis) -> MachineReason {
         None if stands.is_some() => stands.unwrap_or(MachineReason::WaitsPicture),
         None if basis.why_not.surplus_in_doubt => MachineReason::WaitsConfirmation,
         None if basis.rollout.barrier != Barrier::None
-            && basis.rollout.far <= basis.count.current =>
+            && basis.rollout.limit <= basis.count.current =>
         {
             MachineReason::WaitsCheckpoint
         }
-        None if basis.rollout.far <= basis.count.current => MachineReason::WaitsRamp,
+        None if basis.rollout.limit <= basis.count.current => MachineReason::WaitsRamp,
         None if basis.count.spare() <= 0 && basis.count.surge > 0 => MachineReason::WaitsSurge,
         None => MachineReason::WaitsFloor,
     }

@@ -22,7 +22,7 @@ use super::pause;
 use super::reference::count_outdated;
 
 /// Open, retarget, fail; everything that depends on machines and not on a command.
-pub(super) fn steer(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
+pub(super) fn follow(input: &Input, memory: &mut PoolState, rows: &[MachineCandidate]) {
     begin(input, memory);
     note_failures(input, memory, rows);
     in_place::note_in_vain(input, memory, rows);

@@ -8,16 +8,10 @@ use super::basis::Basis;
 use super::candidate::MachineCandidate;
 use super::holds::Holds;
 
-/// The names of the matching rows, for people.
-pub(super) fn names<'a>(
-    basis: &'a Basis,
-    of: impl Fn(&MachineCandidate) -> bool + 'a,
-) -> impl Iterator<Item = &'a str> {
-    basis.rows.iter().filter(move |row| of(row)).map(|row| row.machine(basis.input).id.as_str())
-}
-
-pub(super) fn owned(names: Vec<&str>) -> Vec<Box<str>> {
-    names.into_iter().map(Into::into).collect()
+/// The names of the first matching rows, for people.
+pub(super) fn blockers(basis: &Basis, of: impl Fn(&MachineCandidate) -> bool) -> Vec<Box<str>> {
+    let rows = basis.rows.iter().filter(|row| of(row)).take(MOST_BLOCKERS);
+    rows.map(|row| row.machine(basis.input).id.as_str().into()).collect()
 }
 
 /// One hold for all matching rows, if any; returns how many.
@@ -33,10 +27,9 @@ pub(super) fn about(
     if many == 0 {
         return 0;
     }
-    let blockers = owned(names(basis, of).take(MOST_BLOCKERS).collect());
     let hold = holds.add(reason, say(many));
     hold.number("machines", many as i64);
-    hold.blockers = blockers;
+    hold.blockers = blockers(basis, of);
     hold.remedy = verb.map(|verb| {
         let machine = hold.blockers.first().filter(|_| verb.is_of_a_machine());
         Remedy::Command { verb, machine: machine.map(InstanceId::new) }

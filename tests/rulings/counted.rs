@@ -1,8 +1,8 @@
 //! Whether the number counts machines that are being deleted: how it is learnt, and what is raised meanwhile.
 
-use poolkeeper::model::action::RemovalReason;
+use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
 use poolkeeper::model::ids::{EntryId, Etag};
-use poolkeeper::model::inventory::Orchestration;
+use poolkeeper::model::inventory::{ModelFields, Orchestration};
 use poolkeeper::model::journal::{EntryOutcome, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::quantity::Quantity;
@@ -99,6 +99,16 @@ fn where_the_number_falls_at_the_end_of_a_delete_none_is_waited_for() {
     let turn = roomy.plan();
     turn.does(Some(5), &[]);
     assert_eq!(turn.planned.state.deletes.probe.map(|probe| probe.births), Some(1));
+    // A turn that writes the model sends no raise, so nothing is to be learnt from one.
+    let tagged = roomy.clone().policy(|d| {
+        d.model.fields.tags.insert("team".into(), "blue".into());
+    });
+    let turn = tagged.set(|set| set.model = Some(ModelFields::default())).plan();
+    let sent: Vec<ActionKind> = turn.planned.actions.iter().map(Action::verb).collect();
+    assert_eq!(
+        (&sent[..], turn.planned.state.deletes.probe),
+        (&[ActionKind::UpdateModel][..], None)
+    );
     deleting(DeleteEffect::AtAccept).plan().does(None, &[]).says("capacityLags");
     deleting(DeleteEffect::Unknown).plan().does(None, &[]).says("capacityLags");
     // Who is gone from the list is no longer known to be counted.

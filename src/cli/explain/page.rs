@@ -23,7 +23,7 @@ pub(super) fn print(
             page.numbers();
             page.actions();
             page.holds(true);
-            page.asks();
+            page.commands();
             page.classes();
         }
     }

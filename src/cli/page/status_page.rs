@@ -150,7 +150,7 @@ impl<'a> StatusPage<'a> {
         self.draw(&table);
     }
 
-    pub fn asks(&mut self) {
+    pub fn commands(&mut self) {
         let facts = &self.facts;
         let commands = &facts.plan.commands;
         if commands.is_empty() {

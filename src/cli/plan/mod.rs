@@ -180,7 +180,7 @@ fn page(mut page: StatusPage<'_>, all: bool) -> String {
     page.numbers();
     page.actions();
     page.holds(false);
-    page.asks();
+    page.commands();
     page.machines(all);
     page.text
 }

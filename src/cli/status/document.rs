@@ -1,5 +1,7 @@
 //! The JSON of a pool that was read from the cloud: the counts, and the parts of the resulting plan.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::live_status::LiveStatus;
@@ -61,7 +63,7 @@ pub(super) fn document(live: &LiveStatus<'_>) -> Value {
         "judgedByDefaults": seen.meant.by_default,
         "complete": set.complete,
         "gaps": gaps.collect::<Vec<_>>(),
-        "machines": live.conditions(),
+        "machines": live.conditions().into_iter().map(|(name, ids)| (name, ids.len())).collect::<BTreeMap<_, _>>(),
         "versions": versions.collect::<Vec<_>>(),
         "outdated": ids(&|machine| is(machine, MachineClass::Outdated)),
         "failed": ids(&|machine| is(machine, MachineClass::Failed)),

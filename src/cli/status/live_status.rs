@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::page::{row, rows, title};
 use super::report::{More, PoolReport};
 use crate::api::v1::explanation::NAMES;
+use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::live::LiveSet;
 use crate::cli::page::PoolFacts;
@@ -14,6 +15,7 @@ use crate::cli::text::{count, list, plain};
 use crate::daemon::{Anatomy, HealthSource};
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, Orchestration, PlatformFeature, SetReading};
+use crate::model::machine::Condition;
 use crate::model::policy::Owner;
 
 pub(super) struct LiveStatus<'a> {
@@ -38,11 +40,11 @@ impl<'a> LiveStatus<'a> {
         Self { seen, anatomy, facts }
     }
 
-    /// The number of machines in each condition.
-    pub fn conditions(&self) -> BTreeMap<&'static str, usize> {
-        let mut conditions = BTreeMap::new();
+    /// The machines in each condition.
+    pub fn conditions(&self) -> BTreeMap<&'static str, Vec<&str>> {
+        let mut conditions: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for machine in &self.facts.machines {
-            *conditions.entry(machine.condition.word()).or_default() += 1;
+            conditions.entry(machine.condition.word()).or_default().push(&machine.id);
         }
         conditions
     }
@@ -113,7 +115,12 @@ fn set_rows(live: &LiveStatus<'_>, table: &mut Table) {
 fn listed(live: &LiveStatus<'_>) -> String {
     let snapshot = &live.seen.looked.snapshot;
     let cut = if snapshot.set.complete { "" } else { " (the listing was cut short)" };
-    let by = live.conditions().into_iter().map(|(name, n)| format!("{n} {name}"));
+    let ready = WordOf(Condition::Ready).word();
+    let by = live.conditions().into_iter().map(|(name, ids)| {
+        let names = list(ids.iter().copied(), NAMES);
+        let names = if name == ready { String::new() } else { format!(" ({names})") };
+        format!("{} {name}{names}", ids.len())
+    });
     let by = by.collect::<Vec<_>>().join(", ");
     let by = if by.is_empty() { by } else { format!(": {by}") };
     format!("{}{cut}{by}", count(snapshot.machines.len(), "machine"))

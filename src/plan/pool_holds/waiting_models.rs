@@ -15,7 +15,7 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
     if basis.memory.rollout.is_none() && basis.memory.model.writing.is_some() {
         not_shown_yet(basis, holds);
     }
-    if let Some(again) = basis.memory.model.again.clone() {
+    if let Some(again) = &basis.memory.model.again {
         let since = basis.memory.model.again_since.unwrap_or(basis.input.now);
         let believed = since.plus(desired::BELIEVED_AFTER);
         holds
@@ -23,7 +23,7 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
                 HoldReason::WaitingForModel,
                 format!(
                     "the model reads {}, an earlier revision; the next reads show whether another client restored it",
-                    basis.memory.name(&again)
+                    basis.memory.name(again)
                 ),
             )
             .again(believed)
@@ -45,10 +45,10 @@ fn not_written_yet(basis: &Basis, holds: &mut Holds) {
     if written || !model::is_moving(basis.input, basis.memory) {
         return;
     }
-    let here = basis.input.set.revision.clone();
+    let here = &basis.input.set.revision;
     let say = format!(
         "the model {} will be replaced once a listing settles a request whose response was lost",
-        basis.memory.name(&here)
+        basis.memory.name(here)
     );
     let hold = holds.add(HoldReason::WaitingForModel, say).again(basis.input.now.plus(SOON));
     hold.blockers = vec![here.as_str().into()];
@@ -90,7 +90,7 @@ pub(super) fn too_many(basis: &Basis, holds: &mut Holds) {
 }
 
 pub(super) fn not_shown_yet(basis: &Basis, holds: &mut Holds) {
-    let here = basis.input.set.revision.clone();
+    let here = &basis.input.set.revision;
     let ModelMemory { writing, back_off, .. } = &basis.memory.model;
     let same = |known: &&ModelBackOff| {
         !known.answered && writing.as_ref().is_some_and(|writing| writing.fields == known.fields)
@@ -99,7 +99,7 @@ pub(super) fn not_shown_yet(basis: &Basis, holds: &mut Holds) {
     let say = match before {
         Some(times) => without_effect(times.saturating_add(1)),
         None => {
-            let here = basis.memory.name(&here);
+            let here = basis.memory.name(here);
             format!("the new model was written over {here}, and no read shows it yet")
         }
     };

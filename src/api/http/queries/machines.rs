@@ -25,8 +25,8 @@ pub async fn machines(state: &ApiState, call: &Call) -> HttpResult {
     let pool = state.pool(call)?.policy.name.clone();
     let (after, limit) = (cursor(call)?, call.limit()?);
     let machines = listed(state, &pool).await?;
-    let scene = state.backend.plan_context(&pool).await;
-    let judgements = scene.as_ref().and_then(Judgements::of);
+    let context = state.backend.plan_context(&pool).await;
+    let judgements = context.as_ref().and_then(Judgements::of);
     let mut later =
         machines.iter().filter(|machine| after.as_ref().is_none_or(|at| at.is_before(machine)));
     let page: Vec<&Machine> = later.by_ref().take(limit).collect();
@@ -48,8 +48,8 @@ pub async fn machine(state: &ApiState, call: &Call) -> HttpResult {
     let written = call.param("machine");
     let found = find(&machines, written);
     let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
-    let scene = state.backend.plan_context(&pool).await;
-    let judgements = scene.as_ref().and_then(Judgements::of);
+    let context = state.backend.plan_context(&pool).await;
+    let judgements = context.as_ref().and_then(Judgements::of);
     Ok(HttpAnswer::tagged(&shown(machine, judgements.as_ref())))
 }
 
@@ -58,13 +58,13 @@ fn shown(machine: &Machine, judgements: Option<&Judgements<'_>>) -> MachineStatu
 }
 
 pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
-    let (scene, told) = explanation(state, call).await?;
+    let (context, explained) = explanation(state, call).await?;
     let written = call.param("machine");
-    let found = find(&scene.machines, written);
+    let found = find(&context.machines, written);
     let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
-    let judgements = Judgements::of(&scene).ok_or_else(Problem::internal)?;
+    let judgements = Judgements::of(&context).ok_or_else(Problem::internal)?;
     let why = judgements.report(machine).map(|report| report.why);
-    Ok(HttpAnswer::tagged(&told.about(judgements.status(machine), why)))
+    Ok(HttpAnswer::tagged(&explained.about(judgements.status(machine), why)))
 }
 
 /// What a plan decided about machines, by their keys: the records may have changed since.
@@ -76,13 +76,12 @@ struct Judgements<'a> {
 
 impl<'a> Judgements<'a> {
     /// `None`: the last turn has no plan.
-    fn of(scene: &'a PlanContext) -> Option<Self> {
-        let planned = scene.report.planned.as_ref()?;
-        let keyed =
-            planned.report.machines.iter().filter_map(|report| {
-                Some((scene.machines.get(report.index as usize)?.key(), report))
-            });
-        Some(Self { input: scene.input(), planned, by_key: keyed.collect() })
+    fn of(context: &'a PlanContext) -> Option<Self> {
+        let planned = context.report.planned.as_ref()?;
+        let keyed = planned.report.machines.iter().filter_map(|report| {
+            Some((context.machines.get(report.index as usize)?.key(), report))
+        });
+        Some(Self { input: context.input(), planned, by_key: keyed.collect() })
     }
 
     fn report(&self, machine: &Machine) -> Option<&'a MachineReport> {

@@ -23,11 +23,11 @@ use crate::memory::AuditEntry;
 const MOST_FAULTS: usize = 100;
 
 /// The input of the last turn's decision; a pool without a turn yet has no plan to show.
-async fn scene(state: &ApiState, call: &Call) -> Result<PlanContext, Problem> {
+async fn context(state: &ApiState, call: &Call) -> Result<PlanContext, Problem> {
     let pool = state.pool(call)?;
-    let scene = state.backend.plan_context(&pool.policy.name).await;
-    let scene = scene.filter(|scene| scene.report.planned.is_some());
-    scene.ok_or_else(|| {
+    let context = state.backend.plan_context(&pool.policy.name).await;
+    let context = context.filter(|context| context.report.planned.is_some());
+    context.ok_or_else(|| {
         let problem = Problem::conflict("noPlanYet", "no turn of this pool has come to a plan yet");
         let problem = problem.later(5);
         match (&pool.trouble, pool.report.as_ref().and_then(|report| report.frozen.as_ref())) {
@@ -76,9 +76,9 @@ pub async fn status(state: &ApiState, call: &Call) -> HttpResult {
 }
 
 pub async fn plan(state: &ApiState, call: &Call) -> HttpResult {
-    let scene = scene(state, call).await?;
-    let planned = scene.report.planned.as_ref().ok_or_else(Problem::internal)?;
-    let text = document::encode(&scene.input(), planned);
+    let context = context(state, call).await?;
+    let planned = context.report.planned.as_ref().ok_or_else(Problem::internal)?;
+    let text = document::encode(&context.input(), planned);
     Ok(HttpAnswer::tagged_bytes(text.into()))
 }
 
@@ -88,13 +88,13 @@ pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
 
 /// The explanation of a pool, and what it rests on; the explanation of a machine says more.
 async fn explanation(state: &ApiState, call: &Call) -> Result<(PlanContext, Explanation), Problem> {
-    let scene = scene(state, call).await?;
-    let planned = scene.report.planned.as_ref().ok_or_else(Problem::internal)?;
-    let mut plan = document::summary(&scene.input(), planned);
+    let context = context(state, call).await?;
+    let planned = context.report.planned.as_ref().ok_or_else(Problem::internal)?;
+    let mut plan = document::summary(&context.input(), planned);
     let again = state.pool(call)?.looked_at_again();
-    plan.next_check_at = When(again.unwrap_or(scene.report.again));
-    let told = Explanation::of(&plan, &planned.report.machines);
-    Ok((scene, told))
+    plan.next_check_at = When(again.unwrap_or(context.report.again));
+    let explanation = Explanation::of(&plan, &planned.report.machines);
+    Ok((context, explanation))
 }
 
 /// `awaited`: requests in all pools that wait for a second person.

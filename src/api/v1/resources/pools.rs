@@ -202,7 +202,8 @@ answers! {
 }
 
 impl PoolStatus {
-    /// What one decision says of a pool; no report: none was made yet.
+    /// What the file of a pool and one decision say of it; no report: none was made yet. What only a server knows is
+    /// empty.
     pub fn of(policy: &Policy, report: Option<&Report>, frozen: Option<&Hold>) -> Self {
         Self {
             name: policy.name.to_string(),
