@@ -16,10 +16,14 @@ pub enum Exit {
     Unreachable,
     NotPermitted,
     Findings,
+    RolloutFailed,
+    NeedsPerson,
+    ChangesPending,
+    NothingDone,
 }
 
 impl Exit {
-    pub const ALL: [Exit; 8] = [
+    pub const ALL: [Exit; 12] = [
         Exit::Done,
         Exit::Internal,
         Exit::Input,
@@ -28,6 +32,10 @@ impl Exit {
         Exit::Unreachable,
         Exit::NotPermitted,
         Exit::Findings,
+        Exit::RolloutFailed,
+        Exit::NeedsPerson,
+        Exit::ChangesPending,
+        Exit::NothingDone,
     ];
 
     pub const fn code(self) -> u8 {
@@ -40,6 +48,10 @@ impl Exit {
             Exit::Unreachable => 5,
             Exit::NotPermitted => 6,
             Exit::Findings => 7,
+            Exit::RolloutFailed => 8,
+            Exit::NeedsPerson => 9,
+            Exit::ChangesPending => 10,
+            Exit::NothingDone => 11,
         }
     }
 
@@ -53,6 +65,10 @@ impl Exit {
             Exit::Unreachable => "unreachable, or timed out",
             Exit::NotPermitted => "not permitted",
             Exit::Findings => "doctor has findings",
+            Exit::RolloutFailed => "the rollout failed, was aborted or was rolled back",
+            Exit::NeedsPerson => "it waits for a person",
+            Exit::ChangesPending => "changes are pending (plan --detailed-exitcode)",
+            Exit::NothingDone => "the request was answered, and nothing was done",
         }
     }
 
@@ -216,7 +232,7 @@ mod tests {
     #[test]
     fn codes_are_the_documented_ones() {
         let codes: Vec<u8> = Exit::ALL.iter().map(|exit| exit.code()).collect();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     }
 
     #[test]

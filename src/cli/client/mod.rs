@@ -2,15 +2,18 @@
 //!
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
 //! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `pools` manages pool
-//! documents, `history` prints the history and the audit, `served` reads the answers that pages print.
+//! documents, `get` reads them, `history` prints the history and the audit, `served` reads the answers that pages print.
 
+mod get;
 mod history;
 mod pools;
 pub(super) mod served;
 mod verbs;
+mod why;
 
+pub use get::Get;
 pub use history::{AuditCommand, HistoryCommand};
-pub use pools::{Apply, Get, Unmanage};
+pub use pools::{Apply, Unmanage};
 pub use verbs::{
     Abandon, Abort, Approve, DeleteMachine, Hold, Pause, Promote, Refresh, Release, ResetBreaker,
     ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,
@@ -41,6 +44,7 @@ Environment:
   POOLKEEPER_SERVER      the server, unless --server names one
   POOLKEEPER_TOKEN_FILE  a file that holds the token; or, without it,
   POOLKEEPER_TOKEN       the token itself
+  POOLKEEPER_WHY         the reason for a request, unless --why gives one
   POOLKEEPER_CA_FILE     PEM file of additional certificates to trust";
 
 /// The address of the Poolkeeper server. The token comes from the environment only: other users can see arguments.

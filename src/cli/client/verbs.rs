@@ -1,9 +1,10 @@
 //! Requests about a pool or a machine. The server records each request, and the pool's next turn answers it.
 
 use clap::Args;
-use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
+use super::why::Why;
 use super::{ENVIRONMENT, Server, failure};
 use crate::api::client::Request;
 use crate::api::v1::resources::asked::CommandReceipt;
@@ -20,9 +21,8 @@ history` shows the result. A request that is sent again after a lost answer is s
 /// The options that every request has.
 #[derive(Debug, Args)]
 struct Wish {
-    /// Reason for the request; recorded with the name of the caller
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
-    why: String,
+    #[command(flatten)]
+    why: Why,
 
     #[command(flatten)]
     server: Server,
@@ -30,13 +30,18 @@ struct Wish {
 
 impl Wish {
     fn send(&self, shell: &mut Shell, path: &[&str], now: bool) -> Result<Exit, CommandFailure> {
-        let body =
-            if now { json!({ "why": self.why, "now": true }) } else { json!({ "why": self.why }) };
-        self.post(shell, path, &body)
+        let body = if now { json!({ "now": true }) } else { json!({}) };
+        self.post(shell, path, body)
     }
 
-    fn post(&self, shell: &mut Shell, path: &[&str], body: &Value) -> Result<Exit, CommandFailure> {
+    fn post(
+        &self,
+        shell: &mut Shell,
+        path: &[&str],
+        mut body: Value,
+    ) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("a command")?;
+        body["why"] = json!(self.why.given()?);
         let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
         let (written, receipt): (_, CommandReceipt) = self.server.line()?.read(&request)?;
         if is_json {
@@ -159,7 +164,7 @@ pub struct Approve {
 
 impl Approve {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        let mut body = json!({ "why": self.wish.why });
+        let mut body = json!({});
         if let Some(what) = &self.what {
             body["what"] = json!(what);
         }
@@ -169,7 +174,7 @@ impl Approve {
         if let Some(revision) = &self.revision {
             body["revision"] = json!(revision);
         }
-        self.wish.post(shell, &["pools", &self.pool, "approve"], &body)
+        self.wish.post(shell, &["pools", &self.pool, "approve"], body)
     }
 }
 
@@ -198,11 +203,11 @@ pub struct RollbackCommand {
 
 impl RollbackCommand {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        let mut body = json!({ "why": self.wish.why });
+        let mut body = json!({});
         if let Some(to) = &self.to {
             body["revision"] = json!(to);
         }
-        self.wish.post(shell, &["pools", &self.pool, "rollback"], &body)
+        self.wish.post(shell, &["pools", &self.pool, "rollback"], body)
     }
 }
 

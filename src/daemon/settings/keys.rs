@@ -54,8 +54,13 @@ pub const FILE: &str = "POOLKEEPER_SETTINGS";
 const OF_CLUSTERS: [&str; 2] = ["POOLKEEPER_SERVICE_", "POOLKEEPER_PORT"];
 
 /// Variables of the client commands. A shell often sets them for every command.
-const OF_CLIENTS: [&str; 4] =
-    ["POOLKEEPER_SERVER", "POOLKEEPER_TOKEN", "POOLKEEPER_TOKEN_FILE", "POOLKEEPER_CA_FILE"];
+const OF_CLIENTS: [&str; 5] = [
+    "POOLKEEPER_SERVER",
+    "POOLKEEPER_TOKEN",
+    "POOLKEEPER_TOKEN_FILE",
+    "POOLKEEPER_CA_FILE",
+    "POOLKEEPER_WHY",
+];
 
 /// True if a variable with our prefix belongs to another program or another command.
 pub(super) fn is_foreign(variable: &str) -> bool {
