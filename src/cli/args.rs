@@ -6,7 +6,7 @@ use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
     client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate,
+    token, validate, wait,
 };
 
 const ABOUT: &str =
@@ -99,6 +99,7 @@ commands! {
     Plan = plan::PlanCommand;
     Explain = explain::Explain;
     Doctor = doctor::Doctor;
+    Wait = wait::WaitCommand;
     Get = client::Get;
     History = client::HistoryCommand;
     Audit = client::AuditCommand;

@@ -29,6 +29,7 @@ pub mod term;
 mod text;
 mod token;
 mod validate;
+mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -47,7 +47,7 @@ pub async fn machine(state: &ApiState, call: &Call) -> HttpResult {
     let machines = listed(state, &pool).await?;
     let written = call.param("machine");
     let found = find(&machines, written);
-    let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
+    let machine = found.ok_or_else(|| Problem::no_machine(&call.pool(), written))?;
     let context = state.backend.plan_context(&pool).await;
     let judgements = context.as_ref().and_then(Judgements::of);
     Ok(HttpAnswer::tagged(&shown(machine, judgements.as_ref())))
@@ -61,7 +61,7 @@ pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
     let (context, explained) = explanation(state, call).await?;
     let written = call.param("machine");
     let found = find(&context.machines, written);
-    let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
+    let machine = found.ok_or_else(|| Problem::no_machine(&call.pool(), written))?;
     let judgements = Judgements::of(&context).ok_or_else(Problem::internal)?;
     let why = judgements.report(machine).map(|report| report.why);
     Ok(HttpAnswer::tagged(&explained.about(judgements.status(machine), why)))
