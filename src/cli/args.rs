@@ -6,7 +6,7 @@ use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
     client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate, wait,
+    token, validate, wait, watch,
 };
 
 const ABOUT: &str =
@@ -29,6 +29,7 @@ Examples:
   poolkeeper serve --pools pools                the daemon
   poolkeeper validate pools/                    check all pool files in a folder
   poolkeeper status                             the status of all pools
+  poolkeeper watch web                          a pool, live on the terminal
   poolkeeper explain web 17                     why machine 17 is (not) replaced
   poolkeeper status $(az vmss show -g rg -n web --query id -o tsv)
                                                 the status of a live scale set
@@ -100,6 +101,7 @@ commands! {
     Explain = explain::Explain;
     Doctor = doctor::Doctor;
     Wait = wait::WaitCommand;
+    Watch = watch::WatchCommand;
     Get = client::Get;
     History = client::HistoryCommand;
     Audit = client::AuditCommand;

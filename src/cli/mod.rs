@@ -30,6 +30,7 @@ mod text;
 mod token;
 mod validate;
 mod wait;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

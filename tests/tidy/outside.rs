@@ -59,7 +59,9 @@ const CRATES: &[(&str, Where)] = &[
     ("tracing_subscriber", Where::Rooms(&["telemetry"])),
     ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
     // What the system grants this process, without unsafe code.
-    ("rustix", Where::Rooms(&["daemon"])),
+    ("rustix", Where::Rooms(&["daemon", "cli"])),
+    // The screen of `watch`.
+    ("ratatui", Where::Rooms(&["cli"])),
     // Settings are addresses too, and a request or a form has a query.
     ("percent_encoding", Where::Rooms(&["emulator"])),
     (

@@ -10,7 +10,9 @@ mod get;
 mod history;
 mod outcome;
 mod pools;
+mod sending;
 pub(super) mod served;
+mod stream;
 mod verbs;
 mod why;
 
@@ -23,6 +25,7 @@ pub use verbs::{
 };
 
 pub(super) use outcome::duration;
+pub(super) use stream::StreamNews;
 
 use std::fmt::Display;
 use std::path::PathBuf;

@@ -48,6 +48,10 @@ pub(super) struct Outcome {
 }
 
 impl Patience {
+    pub const fn of(timeout: Duration) -> Self {
+        Self { no_wait: false, timeout }
+    }
+
     /// Waits until the request is answered. `written`: the receipt as the server wrote it.
     pub fn outcome(
         &self,

@@ -7,12 +7,9 @@ use serde_json::{Value, json};
 
 use super::outcome::Patience;
 use super::why::Why;
-use super::{ENVIRONMENT, Server, failure};
-use crate::api::client::Request;
-use crate::api::v1::resources::asked::CommandReceipt;
+use super::{ENVIRONMENT, Server};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
-use crate::cli::text::plain;
 use crate::model::command::CommandName;
 use crate::model::plan::WaitKind;
 
@@ -50,17 +47,8 @@ impl Wish {
     ) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("a command")?;
         body["why"] = json!(self.why.given()?);
-        let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
-        let line = self.server.line()?;
-        let sent: Result<(_, CommandReceipt), _> = line.read(&request);
-        let (written, receipt) = sent.map_err(|failure| line.about(path, failure))?;
-        let outcome = self.patience.outcome(&line, written, &receipt)?;
-        if is_json {
-            shell.line(&outcome.document)?;
-            return Ok(outcome.exit);
-        }
-        let (verb, pool) = (plain(&receipt.verb), plain(&receipt.pool));
-        shell.line(&format!("{verb} {pool}: {}", outcome.message))?;
+        let outcome = self.server.line()?.request(path, &body, &self.patience)?;
+        shell.line(if is_json { &outcome.document } else { &outcome.message })?;
         Ok(outcome.exit)
     }
 }

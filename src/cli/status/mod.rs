@@ -19,10 +19,12 @@ use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::{self, LiveSet, TargetArg};
 use super::output::{OutputFormat, Shell};
+use super::watch;
 use crate::daemon::CloudReader;
 use live_status::LiveStatus;
 pub(super) use look::PoolLook;
-pub(super) use report::PoolHealth;
+pub(super) use page::{holds, style};
+pub(super) use report::{More, PoolHealth, PoolReport};
 
 const ABOUT: &str =
     "Shows the status of pools: problems, progress, expected end, what waits for you";
@@ -41,6 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   poolkeeper status                                    every pool, the worst first
   poolkeeper status web                                one pool, on one screen
+  poolkeeper status --watch                            a line for each change
   poolkeeper status -o ndjson | jq -r 'select(.problems != []) | .pool'
                                                        pools with problems
   poolkeeper status /subscriptions/…/virtualMachineScaleSets/web
@@ -68,6 +71,10 @@ pub struct StatusCommand {
     #[arg(long, conflicts_with = "pool_files")]
     all: bool,
 
+    /// Print a line for each change until Ctrl-C, for pipes and logs
+    #[arg(long, conflicts_with_all = ["pool_files", "all"])]
+    watch: bool,
+
     #[command(flatten)]
     server: Server,
 
@@ -78,6 +85,13 @@ pub struct StatusCommand {
 impl StatusCommand {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let (names, sets) = live::split(&self.pools)?;
+        if self.watch && sets.is_empty() {
+            return watch::print_changes(&self.server, &names, shell);
+        }
+        if self.watch {
+            let say = "--watch follows the pools of a daemon, and a resource is read once";
+            return Err(CommandFailure::usage(say).help("name pools, or leave --watch out"));
+        }
         if sets.is_empty() && self.pool_files.is_empty() {
             return served::show(&self.server, &names, self.all, shell);
         }

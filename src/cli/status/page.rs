@@ -9,7 +9,7 @@ use crate::cli::text::{count, plain, when, wrap};
 /// The most holds to show; the rest are counted.
 const HOLDS: usize = 6;
 
-pub(super) const fn style(health: PoolHealth) -> Style {
+pub(in crate::cli) const fn style(health: PoolHealth) -> Style {
     match health {
         PoolHealth::Frozen | PoolHealth::Error | PoolHealth::Degraded => Style::Red,
         PoolHealth::ActionRequired | PoolHealth::Unknown => Style::Yellow,
@@ -68,7 +68,7 @@ fn ends(report: &PoolReport, more: &More<'_>) -> String {
 }
 
 /// The holds that no other part of the page shows.
-fn holds(report: &PoolReport) -> Vec<String> {
+pub(in crate::cli) fn holds(report: &PoolReport) -> Vec<String> {
     let status = &report.status;
     let Some(now) = status.at else { return Vec::new() };
     let lines = status.holds.iter().map(|hold| reason_and_message(hold, now.0));

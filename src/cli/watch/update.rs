@@ -1,0 +1,118 @@
+//! How the screen changes with each event.
+
+use super::state::{PoolPicture, WatchEffect, WatchEvent, WatchPicture, WatchState, WatchSubject};
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::term::Style;
+use crate::model::time::Span;
+
+/// The longest pause between two readings while the stream of events is open, and while it is not, in seconds. A turn
+/// that changes nothing writes no event.
+const CALM: u32 = 15;
+const BLIND: u32 = 5;
+/// The pause after a reading that failed, in seconds.
+const RETRY: u32 = 2;
+
+impl WatchState {
+    /// Takes one event in. The answer is what to do about it.
+    pub(super) fn on(&mut self, event: WatchEvent) -> Option<WatchEffect> {
+        match event {
+            WatchEvent::Key(key) => return self.press(key),
+            WatchEvent::Resize(wide, tall) => self.size = (wide, tall),
+            WatchEvent::Beat => {}
+            WatchEvent::Second => return self.second(),
+            WatchEvent::News(at) => {
+                self.reach(at);
+                self.is_stale = true;
+            }
+            WatchEvent::Stream(is_open) => {
+                self.is_live = is_open;
+                self.is_stale = true;
+            }
+            WatchEvent::Reading(subject, answer) => self.take(&subject, answer),
+            WatchEvent::Answer(answer) => self.answer(answer),
+            WatchEvent::Suspend => return Some(WatchEffect::Suspend),
+            WatchEvent::Stop => return Some(WatchEffect::Quit),
+        }
+        None
+    }
+
+    fn second(&mut self) -> Option<WatchEffect> {
+        self.age = self.age.saturating_add(1);
+        self.since_try = self.since_try.saturating_add(1);
+        self.now = self.now.map(|now| now.plus(Span::seconds(1)));
+        if self.reading.is_some() || !self.is_due() {
+            return None;
+        }
+        let subject = self.subject();
+        (self.reading, self.since_try, self.is_stale) = (Some(subject.clone()), 0, false);
+        Some(WatchEffect::Read(subject))
+    }
+
+    fn is_due(&self) -> bool {
+        if self.lost.is_some() {
+            return self.since_try >= RETRY;
+        }
+        let is_checked = self.next_check().zip(self.now).is_some_and(|(next, now)| now > next);
+        let pause = if self.is_live { CALM } else { BLIND };
+        // The turn of a check takes some seconds.
+        self.is_stale || self.since_try >= pause || (is_checked && self.since_try >= RETRY)
+    }
+
+    fn take(&mut self, subject: &WatchSubject, answer: Result<WatchPicture, CommandFailure>) {
+        if self.reading.as_ref() == Some(subject) {
+            self.reading = None;
+        }
+        if *subject != self.subject() {
+            // The person went elsewhere meanwhile.
+            return;
+        }
+        match answer {
+            Ok(WatchPicture::Pools(picture)) => {
+                let all = picture.pools.iter();
+                self.reach(all.filter_map(|pool| pool.status.at.map(|at| at.0)).max());
+                self.pools = Some(picture);
+                self.arrive();
+            }
+            Ok(WatchPicture::Pool(picture)) => {
+                self.reach(picture.look.decided_at());
+                self.reach(picture.lines.last().map(|line| line.at.0));
+                self.show(*picture);
+                self.arrive();
+            }
+            Err(failure) => self.lost = Some(words(&failure)),
+        }
+    }
+
+    fn arrive(&mut self) {
+        (self.age, self.lost) = (0, None);
+    }
+
+    fn show(&mut self, picture: PoolPicture) {
+        let Some(open) = &mut self.open else { return };
+        // New lines do not move what the person reads.
+        if open.scroll > 0 {
+            let last = open.picture.as_ref().and_then(|old| old.lines.last()).map(|line| line.id);
+            let later = picture.lines.iter().filter(|line| Some(line.id) > last).count();
+            open.scroll = (open.scroll + later).min(picture.lines.len().saturating_sub(1));
+        }
+        open.picture = Some(picture);
+    }
+
+    fn answer(&mut self, answer: Result<(Exit, String), CommandFailure>) {
+        self.sending = None;
+        self.is_stale = true;
+        match answer {
+            Ok((Exit::Done, message)) => self.tell(message, Style::Green),
+            Ok((_, message)) => self.tell(message, Style::Yellow),
+            Err(failure) => self.tell(words(&failure), Style::Red),
+        }
+    }
+}
+
+/// A failure and its hint in one line.
+pub(super) fn words(failure: &CommandFailure) -> String {
+    match &failure.report.help {
+        Some(help) => format!("{failure}; {help}"),
+        None => failure.to_string(),
+    }
+}
