@@ -73,10 +73,9 @@ pub(in crate::cli) fn print_changes(
                 }
                 log.print(pools, shell)?;
             }
-            Err(failure) if failure.exit == Exit::Unreachable => {
-                lost(&mut is_lost, &failure.to_string(), shell);
-            }
-            Err(failure) => return Err(failure),
+            // A token that is no longer accepted does not become valid again.
+            Err(failure) if failure.exit == Exit::NotPermitted => return Err(failure),
+            Err(failure) => lost(&mut is_lost, &failure.to_string(), shell),
         }
     }
     Ok(Exit::Done)

@@ -9,8 +9,8 @@ use crate::model::time::Span;
 pub(super) fn link(state: &WatchState) -> Ink {
     let age = || short(Span::seconds(i64::from(state.age)));
     match (&state.lost, state.is_live) {
-        (Some(_), _) => Ink::new(format!("not connected; {} old", age()), Style::Red),
+        (Some(_), _) => Ink::new(format!("not updated for {}", age()), Style::Red),
         (None, true) => Ink::new("live", Style::Green),
-        (None, false) => Ink::new("no event stream; reads every 5s", Style::Yellow),
+        (None, false) => Ink::new("polls every 5s", Style::Yellow),
     }
 }

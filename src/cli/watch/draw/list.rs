@@ -31,12 +31,11 @@ pub(super) fn draw(state: &WatchState, sheet: &mut Sheet) {
         sheet.line(&[Ink::new(say, Style::Red)]);
     }
     let listed = state.listed();
-    let names = listed.iter().map(|pool| width(&pool.status.name)).max().unwrap_or(0);
-    let name = names.clamp(4, NAME);
-    let heading =
-        [(name, "POOL"), (14, "HEALTH"), (10, "AVAIL"), (5, "OLD"), (12, "ROLLOUT"), (7, "ETA")];
+    let rows: Vec<PoolRow> = listed.iter().map(|pool| PoolRow::of(pool, state.now)).collect();
+    let widths = widths(&rows);
     let mut line: InkLine = vec![Ink::plain("  ")];
-    line.extend(heading.map(|(wide, text)| Ink::new(column(text, wide), Style::Dim)));
+    let heading = HEADING.iter().zip(widths);
+    line.extend(heading.map(|(text, wide)| Ink::new(column(text, wide), Style::Dim)));
     line.push(Ink::new("MESSAGE", Style::Dim));
     sheet.line(&line);
     if listed.is_empty() {
@@ -52,35 +51,67 @@ pub(super) fn draw(state: &WatchState, sheet: &mut Sheet) {
     let at = state.place();
     // The selected pool is on the screen, and the list fills it.
     let first = (at + 1).saturating_sub(room).min(listed.len().saturating_sub(room));
-    for (n, pool) in listed.iter().enumerate().skip(first).take(room) {
-        sheet.line(&row(pool, name, n == at, state.now));
+    for (n, row) in rows.iter().enumerate().skip(first).take(room) {
+        sheet.line(&row.line(widths, n == at));
     }
 }
 
-fn row(pool: &PoolReport, name: usize, is_selected: bool, now: Option<Time>) -> InkLine {
-    let status = &pool.status;
-    let (available, outdated) = status.numbers.map_or_else(Default::default, |numbers| {
-        let available = format!("{} of {}", numbers.available, numbers.desired);
-        (available, numbers.outdated.to_string())
-    });
-    let phase = match &*status.phase {
-        phase if phase == RolloutPhase::None.name() => "-",
-        phase => phase,
-    };
-    let ends = pool.finishes().zip(now).filter(|(end, now)| end > now);
-    let ends = ends.map_or_else(String::new, |(end, now)| short(end.since(now)));
-    let mark = Ink::plain(if is_selected { "> " } else { "  " });
-    let named = Ink { is_selected, ..Ink::new(column(&status.name, name), Style::Bold) };
-    vec![
-        mark,
-        named,
-        Ink::new(column(pool.health.name(), 14), health_style(pool.health)),
-        Ink::plain(column(&available, 10)),
-        Ink::plain(column(&outdated, 5)),
-        Ink::plain(column(phase, 12)),
-        Ink::plain(column(&ends, 7)),
-        Ink::plain(pool.foremost().unwrap_or_default()),
-    ]
+/// The columns before the message.
+const HEADING: [&str; 6] = ["POOL", "HEALTH", "AVAIL", "OLD", "ROLLOUT", "ETA"];
+
+#[derive(Debug)]
+struct PoolRow {
+    cells: [String; HEADING.len()],
+    health: PoolHealth,
+    message: String,
+}
+
+impl PoolRow {
+    fn of(pool: &PoolReport, now: Option<Time>) -> Self {
+        let status = &pool.status;
+        let (available, outdated) = status.numbers.map_or_else(Default::default, |numbers| {
+            let available = format!("{} of {}", numbers.available, numbers.desired);
+            (available, numbers.outdated.to_string())
+        });
+        let phase = match &*status.phase {
+            phase if phase == RolloutPhase::None.name() => "-",
+            phase => phase,
+        };
+        let ends = pool.finishes().zip(now).filter(|(end, now)| end > now);
+        let ends = ends.map_or_else(String::new, |(end, now)| short(end.since(now)));
+        let name = cut(&status.name, NAME);
+        let health = pool.health.name().to_owned();
+        Self {
+            cells: [name, health, available, outdated, phase.to_owned(), ends],
+            health: pool.health,
+            message: pool.foremost().unwrap_or_default(),
+        }
+    }
+
+    fn line(&self, widths: [usize; HEADING.len()], is_selected: bool) -> InkLine {
+        let mut line = vec![Ink::plain(if is_selected { "> " } else { "  " })];
+        for (n, (cell, wide)) in self.cells.iter().zip(widths).enumerate() {
+            let style = match n {
+                0 => Style::Bold,
+                1 => health_style(self.health),
+                _ => Style::Plain,
+            };
+            let is_selected = is_selected && n == 0;
+            line.push(Ink { is_selected, ..Ink::new(column(cell, wide), style) });
+        }
+        line.push(Ink::plain(self.message.clone()));
+        line
+    }
+}
+
+fn widths(rows: &[PoolRow]) -> [usize; HEADING.len()] {
+    let mut widths = HEADING.map(width);
+    for row in rows {
+        for (wide, cell) in widths.iter_mut().zip(&row.cells) {
+            *wide = width(cell).max(*wide);
+        }
+    }
+    widths
 }
 
 /// A text in a column of this width, with a space behind it.

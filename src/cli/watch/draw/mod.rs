@@ -14,6 +14,7 @@ use ratatui::layout::Rect;
 use super::keys::KEYS;
 use super::state::{WatchMode, WatchNotice, WatchState};
 use crate::cli::term::Style;
+use crate::cli::text::{width, wrap};
 use sheet::{Ink, InkLine, Sheet};
 
 /// The smallest screen that is drawn.
@@ -33,9 +34,24 @@ pub(super) fn draw(state: &WatchState, area: Rect) -> Buffer {
         (_, Some(open)) => pool::draw(state, open, &mut sheet),
         (_, None) => list::draw(state, &mut sheet),
     }
-    sheet.bottom(1, &message(state));
-    sheet.bottom(0, &[Ink::new(keys(state), Style::Dim)]);
+    bottom(state, &mut sheet);
     sheet.finish()
+}
+
+/// The last two lines: a question or a message, and the keys. A long message takes the place of the keys.
+fn bottom(state: &WatchState, sheet: &mut Sheet) {
+    let mut keys = vec![Ink::new(keys(state), Style::Dim)];
+    if let Some(question) = question(state, sheet.wide()) {
+        sheet.bottom(1, &question);
+    } else if let Some(Ink { text, style, .. }) = message(state) {
+        let mut lines = wrap(&text, Some(sheet.wide())).into_iter();
+        sheet.bottom(1, &[Ink::new(lines.next().unwrap_or_default(), style)]);
+        if let Some(second) = lines.next() {
+            let more = if lines.next().is_some() { " …" } else { "" };
+            keys = vec![Ink::new(format!("{second}{more}"), style)];
+        }
+    }
+    sheet.bottom(0, &keys);
 }
 
 fn help(sheet: &mut Sheet) {
@@ -67,32 +83,42 @@ fn keys(state: &WatchState) -> &'static str {
     }
 }
 
-/// The question, or else what was just answered, or else why the picture is old.
-fn message(state: &WatchState) -> InkLine {
-    match &state.mode {
-        WatchMode::Filter => return asked("filter", &state.filter),
+fn question(state: &WatchState, wide: usize) -> Option<InkLine> {
+    let (what, text) = match &state.mode {
+        WatchMode::Browse | WatchMode::Help => return None,
+        WatchMode::Filter => ("filter".to_owned(), &state.filter),
         WatchMode::Confirm(request, text) => {
-            let name = &request.pool;
-            return asked(&format!("abort the rollout of {name}? type {name}"), text);
+            (format!("abort the rollout of {0}? type {0}", request.pool), text)
         }
-        WatchMode::Why(request, text) => {
-            return asked(&format!("{}: why", request.name()), text);
-        }
-        WatchMode::Browse | WatchMode::Help => {}
-    }
-    if let Some(WatchNotice { text, style }) = &state.notice {
-        return vec![Ink::new(text.clone(), *style)];
-    }
-    if let Some(sending) = &state.sending {
-        return vec![Ink::new(format!("{sending}: sent; waits for the answer"), Style::Cyan)];
-    }
-    if let Some(lost) = &state.lost {
-        return vec![Ink::new(lost.clone(), Style::Red)];
-    }
-    Vec::new()
+        WatchMode::Why(request, text) => (format!("{}: why", request.name()), text),
+    };
+    let cursor = Ink { is_selected: true, ..Ink::plain(" ") };
+    let room = wide.saturating_sub(width(&what) + 3);
+    let text = Ink::plain(tail(text, room));
+    Some(vec![Ink::new(format!("{what}: "), Style::Bold), text, cursor])
 }
 
-fn asked(what: &str, text: &str) -> InkLine {
-    let cursor = Ink { is_selected: true, ..Ink::plain(" ") };
-    vec![Ink::new(format!("{what}: "), Style::Bold), Ink::plain(text), cursor]
+/// The end of a text: the person sees what they type.
+fn tail(text: &str, room: usize) -> &str {
+    let starts = text.char_indices().map(|(at, _)| at);
+    let mut ends = starts.filter_map(|at| text.get(at..)).filter(|end| width(end) <= room);
+    ends.next().unwrap_or_default()
+}
+
+/// What was just answered, or else why the picture is old, or else all that the selected pool says.
+fn message(state: &WatchState) -> Option<Ink> {
+    if let Some(WatchNotice { text, style }) = &state.notice {
+        return Some(Ink::new(text.clone(), *style));
+    }
+    if let Some(sending) = &state.sending {
+        return Some(Ink::new(format!("{sending}: sent; waits for the answer"), Style::Cyan));
+    }
+    if let Some(lost) = &state.lost {
+        return Some(Ink::new(lost.clone(), Style::Red));
+    }
+    if state.open.is_some() {
+        return None;
+    }
+    let listed = state.listed();
+    Some(Ink::plain(listed.get(state.place())?.foremost()?))
 }
