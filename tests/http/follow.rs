@@ -19,7 +19,7 @@ use crate::http::terminal::{Served, run, serve};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A way to the server that can be cut; what goes over it is cut off too.
-async fn front(server: &str) -> (String, watch::Sender<u32>) {
+pub async fn front(server: &str) -> (String, watch::Sender<u32>) {
     let inner = server.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -41,13 +41,13 @@ async fn front(server: &str) -> (String, watch::Sender<u32>) {
     (format!("http://{address}"), cut)
 }
 
-struct Follower {
+pub struct Follower {
     running: Running,
     lines: Receiver<String>,
 }
 
 impl Follower {
-    fn begin(server: &str, token: Option<&str>, args: &[&str]) -> Self {
+    pub fn begin(server: &str, token: Option<&str>, args: &[&str]) -> Self {
         let mut command = command(args);
         command.env("POOLKEEPER_SERVER", server).stdin(Stdio::null());
         if let Some(token) = token {
@@ -66,7 +66,7 @@ impl Follower {
         Self { running, lines }
     }
 
-    async fn line(self) -> (Self, String) {
+    pub async fn line(self) -> (Self, String) {
         tokio::task::spawn_blocking(|| {
             let line = self.lines.recv_timeout(PATIENCE).unwrap();
             (self, line)
@@ -81,7 +81,7 @@ impl Follower {
     }
 
     /// As Ctrl-C does.
-    async fn interrupt(self) -> Option<i32> {
+    pub async fn interrupt(self) -> Option<i32> {
         self.running.signal("-INT");
         self.end().await
     }

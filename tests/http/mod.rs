@@ -24,6 +24,7 @@ mod screens;
 
 mod sockets;
 mod terminal;
+mod watch;
 mod wishes;
 
 use crate::support::golden;

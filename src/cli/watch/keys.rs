@@ -108,9 +108,11 @@ impl WatchState {
                 select_machine(open, |_, _| at);
             }
             WatchKey::Left | WatchKey::Char('k') => {
-                select_machine(open, |at, _| at.saturating_sub(1));
+                select_machine(open, |at, _| at.map_or(0, |at| at.saturating_sub(1)));
             }
-            WatchKey::Right | WatchKey::Char('j') => select_machine(open, |at, _| at + 1),
+            WatchKey::Right | WatchKey::Char('j') => {
+                select_machine(open, |at, _| at.map_or(0, |at| at + 1));
+            }
             WatchKey::Home => select_machine(open, |_, _| 0),
             WatchKey::End => select_machine(open, |_, last| last),
             WatchKey::PageUp => {
@@ -218,11 +220,11 @@ fn selection(open: &PoolScreen) -> Option<usize> {
     open.machines().iter().position(|machine| machine_key(machine) == key)
 }
 
-/// The first key selects the first machine.
-fn select_machine(open: &mut PoolScreen, to: impl FnOnce(usize, usize) -> usize) {
+/// `to` takes the place of the selected machine and the last place.
+fn select_machine(open: &mut PoolScreen, to: impl FnOnce(Option<usize>, usize) -> usize) {
     let machines = open.machines();
     let last = machines.len().saturating_sub(1);
-    let at = selection(open).map_or(0, |at| to(at, last).min(last));
+    let at = to(selection(open), last).min(last);
     let key = machines.get(at).map(|machine| machine_key(machine).to_owned());
     open.machine = key;
 }

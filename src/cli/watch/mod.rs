@@ -10,6 +10,8 @@ mod lines;
 mod reading;
 mod state;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod update;
 
 use std::env;
@@ -146,22 +148,4 @@ fn is_unicode(set: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
     let locale = locale.unwrap_or_default().to_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_locale_that_is_set_decides() {
-        let of = |all: &str, kind: &str, lang: &str| {
-            let values = [("LC_ALL", all), ("LC_CTYPE", kind), ("LANG", lang)];
-            is_unicode(|name| {
-                let value = values.iter().find(|(known, _)| *known == name)?.1;
-                (!value.is_empty()).then(|| value.to_owned())
-            })
-        };
-        assert!(of("", "", "en_US.UTF-8") && of("", "C.utf8", "C") && of("C.UTF-8", "", ""));
-        assert!(!of("", "", "") && !of("C", "", "en_US.UTF-8") && !of("POSIX", "C.utf8", ""));
-    }
 }
