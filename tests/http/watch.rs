@@ -1,14 +1,20 @@
 //! `status --watch` and `watch`: the program itself, against the API on a free port.
 
+use std::io::{Read, Write};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use poolkeeper::memory::HistoryEvent;
+use poolkeeper::memory::TurnStore;
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::PoolName;
 use serde_json::Value;
 
 use crate::http::follow::{Follower, front};
 use crate::http::kit::Kit;
+use crate::http::program::Running;
 use crate::http::terminal::{Served, run, serve};
 
 /// Machines fail, and the history has a line about it.
@@ -110,4 +116,102 @@ async fn what_cannot_be_watched_is_refused_at_once() {
     }
     let nowhere = run("http://127.0.0.1:1", None, &["status", "--watch"]).await;
     assert_eq!(nowhere.code, Some(5), "{nowhere:?}");
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The end of the alternate screen, and the cursor.
+const LEAVES: &str = "\u{1b}[?1049l";
+const CURSOR: &str = "\u{1b}[?25h";
+
+/// `watch web` on a terminal of its own.
+struct WatchTerminal {
+    running: Running,
+    input: ChildStdin,
+    output: Receiver<Vec<u8>>,
+    shown: String,
+}
+
+impl WatchTerminal {
+    fn begin(server: &str) -> Self {
+        let program = env!("CARGO_BIN_EXE_poolkeeper");
+        // The number of the shell is that of the program, which takes its place.
+        let line = format!("stty cols 80 rows 24; echo pid $$ end; exec {program} watch web");
+        let mut command = Command::new("script");
+        command.args(["-qefc", &line, "/dev/null"]).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap()).env("SHELL", "/bin/sh");
+        command.env("TERM", "xterm").env("LANG", "C.UTF-8").env("POOLKEEPER_SERVER", server);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut running = Running::start(command);
+        let (input, mut out) = (running.input(), running.out());
+        let (send, output) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4 << 10];
+            while let Ok(some @ 1..) = out.read(&mut bytes) {
+                if send.send(bytes[..some].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { running, input, output, shown: String::new() }
+    }
+
+    fn wait_for(&mut self, text: &str) {
+        while !self.shown.contains(text) {
+            let more = self.output.recv_timeout(PATIENCE);
+            let more = more.unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.shown));
+            self.shown.push_str(&String::from_utf8_lossy(&more));
+        }
+    }
+
+    /// The number of the process.
+    fn id(&self) -> String {
+        let (_, after) = self.shown.split_once("pid ").unwrap();
+        after.split_once(" end").unwrap().0.to_owned()
+    }
+
+    /// It ends by itself, and the terminal is as before.
+    fn end(mut self) {
+        self.wait_for(LEAVES);
+        self.wait_for(CURSOR);
+        assert_eq!(self.running.code(), Some(0), "{:?}", self.shown);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_send_requests_and_end_the_screen() {
+    let served = serve(Kit::open().await).await;
+    let mut terminal = WatchTerminal::begin(&served.server);
+    terminal.wait_for("web: action required");
+    terminal.input.write_all(b"pa look\r").unwrap();
+    let web = PoolName::new("web");
+    let asked = async {
+        loop {
+            let inbox = served.kit.store.inbox(&web).await.unwrap();
+            if let Some(last) = inbox.commands.last() {
+                return (last.verb.name().to_owned(), last.why.to_string());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let asked = tokio::time::timeout(PATIENCE, asked).await.unwrap();
+    assert_eq!(asked, ("pause".to_owned(), "a look".to_owned()));
+    terminal.input.write_all(b"q").unwrap();
+    terminal.end();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_give_the_terminal_back() {
+    let served = serve(Kit::open().await).await;
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        let mut terminal = WatchTerminal::begin(&served.server);
+        terminal.wait_for("web: action required");
+        let sent = Command::new("kill").args([signal, &terminal.id()]).status().unwrap();
+        assert!(sent.success(), "{signal}");
+        terminal.end();
+    }
+    let mut terminal = WatchTerminal::begin(&served.server);
+    terminal.wait_for("web: action required");
+    // Ctrl-C is a key in raw mode.
+    terminal.input.write_all(b"\x03").unwrap();
+    terminal.end();
 }

@@ -39,21 +39,25 @@ pub(super) fn has_panicked() -> bool {
 
 /// Columns and lines of the terminal.
 pub(super) fn measure() -> Result<(u16, u16), CommandFailure> {
-    size().map_err(|error| broken("the terminal", &error))
+    let size = size().map_err(|error| broken("the terminal", &error))?;
+    if size.0 == 0 || size.1 == 0 {
+        let say = "the terminal reports no size";
+        return Err(CommandFailure::usage(say).help("`stty cols 80 rows 24` sets it"));
+    }
+    Ok(size)
 }
+
+type ScreenBackend = CrosstermBackend<BufWriter<Stdout>>;
 
 /// The alternate screen in raw mode; dropping it restores the terminal.
 pub(super) struct WatchScreen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<ScreenBackend>,
     drawn: Option<Buffer>,
 }
 
 impl WatchScreen {
     pub fn open() -> Result<Self, CommandFailure> {
-        let out = BufWriter::with_capacity(BUFFER, io::stdout());
-        let terminal = Terminal::new(CrosstermBackend::new(out));
-        let terminal = terminal.map_err(|error| broken("the terminal", &error))?;
-        let screen = Self { terminal, drawn: None };
+        let screen = Self { terminal: blank()?, drawn: None };
         enter().map_err(|error| broken("the terminal", &error))?;
         Ok(screen)
     }
@@ -82,8 +86,9 @@ impl WatchScreen {
         kill_process(getpid(), Signal::STOP)
             .map_err(|error| broken("the terminal", &io::Error::from(error)))?;
         enter().map_err(|error| broken("the terminal", &error))?;
-        self.drawn = None;
-        self.terminal.clear().map_err(|error| CommandFailure::unwritable(&error))
+        // `Terminal::clear` asks the terminal for its cursor, and the thread of the keys would take the answer.
+        (self.terminal, self.drawn) = (blank()?, None);
+        Ok(())
     }
 }
 
@@ -91,6 +96,12 @@ impl Drop for WatchScreen {
     fn drop(&mut self) {
         leave();
     }
+}
+
+/// Of a terminal that shows nothing.
+fn blank() -> Result<Terminal<ScreenBackend>, CommandFailure> {
+    let out = BufWriter::with_capacity(BUFFER, io::stdout());
+    Terminal::new(CrosstermBackend::new(out)).map_err(|error| broken("the terminal", &error))
 }
 
 fn enter() -> io::Result<()> {
