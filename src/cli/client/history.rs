@@ -1,13 +1,14 @@
 //! What happened: the history of a pool, and the audit of who changed what.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::stream::{StreamNews, follow_events};
-use super::{ENVIRONMENT, Server, ServerLine, rows, strange, understood};
-use crate::api::client::{Client, Request, StreamEvent};
+use super::{ENVIRONMENT, Server, ServerLine, failure, rows, strange, understood};
+use crate::api::client::{Client, ClientError, Request, StreamEvent};
 use crate::api::v1::resources::pools::RevisionList;
 use crate::api::v1::resources::told::{AuditLine, HistoryLine, StreamEnd};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
@@ -15,6 +16,9 @@ use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::plain;
+
+/// Delay before reconnecting: the `retry` that the server sends.
+pub(super) const AGAIN: Duration = Duration::from_secs(2);
 
 /// Lines per page: the server's maximum.
 const PAGE: u64 = 500;
@@ -195,22 +199,40 @@ fn follow(
 async fn print_events(
     client: &Client,
     request: &Request<'_>,
-    last: u64,
+    mut last: u64,
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
-    let print = |news| match news {
-        StreamNews::Connection { again: false } => Ok(()),
-        StreamNews::Connection { again: true } => {
-            shell.say(Style::Green, "back", "reconnected");
-            Ok(())
+    let mut is_lost = false;
+    loop {
+        let broken = match client.stream(request, Some(last)).await {
+            Ok(mut events) => {
+                if std::mem::take(&mut is_lost) {
+                    shell.say(Style::Green, "back", "reconnected");
+                }
+                loop {
+                    match events.next().await {
+                        Ok(Some(event)) => {
+                            last = event.id.unwrap_or(last);
+                            show(shell, &event)?;
+                        }
+                        // The server ends a stream after an hour; this is not an error.
+                        Ok(None) => break None,
+                        Err(error) => break Some(error),
+                    }
+                }
+            }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = broken {
+            if !may_mend(&error) {
+                return Err(failure(&error));
+            }
+            if !std::mem::replace(&mut is_lost, true) {
+                shell.say(Style::Yellow, "lost", &format!("{error}; retrying"));
+            }
         }
-        StreamNews::Event(event) => show(shell, &event),
-        StreamNews::Loss(error) => {
-            shell.say(Style::Yellow, "lost", &format!("{error}; retrying"));
-            Ok(())
-        }
-    };
-    match follow_events(client, request, Some(last), print).await? {}
+        tokio::time::sleep(AGAIN).await;
+    }
 }
 
 fn show(shell: &mut Shell, event: &StreamEvent) -> Result<(), CommandFailure> {
@@ -224,6 +246,16 @@ fn show(shell: &mut Shell, event: &StreamEvent) -> Result<(), CommandFailure> {
         _ => shell.line(data)?,
     }
     shell.flush()
+}
+
+/// Whether a retry may succeed. A refusal is final, unless the server is busy or not up yet.
+pub(super) fn may_mend(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } | ClientError::TimedOut { .. } => true,
+        ClientError::Strange { status, .. } => *status >= 500,
+        ClientError::Refused(refused) => refused.status == 429 || refused.status >= 500,
+        _ => false,
+    }
 }
 
 impl Lines {

@@ -1,28 +1,23 @@
 //! Events of a server, over as many connections as it takes.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
+use super::history::{AGAIN, may_mend};
 use super::{ServerLine, failure};
 use crate::api::client::{Client, ClientError, Request, StreamEvent};
 use crate::cli::exit::CommandFailure;
 
-/// Delay before reconnecting: the `retry` that the server sends.
-const AGAIN: Duration = Duration::from_secs(2);
-
 #[derive(Debug)]
 pub(in crate::cli) enum StreamNews {
-    /// The server sends events. `again`: the connection was lost before.
-    Connection {
-        again: bool,
-    },
+    /// The server sends events.
+    Connection,
     Event(StreamEvent),
     /// The connection is lost; it is opened again. Sent once until there is a connection.
     Loss(ClientError),
 }
 
 /// Hands on each event once and in order. Ends with an error only.
-pub(super) async fn follow_events(
+async fn follow_events(
     client: &Client,
     request: &Request<'_>,
     mut last: Option<u64>,
@@ -32,7 +27,8 @@ pub(super) async fn follow_events(
     loop {
         let broken = match client.stream(request, last).await {
             Ok(mut events) => {
-                tell(StreamNews::Connection { again: std::mem::take(&mut is_lost) })?;
+                is_lost = false;
+                tell(StreamNews::Connection)?;
                 loop {
                     match events.next().await {
                         Ok(Some(event)) => {
@@ -56,16 +52,6 @@ pub(super) async fn follow_events(
             }
         }
         tokio::time::sleep(AGAIN).await;
-    }
-}
-
-/// Whether a retry may succeed. A refusal is final, unless the server is busy or not up yet.
-fn may_mend(error: &ClientError) -> bool {
-    match error {
-        ClientError::Unreachable { .. } | ClientError::TimedOut { .. } => true,
-        ClientError::Strange { status, .. } => *status >= 500,
-        ClientError::Refused(refused) => refused.status == 429 || refused.status >= 500,
-        _ => false,
     }
 }
 

@@ -85,7 +85,7 @@ fn follow(line: ServerLine, tell: Sender<LineEvent>) -> Result<(), CommandFailur
     spawn("stream", move || {
         let news = |news| {
             let event = match news {
-                StreamNews::Connection { .. } | StreamNews::Event(_) => LineEvent::News,
+                StreamNews::Connection | StreamNews::Event(_) => LineEvent::News,
                 StreamNews::Loss(error) => LineEvent::Loss(error.to_string()),
             };
             let closed = |_| CommandFailure::new(Exit::Done, "closed", "the command ended");

@@ -70,7 +70,7 @@ pub(super) fn follow(
     spawn("stream", move || {
         let tell = |news| {
             let event = match news {
-                StreamNews::Connection { .. } => WatchEvent::Stream(true),
+                StreamNews::Connection => WatchEvent::Stream(true),
                 StreamNews::Loss(_) => WatchEvent::Stream(false),
                 StreamNews::Event(event) => {
                     let line = serde_json::from_str::<HistoryLine>(&event.data);
