@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate,
+    client, completions, demo, doctor, emulate, explain, guide, plan, serve, simulate, status,
+    store, token, validate,
 };
 
 const ABOUT: &str =
@@ -125,6 +125,7 @@ commands! {
     Simulate = simulate::Simulate;
     Validate = validate::Validate;
     Emulate = emulate::Emulate;
+    Guide = guide::GuideCommand;
     Completions = completions::Completions, Cli::command();
     Names = completions::CompletionNames, Cli::command();
 }
