@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate, wait,
+    client, completions, demo, doctor, emulate, explain, guide, plan, serve, simulate, status,
+    store, token, validate, wait,
 };
 
 const ABOUT: &str =
@@ -126,6 +126,7 @@ commands! {
     Simulate = simulate::Simulate;
     Validate = validate::Validate;
     Emulate = emulate::Emulate;
+    Guide = guide::GuideCommand;
     Completions = completions::Completions, Cli::command();
     Names = completions::CompletionNames, Cli::command();
 }

@@ -15,6 +15,7 @@ mod draw;
 mod emulate;
 pub mod exit;
 mod explain;
+mod guide;
 mod live;
 mod output;
 mod page;
