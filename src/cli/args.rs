@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate,
+    client, completions, demo, diff, doctor, emulate, explain, plan, serve, simulate, status,
+    store, token, validate,
 };
 
 const ABOUT: &str =
@@ -102,6 +102,7 @@ commands! {
     Get = client::Get;
     History = client::HistoryCommand;
     Audit = client::AuditCommand;
+    Diff = diff::DiffCommand;
     Apply = client::Apply;
     Unmanage = client::Unmanage;
     Pause = client::Pause;
