@@ -18,6 +18,7 @@ mod limits;
 mod looks;
 mod people;
 mod persons;
+mod plans;
 mod scopes;
 mod screens;
 

@@ -39,6 +39,9 @@ Examples:
   poolkeeper plan --pool-file web.yaml --out web.plan && poolkeeper apply --plan web.plan";
 const WHY: &str = "Reason for the request, or POOLKEEPER_WHY; by default, the file and its digest. Recorded with the name of the caller";
 
+/// Of a longer path, the reason has the last part.
+const LONGEST_NAME: usize = 200;
+
 #[derive(Debug, Args)]
 #[command(
     about = ABOUT,
@@ -135,7 +138,11 @@ impl Apply {
 
     /// The reason that was given, else what is sent.
     fn why(&self, name: &str, bytes: &[u8]) -> String {
-        self.why.written().unwrap_or_else(|| format!("{name} (sha256 {})", digest(bytes)))
+        // A reason has a limited length, and a path need not.
+        let is_long = name.len() > LONGEST_NAME;
+        let name = if is_long { name.rsplit('/').next().unwrap_or_default() } else { name };
+        let what = || format!("{} (sha256 {})", plain(name), digest(bytes));
+        self.why.written().unwrap_or_else(what)
     }
 }
 

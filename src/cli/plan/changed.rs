@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::PlanChanges;
 use super::forecast::{Forecast, carrying, is_replaced, wanted_fields};
 use super::headline::Headline;
+use super::plan_changes::PlanChanges;
 use super::saved::{self, SavedPlan};
+use crate::api::v1::pool::PoolDocuments;
 use crate::api::v1::resources::pools::RevisionList;
 use crate::cli::client::ServerLine;
 use crate::cli::client::managed::ManagedPool;
@@ -62,17 +63,27 @@ impl ChangedPool {
         fields.names_machine().then_some(fields)
     }
 
+    /// The model of the scale set, else what the present document wants of it.
+    fn present_model(&self) -> ModelFields {
+        let wanted = || {
+            let (policies, _) = PoolDocuments::default().read(&self.managed.text, None);
+            policies.first().and_then(|policy| wanted_fields(policy, None))
+        };
+        self.model().or_else(wanted).unwrap_or_default()
+    }
+
     /// What the pool file wants of it. Tags make no other machines, and the daemon does not list them.
     fn wanted(&self) -> Option<ModelFields> {
         wanted_fields(&self.policy, None).map(|fields| fields.without_tags())
     }
 
     fn forecast(&self) -> Forecast {
-        let both = self.model().zip(self.wanted()).filter(|(has, wanted)| !has.carries(wanted));
+        let has = self.present_model();
+        let writes = self.wanted().filter(|wanted| !has.carries(wanted));
         let seen = self.revisions.items.iter().map(|known| {
             (known.revision.as_str(), known.image.as_deref(), known.vm_size.as_deref())
         });
-        let next = both.as_ref().map(|(has, wanted)| carrying(wanted, has, seen));
+        let next = writes.as_ref().map(|wanted| carrying(wanted, &has, seen));
         let on_delete = self.policy.rollout.method == Method::OnDelete;
         let replaced = self.facts.machines.iter().filter(|machine| {
             let Some(class) = machine.class() else { return false };

@@ -170,6 +170,7 @@ fn scenario(
     let policy = Policy::build(draft).ok()?;
     let (mut set, mut machines) = (snapshot.set.clone(), snapshot.machines.clone());
     machines.sort_by(Machine::listing_order);
+    set.zones.sort();
     if let Some(next) = next {
         let unseen = || Revision::new("next");
         set.revision = next.revision.clone().unwrap_or_else(unseen);

@@ -2,13 +2,14 @@
 //! stream of snapshots that are answered line by line.
 //!
 //! Never here: executing a plan. Begin with [`PlanCommand::run`]; `stream` serves another program. `headline` is the
-//! first line of a page, `forecast` what follows the plan's own actions, `groups` the machines; `changed` is a changed
-//! pool file against a running daemon, `saved` a plan that is applied later.
+//! first line of a page, `plan_changes` what a pool file changes, `forecast` what follows the plan's own actions,
+//! `groups` the machines. `changed` compares a pool file with a running daemon, `saved` is a plan to apply later.
 
 mod changed;
 mod forecast;
 mod groups;
 mod headline;
+mod plan_changes;
 pub(super) mod saved;
 mod stream;
 
@@ -21,14 +22,14 @@ use clap::{ArgGroup, Args};
 use super::client::{self, Server};
 use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::decide::decide;
-use super::diff::changes::{self, KeyChange};
+use super::diff::changes;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::{self, LiveSet, Targets};
 use super::output::{OutputFormat, Shell};
 use super::page::{PoolFacts, StatusPage};
 use super::source::SnapshotSource;
 use super::term::Style;
-use super::text::{plain, wrap};
+use super::text::plain;
 use crate::api::v1;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
 use crate::daemon::{CloudReader, set_id};
@@ -39,6 +40,7 @@ use crate::reconcile::DecisionOutcome;
 use changed::ChangedPool;
 use forecast::Forecast;
 use headline::Headline;
+use plan_changes::PlanChanges;
 use saved::{PlanBasis, SavedPlan};
 use serde_json::Value;
 
@@ -138,53 +140,6 @@ pub struct PlanCommand {
 
     #[command(flatten)]
     cloud: CloudArgs,
-}
-
-/// What a pool file changes in the pool of the daemon, and in the model of the scale set.
-#[derive(Debug, Default)]
-struct PlanChanges {
-    pool: Vec<KeyChange>,
-    model: Vec<KeyChange>,
-}
-
-impl PlanChanges {
-    /// What a snapshot shows of them.
-    fn of(snapshot: &SnapshotInput) -> Self {
-        let followed = snapshot.facts.follow.as_ref().map(|follow| &*follow.image);
-        let wanted = forecast::wanted_fields(&snapshot.policy, followed);
-        let both = snapshot.set.model.as_ref().zip(wanted.as_ref());
-        let model = both.map(|(has, wanted)| changes::of_model(has, wanted)).unwrap_or_default();
-        Self { pool: Vec::new(), model }
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.pool.is_empty() && self.model.is_empty()
-    }
-
-    /// The beginning of a page: the headline and the changes.
-    fn draw(&self, headline: &Headline, page: &mut StatusPage<'_>) {
-        let style = match headline.is_pending() {
-            _ if headline.is_frozen => Style::Red,
-            true => Style::Yellow,
-            false => Style::Green,
-        };
-        for line in wrap(&headline.words(), page.term.width) {
-            let line = page.term.paint(style, &line);
-            page.line(&line);
-        }
-        for (changes, title, about) in [
-            (&self.pool, "Pool", "what the pool file changes in it"),
-            (&self.model, "Model", "what is written to the scale set"),
-        ] {
-            if !changes.is_empty() {
-                page.section(title, about);
-                changes::draw(changes, page.term, &mut page.text);
-            }
-        }
-        if !self.is_empty() {
-            page.line("");
-        }
-    }
 }
 
 impl PlanCommand {
