@@ -294,6 +294,9 @@ impl PlanCommand {
         if is_table {
             let mut page = StatusPage::of(facts, shell.term);
             changes.draw(&headline, &mut page);
+            if !changes.is_empty() {
+                page.line("");
+            }
             shell.print(&finished(page, self.all))?;
         } else {
             shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned))?;

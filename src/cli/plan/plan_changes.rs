@@ -49,8 +49,5 @@ impl PlanChanges {
                 changes::draw(changes, page.term, &mut page.text);
             }
         }
-        if !self.is_empty() {
-            page.line("");
-        }
     }
 }
