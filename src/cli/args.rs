@@ -5,8 +5,13 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
+<<<<<<< HEAD
     client, completions, demo, doctor, emulate, explain, guide, plan, serve, simulate, status,
     store, token, validate, wait,
+=======
+    client, completions, demo, diff, doctor, emulate, explain, plan, serve, simulate, status,
+    store, token, validate,
+>>>>>>> plan
 };
 
 const ABOUT: &str =
@@ -103,6 +108,7 @@ commands! {
     Get = client::Get;
     History = client::HistoryCommand;
     Audit = client::AuditCommand;
+    Diff = diff::DiffCommand;
     Apply = client::Apply;
     Unmanage = client::Unmanage;
     Pause = client::Pause;

@@ -10,6 +10,7 @@ mod cloud;
 mod completions;
 mod decide;
 mod demo;
+mod diff;
 mod doctor;
 mod draw;
 mod emulate;

@@ -19,6 +19,7 @@ mod limits;
 mod looks;
 mod people;
 mod persons;
+mod plans;
 mod scopes;
 mod screens;
 

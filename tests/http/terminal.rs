@@ -142,15 +142,21 @@ async fn a_mark_that_is_there_already_is_nothing_done() {
 async fn pools_are_applied_got_and_removed() {
     let served = serve(Kit::open().await).await;
     let one = written("http", "one.yaml", document("one", 2).as_bytes());
-    assert_eq!(served.done(&["apply", &one, "--why", "x"]).await, "applied: one\n");
+    let told = served.done(&["apply", &one, "--why", "x"]).await;
+    assert!(
+        told.ends_with("\napplied: one (new)\n") && told.contains("+ replicas.count"),
+        "{told}"
+    );
     let stored = served.kit.store.document(&PoolName::new("one")).await.unwrap().unwrap();
     assert_eq!(&*stored.text, document("one", 2), "one pool goes as it was written");
     let two = document("two", 2) + "---\n" + &document("three", 3);
     let two = written("http", "two.yaml", two.as_bytes());
-    assert_eq!(served.done(&["apply", &two, "--why", "x"]).await, "applied: two\napplied: three\n");
+    let told = served.done(&["apply", &two]).await;
+    let applied: Vec<&str> = told.lines().filter(|line| line.starts_with("applied")).collect();
+    assert_eq!(applied, ["applied: two (new)", "applied: three (new)"]);
     let shown = served.done(&["get", "three", "-o", "json"]).await;
     let again = written("http", "again.json", shown.as_bytes());
-    assert_eq!(served.done(&["apply", &again, "--why", "x"]).await, "applied: three\n");
+    assert_eq!(served.done(&["apply", &again, "--why", "x"]).await, "three: no change\n");
     let list = served.done(&["get"]).await;
     assert_eq!(list.lines().count(), 6, "{list}");
     assert!(list.contains("web") && list.contains("WAITS FOR"), "{list}");
@@ -214,7 +220,12 @@ async fn failures_have_their_codes_and_say_what_helps() {
         (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "pool web has no machine 99"),
         (token("operator"), &["pause", "web"], 2, "--why"),
         (token("operator"), &["pause", "web", "--why", " "], 2, "a reason is required"),
-        (token("admin"), &["apply", &batch, "--why", "x"], 2, "it is watched"),
+        (
+            token("admin"),
+            &["apply", &batch, "--why", "x"],
+            2,
+            "changes are picked up automatically",
+        ),
         (token("admin"), &["apply", &bad, "--why", "x"], 2, "bad.yaml:6:1"),
         (token("viewer"), &["get", "web", "colour"], 2, "machines"),
         (token("viewer"), &["get", "--server", "pools"], 2, "no address"),
