@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::exit::{CommandFailure, Exit, with_exit_codes};
-use super::output::{OutputFormat, Shell};
+use super::output::{OutputOption, Shell};
 use super::{
     client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
     token, validate,
@@ -71,7 +71,7 @@ pub struct Cli {
         value_name = "FORMAT",
         display_order = 900
     )]
-    pub output: OutputFormat,
+    pub output: OutputOption,
 }
 
 macro_rules! commands {

@@ -2,12 +2,14 @@
 //!
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
 //! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `pools` manages pool
-//! documents, `get` reads them, `history` prints the history and the audit, `served` reads the answers that pages print.
+//! documents, `get` reads them (`short_pool` leaves
+//! their defaults out), `history` prints the history and the audit, `served` reads the answers that pages print.
 
 mod get;
 mod history;
 mod pools;
 pub(super) mod served;
+mod short_pool;
 mod verbs;
 mod why;
 

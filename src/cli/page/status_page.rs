@@ -110,7 +110,7 @@ impl<'a> StatusPage<'a> {
             self.section("Actions", "none");
             return;
         }
-        let mut table = Table::new(2);
+        let mut table = Table::new(2).names(&[2]);
         for (n, action) in facts.plan.actions.iter().enumerate() {
             table.row([
                 Cell::new((n + 1).to_string(), Style::Dim),
@@ -156,7 +156,7 @@ impl<'a> StatusPage<'a> {
         if commands.is_empty() {
             return;
         }
-        let mut table = Table::new(2);
+        let mut table = Table::new(2).names(&[0]);
         for answer in commands {
             let (word, style) =
                 if answer.accepted { ("done", Style::Green) } else { ("not done", Style::Yellow) };
