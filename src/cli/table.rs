@@ -178,7 +178,7 @@ impl Table {
                     push_line(page, &line);
                 }
                 // The sentence is known by its place; its heading would look like a row.
-                if is_heading || last.text.is_empty() {
+                if is_heading || matches!(last.text.as_str(), "" | "-") {
                     return;
                 }
                 line = " ".repeat(self.indent + BELOW);

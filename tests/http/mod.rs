@@ -14,6 +14,7 @@ mod fuzz;
 
 mod kit;
 mod limits;
+mod lists;
 
 mod looks;
 mod people;

@@ -1,8 +1,41 @@
 //! Sentences with times, relative to now. Sentences that differ only in their times are one sentence with ranges.
 
 use crate::api::v1::text::away;
-use crate::cli::text::clock;
+use crate::cli::text::{clock, nearer};
 use crate::model::time::{Span, Time};
+
+/// How times are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::cli) enum TimeStyle {
+    /// As distances from now.
+    #[default]
+    Relative,
+    /// As they are, without the date of now.
+    Absolute,
+}
+
+impl TimeStyle {
+    /// `--timestamps`.
+    pub const fn of(timestamps: bool) -> Self {
+        if timestamps { TimeStyle::Absolute } else { TimeStyle::Relative }
+    }
+
+    /// A sentence, with its times in this style.
+    pub fn sentence(self, text: &str, now: Time) -> String {
+        match self {
+            TimeStyle::Relative => Sentence::of(text).relative(now),
+            TimeStyle::Absolute => nearer(text, now),
+        }
+    }
+
+    /// One time.
+    pub fn time(self, at: Time, now: Time) -> String {
+        match self {
+            TimeStyle::Relative => away(at, now),
+            TimeStyle::Absolute => clock(at, now),
+        }
+    }
+}
 
 /// A sentence, cut at its times.
 #[derive(Debug, Clone, PartialEq, Eq)]

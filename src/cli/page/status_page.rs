@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::facts::PoolFacts;
 use super::machines::{class_style, listed};
+use super::sentence::TimeStyle;
 use crate::api::v1::explanation::{NAMES, circumstances, object, remedy};
 use crate::api::v1::resources::plans::{HoldStatus, RolloutProgress};
 use crate::cli::table::{Cell, Table, push_line};
@@ -237,8 +238,8 @@ pub(in crate::cli) fn rollout(rollout: &RolloutProgress) -> String {
 }
 
 /// A hold in one line.
-pub(in crate::cli) fn reason_and_message(hold: &HoldStatus, now: Time) -> String {
-    format!("{}: {}", hold.reason, nearer(&hold.message, now))
+pub(in crate::cli) fn reason_and_message(hold: &HoldStatus, now: Time, times: TimeStyle) -> String {
+    format!("{}: {}", hold.reason, times.sentence(&hold.message, now))
 }
 
 /// `Ready for 3d 4h, since …`; the start time has its date only if that is not today's.
