@@ -72,7 +72,7 @@ fn shortened(
 mod tests {
     use super::*;
 
-    const POOL: &str = r#"
+    const POOL: &str = "\
 apiVersion: poolkeeper/v1
 kind: Pool
 name: web
@@ -80,7 +80,7 @@ scaleSet: /subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/
 replicas:
   owner: pool
   count: 7
-"#;
+";
 
     fn full(yaml: &str) -> JsonTree {
         let (policies, faults) = PoolDocuments::default().read(yaml, None);

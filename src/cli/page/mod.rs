@@ -5,7 +5,7 @@
 //! `groups` folds equal lines, `sentence` equal sentences.
 
 mod facts;
-mod groups;
+pub(super) mod groups;
 mod machine_list;
 mod machines;
 mod sentence;
