@@ -3,15 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::exit::{CommandFailure, Exit, with_exit_codes};
-use super::output::{OutputFormat, Shell};
+use super::output::{OutputOption, Shell};
 use super::{
-<<<<<<< HEAD
-    client, completions, demo, doctor, emulate, explain, guide, plan, serve, simulate, status,
-    store, token, validate, wait,
-=======
-    client, completions, demo, diff, doctor, emulate, explain, plan, serve, simulate, status,
-    store, token, validate,
->>>>>>> plan
+    client, completions, demo, diff, doctor, emulate, explain, guide, plan, serve, simulate, status, store, token, validate, wait,
 };
 
 const ABOUT: &str =
@@ -76,7 +70,7 @@ pub struct Cli {
         value_name = "FORMAT",
         display_order = 900
     )]
-    pub output: OutputFormat,
+    pub output: OutputOption,
 }
 
 macro_rules! commands {

@@ -154,7 +154,7 @@ fn several_pools_are_a_line_each_and_go_on_after_one_that_fails() {
         assert_eq!(ended.code, Some(6));
         let refused = azure.run(&[command, "--pool-file", &file, "-o", "json"]);
         assert_eq!((refused.code, &refused.json()["code"]), (Some(2), &json!("usage")));
-        assert!(refused.err.contains("--output ndjson"), "{refused:?}");
+        assert!(refused.out.contains("--output ndjson") && refused.err.is_empty(), "{refused:?}");
     }
 }
 

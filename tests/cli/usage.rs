@@ -95,8 +95,9 @@ fn wrong_usage_says_what_to_do() {
     for (args, hint) in cases {
         let ended = run(args, "");
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
-        assert!(ended.err.contains(hint), "{args:?} should speak of {hint}: {}", ended.err);
-        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        let said = format!("{}{}", ended.err, ended.out);
+        assert!(said.contains(hint), "{args:?} should speak of {hint}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
     }
 }
 
@@ -127,7 +128,7 @@ fn json_is_answered_wherever_it_is_asked_for() {
             assert_eq!(document["apiVersion"], "poolkeeper/v1", "{args:?}");
             if *kind == "Error" {
                 assert_eq!(document["code"], *code, "{args:?}: {document}");
-                assert!(!ended.err.is_empty(), "{args:?}");
+                assert_eq!(ended.err, "", "{args:?}: an error is printed once");
             }
         }
     }

@@ -15,6 +15,7 @@ mod hints;
 
 mod kit;
 mod limits;
+mod lists;
 
 mod looks;
 mod people;

@@ -53,7 +53,8 @@ fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
     for (args, code, hint) in cases {
         let ended = run(args);
         assert_eq!(ended.code, Some(*code), "{args:?}: {ended:?}");
-        assert!(ended.err.contains(hint), "{args:?} should speak of {hint}: {}", ended.err);
+        let said = format!("{}{}", ended.err, ended.out);
+        assert!(said.contains(hint), "{args:?} should speak of {hint}: {said}");
     }
 }
 
@@ -62,6 +63,7 @@ fn errors_are_documents_where_json_is_asked_for() {
     let ended = run(&["simulate", "no-such-file", "-o", "json"]);
     assert_eq!(ended.json()["kind"], "Error");
     assert_eq!(ended.json()["code"], "unreadable");
+    assert_eq!(ended.err, "");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
 //! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `outcome` waits for the
-//! answer of a turn, `apply` sends pool documents, `pools` removes them, `get` reads them, `history` prints the history
+//! answer of a turn, `apply` sends pool documents, `pools` removes them, `get` reads them (`short_pool` leaves their
+//! defaults out), `history` prints the history
 //! and the audit, `served` and `managed` read the answers that pages print.
 
 mod apply;
@@ -14,6 +15,7 @@ pub(super) mod managed;
 mod outcome;
 mod pools;
 pub(super) mod served;
+mod short_pool;
 mod verbs;
 mod why;
 

@@ -40,6 +40,7 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(
+    visible_alias = "describe",
     about = ABOUT,
     long_about = format!("{ABOUT}.\n\n{MORE}"),
     after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}")),

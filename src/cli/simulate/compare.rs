@@ -89,7 +89,7 @@ impl Versus<'_> {
         let title = page::title_of_one(self.scenario, self.faults);
         push_line(&mut text, &term.paint(Style::Bold, &plain(&title)));
         text.push('\n');
-        let mut table = Table::new(2);
+        let mut table = Table::new(2).names(&[0]).whole();
         table
             .heading(&["STRATEGY", "TIME", "RATIO", "LOWEST", "HIGHEST", "CALLS", "PODS", "ENDED"]);
         for (name, outcome) in self.rows() {
