@@ -300,9 +300,16 @@ impl Kit {
 
     /// Another pool of which this much is told, and which nobody counts.
     pub async fn tell(&self, pool: &str, event: HistoryEvent) {
-        let line = HistoryRecord { at: self.backend.lock().now, event };
+        let line = HistoryRecord::new(self.backend.lock().now, event);
         let commit =
             Commit { history: vec![line], ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
+        self.store.commit(&commit).await.unwrap();
+        self.backend.news.send_modify(|n| *n += 1);
+    }
+
+    /// Lines of history as they were recorded, each with its own time.
+    pub async fn record(&self, pool: &str, lines: Vec<HistoryRecord>) {
+        let commit = Commit { history: lines, ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
         self.store.commit(&commit).await.unwrap();
         self.backend.news.send_modify(|n| *n += 1);
     }
@@ -386,7 +393,7 @@ async fn remember(store: &MemoryStore, context: &PlanContext) {
     let commit = Commit {
         machines: context.machines.clone(),
         state: Some(state),
-        history: events.into_iter().map(|event| HistoryRecord { at, event }).collect(),
+        history: events.into_iter().map(|event| HistoryRecord::new(at, event)).collect(),
         ..Commit::new(PoolName::new("web"), Epoch(1), NOW)
     };
     store.commit(&commit).await.unwrap();

@@ -8,6 +8,7 @@ mod get;
 mod history;
 mod pools;
 pub(super) mod served;
+mod story;
 mod verbs;
 mod why;
 
