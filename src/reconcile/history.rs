@@ -195,3 +195,85 @@ impl RememberedHolds {
         self.holds = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::action::ActionKind;
+    use crate::model::ids::{CommandId, EntryId, InstanceId, Key};
+    use crate::model::machine::{DeleteRequest, Overrides};
+    use crate::model::plan::{Command, CommandArgs};
+    use crate::model::rollout::{RolloutEnding, RolloutRecord};
+
+    fn at(second: i64) -> Time {
+        Time::from_millis(second * 1_000)
+    }
+
+    #[test]
+    fn lines_are_in_order_of_time_and_say_who_asked() {
+        let (id, key) = (InstanceId::new("6"), Key::new("vm-6"));
+        let delete = Some(DeleteRequest { by: "bob".into(), why: "odd".into(), now: false });
+        let command = CommandId::new("c");
+        let inbox = Inbox {
+            commands: vec![Command {
+                id: command.clone(),
+                verb: CommandVerb::Pause,
+                by: "ann".into(),
+                why: "errors".into(),
+                at: at(1),
+                about: CommandArgs::default(),
+            }],
+            marks: vec![(key.clone(), Overrides { delete, hold: None })],
+        };
+        let (entry, verb, message) = (EntryId::new("e"), ActionKind::Delete, "done".into());
+        let mut lines = vec![
+            HistoryRecord::new(at(9), HistoryEvent::Closed { id, key, deleted: true }),
+            HistoryRecord::new(at(7), HistoryEvent::Moved { entry, verb, message }),
+            HistoryRecord::new(
+                at(9),
+                HistoryEvent::Answered { command, accepted: true, message: "paused".into() },
+            ),
+        ];
+        complete(&mut lines, &inbox);
+        let told: Vec<(i64, Option<&str>, Option<&str>)> = lines
+            .iter()
+            .map(|line| {
+                let detail = &line.detail;
+                (line.at.millis() / 1_000, detail.who.as_deref(), detail.command.as_deref())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [(7, None, None), (9, Some("bob"), None), (9, Some("ann"), Some("pause"))]
+        );
+    }
+
+    #[test]
+    fn a_rollout_is_recorded_by_its_name_and_not_by_its_fingerprint() {
+        let to = Revision::new("v1:6215aa.00ff");
+        let mut state = PoolState {
+            last: Some(RolloutRecord {
+                cause: RolloutCause::Refresh,
+                to: to.clone(),
+                opened: Some(at(1)),
+                at: at(9),
+                how: RolloutEnding::Succeeded,
+                done: 7,
+                covered: 7,
+                failed: 0,
+            }),
+            ..PoolState::default()
+        };
+        let of = |state: &PoolState| rollout_detail(state, Some(&to));
+        assert_eq!(of(&state).revision_name, None, "a fingerprint is no name");
+        state.revisions.meet(&to, at(1), |_| true);
+        state.revisions.describe(&to, Some("web/versions/2.0.0"), None);
+        let detail = of(&state);
+        assert_eq!(detail.revision_name.as_deref(), Some("2.0.0"));
+        let numbers = (detail.cause, detail.opened, detail.covered);
+        assert_eq!(numbers, (Some(RolloutCause::Refresh), Some(at(1)), Some(7)));
+        let other = Revision::new("r1");
+        let plain = rollout_detail(&state, Some(&other));
+        assert_eq!((plain.revision_name.as_deref(), plain.opened), (Some("r1"), None));
+    }
+}

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::resources::told::HistoryLine;
-use super::text::plain;
+use super::text::{plain, second};
 use super::wire::WordTable;
 use crate::memory::JournalStep;
 use crate::model::action::{ActionKind, RemovalReason};
@@ -62,19 +62,19 @@ impl Replacements {
             let each = line.machines.iter().zip(&line.because);
             self.leaving.extend(each.map(|(id, why)| (id.clone(), why.to_string())));
         }
+        if line.verb.as_deref() == Some(ActionKind::Restore.name()) {
+            self.leaving.retain(|id, _| !line.machines.contains(id));
+        }
     }
 
     fn appeared(&mut self, id: &str, at: Time) -> Option<String> {
         self.places.retain(|(_, left)| at.since(*left) <= PLACE_STAYS);
-        let is_surge = self.surge > 0;
-        self.surge = self.surge.saturating_sub(1);
-        if let Some((place, _)) = self.places.pop_front() {
-            return Some(place);
-        }
-        if is_surge {
+        let place = self.places.pop_front().map(|(place, _)| place);
+        if place.is_none() && self.surge > 0 {
+            self.surge -= 1;
             self.spares.push_back(id.to_owned());
         }
-        None
+        place
     }
 
     fn closed(&mut self, line: &HistoryLine) -> Option<String> {
@@ -145,7 +145,7 @@ impl Departure {
 
     /// `60 was deleted at 2026-03-01T12:00:00Z, asked by ann (odd); 61 took its place`.
     pub fn message(&self) -> String {
-        let (id, at) = (plain(&self.machine), self.at);
+        let (id, at) = (plain(&self.machine), second(self.at));
         let mut say = match self.deleted {
             true => format!("{id} was deleted at {at}"),
             false => format!("{id} is gone since {at}; Poolkeeper did not delete it"),

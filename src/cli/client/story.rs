@@ -20,6 +20,9 @@ use crate::model::time::Time;
 /// The most parts of a list of machines; the rest are counted.
 const PARTS: usize = 8;
 
+/// Conditions in which a machine does not serve.
+const ILL: [Condition; 3] = [Condition::Unready, Condition::Failed, Condition::Stopped];
+
 /// Holds of every rollout in good health, and those of which another line tells.
 const BOOKKEEPING: [HoldReason; 18] = [
     HoldReason::SurgeBooting,
@@ -54,8 +57,6 @@ pub(super) struct Story {
     pairs: Replacements,
     /// The machines of each entry.
     entries: BTreeMap<String, Vec<String>>,
-    /// Machines that Poolkeeper deletes.
-    deleted: BTreeSet<String>,
     /// Machines that no read shows.
     hidden: BTreeSet<String>,
     /// Time of the first line, and whether anything was decided since.
@@ -104,8 +105,7 @@ impl Story {
     fn turn(&mut self, turn: &[&HistoryLine]) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         // A turn writes the new phase before the answer to the command that caused it.
-        let pauses = |line: &&&HistoryLine| is_command(line, CommandName::Pause);
-        self.is_paused |= turn.iter().any(|line| pauses(&line));
+        self.is_paused |= turn.iter().any(|line| is_command(line, CommandName::Pause));
         for line in turn {
             let Some(piece) = self.piece(line, turn) else { continue };
             match &piece {
@@ -142,7 +142,6 @@ impl Story {
             "closed" => {
                 let id = line.machine.as_deref()?;
                 self.hidden.remove(id);
-                self.deleted.remove(id);
                 let phrase = match line.deleted {
                     Some(true) => Phrase::Deleted(why_deleted(line, because.as_deref())),
                     _ => Phrase::Gone,
@@ -162,28 +161,28 @@ impl Story {
     fn became(&mut self, line: &HistoryLine) -> Option<Piece> {
         let id = line.machine.as_deref()?;
         let (to, from) = (line.condition.as_deref(), line.was.as_deref());
-        let ours = self.deleted.contains(id);
+        let leaves = self.pairs.because(id).is_some();
         let was_hidden = self.hidden.remove(id);
-        let phrase = match () {
-            () if is(to, Condition::Unknown) => {
-                self.hidden.insert(id.to_owned());
-                (!ours).then_some(Phrase::Hidden)
-            }
-            () if is(to, Condition::Deleting) => (!ours).then_some(Phrase::Leaves),
-            () if [Condition::Unready, Condition::Failed, Condition::Stopped]
-                .iter()
-                .any(|ill| is(to, *ill)) =>
-            {
-                Some(Phrase::Ill(to.unwrap_or_default().to_owned()))
-            }
-            () if was_hidden && !ours => Some(Phrase::Visible),
-            // From Provisioning, the line that it serves follows.
-            () if is(to, Condition::Ready) && !is(from, Condition::Provisioning) => {
-                (!was_hidden).then_some(Phrase::Well)
-            }
-            () => None,
+        let phrase = if is(to, Condition::Unknown) {
+            self.hidden.insert(id.to_owned());
+            Phrase::Hidden
+        } else if is(to, Condition::Deleting) {
+            Phrase::Leaves
+        } else if ILL.iter().any(|ill| is(to, *ill)) {
+            Phrase::Ill(to.unwrap_or_default().to_owned())
+        } else if was_hidden {
+            Phrase::Visible
+        } else if is(to, Condition::Ready) && !is(from, Condition::Provisioning) {
+            Phrase::Well
+        } else {
+            // Of a machine that was provisioned, the line that it serves follows.
+            return None;
         };
-        of(phrase?, line, None)
+        // Of a machine that leaves, the line that it is deleted follows.
+        if leaves {
+            return None;
+        }
+        of(phrase, line, None)
     }
 
     fn decided(&mut self, line: &HistoryLine) -> Option<String> {
@@ -199,16 +198,12 @@ impl Story {
                 (Some(_), Some(to)) => format!("repeated capacity {to}: machines are missing"),
                 _ => line.message.clone(),
             }),
-            ActionKind::Delete => {
-                self.deleted.extend(line.machines.iter().cloned());
-                None
-            }
             ActionKind::Reimage => Some(format!("updates {} in place", machines(&line.machines))),
             ActionKind::Restore => {
                 Some(format!("takes {} back into service", machines(&line.machines)))
             }
             ActionKind::UpdateModel => Some("writes the model of the scale set".to_owned()),
-            ActionKind::Drain | ActionKind::TagOwner => None,
+            ActionKind::Drain | ActionKind::Delete | ActionKind::TagOwner => None,
         }
     }
 
@@ -258,20 +253,20 @@ impl Story {
         let within = took.as_ref().map(|took| format!(" in {took}")).unwrap_or_default();
         let after = took.as_ref().map(|took| format!(" after {took}")).unwrap_or_default();
         let of = |known: RolloutPhase| known.name() == phase;
-        match () {
-            () if of(RolloutPhase::Paused) => {
-                (!self.is_paused).then(|| format!("rollout{name} paused"))
-            }
-            () if of(RolloutPhase::Baking) => {
-                Some(format!("rollout{name} bakes: every machine is done"))
-            }
-            () if of(RolloutPhase::Succeeded) => Some(format!("rollout{name} done{within}")),
-            () if of(RolloutPhase::SucceededWithExceptions) => {
-                Some(format!("rollout{name} done{within}, except for machines left as they are"))
-            }
-            () if of(RolloutPhase::Aborted) => Some(format!("rollout{name} aborted{after}")),
-            () if of(RolloutPhase::RolledBack) => Some(format!("rollback{name} done{within}")),
-            () => None,
+        if of(RolloutPhase::Paused) {
+            (!self.is_paused).then(|| format!("rollout{name} paused"))
+        } else if of(RolloutPhase::Baking) {
+            Some(format!("rollout{name} bakes: every machine is done"))
+        } else if of(RolloutPhase::Succeeded) {
+            Some(format!("rollout{name} done{within}"))
+        } else if of(RolloutPhase::SucceededWithExceptions) {
+            Some(format!("rollout{name} done{within}, except for machines left as they are"))
+        } else if of(RolloutPhase::Aborted) {
+            Some(format!("rollout{name} aborted{after}"))
+        } else if of(RolloutPhase::RolledBack) {
+            Some(format!("rollback{name} done{within}"))
+        } else {
+            None
         }
     }
 
@@ -400,10 +395,12 @@ fn why_deleted(line: &HistoryLine, because: Option<&str>) -> String {
         return format!(", asked by {who}{why}");
     }
     let of = |reason: RemovalReason| because == Some(WordOf(reason).word());
-    match () {
-        () if of(RemovalReason::Failed) => ", because it had failed".to_owned(),
-        () if of(RemovalReason::Surplus) => ", because it was surplus".to_owned(),
-        () => String::new(),
+    if of(RemovalReason::Failed) {
+        ", because it had failed".to_owned()
+    } else if of(RemovalReason::Surplus) {
+        ", because it was surplus".to_owned()
+    } else {
+        String::new()
     }
 }
 

@@ -5,6 +5,7 @@ use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 use crate::api::v1::resources::told::{HistoryLine, HistoryPage};
+use crate::api::v1::text::second;
 use crate::cli::client::{Server, ServerLine};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
@@ -96,7 +97,8 @@ fn history(
             && (item.machine.as_deref() == Some(id) || item.machines.iter().any(|one| one == id))
     };
     let told = page.items.iter().filter(about);
-    let told = told.map(|item| format!("{} {}", clock(item.at.0, now), nearer(&item.message, now)));
+    let told = told
+        .map(|item| format!("{} {}", clock(second(item.at.0), now), nearer(&item.message, now)));
     let told: Vec<String> = told.collect();
     let last = told.len().saturating_sub(TOLD);
     let rows = told.into_iter().skip(last).enumerate();

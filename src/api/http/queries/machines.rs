@@ -53,7 +53,7 @@ pub async fn machine(state: &ApiState, call: &Call) -> HttpResult {
     let machines = listed(state, &pool).await?;
     let written = call.param("machine");
     let found = find(&machines, written);
-    let machine = found.ok_or_else(|| Problem::not_found("machine", written))?;
+    let machine = found.ok_or_else(|| missing(&pool, &machines, written))?;
     let context = state.backend.plan_context(&pool).await;
     let judgements = context.as_ref().and_then(Judgements::of);
     Ok(HttpAnswer::tagged(&shown(machine, judgements.as_ref())))
@@ -85,11 +85,14 @@ async fn departure(
     let records = state.store.history(pool, HISTORY_KEPT).await?;
     let lines = records.iter().map(|line| HistoryLine::of(0, pool.as_str(), line));
     let lines: Vec<HistoryLine> = lines.collect();
-    Departure::find(&lines, written).ok_or_else(|| {
-        let ids: Vec<&str> = context.machines.iter().map(|machine| machine.id.as_str()).collect();
-        let say = no_machine(pool.as_str(), written, &ids);
-        Problem::new(StatusCode::NOT_FOUND, "notFound", say)
-    })
+    let found = Departure::find(&lines, written);
+    found.ok_or_else(|| missing(pool, &context.machines, written))
+}
+
+fn missing(pool: &PoolName, machines: &[Machine], written: &str) -> Problem {
+    let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    let say = no_machine(pool.as_str(), written, &ids);
+    Problem::new(StatusCode::NOT_FOUND, "notFound", say)
 }
 
 /// What a plan decided about machines, by their keys: the records may have changed since.
