@@ -108,10 +108,10 @@ impl HistoryCommand {
         let page = page.map_err(|failure| self.lines.server.nearest(&self.pool, failure))?;
         // With --follow and an empty history, wait for the first line instead of printing that there is none.
         let is_silent = self.follow && page["items"].as_array().is_some_and(Vec::is_empty);
-        let mut teller = Teller::new(self.verbose, self.lines.timestamps);
+        let mut printer = HistoryPrinter::new(self.verbose, self.lines.timestamps);
         if !is_silent && !documents(shell, &page)? {
             let lines: Vec<HistoryLine> = items(&page)?;
-            let told = teller.print(shell, &lines)?;
+            let told = printer.print(shell, &lines)?;
             if lines.is_empty() {
                 shell.line(NOTHING)?;
             } else if !told && !self.follow {
@@ -121,20 +121,20 @@ impl HistoryCommand {
         if !self.follow {
             return Ok(Exit::Done);
         }
-        follow(&self.lines.server.line()?, shell, &self.pool, page["next"].as_u64(), &mut teller)
+        follow(&self.lines.server.line()?, shell, &self.pool, page["next"].as_u64(), &mut printer)
     }
 }
 
 const NOTHING: &str = "nothing has happened yet";
 
 /// Prints the lines of a history for people.
-struct Teller {
+struct HistoryPrinter {
     /// `None`: each line by itself.
     story: Option<Story>,
     clock: ClockColumn,
 }
 
-impl Teller {
+impl HistoryPrinter {
     fn new(verbose: bool, timestamps: bool) -> Self {
         let story = (!verbose).then(Story::default);
         Self { story, clock: ClockColumn::new(timestamps) }
@@ -259,7 +259,7 @@ fn follow(
     shell: &mut Shell,
     pool: &str,
     last: Option<u64>,
-    teller: &mut Teller,
+    printer: &mut HistoryPrinter,
 ) -> Result<Exit, CommandFailure> {
     let path = ["pools", pool, "events"];
     let request = Request::get(&path);
@@ -268,7 +268,7 @@ fn follow(
         // Install the signal handler before the first wait, so that no later signal is missed.
         let enough = tokio::signal::ctrl_c();
         tokio::select! {
-            ended = print_events(&server.client, &request, last.unwrap_or_default(), shell, teller) => ended,
+            ended = print_events(&server.client, &request, last.unwrap_or_default(), shell, printer) => ended,
             _ = enough => Ok(Exit::Done),
         }
     })
@@ -280,7 +280,7 @@ async fn print_events(
     request: &Request<'_>,
     mut last: u64,
     shell: &mut Shell,
-    teller: &mut Teller,
+    printer: &mut HistoryPrinter,
 ) -> Result<Exit, CommandFailure> {
     let mut is_lost = false;
     loop {
@@ -293,14 +293,14 @@ async fn print_events(
                 let mut turn = Vec::new();
                 let ended = loop {
                     if turn.len() as u64 >= PAGE {
-                        show(shell, teller, &mut turn)?;
+                        show(shell, printer, &mut turn)?;
                     }
                     let next = if turn.is_empty() {
                         events.next().await
                     } else if let Ok(next) = timeout(TURN_ARRIVES, events.next()).await {
                         next
                     } else {
-                        show(shell, teller, &mut turn)?;
+                        show(shell, printer, &mut turn)?;
                         continue;
                     };
                     match next {
@@ -313,7 +313,7 @@ async fn print_events(
                         Err(error) => break Some(error),
                     }
                 };
-                show(shell, teller, &mut turn)?;
+                show(shell, printer, &mut turn)?;
                 ended
             }
             Err(error) => Some(error),
@@ -333,7 +333,7 @@ async fn print_events(
 /// Prints the events and forgets them.
 fn show(
     shell: &mut Shell,
-    teller: &mut Teller,
+    printer: &mut HistoryPrinter,
     events: &mut Vec<StreamEvent>,
 ) -> Result<(), CommandFailure> {
     let (mut lines, mut end) = (Vec::new(), None::<StreamEnd>);
@@ -344,9 +344,9 @@ fn show(
             _ => shell.line(&event.data)?,
         }
     }
-    teller.print(shell, &lines)?;
+    printer.print(shell, &lines)?;
     if let Some(StreamEnd { at, message, .. }) = end {
-        let at = teller.clock.next(at.0);
+        let at = printer.clock.next(at.0);
         shell.line(&format!("{at}  {}", plain(&message)))?;
     }
     shell.flush()
@@ -383,6 +383,32 @@ impl Lines {
                 return Ok(page);
             }
             all = Some(page);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_one_width_and_the_date_where_it_changes() {
+        let times = ["2026-11-24T23:59:59.7Z", "2026-11-25T04:00:43.66Z", "2026-11-25T04:01:03Z"];
+        let shown = |full| {
+            let mut clock = ClockColumn::new(full);
+            times.map(|text| clock.next(Time::parse(text).unwrap()))
+        };
+        assert_eq!(shown(false), ["Nov 24 23:59:59", "Nov 25 04:00:43", "       04:01:03"]);
+        let full =
+            ["2026-11-24T23:59:59.700Z", "2026-11-25T04:00:43.660Z", "2026-11-25T04:01:03.000Z"];
+        assert_eq!(shown(true), full);
+    }
+
+    #[test]
+    fn a_year_later_the_same_day_has_its_date_again() {
+        let mut clock = ClockColumn::new(false);
+        for text in ["2025-11-25T04:00:43Z", "2026-11-25T04:00:43Z"] {
+            assert_eq!(clock.next(Time::parse(text).unwrap()), "Nov 25 04:00:43");
         }
     }
 }
