@@ -23,10 +23,10 @@ MUTATED = ["plan", "judge", "model", "pace"]
 BESIDE = ["act", "ambient", "memory", "observe", "reconcile", "sim", "wake", "world"]
 # Of the room `api`, which needs a network, only how a state is written.
 FORMATS = ["api", "v1", "state"]
-CRATES = ["governor", "jiff", "proptest", "serde", "serde_json", "thiserror", "tokio"]
+CRATES = ["croner", "governor", "jiff", "proptest", "serde", "serde_json", "strsim", "thiserror", "tokio"]
 SUITES = ["exhaustive", "flow", "incidents", "mutation", "pace", "rulings", "storm"]
 # Of tests/support, what they share; the rest needs the store or the program.
-SHARED = ["bound", "golden"]
+SHARED = ["bound", "clock", "golden", "pool"]
 # What a stage leaves alive is shown to the next. The first are the quickest, and kill most.
 QUICK = ["rulings", "--lib", "incidents", "mutation"]
 STAGES = [*([stage] for stage in QUICK), [suite for suite in SUITES if suite not in QUICK]]

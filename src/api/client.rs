@@ -14,6 +14,7 @@ use url::Url;
 
 use super::http::text::hex;
 use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_sealed};
+pub use crate::net::fault::ConnectFault;
 
 /// Default address of the server and of the client.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7770";
@@ -59,7 +60,7 @@ pub enum ClientError {
     #[error("the system gives no random numbers")]
     NoDice,
     #[error("{server} cannot be reached: {say}")]
-    Unreachable { server: String, say: String },
+    Unreachable { server: String, say: String, fault: ConnectFault },
     #[error("{server} did not answer in time")]
     TimedOut { server: String },
     #[error("{server} is no Poolkeeper: it answered {status}")]
@@ -145,7 +146,10 @@ impl Client {
         ca: Option<&[u8]>,
     ) -> Result<Self, ClientError> {
         let bad = || ClientError::Address(server.to_owned());
-        let base = Url::parse(server).map_err(|_| bad())?;
+        // `host:port` alone means plain HTTP, as for curl.
+        let is_bare = !server.contains("://") && server.contains(':');
+        let with_scheme = if is_bare { format!("http://{server}") } else { server.to_owned() };
+        let base = Url::parse(&with_scheme).map_err(|_| bad())?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(bad());
         }
@@ -265,7 +269,7 @@ impl Client {
         if error.is_timeout() {
             return ClientError::TimedOut { server };
         }
-        ClientError::Unreachable { server, say: innermost(error) }
+        ClientError::Unreachable { server, say: innermost(error), fault: ConnectFault::of(error) }
     }
 
     fn server(&self) -> String {
@@ -309,7 +313,8 @@ impl Events {
                 Ok(None) => return Ok(None),
                 Err(error) => {
                     let (server, say) = (self.server.clone(), error.to_string());
-                    return Err(ClientError::Unreachable { server, say });
+                    let fault = ConnectFault::of(&error);
+                    return Err(ClientError::Unreachable { server, say, fault });
                 }
             }
         }
@@ -361,6 +366,8 @@ mod tests {
         let refused = made("http://pools.example", true).unwrap_err();
         assert!(matches!(refused, ClientError::Unsealed(_)), "{refused}");
         assert!(made("http://pools.example", false).is_ok());
+        let bare = made("127.0.0.1:7890", true).unwrap();
+        assert_eq!(bare.server(), "http://127.0.0.1:7890");
         for server in ["", "pools", "ftp://x", "http://ann:pw@localhost", "/x"] {
             assert!(matches!(made(server, false), Err(ClientError::Address(_))), "{server}");
         }

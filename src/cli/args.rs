@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate,
+    client, completions, demo, doctor, emulate, explain, guide, plan, serve, simulate, status,
+    store, token, validate, wait,
 };
 
 const ABOUT: &str =
@@ -99,6 +99,7 @@ commands! {
     Plan = plan::PlanCommand;
     Explain = explain::Explain;
     Doctor = doctor::Doctor;
+    Wait = wait::WaitCommand;
     Get = client::Get;
     History = client::HistoryCommand;
     Audit = client::AuditCommand;
@@ -125,6 +126,7 @@ commands! {
     Simulate = simulate::Simulate;
     Validate = validate::Validate;
     Emulate = emulate::Emulate;
+    Guide = guide::GuideCommand;
     Completions = completions::Completions, Cli::command();
     Names = completions::CompletionNames, Cli::command();
 }

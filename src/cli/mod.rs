@@ -15,6 +15,7 @@ mod draw;
 mod emulate;
 pub mod exit;
 mod explain;
+mod guide;
 mod live;
 mod output;
 mod page;
@@ -29,6 +30,7 @@ pub mod term;
 mod text;
 mod token;
 mod validate;
+mod wait;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,7 +1,9 @@
 //! NETWORK policies that all clients and listeners of this program share: how a client connects, how a listener speaks
 //! TLS.
 //!
-//! Never here: what is sent or answered, a retry, an address. Begin with [`client`], then [`tls`].
+//! Never here: what is sent or answered, a retry, an address. Begin with [`client`], then [`tls`]; [`fault`] says
+//! why a server cannot be reached.
 
 pub mod client;
+pub mod fault;
 pub mod tls;

@@ -2,6 +2,7 @@
 
 mod board;
 mod deploy;
+mod guides;
 mod pools;
 mod promql;
 mod settings;
@@ -27,6 +28,7 @@ fn every_file_is_read_by_a_test() {
         "alerts.yaml",
         "azure",
         "container",
+        "demo.svg",
         "grafana.json",
         "openapi.json",
         "poolkeeper.yaml",

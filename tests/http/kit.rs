@@ -70,6 +70,8 @@ pub struct Known {
     pub expired: Vec<(String, Time)>,
     /// By address, name and code.
     pub not_admitted: BTreeMap<String, u32>,
+    /// A turn answers what waits once the pool is woken, in this way.
+    pub answers: Option<(bool, &'static str)>,
 }
 
 #[derive(Clone)]
@@ -128,7 +130,12 @@ impl Backend for TestBackend {
     }
 
     fn wake(&self, name: &PoolName) {
-        self.lock().woken.push(name.clone());
+        let mut known = self.lock();
+        known.woken.push(name.clone());
+        if let Some((accepted, message)) = known.answers {
+            let (store, at, pool) = (Arc::clone(&self.store), known.now, name.clone());
+            tokio::spawn(async move { answer(&store, &pool, at, accepted, message).await });
+        }
     }
 
     fn reload<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, bool> {
@@ -290,6 +297,7 @@ impl Kit {
             audited: Vec::new(),
             expired: Vec::new(),
             not_admitted: BTreeMap::new(),
+            answers: None,
         };
         let known = Arc::new(Mutex::new(known));
         let backend =
@@ -347,6 +355,16 @@ impl Kit {
         };
         lines.iter().map(|(_, line)| shown(line)).collect()
     }
+}
+
+/// What a turn writes about the commands that wait.
+async fn answer(store: &MemoryStore, pool: &PoolName, at: Time, accepted: bool, message: &str) {
+    let commands = store.inbox(pool).await.unwrap().commands;
+    let answered = |id| HistoryEvent::Answered { command: id, accepted, message: message.into() };
+    let history =
+        commands.into_iter().map(|ask| HistoryRecord { at, event: answered(ask.id) }).collect();
+    let commit = Commit { history, ..Commit::new(pool.clone(), Epoch(1), NOW) };
+    store.commit(&commit).await.unwrap();
 }
 
 fn revisions(seen: Time) -> Revisions {

@@ -11,6 +11,7 @@ mod description;
 mod events;
 mod follow;
 mod fuzz;
+mod hints;
 
 mod kit;
 mod limits;

@@ -52,8 +52,8 @@ impl Served {
 async fn every_verb_of_a_pool_has_its_command() {
     let served = serve(Kit::open().await).await;
     for (n, verb) in CommandVerb::PLAIN.iter().enumerate() {
-        let out = served.done(&[verb.name(), "web", "--why", "it must"]).await;
-        assert!(out.starts_with(&format!("{}: requested for web", verb.name())), "{out}");
+        let out = served.done(&[verb.name(), "web", "--why", "it must", "--no-wait"]).await;
+        assert!(out.starts_with(&format!("{} web: requested; ", verb.name())), "{out}");
         let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
         let last = commands.last().unwrap();
         assert_eq!((commands.len(), &last.verb, &*last.why), (n + 1, verb, "it must"));
@@ -64,12 +64,12 @@ async fn every_verb_of_a_pool_has_its_command() {
 async fn every_wish_about_a_machine_has_its_command() {
     let served = serve(Kit::open().await).await;
     let marks = async || served.kit.store.inbox(&PoolName::new("web")).await.unwrap().marks;
-    let why = ["--why", "odd"];
+    let why = ["--why", "odd", "--no-wait"];
     served.done(&[&["hold", "web", "3"][..], &why].concat()).await;
     assert!(marks().await[0].1.hold.is_some());
     served.done(&[&["release", "web", "3"][..], &why].concat()).await;
     let out = served.done(&[&["delete-machine", "web", "VM-3", "--now"][..], &why].concat()).await;
-    assert!(out.starts_with("delete-machine: requested for machine 3 of web"), "{out}");
+    assert_eq!(out, "delete-machine web: machine 3 will be replaced\n");
     assert!(marks().await[0].1.delete.as_ref().unwrap().now);
     served.done(&[&["undelete", "web", "3"][..], &why].concat()).await;
     assert_eq!(marks().await, []);
@@ -78,6 +78,64 @@ async fn every_wish_about_a_machine_has_its_command() {
     assert_eq!((&receipt["kind"], &receipt["verb"]), (&"Accepted".into(), &"abandon".into()));
     let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
     assert_eq!(commands[0].verb, CommandVerb::Abandon(InstanceId::new("3")));
+}
+
+#[tokio::test]
+async fn a_verb_waits_for_its_answer_and_its_code_says_what_was_done() {
+    let served = serve(Kit::open().await).await;
+    let pause = ["pause", "web", "--why", "errors"];
+    served.kit.backend.lock().answers = Some((true, "the rollout is paused"));
+    assert_eq!(served.done(&pause).await, "pause web: the rollout is paused (0.0 s)\n");
+    let json = served.run(&[&pause[..], &["-o", "json"]].concat()).await.json();
+    assert_eq!((&json["kind"], &json["state"]), (&"Command".into(), &"accepted".into()));
+    served.kit.backend.lock().answers = Some((false, "no rollout is open"));
+    let promote = ["promote", "web", "--why", "go"];
+    let ended = served.run(&promote).await;
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(11), "promote web: not done: no rollout is open\n")
+    );
+    let json = served.run(&[&promote[..], &["-o", "json"]].concat()).await;
+    assert_eq!((json.code, &json.json()["state"]), (Some(11), &"refused".into()));
+    // No turn answers.
+    served.kit.backend.lock().answers = None;
+    let ended = served.run(&[&pause[..], &["--timeout", "1s"]].concat()).await;
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert!(ended.err.contains("pause is recorded, but web made no turn within 1s"), "{ended:?}");
+    let from_env = {
+        let mut command = command(&["pause", "web", "--no-wait"]);
+        command.env("POOLKEEPER_SERVER", &served.server).env("POOLKEEPER_WHY", "the environment");
+        tokio::task::spawn_blocking(move || finish(command, b"")).await.unwrap()
+    };
+    assert_eq!(from_env.code, Some(0), "{from_env:?}");
+    let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
+    assert_eq!(&*commands.last().unwrap().why, "the environment");
+}
+
+#[tokio::test]
+async fn a_mark_that_is_there_already_is_nothing_done() {
+    let served = serve(Kit::open().await).await;
+    let why = ["--why", "odd", "--no-wait"];
+    for (verb, first, second) in [
+        ("hold", "machine 3 is held until", "not done: machine 3 is already held by local (odd)"),
+        ("release", "machine 3 is released", "not done: machine 3 is not held"),
+        ("delete-machine", "machine 3 will be", "not done: local already requested that: odd"),
+        ("undelete", "machine 3 stays", "not done: no deletion of machine 3 is requested"),
+    ] {
+        let args = [&[verb, "web", "3"][..], &why].concat();
+        assert!(served.done(&args).await.contains(first), "{verb}");
+        let lines = served.kit.audit().await.len();
+        let again = served.run(&args).await;
+        assert_eq!(again.code, Some(11), "{again:?}");
+        assert!(again.out.contains(second), "{again:?}");
+        let audit = served.kit.audit().await;
+        assert_eq!(audit.len(), lines + 2);
+        assert!(audit.last().unwrap().ends_with(": unchanged"), "{audit:?}");
+    }
+    // The turn that the kit holds did not see the mark.
+    let waits = ["hold", "web", "3", "--why", "odd", "--timeout", "1s"];
+    assert_eq!(served.run(&waits).await.code, Some(5));
+    assert_eq!(served.run(&["release", "web", "3", "--why", "x"]).await.code, Some(0));
 }
 
 #[tokio::test]
@@ -128,7 +186,7 @@ async fn history_and_audit_are_read_to_any_depth() {
     assert_eq!(ids.len(), 1_203);
     assert!(ids.is_sorted());
     assert_eq!(served.done(&["audit"]).await, "nothing has happened yet\n");
-    served.done(&["pause", "web", "--why", "errors"]).await;
+    served.done(&["pause", "web", "--why", "errors", "--no-wait"]).await;
     let audit = served.done(&["audit"]).await;
     assert!(audit.ends_with("local pause web: asked (errors)\n"), "{audit}");
 }
@@ -138,7 +196,7 @@ async fn failures_have_their_codes_and_say_what_helps() {
     let served = serve(Kit::guarded().await).await;
     let server = served.server.as_str();
     let token = |role: &str| Some(served.kit.tokens[role].as_str());
-    let pause = ["pause", "web", "--why", "x"];
+    let pause = ["pause", "web", "--why", "x", "--no-wait"];
     let file_of =
         written("http", "token", format!("{}\n", served.kit.tokens["operator"]).as_bytes());
     let bad = written("http", "bad.yaml", (document("new", 1) + "colour: red\n").as_bytes());
@@ -148,8 +206,10 @@ async fn failures_have_their_codes_and_say_what_helps() {
         (None, &pause[..], 6, "POOLKEEPER_TOKEN"),
         (Some("pk_wrong"), &pause, 6, "not known"),
         (token("viewer"), &pause, 6, "needs operator"),
-        (token("operator"), &["pause", "nobody", "--why", "x"], 4, "nobody"),
-        (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "99"),
+        (Some("pk_wrong"), &pause, 6, "the token in POOLKEEPER_TOKEN"),
+        (token("viewer"), &pause, 6, "a token with a higher role"),
+        (token("operator"), &["pause", "wbe", "--why", "x"], 4, "nearest: web"),
+        (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "pool web has no machine 99"),
         (token("operator"), &["pause", "web"], 2, "--why"),
         (token("operator"), &["pause", "web", "--why", " "], 2, "a reason is required"),
         (token("admin"), &["apply", &batch, "--why", "x"], 2, "it is watched"),
@@ -208,7 +268,8 @@ async fn a_lost_answer_is_asked_for_again_under_the_same_key() {
             );
         }
     });
-    let ended = run(&format!("http://{address}"), None, &["pause", "web", "--why", "x"]).await;
+    let ended =
+        run(&format!("http://{address}"), None, &["pause", "web", "--why", "x", "--no-wait"]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands.len(), 1);
 }

@@ -33,7 +33,7 @@ const CRATES: &[(&str, Where)] = &[
     // Dates in headers of ARM.
     ("httpdate", Where::Rooms(AZURE)),
     // The server of the API: its own accept loop, for limits that the framework's has not.
-    ("hyper", Where::Rooms(&["api"])),
+    ("hyper", Where::Rooms(&["api", "net"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
     // Signatures of tokens, tokens themselves at the door, and the hashes of the audit.

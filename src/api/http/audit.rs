@@ -18,6 +18,8 @@ use crate::model::ids::PoolName;
 pub const ASKED: &str = "asked";
 /// The audit's outcome for a request that is carried out at once. The loop records the outcomes of the others.
 pub const DONE: &str = "done";
+/// The audit's outcome for a request for what is so already.
+pub const UNCHANGED: &str = "unchanged";
 /// The audit's verb for a delete that accepts the loss.
 pub const DELETE_NOW: &str = "delete-machine --now";
 /// Refused attempts within this time become one line.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use axum::extract::RawPathParams;
 use axum::http::StatusCode;
 
-use super::audit::{ASKED, ChangeRequest, DELETE_NOW, DONE};
+use super::audit::{ASKED, ChangeRequest, DELETE_NOW, DONE, UNCHANGED};
 use super::auth::Principal;
 use super::persons::agreed;
 use super::problem::{Problem, plain};
@@ -16,10 +16,10 @@ use super::request_id::Id;
 use super::route::{BASE, Route};
 use super::state::ApiState;
 use crate::api::v1::API_VERSION;
-use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::{
-    Approval, CommandReceipt, DeleteMachineRequest, GoBack, Reason,
+    Approval, CommandReceipt, CommandState, DeleteMachineRequest, GoBack, Reason,
 };
+use crate::api::v1::resources::{When, WordOf};
 use crate::memory::{AuditEntry, OverrideWrite};
 use crate::model::command::CommandName;
 use crate::model::ids::{CommandId, PoolName, Revision};
@@ -117,6 +117,12 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     let asked = change.line(ASKED);
     let asked = if now { agreed(state, asked).await? } else { asked };
     state.audit.write_line(&asked).await?;
+    let look = format!("{BASE}/pools/{}/machines/{}", change.pool, machine.id);
+    if let Some(message) = already(&machine, &mark) {
+        state.audit.write(&change, UNCHANGED).await?;
+        let answer = Answer { state: CommandState::Unchanged, message: Some(message), look };
+        return Ok(receipt(&change, verb.name(), id, answer));
+    }
     let marked = match state.store.mark(&change.pool, &machine.key(), &mark).await {
         Ok(marked) => marked,
         Err(error) => {
@@ -132,8 +138,41 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
         state.audit.write(&change, DONE).await?;
     }
     state.backend.wake(&change.pool);
-    let look = format!("{BASE}/pools/{}/machines/{}", change.pool, machine.id);
-    Ok(receipt(&change, verb.name(), id, look))
+    let message = Some(marked_text(&machine, verb));
+    let answer = Answer { state: CommandState::Done, message, look };
+    Ok(receipt(&change, verb.name(), id, answer))
+}
+
+/// Why a mark changes nothing; `None`: it does.
+fn already(machine: &Machine, mark: &OverrideWrite) -> Option<String> {
+    let id = &machine.id;
+    match mark {
+        OverrideWrite::Hold(Some(new)) => {
+            let hold = machine.hold().filter(|hold| *hold == new)?;
+            Some(format!("machine {id} is already held by {} ({})", hold.by, hold.why))
+        }
+        OverrideWrite::Hold(None) => {
+            machine.hold().is_none().then(|| format!("machine {id} is not held"))
+        }
+        OverrideWrite::Delete(Some(new)) => {
+            let asked = machine.delete_request().filter(|asked| asked.now == new.now)?;
+            Some(format!("{} already requested that: {}", asked.by, asked.why))
+        }
+        OverrideWrite::Delete(None) => {
+            let is_wanted = machine.delete_request().is_some();
+            (!is_wanted).then(|| format!("no deletion of machine {id} is requested"))
+        }
+    }
+}
+
+fn marked_text(machine: &Machine, verb: MarkVerb) -> String {
+    let id = &machine.id;
+    match verb {
+        MarkVerb::Hold => format!("machine {id} is held until it is released"),
+        MarkVerb::Release => format!("machine {id} is released"),
+        MarkVerb::Delete => format!("machine {id} will be replaced"),
+        MarkVerb::Undelete => format!("machine {id} stays"),
+    }
 }
 
 async fn record(
@@ -160,7 +199,8 @@ async fn record(
     }
     state.backend.wake(&change.pool);
     let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.0);
-    Ok(receipt(change, change.verb, id, look))
+    let answer = Answer { state: CommandState::Waiting, message: None, look };
+    Ok(receipt(change, change.verb, id, answer))
 }
 
 /// Refuses a command if too many of the same identity wait. A repetition under the same id is already waiting.
@@ -186,7 +226,15 @@ async fn bounded(
         .later(10))
 }
 
-fn receipt(change: &ChangeRequest<'_>, verb: &str, id: &Id, look: String) -> HttpAnswer {
+/// What a receipt says about the request so far.
+struct Answer {
+    state: CommandState,
+    message: Option<String>,
+    look: String,
+}
+
+fn receipt(change: &ChangeRequest<'_>, verb: &str, id: &Id, answer: Answer) -> HttpAnswer {
+    let Answer { state, message, look } = answer;
     let accepted = CommandReceipt {
         api_version: API_VERSION.into(),
         kind: "Accepted".into(),
@@ -198,6 +246,8 @@ fn receipt(change: &ChangeRequest<'_>, verb: &str, id: &Id, look: String) -> Htt
         why: change.why.to_string(),
         at: When(change.call.now),
         look: look.clone(),
+        state: WordOf(state),
+        message,
     };
     HttpAnswer::json(StatusCode::ACCEPTED, &accepted).with("location", look)
 }
@@ -243,9 +293,11 @@ pub fn find<'a>(machines: &'a [Machine], written: &str) -> Option<&'a Machine> {
     machines.iter().rfind(is).or_else(|| machines.iter().rfind(also))
 }
 
+/// With its marks.
 async fn machine(state: &ApiState, call: &Call) -> Result<Machine, Problem> {
-    let loaded = state.store.load(&call.pool()).await?;
+    let mut loaded = state.store.load(&call.pool()).await?;
+    loaded.inbox.put_on(&mut loaded.machines);
     let written = call.param("machine");
     let found = find(&loaded.machines, written).cloned();
-    found.ok_or_else(|| Problem::not_found("machine", written))
+    found.ok_or_else(|| Problem::no_machine(&call.pool(), written))
 }

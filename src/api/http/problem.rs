@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::memory::StoreError;
+use crate::model::ids::PoolName;
 
 /// Why a request fails: a code for programs and a text for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +63,12 @@ impl Problem {
 
     pub fn not_found(what: &str, name: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "notFound", format!("there is no {what} {}", plain(name)))
+    }
+
+    pub fn no_machine(pool: &PoolName, name: &str) -> Self {
+        let say = format!("pool {pool} has no machine {}", plain(name));
+        Self::new(StatusCode::NOT_FOUND, "notFound", say)
+            .help(format!("`poolkeeper get {pool} machines` lists them"))
     }
 
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {

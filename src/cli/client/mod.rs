@@ -2,10 +2,13 @@
 //!
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
 //! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `pools` manages pool
-//! documents, `get` reads them, `history` prints the history and the audit, `served` reads the answers that pages print.
+//! documents, `get` reads them, `outcome` waits for the answer of a turn, `history` prints the history and the audit, `served` reads the answers that pages print.
 
+mod environment;
+mod failures;
 mod get;
 mod history;
+mod outcome;
 mod pools;
 pub(super) mod served;
 mod story;
@@ -20,7 +23,8 @@ pub use verbs::{
     ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,
 };
 
-use std::env;
+pub(super) use outcome::duration;
+
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,22 +35,13 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::exit::{CommandFailure, Exit};
-use crate::api::client::{Client, ClientError, ClientToken, DEFAULT_SERVER, Request};
+use crate::api::client::{Client, ClientToken, DEFAULT_SERVER, Request};
+pub(super) use environment::ENVIRONMENT;
+use environment::set;
+pub(super) use failures::{NO_PLAN_YET, failure};
 
 /// Items per page: the server's maximum.
 const PAGE: u32 = 500;
-
-/// The error code of a pool whose first turn has not planned yet.
-pub(super) const NO_PLAN_YET: &str = "noPlanYet";
-
-/// The end of the help text of these commands.
-pub(super) const ENVIRONMENT: &str = "\
-Environment:
-  POOLKEEPER_SERVER      the server, unless --server names one
-  POOLKEEPER_TOKEN_FILE  a file that holds the token; or, without it,
-  POOLKEEPER_TOKEN       the token itself
-  POOLKEEPER_WHY         the reason for a request, unless --why gives one
-  POOLKEEPER_CA_FILE     PEM file of additional certificates to trust";
 
 /// The address of the Poolkeeper server. The token comes from the environment only: other users can see arguments.
 #[derive(Debug, Args)]
@@ -102,11 +97,6 @@ impl Server {
     fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), CommandFailure> {
         self.line()?.read(request)
     }
-}
-
-/// An environment variable, unless it is blank.
-fn set(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
 /// A connection to a server; every request uses one.
@@ -178,48 +168,8 @@ fn rows(page: &mut Value) -> Result<&mut Vec<Value>, CommandFailure> {
     rows.ok_or_else(|| strange(&"a list has no items"))
 }
 
-fn strange(error: &dyn Display) -> CommandFailure {
+pub(super) fn strange(error: &dyn Display) -> CommandFailure {
     let say = format!("cannot parse the server's answer: {error}");
     CommandFailure::new(Exit::Internal, "strangeAnswer", say)
         .help("the server may be of another version: `poolkeeper --version` says which this is")
-}
-
-pub(super) fn failure(error: &ClientError) -> CommandFailure {
-    let say = error.to_string();
-    match error {
-        ClientError::Address(_) | ClientError::Unsealed(_) => CommandFailure::usage(say),
-        ClientError::Setup(_) => CommandFailure::new(Exit::Input, "badCertificates", say),
-        ClientError::NoDice => CommandFailure::new(Exit::Internal, "internal", say),
-        ClientError::Unreachable { .. } => {
-            CommandFailure::new(Exit::Unreachable, "unreachable", say)
-                .help("start a daemon with `poolkeeper serve`, or name its address with --server")
-        }
-        ClientError::TimedOut { .. } => CommandFailure::new(Exit::Unreachable, "timedOut", say),
-        ClientError::Strange { .. } => CommandFailure::new(Exit::Unreachable, "strangeAnswer", say)
-            .help("--server names the address of a running Poolkeeper daemon"),
-        ClientError::Refused(refused) => {
-            let (exit, code) = match refused.status {
-                401 => (Exit::NotPermitted, "unauthenticated"),
-                403 => (Exit::NotPermitted, "forbidden"),
-                404 => (Exit::NotFound, "notFound"),
-                409 if refused.code == NO_PLAN_YET => (Exit::Unreachable, NO_PLAN_YET),
-                409 | 412 => (Exit::Input, "conflict"),
-                429 | 503 => (Exit::Unreachable, "unavailable"),
-                500.. => (Exit::Internal, "serverFault"),
-                _ => (Exit::Input, "refused"),
-            };
-            let mut failure = CommandFailure::new(exit, code, say);
-            failure.report.help.clone_from(&refused.help);
-            if refused.status == 401 && refused.help.is_none() {
-                let help = "set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN";
-                failure.report.help = Some(help.to_owned());
-            }
-            if let Some(fault) = refused.errors.first() {
-                failure.report.place = Some((fault.line, fault.column));
-                failure.report.field.clone_from(&fault.field);
-                failure.report.help = fault.help.clone().or(failure.report.help);
-            }
-            failure
-        }
-    }
 }

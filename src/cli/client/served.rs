@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Server, ServerLine, strange};
 use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
-use crate::api::v1::resources::pools::{PoolStatus, RolloutStatus};
+use crate::api::v1::resources::pools::PoolStatus;
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::PoolFacts;
 use crate::cli::text::{alike, list};
@@ -43,12 +43,16 @@ impl ServerLine {
         }
     }
 
-    pub fn status(&self, pool: &str) -> Result<(String, PoolStatus), CommandFailure> {
-        self.of_pool(pool, &["status"])
+    /// The same, for a request under this path.
+    pub fn about(&self, path: &[&str], failure: CommandFailure) -> CommandFailure {
+        match path {
+            ["pools", pool, ..] => self.nearest(pool, failure),
+            _ => failure,
+        }
     }
 
-    pub fn rollout(&self, pool: &str) -> Result<(String, RolloutStatus), CommandFailure> {
-        self.of_pool(pool, &["rollout"])
+    pub fn status(&self, pool: &str) -> Result<(String, PoolStatus), CommandFailure> {
+        self.of_pool(pool, &["status"])
     }
 
     /// All pools, each as raw JSON and parsed.

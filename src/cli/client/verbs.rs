@@ -1,9 +1,11 @@
-//! Requests about a pool or a machine. The server records each request, and the pool's next turn answers it.
+//! Requests about a pool or a machine. The server records each request, the pool's next turn answers it, and the command
+//! waits for that answer.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
+use super::outcome::Patience;
 use super::why::Why;
 use super::{ENVIRONMENT, Server, failure};
 use crate::api::client::Request;
@@ -15,14 +17,20 @@ use crate::model::command::CommandName;
 use crate::model::plan::WaitKind;
 
 const MORE: &str = "\
-The running daemon records the request, who sent it and why, and the next turn of the pool answers it: `poolkeeper \
-history` shows the result. A request that is sent again after a lost answer is still executed once.";
+The running daemon records the request, who sent it and why. The next turn of the pool answers it; this command waits \
+for the answer and prints it. Exit code 0: it was done; 11: it was answered, and nothing was done. With --no-wait it \
+ends once the request is recorded. A request that is sent again after a lost answer is still executed once.
+
+With --output json it prints the command and its answer, for a hold or a delete request the explanation of the machine.";
 
 /// The options that every request has.
 #[derive(Debug, Args)]
 struct Wish {
     #[command(flatten)]
     why: Why,
+
+    #[command(flatten)]
+    patience: Patience,
 
     #[command(flatten)]
     server: Server,
@@ -43,20 +51,17 @@ impl Wish {
         let is_json = shell.one_document("a command")?;
         body["why"] = json!(self.why.given()?);
         let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
-        let (written, receipt): (_, CommandReceipt) = self.server.line()?.read(&request)?;
+        let line = self.server.line()?;
+        let sent: Result<(_, CommandReceipt), _> = line.read(&request);
+        let (written, receipt) = sent.map_err(|failure| line.about(path, failure))?;
+        let outcome = self.patience.outcome(&line, written, &receipt)?;
         if is_json {
-            shell.line(&written)?;
-            return Ok(Exit::Done);
+            shell.line(&outcome.document)?;
+            return Ok(outcome.exit);
         }
-        let pool = plain(&receipt.pool);
-        let of = match &receipt.machine {
-            Some(machine) => format!("machine {} of {pool}", plain(machine)),
-            None => pool.to_string(),
-        };
-        let verb = plain(&receipt.verb);
-        shell.line(&format!("{verb}: requested for {of}; the next turn answers it"))?;
-        shell.line(&format!("`poolkeeper history {pool}` shows the outcome"))?;
-        Ok(Exit::Done)
+        let (verb, pool) = (plain(&receipt.verb), plain(&receipt.pool));
+        shell.line(&format!("{verb} {pool}: {}", outcome.message))?;
+        Ok(outcome.exit)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::set;
+use super::environment::set;
 use crate::cli::exit::CommandFailure;
 
 /// From the option, else from the environment; else a person at a terminal is asked.

@@ -1,10 +1,11 @@
 //! `status`: the status of pools on one screen, from a running server or from a read of the cloud.
 //!
 //! Never here: a decision, a write. Begin with [`StatusCommand::run`]. `report` derives the status from answers of the
-//! API, `page` prints it; `served` reads the answers from a server, `live_status` makes them from a read of the cloud.
+//! API, `page` prints it; `look` and `served` read the answers from a server, `live_status` makes them from a read of the cloud.
 
 mod document;
 mod live_status;
+mod look;
 mod page;
 mod report;
 mod served;
@@ -20,6 +21,8 @@ use super::live::{self, LiveSet, TargetArg};
 use super::output::{OutputFormat, Shell};
 use crate::daemon::CloudReader;
 use live_status::LiveStatus;
+pub(super) use look::PoolLook;
+pub(super) use report::PoolHealth;
 
 const ABOUT: &str =
     "Shows the status of pools: problems, progress, expected end, what waits for you";

@@ -17,7 +17,7 @@ use crate::model::time::Time;
 
 /// The health of a pool, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum PoolHealth {
+pub(in crate::cli) enum PoolHealth {
     /// The plan would violate an invariant; nothing is done.
     Frozen,
     /// The last reconcile failed.
@@ -71,7 +71,7 @@ impl PoolHealth {
 
 /// The status of one pool.
 #[derive(Debug)]
-pub(super) struct PoolReport {
+pub(in crate::cli) struct PoolReport {
     pub status: PoolStatus,
     pub health: PoolHealth,
     pub problems: Vec<String>,
@@ -83,7 +83,7 @@ pub(super) struct PoolReport {
 
 /// What is known about one pool in addition to its status.
 #[derive(Debug, Default)]
-pub(super) struct More<'a> {
+pub(in crate::cli) struct More<'a> {
     pub rollout: Option<RolloutStatus>,
     pub machines: Vec<MachineStatus>,
     pub plan: Option<PlanSummary<'a>>,

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::look::PoolLook;
 use super::page::{row, rows, style, title};
 use super::report::{More, PoolHealth, PoolReport};
 use crate::api::v1::API_VERSION;
-use crate::api::v1::resources::plans::PlanSummary;
 use crate::api::v1::resources::pools::PoolStatus;
 use crate::api::v1::resources::told::ReadinessStatus;
-use crate::cli::client::{NO_PLAN_YET, Server, ServerLine, understood};
+use crate::cli::client::{Server, ServerLine, understood};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::table::{Cell, Table, push_line};
@@ -39,29 +39,13 @@ fn exit<'s>(standings: impl Iterator<Item = &'s PoolReport>) -> Exit {
 }
 
 fn one(line: &ServerLine, name: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-    let (status, read) = line.status(name)?;
-    let ready: ReadinessStatus = line.probe(&["ready"])?;
-    let (rollout, rollout_read) = line.rollout(name)?;
-    // Before the first turn there is no plan; the status already says so.
-    let machines = line.machines(name)?;
-    let plan = match line.of_pool::<PlanSummary<'static>>(name, &["plan"]) {
-        Ok((_, plan)) => Some(plan),
-        Err(failure) if failure.code == NO_PLAN_YET => None,
-        Err(failure) => return Err(failure),
-    };
-    let more = More { rollout: Some(rollout_read), machines, plan };
-    let standing = PoolReport::of(read, &more);
+    let look = PoolLook::at(line, name)?;
     if shell.format == OutputFormat::Table {
-        shell.print(&page(&standing, &more, &ready, shell.term))?;
-        return Ok(exit([&standing].into_iter()));
+        shell.print(&page(&look.report, &look.more, &look.ready, shell.term))?;
+    } else {
+        shell.line(&look.document.to_string())?;
     }
-    let mut document =
-        standing.document(&understood(&status)?, Some(&understood::<Value>(&rollout)?));
-    document["apiVersion"] = API_VERSION.into();
-    document["kind"] = "PoolHealth".into();
-    document["ready"] = ready.ready.into();
-    shell.line(&document.to_string())?;
-    Ok(exit([&standing].into_iter()))
+    Ok(exit([&look.report].into_iter()))
 }
 
 fn several(

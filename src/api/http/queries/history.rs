@@ -5,7 +5,8 @@ use super::super::request::{Call, HttpAnswer, HttpResult, Query};
 use super::super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::When;
-use crate::api::v1::resources::asked::CommandStatus;
+use crate::api::v1::resources::WordOf;
+use crate::api::v1::resources::asked::{CommandState, CommandStatus};
 use crate::api::v1::resources::told::{AuditLine, AuditPage, HistoryLine, HistoryPage};
 use crate::memory::{AuditEntry, HISTORY_KEPT, HistoryEvent, Seq};
 use crate::model::ids::PoolName;
@@ -107,7 +108,7 @@ pub async fn command(state: &ApiState, call: &Call) -> HttpResult {
         kind: "Command".into(),
         id: id.to_owned(),
         pool: pool.to_string(),
-        state: "waiting".into(),
+        state: WordOf(CommandState::Waiting),
         verb: Some(waiting.verb.name().to_owned()),
         who: Some(waiting.by.to_string()),
         why: Some(waiting.why.to_string()),
@@ -134,7 +135,7 @@ async fn answered(
         kind: "Command".into(),
         id: id.to_owned(),
         pool: pool.to_string(),
-        state: if accepted { "accepted" } else { "refused" }.into(),
+        state: WordOf(if accepted { CommandState::Accepted } else { CommandState::Refused }),
         verb: text(detail.command),
         who: text(detail.who),
         why: text(detail.why),

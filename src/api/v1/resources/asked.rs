@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::super::wire::{WordOf, WordTable};
 use super::schema::{HasSchema, SchemaBook, When, answers, asks};
 
 /// A sentence or two on one line; not only blanks.
@@ -71,6 +72,31 @@ asks! {
     }
 }
 
+/// How far a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandState {
+    /// No turn has read it yet.
+    Waiting,
+    /// A turn executed it.
+    Accepted,
+    /// A turn answered it, and nothing was done.
+    Refused,
+    /// It is recorded on the machine, and every later turn follows it.
+    Done,
+    /// It asked for what is so already.
+    Unchanged,
+}
+
+impl WordTable for CommandState {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("waiting", Self::Waiting),
+        ("accepted", Self::Accepted),
+        ("refused", Self::Refused),
+        ("done", Self::Done),
+        ("unchanged", Self::Unchanged),
+    ];
+}
+
 answers! {
     /// The request is recorded and the pool is woken. `look` says where to read the result.
     pub struct CommandReceipt {
@@ -86,6 +112,11 @@ answers! {
         pub at: When,
         /// Where to read the result.
         pub look: String,
+        /// waiting: the next turn of the pool answers it. done: it is recorded on the machine. unchanged: the machine
+        /// was so already, and nothing was recorded.
+        pub state: WordOf<CommandState>,
+        /// What was done, or why nothing was.
+        pub message: Option<String>,
     }
 
     /// The status of a command.
@@ -95,7 +126,7 @@ answers! {
         pub id: String,
         pub pool: String,
         /// waiting: no turn has read it yet; accepted or refused: a turn answered it.
-        pub state: Cow<'static, str>,
+        pub state: WordOf<CommandState>,
         pub verb: Option<String>,
         pub who: Option<String>,
         pub why: Option<String>,

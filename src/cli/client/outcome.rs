@@ -1,0 +1,188 @@
+//! What became of a request: waits for the pool's next turn, which answers it.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::ServerLine;
+use super::failures::NO_PLAN_YET;
+use crate::api::client::Request;
+use crate::api::v1::resources::asked::{CommandReceipt, CommandState, CommandStatus};
+use crate::api::v1::resources::machines::MachineStatus;
+use crate::api::v1::resources::pools::Explanation;
+use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::text::plain;
+use crate::model::command::CommandName;
+use crate::model::time::Span;
+
+/// The first pause between two looks; each later one is twice as long, up to the longest.
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a command waits for the answer.
+#[derive(Debug, Args)]
+pub(super) struct Patience {
+    /// Return once the request is recorded; do not wait for the answer
+    #[arg(long)]
+    no_wait: bool,
+
+    /// Wait at most this long for the answer
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
+    timeout: Duration,
+}
+
+/// A duration such as `90s` or `1h`.
+pub(in crate::cli) fn duration(text: &str) -> Result<Duration, String> {
+    let millis = Span::parse(text).ok().and_then(|span| u64::try_from(span.millis()).ok());
+    let span = millis.filter(|millis| *millis > 0).map(Duration::from_millis);
+    span.ok_or_else(|| "write a time like 90s, 20m or 1h30m".to_owned())
+}
+
+/// The end of a request.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub exit: Exit,
+    pub message: String,
+    /// The document that says so, for programs.
+    pub document: String,
+}
+
+impl Patience {
+    /// Waits until the request is answered. `written`: the receipt as the server wrote it.
+    pub fn outcome(
+        &self,
+        line: &ServerLine,
+        written: String,
+        receipt: &CommandReceipt,
+    ) -> Result<Outcome, CommandFailure> {
+        let message = receipt.message.as_deref().map(|text| plain(text).into_owned());
+        if receipt.state.0 == CommandState::Unchanged {
+            let message = format!("not done: {}", message.unwrap_or_default());
+            return Ok(Outcome { exit: Exit::NothingDone, message, document: written });
+        }
+        if self.no_wait {
+            let next = "requested; the pool's next turn answers it".to_owned();
+            let message = message.unwrap_or(next);
+            return Ok(Outcome { exit: Exit::Done, message, document: written });
+        }
+        let found = line.repeat(self.timeout, |line| match &receipt.machine {
+            Some(machine) if receipt.state.0 == CommandState::Done => {
+                of_mark(line, receipt, machine)
+            }
+            _ => of_command(line, receipt),
+        })?;
+        found.ok_or_else(|| unanswered(receipt, self.timeout))
+    }
+}
+
+fn of_command(
+    line: &ServerLine,
+    receipt: &CommandReceipt,
+) -> Result<Option<Outcome>, CommandFailure> {
+    let path = ["pools", &receipt.pool, "commands", &receipt.id];
+    let (document, status): (_, CommandStatus) = line.read(&Request::get(&path))?;
+    let message = plain(status.message.as_deref().unwrap_or_default()).into_owned();
+    let (exit, message) = match status.state.0 {
+        CommandState::Waiting => return Ok(None),
+        CommandState::Accepted | CommandState::Done => {
+            let tenths = status.at.0.since(receipt.at.0).millis().max(0) / 100;
+            (Exit::Done, format!("{message} ({}.{} s)", tenths / 10, tenths % 10))
+        }
+        CommandState::Refused | CommandState::Unchanged => {
+            (Exit::NothingDone, format!("not done: {message}"))
+        }
+    };
+    Ok(Some(Outcome { exit, message, document }))
+}
+
+/// The turn that sees a mark says what it means for the machine.
+fn of_mark(
+    line: &ServerLine,
+    receipt: &CommandReceipt,
+    machine: &str,
+) -> Result<Option<Outcome>, CommandFailure> {
+    let path = ["pools", &receipt.pool, "machines", machine, "explain"];
+    let read = line.read::<Explanation>(&Request::get(&path));
+    let (document, explained) = match read {
+        Ok(read) => read,
+        Err(failure) if failure.code == NO_PLAN_YET => return Ok(None),
+        Err(failure) if failure.exit == Exit::NotFound => {
+            let is_wish = receipt.verb == CommandName::DeleteMachine.name();
+            let exit = if is_wish { Exit::Done } else { Exit::NothingDone };
+            let message = format!("machine {} is gone", plain(machine));
+            let document = failure.to_json();
+            return Ok(Some(Outcome { exit, message, document }));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let seen = explained.machine.as_ref().is_some_and(|machine| shows(machine, &receipt.verb));
+    let message = plain(&explained.message).into_owned();
+    Ok(seen.then_some(Outcome { exit: Exit::Done, message, document }))
+}
+
+/// Whether the machine carries what the verb asked for.
+fn shows(machine: &MachineStatus, verb: &str) -> bool {
+    match verb {
+        _ if verb == CommandName::Hold.name() => machine.hold.is_some(),
+        _ if verb == CommandName::Release.name() => machine.hold.is_none(),
+        _ if verb == CommandName::Undelete.name() => machine.delete_requested.is_none(),
+        _ => machine.delete_requested.is_some(),
+    }
+}
+
+fn unanswered(receipt: &CommandReceipt, limit: Duration) -> CommandFailure {
+    let pool = plain(&receipt.pool);
+    let limit = Span::seconds(i64::try_from(limit.as_secs()).unwrap_or(i64::MAX));
+    let say = format!("{} is recorded, but {pool} made no turn within {limit}", receipt.verb);
+    CommandFailure::new(Exit::Unreachable, "timedOut", say).help(format!(
+        "`poolkeeper status {pool}` says why; `poolkeeper history {pool}` will show the answer"
+    ))
+}
+
+impl ServerLine {
+    /// Looks again and again until there is an answer; `None`: there is none in time. Outages are waited for.
+    pub(in crate::cli) fn repeat<T>(
+        &self,
+        limit: Duration,
+        mut look: impl FnMut(&Self) -> Result<Option<T>, CommandFailure>,
+    ) -> Result<Option<T>, CommandFailure> {
+        let mut over = {
+            let _timers = self.runtime.enter();
+            Box::pin(tokio::time::sleep(limit))
+        };
+        let mut pause = PAUSE;
+        loop {
+            let lost = match look(self) {
+                Ok(Some(found)) => return Ok(Some(found)),
+                Ok(None) => None,
+                Err(failure) if failure.exit == Exit::Unreachable => Some(failure),
+                Err(failure) => return Err(failure),
+            };
+            let is_over = self.runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    () = &mut over => true,
+                    () = tokio::time::sleep(pause) => false,
+                }
+            });
+            if is_over {
+                return lost.map_or(Ok(None), Err);
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_more_than_nothing() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
+        for text in ["", "0s", "90", "-5s", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! `wait`: returns when a pool is where a script wants it, with an exit code that says how it ended.
+//!
+//! Never here: a judgement of its own about health; `status` has it.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::client::{ENVIRONMENT, Server, ServerLine, duration};
+use super::exit::{CommandFailure, Exit, with_exit_codes};
+use super::output::Shell;
+use super::status::{PoolHealth, PoolLook};
+use super::term::Style;
+use super::text::{count, plain};
+use crate::api::v1::resources::WordOf;
+use crate::api::v1::resources::pools::LastRollout;
+use crate::model::rollout::RolloutEnding;
+use crate::model::time::Span;
+
+const ABOUT: &str = "Waits until the rollout of a pool is done, or paused, or the pool is healthy";
+const MORE: &str = "\
+For scripts and pipelines: it returns when the pool is there, and its exit code says how. While it waits, it prints \
+each step on standard error.
+
+  --until done     no rollout is open (the default). 0: the last one succeeded, or there was none; 8: it failed, was \
+aborted or was rolled back; 9: it waits for a person, for example at a checkpoint or because it is paused
+  --until paused   the rollout is paused or waits for approval. 0 also if it succeeds without a pause; 8 as above
+  --until healthy  status says healthy. 9: it waits for a person
+
+Code 3: the pool is frozen. Code 5: the time is over, or the server cannot be reached. If the answer is there at once, \
+it looks again for five seconds, so that a change of a moment ago counts.";
+const EXAMPLES: &str = "\
+Examples:
+  poolkeeper wait web
+  poolkeeper wait web --until paused --timeout 2h
+  poolkeeper apply web.yaml && poolkeeper wait web --timeout 1h || exit 1";
+
+/// The daemon looks at pool files every two seconds, and a turn takes seconds too.
+const SETTLES: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Until {
+    #[default]
+    Done,
+    Paused,
+    Healthy,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    about = ABOUT,
+    long_about = format!("{ABOUT}.\n\n{MORE}"),
+    after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}"))
+)]
+pub struct WaitCommand {
+    /// Name of the pool
+    pool: String,
+
+    /// What to wait for
+    #[arg(long, value_enum, default_value_t)]
+    until: Until,
+
+    /// Wait at most this long
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    timeout: Duration,
+
+    #[command(flatten)]
+    server: Server,
+}
+
+impl WaitCommand {
+    pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+        let is_json = shell.one_document("wait")?;
+        let line = self.server.line()?;
+        let mut told = String::new();
+        // A server that cannot be reached at all, or a wrong name, ends the command at once.
+        let first = PoolLook::at(&line, &self.pool)?;
+        self.tell(shell, &first, &mut told);
+        let look = match self.until.end(&first) {
+            Some(_) => self.settled(&line, first)?,
+            None => first,
+        };
+        let ended = match self.until.end(&look) {
+            Some(end) => Some((end, look)),
+            None => line.repeat(self.timeout, |line| {
+                let look = PoolLook::at(line, &self.pool)?;
+                self.tell(shell, &look, &mut told);
+                Ok(self.until.end(&look).map(|end| (end, look)))
+            })?,
+        };
+        let (end, look) = ended.ok_or_else(|| self.overdue(&told))?;
+        match is_json {
+            true => shell.line(&look.document.to_string())?,
+            false => shell.line(&format!("{}: {}", plain(&self.pool), end.message))?,
+        }
+        Ok(end.exit)
+    }
+
+    /// What was changed a moment ago may not be seen yet: waits a little for a newer turn.
+    fn settled(&self, line: &ServerLine, first: PoolLook) -> Result<PoolLook, CommandFailure> {
+        let newer = line.repeat(SETTLES.min(self.timeout), |line| {
+            let look = PoolLook::at(line, &self.pool)?;
+            Ok((look.decided_at() > first.decided_at()).then_some(look))
+        })?;
+        Ok(newer.unwrap_or(first))
+    }
+
+    /// One line on standard error for each step.
+    fn tell(&self, shell: &Shell, look: &PoolLook, told: &mut String) {
+        let step = look.step();
+        if step != *told {
+            shell.say(Style::Cyan, &plain(&self.pool), &step);
+            *told = step;
+        }
+    }
+
+    fn overdue(&self, step: &str) -> CommandFailure {
+        let limit = Span::seconds(i64::try_from(self.timeout.as_secs()).unwrap_or(i64::MAX));
+        let say = format!("{} is not there after {limit}: {step}", plain(&self.pool));
+        let help = format!("`poolkeeper explain {}` says what it waits for", plain(&self.pool));
+        CommandFailure::new(Exit::Unreachable, "timedOut", say).help(help)
+    }
+}
+
+/// Stages of a rollout.
+const FAILING: &str = "failing";
+const PAUSED: &str = "paused";
+
+/// How the wait ends.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    exit: Exit,
+    message: String,
+}
+
+impl End {
+    fn new(exit: Exit, message: impl Into<String>) -> Option<Self> {
+        Some(Self { exit, message: message.into() })
+    }
+}
+
+impl Until {
+    /// `None`: not there yet.
+    fn end(self, look: &PoolLook) -> Option<End> {
+        let report = &look.report;
+        let task = || report.foremost().unwrap_or_else(|| "a person must decide".to_owned());
+        match report.health {
+            PoolHealth::Frozen => return End::new(Exit::Refused, task()),
+            PoolHealth::Unknown => return None,
+            _ => {}
+        }
+        let Some(open) = look.open_rollout() else { return self.at_rest(look) };
+        if open.stage == FAILING {
+            let why = plain(open.why.as_deref().unwrap_or_default()).into_owned();
+            return End::new(Exit::RolloutFailed, format!("the rollout failed: {why}"));
+        }
+        if open.stage != PAUSED && report.health != PoolHealth::ActionRequired {
+            return None;
+        }
+        let exit = if self == Until::Paused { Exit::Done } else { Exit::NeedsPerson };
+        End::new(exit, task())
+    }
+
+    /// No rollout is open.
+    fn at_rest(self, look: &PoolLook) -> Option<End> {
+        let report = &look.report;
+        let needs_person = report.health == PoolHealth::ActionRequired;
+        let task = || report.foremost().unwrap_or_else(|| "a person must decide".to_owned());
+        if self == Until::Healthy {
+            return match report.health {
+                PoolHealth::Healthy => End::new(Exit::Done, "healthy"),
+                _ if needs_person => End::new(Exit::NeedsPerson, task()),
+                _ => None,
+            };
+        }
+        if look.is_model_moving() {
+            return None;
+        }
+        let last = last(look.more.rollout.as_ref().and_then(|rollout| rollout.last.as_ref()));
+        let outdated = report.status.numbers.map_or(0, |numbers| numbers.outdated);
+        if outdated == 0 || last.exit == Exit::RolloutFailed {
+            return Some(last);
+        }
+        if needs_person {
+            return End::new(Exit::NeedsPerson, task());
+        }
+        let outdated = count(outdated as usize, "machine");
+        let say = format!("{outdated} outdated, and no rollout begins");
+        look.is_at_rest().then(|| End::new(Exit::NeedsPerson, say)).flatten()
+    }
+}
+
+/// How the last rollout ended.
+fn last(last: Option<&LastRollout>) -> End {
+    let Some(last) = last else {
+        return End { exit: Exit::Done, message: "no rollout was needed".to_owned() };
+    };
+    let (to, how) = (plain(&last.to_name), plain(&last.how));
+    let is_good = [RolloutEnding::Succeeded, RolloutEnding::SucceededWithExceptions]
+        .iter()
+        .any(|good| WordOf(*good).word() == last.how);
+    let exit = if is_good { Exit::Done } else { Exit::RolloutFailed };
+    let machines = count(last.covered as usize, "machine");
+    End { exit, message: format!("the rollout to {to} ended: {how}, {} of {machines}", last.done) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::v1::resources::told::ReadinessStatus;
+    use serde_json::{Value, json};
+
+    const AT: &str = "2026-03-01T12:00:00Z";
+
+    fn hold(reason: &str, verb: Option<&str>) -> Value {
+        let remedy = verb.map(|verb| json!({ "verb": verb }));
+        json!({
+            "reason": reason, "meaning": "", "message": "so", "numbers": {}, "blockers": [],
+            "nextCheckAt": AT, "remedy": remedy,
+        })
+    }
+
+    fn open(stage: &str) -> Value {
+        json!({
+            "cause": "revision", "opened": AT, "covered": 3, "stage": stage, "since": null, "by": null,
+            "why": "two failed", "checkpointsPassed": 0, "soaking": null, "approved": false,
+            "progressAt": AT,
+        })
+    }
+
+    fn ended(how: &str) -> Value {
+        json!({
+            "cause": "revision", "to": "v1:b", "toName": "2.0.0", "how": how, "at": AT, "done": 3,
+            "covered": 3, "failed": 0,
+        })
+    }
+
+    /// A pool of three machines.
+    fn look(outdated: u32, holds: &[Value], open: &Value, last: &Value) -> PoolLook {
+        let phase = if open.is_null() { "None" } else { "Progressing" };
+        let status = json!({
+            "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
+            "nextCheckAt": AT, "phase": phase, "holds": holds, "frozen": null, "trouble": null,
+            "ignored": null, "estimate": null, "awaitingSecondPerson": [],
+            "numbers": {
+                "desired": 3, "surge": 1, "unavailable": 0, "floor": 3, "ceiling": 4, "total": 3,
+                "available": 3, "current": 3 - outdated, "outdated": outdated, "failed": 0,
+                "notYetAvailable": 0, "deleting": 0, "requested": 0,
+            },
+        });
+        let rollout = json!({
+            "apiVersion": "v1", "kind": "Rollout", "pool": "web", "phase": phase, "from": null,
+            "fromName": null, "to": null, "toName": null, "reference": null, "referenceName": null,
+            "done": 0, "total": 3, "failed": 0, "exceptions": [], "open": open, "last": last,
+            "commands": [], "estimate": null,
+        });
+        let ready = ReadinessStatus {
+            api_version: "v1".into(),
+            kind: "Readiness".into(),
+            ready: true,
+            message: String::new(),
+            pools: 1,
+        };
+        PoolLook::of(&status, &rollout, Vec::new(), None, ready).unwrap()
+    }
+
+    #[test]
+    fn each_state_of_a_pool_has_its_end() {
+        let none = Value::Null;
+        let (approval, model) =
+            (hold("approvalNeeded", Some("approve")), hold("waitingForModel", None));
+        let code = |until: Until, look: &PoolLook| until.end(look).map(|end| end.exit.code());
+        for (what, look, done, paused, healthy) in [
+            ("never rolled", look(0, &[], &none, &none), Some(0), Some(0), Some(0)),
+            ("succeeded", look(0, &[], &none, &ended("succeeded")), Some(0), Some(0), Some(0)),
+            ("rolled back", look(0, &[], &none, &ended("rolledBack")), Some(8), Some(8), Some(0)),
+            ("aborted", look(2, &[], &none, &ended("aborted")), Some(8), Some(8), Some(0)),
+            ("rolls", look(2, &[], &open("progressing"), &ended("aborted")), None, None, None),
+            ("bakes", look(0, &[], &open("baking"), &none), None, None, None),
+            ("is paused", look(2, &[], &open("paused"), &none), Some(9), Some(0), Some(9)),
+            ("failed", look(2, &[], &open("failing"), &none), Some(8), Some(8), Some(8)),
+            (
+                "waits for approval",
+                look(2, std::slice::from_ref(&approval), &open("progressing"), &none),
+                Some(9),
+                Some(0),
+                Some(9),
+            ),
+            (
+                "writes the model",
+                look(0, std::slice::from_ref(&model), &none, &ended("succeeded")),
+                None,
+                None,
+                Some(0),
+            ),
+            ("only marks", look(2, &[], &none, &none), Some(9), Some(9), Some(0)),
+        ] {
+            let found =
+                [Until::Done, Until::Paused, Until::Healthy].map(|until| code(until, &look));
+            assert_eq!(found, [done, paused, healthy], "{what}");
+        }
+    }
+
+    #[test]
+    fn the_end_says_what_happened() {
+        let last = ended("succeeded");
+        let end = Until::Done.end(&look(0, &[], &Value::Null, &last)).unwrap();
+        assert_eq!(end.message, "the rollout to 2.0.0 ended: succeeded, 3 of 3 machines");
+        let end = Until::Done.end(&look(1, &[], &open("failing"), &last)).unwrap();
+        assert_eq!(end.message, "the rollout failed: two failed");
+        let end = Until::Done.end(&look(2, &[], &Value::Null, &Value::Null)).unwrap();
+        assert_eq!(end.message, "2 machines outdated, and no rollout begins");
+    }
+}
