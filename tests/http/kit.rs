@@ -362,7 +362,7 @@ async fn answer(store: &MemoryStore, pool: &PoolName, at: Time, accepted: bool, 
     let commands = store.inbox(pool).await.unwrap().commands;
     let answered = |id| HistoryEvent::Answered { command: id, accepted, message: message.into() };
     let history =
-        commands.into_iter().map(|ask| HistoryRecord { at, event: answered(ask.id) }).collect();
+        commands.into_iter().map(|ask| HistoryRecord::new(at, answered(ask.id))).collect();
     let commit = Commit { history, ..Commit::new(pool.clone(), Epoch(1), NOW) };
     store.commit(&commit).await.unwrap();
 }
