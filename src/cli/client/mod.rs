@@ -16,6 +16,7 @@ mod outcome;
 mod pools;
 pub(super) mod served;
 mod short_pool;
+mod story;
 mod verbs;
 mod why;
 

@@ -3,8 +3,9 @@
 use clap::Args;
 
 use super::why::Why;
-use super::{ENVIRONMENT, Server, failure};
+use super::{ENVIRONMENT, Server, failure, understood};
 use crate::api::client::Request;
+use crate::api::v1::resources::asked::UnmanageReceipt;
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
 use crate::cli::text::plain;
@@ -34,8 +35,18 @@ impl Unmanage {
         let path = ["pools", self.pool.as_str()];
         let request = Request::delete(&path).map_err(|error| failure(&error))?;
         let written = self.server.ask(&request.with("why", self.why.given()?))?;
-        let say = format!("no longer managed: {}; its machines are untouched", plain(&self.pool));
-        shell.line(if is_json { &written } else { &say })?;
+        if is_json {
+            shell.line(&written)?;
+            return Ok(Exit::Done);
+        }
+        let UnmanageReceipt { left, .. } = understood(&written)?;
+        shell.line(&format!(
+            "no longer managed: {}; its machines are untouched",
+            plain(&self.pool)
+        ))?;
+        for left in left {
+            shell.line(&format!("  left behind: {}", plain(&left)))?;
+        }
         Ok(Exit::Done)
     }
 }

@@ -155,7 +155,7 @@ mod tests {
     use crate::model::machine::Condition;
 
     fn line(second: i64, event: HistoryEvent) -> HistoryRecord {
-        HistoryRecord { at: Time::from_millis(second * 1_000), event }
+        HistoryRecord::new(Time::from_millis(second * 1_000), event)
     }
 
     fn said(lines: &[HistoryRecord]) -> Vec<String> {

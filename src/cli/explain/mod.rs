@@ -20,6 +20,7 @@ use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::page::PoolFacts;
 use super::source::SnapshotSource;
+use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 
 const ABOUT: &str = "Explains why nothing (more) happens now to a pool or to one machine";
@@ -29,7 +30,8 @@ and shows the reason: first one line with the rule, its numbers, what blocks, an
 the details.
 
 With a MACHINE it explains that machine: its class, the reason, what happens to it next and when, what the records \
-say and, from a running daemon, also its history. A machine is named by its id, its vmId or its node.";
+say and, from a running daemon, also its history. A machine is named by its id, its vmId or its node. Of a machine \
+that is gone a running daemon says when it left, why, and which machine took its place.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper explain web                               why the pool waits
@@ -99,7 +101,9 @@ fn of_snapshot(
     let facts = PoolFacts::of(&snapshot, &decision);
     let (mut told, mut history) = (Explanation::of(&facts.plan, judged), Vec::new());
     if let Some(name) = machine {
-        let at = machine::find(name, snapshot.policy.name.as_str(), &facts.machines)?;
+        let at = MachineStatus::find(&facts.machines, name).ok_or_else(|| {
+            machine::not_found(name, snapshot.policy.name.as_str(), &facts.machines)
+        })?;
         let report = judged.get(at);
         told = told.about(facts.machines[at].clone(), report.map(|report| report.why));
         history = report.map(|report| machine::history(report, &snapshot)).unwrap_or_default();

@@ -144,5 +144,7 @@ answers! {
         pub who: String,
         pub why: String,
         pub at: When,
+        /// What stays behind: an open rollout, machines above the desired size, holds of persons.
+        pub left: Vec<String>,
     }
 }
