@@ -66,7 +66,7 @@ pub struct OpenApiDocument;
 
 impl HasSchema for PoolDocument {
     fn schema(book: &mut SchemaBook) -> Value {
-        book.named("Pool", |_| pool::schema())
+        book.named("Pool", |_| pool::document_schema())
     }
 }
 
