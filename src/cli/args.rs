@@ -5,8 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate,
+    client, completions, demo, doctor, emulate, explain, man, plan, schema, serve, simulate,
+    status, store, token, validate, version,
 };
 
 const ABOUT: &str =
@@ -50,6 +50,7 @@ Environment:
 #[command(
     name = "poolkeeper",
     version,
+    long_version = version::long(),
     about = ABOUT,
     long_about = format!("{ABOUT}\n\n{MORE}"),
     after_long_help = with_exit_codes(EXAMPLES),
@@ -124,8 +125,11 @@ commands! {
     Store = store::StoreCommand;
     Simulate = simulate::Simulate;
     Validate = validate::Validate;
+    Schema = schema::SchemaCommand;
     Emulate = emulate::Emulate;
     Completions = completions::Completions, Cli::command();
+    Man = man::ManCommand, Cli::command();
+    Version = version::VersionCommand;
     Names = completions::CompletionNames, Cli::command();
 }
 
