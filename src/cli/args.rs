@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputFormat, Shell};
 use super::{
-    client, completions, demo, doctor, emulate, explain, man, plan, schema, serve, simulate,
+    client, completions, demo, doctor, emulate, explain, init, man, plan, schema, serve, simulate,
     status, store, token, validate, version,
 };
 
@@ -124,6 +124,7 @@ commands! {
     CreateToken = token::CreateToken;
     Store = store::StoreCommand;
     Simulate = simulate::Simulate;
+    Init = init::Init;
     Validate = validate::Validate;
     Schema = schema::SchemaCommand;
     Emulate = emulate::Emulate;

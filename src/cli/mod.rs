@@ -15,6 +15,7 @@ mod draw;
 mod emulate;
 pub mod exit;
 mod explain;
+mod init;
 mod live;
 mod man;
 mod output;
