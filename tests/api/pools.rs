@@ -7,7 +7,7 @@ use poolkeeper::model::time::Span;
 use crate::api::support::{LEAST, read, short};
 
 /// Lines that may follow [`LEAST`].
-const GOOD: &[&str] = &[
+pub const GOOD: &[&str] = &[
     "",
     "model: {}",
     "model:",
@@ -54,7 +54,7 @@ const GOOD: &[&str] = &[
 ];
 
 /// A line after [`LEAST`], and all that is said of it.
-const BAD: &[(&str, &[&str])] = &[
+pub const BAD: &[(&str, &[&str])] = &[
     ("colour: red", &["6:1 colour unknownKey"]),
     ("model: []", &["6:8 model wrongType"]),
     ("model: {image: 1.2}", &["6:16 model.image wrongType"]),
@@ -186,7 +186,7 @@ const BAD: &[(&str, &[&str])] = &[
 ];
 
 /// Whole documents, and all that is said of them.
-const WHOLE: &[(&str, &[&str])] = &[
+pub const WHOLE: &[(&str, &[&str])] = &[
     ("[]", &["1:1  wrongType"]),
     ("web", &["1:1  wrongType"]),
     (
