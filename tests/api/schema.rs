@@ -108,11 +108,11 @@ fn what_the_reader_refuses_for_its_form_does_not_fit() {
             Code::NotBuilt,
             Code::WrongVersion,
         ];
-        if faults.iter().any(|fault| of_form.contains(&fault.code)) && !judged(&text).is_err() {
-            // A key that stands twice, or a value with an anchor, is no JSON at all.
-            panic!("the schema accepts: {text}{faults:?}");
+        // A key that stands twice, or a value with an anchor, is no JSON at all.
+        if faults.iter().any(|fault| of_form.contains(&fault.code)) {
+            assert!(judged(&text).is_err(), "the schema accepts: {text}{faults:?}");
+            refused += 1;
         }
-        refused += usize::from(judged(&text).is_err());
     }
     assert!(refused > 60, "{refused}");
 }
