@@ -425,20 +425,6 @@ pub enum RolloutPhase {
 }
 
 impl RolloutPhase {
-    pub const ALL: [RolloutPhase; 11] = [
-        RolloutPhase::None,
-        RolloutPhase::Progressing,
-        RolloutPhase::Waiting,
-        RolloutPhase::Paused,
-        RolloutPhase::Stalled,
-        RolloutPhase::Baking,
-        RolloutPhase::RollingBack,
-        RolloutPhase::Succeeded,
-        RolloutPhase::SucceededWithExceptions,
-        RolloutPhase::Aborted,
-        RolloutPhase::RolledBack,
-    ];
-
     /// No rollout is open in these phases.
     const AT_REST: [RolloutPhase; 5] = [
         RolloutPhase::None,

@@ -270,7 +270,20 @@ fn a_fault_says_what_would_be_right() {
     assert!(of("rollout: {countDeleting: on}").ends_with("did you mean true?"));
     assert!(of("drain: {cluster: prod}").contains("not built yet"));
     let zone = of("rollout: {schedule: [{cron: '@daily', timeZone: Europe/Berlim}]}");
-    assert!(zone.contains("did you mean Europe/Berlin?"), "{zone}");
+    assert!(
+        zone.ends_with("there is no time zone Europe/Berlim; did you mean Europe/Berlin?"),
+        "{zone}"
+    );
+    assert_eq!(
+        of("spec: {replicas: 3}"),
+        "pool.yaml:6:1: spec: pool files have no metadata and spec; put name and scaleSet at the top"
+    );
+    let (_, faults) = read("kind: Pond\nscaleSet: /x\nreplicas: {count: 3}\nname: web\n");
+    assert_eq!(
+        faults[0].to_string(),
+        "pool.yaml:1:1: apiVersion: apiVersion is missing; add `apiVersion: poolkeeper/v1`"
+    );
+    assert_eq!(faults[1].to_string(), "pool.yaml:1:7: kind: must be Pool, not Pond");
 }
 
 #[test]

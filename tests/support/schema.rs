@@ -10,7 +10,6 @@ const NOTES: [&str; 7] =
 pub fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let keys = schema.as_object().unwrap();
     let say = |holds: bool, say: String| if holds { Ok(()) } else { Err(say) };
-    let number = |said: &Value| said.as_u64().unwrap() as usize;
     for (key, said) in keys {
         match key.as_str() {
             "$ref" => {
@@ -44,34 +43,8 @@ pub fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result
             "additionalProperties" => {
                 others(document, said, keys.get("properties"), value, at)?;
             }
-            "minimum" => {
-                let holds = value.as_f64().is_none_or(|number| Some(number) >= said.as_f64());
-                say(holds, format!("{at} < {said}"))?;
-            }
-            "maximum" => {
-                let holds = value.as_f64().is_none_or(|number| Some(number) <= said.as_f64());
-                say(holds, format!("{at} > {said}"))?;
-            }
-            "maxItems" => {
-                let many = value.as_array().map_or(0, Vec::len);
-                say(many <= number(said), format!("{at} has more than {said}"))?;
-            }
-            "maxProperties" => {
-                let many = value.as_object().map_or(0, Map::len);
-                say(many <= number(said), format!("{at} has more than {said}"))?;
-            }
-            "minLength" => {
-                let holds = value.as_str().is_none_or(|text| text.chars().count() >= number(said));
-                say(holds, format!("{at} is shorter than {said}"))?;
-            }
-            "maxLength" => {
-                let holds = value.as_str().is_none_or(|text| text.chars().count() <= number(said));
-                say(holds, format!("{at} is longer than {said}"))?;
-            }
-            "pattern" => {
-                let holds = value.as_str().is_none_or(|text| matches(said.as_str().unwrap(), text));
-                say(holds, format!("{at} is not like {said}"))?;
-            }
+            "minimum" | "maximum" | "maxItems" | "maxProperties" | "minLength" | "maxLength"
+            | "pattern" => say(is_within(key, said, value), format!("{at} breaks {key} {said}"))?,
             "format" => {
                 let read = value.as_str().is_none_or(|text| is_time(text, said));
                 say(read, format!("{at} is no time"))?;
@@ -81,6 +54,21 @@ pub fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result
         }
     }
     Ok(())
+}
+
+/// Whether a value keeps a limit; one of another kind has none.
+fn is_within(key: &str, said: &Value, value: &Value) -> bool {
+    let number = || said.as_u64().unwrap() as usize;
+    let letters = value.as_str().map(|text| text.chars().count());
+    match key {
+        "minimum" => value.as_f64().is_none_or(|number| Some(number) >= said.as_f64()),
+        "maximum" => value.as_f64().is_none_or(|number| Some(number) <= said.as_f64()),
+        "maxItems" => value.as_array().is_none_or(|items| items.len() <= number()),
+        "maxProperties" => value.as_object().is_none_or(|of| of.len() <= number()),
+        "minLength" => letters.is_none_or(|many| many >= number()),
+        "maxLength" => letters.is_none_or(|many| many <= number()),
+        _ => value.as_str().is_none_or(|text| matches(said.as_str().unwrap(), text)),
+    }
 }
 
 fn is_time(text: &str, format: &Value) -> bool {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::api::v1::pool::find_key;
+use crate::api::v1::pool::{find_key, flow};
 use crate::api::v1::snapshot::SnapshotInput;
-use crate::cli::schema::{first_sentence, flow};
+use crate::cli::schema::first_sentence;
 use crate::cli::text::{list, wrap};
 use crate::daemon::{Anatomy, HealthSource};
 use crate::model::ids::ScaleSetId;

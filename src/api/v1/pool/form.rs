@@ -1,7 +1,7 @@
 //! The forms of values in a pool file: a duration, a percent, a word of a table, a list. Each reads and writes them.
 
-use super::reference::ValueForm;
 use super::section::{Section, SectionResult, SectionValue};
+use super::value_form::ValueForm;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::api::v1::node::NodeKind;
 use crate::api::v1::wire::Pairs;

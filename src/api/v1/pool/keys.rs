@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::form::*;
-use super::reference::{KeyReference, ValueForm};
 use super::rollout::ROLLOUT;
 use super::scalar::*;
 use super::section::{Later, Section, SectionResult, SectionValue};
 use super::table::{Key, KeyTable, tables};
+use super::value_form::{KeyReference, ValueForm};
 use super::windows::WINDOWS;
 use super::words::HealthSource;
 use crate::api::v1::API_VERSION;
@@ -244,7 +244,9 @@ fn check_count(replicas: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnost
     let has_count = replicas.get("count").is_some_and(|value| (COUNT.parse)(&value).is_ok());
     let is_clear = replicas.get("owner").is_none_or(|value| one_of::<Owner>(&value).is_ok());
     match draft.owner {
-        Owner::Pool if is_clear && !replicas.has("profiles") => replicas.require("count", out),
+        Owner::Pool if is_clear && !replicas.has("profiles") => {
+            REPLICAS.require(replicas, "count", out);
+        }
         Owner::ScaleSet if has_count => {
             let say = "the scale set says how many, so no count can be given";
             let fault = replicas.fault("count", Code::Contradiction, say);
@@ -259,8 +261,8 @@ fn this_word(value: &SectionValue<'_>, wanted: &'static str) -> SectionResult<()
     if text == wanted {
         return Ok(());
     }
-    let fault = Diagnostic { code: Code::WrongVersion, ..*value.bad(format!("must be {wanted}")) };
-    Err(Box::new(fault.allowed(&[wanted], text)))
+    let say = format!("must be {wanted}, not {}", quote(text));
+    Err(Box::new(Diagnostic { code: Code::WrongVersion, ..*value.bad(say) }))
 }
 
 fn pool_name(value: &SectionValue<'_>) -> SectionResult<PoolName> {

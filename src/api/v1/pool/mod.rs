@@ -4,6 +4,7 @@
 //! named. Begin with [`PoolDocuments::read`].
 
 mod decode;
+mod flow;
 mod form;
 mod keys;
 mod reference;
@@ -11,6 +12,7 @@ mod rollout;
 mod scalar;
 mod section;
 mod table;
+mod value_form;
 mod windows;
 mod words;
 mod works;
@@ -20,11 +22,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use self::flow::flow;
 use self::keys::POOL;
 pub(super) use self::reference::document_schema;
-pub use self::reference::{
-    KeyPath, KeyReference, ValueForm, file_schema, find_key, key_paths, keys,
-};
+pub use self::reference::{KeyPath, file_schema, find_key, key_paths, keys};
+pub use self::value_form::{KeyReference, ValueForm};
 use super::diagnostic::{Code, Diagnostic, TextPlace, quote};
 use super::node::{self, Node, NodeKind, Root};
 use crate::model::ids::ScaleSetId;

@@ -1,10 +1,10 @@
 //! The rollout of a pool file.
 
 use super::form::*;
-use super::reference::KeyReference;
 use super::scalar::*;
 use super::section::SectionValue;
 use super::table::{Key, KeyTable, tables};
+use super::value_form::KeyReference;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::model::calendar::{Chore, Cron, Schedule, ScheduleZone};
 use crate::model::policy::{

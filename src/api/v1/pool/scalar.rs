@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::form::{OrderedJson, Scalar, text};
-use super::reference::ValueForm;
 use super::section::{SectionResult, SectionValue};
+use super::value_form::ValueForm;
 use crate::api::v1::diagnostic::{Diagnostic, quote};
 use crate::api::v1::node::NodeKind;
 use crate::api::v1::wire::WordTable;
@@ -216,12 +216,14 @@ fn cron(value: &SectionValue<'_>) -> SectionResult<Cron> {
 }
 
 fn zone(value: &SectionValue<'_>) -> SectionResult<ScheduleZone> {
-    ScheduleZone::get(value.word("a time zone")?).map_err(|error| {
-        let fault = value.bad(error.to_string());
-        match error {
-            ZoneError::Unknown { nearest, .. } => Box::new(Diagnostic { nearest, ..*fault }),
-            ZoneError::NotAName => fault,
+    let name = value.word("a time zone")?;
+    ScheduleZone::get(name).map_err(|error| match error {
+        // The nearest name stands beside the message, not in it.
+        ZoneError::Unknown { nearest, .. } => {
+            let fault = value.bad(format!("there is no time zone {}", quote(name)));
+            Box::new(Diagnostic { nearest, ..*fault })
         }
+        ZoneError::NotAName => value.bad(error.to_string()),
     })
 }
 

@@ -1,9 +1,11 @@
 //! One table for each section of a pool file. Reading, writing, the suggestions for a misspelled key and the schema follow
 //! from it.
 
+use serde_json::Value;
+
 use super::form::{Form, JsonPairs, OrderedJson};
-use super::reference::{KeyReference, ValueForm};
 use super::section::{Later, Section, SectionValue};
+use super::value_form::{KeyReference, ValueForm};
 use crate::api::v1::diagnostic::Diagnostic;
 
 /// A key, with what it does to the part `T` of a policy.
@@ -12,6 +14,7 @@ pub(super) struct Key<T: 'static> {
     pub write: fn(&T) -> Option<OrderedJson>,
     /// What it says of itself, with its default in `T`.
     pub reference: fn(&T) -> KeyReference,
+    pub example: fn() -> Value,
 }
 
 /// The keys of a section, in the order in which they are written.
@@ -43,9 +46,16 @@ impl<T> KeyTable<T> {
     /// Reads every key; the required ones must be there.
     pub fn demand(&self, section: &Section<'_>, to: &mut T, out: &mut Vec<Diagnostic>) {
         for key in self.required {
-            section.require(key, out);
+            self.require(section, key, out);
         }
         self.fill(section, to, out);
+    }
+
+    /// Notes that a key of this table is missing.
+    pub fn require(&self, section: &Section<'_>, key: &str, out: &mut Vec<Diagnostic>) {
+        let at = self.known.iter().position(|known| *known == key);
+        let example = at.and_then(|at| self.keys.get(at)).map(|key| key.example);
+        section.require(key, example, out);
     }
 
     /// Reads every key over its default.
@@ -118,6 +128,7 @@ macro_rules! tables {
                         let _ = $it;
                         $form.write(&$slot)$(.filter(|_| $cond))?
                     },
+                    example: || serde_json::json!($example),
                     reference: |$it| {
                         let _ = $it;
                         KeyReference {

@@ -1,10 +1,10 @@
 //! The windows of a pool file: when a rollout may go on.
 
 use super::form::*;
-use super::reference::KeyReference;
 use super::scalar::*;
 use super::section::{Section, SectionValue};
 use super::table::{Key, KeyTable, tables};
+use super::value_form::KeyReference;
 use crate::api::v1::diagnostic::{Code, Diagnostic};
 use crate::model::calendar::{Cron, ScheduleZone, Window, WindowError, WindowText, Windows};
 use crate::model::time::Span;

@@ -27,8 +27,22 @@ const FIELDS: &[(&str, &str, Words)] = &[
     ("HealthStatus", "status", || vec!["ok"]),
 ];
 
+const PHASES: [RolloutPhase; 11] = [
+    RolloutPhase::None,
+    RolloutPhase::Progressing,
+    RolloutPhase::Waiting,
+    RolloutPhase::Paused,
+    RolloutPhase::Stalled,
+    RolloutPhase::Baking,
+    RolloutPhase::RollingBack,
+    RolloutPhase::Succeeded,
+    RolloutPhase::SucceededWithExceptions,
+    RolloutPhase::Aborted,
+    RolloutPhase::RolledBack,
+];
+
 fn phases() -> Vec<&'static str> {
-    RolloutPhase::ALL.iter().map(|phase| phase.name()).collect()
+    PHASES.iter().map(|phase| phase.name()).collect()
 }
 
 pub(super) fn classes() -> Vec<&'static str> {
