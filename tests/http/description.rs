@@ -127,7 +127,9 @@ fn each_required_key_is_described() {
                 }
             }
             serde_json::Value::Array(items) => {
-                items.iter().for_each(|item| check(item, at));
+                for item in items {
+                    check(item, at);
+                }
             }
             _ => {}
         }

@@ -42,12 +42,11 @@ fn write_flow(value: &Value, to: &mut String) {
 /// Whether YAML reads a word without quotes as text.
 fn is_plain(text: &str) -> bool {
     const OTHERS: [&str; 5] = ["true", "false", "null", "~", "-"];
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%:".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%".contains(c);
     let is_number = text.parse::<f64>().is_ok() || text.starts_with("0x") || text.starts_with("0o");
     let lower = text.to_ascii_lowercase();
     text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
         && text.chars().all(plain)
-        && !text.ends_with(':')
         && !is_number
         && !OTHERS.contains(&lower.as_str())
 }
@@ -61,7 +60,7 @@ mod tests {
     fn a_value_is_written_as_yaml_on_one_line() {
         for (value, text) in [
             (json!("10%"), "10%"),
-            (json!("a:b:c:1.2.3"), "a:b:c:1.2.3"),
+            (json!("a:b:c:1.2.3"), "\"a:b:c:1.2.3\""),
             (json!("1.5"), "\"1.5\""),
             (json!("0 3 * * sun"), "\"0 3 * * sun\""),
             (json!("true"), "\"true\""),
