@@ -5,7 +5,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputOption, Shell};
 use super::{
-    client, completions, demo, diff, doctor, emulate, explain, guide, plan, serve, simulate, status, store, token, validate, wait,
+    client, completions, demo, diff, doctor, emulate, explain, guide, init, man, plan, schema, serve, simulate, status, store, token, validate, version, wait,
 };
 
 const ABOUT: &str =
@@ -49,6 +49,7 @@ Environment:
 #[command(
     name = "poolkeeper",
     version,
+    long_version = version::long(),
     about = ABOUT,
     long_about = format!("{ABOUT}\n\n{MORE}"),
     after_long_help = with_exit_codes(EXAMPLES),
@@ -124,10 +125,14 @@ commands! {
     CreateToken = token::CreateToken;
     Store = store::StoreCommand;
     Simulate = simulate::Simulate;
+    Init = init::Init;
     Validate = validate::Validate;
+    Schema = schema::SchemaCommand;
     Emulate = emulate::Emulate;
     Guide = guide::GuideCommand;
     Completions = completions::Completions, Cli::command();
+    Man = man::ManCommand, Cli::command();
+    Version = version::VersionCommand;
     Names = completions::CompletionNames, Cli::command();
 }
 
