@@ -78,8 +78,9 @@ impl Screen {
         self.moor(&sight.machines);
         let mut page = String::new();
         self.title(sight, &mut page);
-        for berths in self.berths.chunks(ABREAST).filter(|row| row.iter().any(Option::is_some)) {
-            self.row(berths, true, sight, &mut page);
+        let taken: Vec<_> = self.berths.iter().filter(|berth| berth.is_some()).cloned().collect();
+        for berths in taken.chunks(ABREAST) {
+            self.row(berths, false, sight, &mut page);
         }
         self.bar((sight.numbers.desired, sight.numbers.desired), "", &mut page);
         self.numbers(sight, &mut page);

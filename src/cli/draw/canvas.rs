@@ -2,12 +2,18 @@
 
 use std::fmt::Write as _;
 
+use crate::cli::text::cut;
+
 /// Width of the picture without its margins.
 pub const WIDE: i64 = 960;
 /// Left margin, for machine names and numbers.
 pub const LEFT: i64 = 92;
 /// Right margin, for the names of limits.
 pub const RIGHT: i64 = 96;
+
+/// The most characters of the title, and of the line below it, that fit beside the margins.
+const TITLE: usize = 105;
+const LINE: usize = 160;
 
 const STYLE: &str = "text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fill:#334155}\
 .h{font-size:18px;font-weight:600;fill:#0f172a}.b{font-weight:600;fill:#0f172a}.d{fill:#64748b}\
@@ -48,8 +54,8 @@ impl Canvas {
             "<title id=\"title\">{title}</title>\n<desc id=\"desc\">{said}</desc>\n<style>{STYLE}</style>"
         ));
         canvas.add(format_args!("<rect width=\"{wide}\" height=\"{tall}\" fill=\"#fff\"/>"));
-        canvas.text("h", (20, 32), Anchor::Start, heading.title);
-        canvas.text("d", (20, 52), Anchor::Start, heading.line);
+        canvas.text("h", (20, 32), Anchor::Start, &cut(heading.title, TITLE));
+        canvas.text("d", (20, 52), Anchor::Start, &cut(heading.line, LINE));
         canvas
     }
 
