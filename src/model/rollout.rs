@@ -9,6 +9,7 @@ use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
 use super::owner::OwnerTag;
 use super::plan::WaitKind;
+use super::policy::{Checkpoint, RolloutPolicy};
 use super::revisions::Revisions;
 use super::time::{Span, Time};
 
@@ -162,9 +163,16 @@ pub struct Rollout {
     pub answered: Option<Time>,
     /// Updated in place by this rollout but came back off target: not tried again.
     pub tried: Vec<Key>,
+    /// A person skipped all its waits: checkpoints, gates, and the bake at its end.
+    pub full: bool,
 }
 
 impl Rollout {
+    /// The checkpoint that it has not passed yet.
+    pub fn checkpoint<'a>(&self, policy: &'a RolloutPolicy) -> Option<&'a Checkpoint> {
+        policy.checkpoints.get(self.passed as usize).filter(|_| !self.full)
+    }
+
     /// A new rollout: nothing done, nothing failed.
     pub fn open(
         cause: RolloutCause,
@@ -192,6 +200,7 @@ impl Rollout {
             progress: Progress::from(opened, covered),
             answered: None,
             tried: Vec::new(),
+            full: false,
         }
     }
 

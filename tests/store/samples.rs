@@ -252,10 +252,12 @@ pub fn ask() -> BoxedStrategy<Command> {
         text().prop_map(|id| CommandVerb::Abandon(InstanceId::new(id))),
     ];
     let kind = select(WaitKind::ALL.to_vec());
-    let about =
-        (option(kind), option(number()), option(text())).prop_map(|(what, number, revision)| {
-            CommandArgs { what, number, revision: revision.map(Revision::new) }
-        });
+    let about = (option(kind), option(number()), option(text()), any::<bool>()).prop_map(
+        |(what, number, revision, full)| {
+            let revision = revision.map(Revision::new);
+            CommandArgs { what, number, revision, full }
+        },
+    );
     (text(), verb, boxed(), boxed(), time(), about)
         .prop_map(|(id, verb, by, why, at, about)| Command {
             id: CommandId::new(id),
