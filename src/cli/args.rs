@@ -5,7 +5,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::{OutputOption, Shell};
 use super::{
-    client, completions, demo, diff, doctor, emulate, explain, guide, init, man, plan, schema, serve, simulate, status, store, token, validate, version, wait,
+    client, completions, demo, diff, doctor, emulate, explain, guide, init, man, plan, schema,
+    serve, simulate, status, store, token, validate, version, wait,
 };
 
 const ABOUT: &str =

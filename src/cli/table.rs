@@ -53,8 +53,6 @@ pub struct Table {
     headed: bool,
     /// Columns that may be cut.
     names: Vec<usize>,
-    /// The last column is no sentence.
-    whole: bool,
 }
 
 /// Where each column stands.
@@ -87,12 +85,6 @@ impl Table {
         self
     }
 
-    /// The last column is a number or a state like the others, and no sentence.
-    pub fn whole(mut self) -> Self {
-        self.whole = true;
-        self
-    }
-
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
     }
@@ -108,15 +100,13 @@ impl Table {
 
     fn layout(&self, term: Term) -> TableLayout {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let columns = if self.whole { columns } else { columns.saturating_sub(1) };
+        let columns = columns.saturating_sub(1);
         let widths: Vec<usize> = (0..columns).map(|column| self.widest(column)).collect();
         let Some(line) = term.width.map(|wide| wide.saturating_sub(self.indent)) else {
             return TableLayout { widths, sentence: SentencePlace::Beside(None) };
         };
         let gaps = GAP * columns;
-        let needed = if self.whole { 0 } else { self.widest(columns).min(SENTENCE) };
-        // A gap follows the last column only if a sentence does.
-        let gaps = if self.whole { gaps.saturating_sub(GAP) } else { gaps };
+        let needed = self.widest(columns).min(SENTENCE);
         let beside = self.shrunk(&widths, line.saturating_sub(gaps + needed), NAME);
         let before = beside.iter().sum::<usize>() + gaps;
         if before + needed <= line || columns == 0 {
@@ -321,17 +311,6 @@ mod tests {
             assert!(page.lines().count() < 24, "{page}");
         }
         assert!(drawn(&pools(&names), Some(140)).contains("prod-westeurope-web  actionRequired"));
-    }
-
-    #[test]
-    fn a_table_of_numbers_has_no_sentence() {
-        let mut table = Table::new(2).names(&[0]).whole();
-        table.heading(&["STRATEGY", "TIME", "ENDED"]);
-        table.row(["a-strategy-with-a-very-long-name".into(), "1h 44m".into(), "settled".into()]);
-        assert_eq!(
-            drawn(&table, Some(40)),
-            "  STRATEGY               TIME    ENDED\n  a-strategy…-long-name  1h 44m  settled\n"
-        );
     }
 
     #[test]
