@@ -41,7 +41,7 @@ mod yaml;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Cli, CliCommand};
@@ -52,7 +52,9 @@ use term::Term;
 /// Runs the command that the arguments name, and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
-    let exit = match Cli::try_parse_from(&args) {
+    let line = args::command_line(Term::of_this_process().width);
+    let read = line.try_get_matches_from(&args).and_then(|read| Cli::from_arg_matches(&read));
+    let exit = match read {
         Ok(cli) => command(&cli),
         Err(error) => not_parsed(&error, &args),
     };
@@ -173,7 +175,7 @@ fn wanted_format(args: &[OsString]) -> Option<OutputFormat> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     use super::*;
 

@@ -64,15 +64,23 @@ fn several(
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
     let ready: ReadinessStatus = line.probe(&["ready"])?;
-    let pools: Vec<(Value, PoolStatus)> = if names.is_empty() {
-        line.pools()?
-    } else {
-        let of = |name: &&str| {
-            let (text, read) = line.status(name)?;
-            Ok((understood(&text)?, read))
-        };
-        names.iter().map(of).collect::<Result<_, CommandFailure>>()?
-    };
+    // A wrong name hides none of the others.
+    let (mut pools, mut failed) = (Vec::<(Value, PoolStatus)>::new(), None);
+    if names.is_empty() {
+        pools = line.pools()?;
+    }
+    for name in names {
+        match line.status(name).and_then(|(text, read)| Ok((understood(&text)?, read))) {
+            Ok(pool) => pools.push(pool),
+            Err(failure) if failure.exit == Exit::NotFound => failed = Some(failure),
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let Some(failure) =
+        failed.take_if(|_| pools.is_empty() || shell.format != OutputFormat::Table)
+    {
+        return Err(failure);
+    }
     let none = More::default();
     let mut standings: Vec<(Value, PoolReport)> = pools
         .into_iter()
@@ -99,7 +107,7 @@ fn several(
             shell.line(&document.to_string())?;
         }
     }
-    Ok(exit(standings.iter().map(|(_, one)| one)))
+    failed.map_or(Ok(exit(standings.iter().map(|(_, one)| one))), Err)
 }
 
 /// A warning, printed before everything else, if the server is not ready: it does nothing then.
