@@ -4,8 +4,9 @@
 //! check the plan ([`judge`]), execute it ([`act`]), persist ([`memory`]), and the turn that calls each of them once
 //! ([`reconcile`]). [`wake`] schedules turns, [`pace`] limits the rate of calls to the cloud, [`telemetry`] defines
 //! logs, metrics and traces. [`adapters`] connect to everything outside the process, and [`daemon`] assembles them.
-//! Programs enter through [`api`]. [`net`] holds what all HTTP clients and listeners share. [`sim`] runs the same loop
-//! in a simulated world ([`world`]), and [`emulator`] serves that world through the API of Azure.
+//! Programs enter through [`api`]; [`docs`] is the manual. [`net`] holds what all HTTP clients and listeners share.
+//! [`sim`] runs the same loop in a simulated world ([`world`]), and [`emulator`] serves that world through the API of
+//! Azure.
 //!
 //! Rules that hold everywhere, and what is absent on purpose:
 //!
@@ -26,6 +27,7 @@ pub mod ambient;
 pub mod api;
 pub mod cli;
 pub mod daemon;
+pub mod docs;
 pub mod emulator;
 pub mod judge;
 pub mod memory;

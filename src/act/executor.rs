@@ -7,7 +7,8 @@ use super::answer::{Digest, digest, heard};
 use super::{CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest};
 use crate::ambient::Clock;
 use crate::memory::{
-    Commit, EntryMove, HistoryEvent, HistoryRecord, JournalStore, Lease, StoreError, TurnStore,
+    Commit, EntryMove, EventDetail, HistoryEvent, HistoryRecord, JournalStore, Lease, StoreError,
+    TurnStore,
 };
 use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::{EntryId, PoolName, ScaleSetId};
@@ -110,7 +111,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
     /// Move an entry in memory; the next commit writes the move.
     pub fn note(&mut self, id: &EntryId, event: EntryEvent, at: Time) -> Result<(), StoreError> {
         let verb = self.entry(id)?.verb();
-        let say = say(&event);
+        let (say, detail) = (say(&event), EventDetail::of_move(&event));
         let moved = EntryMove { id: id.clone(), event, at };
         let mut alone = Commit::new(self.pool.clone(), self.lease.epoch, at);
         alone.moved.push(moved.clone());
@@ -120,6 +121,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         self.history.push(HistoryRecord {
             at,
             event: HistoryEvent::Moved { entry: id.clone(), verb, message: say },
+            detail,
         });
         Ok(())
     }
@@ -405,6 +407,7 @@ fn say(event: &EntryEvent) -> Box<str> {
             format!("refused: {refusal}{code}{}", message.unwrap_or_default()).into()
         }
         EntryEvent::Lost => "the answer was lost".into(),
-        other => other.name().into(),
+        EntryEvent::Asking => "the request is sent".into(),
+        EntryEvent::Accepted(_) => "accepted".into(),
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
+use ring::digest::SHA256;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 use url::Url;
@@ -129,6 +130,13 @@ fn key() -> Result<String, ClientError> {
     let mut bytes = [0; 16];
     SystemRandom::new().fill(&mut bytes).map_err(|_| ClientError::NoDice)?;
     Ok(hex(&bytes))
+}
+
+/// The beginning of the SHA-256 of a document, by which people recognize it.
+pub fn digest(document: &[u8]) -> String {
+    let mut text = hex(ring::digest::digest(&SHA256, document).as_ref());
+    text.truncate(12);
+    text
 }
 
 #[derive(Debug)]

@@ -1,13 +1,17 @@
 //! The command line: its commands, and the options they share.
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 
-use super::exit::{CommandFailure, Exit, with_exit_codes};
-use super::output::{OutputFormat, Shell};
+use super::exit::{CommandFailure, Exit, with_table_of_exit_codes};
+use super::output::{OutputOption, Shell};
+use super::text::wrap;
 use super::{
-    client, completions, demo, doctor, emulate, explain, plan, serve, simulate, status, store,
-    token, validate, wait, watch,
+    client, completions, demo, diff, doctor, emulate, explain, guide, init, man, plan, schema,
+    serve, simulate, status, store, token, validate, version, wait, watch,
 };
+
+/// The widest help text.
+const WIDEST: usize = 100;
 
 const ABOUT: &str =
     "Keeps pools of cloud VMs at the right size and on the right model, without taking them down.";
@@ -51,10 +55,11 @@ Environment:
 #[command(
     name = "poolkeeper",
     version,
+    long_version = version::long(),
     about = ABOUT,
     long_about = format!("{ABOUT}\n\n{MORE}"),
-    after_long_help = with_exit_codes(EXAMPLES),
-    max_term_width = 100,
+    after_long_help = with_table_of_exit_codes(EXAMPLES),
+    max_term_width = WIDEST,
     arg_required_else_help = true
 )]
 pub struct Cli {
@@ -72,64 +77,122 @@ pub struct Cli {
         value_name = "FORMAT",
         display_order = 900
     )]
-    pub output: OutputFormat,
+    pub output: OutputOption,
 }
 
 macro_rules! commands {
-    ($($command:ident = $file:ident::$args:ident $(, $more:expr)?;)*) => {
+    ($($heading:literal { $($command:ident = $file:ident::$args:ident $(, $more:expr)?;)* })*) => {
         #[derive(Debug, Subcommand)]
         pub enum CliCommand {
-            $($command($file::$args),)*
+            $($($command($file::$args),)*)*
         }
 
         impl CliCommand {
             pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
                 match self {
-                    $(CliCommand::$command(command) => command.run(shell $(, $more)?),)*
+                    $($(CliCommand::$command(command) => command.run(shell $(, $more)?),)*)*
                 }
             }
         }
+
+        /// The headings of the help text, each with the number of its commands.
+        const GROUPS: &[(&str, usize)] = &[$(($heading, [$(stringify!($command)),*].len())),*];
     };
 }
 
 // In the order in which the help text lists them.
 commands! {
-    Demo = demo::Demo;
-    Serve = serve::Serve;
-    Status = status::StatusCommand;
-    Plan = plan::PlanCommand;
-    Explain = explain::Explain;
-    Doctor = doctor::Doctor;
-    Wait = wait::WaitCommand;
-    Watch = watch::WatchCommand;
-    Get = client::Get;
-    History = client::HistoryCommand;
-    Audit = client::AuditCommand;
-    Apply = client::Apply;
-    Unmanage = client::Unmanage;
-    Pause = client::Pause;
-    Resume = client::Resume;
-    Abort = client::Abort;
-    Retry = client::Retry;
-    Approve = client::Approve;
-    Promote = client::Promote;
-    Rollback = client::RollbackCommand;
-    Refresh = client::Refresh;
-    Hold = client::Hold;
-    Release = client::Release;
-    DeleteMachine = client::DeleteMachine;
-    Undelete = client::Undelete;
-    Abandon = client::Abandon;
-    ResetCapacity = client::ResetCapacity;
-    ResetBreaker = client::ResetBreaker;
-    TakeOver = client::TakeOver;
-    CreateToken = token::CreateToken;
-    Store = store::StoreCommand;
-    Simulate = simulate::Simulate;
-    Validate = validate::Validate;
-    Emulate = emulate::Emulate;
-    Completions = completions::Completions, Cli::command();
-    Names = completions::CompletionNames, Cli::command();
+    "Begin" {
+        Demo = demo::Demo;
+        Init = init::Init;
+        Validate = validate::Validate;
+        Schema = schema::SchemaCommand;
+        Simulate = simulate::Simulate;
+        Emulate = emulate::Emulate;
+    }
+    "Run the daemon" {
+        Serve = serve::Serve;
+        Doctor = doctor::Doctor;
+        CreateToken = token::CreateToken;
+        Store = store::StoreCommand;
+    }
+    "See what happens, and why" {
+        Status = status::StatusCommand;
+        Watch = watch::WatchCommand;
+        Get = client::Get;
+        Plan = plan::PlanCommand;
+        Diff = diff::DiffCommand;
+        Explain = explain::Explain;
+        Wait = wait::WaitCommand;
+        History = client::HistoryCommand;
+        Audit = client::AuditCommand;
+    }
+    "Manage pools" {
+        Apply = client::Apply;
+        Unmanage = client::Unmanage;
+        TakeOver = client::TakeOver;
+        Refresh = client::Refresh;
+        ResetCapacity = client::ResetCapacity;
+        ResetBreaker = client::ResetBreaker;
+    }
+    "Steer a rollout" {
+        Pause = client::Pause;
+        Resume = client::Resume;
+        Approve = client::Approve;
+        Promote = client::Promote;
+        Retry = client::Retry;
+        Abort = client::Abort;
+        Rollback = client::RollbackCommand;
+    }
+    "One machine" {
+        Hold = client::Hold;
+        Release = client::Release;
+        DeleteMachine = client::DeleteMachine;
+        Undelete = client::Undelete;
+        Abandon = client::Abandon;
+    }
+    "Help" {
+        Guide = guide::GuideCommand;
+        Man = man::ManCommand, Cli::command();
+        Completions = completions::Completions, Cli::command();
+        Version = version::VersionCommand;
+        Names = completions::CompletionNames, Cli::command();
+    }
+}
+
+/// The command line as people see it: its help lists the commands in groups.
+pub(super) fn command_line(width: Option<usize>) -> Command {
+    let plain = Cli::command();
+    let header = plain.get_styles().get_header();
+    let options = format!("{header}Options:{header:#}\n{{options}}{{after-help}}");
+    let groups = grouped(&plain, width.unwrap_or(WIDEST).min(WIDEST));
+    let usage = "{usage-heading} {usage}";
+    plain.help_template(format!("{{about-with-newline}}\n{usage}\n\n{groups}{options}"))
+}
+
+/// The commands below their headings, in lines of at most this width.
+fn grouped(plain: &Command, width: usize) -> String {
+    let (header, name) = (plain.get_styles().get_header(), plain.get_styles().get_literal());
+    let longest = shown(plain.get_subcommands()).map(|one| one.get_name().len()).max();
+    let column = longest.unwrap_or_default() + 4;
+    let room = width.saturating_sub(column);
+    let (mut text, mut commands) = (String::new(), plain.get_subcommands());
+    for (heading, count) in GROUPS {
+        text.push_str(&format!("{header}{heading}:{header:#}\n"));
+        for command in shown(commands.by_ref().take(*count)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let mut lines = wrap(&about, Some(room)).into_iter();
+            let (pad, first) = (column - 4, lines.next().unwrap_or_default());
+            text.push_str(&format!("  {name}{:<pad$}{name:#}  {first}\n", command.get_name()));
+            lines.for_each(|line| text.push_str(&format!("{}{line}\n", " ".repeat(column))));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn shown<'a>(commands: impl Iterator<Item = &'a Command>) -> impl Iterator<Item = &'a Command> {
+    commands.filter(|command| !command.is_hide_set())
 }
 
 #[cfg(test)]
@@ -139,6 +202,22 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_lists_every_command_in_a_group() {
+        let mut command = command_line(Some(80));
+        let help = command.render_long_help().to_string();
+        for one in shown(Cli::command().get_subcommands()) {
+            let line = format!("\n  {} ", one.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{line}: {help}");
+        }
+        for (heading, _) in GROUPS {
+            assert!(help.contains(&format!("\n{heading}:\n")), "{heading}: {help}");
+        }
+        let of_groups: usize = GROUPS.iter().map(|(_, count)| count).sum();
+        assert_eq!(of_groups, Cli::command().get_subcommands().count());
+        assert!(help.lines().take_while(|line| *line != "Options:").all(|line| line.len() <= 80));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Exit {
         }
     }
 
-    /// The table of exit codes at the end of every help text.
+    /// The table of exit codes.
     pub fn table() -> String {
         let mut table = String::from("Exit codes:\n");
         for exit in Exit::ALL {
@@ -84,8 +84,13 @@ impl Exit {
 }
 
 /// The end of a help text: the examples, then the exit codes.
-pub(super) fn with_exit_codes(examples: &str) -> String {
+pub(super) fn with_table_of_exit_codes(examples: &str) -> String {
     format!("{examples}\n\n{}", Exit::table())
+}
+
+/// The end of the help text of one command.
+pub(super) fn with_exit_codes(examples: &str) -> String {
+    format!("{examples}\n\nExit codes: 0 is done; `poolkeeper help` lists all")
 }
 
 impl From<Exit> for std::process::ExitCode {

@@ -1,14 +1,24 @@
-//! Columns of text. The last column takes the rest of the line and wraps.
+//! Columns of text. A column is whole, unless it holds names; the last one is a sentence, which wraps.
+//!
+//! Room is given to numbers, states and times first, then to names, then to the sentence. A name that is cut keeps its
+//! beginning and its end. A sentence that finds no room beside its row stands below it.
 
 use super::term::{Style, Term};
-use super::text::{cut, plain, width, wrap};
+use super::text::{plain, width, wrap};
 
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// Minimum width of the last column; a narrower one is unreadable.
-const LAST: usize = 20;
-/// No column is cut to fewer characters than this.
-const LEAST: usize = 6;
+/// Minimum width of a sentence; a narrower one is unreadable.
+const SENTENCE: usize = 20;
+/// A name is cut to this before its sentence moves below the row.
+const NAME: usize = 24;
+/// No name is cut to fewer characters.
+const LEAST: usize = 8;
+/// No number, state or time is longer, so a longer text is cut like a name.
+// The longest state, `SucceededWithExceptions`, has 23 characters.
+const LONGEST_STATE: usize = 26;
+/// Indentation of a sentence below its row, beyond that of the table.
+const BELOW: usize = 4;
 
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
@@ -39,15 +49,40 @@ impl From<String> for Cell {
 pub struct Table {
     rows: Vec<Vec<Cell>>,
     indent: usize,
+    /// The first row is the heading.
+    headed: bool,
+    /// Columns that may be cut.
+    names: Vec<usize>,
+}
+
+/// Where each column stands.
+struct TableLayout {
+    /// Widths of the columns before the sentence.
+    widths: Vec<usize>,
+    sentence: SentencePlace,
+}
+
+enum SentencePlace {
+    /// Beside its row; `None`: without wrapping.
+    Beside(Option<usize>),
+    /// Below its row, in this width.
+    Below(usize),
 }
 
 impl Table {
     pub fn new(indent: usize) -> Self {
-        Self { rows: Vec::new(), indent }
+        Self { indent, ..Self::default() }
     }
 
     pub fn heading(&mut self, names: &[&str]) {
+        self.headed = self.rows.is_empty();
         self.rows.push(names.iter().map(|name| Cell::new(name, Style::Dim)).collect());
+    }
+
+    /// These columns hold names, which may be cut.
+    pub fn names(mut self, columns: &[usize]) -> Self {
+        self.names = columns.to_vec();
+        self
     }
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
@@ -56,28 +91,51 @@ impl Table {
 
     /// Draws the table; every line ends with a newline.
     pub fn draw(&self, term: Term, page: &mut String) {
-        let widths = self.widths(term);
-        let before: usize = widths.iter().map(|wide| wide + GAP).sum();
-        let room = term.width.map(|wide| wide.saturating_sub(self.indent + before).max(LAST));
-        for row in &self.rows {
-            self.draw_row(term, row, &widths, room, page);
+        let layout = self.layout(term);
+        for (n, row) in self.rows.iter().enumerate() {
+            let is_heading = self.headed && n == 0;
+            self.draw_row(term, row, &layout, is_heading, page);
         }
     }
 
-    /// Widths of all columns but the last. Cuts the widest columns if the last one would have too little room.
-    fn widths(&self, term: Term) -> Vec<usize> {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0).saturating_sub(1);
-        let widest = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| width(&cell.text)).max().unwrap_or(0)
+    fn layout(&self, term: Term) -> TableLayout {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let columns = columns.saturating_sub(1);
+        let widths: Vec<usize> = (0..columns).map(|column| self.widest(column)).collect();
+        let Some(line) = term.width.map(|wide| wide.saturating_sub(self.indent)) else {
+            return TableLayout { widths, sentence: SentencePlace::Beside(None) };
         };
-        let mut widths: Vec<usize> = (0..columns).map(widest).collect();
-        let Some(line) = term.width else { return widths };
-        let room = line.saturating_sub(self.indent + LAST + GAP * columns);
+        let gaps = GAP * columns;
+        let needed = self.widest(columns).min(SENTENCE);
+        let beside = self.shrunk(&widths, line.saturating_sub(gaps + needed), NAME);
+        let before = beside.iter().sum::<usize>() + gaps;
+        if before + needed <= line || columns == 0 {
+            let room = Some(line.saturating_sub(before).max(1));
+            return TableLayout { widths: beside, sentence: SentencePlace::Beside(room) };
+        }
+        let gaps = GAP * columns.saturating_sub(1);
+        let widths = self.shrunk(&widths, line.saturating_sub(gaps), LEAST);
+        let room = line.saturating_sub(BELOW).max(SENTENCE);
+        TableLayout { widths, sentence: SentencePlace::Below(room) }
+    }
+
+    fn widest(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| width(&cell.text)).max().unwrap_or(0)
+    }
+
+    /// The widths, with the widest names cut until all columns fit, but not below `least`.
+    fn shrunk(&self, widths: &[usize], room: usize, least: usize) -> Vec<usize> {
+        let mut widths = widths.to_vec();
         while widths.iter().sum::<usize>() > room {
-            match widths.iter_mut().max() {
-                Some(wide) if *wide > LEAST => *wide -= 1,
-                _ => break,
+            let names = widths.iter_mut().enumerate().filter(|(column, wide)| {
+                let least =
+                    if self.names.contains(column) { least } else { LONGEST_STATE.max(least) };
+                **wide > least
+            });
+            match names.max_by_key(|(_, wide)| **wide) {
+                Some((_, wide)) => *wide -= 1,
+                None => break,
             }
         }
         widths
@@ -87,34 +145,60 @@ impl Table {
         &self,
         term: Term,
         row: &[Cell],
-        widths: &[usize],
-        room: Option<usize>,
+        layout: &TableLayout,
+        is_heading: bool,
         page: &mut String,
     ) {
         let mut line = " ".repeat(self.indent);
-        let mut last: &[Cell] = &[];
-        for (at, cell) in row.iter().enumerate() {
-            let Some(wide) = widths.get(at) else {
-                last = std::slice::from_ref(cell);
-                break;
-            };
-            let text = cut(&cell.text, *wide);
+        for (cell, wide) in row.iter().zip(&layout.widths) {
+            let text = shortened(&cell.text, *wide);
             let pad = wide - width(&text).min(*wide) + GAP;
             line.push_str(&term.paint(cell.style, &text));
             line.push_str(&" ".repeat(pad));
         }
-        let hanging = self.indent + widths.iter().map(|wide| wide + GAP).sum::<usize>();
-        for cell in last {
-            for (n, part) in wrap(&cell.text, room).into_iter().enumerate() {
-                if n > 0 {
-                    push_line(page, &line);
-                    line = " ".repeat(hanging);
-                }
-                line.push_str(&term.paint(cell.style, &part));
+        let Some(last) = row.get(layout.widths.len()) else { return push_line(page, &line) };
+        let (hanging, room) = match layout.sentence {
+            SentencePlace::Beside(room) => {
+                let before = layout.widths.iter().map(|wide| wide + GAP).sum::<usize>();
+                (self.indent + before, room)
             }
+            SentencePlace::Below(room) => {
+                // A row that has only a sentence continues the one before it.
+                if !line.trim().is_empty() {
+                    push_line(page, &line);
+                }
+                // The sentence is known by its place; its heading would look like a row.
+                if is_heading || matches!(last.text.as_str(), "" | "-") {
+                    return;
+                }
+                line = " ".repeat(self.indent + BELOW);
+                (self.indent + BELOW, Some(room))
+            }
+        };
+        for (n, part) in wrap(&last.text, room).into_iter().enumerate() {
+            if n > 0 {
+                push_line(page, &line);
+                line = " ".repeat(hanging);
+            }
+            line.push_str(&term.paint(last.style, &part));
         }
         push_line(page, &line);
     }
+}
+
+/// A name without its middle, if it is too long: names of one family differ at their ends.
+pub fn shortened(text: &str, room: usize) -> String {
+    let wide = width(text);
+    if wide <= room {
+        return text.to_owned();
+    }
+    let kept = room.saturating_sub(1);
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let head = ends.take_while(|end| width(&text[..*end]) <= head).last().unwrap_or(0);
+    let starts = text.char_indices().map(|(at, _)| at);
+    let tail = starts.filter(|at| width(&text[*at..]) <= tail).min().unwrap_or(text.len());
+    format!("{}…{}", &text[..head], &text[tail.max(head)..])
 }
 
 /// Appends a line without trailing spaces.
@@ -127,28 +211,119 @@ pub fn push_line(page: &mut String, line: &str) {
 mod tests {
     use super::*;
 
-    fn drawn(wide: Option<usize>) -> String {
-        let mut table = Table::new(2);
+    const WAITS: &str = "surgeBooting: 12 machines boot, and the rollout continues once they serve";
+
+    fn drawn(table: &Table, wide: Option<usize>) -> String {
+        let mut page = String::new();
+        table.draw(Term { width: wide, ..Term::PLAIN }, &mut page);
+        if let Some(wide) = wide {
+            assert!(page.lines().all(|line| width(line) <= wide), "{page}");
+        }
+        page
+    }
+
+    fn machines() -> Table {
+        let mut table = Table::new(2).names(&[0]);
         table.heading(&["ID", "CLASS", "WHY"]);
         table.row([
             "web-000017".into(),
             "outdated".into(),
             "waits until more are available".into(),
         ]);
-        let mut page = String::new();
-        table.draw(Term { width: wide, ..Term::PLAIN }, &mut page);
-        page
+        table
+    }
+
+    fn pools(names: &[&str]) -> Table {
+        let mut table = Table::new(0).names(&[0]);
+        table.heading(&["POOL", "HEALTH", "AVAIL", "OLD", "ROLLOUT", "ETA", "MESSAGE"]);
+        for name in names {
+            table.row([
+                (*name).into(),
+                "actionRequired".into(),
+                "1000 of 1000".into(),
+                "250".into(),
+                "SucceededWithExceptions".into(),
+                "10h 15m".into(),
+                WAITS.into(),
+            ]);
+        }
+        table
     }
 
     #[test]
     fn columns_line_up_and_the_last_one_wraps() {
         let wide =
             "  ID          CLASS     WHY\n  web-000017  outdated  waits until more are available\n";
-        assert_eq!(drawn(None), wide);
-        let narrow = drawn(Some(50));
-        assert!(narrow.lines().all(|line| width(line) <= 52), "{narrow}");
-        assert!(narrow.lines().count() == 3, "{narrow}");
-        assert!(drawn(Some(40)).contains('…'));
+        assert_eq!(drawn(&machines(), None), wide);
+        assert_eq!(
+            drawn(&machines(), Some(50)),
+            "  ID          CLASS     WHY\n  web-000017  outdated  waits until more are\n                        available\n"
+        );
+    }
+
+    #[test]
+    fn a_sentence_without_room_stands_below_its_row() {
+        let page = drawn(&machines(), Some(40));
+        assert_eq!(
+            page,
+            "  ID          CLASS\n  web-000017  outdated\n      waits until more are available\n"
+        );
+        let page = drawn(&pools(&["prod-westeurope-web"]), Some(80));
+        let mut lines = page.lines();
+        assert_eq!(
+            lines.next(),
+            Some("POOL         HEALTH          AVAIL         OLD  ROLLOUT                  ETA")
+        );
+        assert_eq!(
+            lines.next(),
+            Some(
+                "prod-…e-web  actionRequired  1000 of 1000  250  SucceededWithExceptions  10h 15m"
+            )
+        );
+        assert_eq!(
+            lines.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" "),
+            WAITS
+        );
+    }
+
+    #[test]
+    fn a_row_of_a_sentence_alone_continues_the_one_before() {
+        let mut table = machines();
+        table.row(["".into(), "".into(), "17, 18".into()]);
+        assert_eq!(
+            drawn(&table, Some(40)),
+            "  ID          CLASS\n  web-000017  outdated\n      waits until more are available\n      17, 18\n"
+        );
+    }
+
+    #[test]
+    fn numbers_and_states_are_whole_and_names_differ() {
+        let names = ["prod-westeurope-web", "prod-westeurope-api"];
+        for wide in [80, 140] {
+            let page = drawn(&pools(&names), Some(wide));
+            let rows: Vec<&str> = page.lines().filter(|line| line.contains("1000 of")).collect();
+            assert!(rows.len() == 2 && rows[0] != rows[1], "{page}");
+            for part in
+                ["actionRequired", "1000 of 1000", "250", "SucceededWithExceptions", "10h 15m"]
+            {
+                assert!(rows.iter().all(|row| row.contains(part)), "{part}: {page}");
+            }
+            assert!(page.lines().count() < 24, "{page}");
+        }
+        assert!(drawn(&pools(&names), Some(140)).contains("prod-westeurope-web  actionRequired"));
+    }
+
+    #[test]
+    fn names_lose_their_middle() {
+        for (text, room, cut) in [
+            ("prod-westeurope-web", 11, "prod-…e-web"),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "a…d"),
+            ("abcd", 1, "…"),
+            ("日本語日本語", 7, "日…語"),
+        ] {
+            assert_eq!(shortened(text, room), cut);
+        }
     }
 
     #[test]
@@ -156,9 +331,7 @@ mod tests {
         let mut table = Table::new(0);
         table.row(["日本".into(), "x".into()]);
         table.row(["e\u{301}".into(), "y".into()]);
-        let mut page = String::new();
-        table.draw(Term::PLAIN, &mut page);
-        assert_eq!(page, "日本  x\ne\u{301}     y\n");
+        assert_eq!(drawn(&table, None), "日本  x\ne\u{301}     y\n");
     }
 
     #[test]
@@ -167,8 +340,6 @@ mod tests {
         table.row([]);
         table.row(["a".into()]);
         table.row(["b".into(), "c".into(), "d".into()]);
-        let mut page = String::new();
-        table.draw(Term::PLAIN, &mut page);
-        assert_eq!(page, "\na\nb  c  d\n");
+        assert_eq!(drawn(&table, None), "\na\nb  c  d\n");
     }
 }

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use super::client::{ENVIRONMENT, Server, ServerLine, duration};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
+use super::page::TimeStyle;
 use super::status::{PoolHealth, PoolLook};
 use super::term::Style;
 use super::text::{count, plain};
@@ -74,7 +75,7 @@ impl WaitCommand {
         let line = self.server.line()?;
         let mut told = String::new();
         // A server that cannot be reached at all, or a wrong name, ends the command at once.
-        let first = PoolLook::at(&line, &self.pool)?;
+        let first = PoolLook::at(&line, &self.pool, TimeStyle::Relative)?;
         self.tell(shell, &first, &mut told);
         let look = match self.until.end(&first) {
             Some(_) => self.settled(&line, first)?,
@@ -83,7 +84,7 @@ impl WaitCommand {
         let ended = match self.until.end(&look) {
             Some(end) => Some((end, look)),
             None => line.repeat(self.timeout, |line| {
-                let look = PoolLook::at(line, &self.pool)?;
+                let look = PoolLook::at(line, &self.pool, TimeStyle::Relative)?;
                 self.tell(shell, &look, &mut told);
                 Ok(self.until.end(&look).map(|end| (end, look)))
             })?,
@@ -99,7 +100,7 @@ impl WaitCommand {
     /// What was changed a moment ago may not be seen yet: waits a little for a newer turn.
     fn settled(&self, line: &ServerLine, first: PoolLook) -> Result<PoolLook, CommandFailure> {
         let newer = line.repeat(SETTLES.min(self.timeout), |line| {
-            let look = PoolLook::at(line, &self.pool)?;
+            let look = PoolLook::at(line, &self.pool, TimeStyle::Relative)?;
             Ok((look.decided_at() > first.decided_at()).then_some(look))
         })?;
         Ok(newer.unwrap_or(first))
@@ -261,7 +262,7 @@ mod tests {
             message: String::new(),
             pools: 1,
         };
-        PoolLook::of(&status, &rollout, Vec::new(), None, ready).unwrap()
+        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Relative).unwrap()
     }
 
     #[test]

@@ -50,7 +50,7 @@ use serde_json::Value;
 pub use cloud::SeedError;
 pub use faults::{Chances, ConnectionCut, FaultSeed, Rule};
 pub use locks::{LockSeed, ResourceLockLevel};
-pub use record::Extremes;
+pub use record::{Extremes, ReadyCount};
 pub use seed::{
     CapacityFallsSeed, FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, Seed, SetSeed,
     SettingsSeed, SwitchesSeed,
@@ -159,6 +159,11 @@ impl Emulator {
     /// For the one recorded set: the fewest VMs that served at once since the start, and the most that existed.
     pub fn extremes(&self) -> Option<Extremes> {
         self.lock().record.as_ref()?.extremes()
+    }
+
+    /// For the one recorded set: how many VMs served since the start.
+    pub fn ready_counts(&self) -> Vec<ReadyCount> {
+        self.lock().record.as_ref().map(record::Record::ready_counts).unwrap_or_default()
     }
 
     /// For rehearsals: swaps the world and returns the old one. The scale sets of both must be the same.

@@ -87,6 +87,15 @@ pub struct Extremes {
     pub most_there: usize,
 }
 
+/// How many VMs served from a moment on, and how many were being deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadyCount {
+    /// By the world's clock.
+    pub at: Millis,
+    pub ready: usize,
+    pub deleting: usize,
+}
+
 impl Record {
     pub fn wanted(settings: &SettingsSeed) -> Option<Self> {
         let SettingsSeed { record, record_answers: answers, .. } = settings;
@@ -100,6 +109,16 @@ impl Record {
         let most_there = self.numbers.iter().map(|one| one.count.there).max();
         let extremes = Extremes { fewest_ready: fewest_ready?, most_there: most_there? };
         only.then_some(extremes)
+    }
+
+    /// Every change, in order of time. Empty unless exactly one set exists.
+    pub fn ready_counts(&self) -> Vec<ReadyCount> {
+        let numbers = self.numbers.iter().filter(|_| self.last.len() == 1);
+        let count = |one: &Numbers| {
+            let Count { ready, deleting, .. } = one.count;
+            ReadyCount { at: one.world, ready, deleting }
+        };
+        numbers.map(count).collect()
     }
 
     /// Its index in the record; `None`: calls of this kind are not recorded.

@@ -205,7 +205,7 @@ fn awaited(view: &View) -> bool {
 /// regardless.
 pub(super) fn checkpoint(view: &View, notes: &mut Notes) {
     let Some(rollout) = view.rollout() else { return };
-    let ahead = view.case.policy.rollout.checkpoints.get(rollout.passed as usize);
+    let ahead = rollout.checkpoint(&view.case.policy.rollout);
     let Some(ahead) = ahead.filter(|_| governed(rollout)) else { return };
     let limit = reached_at(ahead, rollout);
     let tally = &view.tally;

@@ -5,7 +5,7 @@ use super::Notes;
 use super::facts::{View, reached_at};
 use super::machine_index::{EXCEPTED, TRIED};
 use super::machine_view::{Hit, MachineState, MachineView};
-use super::verbs::{approved, heard};
+use super::verbs::{approved, heard, heard_fully};
 use crate::model::action::ActionKind;
 use crate::model::ids::Key;
 use crate::model::inventory::ModelFields;
@@ -296,6 +296,11 @@ fn waits(view: &View, rollout: &Rollout, was: Option<&Rollout>, notes: &mut Note
             notes.add(11, say, Vec::new());
         }
     }
+    let same = |was: &&Rollout| was.opened == rollout.opened && was.to == rollout.to;
+    let skipped = was.filter(same).is_some_and(|was| was.full) || heard_fully(view);
+    if rollout.full && !skipped {
+        notes.add(11, "every wait of a rollout is skipped without a command", Vec::new());
+    }
     let yes = || approves(view, rollout.passed, rollout);
     if rollout.approved && !was.is_some_and(|was| was.approved) && !yes() {
         notes.add(11, "a checkpoint is approved without a command", Vec::new());
@@ -363,7 +368,8 @@ fn ended(view: &View, notes: &mut Notes) {
     let was = was.filter(|was| was.to == last.to);
     // A rollback that had no machine to replace needs no watching.
     let unmoved = last.how == RolloutEnding::RolledBack && last.covered == 0;
-    if !unmoved && !is_baked(view, was) && !heard(view, &[CommandVerb::Promote]) {
+    let skipped = was.is_some_and(|was| was.full) || heard(view, &[CommandVerb::Promote]);
+    if !unmoved && !is_baked(view, was) && !skipped {
         notes.add(11, "a rollout ends before it was watched to the end", Vec::new());
     }
     if !is_done(view, case.before) {

@@ -17,6 +17,11 @@ pub(super) fn heard(view: &View, verbs: &[CommandVerb]) -> bool {
     said(view).any(|ask| verbs.contains(&ask.verb))
 }
 
+/// An operator skips every wait of the rollout.
+pub(super) fn heard_fully(view: &View) -> bool {
+    said(view).any(|ask| ask.verb == CommandVerb::Promote && ask.about.full)
+}
+
 /// A wait of this kind that the given memory had, and that an operator who could see it approved.
 pub(super) fn approved<'a>(view: &View<'a>, what: WaitKind) -> Option<&'a Wait> {
     let shown = &view.case.before?.waiting;

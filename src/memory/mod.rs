@@ -18,7 +18,7 @@ pub use api_store::{
     ANSWER_KEPT, ANSWERS_OF_ONE, AUDIT_LARGE, ApiStore, AuditEntry, Claim, Consent, Document,
     Expected, Keep, PutOutcome, SWEPT_AT_ONCE, Swept,
 };
-pub use history::{HISTORY_KEPT, HistoryEvent, HistoryRecord};
+pub use history::{EventDetail, HISTORY_KEPT, HistoryEvent, HistoryRecord, JournalStep};
 pub use in_memory::MemoryStore;
 pub use journal::{JOURNAL_KEPT, JournalStore, StagedTurn};
 pub use raise_attribution::{births, finished};

@@ -21,4 +21,5 @@ pub mod revision;
 pub mod revisions;
 pub mod rollout;
 pub mod setbacks;
+pub mod stage;
 pub mod time;

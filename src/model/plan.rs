@@ -52,12 +52,14 @@ pub struct Command {
     pub about: CommandArgs,
 }
 
-/// The waiting item that an `approve` refers to; empty: the only one.
+/// What a verb is about. Of an `approve` the waiting item; empty: the only one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandArgs {
     pub what: Option<WaitKind>,
     pub number: Option<u32>,
     pub revision: Option<Revision>,
+    /// Of a `promote`: every later wait of the rollout too.
+    pub full: bool,
 }
 
 /// What may wait for a person's approval.

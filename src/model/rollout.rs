@@ -9,11 +9,13 @@ use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
 use super::owner::OwnerTag;
 use super::plan::WaitKind;
+use super::policy::{Checkpoint, RolloutPolicy};
 use super::revisions::Revisions;
 use super::time::{Span, Time};
 
 pub use super::learnt::{DeleteEffect, DeleteEffects, EtagHistory, EtagVerdict, Probe};
 pub use super::setbacks::{BackOff, Exception, KeyBackOff, RequestBackOff, UndeliveredRaise};
+pub use super::stage::{IllegalStageMove, Move, RolloutStage};
 
 /// Why a rollout was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,107 +28,6 @@ pub enum RolloutCause {
     Rollback,
     /// Machines left as exceptions may be tried again.
     Exception,
-}
-
-/// State of a rollout. The table of legal moves is [`RolloutStage::after`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RolloutStage {
-    Going,
-    /// A person stopped it; nothing is wrong with the revision.
-    Paused {
-        by: Box<str>,
-        why: Box<str>,
-        at: Time,
-    },
-    /// Replacements failed: selection turns to the revision being left.
-    Failing {
-        why: Box<str>,
-        at: Time,
-    },
-    /// Everything is done; gates are watched for a while, and a rollback is still possible.
-    Baking {
-        since: Time,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Move {
-    Pause {
-        by: Box<str>,
-        why: Box<str>,
-        at: Time,
-    },
-    Resume,
-    Fail {
-        why: Box<str>,
-        at: Time,
-    },
-    Retry,
-    /// The last machine is done.
-    Bake {
-        since: Time,
-    },
-    /// A machine is outdated again.
-    Unbake,
-    /// The target changed during the rollout.
-    Retarget,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a rollout that is {stage} cannot {verb}")]
-pub struct IllegalStageMove {
-    pub stage: &'static str,
-    pub verb: &'static str,
-}
-
-impl RolloutStage {
-    pub const fn name(&self) -> &'static str {
-        match self {
-            RolloutStage::Going => "progressing",
-            RolloutStage::Paused { .. } => "paused",
-            RolloutStage::Failing { .. } => "failing",
-            RolloutStage::Baking { .. } => "baking",
-        }
-    }
-
-    pub const fn is_paused(&self) -> bool {
-        matches!(self, RolloutStage::Paused { .. })
-    }
-
-    /// The only table of moves.
-    pub fn after(self, asked: Move) -> Result<RolloutStage, IllegalStageMove> {
-        let refuse =
-            |stage: &RolloutStage, verb| Err(IllegalStageMove { stage: stage.name(), verb });
-        match (self, asked) {
-            (RolloutStage::Going | RolloutStage::Baking { .. }, Move::Pause { by, why, at }) => {
-                Ok(RolloutStage::Paused { by, why, at })
-            }
-            // A repeated move changes nothing: the first reason stands.
-            (stage @ RolloutStage::Paused { .. }, Move::Pause { .. }) => Ok(stage),
-            (stage @ RolloutStage::Failing { .. }, Move::Pause { .. } | Move::Fail { .. }) => {
-                Ok(stage)
-            }
-            (RolloutStage::Paused { .. }, Move::Resume) => Ok(RolloutStage::Going),
-            (stage @ (RolloutStage::Going | RolloutStage::Baking { .. }), Move::Resume) => {
-                Ok(stage)
-            }
-            (stage @ RolloutStage::Failing { .. }, Move::Resume) => {
-                refuse(&stage, "resume; run retry")
-            }
-            (RolloutStage::Failing { .. }, Move::Retry) => Ok(RolloutStage::Going),
-            // Only resume ends a person's pause: no retry ends it, and no failure replaces it.
-            (stage @ RolloutStage::Paused { .. }, Move::Retry | Move::Fail { .. }) => Ok(stage),
-            (stage @ (RolloutStage::Going | RolloutStage::Baking { .. }), Move::Retry) => Ok(stage),
-            (_, Move::Fail { why, at }) => Ok(RolloutStage::Failing { why, at }),
-            (RolloutStage::Going, Move::Bake { since }) => Ok(RolloutStage::Baking { since }),
-            (stage @ RolloutStage::Baking { .. }, Move::Bake { .. }) => Ok(stage),
-            (stage, Move::Bake { .. }) => refuse(&stage, "bake"),
-            (RolloutStage::Baking { .. }, Move::Unbake) => Ok(RolloutStage::Going),
-            (stage, Move::Unbake) => Ok(stage),
-            (stage @ RolloutStage::Paused { .. }, Move::Retarget) => Ok(stage),
-            (_, Move::Retarget) => Ok(RolloutStage::Going),
-        }
-    }
 }
 
 /// One durable record of moving a pool to a revision.
@@ -162,9 +63,16 @@ pub struct Rollout {
     pub answered: Option<Time>,
     /// Updated in place by this rollout but came back off target: not tried again.
     pub tried: Vec<Key>,
+    /// A person skipped all its waits: checkpoints, gates, and the bake at its end.
+    pub full: bool,
 }
 
 impl Rollout {
+    /// The checkpoint that it has not passed yet.
+    pub fn checkpoint<'a>(&self, policy: &'a RolloutPolicy) -> Option<&'a Checkpoint> {
+        policy.checkpoints.get(self.passed as usize).filter(|_| !self.full)
+    }
+
     /// A new rollout: nothing done, nothing failed.
     pub fn open(
         cause: RolloutCause,
@@ -192,6 +100,7 @@ impl Rollout {
             progress: Progress::from(opened, covered),
             answered: None,
             tried: Vec::new(),
+            full: false,
         }
     }
 

@@ -158,7 +158,7 @@ fn scale_down(input: &Input, memory: &mut PoolState, to: u32) -> Option<String> 
 /// Machines of the checkpoint that was reached and that no operator has approved yet.
 fn checkpoint(input: &Input, memory: &PoolState) -> Option<u32> {
     let rollout = memory.rollout.as_ref()?;
-    let ahead = input.policy.rollout.checkpoints.get(rollout.passed as usize)?;
+    let ahead = rollout.checkpoint(&input.policy.rollout)?;
     let waits = rollout.soaking.is_some() && ahead.approval && !rollout.approved;
     let stopped = matches!(rollout.stage, RolloutStage::Failing { .. });
     (waits && !stopped).then(|| rollout::reached_at(ahead, rollout))

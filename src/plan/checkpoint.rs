@@ -36,8 +36,8 @@ impl Barrier {
 pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Barrier {
     loop {
         let Some(rollout) = &mut memory.rollout else { return Barrier::None };
-        let checkpoints = &input.policy.rollout.checkpoints;
-        let Some(ahead) = checkpoints.get(rollout.passed as usize) else { return Barrier::None };
+        let ahead = rollout.checkpoint(&input.policy.rollout);
+        let Some(ahead) = ahead else { return Barrier::None };
         let limit = reached_at(ahead, rollout);
         if proven < limit {
             // Reached again, it waits again: an approval covered the machines that served then.
@@ -104,7 +104,7 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
     let RolloutStage::Baking { since } = rollout.stage else { return };
     // A rollback that replaced nothing has nothing to watch.
     let unmoved = rollout.cause == RolloutCause::Rollback && rollout.covered == 0;
-    let bake = if skip || unmoved { Bake::Over } else { watched(input, since) };
+    let bake = if skip || unmoved || rollout.full { Bake::Over } else { watched(input, since) };
     match bake {
         Bake::Failed(gate) => fail(input, memory, &format!("gate {gate} failed while baking")),
         Bake::On(_) => {}

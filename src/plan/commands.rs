@@ -102,6 +102,7 @@ fn obey(
         CommandVerb::Resume => pause::resume(input, memory),
         CommandVerb::Retry => retry(input, memory),
         CommandVerb::Approve => approve::approve(input, memory, ask),
+        CommandVerb::Promote if ask.about.full => promote_fully(memory),
         CommandVerb::Promote => promote(input, memory, asked),
         CommandVerb::Abort => abort(input, memory),
         CommandVerb::Rollback => roll_back(input, memory, ask),
@@ -232,6 +233,21 @@ fn promote(
     }
     checkpoint::pass(rollout);
     Ok("the next checkpoint is skipped".into())
+}
+
+/// Skips every wait that the rollout has, and has ahead of it. A pause stays: only resume ends it.
+fn promote_fully(memory: &mut PoolState) -> Result<String, String> {
+    let Some(rollout) = &mut memory.rollout else { return Err("no rollout is open".into()) };
+    if rollout.full {
+        return Ok("every wait of this rollout is skipped already".into());
+    }
+    (rollout.full, rollout.soaking, rollout.approved) = (true, None, false);
+    let stays = match rollout.stage {
+        RolloutStage::Paused { .. } => "; it stays paused until it is resumed",
+        RolloutStage::Failing { .. } => "; it stays stopped until it is retried",
+        RolloutStage::Going | RolloutStage::Baking { .. } => "",
+    };
+    Ok(format!("checkpoints, gates and the bake of this rollout are skipped{stays}"))
 }
 
 fn abort(input: &Input, memory: &mut PoolState) -> Result<String, String> {

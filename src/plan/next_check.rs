@@ -269,7 +269,7 @@ fn known_moments(basis: &Basis, sooner: &mut impl FnMut(Time)) {
         sooner(until);
     }
     if let (Barrier::GateUnknown(..), Some(open)) = (&basis.rollout.barrier, &memory.rollout) {
-        let ahead = rollout.checkpoints.get(open.passed as usize);
+        let ahead = open.checkpoint(rollout);
         let soaked = open.soaking.zip(ahead).map(|(since, ahead)| since.plus(ahead.soak));
         soaked.map(|at| at.plus(rollout.progress_deadline)).into_iter().for_each(&mut *sooner);
         soaked.into_iter().flat_map(first_verdicts).for_each(&mut *sooner);

@@ -367,7 +367,8 @@ fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
     let reimage = std::mem::take(&mut batches.reimage);
     if !reimage.is_empty() {
         let to = basis.machines.reference.revision.clone();
-        let reason = machines(reimage.len() as i64, &format!("updated in place to {to}")).into();
+        let name = basis.memory.name(&to);
+        let reason = machines(reimage.len() as i64, &format!("updated in place to {name}")).into();
         actions.push(Action::Reimage { targets: reimage, to, reason, before });
     }
     let delete = std::mem::take(&mut batches.delete);

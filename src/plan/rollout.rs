@@ -62,6 +62,8 @@ fn retarget(input: &Input, memory: &mut PoolState) {
     // Checkpoints do not stop a rollback.
     let passed = if rollout.cause == RolloutCause::Rollback { u32::MAX } else { 0 };
     (rollout.passed, rollout.soaking, rollout.approved) = (passed, None, false);
+    // A person skipped the waits of the revision that was shown.
+    rollout.full = false;
     rollout.progress = Progress::from(input.now, covered);
     let stage = std::mem::replace(&mut rollout.stage, RolloutStage::Going);
     rollout.stage = stage.after(Move::Retarget).unwrap_or(RolloutStage::Going);

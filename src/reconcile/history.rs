@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::memory::{AuditEntry, HistoryEvent, HistoryRecord, Inbox};
+use crate::memory::{AuditEntry, EventDetail, HistoryEvent, HistoryRecord, Inbox};
+use crate::model::action::Action;
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::{PoolName, Revision};
 use crate::model::journal::Entry;
 use crate::model::plan::{CommandVerb, Decision, RolloutPhase};
-use crate::model::rollout::PoolState;
+use crate::model::revision::scheme;
+use crate::model::rollout::{PoolState, RolloutCause};
 use crate::model::time::Time;
 use crate::observe::{CloseReason, MachineChange, RecordChange};
 
@@ -30,23 +32,68 @@ pub(super) fn changes(changes: &[MachineChange], at: Time) -> Vec<HistoryRecord>
                 HistoryEvent::Closed { id, key, deleted: how == CloseReason::Deleted }
             }
         };
-        HistoryRecord { at, event }
+        HistoryRecord::new(at, event)
     };
     changes.iter().map(line).collect()
 }
 
-pub(super) fn decided(entry: &Entry, at: Time) -> HistoryRecord {
-    let machines = entry.action.targets().iter().map(|target| target.id.clone()).collect();
-    let reason = entry.action.reason().into();
-    HistoryRecord {
-        at,
-        event: HistoryEvent::Decided {
-            entry: entry.id.clone(),
-            verb: entry.verb(),
-            machines,
-            reason,
-        },
+/// `planned`: the decision that the entry is of.
+pub(super) fn decided(entry: &Entry, planned: Option<&Decision>, at: Time) -> HistoryRecord {
+    let targets = entry.action.targets();
+    let machines = targets.iter().map(|target| target.id.clone()).collect();
+    let (verb, reason) = (entry.verb(), entry.action.reason().into());
+    let event = HistoryEvent::Decided { entry: entry.id.clone(), verb, machines, reason };
+    let mut detail = EventDetail {
+        because: targets.iter().map(|target| target.because).collect(),
+        ..EventDetail::default()
+    };
+    if let Action::Raise { from, to, .. } = entry.action {
+        detail.capacity = Some((from, to));
+        detail.desired = planned.map(|planned| planned.report.numbers.desired);
     }
+    HistoryRecord { at, event, detail }
+}
+
+/// Adds who asked for what happened, and why, and puts the lines in order of time.
+pub(super) fn complete(lines: &mut [HistoryRecord], inbox: &Inbox) {
+    for HistoryRecord { event, detail, .. } in lines.iter_mut() {
+        match event {
+            HistoryEvent::Answered { command, .. } => {
+                let known = inbox.commands.iter().find(|known| known.id == *command);
+                if let Some(known) = known {
+                    detail.who = Some(known.by.clone());
+                    detail.why = Some(known.why.clone());
+                    detail.command = Some(known.verb.name().into());
+                }
+            }
+            HistoryEvent::Closed { key, .. } => {
+                let marks = inbox.marks.iter().find(|(marked, _)| marked == key);
+                if let Some(request) = marks.and_then(|(_, marks)| marks.delete.as_ref()) {
+                    detail.who = Some(request.by.clone());
+                    detail.why = Some(request.why.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    // Entries move while the turn reads, before it has a time of its own.
+    lines.sort_by_key(|line| line.at);
+}
+
+/// The rollout of a state: the open one, else the last.
+fn rollout_detail(state: &PoolState, to: Option<&Revision>) -> EventDetail {
+    // A name without a known image or size is the fingerprint.
+    let named = to.map(|to| (to, state.name(to)));
+    let readable = named.filter(|(to, name)| scheme(to).is_none() || *name != to.as_str());
+    let (cause, opened, covered) = match (&state.rollout, &state.last) {
+        (Some(open), _) => (Some(open.cause), Some(open.opened), Some(open.covered)),
+        (None, Some(last)) if to == Some(&last.to) => {
+            (Some(last.cause), last.opened, Some(last.covered))
+        }
+        (None, _) => (None::<RolloutCause>, None, None),
+    };
+    let revision_name = readable.map(|(_, name)| name.into());
+    EventDetail { revision_name, cause, opened, covered, ..EventDetail::default() }
 }
 
 /// Audit lines for answered requests and for closed machines that people had marked for deletion. The audit also says
@@ -96,6 +143,7 @@ impl RememberedHolds {
         frozen: Option<&Hold>,
         at: Time,
     ) -> Vec<HistoryRecord> {
+        let mut lines = Vec::new();
         let mut events = Vec::new();
         let known = self.frozen.as_ref();
         if let Some(hold) = frozen.filter(|hold| known.is_none_or(|was| !was.is_same_freeze(hold)))
@@ -115,8 +163,11 @@ impl RememberedHolds {
             } else {
                 before.and_then(|before| before.last.as_ref()) != planned.state.last.as_ref()
             };
+            lines.extend(events.drain(..).map(|event| HistoryRecord::new(at, event)));
             if new {
-                events.push(HistoryEvent::Rollout { phase: now.0, to: now.1.clone() });
+                let detail = rollout_detail(&planned.state, now.1.as_ref());
+                let event = HistoryEvent::Rollout { phase: now.0, to: now.1.clone() };
+                lines.push(HistoryRecord { at, event, detail });
             }
             self.rollout = Some(now);
             let honoured = |id| planned.state.honoured.contains(id);
@@ -128,7 +179,8 @@ impl RememberedHolds {
                 },
             ));
         }
-        events.into_iter().map(|event| HistoryRecord { at, event }).collect()
+        lines.extend(events.into_iter().map(|event| HistoryRecord::new(at, event)));
+        lines
     }
 
     fn holds(&mut self, planned: &Decision, events: &mut Vec<HistoryEvent>) {
@@ -141,5 +193,87 @@ impl RememberedHolds {
             self.holds.difference(&now).map(|reason| HistoryEvent::Freed { reason: *reason }),
         );
         self.holds = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::action::ActionKind;
+    use crate::model::ids::{CommandId, EntryId, InstanceId, Key};
+    use crate::model::machine::{DeleteRequest, Overrides};
+    use crate::model::plan::{Command, CommandArgs};
+    use crate::model::rollout::{RolloutEnding, RolloutRecord};
+
+    fn at(second: i64) -> Time {
+        Time::from_millis(second * 1_000)
+    }
+
+    #[test]
+    fn lines_are_in_order_of_time_and_say_who_asked() {
+        let (id, key) = (InstanceId::new("6"), Key::new("vm-6"));
+        let delete = Some(DeleteRequest { by: "bob".into(), why: "odd".into(), now: false });
+        let command = CommandId::new("c");
+        let inbox = Inbox {
+            commands: vec![Command {
+                id: command.clone(),
+                verb: CommandVerb::Pause,
+                by: "ann".into(),
+                why: "errors".into(),
+                at: at(1),
+                about: CommandArgs::default(),
+            }],
+            marks: vec![(key.clone(), Overrides { delete, hold: None })],
+        };
+        let (entry, verb, message) = (EntryId::new("e"), ActionKind::Delete, "done".into());
+        let mut lines = vec![
+            HistoryRecord::new(at(9), HistoryEvent::Closed { id, key, deleted: true }),
+            HistoryRecord::new(at(7), HistoryEvent::Moved { entry, verb, message }),
+            HistoryRecord::new(
+                at(9),
+                HistoryEvent::Answered { command, accepted: true, message: "paused".into() },
+            ),
+        ];
+        complete(&mut lines, &inbox);
+        let told: Vec<(i64, Option<&str>, Option<&str>)> = lines
+            .iter()
+            .map(|line| {
+                let detail = &line.detail;
+                (line.at.millis() / 1_000, detail.who.as_deref(), detail.command.as_deref())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [(7, None, None), (9, Some("bob"), None), (9, Some("ann"), Some("pause"))]
+        );
+    }
+
+    #[test]
+    fn a_rollout_is_recorded_by_its_name_and_not_by_its_fingerprint() {
+        let to = Revision::new("v1:6215aa.00ff");
+        let mut state = PoolState {
+            last: Some(RolloutRecord {
+                cause: RolloutCause::Refresh,
+                to: to.clone(),
+                opened: Some(at(1)),
+                at: at(9),
+                how: RolloutEnding::Succeeded,
+                done: 7,
+                covered: 7,
+                failed: 0,
+            }),
+            ..PoolState::default()
+        };
+        let of = |state: &PoolState| rollout_detail(state, Some(&to));
+        assert_eq!(of(&state).revision_name, None, "a fingerprint is no name");
+        state.revisions.meet(&to, at(1), |_| true);
+        state.revisions.describe(&to, Some("web/versions/2.0.0"), None);
+        let detail = of(&state);
+        assert_eq!(detail.revision_name.as_deref(), Some("2.0.0"));
+        let numbers = (detail.cause, detail.opened, detail.covered);
+        assert_eq!(numbers, (Some(RolloutCause::Refresh), Some(at(1)), Some(7)));
+        let other = Revision::new("r1");
+        let plain = rollout_detail(&state, Some(&other));
+        assert_eq!((plain.revision_name.as_deref(), plain.opened), (Some("r1"), None));
     }
 }

@@ -334,7 +334,9 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         }
         commit.machines = self.observed.touched();
         commit.history.extend(remembered.news(carried, state, frozen, now));
-        commit.history.extend(commit.written.iter().map(|entry| history::decided(entry, now)));
+        let decided = commit.written.iter().map(|entry| history::decided(entry, carried, now));
+        commit.history.extend(decided);
+        history::complete(&mut commit.history, self.inbox);
         commit.audit = history::outcomes(self.book.pool, self.inbox, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
         (commit, written)

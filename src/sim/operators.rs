@@ -149,6 +149,7 @@ fn about(hold: &Hold, waiting: &[Wait]) -> CommandArgs {
         what: Some(wait.what),
         number: wait.number,
         revision: wait.revision.clone(),
+        full: false,
     })
 }
 

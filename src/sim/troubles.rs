@@ -142,7 +142,7 @@ fn arguments(scenario: &mut Scenario, dice: &mut Dice) {
         let what = dice.pick(&WaitKind::ALL).copied();
         let number = dice.chance(0.6).then(|| dice.below(count + 3) as u32);
         let revision = dice.chance(0.2).then(|| Revision::new("v1:0123456789abcdef"));
-        let about = CommandArgs { what, number, revision };
+        let about = CommandArgs { what, number, revision, full: false };
         let at = moment(dice, scenario.calm_after);
         scenario.wishes.push((at, UserAction::AskAbout(CommandVerb::Approve, about)));
     }
@@ -243,7 +243,7 @@ fn approval_and_fall(scenario: &mut Scenario, dice: &mut Dice, (at, second): Twi
     // For this scale-down, for one that is off by one machine, or for any wait.
     let number = one_of(dice, &[None, Some(to), Some(to), Some(to + 1)], None);
     let what = number.map(|_| WaitKind::ScaleDown);
-    let about = CommandArgs { what, number, revision: None };
+    let about = CommandArgs { what, number, ..CommandArgs::default() };
     scenario.wishes.push((second, UserAction::AskAbout(CommandVerb::Approve, about)));
     if dice.chance(0.3) {
         scenario.wishes.push((second.plus(Span::minutes(1)), UserAction::Count(to / 2)));

@@ -5,6 +5,7 @@ mod conversation;
 mod plans;
 mod pools;
 mod round_trips;
+mod schema;
 mod snapshots;
 mod states;
 mod support;

@@ -7,7 +7,7 @@ use poolkeeper::model::time::Span;
 use crate::api::support::{LEAST, read, short};
 
 /// Lines that may follow [`LEAST`].
-const GOOD: &[&str] = &[
+pub const GOOD: &[&str] = &[
     "",
     "model: {}",
     "model:",
@@ -54,7 +54,7 @@ const GOOD: &[&str] = &[
 ];
 
 /// A line after [`LEAST`], and all that is said of it.
-const BAD: &[(&str, &[&str])] = &[
+pub const BAD: &[(&str, &[&str])] = &[
     ("colour: red", &["6:1 colour unknownKey"]),
     ("model: []", &["6:8 model wrongType"]),
     ("model: {image: 1.2}", &["6:16 model.image wrongType"]),
@@ -186,7 +186,7 @@ const BAD: &[(&str, &[&str])] = &[
 ];
 
 /// Whole documents, and all that is said of them.
-const WHOLE: &[(&str, &[&str])] = &[
+pub const WHOLE: &[(&str, &[&str])] = &[
     ("[]", &["1:1  wrongType"]),
     ("web", &["1:1  wrongType"]),
     (
@@ -270,7 +270,20 @@ fn a_fault_says_what_would_be_right() {
     assert!(of("rollout: {countDeleting: on}").ends_with("did you mean true?"));
     assert!(of("drain: {cluster: prod}").contains("not built yet"));
     let zone = of("rollout: {schedule: [{cron: '@daily', timeZone: Europe/Berlim}]}");
-    assert!(zone.contains("did you mean Europe/Berlin?"), "{zone}");
+    assert!(
+        zone.ends_with("there is no time zone Europe/Berlim; did you mean Europe/Berlin?"),
+        "{zone}"
+    );
+    assert_eq!(
+        of("spec: {replicas: 3}"),
+        "pool.yaml:6:1: spec: pool files have no metadata and spec; put name and scaleSet at the top"
+    );
+    let (_, faults) = read("kind: Pond\nscaleSet: /x\nreplicas: {count: 3}\nname: web\n");
+    assert_eq!(
+        faults[0].to_string(),
+        "pool.yaml:1:1: apiVersion: apiVersion is missing; add `apiVersion: poolkeeper/v1`"
+    );
+    assert_eq!(faults[1].to_string(), "pool.yaml:1:7: kind: must be Pool, not Pond");
 }
 
 #[test]

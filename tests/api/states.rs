@@ -97,6 +97,7 @@ fn rollout() -> impl Strategy<Value = Rollout> {
         },
         answered: rest.1,
         tried: rest.0,
+        full: tail.4,
     })
 }
 

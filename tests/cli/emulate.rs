@@ -33,7 +33,8 @@ fn what_keeps_it_from_beginning_is_said() {
         let args: Vec<&str> = ["emulate"].iter().chain(args.iter()).copied().collect();
         let ended = run(&args, "");
         assert_eq!(ended.code, Some(*code), "{args:?}: {ended:?}");
-        assert!(ended.err.contains(hint), "{args:?} should speak of {hint}: {}", ended.err);
+        let said = format!("{}{}", ended.err, ended.out);
+        assert!(said.contains(hint), "{args:?} should speak of {hint}: {said}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! `status`, `plan` and `doctor` on live pools.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::{Value, json};
 
@@ -116,6 +117,28 @@ fn a_pool_file_says_how_it_is_to_be() {
 }
 
 #[test]
+fn a_plan_of_a_live_set_is_saved() {
+    let azure = three();
+    let (file, web) = (pools("saved.yaml"), set("web"));
+    let path = written("web.plan", b"");
+    let plan = ["plan", "--pool-file", &file, "--out", &path, "--detailed-exitcode"];
+    let refused = azure.run(&plan);
+    assert!(refused.code == Some(2) && refused.err.contains("--out saves the plan of one pool"));
+    let ended = azure.run(&[&plan[..], &["--resource", &web]].concat());
+    assert_eq!((ended.code, ended.err.as_str()), (Some(10), ""), "{ended:?}");
+    assert!(ended.out.starts_with("1 to create"), "{ended:?}");
+    let saved: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!((&saved["kind"], &saved["pool"]), (&json!("SavedPlan"), &json!("web")));
+    assert_eq!(
+        (&saved["basis"]["desired"], &saved["document"]["replicas"]["count"]),
+        (&json!(5), &json!(6))
+    );
+    let by_revision = saved["basis"]["machines"].as_object().unwrap();
+    let machines = by_revision.values().map(|ids| ids.as_array().unwrap().len()).sum::<usize>();
+    assert_eq!(machines, 5, "{saved}");
+}
+
+#[test]
 fn several_pools_are_a_line_each_and_go_on_after_one_that_fails() {
     let azure = three();
     let file = pools("lines.yaml");
@@ -131,7 +154,7 @@ fn several_pools_are_a_line_each_and_go_on_after_one_that_fails() {
         assert_eq!(ended.code, Some(6));
         let refused = azure.run(&[command, "--pool-file", &file, "-o", "json"]);
         assert_eq!((refused.code, &refused.json()["code"]), (Some(2), &json!("usage")));
-        assert!(refused.err.contains("--output ndjson"), "{refused:?}");
+        assert!(refused.out.contains("--output ndjson") && refused.err.is_empty(), "{refused:?}");
     }
 }
 

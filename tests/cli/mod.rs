@@ -3,6 +3,7 @@
 mod azure;
 mod emulate;
 mod goldens;
+mod init;
 mod live;
 mod same;
 mod store;

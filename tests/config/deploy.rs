@@ -106,7 +106,7 @@ fn the_image_is_pinned_and_holds_nothing_but_the_daemon() {
     }
 }
 
-fn field<'n>(node: &'n Node, key: &str) -> &'n Node {
+pub(super) fn field<'n>(node: &'n Node, key: &str) -> &'n Node {
     &node.entry(key).unwrap_or_else(|| panic!("{key} is missing on line {}", node.at.line)).value
 }
 
@@ -117,14 +117,14 @@ fn list(node: &Node) -> &[Node] {
     items
 }
 
-fn words(node: &Node) -> &str {
+pub(super) fn words(node: &Node) -> &str {
     let NodeKind::Text(text) = &node.kind else {
         panic!("text is needed on line {}", node.at.line)
     };
     &text.text
 }
 
-fn alarms() -> Vec<Node> {
+pub(super) fn alarms() -> Vec<Node> {
     let read = node::read(Box::leak(text("alerts.yaml").into_boxed_str()));
     assert_eq!(read.diagnostics, []);
     let groups = list(field(&read.roots[0].node, "groups"));

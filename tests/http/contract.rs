@@ -1,10 +1,11 @@
-//! The description of the API, and whether an answer is what it says: a reader of as much JSON Schema as it uses.
+//! The description of the API, and whether an answer is what it says.
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::http::kit::Reply;
+use crate::support::schema;
 
 pub static DESCRIPTION: LazyLock<Value> = LazyLock::new(poolkeeper::api::http::openapi::document);
 
@@ -79,105 +80,5 @@ pub fn check(method: &str, path: &str, reply: &Reply) {
 
 /// Whether a value fits its schema, and if not, where.
 pub fn fits(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
-    let keys = schema.as_object().unwrap();
-    for (key, said) in keys {
-        let fit = match key.as_str() {
-            "$ref" => {
-                let name = said.as_str().unwrap().rsplit('/').next().unwrap();
-                let schema = &DESCRIPTION["components"]["schemas"][name];
-                assert!(schema.is_object(), "no schema {name}");
-                fits(schema, value, at)
-            }
-            "type" => (kind(value).contains(&said.as_str().unwrap()))
-                .then_some(())
-                .ok_or_else(|| format!("{at} is no {said}")),
-            "const" => (value == said).then_some(()).ok_or_else(|| format!("{at} is not {said}")),
-            "enum" => (said.as_array().unwrap().contains(value))
-                .then_some(())
-                .ok_or_else(|| format!("{at} is none of {said}")),
-            "anyOf" => {
-                let any = said.as_array().unwrap().iter().any(|one| fits(one, value, at).is_ok());
-                any.then_some(()).ok_or_else(|| format!("{at} fits none of {said}"))
-            }
-            "items" => each(said, value, at),
-            "required" => {
-                let lacks = said
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .find(|name| value.get(name.as_str().unwrap()).is_none());
-                lacks.map_or(Ok(()), |name| Err(format!("{at} lacks {name}")))
-            }
-            "properties" => properties(said.as_object().unwrap(), value, at),
-            "additionalProperties" => others(said, keys.get("properties"), value, at),
-            "minimum" => (value.as_f64() >= said.as_f64())
-                .then_some(())
-                .ok_or_else(|| format!("{at} < {said}")),
-            "format" => {
-                let time = value.as_str().unwrap_or_default();
-                let read = poolkeeper::model::time::Time::parse(time);
-                read.map(drop).map_err(|_| format!("{at} is no time"))
-            }
-            "description" => Ok(()),
-            other => panic!("the checker does not know {other}"),
-        };
-        fit?;
-    }
-    Ok(())
-}
-
-fn each(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
-    let items = value.as_array().map_or(&[][..], Vec::as_slice);
-    items.iter().enumerate().try_for_each(|(n, item)| fits(schema, item, &format!("{at}[{n}]")))
-}
-
-fn properties(known: &Map<String, Value>, value: &Value, at: &str) -> Result<(), String> {
-    known.iter().try_for_each(|(name, schema)| match value.get(name) {
-        Some(value) => fits(schema, value, &format!("{at}.{name}")),
-        None => Ok(()),
-    })
-}
-
-fn others(said: &Value, known: Option<&Value>, value: &Value, at: &str) -> Result<(), String> {
-    let Some(object) = value.as_object() else { return Ok(()) };
-    let is_known = |name: &str| known.is_some_and(|known| known.get(name).is_some());
-    object.iter().filter(|(name, _)| !is_known(name)).try_for_each(|(name, value)| match said {
-        Value::Bool(false) => Err(format!("{at} has {name}, which nobody told of")),
-        schema => fits(schema, value, &format!("{at}.{name}")),
-    })
-}
-
-fn kind(value: &Value) -> &'static [&'static str] {
-    match value {
-        Value::Null => &["null"],
-        Value::Bool(_) => &["boolean"],
-        Value::Number(number) if number.is_f64() => &["number"],
-        Value::Number(_) => &["integer", "number"],
-        Value::String(_) => &["string"],
-        Value::Array(_) => &["array"],
-        Value::Object(_) => &["object"],
-    }
-}
-
-#[test]
-fn the_checker_sees_what_does_not_fit() {
-    let schema = serde_json::json!({
-        "type": "object", "required": ["a"], "additionalProperties": false,
-        "properties": { "a": { "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "null" }] },
-            "b": { "type": "array", "items": { "enum": ["x"] } },
-            "c": { "type": "string", "format": "date-time" } },
-    });
-    for (text, good) in [
-        (r#"{"a":1}"#, true),
-        (r#"{"a":null,"b":["x"],"c":"2026-03-01T12:00:00Z"}"#, true),
-        ("[]", false),
-        ("{}", false),
-        (r#"{"a":-1}"#, false),
-        (r#"{"a":"1"}"#, false),
-        (r#"{"a":1,"b":["y"]}"#, false),
-        (r#"{"a":1,"c":"noon"}"#, false),
-        (r#"{"a":1,"d":1}"#, false),
-    ] {
-        assert_eq!(fits(&schema, &serde_json::from_str(text).unwrap(), "").is_ok(), good, "{text}");
-    }
+    schema::fits(&DESCRIPTION, schema, value, at)
 }

@@ -3,7 +3,7 @@
 use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::time::Span;
 
-use crate::http::contract::{DESCRIPTION, operation, operations};
+use crate::http::contract::{DESCRIPTION, fits, operation, operations};
 use crate::http::kit::{Ask, Kit};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/openapi.json");
@@ -72,6 +72,69 @@ async fn nothing_else_is_answered() {
     ] {
         kit.get(path).await.is(404, "notFound");
     }
+}
+
+/// An example that is wrong would be copied.
+#[test]
+fn each_example_fits_its_schema() {
+    let mut found = Vec::new();
+    for (name, schema) in DESCRIPTION["components"]["schemas"].as_object().unwrap() {
+        for example in schema["examples"].as_array().into_iter().flatten() {
+            fits(schema, example, name).unwrap_or_else(|say| panic!("{say}"));
+            found.push(name.as_str());
+        }
+    }
+    assert_eq!(found, ["CommandReceipt", "Pool", "PoolStatus", "Problem"]);
+}
+
+/// What a linter of OpenAPI asks for.
+#[test]
+fn each_operation_has_its_tag_its_words_and_an_error() {
+    let tags: Vec<&str> = DESCRIPTION["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tag| tag["name"].as_str().unwrap())
+        .collect();
+    let mut used = Vec::new();
+    for (method, path, told) in operations() {
+        let tag = told["tags"][0].as_str().unwrap();
+        assert!(tags.contains(&tag), "{method} {path}: {tag}");
+        used.push(tag);
+        let about = told["description"].as_str().unwrap();
+        assert!(about.ends_with('.') && !about.contains(".."), "{method} {path}: {about}");
+        let mut statuses = told["responses"].as_object().unwrap().keys();
+        assert!(statuses.any(|status| status.starts_with('4')), "{method} {path}");
+    }
+    assert!(tags.iter().all(|tag| used.contains(tag)), "{tags:?}");
+    assert_eq!(DESCRIPTION["servers"][0]["url"], "http://127.0.0.1:7770");
+}
+
+/// A required key that is not described cannot be read by generated code.
+#[test]
+fn each_required_key_is_described() {
+    fn check(schema: &serde_json::Value, at: &str) {
+        match schema {
+            serde_json::Value::Object(keys) => {
+                if let (Some(required), true) = (keys.get("required"), keys.contains_key("type")) {
+                    for name in required.as_array().into_iter().flatten() {
+                        let known = &keys["properties"][name.as_str().unwrap()];
+                        assert!(known.is_object(), "{at} does not describe {name}");
+                    }
+                }
+                for (key, value) in keys {
+                    check(value, &format!("{at}/{key}"));
+                }
+            }
+            serde_json::Value::Array(items) => {
+                for item in items {
+                    check(item, at);
+                }
+            }
+            _ => {}
+        }
+    }
+    check(&DESCRIPTION["components"]["schemas"], "");
 }
 
 #[test]

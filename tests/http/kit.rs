@@ -308,9 +308,16 @@ impl Kit {
 
     /// Another pool of which this much is told, and which nobody counts.
     pub async fn tell(&self, pool: &str, event: HistoryEvent) {
-        let line = HistoryRecord { at: self.backend.lock().now, event };
+        let line = HistoryRecord::new(self.backend.lock().now, event);
         let commit =
             Commit { history: vec![line], ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
+        self.store.commit(&commit).await.unwrap();
+        self.backend.news.send_modify(|n| *n += 1);
+    }
+
+    /// Lines of history as they were recorded, each with its own time.
+    pub async fn record(&self, pool: &str, lines: Vec<HistoryRecord>) {
+        let commit = Commit { history: lines, ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
         self.store.commit(&commit).await.unwrap();
         self.backend.news.send_modify(|n| *n += 1);
     }
@@ -355,7 +362,7 @@ async fn answer(store: &MemoryStore, pool: &PoolName, at: Time, accepted: bool, 
     let commands = store.inbox(pool).await.unwrap().commands;
     let answered = |id| HistoryEvent::Answered { command: id, accepted, message: message.into() };
     let history =
-        commands.into_iter().map(|ask| HistoryRecord { at, event: answered(ask.id) }).collect();
+        commands.into_iter().map(|ask| HistoryRecord::new(at, answered(ask.id))).collect();
     let commit = Commit { history, ..Commit::new(pool.clone(), Epoch(1), NOW) };
     store.commit(&commit).await.unwrap();
 }
@@ -404,7 +411,7 @@ async fn remember(store: &MemoryStore, context: &PlanContext) {
     let commit = Commit {
         machines: context.machines.clone(),
         state: Some(state),
-        history: events.into_iter().map(|event| HistoryRecord { at, event }).collect(),
+        history: events.into_iter().map(|event| HistoryRecord::new(at, event)).collect(),
         ..Commit::new(PoolName::new("web"), Epoch(1), NOW)
     };
     store.commit(&commit).await.unwrap();

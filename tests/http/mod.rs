@@ -15,14 +15,17 @@ mod hints;
 
 mod kit;
 mod limits;
+mod lists;
 
 mod looks;
 mod people;
 mod persons;
+mod plans;
 mod scopes;
 mod screens;
 
 mod sockets;
+mod stories;
 mod terminal;
 mod watch;
 mod wishes;

@@ -29,7 +29,7 @@ fn kept(name: &str, args: &[&str], ended: &Ended) {
 }
 
 impl Served {
-    async fn page(&self, name: &str, args: &[&str]) -> Ended {
+    pub async fn page(&self, name: &str, args: &[&str]) -> Ended {
         let ended = self.run(args).await;
         kept(name, args, &ended);
         ended

@@ -142,23 +142,31 @@ async fn a_mark_that_is_there_already_is_nothing_done() {
 async fn pools_are_applied_got_and_removed() {
     let served = serve(Kit::open().await).await;
     let one = written("http", "one.yaml", document("one", 2).as_bytes());
-    assert_eq!(served.done(&["apply", &one, "--why", "x"]).await, "applied: one\n");
+    let told = served.done(&["apply", &one, "--why", "x"]).await;
+    assert!(
+        told.ends_with("\napplied: one (new)\n") && told.contains("+ replicas.count"),
+        "{told}"
+    );
     let stored = served.kit.store.document(&PoolName::new("one")).await.unwrap().unwrap();
     assert_eq!(&*stored.text, document("one", 2), "one pool goes as it was written");
     let two = document("two", 2) + "---\n" + &document("three", 3);
     let two = written("http", "two.yaml", two.as_bytes());
-    assert_eq!(served.done(&["apply", &two, "--why", "x"]).await, "applied: two\napplied: three\n");
+    let told = served.done(&["apply", &two]).await;
+    let applied: Vec<&str> = told.lines().filter(|line| line.starts_with("applied")).collect();
+    assert_eq!(applied, ["applied: two (new)", "applied: three (new)"]);
     let shown = served.done(&["get", "three", "-o", "json"]).await;
     let again = written("http", "again.json", shown.as_bytes());
-    assert_eq!(served.done(&["apply", &again, "--why", "x"]).await, "applied: three\n");
+    assert_eq!(served.done(&["apply", &again, "--why", "x"]).await, "three: no change\n");
     let list = served.done(&["get"]).await;
     assert_eq!(list.lines().count(), 6, "{list}");
     assert!(list.contains("web") && list.contains("WAITS FOR"), "{list}");
     let machines = served.done(&["get", "web", "machines"]).await;
-    assert!(machines.lines().count() >= 8 && machines.contains("outdated"), "{machines}");
+    assert!(machines.contains("Outdated, ready") && machines.contains("3–7"), "{machines}");
     for part in ["status", "rollout", "plan", "explain", "document"] {
-        let text = served.done(&["get", "web", part]).await;
+        let text = served.done(&["get", "web", part, "-o", "json"]).await;
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{part}: {text}");
+        let text = served.done(&["get", "web", part]).await;
+        assert!(text.contains(": ") && !text.starts_with('{'), "{part}: {text}");
     }
     assert!(
         served.done(&["unmanage", "one", "--why", "x"]).await.starts_with("no longer managed: one")
@@ -174,10 +182,8 @@ async fn history_and_audit_are_read_to_any_depth() {
             HistoryEvent::Held { reason: HoldReason::Floor, message: format!("{n} of 7").into() };
         served.kit.tell("web", told).await;
     }
-    let last = served.done(&["history", "web", "--last", "2"]).await;
-    let says: Vec<&str> =
-        last.lines().filter_map(|line| line.split_once("  ")).map(|(_, say)| say).collect();
-    assert_eq!(says, ["1198 of 7", "1199 of 7"]);
+    let last = served.done(&["history", "web", "--last", "2", "--verbose"]).await;
+    assert_eq!(last, "Mar 01 12:00:00  1198 of 7\n       12:00:00  1199 of 7\n");
     let all = served.done(&["history", "web", "--last", "5000", "-o", "ndjson"]).await;
     let ids: Vec<u64> = all
         .lines()
@@ -214,7 +220,12 @@ async fn failures_have_their_codes_and_say_what_helps() {
         (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "pool web has no machine 99"),
         (token("operator"), &["pause", "web"], 2, "--why"),
         (token("operator"), &["pause", "web", "--why", " "], 2, "a reason is required"),
-        (token("admin"), &["apply", &batch, "--why", "x"], 2, "it is watched"),
+        (
+            token("admin"),
+            &["apply", &batch, "--why", "x"],
+            2,
+            "changes are picked up automatically",
+        ),
         (token("admin"), &["apply", &bad, "--why", "x"], 2, "bad.yaml:6:1"),
         (token("viewer"), &["get", "web", "colour"], 2, "machines"),
         (token("viewer"), &["get", "--server", "pools"], 2, "no address"),

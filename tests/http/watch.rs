@@ -112,7 +112,9 @@ async fn what_cannot_be_watched_is_refused_at_once() {
         (&["watch", "web/1"], 2, "a pool is named by its name"),
     ] {
         let ended = served.run(args).await;
-        assert!(ended.code == Some(code) && ended.err.contains(says), "{args:?}: {ended:?}");
+        // Programs find an error on standard output.
+        let told = format!("{}{}", ended.out, ended.err);
+        assert!(ended.code == Some(code) && told.contains(says), "{args:?}: {ended:?}");
     }
     let nowhere = run("http://127.0.0.1:1", None, &["status", "--watch"]).await;
     assert_eq!(nowhere.code, Some(5), "{nowhere:?}");
@@ -181,7 +183,7 @@ impl WatchTerminal {
 async fn keys_send_requests_and_end_the_screen() {
     let served = serve(Kit::open().await).await;
     let mut terminal = WatchTerminal::begin(&served.server);
-    terminal.wait_for("web: action required");
+    terminal.wait_for("web: actionRequired");
     terminal.input.write_all(b"pa look\r").unwrap();
     let web = PoolName::new("web");
     let asked = async {
@@ -204,13 +206,13 @@ async fn signals_give_the_terminal_back() {
     let served = serve(Kit::open().await).await;
     for signal in ["-TERM", "-INT", "-HUP"] {
         let mut terminal = WatchTerminal::begin(&served.server);
-        terminal.wait_for("web: action required");
+        terminal.wait_for("web: actionRequired");
         let sent = Command::new("kill").args([signal, &terminal.id()]).status().unwrap();
         assert!(sent.success(), "{signal}");
         terminal.end();
     }
     let mut terminal = WatchTerminal::begin(&served.server);
-    terminal.wait_for("web: action required");
+    terminal.wait_for("web: actionRequired");
     // Ctrl-C is a key in raw mode.
     terminal.input.write_all(b"\x03").unwrap();
     terminal.end();

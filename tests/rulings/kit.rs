@@ -247,7 +247,15 @@ impl Pool {
     /// Approves this very thing.
     pub fn approve(mut self, what: WaitKind, number: Option<u32>) -> Self {
         self.speak(CommandVerb::Approve);
-        let about = CommandArgs { what: Some(what), number, revision: None };
+        let about = CommandArgs { what: Some(what), number, ..CommandArgs::default() };
+        self.commands.last_mut().unwrap().about = about;
+        self
+    }
+
+    /// Skips every wait of the rollout.
+    pub fn promote_fully(mut self) -> Self {
+        self.speak(CommandVerb::Promote);
+        let about = CommandArgs { full: true, ..CommandArgs::default() };
         self.commands.last_mut().unwrap().about = about;
         self
     }
@@ -266,8 +274,12 @@ impl Pool {
             self.speak(CommandVerb::Approve);
             let ask = self.commands.last_mut().unwrap();
             ask.id = CommandId::new(format!("{}-{at}", ask.id));
-            ask.about =
-                CommandArgs { what: Some(wait.what), number: wait.number, revision: wait.revision };
+            ask.about = CommandArgs {
+                what: Some(wait.what),
+                number: wait.number,
+                revision: wait.revision,
+                full: false,
+            };
         }
     }
 

@@ -149,19 +149,22 @@ fn a_refused_delete_gives_its_machine_back_to_the_budget() {
     assert_eq!(turn.planned.report.numbers.available, 2);
     assert!(!turn.deleted().contains(&"o1") && !turn.deleted().contains(&"o4"));
     // A lost answer that a later look settles is the same.
-    let doubt = |ago: Span| {
+    let doubt = |ago: Span, complete: bool| {
         let pool = Pool::new(2, "0", "1").old_ready(2);
         let pool = pool.lifecycle("o1", Lifecycle::Deleting, Span::minutes(5));
         let at = pool.now.minus(ago);
         let phase = Phase::Doubtful { at };
         let pool =
             pool.delete_entry(&["o1"], RemovalReason::Outdated, ago.plus(Span::minutes(1)), phase);
-        pool.set(|set| set.read_at = NOW.minus(Span::seconds(1))).plan()
+        pool.set(|set| (set.read_at, set.complete) = (NOW.minus(Span::seconds(1)), complete)).plan()
     };
-    let told = doubt(Span::minutes(16));
+    let told = doubt(Span::minutes(16), true);
     assert_eq!((told.planned.report.numbers.available, told.deleted().len()), (2, 1));
     // A listing may be older than the doubt: the planner spends no machine for one that it shows.
-    let told = doubt(Span::seconds(20));
+    // A listing that was cut settles nothing.
+    let told = doubt(Span::minutes(16), false);
+    assert_eq!(told.report("o1").lifecycle, Lifecycle::Deleting);
+    let told = doubt(Span::seconds(20), true);
     assert_eq!(told.report("o1").lifecycle, Lifecycle::InService);
     assert_eq!(told.planned.report.numbers.available, 1);
     assert_eq!(told.deleted(), [""; 0]);

@@ -281,6 +281,40 @@ fn promote_skips_one_wait_and_not_the_next() {
 }
 
 #[test]
+fn promote_in_full_skips_every_wait_of_this_rollout_alone() {
+    let ahead = |at| Checkpoint {
+        at: Quantity::of(at),
+        soak: Span::hours(1),
+        approval: true,
+        gates: vec!["slo".into()],
+    };
+    let pool = || {
+        let pool = Pool::new(6, "1", "0").old_ready(5).new_ready(1);
+        open(pool.policy(|d| {
+            d.rollout.checkpoints = vec![ahead(1), ahead(3)];
+            d.rollout.bake = Span::hours(5);
+        }))
+    };
+    pool().plan().does(None, &[]).says("checkpoint");
+    let turn = pool().promote_fully().plan().does(Some(7), &[]);
+    assert_eq!(turn.accepted(), [true]);
+    let again = pool().after(&turn, Span::minutes(1)).promote_fully().plan();
+    let said = &again.planned.report.commands[0].message;
+    assert!(said.contains("already"), "{said}");
+    let none = Pool::new(3, "1", "0").new_ready(3).promote_fully().plan();
+    assert_eq!(none.accepted(), [false]);
+    // It ends without a watch.
+    let mut world = World::new(pool().promote_fully());
+    world.run(200, |world| world.pool.state.as_ref().unwrap().rollout.is_none());
+    assert_eq!(world.step().phase(), RolloutPhase::Succeeded);
+    // A pause stays.
+    let mut paused = pool();
+    let stage = RolloutStage::Paused { by: "ops".into(), why: "look".into(), at: paused.now };
+    paused.state.as_mut().unwrap().rollout.as_mut().unwrap().stage = stage;
+    paused.promote_fully().plan().does(None, &[]);
+}
+
+#[test]
 fn promote_ends_the_watch() {
     let pool = Pool::new(3, "1", "0").old_ready(3).policy(|d| d.rollout.bake = Span::hours(5));
     let mut world = World::new(pool);

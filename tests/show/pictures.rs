@@ -68,6 +68,87 @@ fn pictures_of_all_sizes_are_sound() {
     }
 }
 
+/// The box of each text: left, top, right, bottom. Widths are those of a wide font.
+fn boxes(svg: &str) -> Vec<(String, [f64; 4])> {
+    let texts = svg.split("<text ").skip(1).filter_map(|part| part.split_once('>'));
+    let one = |(attributes, rest): (&str, &str)| {
+        let of = |name: &str| {
+            let (_, value) = attributes.split_once(&format!("{name}=\""))?;
+            value.split('"').next()
+        };
+        let number = |name: &str| of(name).unwrap().parse::<f64>().unwrap();
+        let text = rest.split('<').next().unwrap().to_owned();
+        let size = match of("class") {
+            Some("h") => 18.0,
+            Some("n") => 9.0,
+            _ => 12.0,
+        };
+        let wide = text.chars().count() as f64 * size * 0.6;
+        let (x, y) = (number(" x"), number(" y"));
+        let left = match of("text-anchor") {
+            Some("middle") => x - wide / 2.0,
+            Some("end") => x - wide,
+            _ => x,
+        };
+        (text, [left, y - size * 0.8, left + wide, y + size * 0.2])
+    };
+    texts.map(one).collect()
+}
+
+fn overlap(a: &[f64; 4], b: &[f64; 4]) -> bool {
+    a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]
+}
+
+fn labels_are_apart(svg: &str) {
+    let boxes = boxes(svg);
+    assert!(boxes.iter().any(|(text, _)| text.starts_with("ceiling ")), "{svg}");
+    for (n, (text, a)) in boxes.iter().enumerate() {
+        for (other, b) in boxes.iter().skip(n + 1) {
+            assert!(!overlap(a, b), "{text} {a:?} overlaps {other} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn labels_do_not_overlap_however_near_the_limits_are() {
+    let web = "config/pools/web.yaml";
+    for (file, machines) in [(SMALL, "1"), (SMALL, "3"), (web, "30"), (web, "400")] {
+        let svg = picture("labels.svg", &[file, "--machines", machines]);
+        labels_are_apart(&svg);
+    }
+}
+
+#[test]
+fn strategies_are_drawn_side_by_side() {
+    let ways = "batch:20%,waves,poolkeeper:maxSurge=0+maxUnavailable=1";
+    let args = ["config/pools/web.yaml", "--compare", ways];
+    let svg = picture("compare.svg", &args);
+    check(&svg).unwrap();
+    labels_are_apart(&svg);
+    assert_eq!(svg, picture("compare-again.svg", &args));
+    let count = |part: &str| svg.matches(part).count();
+    assert_eq!((count("class=\"b\""), count(">floor 30<"), count(">floor 29<")), (4, 3, 1));
+    assert_eq!(
+        (count("<title>all machines"), count(">0</text>"), count("virtual time")),
+        (4, 5, 1)
+    );
+    let (_, description) = svg.split_once("<desc id=\"desc\">").unwrap();
+    let description = description.split('<').next().unwrap();
+    for part in ["poolkeeper", "kept 30 serving", "batch:20% fell to 24", "calls."] {
+        assert!(description.contains(part), "{part}: {description}");
+    }
+    assert!(svg.contains("class=\"short\""), "what is missing below the floor is drawn");
+    let calm = picture("calm.svg", &["config/pools/web.yaml"]);
+    assert!(!calm.contains("class=\"short\""), "nothing is missing");
+}
+
+#[test]
+fn the_check_of_labels_finds_overlaps() {
+    let text = |y: u32| format!("<text class=\"d\" x=\"84\" y=\"{y}\">floor 3</text>");
+    let at = |y: u32| boxes(&text(y)).remove(0).1;
+    assert!(overlap(&at(20), &at(24)) && !overlap(&at(20), &at(34)));
+}
+
 #[test]
 fn names_cannot_break_out_of_a_picture() {
     let text = fs::read_to_string(format!("{HOME}/{ROLLING}")).unwrap();

@@ -41,6 +41,8 @@ fn one_seed_one_story() {
 fn many_machines_share_lines_and_the_page_says_so() {
     let page = fine(&["simulate", SMALL, "--machines", "90"]).out;
     assert!(page.contains("180 machines on 36 lines, 5 a line"), "{page}");
+    assert!(page.contains("share a line; trouble shows first"), "{page}");
+    assert!(page.contains("\n  m") && !page.contains(" +4"), "{page}");
     assert!(page.lines().count() < 70, "{page}");
 }
 
@@ -105,14 +107,34 @@ fn a_summary_of_one_seed_is_that_rehearsal() {
 }
 
 #[test]
+fn a_summary_fits_eighty_columns_uncut() {
+    let args = ["simulate", SMALL, "--faults", "mild", "--runs", "4"];
+    let wide = run(&args).out;
+    let narrow = run_with(&[("COLUMNS", "80")], &args).out;
+    assert!(!narrow.contains('…'), "{narrow}");
+    let table = |page: &str| {
+        let rows = page.lines().skip_while(|line| !line.contains("MEDIAN"));
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(table(&narrow), table(&wide));
+    assert!(table(&narrow).iter().all(|line| line.chars().count() <= 80), "{narrow}");
+}
+
+#[test]
 fn other_ways_are_compared_in_the_same_world() {
     let args = ["simulate", SMALL, "--compare", "waves,batch:20%,one-by-one"];
     let page = fine(&args).out;
-    let names = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
-    let rows: Vec<String> = page.lines().map(names).collect();
-    for name in ["STRATEGY", "poolkeeper", "waves", "batch:20%", "one-by-one"] {
-        assert!(rows.iter().any(|row| row == name), "{name}: {page}");
+    let row = |name: &str| {
+        let found = page.lines().find(|line| line.ends_with(name));
+        found.unwrap_or_else(|| panic!("{name}: {page}")).trim_start()
+    };
+    assert!(row("STRATEGY").starts_with("SERVING "), "{page}");
+    for name in ["poolkeeper", "waves", "one-by-one"] {
+        assert!(row(&format!("  {name}")).starts_with("5 (floor 5) "), "{name}: {page}");
     }
+    assert!(row("  batch:20%").starts_with("4 (below floor 5) "), "{page}");
+    let result = "poolkeeper, waves and one-by-one kept 5 serving; batch:20% fell to 4\n";
+    assert!(page.contains(result), "{page}");
     let document = fine(&[&args[..], &["-o", "json"]].concat()).json();
     assert_eq!(document["kind"], "SimulationComparison");
     let rows = document["strategies"].as_array().unwrap();
@@ -126,6 +148,37 @@ fn other_ways_are_compared_in_the_same_world() {
 }
 
 #[test]
+fn marks_are_drawn_where_the_locale_writes_them() {
+    let args = ["simulate", SMALL, "--compare", "batch:20%"];
+    let page = run_with(&[("LC_ALL", "C.UTF-8")], &args).out;
+    assert!(page.contains("5 (floor 5) ✓") && page.contains("4 (floor 5) ✗"), "{page}");
+    let page = run_with(&[("LC_ALL", "C"), ("LANG", "C.UTF-8")], &args).out;
+    assert!(!page.contains('✓') && page.contains("4 (below floor 5)"), "{page}");
+}
+
+#[test]
+fn a_pool_is_compared_with_other_settings_of_its_own() {
+    let same = "poolkeeper:maxSurge=2+minReady=30s";
+    let slow = "poolkeeper:maxSurge=1+maxUnavailable=0";
+    let lower = "poolkeeper:maxSurge=0+maxUnavailable=1";
+    let ways = [same, slow, lower].join(",");
+    let args = ["simulate", SMALL, "--compare", &ways];
+    let document = fine(&[&args[..], &["-o", "json"]].concat()).json();
+    let rows = document["strategies"].as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["strategy"] == name).unwrap();
+    // The pool's own settings, written out, change nothing.
+    for key in ["makespanSeconds", "calls", "lowestAvailable", "highestTotal", "floor", "ceiling"] {
+        assert_eq!(row(same)[key], row("poolkeeper")[key], "{key}: {document}");
+    }
+    assert_eq!((&row(slow)["floor"], &row(slow)["ceiling"]), (&5.into(), &6.into()));
+    assert!(row(slow)["ratio"].as_f64() > Some(1.0), "one slot is slower than two: {document}");
+    assert_eq!((&row(lower)["floor"], &row(lower)["ceiling"]), (&4.into(), &5.into()));
+    let page = fine(&args).out;
+    assert!(page.contains("poolkeeper with maxSurge=1 maxUnavailable=0"), "{page}");
+    assert!(page.contains("4 (floor 4)"), "{page}");
+}
+
+#[test]
 fn storms_are_played_and_each_can_be_told_again() {
     let args = ["simulate", "--storms", "6", "--first-seed", "40"];
     let (page, document) = (run(&args), run(&[&args[..], &["-o", "json"]].concat()));
@@ -135,6 +188,8 @@ fn storms_are_played_and_each_can_be_told_again() {
     assert_eq!((&document["kind"], &document["storms"]), (&"Storms".into(), &6.into()));
     let ends = document["ends"].as_object().unwrap();
     assert_eq!(ends.values().filter_map(Value::as_u64).sum::<u64>(), 6);
+    let waits = ends.keys().any(|end| end.starts_with("waits for "));
+    assert_eq!(page.out.contains("waits for X (hold)"), waits, "{page:?}");
     let failed = document["failed"].as_array().unwrap();
     assert_eq!(code, Some(if failed.is_empty() { 0 } else { 3 }));
     assert_eq!(page.code, code);

@@ -8,6 +8,13 @@ pub fn run(args: &[&str]) -> Ended {
     super::program::finish(super::program::command(args), b"")
 }
 
+/// With these environment variables, and no others.
+pub fn run_with(variables: &[(&str, &str)], args: &[&str]) -> Ended {
+    let mut command = super::program::command(args);
+    command.envs(variables.iter().copied());
+    super::program::finish(command, b"")
+}
+
 /// Ran to its end without a word on standard error.
 pub fn fine(args: &[&str]) -> Ended {
     let ended = run(args);

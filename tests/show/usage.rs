@@ -32,6 +32,11 @@ fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
         (&["simulate", "tests"], 1, "name a file in that folder"),
         (&["simulate", SMALL, "--svg", "tests"], 1, "written: Is a directory\n"),
         (&["simulate", SMALL, "--compare", "tides"], 2, "one-by-one"),
+        (&["simulate", SMALL, "--compare", "poolkeeper:maxSurge"], 2, "KEY=VALUE"),
+        (&["simulate", SMALL, "--compare", "poolkeeper:maxSurg=3"], 2, "maxSurg"),
+        (&["simulate", SMALL, "--compare", "poolkeeper:ramp=on"], 2, "rollout.ramp"),
+        (&["simulate", SMALL, "--compare", "waves", "--story"], 2, "--story"),
+        (&["simulate", SMALL, "--compare", "waves", "--svg", "no/such/x.svg"], 1, "written"),
         (&["simulate", SMALL, "--runs", "0"], 2, "--runs"),
         (&["simulate", SMALL, "--runs", "2", "--svg", "x.svg"], 2, "--svg"),
         (&["simulate", SMALL, "--start", "noon"], 2, "--start"),
@@ -53,7 +58,8 @@ fn what_cannot_be_rehearsed_is_said_with_the_documented_code() {
     for (args, code, hint) in cases {
         let ended = run(args);
         assert_eq!(ended.code, Some(*code), "{args:?}: {ended:?}");
-        assert!(ended.err.contains(hint), "{args:?} should speak of {hint}: {}", ended.err);
+        let said = format!("{}{}", ended.err, ended.out);
+        assert!(said.contains(hint), "{args:?} should speak of {hint}: {said}");
     }
 }
 
@@ -62,6 +68,7 @@ fn errors_are_documents_where_json_is_asked_for() {
     let ended = run(&["simulate", "no-such-file", "-o", "json"]);
     assert_eq!(ended.json()["kind"], "Error");
     assert_eq!(ended.json()["code"], "unreadable");
+    assert_eq!(ended.err, "");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Version 1 of every record, as it was first written: what is kept by those who run this must stay readable.
 
 use poolkeeper::memory::record::{self, SharedTexts};
-use poolkeeper::memory::{AuditEntry, Consent, HistoryEvent, HistoryRecord};
+use poolkeeper::memory::{
+    AuditEntry, Consent, EventDetail, HistoryEvent, HistoryRecord, JournalStep,
+};
 use poolkeeper::model::action::{Action, Expect, ModelWrite, RemovalReason, Target, WriteScope};
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
@@ -159,7 +161,23 @@ fn lines() -> Vec<HistoryRecord> {
         HistoryEvent::Answered { command: CommandId::new("a"), accepted: true, message: say() },
         HistoryEvent::Frozen { invariant: Some(4), message: say() },
     ];
-    events.into_iter().map(|event| HistoryRecord { at: at(0), event }).collect()
+    let detail = EventDetail {
+        who: Some("ann".into()),
+        why: Some("odd".into()),
+        command: Some("pause".into()),
+        because: vec![RemovalReason::DeleteRequested],
+        capacity: Some((3, 4)),
+        desired: Some(3),
+        step: Some(JournalStep::Refused),
+        code: Some("ZonalAllocationFailed".into()),
+        revision_name: Some("2.0.0".into()),
+        cause: Some(RolloutCause::Refresh),
+        opened: Some(at(0)),
+        covered: Some(3),
+    };
+    let detailed = HistoryEvent::Freed { reason: HoldReason::Floor };
+    let plain = events.into_iter().map(|event| HistoryRecord::new(at(0), event));
+    plain.chain([HistoryRecord { at: at(0), event: detailed, detail }]).collect()
 }
 
 fn state() -> PoolState {

@@ -26,7 +26,7 @@ fn copy(path: &Path, to: &Path) {
 }
 
 fn line(n: usize) -> HistoryRecord {
-    HistoryRecord { at: at(n as i64), event: HistoryEvent::Freed { reason: HoldReason::Floor } }
+    HistoryRecord::new(at(n as i64), HistoryEvent::Freed { reason: HoldReason::Floor })
 }
 
 /// The n-th commit: one machine more, and one line that says so.

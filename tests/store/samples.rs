@@ -1,6 +1,8 @@
 //! Anything that may have to be remembered.
 
-use poolkeeper::memory::{AuditEntry, Consent, HistoryEvent, HistoryRecord};
+use poolkeeper::memory::{
+    AuditEntry, Consent, EventDetail, HistoryEvent, HistoryRecord, JournalStep,
+};
 use poolkeeper::model::action::{
     Action, ActionKind, Expect, ModelWrite, RemovalReason, Target, WriteScope,
 };
@@ -11,6 +13,7 @@ use poolkeeper::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refus
 use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase, WaitKind};
+use poolkeeper::model::rollout::RolloutCause;
 use poolkeeper::model::time::Time;
 use proptest::option::of as option;
 use proptest::prelude::*;
@@ -249,10 +252,12 @@ pub fn ask() -> BoxedStrategy<Command> {
         text().prop_map(|id| CommandVerb::Abandon(InstanceId::new(id))),
     ];
     let kind = select(WaitKind::ALL.to_vec());
-    let about =
-        (option(kind), option(number()), option(text())).prop_map(|(what, number, revision)| {
-            CommandArgs { what, number, revision: revision.map(Revision::new) }
-        });
+    let about = (option(kind), option(number()), option(text()), any::<bool>()).prop_map(
+        |(what, number, revision, full)| {
+            let revision = revision.map(Revision::new);
+            CommandArgs { what, number, revision, full }
+        },
+    );
     (text(), verb, boxed(), boxed(), time(), about)
         .prop_map(|(id, verb, by, why, at, about)| Command {
             id: CommandId::new(id),
@@ -322,7 +327,52 @@ pub fn line() -> BoxedStrategy<HistoryRecord> {
         (option(any::<u8>()), boxed())
             .prop_map(|(invariant, message)| HistoryEvent::Frozen { invariant, message }),
     ];
-    (time(), event).prop_map(|(at, event)| HistoryRecord { at, event }).boxed()
+    (time(), event, event_detail())
+        .prop_map(|(at, event, detail)| HistoryRecord { at, event, detail })
+        .boxed()
+}
+
+fn event_detail() -> BoxedStrategy<EventDetail> {
+    let steps: Vec<JournalStep> = JournalStep::WORDS.iter().map(|(_, step)| *step).collect();
+    let said =
+        (option(boxed()), option(boxed()), option(boxed()), option(boxed()), option(boxed()));
+    let numbers = (option(any::<(u32, u32)>()), option(any::<u32>()), option(any::<u32>()));
+    let because = select(vec![
+        RemovalReason::Failed,
+        RemovalReason::DeleteRequested,
+        RemovalReason::DeleteRequestedNow,
+        RemovalReason::Outdated,
+        RemovalReason::Surplus,
+    ]);
+    let causes = select(vec![
+        RolloutCause::Revision,
+        RolloutCause::Refresh,
+        RolloutCause::MaxAge,
+        RolloutCause::Rollback,
+        RolloutCause::Exception,
+    ]);
+    let words = (some(because), option(select(steps)), option(causes));
+    (said, numbers, words, option(time()))
+        .prop_map(|(said, numbers, words, opened)| {
+            let (who, why, command, code, revision_name) = said;
+            let (capacity, desired, covered) = numbers;
+            let (because, step, cause) = words;
+            EventDetail {
+                who,
+                why,
+                command,
+                because,
+                capacity,
+                desired,
+                step,
+                code,
+                revision_name,
+                cause,
+                opened,
+                covered,
+            }
+        })
+        .boxed()
 }
 
 pub fn audit() -> BoxedStrategy<AuditEntry> {

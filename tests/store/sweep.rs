@@ -20,10 +20,7 @@ fn at(day: i64) -> Time {
 fn line(day: i64) -> HistoryRecord {
     let say =
         "a sentence as long as such sentences are, now and then even a little longer ".repeat(4);
-    HistoryRecord {
-        at: at(day),
-        event: HistoryEvent::Frozen { invariant: None, message: say.into() },
-    }
+    HistoryRecord::new(at(day), HistoryEvent::Frozen { invariant: None, message: say.into() })
 }
 
 #[test]

@@ -11,5 +11,6 @@ pub mod http;
 pub mod log;
 pub mod pool;
 pub mod program;
+pub mod schema;
 pub mod signed;
 pub mod waiting;

@@ -88,6 +88,8 @@ const CRATES: &[(&str, Where)] = &[
     ("unicode_width", Where::Rooms(&["cli"])),
     ("clap", Where::Rooms(&["cli", "main"])),
     ("clap_complete", Where::Rooms(&["cli", "main"])),
+    // Manual pages from the table of commands.
+    ("clap_mangen", Where::Rooms(&["cli"])),
     ("terminal_size", Where::Rooms(&["cli"])),
     // Two servers: the one for programs, and the made-up Azure, which hands out tokens to anybody.
     ("axum", Where::Rooms(&["api", "emulator"])),

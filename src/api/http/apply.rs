@@ -13,9 +13,11 @@ use crate::api::v1::API_VERSION;
 use crate::api::v1::pool::{PoolDocuments, to_json};
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::UnmanageReceipt;
-use crate::memory::{Document, Expected, PutOutcome, StoreError};
+use crate::memory::{Document, Expected, PoolRecord, PutOutcome, StoreError};
 use crate::model::ids::PoolName;
+use crate::model::machine::Overrides;
 use crate::model::policy::Policy;
+use crate::model::quantity::counted;
 
 pub async fn apply(state: &ApiState, call: &Call) -> HttpResult {
     let why = call.why()?;
@@ -56,6 +58,7 @@ pub async fn unmanage(state: &ApiState, call: &Call) -> HttpResult {
     let current = state.backend.pool(name);
     conditions(call, current.as_ref())?;
     let document = state.store.document(name).await?;
+    let left = left(state, name, current.as_ref()).await?;
     match (&document, &current) {
         (None, None) if !state.backend.is_unnamed(name) => {
             return Err(Problem::not_found("pool", name.as_str()));
@@ -64,7 +67,7 @@ pub async fn unmanage(state: &ApiState, call: &Call) -> HttpResult {
             ask_removal(state, &change).await?;
             state.backend.let_go(name).await;
             state.audit.write(&change, DONE).await?;
-            return Ok(removed(&change));
+            return Ok(removed(&change, left));
         }
         (None, _) => own(current.as_ref(), name)?,
         // A refused document is removed in the same way as a managed one.
@@ -76,7 +79,36 @@ pub async fn unmanage(state: &ApiState, call: &Call) -> HttpResult {
     settle(state, &change, put).await?;
     state.backend.reload(name).await;
     state.audit.write(&change, DONE).await?;
-    Ok(removed(&change))
+    Ok(removed(&change, left))
+}
+
+/// What the pool leaves behind once it is no longer managed.
+async fn left(
+    state: &ApiState,
+    pool: &PoolName,
+    current: Option<&PoolView>,
+) -> Result<Vec<String>, Problem> {
+    let PoolRecord { state, inbox, .. } = state.store.load(pool).await?;
+    let mut left = Vec::new();
+    if let Some((open, state)) = state.as_ref().and_then(|s| Some((s.rollout.as_ref()?, s))) {
+        left.push(format!("the open rollout to {} stops where it is", state.name(&open.to)));
+    }
+    let planned = current.and_then(|pool| pool.report.as_ref()?.planned.as_ref());
+    if let Some(numbers) = planned.map(|planned| &planned.report.numbers) {
+        let surplus = numbers.exist.saturating_sub(numbers.desired) as usize;
+        let size = numbers.desired;
+        left.extend(stay(surplus, &format!("above the desired size of {size}"), "removed"));
+    }
+    let marked = |is: fn(&Overrides) -> bool| inbox.marks.iter().filter(|(_, m)| is(m)).count();
+    left.extend(stay(marked(|marks| marks.hold.is_some()), "held by a person", "released"));
+    left.extend(stay(marked(|marks| marks.delete.is_some()), "marked for deletion", "deleted"));
+    Ok(left)
+}
+
+/// `2 machines held by a person are not released`; `None`: there are no such machines.
+fn stay(machines: usize, which: &str, what: &str) -> Option<String> {
+    let are = if machines == 1 { "is" } else { "are" };
+    (machines > 0).then(|| format!("{} {which} {are} not {what}", counted(machines, "machine")))
 }
 
 /// Records the request; succeeds only if one person suffices or another person asked before.
@@ -85,7 +117,7 @@ async fn ask_removal(state: &ApiState, change: &ChangeRequest<'_>) -> Result<(),
     state.audit.write_line(&asked).await
 }
 
-fn removed(change: &ChangeRequest<'_>) -> HttpAnswer {
+fn removed(change: &ChangeRequest<'_>, left: Vec<String>) -> HttpAnswer {
     let removed = UnmanageReceipt {
         api_version: API_VERSION.into(),
         kind: "Removed".into(),
@@ -93,6 +125,7 @@ fn removed(change: &ChangeRequest<'_>) -> HttpAnswer {
         who: change.call.who().to_owned(),
         why: change.why.to_string(),
         at: When(change.call.now),
+        left,
     };
     HttpAnswer::json(StatusCode::OK, &removed)
 }

@@ -17,7 +17,7 @@ use super::route::{BASE, Route};
 use super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::asked::{
-    Approval, CommandReceipt, CommandState, DeleteMachineRequest, GoBack, Reason,
+    Approval, CommandReceipt, CommandState, DeleteMachineRequest, GoBack, Promotion, Reason,
 };
 use crate::api::v1::resources::{When, WordOf};
 use crate::memory::{AuditEntry, OverrideWrite};
@@ -59,6 +59,11 @@ pub async fn command(state: &ApiState, call: &Call, id: &Id, verb: CommandVerb) 
             let revision = revision.map(Revision::new);
             (why.0, CommandArgs { revision, ..CommandArgs::default() })
         }
+        CommandVerb::Promote => {
+            let Promotion { why, full } = call.json()?;
+            let full = full.unwrap_or_default();
+            (why.0, CommandArgs { full, ..CommandArgs::default() })
+        }
         _ => (call.json::<Reason>()?.why.0, CommandArgs::default()),
     };
     let why = reason(&why)?;
@@ -78,7 +83,7 @@ fn approval(asked: Approval) -> Result<(String, CommandArgs), Problem> {
     };
     let what = asked.what.as_ref().map(kind).transpose()?;
     let revision = asked.revision.map(Revision::new);
-    Ok((asked.why.0, CommandArgs { what, number: asked.number, revision }))
+    Ok((asked.why.0, CommandArgs { what, number: asked.number, revision, full: false }))
 }
 
 pub async fn abandon(state: &ApiState, call: &Call, id: &Id) -> HttpResult {

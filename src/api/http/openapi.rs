@@ -4,9 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::auth::Role;
 use super::request::{Carries, DOCUMENTS, Query};
-use super::route::{Gives, Route};
+use super::route::{BASE, Gives, Route};
 use super::routes::routes;
 use crate::api::v1::resources::asked::why_schema;
+use crate::api::v1::resources::enums::list_words;
+use crate::api::v1::resources::examples::add_examples;
 use crate::api::v1::resources::shapes::ProblemDocument;
 use crate::api::v1::resources::{HasSchema, SchemaBook};
 
@@ -22,18 +24,20 @@ pub fn document() -> Value {
             path.insert(route.method.as_str().to_ascii_lowercase(), operation);
         }
     }
+    let mut schemas = book.into_schemas();
+    list_words(&mut schemas);
+    add_examples(&mut schemas);
     json!({
         "openapi": "3.1.0",
-        "info": {
-            "title": "Poolkeeper",
-            "version": "v1",
-            "description": "Pools of cloud VMs, kept at the right size and on the right model. \
-                A change is recorded with who asked and why, and answered at once; the next turn of the pool carries it out.",
-            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
-        },
+        "info": info(),
+        "servers": [{
+            "url": "http://127.0.0.1:7770",
+            "description": "The default address of `poolkeeper serve`.",
+        }],
+        "tags": TAGS.map(|(name, about)| json!({ "name": name, "description": about })),
         "paths": paths,
         "components": {
-            "schemas": book.into_schemas(),
+            "schemas": schemas,
             "responses": {
                 "Problem": {
                     "description": "Why it was refused, and what helps",
@@ -49,6 +53,64 @@ pub fn document() -> Value {
             },
         },
     })
+}
+
+fn info() -> Value {
+    json!({
+        "title": "Poolkeeper",
+        "version": "v1",
+        "summary": "Keeps pools of cloud VMs at the right size and on the right model.",
+        "description": "Pools of cloud VMs, kept at the right size and on the right model. \
+            A change is recorded with who asked and why, and answered at once; the next turn of the pool carries it out.",
+        "contact": { "name": "The authors of Poolkeeper" },
+        "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+    })
+}
+
+/// What an operation is about, for the menus of tools.
+const TAGS: [(&str, &str); 5] = [
+    ("pools", "Which pools exist, their documents, and the status of each."),
+    ("rollout", "The rollout of a pool, its plan, and the commands for it."),
+    ("machines", "The machines of a pool, and the commands for one of them."),
+    ("events", "What was decided and done, and who asked for it."),
+    ("server", "The daemon itself: health, readiness, metrics and this description."),
+];
+
+fn tag(route: &Route) -> &'static str {
+    let path = route.path.strip_prefix(BASE).unwrap_or(&route.path);
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    match parts[..] {
+        ["events" | "audit"] | ["pools", _, "history" | "events"] => "events",
+        ["pools", _, "machines", ..] => "machines",
+        ["pools"] | ["pools", _] | ["pools", _, "status" | "explain"] => "pools",
+        ["pools", ..] => "rollout",
+        _ => "server",
+    }
+}
+
+/// What a caller needs to know beside the summary.
+fn about(route: &Route) -> String {
+    let mut text = format!("{}.", route.about);
+    let mut add = |more: &str| {
+        text.push(' ');
+        text.push_str(more);
+    };
+    if route.statuses.contains(&202) {
+        add(
+            "The request is recorded with who and why, and answered at once; the next turn of the pool carries it out. `look` in the answer says where to read the result.",
+        );
+    }
+    if matches!(route.gives, Gives::Events) {
+        add("The answer is a stream of server-sent events; it resumes after `Last-Event-ID`.");
+    }
+    if matches!(route.gives, Gives::Tagged(_)) && !route.changes() {
+        add("With `If-None-Match` it answers 304 while the `ETag` stays the same.");
+    }
+    match route.role {
+        Some(role) => add(&format!("It needs the role {}.", role.name())),
+        None => add("It needs no token."),
+    }
+    text
 }
 
 fn operation(route: &Route, book: &mut SchemaBook) -> Value {
@@ -67,10 +129,16 @@ fn operation(route: &Route, book: &mut SchemaBook) -> Value {
             responses.insert("403".into(), problem());
         }
     }
+    if route.path.contains('{') {
+        responses.insert("404".into(), problem());
+    }
+    responses.insert("429".into(), problem());
     responses.insert("default".into(), problem());
     let mut operation = json!({
         "operationId": route.id,
         "summary": route.about,
+        "description": about(route),
+        "tags": [tag(route)],
         "parameters": parameters(route),
         "responses": responses,
     });

@@ -17,7 +17,7 @@ use super::state::ApiState;
 use super::{apply, stream};
 use crate::api::v1::resources::HasSchema;
 use crate::api::v1::resources::asked::{
-    Approval, CommandStatus, DeleteMachineRequest, GoBack, Reason, UnmanageReceipt,
+    Approval, CommandStatus, DeleteMachineRequest, GoBack, Promotion, Reason, UnmanageReceipt,
 };
 use crate::api::v1::resources::machines::{MachineList, MachineStatus};
 use crate::api::v1::resources::pools::{
@@ -65,6 +65,7 @@ pub fn routes() -> Vec<Route> {
         let is_takeover = verb == CommandVerb::TakeOver;
         let asks = match verb {
             CommandVerb::Approve => Approval::schema,
+            CommandVerb::Promote => Promotion::schema,
             CommandVerb::Rollback => GoBack::schema,
             _ => Reason::schema,
         };

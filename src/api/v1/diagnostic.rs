@@ -156,6 +156,15 @@ pub fn nearest<'a>(written: &str, candidates: &[&'a str]) -> Option<&'a str> {
     near.min_by_key(|(far, _, _)| *far).map(|(_, _, candidate)| candidate)
 }
 
+/// The candidates spelled most like `written`, the nearest first, however far they are.
+pub fn closest<'a>(written: &str, candidates: &[&'a str], most: usize) -> Vec<&'a str> {
+    let written: String = written.chars().take(LONGEST_WORD).collect();
+    let mut near = candidates.to_vec();
+    near.sort_by_cached_key(|candidate| osa_distance(&written, candidate));
+    near.truncate(most);
+    near
+}
+
 /// Longest piece of a document that a message repeats.
 const LONGEST_QUOTE: usize = 60;
 

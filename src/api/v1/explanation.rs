@@ -6,6 +6,7 @@ use super::API_VERSION;
 use super::next_step::becomes;
 use super::plan::ActionKeys;
 use super::primary_hold::needs_edit;
+use super::replacements::Departure;
 use super::resources::machines::{MachineStatus, class};
 use super::resources::plans::{HoldStatus, PlanSummary};
 use super::resources::pools::Explanation;
@@ -47,6 +48,29 @@ impl Explanation {
             ..self
         }
     }
+
+    /// The same, about a machine that is gone: no hold of the pool is a reason for that.
+    pub fn about_departure(self, departure: &Departure) -> Self {
+        Self { message: departure.message(), reason: None, ..self }
+    }
+}
+
+/// The answer about a machine that the pool neither has nor, as far as its history goes, had.
+pub fn no_machine(pool: &str, written: &str, ids: &[&str]) -> String {
+    let (pool, written) = (plain(pool), plain(written));
+    let mut numbers: Vec<u64> = ids.iter().filter_map(|id| id.parse().ok()).collect();
+    numbers.sort_unstable();
+    let has = match (ids, &numbers[..]) {
+        ([], _) => "it has no machines".to_owned(),
+        (ids, [first, _, .., last])
+            if numbers.len() == ids.len()
+                && (ids.len() > NAMES || last - first == ids.len() as u64 - 1) =>
+        {
+            format!("its machines are {first} to {last}")
+        }
+        (ids, _) => format!("its machines are {}", list(ids.iter().copied(), NAMES)),
+    };
+    format!("there is no machine {written} in pool {pool}; {has}")
 }
 
 /// One line: what the plan does, and why it does no more.
@@ -141,6 +165,22 @@ mod tests {
     use crate::model::ids::InstanceId;
     use crate::model::machine::{Condition, Machine};
     use crate::model::time::Time;
+
+    #[test]
+    fn a_machine_that_never_was_is_answered_with_those_that_are() {
+        let of = |ids: &[&str]| no_machine("web", "99", ids);
+        let first = "there is no machine 99 in pool web; ";
+        assert_eq!(of(&[]), format!("{first}it has no machines"));
+        assert_eq!(of(&["7", "12"]), format!("{first}its machines are 7, 12"));
+        assert_eq!(of(&["7", "12", "8"]), format!("{first}its machines are 7, 12, 8"));
+        assert_eq!(of(&["3", "1", "2"]), format!("{first}its machines are 1 to 3"));
+        let many: Vec<String> = (0..42).rev().map(|id| id.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(of(&many), format!("{first}its machines are 0 to 41"));
+        let names: Vec<String> = (10..30).map(|id| format!("web_{id}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert!(of(&names).ends_with("web_20, web_21 and 8 more"), "{}", of(&names));
+    }
 
     #[test]
     fn no_part_of_an_answer_controls_the_terminal() {

@@ -12,6 +12,7 @@ pub mod pool;
 pub mod primary_hold;
 pub mod problem;
 pub mod remedy;
+pub mod replacements;
 pub mod resources;
 pub mod snapshot;
 pub mod state;

@@ -33,6 +33,12 @@ pub fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: usize) -> S
     }
 }
 
+/// A time in whole seconds, so that times in a column have one width.
+pub fn second(at: Time) -> Time {
+    const SECOND: i64 = 1_000;
+    Time::from_millis(at.millis().div_euclid(SECOND).saturating_mul(SECOND))
+}
+
 /// How far a time is from `now`: `in 3d 4h`.
 pub fn away(at: Time, now: Time) -> String {
     match at.cmp(&now) {
@@ -67,6 +73,13 @@ mod tests {
     fn nothing_controls_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
         assert_eq!(plain("a\r\nb\u{202e}"), "a\u{fffd}\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn a_time_in_seconds_is_never_later() {
+        for (ms, is) in [(0, 0), (1_999, 1_000), (-1, -1_000), (i64::MIN, i64::MIN)] {
+            assert_eq!(second(Time::from_millis(ms)), Time::from_millis(is));
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The words of the formats: one table for each kind of value.
 
 use super::wire::WordTable;
+use crate::memory::JournalStep;
 use crate::model::action::{ActionKind, ModelWrite, RemovalReason};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration, PlatformFeature};
 use crate::model::journal::Refusal;
@@ -129,6 +130,10 @@ words! {
         "aborted" => RolloutEnding::Aborted,
         "rolledBack" => RolloutEnding::RolledBack,
     }
+}
+
+impl WordTable for JournalStep {
+    const WORDS: &'static [(&'static str, Self)] = &JournalStep::WORDS;
 }
 
 impl WordTable for WaitKind {

@@ -6,7 +6,9 @@ use clap::Args;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::timeout;
 
+use super::story::Story;
 use super::{ENVIRONMENT, Server, ServerLine, failure, rows, strange, understood};
 use crate::api::client::{Client, ClientError, Request, StreamEvent};
 use crate::api::v1::resources::pools::RevisionList;
@@ -16,6 +18,7 @@ use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::plain;
+use crate::model::time::Time;
 
 /// Delay before reconnecting: the `retry` that the server sends.
 pub(super) const AGAIN: Duration = Duration::from_secs(2);
@@ -23,7 +26,15 @@ pub(super) const AGAIN: Duration = Duration::from_secs(2);
 /// Lines per page: the server's maximum.
 const PAGE: u64 = 500;
 
+/// Lines of one turn arrive within this time of each other.
+// 100 ms: the server sends them in one piece, and a person notices no less.
+const TURN_ARRIVES: Duration = Duration::from_millis(100);
+
 const HISTORY: &str = "Shows what was decided and done in a pool, oldest first";
+
+const STORY: &str = "One line is one fact: equal facts of one turn are joined, and bookkeeping such as the end \
+of a hold is left out. --verbose prints every line of the history by itself. Times are in UTC, with the date where it \
+changes; --timestamps prints them in full.";
 
 const FOLLOW: &str = "With --follow it prints each new line as it is written; after a broken \
 connection it continues where it stopped, and misses none.";
@@ -31,8 +42,8 @@ connection it continues where it stopped, and misses none.";
 #[derive(Debug, Args)]
 #[command(
     about = HISTORY,
-    long_about = format!("{HISTORY}.\n\nWith --output ndjson each line is one document. {FOLLOW}"),
-    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper history web\n  poolkeeper history web --last 500\n  poolkeeper history web --follow\n  poolkeeper history web --revisions\n\n{ENVIRONMENT}"))
+    long_about = format!("{HISTORY}.\n\n{STORY} With --output json or ndjson every line has all its fields. {FOLLOW}"),
+    after_long_help = with_exit_codes(&format!("Examples:\n  poolkeeper history web\n  poolkeeper history web --last 500 --verbose\n  poolkeeper history web --follow\n  poolkeeper history web --revisions\n\n{ENVIRONMENT}"))
 )]
 pub struct HistoryCommand {
     /// Name of the pool
@@ -42,8 +53,12 @@ pub struct HistoryCommand {
     #[arg(short, long)]
     follow: bool,
 
+    /// Print every line by itself, with what is bookkeeping
+    #[arg(short, long, conflicts_with = "revisions")]
+    verbose: bool,
+
     /// List the pool's revisions instead, newest first; `rollback --to` takes one of them
-    #[arg(long, conflicts_with_all = ["follow", "last"])]
+    #[arg(long, conflicts_with_all = ["follow", "last", "timestamps"])]
     revisions: bool,
 
     #[command(flatten)]
@@ -69,6 +84,10 @@ struct Lines {
     #[arg(long, value_name = "LINES", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     last: u64,
 
+    /// Print each time in full: date, milliseconds and zone
+    #[arg(long)]
+    timestamps: bool,
+
     #[command(flatten)]
     server: Server,
 }
@@ -89,48 +108,112 @@ impl HistoryCommand {
         let page = page.map_err(|failure| self.lines.server.nearest(&self.pool, failure))?;
         // With --follow and an empty history, wait for the first line instead of printing that there is none.
         let is_silent = self.follow && page["items"].as_array().is_some_and(Vec::is_empty);
-        if !is_silent {
-            print(shell, &page, line)?;
+        let mut printer = HistoryPrinter::new(self.verbose, self.lines.timestamps);
+        if !is_silent && !documents(shell, &page)? {
+            let lines: Vec<HistoryLine> = items(&page)?;
+            let told = printer.print(shell, &lines)?;
+            if lines.is_empty() {
+                shell.line(NOTHING)?;
+            } else if !told && !self.follow {
+                shell.line("nothing but bookkeeping in these lines; --verbose prints it")?;
+            }
         }
-        match self.follow {
-            true => follow(&self.lines.server.line()?, shell, &self.pool, page["next"].as_u64()),
-            false => Ok(Exit::Done),
+        if !self.follow {
+            return Ok(Exit::Done);
         }
+        follow(&self.lines.server.line()?, shell, &self.pool, page["next"].as_u64(), &mut printer)
+    }
+}
+
+const NOTHING: &str = "nothing has happened yet";
+
+/// Prints the lines of a history for people.
+struct HistoryPrinter {
+    /// `None`: each line by itself.
+    story: Option<Story>,
+    clock: ClockColumn,
+}
+
+impl HistoryPrinter {
+    fn new(verbose: bool, timestamps: bool) -> Self {
+        let story = (!verbose).then(Story::default);
+        Self { story, clock: ClockColumn::new(timestamps) }
+    }
+
+    /// Whether anything was to be told.
+    fn print(&mut self, shell: &mut Shell, lines: &[HistoryLine]) -> Result<bool, CommandFailure> {
+        let facts: Vec<(Time, String)> = match &mut self.story {
+            Some(story) => story.tell(lines).into_iter().map(|fact| (fact.at, fact.text)).collect(),
+            None => {
+                let mut lines: Vec<&HistoryLine> = lines.iter().collect();
+                lines.sort_by_key(|line| (line.at.0, line.id));
+                lines.into_iter().map(|line| (line.at.0, line.message.clone())).collect()
+            }
+        };
+        for (at, text) in &facts {
+            shell.line(&format!("{}  {}", self.clock.next(*at), plain(text)))?;
+        }
+        Ok(!facts.is_empty())
+    }
+}
+
+/// Times of one width, one below the other.
+struct ClockColumn {
+    full: bool,
+    date: String,
+}
+
+impl ClockColumn {
+    fn new(full: bool) -> Self {
+        Self { full, date: String::new() }
+    }
+
+    /// `Nov 25 04:00:43`, without the date if the line above has the same.
+    fn next(&mut self, at: Time) -> String {
+        let at = at.timestamp();
+        if self.full {
+            return at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+        }
+        let (date, clock) = (at.strftime("%Y %b %d").to_string(), at.strftime("%H:%M:%S"));
+        let month_and_day = date.get(date.len().saturating_sub(6)..).unwrap_or_default();
+        let shown = if date == self.date { "" } else { month_and_day };
+        let line = format!("{shown:6} {clock}");
+        self.date = date;
+        line
     }
 }
 
 impl AuditCommand {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let page = self.lines.read(&["audit"])?;
-        print(shell, &page, |line: &AuditLine| {
+        if documents(shell, &page)? {
+            return Ok(Exit::Done);
+        }
+        let lines: Vec<AuditLine> = items(&page)?;
+        if lines.is_empty() {
+            shell.line(NOTHING)?;
+        }
+        let mut clock = ClockColumn::new(self.lines.timestamps);
+        for line in &lines {
             let AuditLine { at, who, verb, on, came, why, .. } = line;
             let on = if on.is_empty() { String::new() } else { format!(" machine {on}") };
-            let (at, pool) = (at.0, line.pool.as_deref().unwrap_or_default());
-            format!("{at}  {who} {verb} {pool}{on}: {came} ({why})")
-        })?;
+            let (at, pool) = (clock.next(at.0), line.pool.as_deref().unwrap_or_default());
+            shell.line(&plain(&format!("{at}  {who} {verb} {pool}{on}: {came} ({why})")))?;
+        }
         Ok(Exit::Done)
     }
 }
 
-/// JSON passes on what the server sent; the table reads each line.
-fn print<T: DeserializeOwned>(
-    shell: &mut Shell,
-    page: &Value,
-    say: fn(&T) -> String,
-) -> Result<(), CommandFailure> {
+/// Whether a program reads the answer; it gets what the server sent.
+fn documents(shell: &mut Shell, page: &Value) -> Result<bool, CommandFailure> {
     match shell.format {
-        OutputFormat::Json => shell.line(&page.to_string()),
+        OutputFormat::Table => return Ok(false),
+        OutputFormat::Json => shell.line(&page.to_string())?,
         OutputFormat::Ndjson => {
-            items::<Value>(page)?.iter().try_for_each(|line| shell.line(&line.to_string()))
-        }
-        OutputFormat::Table => {
-            let lines: Vec<T> = items(page)?;
-            if lines.is_empty() {
-                return shell.line("nothing has happened yet");
-            }
-            lines.iter().try_for_each(|line| shell.line(&plain(&say(line))))
+            items::<Value>(page)?.iter().try_for_each(|line| shell.line(&line.to_string()))?;
         }
     }
+    Ok(true)
 }
 
 fn items<T: DeserializeOwned>(page: &Value) -> Result<Vec<T>, CommandFailure> {
@@ -170,17 +253,13 @@ fn revisions(server: &ServerLine, pool: &str, shell: &mut Shell) -> Result<Exit,
     Ok(Exit::Done)
 }
 
-/// A history line as text.
-fn line(line: &HistoryLine) -> String {
-    format!("{}  {}", line.at.0, line.message)
-}
-
 /// Prints new lines until the user interrupts.
 fn follow(
     server: &ServerLine,
     shell: &mut Shell,
     pool: &str,
     last: Option<u64>,
+    printer: &mut HistoryPrinter,
 ) -> Result<Exit, CommandFailure> {
     let path = ["pools", pool, "events"];
     let request = Request::get(&path);
@@ -189,7 +268,7 @@ fn follow(
         // Install the signal handler before the first wait, so that no later signal is missed.
         let enough = tokio::signal::ctrl_c();
         tokio::select! {
-            ended = print_events(&server.client, &request, last.unwrap_or_default(), shell) => ended,
+            ended = print_events(&server.client, &request, last.unwrap_or_default(), shell, printer) => ended,
             _ = enough => Ok(Exit::Done),
         }
     })
@@ -201,6 +280,7 @@ async fn print_events(
     request: &Request<'_>,
     mut last: u64,
     shell: &mut Shell,
+    printer: &mut HistoryPrinter,
 ) -> Result<Exit, CommandFailure> {
     let mut is_lost = false;
     loop {
@@ -209,17 +289,32 @@ async fn print_events(
                 if std::mem::take(&mut is_lost) {
                     shell.say(Style::Green, "back", "reconnected");
                 }
-                loop {
-                    match events.next().await {
+                // Lines that arrived and are not printed yet.
+                let mut turn = Vec::new();
+                let ended = loop {
+                    if turn.len() as u64 >= PAGE {
+                        show(shell, printer, &mut turn)?;
+                    }
+                    let next = if turn.is_empty() {
+                        events.next().await
+                    } else if let Ok(next) = timeout(TURN_ARRIVES, events.next()).await {
+                        next
+                    } else {
+                        show(shell, printer, &mut turn)?;
+                        continue;
+                    };
+                    match next {
                         Ok(Some(event)) => {
                             last = event.id.unwrap_or(last);
-                            show(shell, &event)?;
+                            turn.push(event);
                         }
                         // The server ends a stream after an hour; this is not an error.
                         Ok(None) => break None,
                         Err(error) => break Some(error),
                     }
-                }
+                };
+                show(shell, printer, &mut turn)?;
+                ended
             }
             Err(error) => Some(error),
         };
@@ -235,15 +330,24 @@ async fn print_events(
     }
 }
 
-fn show(shell: &mut Shell, event: &StreamEvent) -> Result<(), CommandFailure> {
-    let data = event.data.as_str();
-    match (shell.format, event.event.as_deref()) {
-        (OutputFormat::Table, Some(StreamEnd::EVENT)) => {
-            let StreamEnd { at, message, .. } = understood(data)?;
-            shell.line(&plain(&format!("{}  {message}", at.0)))?;
+/// Prints the events and forgets them.
+fn show(
+    shell: &mut Shell,
+    printer: &mut HistoryPrinter,
+    events: &mut Vec<StreamEvent>,
+) -> Result<(), CommandFailure> {
+    let (mut lines, mut end) = (Vec::new(), None::<StreamEnd>);
+    for event in events.drain(..) {
+        match (shell.format, event.event.as_deref()) {
+            (OutputFormat::Table, Some(StreamEnd::EVENT)) => end = Some(understood(&event.data)?),
+            (OutputFormat::Table, _) => lines.push(understood(&event.data)?),
+            _ => shell.line(&event.data)?,
         }
-        (OutputFormat::Table, _) => shell.line(&plain(&line(&understood(data)?)))?,
-        _ => shell.line(data)?,
+    }
+    printer.print(shell, &lines)?;
+    if let Some(StreamEnd { at, message, .. }) = end {
+        let at = printer.clock.next(at.0);
+        shell.line(&format!("{at}  {}", plain(&message)))?;
     }
     shell.flush()
 }
@@ -279,6 +383,32 @@ impl Lines {
                 return Ok(page);
             }
             all = Some(page);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_one_width_and_the_date_where_it_changes() {
+        let times = ["2026-11-24T23:59:59.7Z", "2026-11-25T04:00:43.66Z", "2026-11-25T04:01:03Z"];
+        let shown = |full| {
+            let mut clock = ClockColumn::new(full);
+            times.map(|text| clock.next(Time::parse(text).unwrap()))
+        };
+        assert_eq!(shown(false), ["Nov 24 23:59:59", "Nov 25 04:00:43", "       04:01:03"]);
+        let full =
+            ["2026-11-24T23:59:59.700Z", "2026-11-25T04:00:43.660Z", "2026-11-25T04:01:03.000Z"];
+        assert_eq!(shown(true), full);
+    }
+
+    #[test]
+    fn a_year_later_the_same_day_has_its_date_again() {
+        let mut clock = ClockColumn::new(false);
+        for text in ["2025-11-25T04:00:43Z", "2026-11-25T04:00:43Z"] {
+            assert_eq!(clock.next(Time::parse(text).unwrap()), "Nov 25 04:00:43");
         }
     }
 }

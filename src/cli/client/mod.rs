@@ -1,24 +1,31 @@
 //! Commands that are clients of a running Poolkeeper server: verbs, pools, history, audit.
 //!
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
-//! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `pools` manages pool
-//! documents, `get` reads them, `outcome` waits for the answer of a turn, `history` prints the history and the audit, `served` reads the answers that pages print.
+//! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `outcome` waits for the
+//! answer of a turn, `apply` sends pool documents, `pools` removes them, `get` reads them (`short_pool` leaves their
+//! defaults out), `history` prints the history
+//! and the audit, `served` and `managed` read the answers that pages print.
 
+mod apply;
 mod environment;
 mod failures;
 mod get;
 mod history;
+pub(super) mod managed;
 mod outcome;
 mod pools;
 mod sending;
 pub(super) mod served;
+mod short_pool;
+mod story;
 mod stream;
 mod verbs;
 mod why;
 
+pub use apply::Apply;
 pub use get::Get;
 pub use history::{AuditCommand, HistoryCommand};
-pub use pools::{Apply, Unmanage};
+pub use pools::Unmanage;
 pub use verbs::{
     Abandon, Abort, Approve, DeleteMachine, Hold, Pause, Promote, Refresh, Release, ResetBreaker,
     ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,

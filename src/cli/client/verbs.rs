@@ -86,7 +86,6 @@ of_pools! {
     Resume "resume" "Resumes a paused rollout" "resume web --why 'mended'";
     Abort "abort" "Ends the rollout and returns the pool to its size" "abort web --why 'wrong image'";
     Retry "retry" "Retries what failed" "retry web --why 'quota raised'";
-    Promote "promote" "Skips the current wait of a rollout" "promote web --why 'no need to wait'";
     Refresh "refresh" "Replaces every machine of a pool, whatever its revision" "refresh web --why 'new keys'";
     ResetCapacity "reset-capacity" "Lowers the capacity of the scale set to the machines it has" "reset-capacity web --why 'drift'";
     ResetBreaker "reset-breaker" "Closes the repair breaker, so that failed machines are replaced again" "reset-breaker web --why 'the cloud is healthy again'";
@@ -168,6 +167,30 @@ impl Approve {
             body["revision"] = json!(revision);
         }
         self.wish.post(shell, &["pools", &self.pool, "approve"], body)
+    }
+}
+
+const PROMOTE: &str = "Skips the current wait of a rollout, or all of them";
+
+#[derive(Debug, Args)]
+#[command(about = PROMOTE, long_about = long(PROMOTE), after_long_help = after("promote web --why 'no need to wait'\n  poolkeeper promote web --full --why 'the fix is urgent'"))]
+pub struct Promote {
+    /// Name of the pool
+    pool: String,
+
+    /// Skip every later wait of this rollout too: checkpoints, gates, and the bake at its end. Limits of how many machines
+    /// may be replaced at once stay, and so does a pause
+    #[arg(long)]
+    full: bool,
+
+    #[command(flatten)]
+    wish: Wish,
+}
+
+impl Promote {
+    pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+        let body = if self.full { json!({ "full": true }) } else { json!({}) };
+        self.wish.post(shell, &["pools", &self.pool, "promote"], body)
     }
 }
 

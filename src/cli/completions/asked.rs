@@ -59,7 +59,11 @@ pub(super) fn asked(root: &Command, words: &[String]) -> Option<CompletionContex
     let last = command?.get_positionals().last();
     let many = last.filter(|arg| arg.get_action().takes_values() && takes_many(arg));
     let arg = places.nth(named.len()).or(many)?;
+    // `get pool web` and `get machines web` are what kubectl users type.
+    let is_after_kind = command?.get_name() == "get"
+        && matches!(named[..], ["pool" | "pools" | "machine" | "machines"]);
     let meant = match arg {
+        _ if is_after_kind => CompletionTarget::Pools,
         arg if is_pool(arg) => CompletionTarget::Pools,
         arg if is_machine(arg) => CompletionTarget::MachinesOf((*named.first()?).to_owned()),
         _ => return None,
@@ -111,6 +115,9 @@ mod tests {
             "plan",
             "explain",
             "get",
+            "get pool",
+            "get machines",
+            "describe",
             "history",
             "history --follow",
             "history --last 5",

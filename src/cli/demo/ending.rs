@@ -4,20 +4,26 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use super::service::{ServiceLimits, ServiceReport};
 use super::sight::DemoSight;
 use super::stage::{DemoStage, POOL};
 use crate::api::client::DEFAULT_SERVER;
 use crate::api::v1::API_VERSION;
 use crate::cli::table::push_line;
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{short, wrap};
+use crate::cli::text::{short, width, wrap};
 use crate::emulator::Extremes;
-use crate::model::quantity::counted;
 use crate::model::time::Span;
+
+/// The program's name, where its path is too long for a hint.
+pub const NAME: &str = "poolkeeper";
+/// The widest hint: it survives a terminal of 80 columns, and copying.
+const WIDEST: usize = 78;
 
 #[derive(Debug)]
 pub struct DemoSummary {
     sight: DemoSight,
+    service: Option<ServiceReport>,
     /// The extremes of the emulated machines themselves.
     extremes: Option<Extremes>,
     /// The time from applying the new image until the last machine was done.
@@ -28,10 +34,13 @@ pub struct DemoSummary {
 }
 
 impl DemoSummary {
-    pub fn of(stage: &DemoStage, sight: DemoSight, took: Span) -> Self {
+    /// `failed`: the machines that the script made unhealthy.
+    pub fn of(stage: &DemoStage, sight: DemoSight, took: Span, failed: &[Box<str>]) -> Self {
+        let limits = ServiceLimits { desired: sight.numbers.desired, floor: sight.limits.floor };
+        let service = stage.service(limits, failed);
         let times = stage.clock.times();
         let (azure, api, extremes) = (stage.azure, stage.api, stage.extremes());
-        Self { sight, extremes, took, azure, api, times }
+        Self { sight, service, extremes, took, azure, api, times }
     }
 
     pub fn is_good(&self) -> bool {
@@ -43,6 +52,7 @@ impl DemoSummary {
         json!({ "apiVersion": API_VERSION, "kind": "Demo",
             "desired": sight.numbers.desired, "floor": sight.limits.floor, "ceiling": sight.limits.ceiling,
             "fewestReady": extremes.map(|e| e.fewest_ready), "mostThere": extremes.map(|e| e.most_there),
+            "belowFloor": self.service.as_ref().map(|service| service.below.to_string()),
             "outdated": sight.numbers.outdated, "took": self.took.to_string(),
             "calls": sight.calls.made, "saved": sight.calls.saved, "refused": sight.calls.throttled,
             "invariantViolations": sight.laws })
@@ -67,63 +77,50 @@ impl DemoSummary {
                     .to_owned(),
             ];
         }
-        let range = self.extremes.map_or_else(String::new, |seen| {
-            let ill = if seen.fewest_ready < limits.floor as usize { ", and one machine failed by itself" } else { "" };
-            format!(
-                " Never fewer than {} machines served (the floor is {}{ill}), and never more than {} existed (the ceiling is {}).",
-                seen.fewest_ready, limits.floor, seen.most_there, limits.ceiling
-            )
+        let mut lines = vec![format!(
+            "All {} machines are on the new image, after {} (shown {} times as fast).",
+            sight.numbers.desired,
+            short(self.took),
+            self.times
+        )];
+        lines.extend(self.service.as_ref().map(ServiceReport::sentence));
+        let own = self.service.as_ref().and_then(ServiceReport::own_part);
+        let most = self.extremes.map(|seen| {
+            format!("At most {} existed (the ceiling is {}).", seen.most_there, limits.ceiling)
         });
-        vec![
-            format!("All {} machines are on the new image.{range}", sight.numbers.desired),
-            format!(
-                "It took {} (shown {} times as fast) and {} calls; Azure refused {}, and Poolkeeper retried later.",
-                short(self.took),
-                self.times,
-                sight.calls.made,
-                counted(sight.calls.throttled as usize, "call")
-            ),
-            "Every plan was checked against invariants that share no code with the planner before anything was sent: none was violated.".to_owned(),
-        ]
+        lines.push(own.into_iter().chain(most).collect::<Vec<_>>().join(" "));
+        let throttled = match sight.calls.throttled {
+            0 => "Azure throttled none of them".to_owned(),
+            1 => "1 was throttled and retried".to_owned(),
+            more => format!("{more} were throttled and retried"),
+        };
+        lines.push(format!("{} calls to Azure: {throttled}.", sight.calls.made));
+        lines.push("An independent safety checker verified every plan: 0 violations.".to_owned());
+        lines
     }
 
     /// Commands to try while the API stays up.
-    pub fn door(&self, term: Term, program: &str) -> String {
+    pub fn hints(&self, term: Term, program: &str) -> String {
         let mut page = String::from("\n");
+        let say = "The daemon runs until Ctrl-C. Try, in another terminal:";
+        push_line(&mut page, &term.paint(Style::Bold, say));
         let api = format!("http://{}", self.api);
-        let server = if api == DEFAULT_SERVER { String::new() } else { format!(" --server {api}") };
-        push_line(
-            &mut page,
-            &term.paint(Style::Bold, "The daemon goes on until Ctrl-C. Try, in another terminal"),
-        );
+        if api != DEFAULT_SERVER {
+            push_line(&mut page, &format!("  export POOLKEEPER_SERVER={api}"));
+        }
         let last = self.sight.machines.last().map_or("0", |machine| &*machine.id);
         let commands = [
-            (format!("{program} status {POOL}{server}"), "health, progress and end of the rollout"),
-            (
-                format!("{program} explain {POOL} {last}{server}"),
-                "one machine: its state, the reason, the next step",
-            ),
-            (format!("{program} history {POOL}{server}"), "decisions and actions, with reasons"),
-            (
-                format!("{program} delete-machine {POOL} {last} --why 'see what happens'{server}"),
-                "it is replaced safely; this terminal shows it",
-            ),
-            (
-                format!("{program} refresh {POOL} --why 'again'{server}"),
-                "replace all machines once more",
-            ),
+            format!("status {POOL}"),
+            format!("explain {POOL} {last}"),
+            format!("history {POOL}"),
+            format!("delete-machine {POOL} {last} --why test"),
+            format!("refresh {POOL} --why again"),
         ];
-        for (command, why) in commands {
-            push_command(&mut page, term, &command, why);
-        }
-        push_command(&mut page, term, &format!("curl {api}/metrics"), "what Prometheus would read");
-        push_command(
+        push_commands(&mut page, program, &commands);
+        push_line(
             &mut page,
-            term,
-            &format!("http://{}/", self.azure),
-            "the Azure emulator, in a browser",
+            &format!("  http://{}/ (the Azure emulator, in a browser)", self.azure),
         );
-        page.push('\n');
         page
     }
 }
@@ -131,18 +128,41 @@ impl DemoSummary {
 /// Commands to try that need no running daemon.
 pub fn next(term: Term, program: &str) -> String {
     let mut page = String::from("\n");
-    push_line(&mut page, &term.paint(Style::Bold, "Try next, in a clone of the repository"));
-    for (command, why) in [
-        ("simulate config/pools/web.yaml --faults storm", "a pool file, rehearsed with faults"),
-        ("plan --snapshot tests/cli/inputs/rolling.json", "the next actions, and why"),
-        ("validate config/pools", "check pool files"),
-    ] {
-        push_command(&mut page, term, &format!("{program} {command}"), why);
-    }
+    let say = "Try next, in a clone of the repository:";
+    push_line(&mut page, &term.paint(Style::Bold, say));
+    let commands = [
+        "simulate config/pools/web.yaml --faults storm",
+        "plan --snapshot tests/cli/inputs/rolling.json",
+        "validate config/pools",
+    ];
+    push_commands(&mut page, program, &commands.map(str::to_owned));
     page
 }
 
-fn push_command(page: &mut String, term: Term, command: &str, why: &str) {
-    push_line(page, &format!("  {}", term.paint(Style::Dim, &format!("# {why}"))));
-    push_line(page, &format!("  {command}"));
+/// One command a line. A program with a long path gets its usual name first.
+fn push_commands(page: &mut String, program: &str, commands: &[String]) {
+    let longest = commands.iter().map(|command| width(command)).max().unwrap_or(0);
+    let fits = "  ".len() + width(program) + " ".len() + longest <= WIDEST;
+    if !fits {
+        let path = program.replace('\'', r"'\''");
+        push_line(page, &format!("  alias {NAME}='{path}'"));
+    }
+    for command in commands {
+        push_line(page, &format!("  {} {command}", if fits { program } else { NAME }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_are_short_and_can_be_copied() {
+        let usual = next(Term::PLAIN, "target/release/poolkeeper");
+        assert!(usual.contains("\n  target/release/poolkeeper validate config/pools\n"), "{usual}");
+        assert!(usual.lines().all(|line| width(line) <= WIDEST), "{usual}");
+        let far = next(Term::PLAIN, "/opt/it's/a/long/way/to/the/program/poolkeeper");
+        assert!(far.contains(r"alias poolkeeper='/opt/it'\''s/a/long"), "{far}");
+        assert!(far.contains("\n  poolkeeper validate config/pools\n"), "{far}");
+    }
 }

@@ -3,11 +3,12 @@
 //!
 //! Never here: decisions or actions (the daemon is the one that `serve` runs). Begin with [`Demo::run`]; `stage` starts
 //! the daemon and the emulator, `script` says what happens to the pool, `show` plays it; `sight` is the observed state,
-//! `words` the lines of text, `screen` draws.
+//! `service` what clients of the pool saw, `words` the lines of text, `screen` draws.
 
 mod ending;
 mod screen;
 mod script;
+mod service;
 mod show;
 mod sight;
 mod stage;
@@ -22,7 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
-use super::term::Term;
+use super::term::{Style, Term};
 use show::{Manner, Show};
 use stage::DemoStage;
 
@@ -85,11 +86,18 @@ impl Demo {
             stage = DemoStage::set_up(self.listen, TIMES) => stage?,
             signal = signals.next() => return Ok(Over::Cut(signal)),
         };
-        let manner = match (json, can_draw(shell.term) && !self.once) {
-            (true, _) => Manner::Silent,
-            (false, true) => Manner::Drawn,
-            (false, false) => Manner::Lines,
+        let is_watched = io::stdout().is_terminal() && !self.once;
+        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let obstacle = obstacle(shell.term, dumb);
+        let manner = match (json, is_watched, &obstacle) {
+            (true, ..) => Manner::Silent,
+            (false, true, None) => Manner::Drawn,
+            (false, ..) => Manner::Lines,
         };
+        if let Some(say) = obstacle.filter(|_| is_watched && !json) {
+            shell.line(&shell.term.paint(Style::Dim, &say))?;
+            shell.flush()?;
+        }
         let mut show = Show::new(stage, shell, manner);
         let ending = tokio::select! {
             ending = show.play() => ending?,
@@ -98,6 +106,7 @@ impl Demo {
                 return Ok(Over::Cut(signal));
             }
         };
+        show.draw_end()?;
         let exit = if ending.is_good() { Exit::Done } else { Exit::Refused };
         let program = program();
         match manner {
@@ -105,7 +114,7 @@ impl Demo {
             _ => show.shell.print(&ending.page(show.shell.term))?,
         }
         if manner == Manner::Drawn {
-            show.shell.print(&ending.door(show.shell.term, &program))?;
+            show.shell.print(&ending.hints(show.shell.term, &program))?;
             show.shell.flush()?;
             tokio::select! {
                 failed = show.go_on() => failed?,
@@ -126,18 +135,22 @@ enum Over {
     Cut(i32),
 }
 
-/// Whether standard output is a terminal that is large enough and can redraw a picture in place.
-fn can_draw(term: Term) -> bool {
-    let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-    let wide = term.width.is_some_and(|columns| columns >= screen::WIDE);
-    let tall = term.height.is_none_or(|lines| lines > screen::TALL);
-    io::stdout().is_terminal() && !dumb && wide && tall
+/// Why this terminal gets lines instead of a picture that is redrawn in place.
+fn obstacle(term: Term, dumb: bool) -> Option<String> {
+    if dumb {
+        return Some("Printing lines: TERM names no terminal that redraws a picture.".to_owned());
+    }
+    let (wide, tall) = (term.width.unwrap_or(0), term.height.unwrap_or(usize::MAX));
+    let fits = wide >= screen::WIDE && tall > screen::TALL;
+    let least = format!("{}x{}", screen::WIDE, screen::TALL + 1);
+    let size = term.height.map_or_else(|| format!("{wide} wide"), |tall| format!("{wide}x{tall}"));
+    (!fits).then(|| format!("Printing lines: a picture needs {least}, this is {size}."))
 }
 
 /// The program as it was called, so that the suggested commands work from the current folder.
 fn program() -> String {
     let called = env::args().next().filter(|called| called.contains('/'));
-    called.unwrap_or_else(|| "poolkeeper".to_owned())
+    called.unwrap_or_else(|| ending::NAME.to_owned())
 }
 
 /// SIGINT and SIGTERM.
@@ -158,5 +171,22 @@ impl Signals {
             _ = self.0.recv() => SignalKind::interrupt().as_raw_value(),
             _ = self.1.recv() => SignalKind::terminate().as_raw_value(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_without_a_picture_says_why() {
+        let size = |wide, tall| Term { width: Some(wide), height: Some(tall), ..Term::PLAIN };
+        assert_eq!(obstacle(size(78, 24), false), None);
+        assert_eq!(obstacle(Term { height: None, ..size(160, 1) }, false), None);
+        let small = obstacle(size(60, 18), false);
+        let say = "Printing lines: a picture needs 78x24, this is 60x18.";
+        assert_eq!(small.as_deref(), Some(say));
+        assert!(obstacle(size(78, 23), false).is_some() && obstacle(size(77, 24), false).is_some());
+        assert!(obstacle(size(100, 50), true).is_some_and(|say| say.contains("TERM")));
     }
 }

@@ -26,7 +26,7 @@ const BERTHS: usize = 3 * ABREAST;
 /// Width of the progress bar.
 const BAR: usize = 40;
 const HOLDS: usize = 2;
-/// Latest lines to show.
+/// The fewest latest lines to show; a tall terminal shows more.
 const LINES: usize = 8;
 /// The column where text begins, after the clock.
 const INDENT: usize = 11;
@@ -39,25 +39,51 @@ pub struct Screen {
     times: u32,
     api: String,
     berths: Vec<Option<Key>>,
+    /// Latest lines to show.
+    lines: usize,
 }
 
 impl Screen {
     pub fn new(term: Term, began: Time, times: u32, api: String) -> Self {
+        // The rest of the picture, and a line for the cursor.
+        let rest = TALL - LINES + 1;
+        let lines = term.height.map_or(LINES, |tall| tall.saturating_sub(rest).max(LINES));
         let term = Term { width: Some(WIDE), ..term };
-        Self { term, began, times, api, berths: vec![None; ROWS * ABREAST] }
+        Self { term, began, times, api, berths: vec![None; ROWS * ABREAST], lines }
     }
 
     pub fn draw(&mut self, sight: &DemoSight, history: &[Words]) -> String {
         self.moor(&sight.machines);
         let mut page = String::new();
         self.title(sight, &mut page);
-        self.fleet(sight, &mut page);
+        page.push('\n');
+        for (n, berths) in self.berths.chunks(ABREAST).take(ROWS).enumerate() {
+            self.row(berths, n < BERTHS / ABREAST, sight, &mut page);
+        }
         self.legend(&mut page);
         page.push('\n');
+        let ends = sight.ends.filter(|at| *at > sight.at && sight.done < sight.total);
+        let ends = ends
+            .map_or_else(String::new, |at| format!(", about {} to go", short(at.since(sight.at))));
+        self.bar(sight.progress(), &ends, &mut page);
         self.numbers(sight, &mut page);
         page.push('\n');
         self.holds(sight, &mut page);
         self.history(history, &mut page);
+        page
+    }
+
+    /// The picture after the rollout: short, so that the title stays on the screen above the result.
+    pub fn draw_end(&mut self, sight: &DemoSight) -> String {
+        self.moor(&sight.machines);
+        let mut page = String::new();
+        self.title(sight, &mut page);
+        let taken: Vec<_> = self.berths.iter().filter(|berth| berth.is_some()).cloned().collect();
+        for berths in taken.chunks(ABREAST) {
+            self.row(berths, false, sight, &mut page);
+        }
+        self.bar((sight.numbers.desired, sight.numbers.desired), "", &mut page);
+        self.numbers(sight, &mut page);
         page
     }
 
@@ -87,27 +113,25 @@ impl Screen {
         let pad = " ".repeat(WIDE.saturating_sub(width(title) + width(&pace)));
         let title = self.term.paint(Style::Bold, title);
         push_line(page, &format!("{title}{pad}{}", self.term.paint(Style::Dim, &pace)));
-        page.push('\n');
     }
 
-    fn fleet(&self, sight: &DemoSight, page: &mut String) {
-        for (row, berths) in self.berths.chunks(ABREAST).take(ROWS).enumerate() {
-            let mut line = String::from(" ");
-            for berth in berths {
-                let here = berth.as_ref();
-                let here = here.and_then(|key| sight.machines.iter().find(|m| m.key == *key));
-                let Some(machine) = here else {
-                    let free = if row < BERTHS / ABREAST { "     --" } else { "       " };
-                    line.push_str(&self.term.paint(Style::Dim, free));
-                    continue;
-                };
-                let glyphs = machine.look.glyph().to_string().repeat(2);
-                let painted = self.term.paint(machine.look.style(), &glyphs);
-                // Writing to a string cannot fail.
-                let _ = write!(line, " {:>3} {painted}", cut(&machine.id, 3));
-            }
-            push_line(page, &line);
+    /// A line of the fleet. `is_marked`: free slots are drawn too.
+    fn row(&self, berths: &[Option<Key>], is_marked: bool, sight: &DemoSight, page: &mut String) {
+        let mut line = String::from(" ");
+        for berth in berths {
+            let here = berth.as_ref();
+            let here = here.and_then(|key| sight.machines.iter().find(|m| m.key == *key));
+            let Some(machine) = here else {
+                let free = if is_marked { "     --" } else { "       " };
+                line.push_str(&self.term.paint(Style::Dim, free));
+                continue;
+            };
+            let glyphs = machine.look.glyph().to_string().repeat(2);
+            let painted = self.term.paint(machine.look.style(), &glyphs);
+            // Writing to a string cannot fail.
+            let _ = write!(line, " {:>3} {painted}", cut(&machine.id, 3));
         }
+        push_line(page, &line);
     }
 
     fn legend(&self, page: &mut String) {
@@ -125,21 +149,20 @@ impl Screen {
         push_line(page, &format!("  {}", looks.map(entry).join("  ")));
     }
 
-    fn numbers(&self, sight: &DemoSight, page: &mut String) {
-        let total = sight.total.max(1) as usize;
-        let full = (BAR * sight.done as usize / total).min(BAR);
+    fn bar(&self, (done, total): (u32, u32), ends: &str, page: &mut String) {
+        let full = (BAR * done as usize / total.max(1) as usize).min(BAR);
         let bar = self.term.paint(Style::Green, &"█".repeat(full));
         let rest = self.term.paint(Style::Dim, &"░".repeat(BAR - full));
-        let ends = sight.ends.filter(|at| *at > sight.at && sight.done < sight.total);
-        let ends = ends
-            .map_or_else(String::new, |at| format!(", about {} to go", short(at.since(sight.at))));
-        push_line(page, &format!("  {bar}{rest}  {} of {}{ends}", sight.done, sight.total));
+        push_line(page, &format!("  {bar}{rest}  {done} of {total}{ends}"));
+    }
+
+    fn numbers(&self, sight: &DemoSight, page: &mut String) {
         let (numbers, limits, calls) = (sight.numbers, sight.limits, sight.calls);
         let good = |number: u32| self.term.paint(Style::Green, &number.to_string());
         push_line(
             page,
             &format!(
-                "  in service {} (at least {})   alive {} (at most {})   calls {}, refused {}",
+                "  in service {} (at least {})   alive {} (at most {})   calls {}, throttled {}",
                 good(numbers.available),
                 limits.floor,
                 good(numbers.exist),
@@ -155,7 +178,7 @@ impl Screen {
         for n in 0..HOLDS {
             match sight.holds.get(n) {
                 Some(hold) => {
-                    let label = if n == 0 { "  it waits " } else { "           " };
+                    let label = if n == 0 { "  waiting  " } else { "           " };
                     let label = self.term.paint(Style::Yellow, label);
                     push_line(page, &format!("{label}{}", cut(hold, WIDE - INDENT)));
                 }
@@ -166,12 +189,12 @@ impl Screen {
     }
 
     fn history(&self, history: &[Words], page: &mut String) {
-        let shown = history.get(history.len().saturating_sub(LINES)..).unwrap_or_default();
+        let shown = history.get(history.len().saturating_sub(self.lines)..).unwrap_or_default();
         for words in shown {
             let when = self.term.paint(Style::Dim, &self.when(words));
             push_line(page, &format!("{when}{}", self.say(words, WIDE - INDENT)));
         }
-        for _ in shown.len()..LINES {
+        for _ in shown.len()..self.lines {
             page.push('\n');
         }
         let door = format!("  API {} (`poolkeeper get`)   Ctrl-C ends", self.api);

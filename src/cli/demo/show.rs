@@ -39,6 +39,8 @@ pub struct Show<'a> {
     last: Option<DemoSight>,
     /// When the new image was applied.
     since: Option<Time>,
+    /// The machines that the script made unhealthy.
+    failed: Vec<Box<str>>,
     /// The number of lines of the picture on the screen.
     drawn: usize,
 }
@@ -49,8 +51,19 @@ impl<'a> Show<'a> {
         let screen = Screen::new(shell.term, stage.began, times, api);
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (script, history, last, since) = (Script::default(), Vec::new(), None, None);
-        Self { stage, shell, manner, screen, ticks, script, history, last, since, drawn: 0 }
+        Self {
+            stage,
+            shell,
+            manner,
+            screen,
+            ticks,
+            script: Script::default(),
+            history: Vec::new(),
+            last: None,
+            since: None,
+            failed: Vec::new(),
+            drawn: 0,
+        }
     }
 
     pub async fn play(&mut self) -> Result<DemoSummary, CommandFailure> {
@@ -61,7 +74,7 @@ impl<'a> Show<'a> {
             let Some(sight) = self.step().await? else { continue };
             if self.script.is_told() && sight.is_over() {
                 let took = self.since.map_or(Span::ZERO, |since| sight.decided.since(since));
-                return Ok(DemoSummary::of(&self.stage, sight, took));
+                return Ok(DemoSummary::of(&self.stage, sight, took, &self.failed));
             }
             if sight.at > last {
                 let say = "the rollout did not end";
@@ -113,7 +126,10 @@ impl<'a> Show<'a> {
                 self.since = Some(self.stage.now());
                 self.stage.apply(DemoVersion::New).await
             }
-            ScriptStep::Sicken(id) => self.stage.sicken(id),
+            ScriptStep::Sicken(id) => {
+                self.failed.push(id.clone());
+                self.stage.sicken(id)
+            }
             ScriptStep::Throttle => self.stage.throttle(),
         }
     }
@@ -131,12 +147,29 @@ impl<'a> Show<'a> {
 
     fn draw(&mut self, sight: &DemoSight) -> Result<(), CommandFailure> {
         let picture = self.screen.draw(sight, &self.history);
+        self.redraw(&picture)
+    }
+
+    /// Replaces the picture by a shorter one, so that the result fits below it.
+    pub fn draw_end(&mut self) -> Result<(), CommandFailure> {
+        match self.last.take() {
+            Some(sight) if self.manner == Manner::Drawn => {
+                let picture = self.screen.draw_end(&sight);
+                self.redraw(&picture)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn redraw(&mut self, picture: &str) -> Result<(), CommandFailure> {
         let back = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { "\n".to_owned() };
         let mut page = back;
         for line in picture.lines() {
             // Each line erases the rest of the old one. The cursor stays visible: an interrupt would leave it hidden.
             page.extend(["\r", line, "\u{1b}[K\n"]);
         }
+        // What is left below is of a longer picture.
+        page.push_str("\u{1b}[J");
         self.drawn = picture.lines().count();
         self.shell.print(&page)?;
         self.shell.flush()
@@ -155,7 +188,10 @@ impl<'a> Show<'a> {
     /// Ends the demo after an interrupt.
     pub async fn cut_short(self) -> Result<(), CommandFailure> {
         let say = match &self.last {
-            Some(sight) => format!("Ended at {} of {} machines.", sight.done, sight.total),
+            Some(sight) => {
+                let (done, total) = sight.progress();
+                format!("Ended at {done} of {total} machines.")
+            }
             None => "Ended before it began.".to_owned(),
         };
         if self.manner != Manner::Silent {
@@ -181,7 +217,8 @@ mod tests {
     async fn the_whole_show_keeps_its_promises_and_fits_a_small_terminal() {
         let anywhere = "127.0.0.1:0".parse().unwrap();
         let stage = DemoStage::set_up(Some(anywhere), QUICK).await.unwrap();
-        let mut shell = Shell::new(OutputFormat::Table, Term::PLAIN);
+        let small = Term { width: Some(80), height: Some(24), ..Term::PLAIN };
+        let mut shell = Shell::new(OutputFormat::Table, small);
         let mut show = Show::new(stage, &mut shell, Manner::Silent);
         show.stage.apply(DemoVersion::Old).await.unwrap();
         let (mut heights, mut looks) = (Vec::new(), Vec::new());
@@ -190,6 +227,7 @@ mod tests {
             let Some(sight) = show.step().await.unwrap() else { continue };
             let picture = show.screen.draw(&sight, &show.history);
             assert!(picture.lines().all(|line| width(line) <= WIDE), "{picture}");
+            assert!(!picture.contains(" of 0"), "{picture}");
             heights.push(picture.lines().count());
             looks.extend(sight.machines.iter().map(|machine| machine.look));
             if show.script.is_told() && sight.is_over() {
@@ -208,8 +246,22 @@ mod tests {
         let extremes = show.stage.extremes().unwrap();
         assert!(extremes.most_there <= end.limits.ceiling as usize, "{extremes:?}");
         assert!(extremes.fewest_ready + 1 >= end.limits.floor as usize, "{extremes:?}");
-        let ending = DemoSummary::of(&show.stage, end, Span::ZERO);
+        let tall = Term { height: Some(40), ..small };
+        let mut tall = Screen::new(tall, show.stage.began, QUICK, String::new());
+        assert_eq!(tall.draw(&end, &show.history).lines().count(), 39);
+        let floor = end.limits.floor as usize;
+        let last = show.screen.draw_end(&end);
+        assert!(last.contains("30 of 30") && !last.contains("waiting"), "{last}");
+        let ending = DemoSummary::of(&show.stage, end, Span::ZERO, &show.failed);
         assert!(ending.is_good());
+        // The result and the hints fit below the last picture, with a line for the cursor.
+        let below = ending.page(small) + &ending.hints(small, "target/release/poolkeeper");
+        assert!(below.lines().all(|line| width(line) <= 80), "{below}");
+        assert!(last.lines().count() + below.lines().count() <= TALL, "{last}{below}");
+        assert!(below.contains(" of 30 "), "{below}");
+        let below_floor = extremes.fewest_ready < floor;
+        let said = below.replace('\n', " ").contains("failed by itself");
+        assert_eq!(said, below_floor, "{below}");
         let document = ending.document();
         assert_eq!((&document["outdated"], &document["desired"]), (&0.into(), &30.into()));
         assert!(document["refused"].as_u64().unwrap() > 0, "{document}");

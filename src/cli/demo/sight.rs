@@ -65,6 +65,11 @@ impl DemoSight {
         })
     }
 
+    /// Machines on the new image, of all that get it. Before the rollout opens: none of the desired ones.
+    pub fn progress(&self) -> (u32, u32) {
+        if self.total > 0 { (self.done, self.total) } else { (0, self.numbers.desired) }
+    }
+
     /// Whether the pool has exactly the desired machines, all on the new image and serving.
     pub fn is_over(&self) -> bool {
         let done = matches!(

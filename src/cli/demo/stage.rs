@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use super::service::{ServiceLimits, ServiceReport};
 use super::sight::DemoSight;
 use crate::api::client::{Client, Request};
 use crate::cli::exit::{CommandFailure, Exit};
@@ -135,6 +136,12 @@ impl DemoStage {
     /// The extremes of the emulated machines themselves, not of what the daemon saw.
     pub fn extremes(&self) -> Option<Extremes> {
         self.emulator.extremes()
+    }
+
+    /// Whether the emulated machines kept serving until now, while these failed by themselves.
+    pub fn service(&self, limits: ServiceLimits, failed: &[Box<str>]) -> Option<ServiceReport> {
+        let now = self.emulator.now();
+        ServiceReport::new(&self.emulator.ready_counts(), now, limits, failed)
     }
 
     /// Whether the daemon ended by itself, which must never happen.

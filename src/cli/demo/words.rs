@@ -34,7 +34,7 @@ pub struct Words {
 pub fn of_deed(deed: &ScriptStep, at: Time) -> Words {
     let say = match deed {
         ScriptStep::NewImage => {
-            format!("a new image is applied: all {MACHINES} machines are outdated")
+            format!("new image applied: all {MACHINES} machines are outdated")
         }
         ScriptStep::Sicken(id) => format!("machine {id} fails by itself"),
         ScriptStep::Throttle => "Azure starts to throttle calls".to_owned(),
@@ -46,7 +46,7 @@ pub fn of_deed(deed: &ScriptStep, at: Time) -> Words {
 pub fn of_calls(before: Option<&DemoSight>, now: &DemoSight) -> Option<Words> {
     let refused = now.calls.throttled.checked_sub(before?.calls.throttled).filter(|n| *n > 0)?;
     let calls = count(refused as usize, "call");
-    let say = format!("Azure refused {calls} with 429: no calls for {}", short(PATIENCE));
+    let say = format!("Azure throttled {calls} with 429: no calls for {}", short(PATIENCE));
     Some(Words { at: now.at, by: Speaker::World, say })
 }
 
@@ -135,7 +135,7 @@ fn one(event: &HistoryEvent) -> Option<(Speaker, String)> {
             let ids = list(machines.iter().map(InstanceId::as_str), NAMES);
             (Speaker::Daemon, format!("{} {ids}: {reason}", verb.name()))
         }
-        HistoryEvent::Held { message: say, .. } => (Speaker::Daemon, format!("waits: {say}")),
+        HistoryEvent::Held { message: say, .. } => (Speaker::Daemon, format!("waiting: {say}")),
         HistoryEvent::Rollout { phase: RolloutPhase::None, .. } => return None,
         HistoryEvent::Rollout { phase, .. } => {
             (Speaker::Daemon, format!("the rollout is {}", phase.name()))
@@ -155,7 +155,7 @@ mod tests {
     use crate::model::machine::Condition;
 
     fn line(second: i64, event: HistoryEvent) -> HistoryRecord {
-        HistoryRecord { at: Time::from_millis(second * 1_000), event }
+        HistoryRecord::new(Time::from_millis(second * 1_000), event)
     }
 
     fn said(lines: &[HistoryRecord]) -> Vec<String> {

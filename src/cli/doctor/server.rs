@@ -123,7 +123,8 @@ fn laws(metrics: &str) -> Check {
     let broken = counts.iter().filter(|(_, times)| *times > 0.0);
     let broken: Vec<String> = broken
         .map(|(law, times)| {
-            format!("{}: {times} times", law.replace("invariant=", "invariant ").replace('"', ""))
+            let law = law.replace("invariant=", "invariant ").replace('"', "");
+            format!("{law}: {}", count(*times as usize, "time"))
         })
         .collect();
     if broken.is_empty() {

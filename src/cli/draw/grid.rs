@@ -3,7 +3,11 @@
 use super::axis::AxisTime;
 use super::look::DrawStyle;
 use super::steps::bucket;
+use crate::cli::text::{cut, plain, width};
 use crate::sim::{Timeline, TimelineRow};
+
+/// Longest label; longer ones are cut.
+pub const LABEL: usize = 20;
 
 /// A line for one machine, or for several that share it.
 #[derive(Debug)]
@@ -48,12 +52,29 @@ pub fn name(id: &str) -> String {
     if number { format!("m{id}") } else { id.to_owned() }
 }
 
+/// `m7` for one machine, `m0-1,5` for several, or the first name and how many more.
 fn label(group: &[&TimelineRow]) -> String {
-    match group {
-        [] => String::new(),
-        [one] => name(&one.id),
-        [first, more @ ..] => format!("{} +{}", name(&first.id), more.len()),
+    let numbers: Option<Vec<u64>> = group.iter().map(|row| row.id.parse().ok()).collect();
+    match (group, numbers) {
+        ([], _) => String::new(),
+        ([one], _) => name(&one.id),
+        (_, Some(numbers)) => format!("m{}", ranges(numbers)),
+        ([first, more @ ..], None) => {
+            let more = format!(", {} more", more.len());
+            cut(&plain(&first.id), LABEL.saturating_sub(width(&more))) + &more
+        }
     }
+}
+
+/// `0-2,5` for 0, 1, 2 and 5, in any order.
+fn ranges(mut numbers: Vec<u64>) -> String {
+    numbers.sort_unstable();
+    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let run = |run: &[u64]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        few => few.iter().map(u64::to_string).collect(),
+    };
+    runs.map(run).collect::<Vec<_>>().join(",")
 }
 
 /// How long each look lasted, per column.
@@ -93,5 +114,32 @@ fn share(shares: &mut Shares, timeline: &Timeline, look: DrawStyle, from: AxisTi
         if let Some(long) = share.get_mut(at) {
             *long += (ends.min(to) - begins.max(from)).max(0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_names_every_machine_of_its_line() {
+        let row = |id: &str| TimelineRow {
+            id: id.into(),
+            vm: id.into(),
+            zone: None,
+            created: 0,
+            drained: None,
+            gone: None,
+            segments: Vec::new(),
+        };
+        let label = |ids: &[&str]| {
+            let rows: Vec<TimelineRow> = ids.iter().map(|id| row(id)).collect();
+            label(&rows.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(label(&["7"]), "m7");
+        assert_eq!(label(&["0", "1"]), "m0-1");
+        assert_eq!(label(&["5", "1", "0", "2", "9"]), "m0-2,5,9");
+        assert_eq!(label(&["web_1a2b3c4d", "web_2"]), "web_1a2b3c4d, 1 more");
+        assert_eq!(label(&["long-name_1a2b3c4d", "x", "y"]), "long-name_1…, 2 more");
     }
 }

@@ -1,14 +1,17 @@
 //! PICTURES of simulation runs: machines as rows, time as columns; the size of the pool between its floor and its
-//! ceiling; the same as SVG.
+//! ceiling; the same as SVG, for one run or for several side by side.
 //!
 //! Never here: a number of its own. Every number comes from the timeline of a run.
-//! Begin with [`look`], the possible looks of a machine; [`grid`] turns a timeline into cells, [`page`] and [`svg`]
-//! draw.
+//! Begin with [`look`], the possible looks of a machine; [`grid`] turns a timeline into cells, [`page`], [`svg`]
+//! and [`panels`] draw.
 
 pub mod axis;
+pub mod canvas;
+pub mod chart;
 pub mod grid;
 pub mod look;
 pub mod page;
+pub mod panels;
 pub mod steps;
 pub mod svg;
 

@@ -2,7 +2,7 @@
 
 use super::DrawLimits;
 use super::axis::{self, marks};
-use super::grid::{Grid, grid};
+use super::grid::{Grid, LABEL, grid};
 use super::look::{DrawStyle, seen};
 use super::steps::columns;
 use crate::cli::table::push_line;
@@ -14,8 +14,6 @@ use crate::sim::Timeline;
 const USUAL: usize = 72;
 /// The fewest columns of time; fewer would show nothing.
 const FEWEST: usize = 20;
-/// Longest label; longer names are cut.
-const LABEL: usize = 20;
 /// Columns that a mark on the axis needs.
 const MARK: usize = 9;
 /// Lines of the size chart: most pools vary within fewer.
@@ -92,7 +90,7 @@ pub fn timeline(timeline: &Timeline, limits: DrawLimits, term: Term, lines: usiz
     page.push('\n');
     height(timeline, limits, frame, &columns(timeline, frame.columns), &mut page);
     page.push('\n');
-    legend(timeline, term, &mut page);
+    legend(timeline, &grid, term, &mut page);
     page
 }
 
@@ -138,13 +136,17 @@ pub fn height(
     }
 }
 
-fn legend(timeline: &Timeline, term: Term, page: &mut String) {
+fn legend(timeline: &Timeline, grid: &Grid, term: Term, page: &mut String) {
     let entry = |look: DrawStyle| {
         let glyph = look.glyph().to_string().repeat(2);
         format!("{} {}", term.paint(look.style(), &glyph), look.words())
     };
     let entries: Vec<String> = seen(timeline).into_iter().map(entry).collect();
     push_line(page, &format!("  machines  {}", entries.join("  ")));
+    if let Some(line) = grid.lines.first().filter(|_| grid.each > 1) {
+        let label = cut(&line.label, LABEL);
+        push_line(page, &format!("  labels    {label} share a line; trouble shows first"));
+    }
     let full = term.paint(DrawStyle::New.style(), "██");
     let light = term.paint(DrawStyle::Old.style(), "░░");
     push_line(page, &format!("  height    {full} available  {light} existing, not available"));

@@ -1,6 +1,6 @@
 //! One machine: its class and the reason, what happens next, and its records.
 
-use crate::api::v1::explanation::headline;
+use crate::api::v1::explanation::{headline, no_machine};
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
@@ -16,24 +16,16 @@ use crate::model::machine::{Machine, Protection};
 use crate::model::plan::MachineReport;
 use crate::model::time::Time;
 
-/// The index of the machine with this id, vmId or node.
-pub(super) fn find(
-    written: &str,
-    pool: &str,
-    machines: &[MachineStatus],
-) -> Result<usize, CommandFailure> {
-    MachineStatus::find(machines, written).ok_or_else(|| not_found(written, pool, machines))
-}
-
-fn not_found(written: &str, pool: &str, machines: &[MachineStatus]) -> CommandFailure {
-    let names: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
-    let say = format!("pool {pool} has no machine {written}");
+pub(super) fn not_found(written: &str, pool: &str, machines: &[MachineStatus]) -> CommandFailure {
+    let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    let say = no_machine(pool, written, &ids);
     let failure = CommandFailure::new(Exit::NotFound, "notFound", say);
-    let near = alike(&names, written);
-    match (near.is_empty(), names.is_empty()) {
-        (false, _) => failure.help(format!("nearest: {}", list(near.into_iter(), 3))),
-        (true, true) => failure.help("the pool has no machines at all"),
-        (true, false) => failure.help(format!("it has: {}", list(names.into_iter(), 8))),
+    // Numbers that look alike are not near each other.
+    let is_number = written.bytes().all(|byte| byte.is_ascii_digit());
+    let near = if is_number { Vec::new() } else { alike(&ids, written) };
+    match near.is_empty() {
+        true => failure,
+        false => failure.help(format!("nearest: {}", list(near.into_iter(), 3))),
     }
 }
 

@@ -19,7 +19,9 @@ use super::decide::decide;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::page::PoolFacts;
+use super::schema::KeyArgs;
 use super::source::SnapshotSource;
+use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 
 const ABOUT: &str = "Explains why nothing (more) happens now to a pool or to one machine";
@@ -29,22 +31,28 @@ and shows the reason: first one line with the rule, its numbers, what blocks, an
 the details.
 
 With a MACHINE it explains that machine: its class, the reason, what happens to it next and when, what the records \
-say and, from a running daemon, also its history. A machine is named by its id, its vmId or its node.";
+say and, from a running daemon, also its history. A machine is named by its id, its vmId or its node. Of a machine \
+that is gone a running daemon says when it left, why, and which machine took its place.
+
+With --key it explains a key of the pool file: what it does, its values, its default and an example.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper explain web                               why the pool waits
   poolkeeper explain web 17                            why machine 17 is (not) replaced
   poolkeeper explain --snapshot now.json               the same, for a snapshot
   poolkeeper explain --snapshot now.json 17
+  poolkeeper explain --key rollout.maxSurge            what a key of the pool file does
   poolkeeper explain web -o json | jq -r .message      the one line, for a chat message";
 
 #[derive(Debug, Args)]
 #[command(
+    visible_alias = "describe",
     about = ABOUT,
     long_about = format!("{ABOUT}.\n\n{MORE}"),
     after_long_help = with_exit_codes(&format!("{EXAMPLES}\n\n{ENVIRONMENT}")),
     override_usage = "poolkeeper explain [OPTIONS] <POOL> [MACHINE]\n       \
-        poolkeeper explain [OPTIONS] --snapshot <FILE> [MACHINE]"
+        poolkeeper explain [OPTIONS] --snapshot <FILE> [MACHINE]\n       \
+        poolkeeper explain [OPTIONS] --key <KEY>"
 )]
 pub struct Explain {
     /// A snapshot, or `-` for standard input
@@ -54,7 +62,7 @@ pub struct Explain {
     /// Name of a pool on the server; omit it with --snapshot, which holds one pool
     #[arg(
         value_parser = NonEmptyStringValueParser::new(),
-        required_unless_present = "snapshot"
+        required_unless_present_any = ["snapshot", "key", "keys"]
     )]
     pool: Option<String>,
 
@@ -66,12 +74,18 @@ pub struct Explain {
     machine: Option<String>,
 
     #[command(flatten)]
+    keys: KeyArgs,
+
+    #[command(flatten)]
     server: Server,
 }
 
 impl Explain {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("explain")?;
+        if let Some(exit) = self.keys.explain(shell)? {
+            return Ok(exit);
+        }
         match (&self.snapshot, &self.pool) {
             (None, Some(pool)) => {
                 super::live::pool_name(pool)
@@ -98,7 +112,9 @@ fn of_snapshot(
     let facts = PoolFacts::of(&snapshot, &decision);
     let (mut told, mut history) = (Explanation::of(&facts.plan, judged), Vec::new());
     if let Some(name) = machine {
-        let at = machine::find(name, snapshot.policy.name.as_str(), &facts.machines)?;
+        let at = MachineStatus::find(&facts.machines, name).ok_or_else(|| {
+            machine::not_found(name, snapshot.policy.name.as_str(), &facts.machines)
+        })?;
         let report = judged.get(at);
         told = told.about(facts.machines[at].clone(), report.map(|report| report.why));
         history = report.map(|report| machine::history(report, &snapshot)).unwrap_or_default();

@@ -5,10 +5,13 @@ use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 use crate::api::v1::resources::told::{HistoryLine, HistoryPage};
+use crate::api::v1::text::second;
 use crate::cli::client::{Server, ServerLine};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
-use crate::cli::text::{clock, nearer};
+use crate::cli::table::{Cell, Table, push_line};
+use crate::cli::term::Style;
+use crate::cli::text::{clock, nearer, wrap};
 use crate::model::time::Time;
 
 /// The most recent lines of the pool's history to search for lines about the machine.
@@ -26,19 +29,31 @@ pub(super) fn explain(
     let line = server.line()?;
     let (_, mut facts) = line.decided(pool)?;
     let exit = if facts.is_frozen() { Exit::Refused } else { Exit::Done };
-    let at = machine.map(|name| machine::find(name, pool, &facts.machines)).transpose()?;
-    let part: Vec<&str> = match at {
-        Some(at) => vec!["machines", &facts.machines[at].id, "explain"],
+    let found = machine.map(|name| (name, MachineStatus::find(&facts.machines, name)));
+    let part: Vec<&str> = match found {
+        Some((_, Some(at))) => vec!["machines", &facts.machines[at].id, "explain"],
+        Some((name, None)) => vec!["machines", name, "explain"],
         None => vec!["explain"],
     };
-    let (written, told): (_, Explanation) = line.of_pool(pool, &part)?;
+    let (written, told): (_, Explanation) =
+        line.of_pool(pool, &part).map_err(|failure| match found {
+            Some((name, None)) if failure.exit == Exit::NotFound => {
+                machine::not_found(name, pool, &facts.machines)
+            }
+            _ => failure,
+        })?;
     if json {
         shell.line(&written)?;
         return Ok(exit);
     }
-    let history = match &told.machine {
-        Some(machine) => history(&line, pool, machine, facts.at())?,
-        None => Vec::new(),
+    let history = match (&told.machine, found) {
+        (Some(machine), _) => history(&line, pool, &machine.id, machine.created_at.0, facts.at())?,
+        // A machine that is gone: the whole answer is one line, and what happened to it.
+        (None, Some((name, _))) => {
+            let history = history(&line, pool, name, Time::from_millis(0), facts.at())?;
+            return gone(&told, history, facts.at(), shell);
+        }
+        (None, None) => Vec::new(),
     };
     // The server also knows when a failed turn is tried again.
     facts.plan.next_check_at = told.next_check_at;
@@ -46,23 +61,44 @@ pub(super) fn explain(
     Ok(exit)
 }
 
-/// The latest events of the machine.
+fn gone(
+    told: &Explanation,
+    history: Vec<(&'static str, String)>,
+    now: Time,
+    shell: &mut Shell,
+) -> Result<Exit, CommandFailure> {
+    let mut text = String::new();
+    for line in wrap(&nearer(&told.message, now), shell.term.width) {
+        push_line(&mut text, &line);
+    }
+    push_line(&mut text, "");
+    let mut table = Table::new(2);
+    for (name, say) in history {
+        table.row([Cell::new(name, Style::Dim), Cell::new(say, Style::Plain)]);
+    }
+    table.draw(shell.term, &mut text);
+    shell.print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// The latest events of a machine.
 fn history(
     line: &ServerLine,
     pool: &str,
-    machine: &MachineStatus,
+    id: &str,
+    since: Time,
     now: Time,
 ) -> Result<Vec<(&'static str, String)>, CommandFailure> {
     let path = ["pools", pool, "history"];
     let (_, page): (_, HistoryPage) = line.read(&Request::get(&path).with("limit", LOOKED_AT))?;
-    let id = machine.id.as_str();
     let about = |item: &&HistoryLine| {
         // An earlier machine may have had the same id.
-        item.at.0 >= machine.created_at.0
+        item.at.0 >= since
             && (item.machine.as_deref() == Some(id) || item.machines.iter().any(|one| one == id))
     };
     let told = page.items.iter().filter(about);
-    let told = told.map(|item| format!("{} {}", clock(item.at.0, now), nearer(&item.message, now)));
+    let told = told
+        .map(|item| format!("{} {}", clock(second(item.at.0), now), nearer(&item.message, now)));
     let told: Vec<String> = told.collect();
     let last = told.len().saturating_sub(TOLD);
     let rows = told.into_iter().skip(last).enumerate();

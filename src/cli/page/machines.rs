@@ -17,7 +17,7 @@ pub(super) fn listed(machines: &[MachineStatus], now: Time, all: bool) -> (Table
     let all = all || machines.len() <= FITS;
     let quiet = |machine: &&MachineStatus| !all && machine.is_quiet();
     let left_out = machines.iter().filter(quiet).count();
-    let mut table = Table::new(2);
+    let mut table = Table::new(2).names(&[0, 5]);
     if left_out < machines.len() {
         table.heading(&["ID", "ZONE", "CLASS", "CONDITION", "AGE", "REVISION", "WHY"]);
     }

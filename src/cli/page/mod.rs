@@ -1,12 +1,18 @@
 //! Pages about one decision, for people: numbers, actions, holds, machines.
 //!
 //! Never here: what each command prints, or a fact of its own.
-//! Begin with [`StatusPage`]; `facts` is its content, `machines` the table of machines.
+//! Begin with [`StatusPage`]; `facts` is its content, `machines` the table of machines. `machine_list` is the list of `get`;
+//! `groups` folds equal lines, `sentence` equal sentences.
 
 mod facts;
+pub(super) mod groups;
+mod machine_list;
 mod machines;
+mod sentence;
 mod status_page;
 
 pub(super) use facts::PoolFacts;
+pub(super) use machine_list::{MachineListing, MachineOrder};
 pub(super) use machines::{class_style, revision};
+pub(super) use sentence::{Sentence, TimeStyle};
 pub(super) use status_page::{StatusPage, reason_and_message, rollout, since};

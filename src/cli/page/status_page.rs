@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::facts::PoolFacts;
 use super::machines::{class_style, listed};
+use super::sentence::TimeStyle;
 use crate::api::v1::explanation::{NAMES, circumstances, object, remedy};
 use crate::api::v1::resources::plans::{HoldStatus, RolloutProgress};
 use crate::cli::table::{Cell, Table, push_line};
@@ -110,7 +111,7 @@ impl<'a> StatusPage<'a> {
             self.section("Actions", "none");
             return;
         }
-        let mut table = Table::new(2);
+        let mut table = Table::new(2).names(&[2]);
         for (n, action) in facts.plan.actions.iter().enumerate() {
             table.row([
                 Cell::new((n + 1).to_string(), Style::Dim),
@@ -156,7 +157,7 @@ impl<'a> StatusPage<'a> {
         if commands.is_empty() {
             return;
         }
-        let mut table = Table::new(2);
+        let mut table = Table::new(2).names(&[0]);
         for answer in commands {
             let (word, style) =
                 if answer.accepted { ("done", Style::Green) } else { ("not done", Style::Yellow) };
@@ -237,8 +238,8 @@ pub(in crate::cli) fn rollout(rollout: &RolloutProgress) -> String {
 }
 
 /// A hold in one line.
-pub(in crate::cli) fn reason_and_message(hold: &HoldStatus, now: Time) -> String {
-    format!("{}: {}", hold.reason, nearer(&hold.message, now))
+pub(in crate::cli) fn reason_and_message(hold: &HoldStatus, now: Time, times: TimeStyle) -> String {
+    format!("{}: {}", hold.reason, times.sentence(&hold.message, now))
 }
 
 /// `Ready for 3d 4h, since …`; the start time has its date only if that is not today's.

@@ -1,33 +1,55 @@
 //! `plan`: what the planner would do to a pool, and why: a pool on a server, in a snapshot, in the cloud, or in a
 //! stream of snapshots that are answered line by line.
 //!
-//! Never here: executing a plan. Begin with [`PlanCommand::run`]; `stream` serves another program.
+//! Never here: executing a plan. Begin with [`PlanCommand::run`]; `stream` serves another program. `headline` is the
+//! first line of a page, `plan_changes` what a pool file changes, `forecast` what follows the plan's own actions,
+//! `groups` the machines. `changed` compares a pool file with a running daemon, `saved` is a plan to apply later.
 
+mod changed;
+mod forecast;
+mod groups;
+mod headline;
+mod plan_changes;
+pub(super) mod saved;
 mod stream;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 
 use super::client::{self, Server};
 use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::decide::decide;
+use super::diff::changes;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
-use super::live::{self, LiveSet};
+use super::live::{self, LiveSet, Targets};
 use super::output::{OutputFormat, Shell};
 use super::page::{PoolFacts, StatusPage};
 use super::source::SnapshotSource;
+use super::term::Style;
+use super::text::plain;
 use crate::api::v1;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
 use crate::daemon::{CloudReader, set_id};
+use crate::model::action::MachineClass;
 use crate::model::ids::ScaleSetId;
+use crate::model::policy::Method;
 use crate::reconcile::DecisionOutcome;
+use changed::ChangedPool;
+use forecast::Forecast;
+use headline::Headline;
+use plan_changes::PlanChanges;
+use saved::{PlanBasis, SavedPlan};
+use serde_json::Value;
 
 const ABOUT: &str = "Shows what would be done to a pool now, and why; changes nothing";
 const MORE: &str = "\
 Requests the plan of the last turn from a running daemon, reads a live pool, or reads a snapshot. A snapshot holds \
 everything that a decision rests on: the pool file, the scale set, its machines, what is in progress, and the state \
-of the plan before it. The answer holds the actions in the order in which they are sent, the reason for every \
+of the plan before it. The page begins with what will be done, how long it takes and what stays guaranteed meanwhile, \
+and with what a pool file changes. The answer holds the actions in the order in which they are sent, the reason for every \
 machine that is or is not acted on, the resolved numbers, what holds the pool back, and an estimate.
 
 POOL is the name of a pool of a running daemon. A live pool is named by its pool file, by the id of its scale set, \
@@ -35,6 +57,11 @@ or by both, which selects one pool of a file. It is read once, without state fro
 of a daemon that sees the pool for the first time. So a machine that Azure reports as outdated waits for a refresh, \
 and surplus waits for a second read. Without a pool file, the pool uses the default policy, and the scale set sets \
 the number of machines.
+
+With --pool-file, the page also shows how the file differs from the pool that the daemon manages, if --server or \
+POOLKEEPER_SERVER names one, and from the model of the scale set. POOL with --pool-file shows what applying the file \
+to the daemon's pool would do, without access to Azure. --out saves that plan: `apply --plan` applies it later, if \
+it still holds.
 
 Every plan is checked against invariants that share nothing with the planner. A plan that violates one is not \
 printed: the pool is frozen, its hold names the invariant, and the exit code is 3.
@@ -47,6 +74,9 @@ const EXAMPLES: &str = "\
 Examples:
   poolkeeper plan web                                  from a running daemon
   poolkeeper plan --pool-file pools/web.yaml           the live pool of this file
+  poolkeeper plan web --pool-file web.yaml             what applying this file would do
+  poolkeeper plan --pool-file web.yaml --out web.plan  save it for `apply --plan web.plan`
+  poolkeeper plan web --detailed-exitcode              exit code 10 if anything is to be done
   poolkeeper plan --resource /subscriptions/…/virtualMachineScaleSets/web
                                                        a scale set without a pool file
   poolkeeper plan --pool-file all.yaml -o ndjson       a line for each pool of the file
@@ -72,7 +102,7 @@ pub struct PlanCommand {
     /// Name of a pool on the server
     #[arg(
         value_parser = live::pool_name,
-        conflicts_with_all = ["snapshot", "pool_files", "resources"]
+        conflicts_with_all = ["snapshot", "resources"]
     )]
     pool: Option<String>,
 
@@ -93,9 +123,17 @@ pub struct PlanCommand {
     #[arg(short, long = "resource", value_name = "ID", value_parser = set_id)]
     resources: Vec<ScaleSetId>,
 
-    /// List every machine, even those with nothing to report
+    /// List every machine, instead of groups of machines with equal reasons
     #[arg(long)]
     all: bool,
+
+    /// Exit with 10 if anything is to be done or differs
+    #[arg(long)]
+    detailed_exitcode: bool,
+
+    /// Save the plan, for `apply --plan`
+    #[arg(long, value_name = "FILE", requires = "pool_files")]
+    out: Option<PathBuf>,
 
     #[command(flatten)]
     server: Server,
@@ -107,6 +145,7 @@ pub struct PlanCommand {
 impl PlanCommand {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         match (&self.pool, &self.snapshot) {
+            (Some(pool), _) if !self.pool_files.is_empty() => self.changed(pool, shell),
             (Some(pool), _) => self.served(pool, shell),
             (None, Some(snapshot)) => self.of_snapshot(&SnapshotSource::new(snapshot), shell),
             (None, None) => self.live(shell),
@@ -114,24 +153,109 @@ impl PlanCommand {
     }
 
     fn served(&self, pool: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        let (written, facts) = self.server.line()?.decided(pool)?;
+        let line = self.server.line()?;
+        let (written, facts) = line.decided(pool)?;
         let exit = if facts.is_frozen() { Exit::Refused } else { Exit::Done };
-        match shell.format {
-            OutputFormat::Table => {
-                shell.print(&page(StatusPage::of(facts, shell.term), self.all))?;
+        let is_table = shell.format == OutputFormat::Table;
+        let mut pending = false;
+        if is_table || self.detailed_exitcode {
+            let managed = line.managed(pool)?;
+            let method = managed.as_ref().map(|pool| &pool.document["rollout"]["method"]);
+            let method = method.and_then(Value::as_str).unwrap_or_default();
+            let replaced = facts.machines.iter().filter_map(|machine| {
+                let class = machine.class()?;
+                let outdated = class == MachineClass::Outdated && method != "onDelete";
+                forecast::is_replaced(class, outdated).then_some(())
+            });
+            let forecast = Forecast { replace: replaced.count() as u32, ..Forecast::default() };
+            let headline = Headline::of(&facts, &forecast, method == "reimage");
+            pending = headline.is_pending();
+            if is_table {
+                let mut page = StatusPage::of(facts, shell.term);
+                PlanChanges::default().draw(&headline, &mut page);
+                shell.print(&finished(page, self.all))?;
             }
-            _ => shell.line(&written)?,
         }
-        Ok(exit)
+        if !is_table {
+            shell.line(&written)?;
+        }
+        Ok(self.exit(exit, pending))
+    }
+
+    /// What applying the pool file to the daemon's pool would do.
+    fn changed(&self, pool: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
+        let pools = live::meant(&self.pool_files, &[], shell)?;
+        let meant = pools.iter().find(|meant| meant.policy.name.as_str() == pool);
+        let Some(meant) = meant else {
+            let say = format!("the pool files have no pool {pool}");
+            return Err(CommandFailure::new(Exit::NotFound, "notFound", say));
+        };
+        let changed = ChangedPool::read(&meant.policy, &self.server.line()?)?;
+        let (changes, headline) = (changed.changes(), changed.headline());
+        let plan = changed.saved(headline.words());
+        let pending = headline.is_pending() || !changes.is_empty();
+        if shell.format == OutputFormat::Table {
+            let mut page = StatusPage::of(changed.facts, shell.term);
+            changes.draw(&headline, &mut page);
+            shell.print(&page.text)?;
+        } else {
+            shell.line(&plan.to_json())?;
+        }
+        self.save(&plan, shell)?;
+        Ok(self.exit(Exit::Done, pending))
     }
 
     fn live(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let pools = live::meant(&self.pool_files, &self.resources, shell)?;
         live::check_format(shell, &pools, "plan")?;
+        if self.out.is_some() && pools.len() != 1 {
+            let say = format!("--out saves the plan of one pool, and there are {}", pools.len());
+            return Err(CommandFailure::usage(say).help("name one scale set with --resource"));
+        }
+        let managed = self.managed(&pools, shell);
+        let mut pending = false;
         let show = async |_: &CloudReader, shell: &mut Shell, seen: &LiveSet| {
-            self.show(&seen.looked.snapshot, &seen.decision, shell)
+            let (snapshot, policy) = (&seen.looked.snapshot, &seen.meant.policy);
+            let held = managed.get(policy.name.as_str());
+            let pool = held.map(|held| changes::of_pool(held.as_ref(), policy));
+            let changes =
+                PlanChanges { pool: pool.unwrap_or_default(), ..PlanChanges::of(snapshot) };
+            let headline = self.show(snapshot, &seen.decision, &changes, shell)?;
+            pending |= headline.is_pending() || !changes.is_empty();
+            if !seen.decision.is_frozen() {
+                let count = held.and_then(|held| held.as_ref()?["replicas"]["count"].as_u64());
+                let desired = count.and_then(|count| u32::try_from(count).ok());
+                let basis = PlanBasis::of_snapshot(snapshot, desired);
+                self.save(&SavedPlan::new(policy, basis, headline.words(), snapshot.now), shell)?;
+            }
+            Ok(())
         };
-        self.cloud.visit(async |house| live::each(house, pools, shell, show).await)?
+        let exit =
+            self.cloud.visit(async |house| live::each(house, pools, shell, show).await)??;
+        Ok(self.exit(exit, pending))
+    }
+
+    /// The documents of these pools in the daemon that an option or the environment names; null: it manages no such
+    /// pool. A plan needs no daemon, so one that does not answer is only reported.
+    fn managed(&self, pools: &[Targets], shell: &Shell) -> BTreeMap<String, Option<Value>> {
+        if !self.server.is_named() {
+            return BTreeMap::new();
+        }
+        let read = || {
+            let line = self.server.line()?;
+            let of_file = pools.iter().filter(|meant| !meant.by_default);
+            let each = of_file.map(|meant| {
+                let name = meant.policy.name.as_str();
+                let managed = line.managed(name)?;
+                Ok((name.to_owned(), managed.map(|pool| pool.document)))
+            });
+            each.collect::<Result<_, CommandFailure>>()
+        };
+        read().unwrap_or_else(|failure| {
+            let say = format!("the daemon's pools, so they are not compared: {failure}");
+            shell.say(Style::Yellow, "not seen", &say);
+            BTreeMap::new()
+        })
     }
 
     fn of_snapshot(
@@ -140,27 +264,63 @@ impl PlanCommand {
         shell: &mut Shell,
     ) -> Result<Exit, CommandFailure> {
         if shell.format == OutputFormat::Ndjson {
+            if self.detailed_exitcode {
+                let say = "--detailed-exitcode is for one plan, and ndjson answers a stream";
+                return Err(CommandFailure::usage(say).help("use --output json"));
+            }
             return stream::answer(source, shell);
         }
         let snapshot = read(source, shell)?;
         let decision = decide(&snapshot)?;
-        self.show(&snapshot, &decision, shell)?;
-        Ok(decision.exit())
+        let changes = PlanChanges::of(&snapshot);
+        let headline = self.show(&snapshot, &decision, &changes, shell)?;
+        let pending = headline.is_pending() || !changes.is_empty();
+        Ok(self.exit(decision.exit(), pending))
     }
 
     fn show(
         &self,
         snapshot: &SnapshotInput,
         decision: &DecisionOutcome,
+        changes: &PlanChanges,
         shell: &mut Shell,
-    ) -> Result<(), CommandFailure> {
-        match shell.format {
-            OutputFormat::Table => {
-                let facts = PoolFacts::of(snapshot, decision);
-                shell.print(&page(StatusPage::of(facts, shell.term), self.all))
+    ) -> Result<Headline, CommandFailure> {
+        let is_table = shell.format == OutputFormat::Table;
+        let needs_rehearsal = is_table || self.out.is_some();
+        let forecast = forecast::forecast(snapshot, decision, needs_rehearsal);
+        let facts = PoolFacts::of(snapshot, decision);
+        let in_place = snapshot.policy.rollout.method == Method::Reimage;
+        let headline = Headline::of(&facts, &forecast, in_place);
+        if is_table {
+            let mut page = StatusPage::of(facts, shell.term);
+            changes.draw(&headline, &mut page);
+            if !changes.is_empty() {
+                page.line("");
             }
-            _ => shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned)),
+            shell.print(&finished(page, self.all))?;
+        } else {
+            shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned))?;
         }
+        Ok(headline)
+    }
+
+    /// Writes the file of `--out`.
+    fn save(&self, plan: &SavedPlan, shell: &mut Shell) -> Result<(), CommandFailure> {
+        let Some(path) = self.out.as_deref() else { return Ok(()) };
+        let name = Path::display(path).to_string();
+        fs::write(path, plan.to_json() + "\n")
+            .map_err(|error| CommandFailure::unwritable_file(&name, &error))?;
+        if shell.format == OutputFormat::Table {
+            let name = plain(&name);
+            let say = format!("saved: `poolkeeper apply --plan {name}` applies it while it holds");
+            shell.line(&format!("\n{}", shell.term.paint(Style::Cyan, &say)))?;
+        }
+        Ok(())
+    }
+
+    fn exit(&self, exit: Exit, pending: bool) -> Exit {
+        let changes = self.detailed_exitcode && pending && exit == Exit::Done;
+        if changes { Exit::ChangesPending } else { exit }
     }
 }
 
@@ -175,12 +335,19 @@ pub(super) fn read(
     read.map_err(|problem| CommandFailure::bad_input(problem, file.as_deref()))
 }
 
-fn page(mut page: StatusPage<'_>, all: bool) -> String {
+/// A page whose beginning is written already.
+fn finished(mut page: StatusPage<'_>, all: bool) -> String {
     page.title();
     page.numbers();
     page.actions();
     page.holds(false);
     page.commands();
-    page.machines(all);
+    if all || page.facts.machines.is_empty() {
+        page.machines(all);
+    } else {
+        page.section("Machines", "grouped by what is said of them; --all lists each");
+        let table = groups::table(&page.facts.machines, page.facts.at());
+        page.draw(&table);
+    }
     page.text
 }

@@ -83,16 +83,21 @@ impl SimulateInput {
     }
 
     pub fn scenario(&self, terms: &Terms, seed: u64) -> Scenario {
+        self.scenario_with(self.policy(), terms, seed)
+    }
+
+    /// The same pool under another policy.
+    pub fn scenario_with(&self, policy: &Policy, terms: &Terms, seed: u64) -> Scenario {
         let mut scenario = match self {
-            SimulateInput::Pool(policy) => {
+            SimulateInput::Pool(_) => {
                 Scenario::from_policy(policy, terms.machines, seed, terms.faults)
             }
             SimulateInput::Snapshot(it) => {
-                Scenario::from_snapshot(&it.policy, &it.set, &it.machines, seed, terms.faults)
+                Scenario::from_snapshot(policy, &it.set, &it.machines, seed, terms.faults)
             }
         };
         // Health from nodes requires nodes.
-        let nodes = (self.policy().health == HealthPolicy::Node).then_some(0);
+        let nodes = (policy.health == HealthPolicy::Node).then_some(0);
         scenario.cluster = terms
             .pods
             .or(nodes)

@@ -8,21 +8,25 @@ pub mod document;
 mod input;
 mod page;
 mod storms;
+mod strategy;
 mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
+use super::draw::canvas::Heading;
 use super::draw::{DrawLimits, svg};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::Style;
 use crate::model::time::Time;
-use crate::sim::{self, RunOutcome, Scenario, Strategy, WorldFaults};
+use crate::sim::{self, RunOutcome, Scenario, WorldFaults};
 use input::{SimulateInput, Terms};
+use strategy::CompareStrategy;
 
 const ABOUT: &str = "Simulates a rollout with a simulated cloud and virtual time";
 const MORE: &str = "\
@@ -44,6 +48,7 @@ Examples:
   poolkeeper simulate web.yaml --machines 200 --svg web.svg
   poolkeeper simulate web.yaml --faults mild --runs 100 distribution of results
   poolkeeper simulate web.yaml --compare waves,batch:20%,one-by-one
+  poolkeeper simulate web.yaml --compare waves,poolkeeper:maxSurge=3 --svg web.svg
   poolkeeper simulate --storms 1000                     random fault scenarios
   poolkeeper simulate --storm-seed 42                   one of them, with story
   poolkeeper simulate now.json                          from the machines of a snapshot
@@ -98,11 +103,12 @@ pub struct Simulate {
     #[arg(long, value_name = "N", conflicts_with_all = TOLD, value_parser = whole::<u32>(1, 100_000))]
     runs: Option<u32>,
 
-    /// Compare with other rollout strategies in the same world: waves, batch:20% (any number or percentage), one-by-one
-    #[arg(long, value_name = "WAYS", value_delimiter = ',', conflicts_with = "runs", conflicts_with_all = TOLD, value_parser = strategy)]
-    compare: Vec<Strategy>,
+    /// Compare with other rollout strategies in the same world: waves, batch:20% (any number or percentage), one-by-one,
+    /// and this pool with other keys of `rollout`, such as poolkeeper:maxSurge=3+maxUnavailable=0+ramp=off
+    #[arg(long, value_name = "STRATEGIES", value_delimiter = ',', conflicts_with_all = ["runs", "story"], value_parser = CompareStrategy::from_str)]
+    compare: Vec<CompareStrategy>,
 
-    /// Write the timeline to an SVG file
+    /// Write the timeline to an SVG file; with --compare, a panel for each strategy
     #[arg(long, value_name = "PATH")]
     svg: Option<PathBuf>,
 
@@ -148,10 +154,6 @@ fn whole<T: TryFrom<u64>>(
     }
 }
 
-fn strategy(text: &str) -> Result<Strategy, String> {
-    text.parse().map_err(|error: sim::UnknownStrategy| error.to_string())
-}
-
 fn time(text: &str) -> Result<Time, String> {
     Time::parse(text).map_err(|error| error.to_string())
 }
@@ -193,16 +195,41 @@ impl Simulate {
             shell.print(&answer)?;
             return Ok(exit(many.is_broken()));
         }
-        let scenario = input.scenario(&terms, self.seed);
         if !self.compare.is_empty() {
-            let versus = compare::run(&scenario, profile, &self.compare, shell);
-            let page = || versus.page(shell.term);
-            let answer = if json { versus.document().to_string() + "\n" } else { page() };
-            shell.print(&answer)?;
-            return Ok(exit(versus.is_broken()));
+            return self.versus(input, &terms, profile, json, shell);
         }
+        let scenario = input.scenario(&terms, self.seed);
         let outcome = sim::run(&scenario);
         self.show(&scenario, profile, &outcome, json, shell)
+    }
+
+    fn versus(
+        &self,
+        input: &SimulateInput,
+        terms: &Terms,
+        profile: &'static str,
+        json: bool,
+        shell: &mut Shell,
+    ) -> Result<Exit, CommandFailure> {
+        let versus = compare::run(input, terms, (profile, self.seed), &self.compare, shell)?;
+        if let Some(path) = &self.svg {
+            versus.write_svg(path)?;
+        }
+        if json {
+            shell.line(&versus.document().to_string())?;
+        } else {
+            shell.print(&versus.page(shell.term))?;
+            self.say_where(shell)?;
+        }
+        Ok(exit(versus.is_broken()))
+    }
+
+    /// Where the picture is, if one was written.
+    fn say_where(&self, shell: &mut Shell) -> Result<(), CommandFailure> {
+        let Some(path) = &self.svg else { return Ok(()) };
+        shell.print("\n")?;
+        let say = format!("the picture is in {}", path.display());
+        shell.line(&shell.term.paint(Style::Cyan, &say))
     }
 
     /// The fault profile of `--faults`, and its name.
@@ -233,11 +260,7 @@ impl Simulate {
         } else {
             let page = page::page(scenario, faults, outcome, story, shell.term);
             shell.print(&page)?;
-            if let Some(path) = &self.svg {
-                shell.print("\n")?;
-                let say = format!("the picture is in {}", path.display());
-                shell.line(&shell.term.paint(Style::Cyan, &say))?;
-            }
+            self.say_where(shell)?;
         }
         Ok(exit(outcome.is_broken()))
     }
@@ -261,7 +284,7 @@ fn write_svg(
         outcome.lowest_available,
         outcome.highest_live,
     );
-    let heading = svg::Heading { title: &title, line: &line };
+    let heading = Heading { title: &title, line: &line };
     let picture = svg::svg(&outcome.timeline, DrawLimits::of(scenario), heading);
     fs::write(path, picture)
         .map_err(|error| CommandFailure::unwritable_file(&path.display().to_string(), &error))

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use super::words;
 use crate::api::v1::API_VERSION;
 use crate::cli::output::Shell;
 use crate::cli::table::{Cell, Table, push_line};
@@ -14,6 +15,10 @@ use crate::sim::{self, Summary};
 
 /// The most failing storms that a page lists; that many are more than enough to start fixing.
 const NAMED: usize = 20;
+
+/// How an end begins that is not the rollout's.
+const WAITS: &str = "waits for ";
+const LEGEND: &str = "waits for X (hold): the pool is safe and stands still until a person does X; `explain` shows the hold of that name";
 
 pub fn run(first: u64, storms: u64, shell: &Shell) -> Summary {
     let progress = Mutex::new((ProgressLine::new(shell.term), 0));
@@ -61,10 +66,20 @@ pub fn page(summary: &Summary, term: Term) -> String {
     text.push('\n');
     let mut ends = Table::new(2);
     for (end, n) in &summary.ends {
-        let end = if end == "None" { "settled, without a rollout" } else { end };
+        let end = match end.as_str() {
+            "None" => "settled, without a rollout".to_owned(),
+            end if end.contains(' ') => end.to_owned(),
+            phase => words::spoken(phase),
+        };
         ends.row([Cell::new(format!("{n:>7}"), Style::Plain), Cell::new(end, Style::Plain)]);
     }
     ends.draw(term, &mut text);
+    if summary.ends.keys().any(|end| end.starts_with(WAITS)) {
+        text.push('\n');
+        for line in wrap(LEGEND, term.width.map(|wide| wide.saturating_sub(2))) {
+            push_line(&mut text, &format!("  {}", term.paint(Style::Dim, &line)));
+        }
+    }
     text.push('\n');
     if summary.is_clean() {
         let say = "all storms passed: no invariant was violated, and every one ended or waits for a person";

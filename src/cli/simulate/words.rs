@@ -42,7 +42,7 @@ pub fn sentence(outcome: &RunOutcome) -> String {
 }
 
 /// `SucceededWithExceptions` as `succeeded with exceptions`.
-fn spoken(name: &str) -> String {
+pub fn spoken(name: &str) -> String {
     let mut words = String::new();
     for c in name.chars() {
         if c.is_uppercase() && !words.is_empty() {

@@ -8,7 +8,7 @@ use crate::api::v1::explanation::NAMES;
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::live::LiveSet;
-use crate::cli::page::PoolFacts;
+use crate::cli::page::{PoolFacts, TimeStyle};
 use crate::cli::table::Table;
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, list, plain};
@@ -67,12 +67,12 @@ impl<'a> LiveStatus<'a> {
         versions
     }
 
-    pub fn page(self, term: Term) -> String {
+    pub fn page(self, term: Term, times: TimeStyle) -> String {
         let (mut text, mut table) = (String::new(), Table::new(2));
         set_rows(&self, &mut table);
         let PoolFacts { plan, status, machines } = self.facts;
         let more = More { rollout: None, machines, plan: Some(plan) };
-        let report = PoolReport::of(status, &more);
+        let report = PoolReport::of(status, &more, times);
         title(&report, term, &mut text);
         rows(&report, &more, &mut table);
         table.draw(term, &mut text);

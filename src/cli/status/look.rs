@@ -11,6 +11,7 @@ use crate::api::v1::resources::pools::{OpenRollout, PoolStatus, RolloutStatus};
 use crate::api::v1::resources::told::ReadinessStatus;
 use crate::cli::client::{NO_PLAN_YET, ServerLine, strange};
 use crate::cli::exit::CommandFailure;
+use crate::cli::page::TimeStyle;
 use crate::model::hold::HoldReason;
 use crate::model::time::Time;
 
@@ -24,7 +25,7 @@ pub(in crate::cli) struct PoolLook {
 }
 
 impl PoolLook {
-    pub fn at(line: &ServerLine, name: &str) -> Result<Self, CommandFailure> {
+    pub fn at(line: &ServerLine, name: &str, times: TimeStyle) -> Result<Self, CommandFailure> {
         let (_, status): (_, Value) = line.of_pool(name, &["status"])?;
         let ready: ReadinessStatus = line.probe(&["ready"])?;
         let (_, rollout): (_, Value) = line.of_pool(name, &["rollout"])?;
@@ -35,7 +36,7 @@ impl PoolLook {
             Err(failure) if failure.code == NO_PLAN_YET => None,
             Err(failure) => return Err(failure),
         };
-        Self::of(&status, &rollout, machines, plan, ready)
+        Self::of(&status, &rollout, machines, plan, ready, times)
     }
 
     /// Of what a server answered.
@@ -45,11 +46,12 @@ impl PoolLook {
         machines: Vec<MachineStatus>,
         plan: Option<PlanSummary<'static>>,
         ready: ReadinessStatus,
+        times: TimeStyle,
     ) -> Result<Self, CommandFailure> {
         let read = PoolStatus::deserialize(status).map_err(|error| strange(&error))?;
         let of_rollout = RolloutStatus::deserialize(rollout).map_err(|error| strange(&error))?;
         let more = More { rollout: Some(of_rollout), machines, plan };
-        let report = PoolReport::of(read, &more);
+        let report = PoolReport::of(read, &more, times);
         let mut document = report.document(status, Some(rollout));
         document["apiVersion"] = API_VERSION.into();
         document["kind"] = "PoolHealth".into();

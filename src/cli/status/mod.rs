@@ -19,6 +19,7 @@ use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::{self, LiveSet, TargetArg};
 use super::output::{OutputFormat, Shell};
+use super::page::TimeStyle;
 use super::watch;
 use crate::daemon::CloudReader;
 use live_status::LiveStatus;
@@ -75,6 +76,10 @@ pub struct StatusCommand {
     #[arg(long, conflicts_with_all = ["pool_files", "all"])]
     watch: bool,
 
+    /// Show times as they are, not as distances from the last check
+    #[arg(long)]
+    timestamps: bool,
+
     #[command(flatten)]
     server: Server,
 
@@ -92,12 +97,17 @@ impl StatusCommand {
             let say = "--watch follows the pools of a daemon, and a resource is read once";
             return Err(CommandFailure::usage(say).help("name pools, or leave --watch out"));
         }
+        // Distances are for people: a document keeps its times.
+        let times = TimeStyle::of(self.timestamps || shell.format != OutputFormat::Table);
         if sets.is_empty() && self.pool_files.is_empty() {
-            return served::show(&self.server, &names, self.all, shell);
+            return served::show(&self.server, &names, self.all, times, shell);
         }
         live::no_names(&names)?;
         let pools = live::meant(&self.pool_files, &sets, shell)?;
         live::check_format(shell, &pools, "status")?;
+        let show = async |house: &CloudReader, shell: &mut Shell, seen: &LiveSet| {
+            show(house, shell, seen, times).await
+        };
         self.cloud.visit(async |house| live::each(house, pools, shell, show).await)?
     }
 }
@@ -106,12 +116,13 @@ async fn show(
     house: &CloudReader,
     shell: &mut Shell,
     seen: &LiveSet,
+    times: TimeStyle,
 ) -> Result<(), CommandFailure> {
     let anatomy = house.anatomy(&seen.meant.policy).await?;
     let live = LiveStatus::of(seen, &anatomy);
     match shell.format {
         OutputFormat::Table => {
-            let page = live.page(shell.term);
+            let page = live.page(shell.term, times);
             shell.print(&page)
         }
         _ => shell.line(&document::document(&live).to_string()),

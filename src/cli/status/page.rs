@@ -4,7 +4,7 @@ use super::report::{More, PoolHealth, PoolReport};
 use crate::cli::page::reason_and_message;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{count, plain, when, wrap};
+use crate::cli::text::{count, plain, wrap};
 
 /// The most holds to show; the rest are counted.
 const HOLDS: usize = 6;
@@ -53,14 +53,15 @@ pub(super) fn rows(report: &PoolReport, more: &More<'_>, table: &mut Table) {
 fn ends(report: &PoolReport, more: &More<'_>) -> String {
     let now = report.status.at.map(|at| at.0);
     if let Some((end, now)) = report.finishes().zip(now) {
-        return when(end, now);
+        return report.times.time(end, now);
     }
     if more.is_rolling() {
         return "unknown: it waits for something that has no known end".to_owned();
     }
     match more.rollout.as_ref().and_then(|rollout| rollout.last.as_ref()) {
         Some(last) => {
-            let at = now.map_or_else(|| last.at.0.to_string(), |now| when(last.at.0, now));
+            let at =
+                now.map_or_else(|| last.at.0.to_string(), |now| report.times.time(last.at.0, now));
             format!("no rollout is open; the last, to {}, {} {at}", last.to_name, last.how)
         }
         None => "no rollout is open".to_owned(),
@@ -71,7 +72,7 @@ fn ends(report: &PoolReport, more: &More<'_>) -> String {
 pub(in crate::cli) fn holds(report: &PoolReport) -> Vec<String> {
     let status = &report.status;
     let Some(now) = status.at else { return Vec::new() };
-    let lines = status.holds.iter().map(|hold| reason_and_message(hold, now.0));
+    let lines = status.holds.iter().map(|hold| reason_and_message(hold, now.0, report.times));
     let told = |line: &String| {
         report.actions.iter().chain(&report.problems).any(|known| known.starts_with(line.as_str()))
     };

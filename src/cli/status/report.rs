@@ -8,8 +8,8 @@ use crate::api::v1::primary_hold::{needs_edit, rank};
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::plans::{HoldStatus, PlanSummary, RolloutProgress};
 use crate::api::v1::resources::pools::{AwaitedRequest, IgnoredFile, PoolStatus, RolloutStatus};
-use crate::cli::page::{reason_and_message, rollout};
-use crate::cli::text::{clock, count, list, nearer};
+use crate::cli::page::{TimeStyle, reason_and_message, rollout};
+use crate::cli::text::{clock, count, list};
 use crate::model::action::MachineClass;
 use crate::model::hold::HoldReason;
 use crate::model::plan::RolloutPhase;
@@ -61,7 +61,7 @@ impl PoolHealth {
             PoolHealth::Frozen => "frozen: the plan would violate an invariant, so nothing is done",
             PoolHealth::Error => "error: the last reconcile failed",
             PoolHealth::Degraded => "degraded",
-            PoolHealth::ActionRequired => "action required",
+            PoolHealth::ActionRequired => "actionRequired: a person must decide or act",
             PoolHealth::Unknown => "unknown: not reconciled yet",
             PoolHealth::Progressing => "progressing",
             PoolHealth::Healthy => "healthy",
@@ -79,6 +79,7 @@ pub(in crate::cli) struct PoolReport {
     /// The actions of the plan.
     pub planned: Vec<String>,
     pub actions: Vec<String>,
+    pub times: TimeStyle,
 }
 
 /// What is known about one pool in addition to its status.
@@ -106,12 +107,12 @@ impl More<'_> {
 
 impl PoolReport {
     /// Times are relative to the pool's last turn.
-    pub fn of(status: PoolStatus, more: &More<'_>) -> Self {
+    pub fn of(status: PoolStatus, more: &More<'_>, times: TimeStyle) -> Self {
         let now = status.at.map(|at| at.0);
-        let problems = problems(&status, more, now);
+        let problems = problems(&status, more, now, times);
         let progress = progress(&status, more);
-        let planned = planned(more, now);
-        let actions = actions(&status, more, now);
+        let planned = planned(more, now, times);
+        let actions = actions(&status, more, now, times);
         let health = match () {
             () if status.frozen.is_some() => PoolHealth::Frozen,
             () if status.trouble.is_some() => PoolHealth::Error,
@@ -121,7 +122,7 @@ impl PoolReport {
             () if !progress.is_empty() || !planned.is_empty() => PoolHealth::Progressing,
             () => PoolHealth::Healthy,
         };
-        Self { status, health, problems, progress, planned, actions }
+        Self { status, health, problems, progress, planned, actions, times }
     }
 
     pub fn finishes(&self) -> Option<Time> {
@@ -136,7 +137,7 @@ impl PoolReport {
         let now = self.status.at.map(|at| at.0);
         first.or_else(|| {
             let hold = HoldStatus::foremost(&self.status.holds)?;
-            Some(reason_and_message(hold, now.unwrap_or(hold.next_check_at.0)))
+            Some(reason_and_message(hold, now.unwrap_or(hold.next_check_at.0), self.times))
         })
     }
 
@@ -170,16 +171,19 @@ fn named(number: u32, what: &str, ids: &[String]) -> Option<String> {
     })
 }
 
-fn problems(status: &PoolStatus, more: &More<'_>, now: Option<Time>) -> Vec<String> {
+fn problems(
+    status: &PoolStatus,
+    more: &More<'_>,
+    now: Option<Time>,
+    times: TimeStyle,
+) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(
-        status
-            .frozen
-            .as_ref()
-            .map(|hold| reason_and_message(hold, now.unwrap_or(hold.next_check_at.0))),
-    );
+    let said =
+        |hold: &HoldStatus| reason_and_message(hold, now.unwrap_or(hold.next_check_at.0), times);
+    found.extend(status.frozen.as_ref().map(said));
     found.extend(status.trouble.as_ref().map(|trouble| {
         let since = trouble.since.0;
+        // The last reconcile that decided is older than the trouble, so there is no distance to show.
         let retry = trouble.retry.map(|at| format!("; next try at {}", clock(at.0, since)));
         format!("since {since}: {}{}", trouble.message, retry.unwrap_or_default())
     }));
@@ -187,8 +191,7 @@ fn problems(status: &PoolStatus, more: &More<'_>, now: Option<Time>) -> Vec<Stri
         format!("{} has a fault, so its changes are ignored: {}", ignored.file, ignored.message)
     }));
     let refusals = status.holds.iter().filter(|hold| hold.is_lasting_refusal());
-    found
-        .extend(refusals.map(|hold| reason_and_message(hold, now.unwrap_or(hold.next_check_at.0))));
+    found.extend(refusals.map(said));
     if let Some(numbers) = status.numbers {
         if numbers.available < numbers.floor.min(numbers.desired) {
             let (available, floor) = (numbers.available, numbers.floor);
@@ -234,11 +237,11 @@ fn progress(status: &PoolStatus, more: &More<'_>) -> Vec<String> {
     found
 }
 
-fn planned(more: &More<'_>, now: Option<Time>) -> Vec<String> {
+fn planned(more: &More<'_>, now: Option<Time>, times: TimeStyle) -> Vec<String> {
     let actions = more.plan.iter().flat_map(|plan| &plan.actions);
     let line = |action: &ActionKeys<'_>| {
-        let why =
-            now.map_or_else(|| action.message.to_string(), |now| nearer(&action.message, now));
+        let why = now
+            .map_or_else(|| action.message.to_string(), |now| times.sentence(&action.message, now));
         format!("{} {}: {why}", action.verb, object(action))
     };
     actions.map(line).collect()
@@ -248,13 +251,18 @@ fn planned(more: &More<'_>, now: Option<Time>) -> Vec<String> {
 const BY_ITSELF: [&str; 3] = ["promote", "abort", "explain"];
 
 /// The holds that need a person, the most important first.
-fn actions(status: &PoolStatus, more: &More<'_>, now: Option<Time>) -> Vec<String> {
+fn actions(
+    status: &PoolStatus,
+    more: &More<'_>,
+    now: Option<Time>,
+    times: TimeStyle,
+) -> Vec<String> {
     let mut needed: Vec<&HoldStatus> = status.holds.iter().collect();
     needed.sort_by_key(|hold| rank(&hold.reason));
     // A person holds or protects these machines on purpose: this is a state, not a task.
     needed.retain(|hold| hold.reason != HoldReason::Kept.code());
     let holds = needed.into_iter().filter_map(|hold| {
-        let say = reason_and_message(hold, now.unwrap_or(hold.next_check_at.0));
+        let say = reason_and_message(hold, now.unwrap_or(hold.next_check_at.0), times);
         if needs_edit(&hold.reason) {
             return Some(say);
         }

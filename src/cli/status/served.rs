@@ -11,24 +11,27 @@ use crate::api::v1::resources::told::ReadinessStatus;
 use crate::cli::client::{Server, ServerLine, understood};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
+use crate::cli::page::TimeStyle;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{count, plain, short, when};
+use crate::cli::text::{clock, count, plain, short};
 use crate::model::plan::RolloutPhase;
 
 /// With more pools than this, healthy ones are counted instead of listed.
 const FITS: usize = 40;
+
 /// Shows the named pools, or all of them.
 pub(super) fn show(
     server: &Server,
     names: &[&str],
     all: bool,
+    times: TimeStyle,
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
     let line = server.line()?;
     match names {
-        [name] => one(&line, name, shell),
-        names => several(&line, names, all, shell),
+        [name] => one(&line, name, times, shell),
+        names => several(&line, names, all, times, shell),
     }
 }
 
@@ -38,8 +41,13 @@ fn exit<'s>(standings: impl Iterator<Item = &'s PoolReport>) -> Exit {
     if frozen { Exit::Refused } else { Exit::Done }
 }
 
-fn one(line: &ServerLine, name: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-    let look = PoolLook::at(line, name)?;
+fn one(
+    line: &ServerLine,
+    name: &str,
+    times: TimeStyle,
+    shell: &mut Shell,
+) -> Result<Exit, CommandFailure> {
+    let look = PoolLook::at(line, name, times)?;
     if shell.format == OutputFormat::Table {
         shell.print(&page(&look.report, &look.more, &look.ready, shell.term))?;
     } else {
@@ -52,26 +60,37 @@ fn several(
     line: &ServerLine,
     names: &[&str],
     all: bool,
+    times: TimeStyle,
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
     let ready: ReadinessStatus = line.probe(&["ready"])?;
-    let pools: Vec<(Value, PoolStatus)> = if names.is_empty() {
-        line.pools()?
-    } else {
-        let of = |name: &&str| {
-            let (text, read) = line.status(name)?;
-            Ok((understood(&text)?, read))
-        };
-        names.iter().map(of).collect::<Result<_, CommandFailure>>()?
-    };
+    // A wrong name hides none of the others.
+    let (mut pools, mut failed) = (Vec::<(Value, PoolStatus)>::new(), None);
+    if names.is_empty() {
+        pools = line.pools()?;
+    }
+    for name in names {
+        match line.status(name).and_then(|(text, read)| Ok((understood(&text)?, read))) {
+            Ok(pool) => pools.push(pool),
+            Err(failure) if failure.exit == Exit::NotFound => failed = Some(failure),
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let Some(failure) =
+        failed.take_if(|_| pools.is_empty() || shell.format != OutputFormat::Table)
+    {
+        return Err(failure);
+    }
     let none = More::default();
-    let mut standings: Vec<(Value, PoolReport)> =
-        pools.into_iter().map(|(value, read)| (value, PoolReport::of(read, &none))).collect();
+    let mut standings: Vec<(Value, PoolReport)> = pools
+        .into_iter()
+        .map(|(value, read)| (value, PoolReport::of(read, &none, times)))
+        .collect();
     standings.sort_by(|(_, a), (_, b)| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
     match shell.format {
         OutputFormat::Table => {
             let standings: Vec<&PoolReport> = standings.iter().map(|(_, one)| one).collect();
-            shell.print(&table(&standings, &ready, all, shell.term))?;
+            shell.print(&table(&standings, &ready, all, times, shell.term))?;
         }
         OutputFormat::Ndjson => {
             for (status, standing) in &standings {
@@ -88,7 +107,7 @@ fn several(
             shell.line(&document.to_string())?;
         }
     }
-    Ok(exit(standings.iter().map(|(_, one)| one)))
+    failed.map_or(Ok(exit(standings.iter().map(|(_, one)| one))), Err)
 }
 
 /// A warning, printed before everything else, if the server is not ready: it does nothing then.
@@ -100,7 +119,13 @@ fn idle(ready: &ReadinessStatus, term: Term, text: &mut String) {
     }
 }
 
-fn table(standings: &[&PoolReport], ready: &ReadinessStatus, all: bool, term: Term) -> String {
+fn table(
+    standings: &[&PoolReport],
+    ready: &ReadinessStatus,
+    all: bool,
+    times: TimeStyle,
+    term: Term,
+) -> String {
     let mut text = String::new();
     idle(ready, term, &mut text);
     if standings.is_empty() {
@@ -110,23 +135,30 @@ fn table(standings: &[&PoolReport], ready: &ReadinessStatus, all: bool, term: Te
     let shown = |standing: &&&PoolReport| {
         all || standings.len() <= FITS || !matches!(standing.health, PoolHealth::Healthy)
     };
-    let mut table = Table::new(0);
+    let mut table = Table::new(0).names(&[0]);
     table.heading(&["POOL", "HEALTH", "AVAIL", "OLD", "ROLLOUT", "ETA", "MESSAGE"]);
     for standing in standings.iter().filter(shown) {
         let status = &standing.status;
-        let (available, outdated) = status.numbers.map_or_else(Default::default, |numbers| {
-            let available = format!("{} of {}", numbers.available, numbers.desired);
-            (available, numbers.outdated.to_string())
+        let nothing = || "-".to_owned();
+        let (available, outdated) = status.numbers.map_or_else(
+            || (nothing(), nothing()),
+            |numbers| {
+                let available = format!("{} of {}", numbers.available, numbers.desired);
+                (available, numbers.outdated.to_string())
+            },
+        );
+        let ends = standing.finishes().zip(status.at).map(|(end, at)| match times {
+            TimeStyle::Relative => short(end.since(at.0)),
+            TimeStyle::Absolute => clock(end, at.0),
         });
-        let ends = standing.finishes().zip(status.at).map(|(end, at)| short(end.since(at.0)));
         table.row([
             Cell::new(&status.name, Style::Bold),
             Cell::new(standing.health.name(), style(standing.health)),
             available.into(),
             outdated.into(),
             phase(&status.phase).into(),
-            ends.unwrap_or_default().into(),
-            standing.foremost().unwrap_or_default().into(),
+            ends.unwrap_or_else(nothing).into(),
+            standing.foremost().unwrap_or_else(nothing).into(),
         ]);
     }
     table.draw(term, &mut text);
@@ -163,7 +195,7 @@ fn page(standing: &PoolReport, more: &More<'_>, ready: &ReadinessStatus, term: T
 fn turns(standing: &PoolReport) -> String {
     match (standing.status.at, standing.status.next_check_at) {
         (Some(at), Some(again)) => {
-            format!("{}; next {}", at.0, when(again.0, at.0))
+            format!("{}; next {}", at.0, standing.times.time(again.0, at.0))
         }
         (Some(at), None) => format!("{}", at.0),
         _ => "none yet".to_owned(),

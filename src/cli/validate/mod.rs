@@ -3,7 +3,7 @@
 //! Never here: a rule about pool files (they belong to the format). Begin with [`Validate::run`]; `walk` finds files.
 
 mod snippet;
-mod walk;
+pub(super) mod walk;
 
 use std::path::PathBuf;
 

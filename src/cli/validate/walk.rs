@@ -8,10 +8,10 @@ use crate::cli::exit::CommandFailure;
 use crate::cli::source::SnapshotSource;
 use crate::daemon;
 
-pub(super) type PoolFiles = Result<SnapshotSource, (String, CommandFailure)>;
+pub(in crate::cli) type PoolFiles = Result<SnapshotSource, (String, CommandFailure)>;
 
 /// Each file once, in the order of the paths.
-pub(super) fn files(paths: &[PathBuf]) -> Vec<PoolFiles> {
+pub(in crate::cli) fn files(paths: &[PathBuf]) -> Vec<PoolFiles> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for path in paths {
         match SnapshotSource::new(path) {

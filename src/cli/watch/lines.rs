@@ -13,6 +13,7 @@ use crate::api::v1::resources::plans::RolloutProgress;
 use crate::cli::client::{Server, ServerLine, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
+use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport, style as health_style};
 use crate::cli::term::Style;
 use crate::cli::text::{clock, plain, short};
@@ -139,7 +140,10 @@ struct PoolLine {
 fn first(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFailure> {
     match names {
         [] => read(line, names),
-        names => names.iter().map(|name| Ok(of_look(&PoolLook::at(line, name)?))).collect(),
+        names => names
+            .iter()
+            .map(|name| Ok(of_look(&PoolLook::at(line, name, TimeStyle::Absolute)?)))
+            .collect(),
     }
 }
 
@@ -147,7 +151,7 @@ fn first(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFail
 fn read(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFailure> {
     if names.is_empty() {
         let none = More::default();
-        let of = |(status, read)| (PoolReport::of(read, &none), status);
+        let of = |(status, read)| (PoolReport::of(read, &none, TimeStyle::Absolute), status);
         let mut pools: Vec<(PoolReport, Value)> = line.pools()?.into_iter().map(of).collect();
         pools.sort_by(|(a, _), (b, _)| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
         let line = |(report, status): (PoolReport, Value)| {
@@ -157,7 +161,7 @@ fn read(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFailu
     }
     let mut found = Vec::new();
     for name in names {
-        match PoolLook::at(line, name) {
+        match PoolLook::at(line, name, TimeStyle::Absolute) {
             Ok(look) => found.push(of_look(&look)),
             // It is no longer managed, or not again yet.
             Err(failure) if failure.exit == Exit::NotFound => {}

@@ -12,6 +12,7 @@ use crate::api::client::Request;
 use crate::api::v1::resources::told::{HistoryLine, HistoryPage};
 use crate::cli::client::{ServerLine, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit, reason};
+use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport};
 
 /// Lines of history that can be scrolled.
@@ -28,13 +29,14 @@ pub(super) fn read(
             let ready = line.probe(&["ready"])?;
             let none = More::default();
             let read = line.pools()?.into_iter();
-            let mut pools: Vec<PoolReport> =
-                read.map(|(_, status)| PoolReport::of(status, &none)).collect();
+            let mut pools: Vec<PoolReport> = read
+                .map(|(_, status)| PoolReport::of(status, &none, TimeStyle::Absolute))
+                .collect();
             pools.sort_by(|a, b| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
             Ok(WatchPicture::Pools(PoolsPicture { pools, ready }))
         }
         WatchSubject::Pool(name) => {
-            let look = PoolLook::at(line, name)?;
+            let look = PoolLook::at(line, name, TimeStyle::Absolute)?;
             let path = ["pools", name, "history"];
             let (_, page): (_, HistoryPage) =
                 line.read(&Request::get(&path).with("limit", LINES))?;

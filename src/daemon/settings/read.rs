@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::keys::{FILE, KEYS, PREFIX, SettingsKey, is_foreign};
-use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, quote};
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, closest, quote};
 use crate::api::v1::node::{self, Node, NodeEntry, NodeKind};
 
 /// The source of a value.
@@ -166,7 +166,7 @@ impl Layers {
                     Code::UnknownKey,
                     "there is no such variable",
                 );
-                let found = found.allowed(&known, &name);
+                let found = few(found.allowed(&known, &name), &name, &known);
                 self.faults.push(SettingsFault { from: Some(name), found });
             }
         }
@@ -178,8 +178,8 @@ impl Layers {
         let Some(key) = SettingsKey::named(name) else {
             let known: Vec<&'static str> = KEYS.iter().map(|key| key.name).collect();
             let say = format!("there is no key {}", quote(name));
-            let found =
-                Diagnostic::new(TextPlace::START, "", Code::UnknownKey, say).allowed(&known, name);
+            let fault = Diagnostic::new(TextPlace::START, "", Code::UnknownKey, say);
+            let found = few(fault.allowed(&known, name), name, &known);
             self.faults.push(SettingsFault { from: Some(from), found });
             return;
         };
@@ -188,6 +188,17 @@ impl Layers {
             None => self.set(key, text, From::Flag(from)),
         }
     }
+}
+
+/// Names the nearest keys instead of all, if none is near enough to be meant.
+fn few(fault: Diagnostic, written: &str, known: &[&'static str]) -> Diagnostic {
+    const MOST: usize = 3;
+    if fault.nearest.is_some() {
+        return fault;
+    }
+    let near = closest(written, known, MOST).join(", ");
+    let fault = Diagnostic { allowed: Vec::new(), ..fault };
+    fault.help(format!("nearest: {near}; `serve --print-settings` lists all"))
 }
 
 /// The keys and sections allowed under this path.

@@ -33,12 +33,11 @@ impl Effective {
     }
 }
 
-/// Quotes a text that YAML would not read as a string.
+/// Quotes a text that our reader would not read as a value.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%".contains(c);
     let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '.');
-    let taken = ["null", "true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word));
-    match starts && !taken && text.chars().all(plain) {
+    match starts && !text.eq_ignore_ascii_case("null") && text.chars().all(plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', "''")),
     }

@@ -77,7 +77,7 @@ fn is_known(view: &View, at: Time) -> bool {
         _ => None,
     };
     let soaked = view.rollout().and_then(|rollout| {
-        let ahead = policy.rollout.checkpoints.get(rollout.passed as usize)?;
+        let ahead = rollout.checkpoint(&policy.rollout)?;
         rollout.soaking.map(|since| since.plus(ahead.soak))
     });
     let mut asked = baked.into_iter().chain(soaked);

@@ -225,6 +225,24 @@ fn waits_begin_when_they_begin() {
 }
 
 #[test]
+fn every_wait_of_a_rollout_is_skipped_by_a_person_alone() {
+    let skips = |pool: Pool| pool.set(|pool| pool.state.rollout.as_mut().unwrap().full = true);
+    let pool = || Pool::of(3, 1, 0).serving("abc", OLD).serving("n", NEW);
+    breaks(&[11], "without a word", &skips(pool()));
+    breaks(&[11], "one wait was named", &asked(skips(pool()), CommandVerb::Promote));
+    let full = CommandArgs { full: true, ..CommandArgs::default() };
+    lawful("all were named", &approving(skips(pool()), CommandVerb::Promote, full));
+    let was = |to: Revision| {
+        skips(pool()).set(|pool| {
+            let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
+            (was.full, was.to) = (true, to);
+        })
+    };
+    lawful("it was so before", &was(Revision::new("r2")));
+    breaks(&[11], "of another target", &was(Revision::new("r9")));
+}
+
+#[test]
 fn a_pause_is_lifted_by_a_person_alone() {
     let pool = || Pool::of(3, 1, 0).serving("abc", NEW);
     let pause = || PauseRequest { by: "ops".into(), why: "test".into(), at: ago(Span::hours(1)) };

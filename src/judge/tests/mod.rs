@@ -369,7 +369,7 @@ pub(super) fn asked(pool: Pool, verb: CommandVerb) -> Pool {
     approving(pool, verb, CommandArgs::default())
 }
 
-fn approving(pool: Pool, verb: CommandVerb, about: CommandArgs) -> Pool {
+pub(super) fn approving(pool: Pool, verb: CommandVerb, about: CommandArgs) -> Pool {
     pool.set(|pool| {
         let (by, why) = ("ann".into(), "test".into());
         pool.commands.push(Command { id: CommandId::new("ask"), verb, by, why, at: NOW, about });

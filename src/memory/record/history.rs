@@ -1,12 +1,13 @@
 //! Lines of a pool's history.
 
 use super::codec::{Form, keys, variants};
-use crate::memory::{HistoryEvent, HistoryRecord};
-use crate::model::action::ActionKind;
+use crate::memory::{EventDetail, HistoryEvent, HistoryRecord, JournalStep};
+use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::hold::HoldReason;
 use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
+use crate::model::rollout::RolloutCause;
 use crate::model::time::Time;
 
 keys! {
@@ -16,7 +17,26 @@ keys! {
             #[serde(rename = "told")]
             event: HistoryEvent,
         }
-        may {}
+        may {
+            detail: EventDetail,
+        }
+    }
+    EventDetail as DetailKeys; {
+        must {}
+        may {
+            who: Option<Box<str>>,
+            why: Option<Box<str>>,
+            command: Option<Box<str>>,
+            because: Vec<RemovalReason>,
+            capacity: Option<(u32, u32)>,
+            desired: Option<u32>,
+            step: Option<JournalStep>,
+            code: Option<Box<str>>,
+            revision_name: Option<Box<str>>,
+            cause: Option<RolloutCause>,
+            opened: Option<Time>,
+            covered: Option<u32>,
+        }
     }
 }
 

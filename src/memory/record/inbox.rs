@@ -26,6 +26,7 @@ keys! {
             what: Option<WaitKind>,
             number: Option<u32>,
             revision: Option<Revision>,
+            full: bool,
         }
     }
     Overrides as MarksKeys with v; {

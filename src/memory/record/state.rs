@@ -265,6 +265,7 @@ keys! {
             approved: bool,
             answered: Option<Time>,
             tried: Vec<Key>,
+            full: bool,
         }
     }
     Progress as ProgressKeys; {

@@ -1,7 +1,7 @@
 //! The words of the records: one table for each type.
 
 use super::codec::{Form, words};
-use crate::memory::Consent;
+use crate::memory::{Consent, JournalStep};
 use crate::model::action::{ActionKind, ModelWrite, RemovalReason, WriteScope};
 use crate::model::hold::HoldReason;
 use crate::model::journal::Refusal;
@@ -116,7 +116,10 @@ words! {
     }
 }
 
-words! { WaitKind = &WaitKind::WORDS; }
+words! {
+    WaitKind = &WaitKind::WORDS;
+    JournalStep = &JournalStep::WORDS;
+}
 
 /// Why something is held. The codes are already public contract, so they serve as words here too.
 impl Form for HoldReason {

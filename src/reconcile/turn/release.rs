@@ -25,7 +25,7 @@ pub(super) fn leave_it(mut commit: Commit, state: Option<&PoolState>, why: &str)
     commit.state = without_tag(state);
     let say = format!("the owner tag stays on the scale set: {why}; delete it there").into();
     let event = HistoryEvent::Moved { entry: EntryId::new("release"), verb, message: say };
-    commit.history.push(HistoryRecord { at, event });
+    commit.history.push(HistoryRecord::new(at, event));
     commit
 }
 
@@ -55,7 +55,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
                 action: Action::TagOwner { write, reason, before },
                 phase: Phase::Intended,
             };
-            commit.history.push(super::history::decided(&entry, now));
+            commit.history.push(super::history::decided(&entry, None, now));
             commit.set = Some(self.policy.scale_set.clone());
             commit.written.push(entry);
         }

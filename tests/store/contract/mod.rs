@@ -172,7 +172,7 @@ async fn a_write_is_whole_or_nothing<S: Store>(store: &S) -> Result<(), Broken> 
         let bad = Commit {
             machines: vec![machine(1)],
             state: Some(PoolState::default()),
-            history: vec![HistoryRecord { at: at(2), event }],
+            history: vec![HistoryRecord::new(at(2), event)],
             ..bad
         };
         let refused = store.commit(&bad).await;
@@ -265,7 +265,7 @@ async fn entries_move_as_their_events_say<S: Store>(store: &S) -> Result<(), Bro
 
 /// A line of history.
 fn freed(seconds: i64) -> HistoryRecord {
-    HistoryRecord { at: at(seconds), event: HistoryEvent::Freed { reason: HoldReason::Floor } }
+    HistoryRecord::new(at(seconds), HistoryEvent::Freed { reason: HoldReason::Floor })
 }
 
 fn withdrawn(id: &str, seconds: i64) -> EntryMove {

@@ -24,7 +24,7 @@ pub async fn check<S: Store + ApiStore>(fresh: impl Fn() -> S) -> Result<(), Bro
 }
 
 fn line(seconds: i64) -> HistoryRecord {
-    HistoryRecord { at: at(seconds), event: HistoryEvent::Freed { reason: HoldReason::Floor } }
+    HistoryRecord::new(at(seconds), HistoryEvent::Freed { reason: HoldReason::Floor })
 }
 
 async fn tell<S: Store>(store: &S, name: &PoolName, seconds: &[i64]) -> Result<(), Broken> {

@@ -125,19 +125,20 @@ async fn answered(
     let lines = state.store.history(pool, HISTORY_KEPT).await?;
     let found = lines.into_iter().rev().find_map(|line| match line.event {
         HistoryEvent::Answered { command: ask, accepted, message: say } if ask.as_str() == id => {
-            Some((line.at, accepted, say))
+            Some((line.at, accepted, say, line.detail))
         }
         _ => None,
     });
-    Ok(found.map(|(at, accepted, say)| CommandStatus {
+    let text = |text: Option<Box<str>>| text.map(String::from);
+    Ok(found.map(|(at, accepted, say, detail)| CommandStatus {
         api_version: API_VERSION.into(),
         kind: "Command".into(),
         id: id.to_owned(),
         pool: pool.to_string(),
         state: WordOf(if accepted { CommandState::Accepted } else { CommandState::Refused }),
-        verb: None,
-        who: None,
-        why: None,
+        verb: text(detail.command),
+        who: text(detail.who),
+        why: text(detail.why),
         at: When(at),
         message: Some(say.to_string()),
     }))

@@ -1,5 +1,7 @@
 //! Answers for the machines of a pool.
 
+use axum::http::StatusCode;
+
 use super::super::backend::PlanContext;
 use super::super::commands::find;
 use super::super::problem::Problem;
@@ -7,7 +9,11 @@ use super::super::request::{Call, HttpAnswer, HttpResult, Query};
 use super::super::state::ApiState;
 use super::explanation;
 use crate::api::v1::API_VERSION;
+use crate::api::v1::explanation::no_machine;
+use crate::api::v1::replacements::Departure;
 use crate::api::v1::resources::machines::{MachineList, MachineStatus};
+use crate::api::v1::resources::told::HistoryLine;
+use crate::memory::HISTORY_KEPT;
 use crate::model::ids::{Key, PoolName};
 use crate::model::machine::Machine;
 use crate::model::plan::{Decision, Input, MachineReport};
@@ -47,7 +53,7 @@ pub async fn machine(state: &ApiState, call: &Call) -> HttpResult {
     let machines = listed(state, &pool).await?;
     let written = call.param("machine");
     let found = find(&machines, written);
-    let machine = found.ok_or_else(|| Problem::no_machine(&call.pool(), written))?;
+    let machine = found.ok_or_else(|| missing(&pool, &machines, written))?;
     let context = state.backend.plan_context(&pool).await;
     let judgements = context.as_ref().and_then(Judgements::of);
     Ok(HttpAnswer::tagged(&shown(machine, judgements.as_ref())))
@@ -60,11 +66,33 @@ fn shown(machine: &Machine, judgements: Option<&Judgements<'_>>) -> MachineStatu
 pub async fn explain(state: &ApiState, call: &Call) -> HttpResult {
     let (context, explained) = explanation(state, call).await?;
     let written = call.param("machine");
-    let found = find(&context.machines, written);
-    let machine = found.ok_or_else(|| Problem::no_machine(&call.pool(), written))?;
+    let Some(machine) = find(&context.machines, written) else {
+        let departure = departure(state, &context, written).await?;
+        return Ok(HttpAnswer::tagged(&explained.about_departure(&departure)));
+    };
     let judgements = Judgements::of(&context).ok_or_else(Problem::internal)?;
     let why = judgements.report(machine).map(|report| report.why);
     Ok(HttpAnswer::tagged(&explained.about(judgements.status(machine), why)))
+}
+
+/// The end of a machine that the pool had, from its history.
+async fn departure(
+    state: &ApiState,
+    context: &PlanContext,
+    written: &str,
+) -> Result<Departure, Problem> {
+    let pool = &context.policy.name;
+    let records = state.store.history(pool, HISTORY_KEPT).await?;
+    let lines = records.iter().map(|line| HistoryLine::of(0, pool.as_str(), line));
+    let lines: Vec<HistoryLine> = lines.collect();
+    let found = Departure::find(&lines, written);
+    found.ok_or_else(|| missing(pool, &context.machines, written))
+}
+
+fn missing(pool: &PoolName, machines: &[Machine], written: &str) -> Problem {
+    let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    let say = no_machine(pool.as_str(), written, &ids);
+    Problem::new(StatusCode::NOT_FOUND, "notFound", say)
 }
 
 /// What a plan decided about machines, by their keys: the records may have changed since.

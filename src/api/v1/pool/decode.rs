@@ -26,9 +26,10 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
     let before = out.len();
     let value = SectionValue { node: root, path: String::new() };
     let pool = Section::open(value, POOL.known, POOL.later, out)?;
+    out.iter_mut().skip(before).for_each(as_in_kubernetes);
     let is_needed = |key: &&str| whole || !["apiVersion", "kind"].contains(key);
     for key in POOL.required.iter().filter(|key| is_needed(key)) {
-        pool.require(key, out);
+        POOL.require(&pool, key, out);
     }
     let mut draft = Draft::with_defaults(PoolName::new(""), ScaleSetId::new(""));
     POOL.fill(&pool, &mut draft, out);
@@ -45,6 +46,15 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
             out.extend(new.map(|fault| contradiction(root, fault)));
             None
         }
+    }
+}
+
+/// People who know Kubernetes write these two, and no key of ours resembles what they mean.
+fn as_in_kubernetes(fault: &mut Diagnostic) {
+    if fault.code == Code::UnknownKey && matches!(&*fault.key, "metadata" | "spec") {
+        "pool files have no metadata and spec".clone_into(&mut fault.message);
+        fault.help = Some("put name and scaleSet at the top".to_owned());
+        (fault.allowed, fault.nearest) = (Vec::new(), None);
     }
 }
 

@@ -1,12 +1,11 @@
 //! The forms of values in a pool file: a duration, a percent, a word of a table, a list. Each reads and writes them.
 
-use serde::Serialize;
-use serde_json::Value;
-
 use super::section::{Section, SectionResult, SectionValue};
+use super::value_form::ValueForm;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::api::v1::node::NodeKind;
 use crate::api::v1::wire::Pairs;
+use serde::Serialize;
 
 /// JSON whose keys keep their order.
 #[derive(Serialize)]
@@ -36,25 +35,24 @@ pub(super) trait Form<T> {
     /// `None`: the key is left out.
     fn write(&self, of: &T) -> Option<OrderedJson>;
 
-    /// Its JSON Schema. `None`: the API does not describe it.
-    fn schema(&self) -> Option<Value> {
-        None
-    }
+    /// The values that it takes, with these defaults inside them.
+    fn form(&self, default: &T) -> ValueForm;
 }
 
 /// A form with at most one fault in each value.
 pub(super) struct Scalar<T> {
     pub parse: fn(&SectionValue<'_>) -> SectionResult<T>,
     pub print: fn(&T) -> OrderedJson,
-    pub schema: fn() -> Option<Value>,
+    pub form: fn() -> ValueForm,
 }
 
 impl<T> Scalar<T> {
     pub const fn new(
         parse: fn(&SectionValue<'_>) -> SectionResult<T>,
         print: fn(&T) -> OrderedJson,
+        form: fn() -> ValueForm,
     ) -> Self {
-        Self { parse, print, schema: || None }
+        Self { parse, print, form }
     }
 }
 
@@ -70,8 +68,8 @@ impl<T> Form<T> for Scalar<T> {
         Some((self.print)(of))
     }
 
-    fn schema(&self) -> Option<Value> {
-        (self.schema)()
+    fn form(&self, _: &T) -> ValueForm {
+        (self.form)()
     }
 }
 
@@ -86,6 +84,10 @@ impl<T> Form<Option<T>> for Maybe<T> {
     fn write(&self, of: &Option<T>) -> Option<OrderedJson> {
         of.as_ref().map(self.0.print)
     }
+
+    fn form(&self, _: &Option<T>) -> ValueForm {
+        (self.0.form)()
+    }
 }
 
 /// A list of maps. One that cannot be built is left out.
@@ -93,6 +95,7 @@ pub(super) struct List<T> {
     pub most: usize,
     pub item: fn(&SectionValue<'_>, &mut Vec<Diagnostic>) -> Option<T>,
     pub print: fn(&T) -> JsonPairs,
+    pub form: fn() -> ValueForm,
 }
 
 impl<T> Form<Vec<T>> for List<T> {
@@ -113,13 +116,18 @@ impl<T> Form<Vec<T>> for List<T> {
         let each = of.iter().map(|item| OrderedJson::Map((self.print)(item)));
         Some(OrderedJson::List(each.collect()))
     }
+
+    fn form(&self, _: &Vec<T>) -> ValueForm {
+        let most = (self.most != usize::MAX).then_some(self.most);
+        (self.form)().list("a list of maps", most)
+    }
 }
 
 /// A form that only one key has.
 pub(super) struct Special<T> {
     pub read: fn(&SectionValue<'_>, &mut T, &mut Vec<Diagnostic>),
     pub write: fn(&T) -> Option<OrderedJson>,
-    pub schema: fn() -> Option<Value>,
+    pub form: fn(&T) -> ValueForm,
 }
 
 impl<T> Form<T> for Special<T> {
@@ -131,8 +139,8 @@ impl<T> Form<T> for Special<T> {
         (self.write)(of)
     }
 
-    fn schema(&self) -> Option<Value> {
-        (self.schema)()
+    fn form(&self, default: &T) -> ValueForm {
+        (self.form)(default)
     }
 }
 

@@ -9,6 +9,7 @@ use super::rollout::ROLLOUT;
 use super::scalar::*;
 use super::section::{Later, Section, SectionResult, SectionValue};
 use super::table::{Key, KeyTable, tables};
+use super::value_form::{KeyReference, ValueForm};
 use super::windows::WINDOWS;
 use super::words::HealthSource;
 use crate::api::v1::API_VERSION;
@@ -37,59 +38,105 @@ const MOST_AT_ONCE: u32 = 1_000;
 
 tables! {
     POOL(d: Draft) = {
-        required "apiVersion": VERSION => ();
-        required "kind": KIND => ();
-        required "name": NAME => d.name;
-        required "scaleSet": SCALE_SET => d.scale_set;
-        required "replicas": REPLICAS => *d;
-        "model": MODEL => d.model;
-        "rollout": ROLLOUT => d.rollout;
-        "windows": WINDOWS => d.windows;
-        "health": HEALTH => d.health;
-        "adopt": word::<Adopt>() => d.adopt;
-        "platformFeatures": word::<PlatformFeatures>() => d.platform_features;
-        "owner": OWNER => d.tags_owner;
-        "repair": REPAIR => d.repair;
-        "deletion": DELETION => d.deletion;
-        "drain": DRAIN => d.drain;
-        "scaleDown": SCALE_DOWN => d.unconfirmed;
-        "autoscaler": AUTOSCALER => ();
+        /// The version of the format.
+        required "apiVersion": VERSION => (), like "poolkeeper/v1";
+        /// The kind of the document.
+        required "kind": KIND => (), like "Pool";
+        /// The name of the pool in commands, metrics and the API. No other pool has it.
+        required "name": NAME => d.name, like "web";
+        /// The resource id of the scale set that the pool manages. A scale set has one pool.
+        required "scaleSet": SCALE_SET => d.scale_set,
+            like "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+        /// How many machines the pool has, and what sets that number.
+        required "replicas": REPLICAS => *d, like {"owner": "pool", "count": 30};
+        /// The parts of the scale set's model that the pool writes. If it names none, others own the model, and the
+        /// pool rolls out what they write.
+        "model": MODEL => d.model, like {"vmSize": "Standard_D4s_v5"};
+        /// How outdated machines are replaced or updated.
+        "rollout": ROLLOUT => d.rollout, like {"maxSurge": "10%", "onFailure": "rollback"};
+        /// When a rollout may replace or update machines.
+        "windows": WINDOWS => d.windows,
+            like {"deny": [{"cron": "0 8 * * mon-fri", "duration": "10h", "timeZone": "Europe/Berlin"}]};
+        /// Where the health of a machine is read.
+        "health": HEALTH => d.health, like {"source": "applicationHealth"};
+        /// What the pool does if it finds a rollout half done at first sight, or if only Azure's latestModelApplied says
+        /// that machines are outdated. hold: it waits for a person. roll: it rolls them out.
+        "adopt": word::<Adopt>() => d.adopt, like "roll";
+        /// What the pool does if an upgrade, repair or scale feature of Azure is on for the scale set. refuse: it starts
+        /// nothing that this feature could counter. warn: it reports the feature and works.
+        "platformFeatures": word::<PlatformFeatures>() => d.platform_features, like "warn";
+        /// The tag of the scale set that names the store of its pool.
+        "owner": OWNER => d.tags_owner, like {"tag": "off"};
+        /// How failed machines are replaced, with or without a rollout.
+        "repair": REPAIR => d.repair, like {"after": "15m", "maxAtOnce": 2};
+        /// How machines are deleted.
+        "deletion": DELETION => d.deletion, like {"deadline": "1h"};
+        /// How machines with workloads are drained before they leave.
+        "drain": DRAIN => d.drain, like {"failedAfter": "10m"};
+        /// What the pool does when its size falls.
+        "scaleDown": SCALE_DOWN => d.unconfirmed, like {"unconfirmed": "allow"};
+        /// Not built yet: leave it empty.
+        "autoscaler": AUTOSCALER => (), like {};
     }
-    REPLICAS(d: Draft) { later: PROFILES, check: check_count, is_described: true } = {
-        "owner": word::<Owner>() => d.owner;
-        "count": COUNT => d.count, if d.owner == Owner::Pool;
+    REPLICAS(d: Draft) { later: PROFILES, check: check_count, unset: &["count"] } = {
+        /// What sets the size. pool: this file. scaleSet: the capacity of the scale set, which an autoscaler or a person
+        /// changes.
+        "owner": word::<Owner>() => d.owner, like "pool";
+        /// The desired number of machines. It is needed with owner pool, and not allowed with owner scaleSet.
+        "count": COUNT => d.count, if d.owner == Owner::Pool, like 30;
     }
     MODEL(m: OwnedModel) = {
-        "image": IMAGE => m.image;
-        "vmSize": Maybe(line::<LONGEST_TEXT>()) => m.fields.vm_size;
-        "tags": TAGS => m.fields.tags;
-        "write": word::<WriteScope>() => m.write, if m.write != WriteScope::default();
+        /// The image of new machines, or the gallery image whose newest version the pool follows.
+        "image": IMAGE => m.image, like "Canonical:ubuntu-24_04-lts:server:latest";
+        /// The VM size of new machines.
+        "vmSize": Maybe(line::<LONGEST_TEXT>()) => m.fields.vm_size, like "Standard_D4s_v5";
+        /// Tags that the pool writes to the scale set.
+        "tags": TAGS => m.fields.tags, like {"team": "shop"};
+        /// What a write of a new image sends. image: the image alone. storageProfile: also the disks, as just read, so
+        /// that Azure resets none; it is refused for ephemeral OS disks.
+        "write": word::<WriteScope>() => m.write, if m.write != WriteScope::default(), like "storageProfile";
     }
     FOLLOWED(id: Option<Box<str>>) = {
-        required "follow": Maybe(line::<LONGEST_ID>()) => *id;
+        /// The id of an image in a gallery. The pool writes its newest version to the model.
+        required "follow": Maybe(line::<LONGEST_ID>()) => *id,
+            like "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/images/providers/Microsoft.Compute/galleries/house/images/front";
     }
     HEALTH(health: HealthPolicy) = {
-        "source": SOURCE => *health;
+        /// auto: the application health extension if the scale set has one, else the provisioning state.
+        /// applicationHealth: the extension. provisioning: the provisioning state alone.
+        "source": SOURCE => *health, like "applicationHealth";
     }
-    OWNER(has_tag: bool) { is_described: true } = {
-        "tag": word::<bool>() => *has_tag;
+    OWNER(has_tag: bool) = {
+        /// Whether the pool writes the tag poolkeeper-owner, which keeps a second Poolkeeper away.
+        "tag": word::<bool>() => *has_tag, like "off";
     }
     REPAIR(r: Repair) = {
-        "after": DURATION => r.after;
-        "window": DURATION => r.window;
-        "maxAtOnce": whole::<MOST_AT_ONCE>() => r.max_at_once;
-        "breaker": PERCENT => r.breaker_percent;
+        /// How long a machine must be unhealthy before it counts as failed.
+        "after": DURATION => r.after, like "15m";
+        /// The time over which the breaker counts failures.
+        "window": DURATION => r.window, like "2h";
+        /// How many failed machines may be in replacement at the same time; at least 1.
+        "maxAtOnce": whole::<MOST_AT_ONCE>() => r.max_at_once, like 2;
+        /// The share of the pool that may fail within the window. If more machines fail, the pool stops repairing: their
+        /// common cause is then elsewhere.
+        "breaker": PERCENT => r.breaker_percent, like "25%";
     }
     DELETION(d: Deletion) = {
-        "force": FLAG => d.force;
-        "deadline": DURATION => d.deadline;
+        /// Whether an overdue delete is sent again as a forced delete.
+        "force": FLAG => d.force, like true;
+        /// How long a delete may take before it is overdue.
+        "deadline": DURATION => d.deadline, like "1h";
     }
     DRAIN(d: DrainPolicy) { later: CLUSTER_DRAIN } = {
-        "maxBlocked": whole::<MOST_AT_ONCE>() => d.max_blocked;
-        "failedAfter": DURATION => d.failed_after;
+        /// A rollout may end with this many machines that could not be drained.
+        "maxBlocked": whole::<MOST_AT_ONCE>() => d.max_blocked, like 0;
+        /// How long the drain of a failed machine may take.
+        "failedAfter": DURATION => d.failed_after, like "10m";
     }
     SCALE_DOWN(unconfirmed: UnconfirmedFall) { later: GRAY } = {
-        "unconfirmed": word::<UnconfirmedFall>() => *unconfirmed;
+        /// What a large fall of the size does that no command confirmed. hold: it waits for a person. allow: the surplus
+        /// machines leave.
+        "unconfirmed": word::<UnconfirmedFall>() => *unconfirmed, like "allow";
     }
 }
 
@@ -113,28 +160,42 @@ const GRAY: Later = (
 );
 
 const COUNT: Scalar<u32> = whole::<MOST_MACHINES>();
-const VERSION: Scalar<()> = Scalar {
-    parse: |value| this_word(value, API_VERSION),
-    print: |()| text(API_VERSION),
-    schema: || Some(json!({ "const": API_VERSION })),
-};
-const KIND: Scalar<()> = Scalar {
-    parse: |value| this_word(value, "Pool"),
-    print: |()| text("Pool"),
-    schema: || Some(json!({ "const": "Pool" })),
-};
-const NAME: Scalar<PoolName> = Scalar {
-    parse: pool_name,
-    print: |name| text(name.as_str()),
-    schema: || Some(json!({ "type": "string" })),
-};
-const SCALE_SET: Scalar<ScaleSetId> = Scalar {
-    parse: scale_set,
-    print: |id| text(id.as_str()),
-    schema: || Some(json!({ "type": "string" })),
-};
-const SOURCE: Scalar<HealthPolicy> =
-    Scalar::new(health, |of| text(HealthSource::Built(*of).word()));
+const VERSION: Scalar<()> = Scalar::new(
+    |value| this_word(value, API_VERSION),
+    |()| text(API_VERSION),
+    || constant(API_VERSION),
+);
+const KIND: Scalar<()> =
+    Scalar::new(|value| this_word(value, "Pool"), |()| text("Pool"), || constant("Pool"));
+const NAME: Scalar<PoolName> = Scalar::new(
+    pool_name,
+    |name| text(name.as_str()),
+    || {
+        let words = "a letter or digit, then letters, digits, -, _ and .";
+        let pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+        let schema = json!({ "type": "string", "pattern": pattern, "maxLength": LONGEST_NAME });
+        ValueForm::new(words, schema)
+    },
+);
+const SCALE_SET: Scalar<ScaleSetId> = Scalar::new(
+    scale_set,
+    |id| text(id.as_str()),
+    || {
+        // The words in it count the same in upper and lower case, so the pattern has only its shape.
+        let schema =
+            json!({ "type": "string", "pattern": "^(/[^/\\s]+){8}/*$", "maxLength": LONGEST_ID });
+        ValueForm::new("the resource id of a scale set", schema)
+    },
+);
+const SOURCE: Scalar<HealthPolicy> = Scalar::new(
+    health,
+    |of| text(HealthSource::Built(*of).word()),
+    || {
+        // Health of nodes stands only in snapshots.
+        let works = |word: &&str| !matches!(*word, "http" | "node");
+        one_word(&words::<HealthSource>().into_iter().filter(works).collect::<Vec<_>>())
+    },
+);
 /// An exact image as text, or a followed one as a map.
 const IMAGE: Special<Option<Image>> = Special {
     read: image,
@@ -142,7 +203,13 @@ const IMAGE: Special<Option<Image>> = Special {
         Image::Exact(id) => Some(text(id)),
         Image::Follow(id) => FOLLOWED.write(&Some(id.clone())),
     },
-    schema: || None,
+    form: |_| {
+        let pattern = "^(/\\S+|[^:/\\s]+:[^:/\\s]+:[^:/\\s]+:[^:/\\s]+)$";
+        let exact = json!({ "type": "string", "pattern": pattern, "maxLength": LONGEST_ID });
+        let words = "publisher:offer:sku:version or the id of an image";
+        ValueForm::new(words, exact)
+            .or(FOLLOWED.form(&None).words("{follow: <id of a gallery image>}"))
+    },
 };
 const TAGS: Special<BTreeMap<Box<str>, Box<str>>> = Special {
     read: tags,
@@ -150,17 +217,36 @@ const TAGS: Special<BTreeMap<Box<str>, Box<str>>> = Special {
         let each = of.iter().map(|(key, value)| (key.to_string().into(), text(value)));
         (!of.is_empty()).then(|| OrderedJson::Map(each.collect()))
     },
-    schema: || None,
+    form: |_| {
+        let value = json!({ "type": "string", "maxLength": LONGEST_TEXT });
+        let schema = json!({
+            "type": "object", "additionalProperties": value, "maxProperties": MOST_TAGS,
+        });
+        ValueForm::new("a map of texts", schema)
+    },
 };
 /// A section that is allowed only empty, because its feature is not built.
-const AUTOSCALER: Special<()> = Special { read: autoscaler, write: |()| None, schema: || None };
+const AUTOSCALER: Special<()> = Special {
+    read: autoscaler,
+    write: |()| None,
+    form: |()| {
+        let schema = json!({ "type": "object", "additionalProperties": false });
+        ValueForm::new("an empty map", schema)
+    },
+};
+
+fn constant(word: &str) -> ValueForm {
+    ValueForm::new(word, json!({ "type": "string", "const": word }))
+}
 
 /// Who owns the size decides whether the file must give it, or must not.
 fn check_count(replicas: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
     let has_count = replicas.get("count").is_some_and(|value| (COUNT.parse)(&value).is_ok());
     let is_clear = replicas.get("owner").is_none_or(|value| one_of::<Owner>(&value).is_ok());
     match draft.owner {
-        Owner::Pool if is_clear && !replicas.has("profiles") => replicas.require("count", out),
+        Owner::Pool if is_clear && !replicas.has("profiles") => {
+            REPLICAS.require(replicas, "count", out);
+        }
         Owner::ScaleSet if has_count => {
             let say = "the scale set says how many, so no count can be given";
             let fault = replicas.fault("count", Code::Contradiction, say);
@@ -175,8 +261,8 @@ fn this_word(value: &SectionValue<'_>, wanted: &'static str) -> SectionResult<()
     if text == wanted {
         return Ok(());
     }
-    let fault = Diagnostic { code: Code::WrongVersion, ..*value.bad(format!("must be {wanted}")) };
-    Err(Box::new(fault.allowed(&[wanted], text)))
+    let say = format!("must be {wanted}, not {}", quote(text));
+    Err(Box::new(Diagnostic { code: Code::WrongVersion, ..*value.bad(say) }))
 }
 
 fn pool_name(value: &SectionValue<'_>) -> SectionResult<PoolName> {

@@ -4,12 +4,15 @@
 //! named. Begin with [`PoolDocuments::read`].
 
 mod decode;
+mod flow;
 mod form;
 mod keys;
+mod reference;
 mod rollout;
 mod scalar;
 mod section;
 mod table;
+mod value_form;
 mod windows;
 mod words;
 mod works;
@@ -17,9 +20,13 @@ mod works;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+pub use self::flow::flow;
 use self::keys::POOL;
+pub(super) use self::reference::document_schema;
+pub use self::reference::{KeyPath, file_schema, find_key, key_paths, keys};
+pub use self::value_form::{KeyReference, ValueForm};
 use super::diagnostic::{Code, Diagnostic, TextPlace, quote};
 use super::node::{self, Node, NodeKind, Root};
 use crate::model::ids::ScaleSetId;
@@ -137,17 +144,6 @@ pub fn read_inside(text: &str) -> Result<Policy, Vec<Diagnostic>> {
 pub fn to_json(policy: &Policy) -> String {
     // Serializing to a string fails only for maps with keys that are not text; there are none here.
     serde_json::to_string(&POOL.pairs(policy)).unwrap_or_default()
-}
-
-/// The schema of a pool document.
-pub(super) fn schema() -> Value {
-    json!({
-        "type": "object",
-        "description": "The pool file as JSON. Keys that are left out have the defaults that the answer shows.",
-        "required": POOL.required,
-        "additionalProperties": false,
-        "properties": POOL.properties(),
-    })
 }
 
 /// The same JSON without escapes that YAML does not support: surrogate halves of characters beyond the first 65,536.

@@ -4,46 +4,119 @@ use serde_json::json;
 
 use super::form::{OrderedJson, Scalar, text};
 use super::section::{SectionResult, SectionValue};
+use super::value_form::ValueForm;
 use crate::api::v1::diagnostic::{Diagnostic, quote};
 use crate::api::v1::node::NodeKind;
 use crate::api::v1::wire::WordTable;
 use crate::model::calendar::{Cron, ScheduleZone, ZoneError};
-use crate::model::quantity::Quantity;
+use crate::model::quantity::{MOST_MACHINES, Quantity};
 use crate::model::time::Span;
 
-pub(super) const FLAG: Scalar<bool> = Scalar::new(flag, |is| OrderedJson::Flag(*is));
-pub(super) const DURATION: Scalar<Span> = Scalar::new(duration, text);
-pub(super) const PERCENT: Scalar<u32> = Scalar::new(percent, |of| text(&format!("{of}%")));
-pub(super) const CRON: Scalar<Cron> = Scalar::new(cron, text);
-pub(super) const ZONE: Scalar<ScheduleZone> = Scalar::new(zone, |zone| text(zone.name()));
+/// `90s`, `1h30m`: whole numbers with their units, largest first.
+const SPAN: &str = "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+const PERCENTS: &str = "^(0|[1-9][0-9]?|100)%$";
+/// A percent that may have zeros before it.
+const PADDED_PERCENTS: &str = "^0*([0-9]|[1-9][0-9]|100)%$";
+/// Text that is not blank.
+const NOT_BLANK: &str = "\\S";
+
+pub(super) const FLAG: Scalar<bool> = Scalar::new(
+    flag,
+    |is| OrderedJson::Flag(*is),
+    || ValueForm::new("true or false", json!({ "type": "boolean" })),
+);
+pub(super) const DURATION: Scalar<Span> = Scalar::new(duration, text, a_duration);
+pub(super) const PERCENT: Scalar<u32> = Scalar::new(
+    percent,
+    |of| text(&format!("{of}%")),
+    || {
+        let schema = json!({ "type": "string", "pattern": PADDED_PERCENTS });
+        ValueForm::new("a percent from 0% to 100%", schema)
+    },
+);
+pub(super) const CRON: Scalar<Cron> = Scalar::new(cron, text, || {
+    let words = "a cron pattern: minute, hour, day of month, month, day of week";
+    ValueForm::new(words, json!({ "type": "string" }))
+});
+pub(super) const ZONE: Scalar<ScheduleZone> = Scalar::new(
+    zone,
+    |zone| text(zone.name()),
+    || {
+        let words = "a name of the IANA time zone database";
+        ValueForm::new(words, json!({ "type": "string", "minLength": 1 }))
+    },
+);
 
 /// A duration, or `off`.
-pub(super) const DURATION_OR_OFF: Scalar<Option<Span>> =
-    Scalar::new(duration_or_off, |of| of.as_ref().map_or_else(|| text("off"), text));
+pub(super) const DURATION_OR_OFF: Scalar<Option<Span>> = Scalar::new(
+    duration_or_off,
+    |of| of.as_ref().map_or_else(|| text("off"), text),
+    || a_duration().or(off()),
+);
 
 /// A whole number, or a percent as text.
-pub(super) const AMOUNT: Scalar<Quantity> = Scalar::new(quantity, |of| {
-    let text = of.to_string();
-    text.parse().map_or(OrderedJson::Text(text), OrderedJson::Number)
-});
+pub(super) const AMOUNT: Scalar<Quantity> = Scalar::new(
+    quantity,
+    |of| {
+        let text = of.to_string();
+        text.parse().map_or(OrderedJson::Text(text), OrderedJson::Number)
+    },
+    || {
+        let number = json!({ "type": "integer", "minimum": 0, "maximum": MOST_MACHINES });
+        let percent = json!({ "type": "string", "pattern": PERCENTS });
+        let words = format!("a whole number from 0 to {MOST_MACHINES}");
+        ValueForm::new(words, number).or(ValueForm::new("a percent from 0% to 100%", percent))
+    },
+);
+
+pub(super) fn off() -> ValueForm {
+    ValueForm::new("off", json!({ "type": "string", "const": "off" }))
+}
+
+fn a_duration() -> ValueForm {
+    let schema = json!({ "type": "string", "pattern": SPAN, "minLength": 2 });
+    ValueForm::new("a duration, such as 90s, 20m, 1h30m or 30d", schema)
+}
+
+/// Text of one line.
+pub(super) fn a_line(words: &str, longest: usize) -> ValueForm {
+    let schema = json!({ "type": "string", "pattern": NOT_BLANK, "maxLength": longest });
+    ValueForm::new(words, schema)
+}
 
 pub(super) const fn whole<const MOST: u32>() -> Scalar<u32> {
-    let schema = || Some(json!({ "type": "integer", "minimum": 0 }));
-    Scalar { schema, ..Scalar::new(|value| integer(value, MOST), |of| OrderedJson::Number(*of)) }
+    Scalar::new(
+        |value| integer(value, MOST),
+        |of| OrderedJson::Number(*of),
+        || {
+            let schema = json!({ "type": "integer", "minimum": 0, "maximum": MOST });
+            ValueForm::new(format!("a whole number from 0 to {MOST}"), schema)
+        },
+    )
 }
 
 pub(super) const fn line<const LONGEST: usize>() -> Scalar<Box<str>> {
-    Scalar::new(|value| value.text(LONGEST).map(Into::into), text)
+    let form = || a_line("text of one line", LONGEST);
+    Scalar::new(|value| value.text(LONGEST).map(Into::into), text, form)
 }
 
+/// A list of names. A pool file may not fill it yet: only a snapshot may.
 pub(super) const fn lines<const LONGEST: usize>() -> Scalar<Vec<Box<str>>> {
     let list = |of: &Vec<Box<str>>| OrderedJson::List(of.iter().map(text).collect());
-    Scalar::new(|value| texts(value, LONGEST), list)
+    Scalar::new(
+        |value| texts(value, LONGEST),
+        list,
+        || a_line("text of one line", LONGEST).list("an empty list", Some(0)),
+    )
 }
 
 pub(super) const fn word<T: WordTable>() -> Scalar<T> {
-    let schema = || Some(json!({ "type": "string", "enum": words::<T>() }));
-    Scalar { schema, ..Scalar::new(one_of, |of: &T| text(of.word())) }
+    Scalar::new(one_of, |of: &T| text(of.word()), || one_word(&words::<T>()))
+}
+
+/// One of these words.
+pub(super) fn one_word(words: &[&str]) -> ValueForm {
+    ValueForm::new(words.join(" | "), json!({ "type": "string", "enum": words }))
 }
 
 fn flag(value: &SectionValue<'_>) -> SectionResult<bool> {
@@ -143,12 +216,14 @@ fn cron(value: &SectionValue<'_>) -> SectionResult<Cron> {
 }
 
 fn zone(value: &SectionValue<'_>) -> SectionResult<ScheduleZone> {
-    ScheduleZone::get(value.word("a time zone")?).map_err(|error| {
-        let fault = value.bad(error.to_string());
-        match error {
-            ZoneError::Unknown { nearest, .. } => Box::new(Diagnostic { nearest, ..*fault }),
-            ZoneError::NotAName => fault,
+    let name = value.word("a time zone")?;
+    ScheduleZone::get(name).map_err(|error| match error {
+        // The nearest name stands beside the message, not in it.
+        ZoneError::Unknown { nearest, .. } => {
+            let fault = value.bad(format!("there is no time zone {}", quote(name)));
+            Box::new(Diagnostic { nearest, ..*fault })
         }
+        ZoneError::NotAName => value.bad(error.to_string()),
     })
 }
 

@@ -1,5 +1,8 @@
 //! Reads a map key by key: notes every fault and continues, so that one read reports them all.
 
+use serde_json::Value;
+
+use super::flow::flow;
 use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
 use crate::api::v1::node::{Node, NodeEntry, NodeKind, join};
 
@@ -54,13 +57,15 @@ impl<'n> Section<'n> {
         is_given.then(|| SectionValue { node, path: join(&self.value.path, key) })
     }
 
-    /// Notes that a key is missing.
-    pub fn require(&self, key: &str, out: &mut Vec<Diagnostic>) {
+    /// Notes that a key is missing, and what to add.
+    pub fn require(&self, key: &str, example: Option<fn() -> Value>, out: &mut Vec<Diagnostic>) {
         let entry = self.value.node.entry(key);
         if entry.is_none_or(|entry| entry.value.kind == NodeKind::Null) {
             let at = entry.map_or(self.value.node.at, |entry| entry.at);
             let (path, say) = (join(&self.value.path, key), format!("{key} is missing"));
-            out.push(Diagnostic::new(at, path, Code::MissingKey, say));
+            let help = example.map(|example| format!("add `{key}: {}`", flow(&example())));
+            let fault = Diagnostic::new(at, path, Code::MissingKey, say);
+            out.push(Diagnostic { help, ..fault });
         }
     }
 

@@ -64,6 +64,13 @@ asks! {
         pub revision: Option<String>,
     }
 
+    /// Skip the current wait of the rollout, or all of them.
+    pub struct Promotion {
+        pub why: WhyText,
+        /// Skip every later wait too: checkpoints, gates, and the bake at its end. Default false.
+        pub full: Option<bool>,
+    }
+
     /// Replace one machine.
     pub struct DeleteMachineRequest {
         pub why: WhyText,
@@ -144,5 +151,7 @@ answers! {
         pub who: String,
         pub why: String,
         pub at: When,
+        /// What stays behind: an open rollout, machines above the desired size, holds of persons.
+        pub left: Vec<String>,
     }
 }

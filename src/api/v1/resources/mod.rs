@@ -4,6 +4,8 @@
 //! each type describes itself; then `pools`, `machines`, `plans`, `told`. Clients read with the same types.
 
 pub mod asked;
+pub mod enums;
+pub mod examples;
 pub mod machines;
 pub mod plans;
 pub mod pools;

@@ -3,9 +3,13 @@
 
 use serde_json::{Value, json};
 
-use super::schema::{HasSchema, SchemaBook};
-use crate::api::v1::pool;
-use crate::api::v1::remedy::RemedyKeys;
+use super::super::wire::WordOf;
+use super::enums::classes;
+use super::plans::{CommandOutcome, EstimateStatus, HoldStatus, PlanNumbers, RolloutProgress};
+use super::schema::{HasSchema, SchemaBook, When};
+use crate::api::v1::{API_VERSION, pool};
+use crate::model::action::ActionKind;
+use crate::model::machine::Lifecycle;
 
 /// Every error code. The OpenAPI document lists them, and the tests compare every answer with that list.
 pub const CODES: &[&str] = &[
@@ -66,7 +70,7 @@ pub struct OpenApiDocument;
 
 impl HasSchema for PoolDocument {
     fn schema(book: &mut SchemaBook) -> Value {
-        book.named("Pool", |_| pool::schema())
+        book.named("Pool", |_| pool::document_schema())
     }
 }
 
@@ -74,80 +78,68 @@ fn open_object(required: &[&str], properties: &Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-/// Keys that the rollout of a plan always has.
-const ROLLOUT: &[&str] = &[
-    "phase",
-    "from",
-    "fromName",
-    "to",
-    "toName",
-    "reference",
-    "referenceName",
-    "done",
-    "total",
-    "failed",
-];
+/// A machine of a plan: the plan writes it itself.
+fn planned_machine(book: &mut SchemaBook) -> Value {
+    let text = json!({ "type": "string" });
+    let class = json!({ "type": "string", "enum": classes() });
+    open_object(
+        &["id", "class", "lifecycle", "message", "nextCheckAt"],
+        &json!({
+            "id": text,
+            "class": class,
+            "lifecycle": WordOf::<Lifecycle>::schema(book),
+            "message": text,
+            "nextCheckAt": Option::<When>::schema(book),
+        }),
+    )
+}
+
+/// An action of a plan. Its verb decides which other keys it has.
+fn planned_action(book: &mut SchemaBook) -> Value {
+    let verbs: Vec<&str> = ActionKind::ALL.iter().map(|kind| kind.name()).collect();
+    open_object(
+        &["do", "message", "expect"],
+        &json!({
+            "do": { "type": "string", "enum": verbs },
+            "message": { "type": "string" },
+            "machines": Vec::<String>::schema(book),
+            "from": u32::schema(book),
+            "to": u32::schema(book),
+            "revision": { "type": "string" },
+            "force": bool::schema(book),
+            "expect": {
+                "type": "object",
+                "description": "What must still be true when the action is sent.",
+            },
+        }),
+    )
+}
 
 impl HasSchema for PlanDocument {
     fn schema(book: &mut SchemaBook) -> Value {
-        let text = json!({ "type": "string" });
-        let number = json!({ "type": "integer" });
-        let time = json!({ "type": "string", "format": "date-time" });
-        let list = |items: Value| json!({ "type": "array", "items": items });
-        let remedy = json!({ "anyOf": [RemedyKeys::schema(book), { "type": "null" }] });
-        let machine = open_object(
-            &["id", "class", "lifecycle", "message", "nextCheckAt"],
-            &json!({ "id": text, "class": text, "lifecycle": text, "message": text }),
-        );
-        let hold = open_object(
-            &["reason", "message", "numbers", "blockers", "remedy", "nextCheckAt"],
-            &json!({ "reason": text, "message": text, "blockers": list(text.clone()), "remedy": remedy, "nextCheckAt": time }),
-        );
-        let ask = open_object(
-            &["id", "accepted", "message"],
-            &json!({ "id": text, "accepted": { "type": "boolean" }, "message": text }),
-        );
-        let rollout = open_object(
-            ROLLOUT,
-            &json!({ "phase": text, "done": number, "total": number, "failed": number }),
-        );
-        let counts: Vec<(String, Value)> = [
-            "desired",
-            "surge",
-            "unavailable",
-            "floor",
-            "ceiling",
-            "total",
-            "available",
-            "committed",
-            "current",
-            "outdated",
-        ]
-        .iter()
-        .map(|name| ((*name).to_owned(), number.clone()))
-        .collect();
-        let names: Vec<&str> = counts.iter().map(|(name, _)| name.as_str()).collect();
-        let resolved = open_object(&names, &Value::Object(counts.iter().cloned().collect()));
-        book.named("Plan", |_| {
+        book.named("Plan", |book| {
             json!({
                 "type": "object",
                 "description": "The plan document, as `poolkeeper plan` prints it.",
                 "required": ["apiVersion", "kind", "pool", "at", "resolved", "actions", "machines",
                     "holds", "commands", "rollout", "estimate", "state", "nextCheckAt"],
                 "properties": {
-                    "apiVersion": { "const": "poolkeeper/v1" },
+                    "apiVersion": { "const": API_VERSION },
                     "kind": { "const": "Plan" },
-                    "pool": text,
-                    "at": time,
-                    "resolved": resolved,
-                    "actions": list(open_object(&["do"], &json!({ "do": text }))),
-                    "machines": list(machine),
-                    "holds": list(hold),
-                    "commands": list(ask),
-                    "rollout": rollout,
-                    "estimate": { "type": "object" },
-                    "state": { "type": "object" },
-                    "nextCheckAt": time,
+                    "pool": { "type": "string" },
+                    "at": When::schema(book),
+                    "resolved": PlanNumbers::schema(book),
+                    "actions": { "type": "array", "items": planned_action(book) },
+                    "machines": { "type": "array", "items": planned_machine(book) },
+                    "holds": Vec::<HoldStatus>::schema(book),
+                    "commands": Vec::<CommandOutcome>::schema(book),
+                    "rollout": RolloutProgress::schema(book),
+                    "estimate": EstimateStatus::schema(book),
+                    "state": {
+                        "type": "object",
+                        "description": "What the next plan needs of this one; give it back unread.",
+                    },
+                    "nextCheckAt": When::schema(book),
                 },
             })
         })
@@ -195,6 +187,15 @@ impl HasSchema for ProblemDocument {
 
 impl HasSchema for OpenApiDocument {
     fn schema(_: &mut SchemaBook) -> Value {
-        json!({ "type": "object", "required": ["openapi", "info", "paths", "components"] })
+        let object = json!({ "type": "object" });
+        open_object(
+            &["openapi", "info", "paths", "components"],
+            &json!({
+                "openapi": { "type": "string" },
+                "info": object,
+                "paths": object,
+                "components": object,
+            }),
+        )
     }
 }

@@ -4,8 +4,13 @@ use std::borrow::Cow;
 
 use super::super::wire::WordTable;
 use super::schema::{When, answers};
-use crate::memory::{HistoryEvent, HistoryRecord};
-use crate::model::ids::InstanceId;
+use crate::memory::{EventDetail, HistoryEvent, HistoryRecord};
+use crate::model::action::RemovalReason;
+use crate::model::ids::{InstanceId, Revision};
+use crate::model::machine::Condition;
+use crate::model::plan::RolloutPhase;
+use crate::model::revision::scheme;
+use crate::model::rollout::RolloutCause;
 
 answers! {
     /// One line of a pool's history.
@@ -29,8 +34,33 @@ answers! {
         pub revision: Option<String>,
         pub command: Option<String>,
         pub accepted: Option<bool>,
+        /// A machine that is gone: whether Poolkeeper deleted it.
+        pub deleted: Option<bool>,
         /// The broken invariant.
         pub invariant: Option<u8>,
+        /// An answered command, or a deleted machine: who asked for it.
+        pub who: Option<String>,
+        pub why: Option<String>,
+        /// The condition of the machine, and the one before.
+        pub condition: Option<Cow<'static, str>>,
+        pub was: Option<Cow<'static, str>>,
+        /// Why each of `machines` leaves: failed, deleteRequested, outdated or surplus.
+        pub because: Vec<Cow<'static, str>>,
+        /// A raise: the capacity before and after, and the size that the pool should have.
+        pub from: Option<u32>,
+        pub to: Option<u32>,
+        pub desired: Option<u32>,
+        /// How an entry moved: asking, accepted, lost, done, partlyRefused, refused or withdrawn.
+        pub step: Option<Cow<'static, str>>,
+        /// The code of a refusal.
+        pub code: Option<String>,
+        /// The name of `revision` that people use.
+        pub revision_name: Option<String>,
+        /// Why the rollout was opened: revision, refresh, maxAge, rollback or exception.
+        pub cause: Option<Cow<'static, str>>,
+        pub opened: Option<When>,
+        /// The machines that the rollout replaces.
+        pub covered: Option<u32>,
         pub message: String,
     }
 
@@ -118,35 +148,75 @@ impl HistoryLine {
             revision: None,
             command: None,
             accepted: None,
+            deleted: None,
             invariant: None,
+            who: None,
+            why: None,
+            condition: None,
+            was: None,
+            because: Vec::new(),
+            from: None,
+            to: None,
+            desired: None,
+            step: None,
+            code: None,
+            revision_name: None,
+            cause: None,
+            opened: None,
+            covered: None,
             message: String::new(),
         }
     }
 
+    /// With what the record says beside the event.
+    fn detailed(self, detail: &EventDetail) -> Self {
+        let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+        Self {
+            who: text(&detail.who),
+            why: text(&detail.why),
+            because: detail.because.iter().map(|because| removal(*because).into()).collect(),
+            from: detail.capacity.map(|(from, _)| from),
+            to: detail.capacity.map(|(_, to)| to),
+            desired: detail.desired,
+            step: detail.step.map(|step| step.word().into()),
+            code: text(&detail.code),
+            cause: detail.cause.map(|cause| cause.word().into()),
+            opened: detail.opened.map(When),
+            covered: detail.covered,
+            ..self
+        }
+    }
+
     pub fn of(id: u64, pool: &str, line: &HistoryRecord) -> Self {
-        let blank = Self::blank(id, pool, line);
+        let detail = &line.detail;
+        let blank = Self::blank(id, pool, line).detailed(detail);
         match &line.event {
             HistoryEvent::Appeared { id, condition, .. } => {
                 let say = format!("machine {id} appeared, {}", condition.word());
-                blank.machine("appeared", id, say)
+                let condition = Some(condition.word().into());
+                Self { condition, ..blank.machine("appeared", id, say) }
             }
             HistoryEvent::Became { id, from, to, .. } => {
-                let say = format!("machine {id} was {} and is {}", from.word(), to.word());
-                blank.machine("became", id, say)
+                let (condition, was) = (Some(to.word().into()), Some(from.word().into()));
+                Self { condition, was, ..blank.machine("became", id, became(id, *from, *to)) }
             }
             HistoryEvent::FirstAvailable { id, .. } => {
                 let say = format!("machine {id} is available for the first time");
                 blank.machine("firstAvailable", id, say)
             }
             HistoryEvent::Closed { id, deleted, .. } => {
-                let by = if *deleted { "deleted by us" } else { "gone, not by us" };
-                blank.machine("closed", id, format!("machine {id} is {by}"))
+                let say = match (*deleted, asked_by(detail)) {
+                    (true, Some(by)) => format!("machine {id} is deleted, {by}"),
+                    (true, None) => format!("machine {id} is deleted"),
+                    (false, _) => format!("machine {id} is gone; Poolkeeper did not delete it"),
+                };
+                Self { deleted: Some(*deleted), ..blank.machine("closed", id, say) }
             }
             HistoryEvent::Decided { entry, verb, machines, reason } => Self {
                 machines: machines.iter().map(ToString::to_string).collect(),
                 entry: Some(entry.to_string()),
                 verb: Some(verb.name().into()),
-                ..blank.event("decided", format!("{}{}: {reason}", verb.name(), named(machines)))
+                ..blank.event("decided", decided(verb.name(), machines, reason, detail))
             },
             HistoryEvent::Moved { entry, verb, message: say } => Self {
                 entry: Some(entry.to_string()),
@@ -158,19 +228,21 @@ impl HistoryLine {
             }
             HistoryEvent::Freed { reason } => Self {
                 reason: Some(reason.code().into()),
-                ..blank.event("freed", format!("{} holds no more", reason.code()))
+                ..blank.event("freed", format!("the hold {} ended", reason.code()))
             },
             HistoryEvent::Rollout { phase, to } => {
-                let say = match to {
-                    Some(to) => format!("the rollout to {to} is {}", phase.name()),
-                    None => format!("the rollout is {}", phase.name()),
-                };
-                let revision = to.as_ref().map(ToString::to_string);
-                let phase = Some(phase.name().into());
-                Self { phase, revision, ..blank.event("rollout", say) }
+                let name = revision_name(to.as_ref(), detail);
+                let say = rollout(*phase, name.as_deref(), detail);
+                Self {
+                    phase: Some(phase.name().into()),
+                    revision: to.as_ref().map(ToString::to_string),
+                    revision_name: name,
+                    ..blank.event("rollout", say)
+                }
             }
             HistoryEvent::Answered { command: ask, accepted, message: say } => Self {
                 command: Some(ask.to_string()),
+                verb: detail.command.as_deref().map(|verb| verb.to_owned().into()),
                 accepted: Some(*accepted),
                 ..blank.event("answered", say.to_string())
             },
@@ -186,6 +258,69 @@ impl HistoryLine {
 
     fn machine(self, event: &'static str, id: &InstanceId, say: String) -> Self {
         Self { machine: Some(id.to_string()), ..self.event(event, say) }
+    }
+}
+
+const fn removal(because: RemovalReason) -> &'static str {
+    match because {
+        RemovalReason::Failed => "failed",
+        RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => "deleteRequested",
+        RemovalReason::Outdated => "outdated",
+        RemovalReason::Surplus => "surplus",
+    }
+}
+
+/// `asked by ann (odd)`.
+fn asked_by(detail: &EventDetail) -> Option<String> {
+    let who = detail.who.as_ref()?;
+    let why = detail.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    Some(format!("asked by {who}{why}"))
+}
+
+fn became(id: &InstanceId, from: Condition, to: Condition) -> String {
+    match (from, to) {
+        (from, Condition::Unknown) => {
+            format!("machine {id} is no longer visible; it was {}", from.word())
+        }
+        (Condition::Unknown, to) => format!("machine {id} is visible again, {}", to.word()),
+        (from, to) => format!("machine {id} was {} and is {}", from.word(), to.word()),
+    }
+}
+
+fn decided(verb: &str, machines: &[InstanceId], reason: &str, detail: &EventDetail) -> String {
+    let numbers = detail.capacity.map(|(from, to)| format!(" {from} → {to}"));
+    format!("{verb}{}{}: {reason}", numbers.unwrap_or_default(), named(machines))
+}
+
+/// A refresh goes to the revision that the machines have.
+pub fn is_repeated(cause: &str) -> bool {
+    [RolloutCause::Refresh, RolloutCause::MaxAge].iter().any(|known| known.word() == cause)
+}
+
+/// The name that was recorded, or a revision that is a name itself. A fingerprint is none.
+fn revision_name(to: Option<&Revision>, detail: &EventDetail) -> Option<String> {
+    let plain = || to.filter(|to| scheme(to).is_none()).map(Revision::as_str);
+    detail.revision_name.as_deref().or_else(plain).map(str::to_owned)
+}
+
+fn rollout(phase: RolloutPhase, name: Option<&str>, detail: &EventDetail) -> String {
+    let again = detail.cause.filter(|cause| is_repeated(cause.word())).map(|_| " (again)");
+    let to = name.map(|name| format!(" to {name}{}", again.unwrap_or_default()));
+    let to = to.unwrap_or_default();
+    match phase {
+        RolloutPhase::None => "no rollout is open".to_owned(),
+        RolloutPhase::Progressing => format!("the rollout{to} progresses"),
+        RolloutPhase::Waiting => format!("the rollout{to} waits"),
+        RolloutPhase::Paused => format!("the rollout{to} is paused"),
+        RolloutPhase::Stalled => format!("the rollout{to} is stalled"),
+        RolloutPhase::Baking => format!("the rollout{to} bakes: every machine is done"),
+        RolloutPhase::RollingBack => format!("the rollback{to} is under way"),
+        RolloutPhase::Succeeded => format!("the rollout{to} is done"),
+        RolloutPhase::SucceededWithExceptions => {
+            format!("the rollout{to} is done, except for machines that were left as they are")
+        }
+        RolloutPhase::Aborted => format!("the rollout{to} is aborted"),
+        RolloutPhase::RolledBack => format!("the rollback{to} is done"),
     }
 }
 
@@ -205,6 +340,63 @@ fn named(machines: &[InstanceId]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ids::{EntryId, Key};
+    use crate::model::time::Time;
+
+    fn said(event: HistoryEvent, detail: EventDetail) -> String {
+        let record = HistoryRecord { at: Time::from_millis(0), event, detail };
+        HistoryLine::of(1, "web", &record).message
+    }
+
+    #[test]
+    fn a_rollout_has_the_name_that_people_use_and_never_a_fingerprint() {
+        let to = || Some(Revision::new("v1:6215aa.00ff"));
+        let rollout = |phase, to, name: Option<&str>, cause| {
+            let revision_name = name.map(Into::into);
+            let detail = EventDetail { revision_name, cause, ..EventDetail::default() };
+            said(HistoryEvent::Rollout { phase, to }, detail)
+        };
+        let refresh = Some(RolloutCause::Refresh);
+        for (is, says) in [
+            (rollout(RolloutPhase::None, None, None, None), "no rollout is open"),
+            (
+                rollout(RolloutPhase::Progressing, to(), Some("2.0.0"), None),
+                "the rollout to 2.0.0 progresses",
+            ),
+            (rollout(RolloutPhase::Waiting, to(), None, None), "the rollout waits"),
+            (
+                rollout(RolloutPhase::Baking, Some(Revision::new("r2")), None, None),
+                "the rollout to r2 bakes: every machine is done",
+            ),
+            (
+                rollout(RolloutPhase::Succeeded, to(), Some("2.0.0"), refresh),
+                "the rollout to 2.0.0 (again) is done",
+            ),
+        ] {
+            assert_eq!(is, says);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_leaves_is_told_with_who_asked() {
+        let closed = |deleted, who: Option<&str>| {
+            let (id, key) = (InstanceId::new("6"), Key::new("vm-6"));
+            let (who, why) = (who.map(Into::into), who.map(|_| "odd".into()));
+            let detail = EventDetail { who, why, ..EventDetail::default() };
+            said(HistoryEvent::Closed { id, key, deleted }, detail)
+        };
+        assert_eq!(closed(true, None), "machine 6 is deleted");
+        assert_eq!(closed(true, Some("ann")), "machine 6 is deleted, asked by ann (odd)");
+        assert_eq!(closed(false, None), "machine 6 is gone; Poolkeeper did not delete it");
+        let raise = HistoryEvent::Decided {
+            entry: EntryId::new("e1"),
+            verb: crate::model::action::ActionKind::Raise,
+            machines: Vec::new(),
+            reason: "2 machines missing".into(),
+        };
+        let detail = EventDetail { capacity: Some((12, 14)), ..EventDetail::default() };
+        assert_eq!(said(raise, detail), "raise 12 → 14: 2 machines missing");
+    }
 
     #[test]
     fn a_decision_names_its_machines_up_to_some() {

@@ -249,7 +249,7 @@ fn commands(
     Ok(commands)
 }
 
-/// What an approval covers, or where a rollback goes; other verbs have no choice.
+/// What an approval covers, where a rollback goes, or that a promotion is one in full; other verbs have no choice.
 fn about(
     ask: &wire::CommandKeys<'_>,
     n: usize,
@@ -260,16 +260,22 @@ fn about(
         what: args.what.map(|what| what.0),
         number: args.number,
         revision: args.revision.as_ref().map(|text| strings.revision(text.as_str())),
+        full: args.full.unwrap_or_default(),
     };
-    let names_revision = CommandArgs { revision: None, ..about.clone() } == CommandArgs::default();
+    let is_else = |rest: CommandArgs| rest == CommandArgs::default();
+    let names_revision = is_else(CommandArgs { revision: None, ..about.clone() });
+    let is_full = is_else(CommandArgs { full: false, ..about.clone() });
     let verb = ask.verb.as_str();
     if about == CommandArgs::default()
-        || verb == CommandVerb::Approve.name()
+        || (verb == CommandVerb::Approve.name() && !about.full)
+        || (verb == CommandVerb::Promote.name() && is_full)
         || (verb == CommandVerb::Rollback.name() && names_revision)
     {
         return Ok(about);
     }
-    let say = format!("{verb} takes no what, number or revision; approve does");
+    let say = format!(
+        "{verb} takes no such argument: approve takes what, number and revision, rollback a revision, promote full"
+    );
     Err(Fault::new(format!("commands[{n}].args"), Code::BadValue, say).help("leave them out"))
 }
 

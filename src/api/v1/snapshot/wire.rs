@@ -305,6 +305,7 @@ pub(super) struct Args<'a> {
     pub number: Option<u32>,
     #[serde(borrow)]
     pub revision: Option<RecordText<'a>>,
+    pub full: Option<bool>,
     #[serde(borrow)]
     pub machine: Option<RecordText<'a>>,
 }

@@ -7,7 +7,7 @@ use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::told::HistoryLine;
 use crate::cli::status::{PoolLook, holds, style as health_style};
 use crate::cli::term::Style;
-use crate::cli::text::{clock, count, cut, short, width, wrap};
+use crate::cli::text::{clock, count, cut, nearer, short, width, wrap};
 use crate::cli::watch::state::{Palette, PoolScreen, WatchState, machine_key};
 use crate::model::time::Time;
 
@@ -202,7 +202,9 @@ fn machine_line(machine: &MachineStatus, now: Option<Time>) -> String {
     let age = now.map(|now| now.since(machine.imaged_at.0));
     text.extend(age.map(|age| format!(", {} old", short(age))));
     text.extend(machine.hold.as_ref().map(|hold| format!("; held by {}: {}", hold.by, hold.why)));
-    text.extend(machine.message.as_ref().map(|message| format!("; {message}")));
+    let message = machine.message.as_deref();
+    let message = message.map(|text| now.map_or_else(|| text.to_owned(), |now| nearer(text, now)));
+    text.extend(message.map(|message| format!("; {message}")));
     text
 }
 

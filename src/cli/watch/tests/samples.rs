@@ -8,6 +8,7 @@ use crate::api::v1::resources::machines::{HeldBy, MachineStatus};
 use crate::api::v1::resources::plans::{EstimateStatus, HoldStatus, RolloutProgress};
 use crate::api::v1::resources::pools::{OpenRollout, PoolNumbers, PoolStatus, RolloutStatus};
 use crate::api::v1::resources::told::{HistoryLine, ReadinessStatus};
+use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport};
 use crate::cli::watch::state::{
     Palette, PoolPicture, PoolsPicture, WatchEvent, WatchPicture, WatchState, WatchSubject,
@@ -186,7 +187,7 @@ pub fn lines(many: u64) -> Vec<HistoryLine> {
         let at = NOW.minus(Span::seconds(i64::try_from(many - n).unwrap() * 10));
         let message = format!("line {n} of the history").into();
         let event = HistoryEvent::Held { reason: HoldReason::Floor, message };
-        HistoryLine::of(n, "web", &HistoryRecord { at, event })
+        HistoryLine::of(n, "web", &HistoryRecord::new(at, event))
     };
     (1..=many).map(line).collect()
 }
@@ -194,13 +195,15 @@ pub fn lines(many: u64) -> Vec<HistoryLine> {
 pub fn look(status: &PoolStatus, machines: Vec<MachineStatus>) -> PoolLook {
     let (rollout, status) = (to_value(rollout(&status.name)), to_value(status));
     let (rollout, status): (Value, Value) = (rollout.unwrap(), status.unwrap());
-    PoolLook::of(&status, &rollout, machines, None, ready()).unwrap()
+    PoolLook::of(&status, &rollout, machines, None, ready(), TimeStyle::Absolute).unwrap()
 }
 
 pub fn list(pools: Vec<PoolStatus>) -> WatchPicture {
     let none = More::default();
-    let mut pools: Vec<PoolReport> =
-        pools.into_iter().map(|status| PoolReport::of(status, &none)).collect();
+    let mut pools: Vec<PoolReport> = pools
+        .into_iter()
+        .map(|status| PoolReport::of(status, &none, TimeStyle::Absolute))
+        .collect();
     pools.sort_by(|a, b| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
     WatchPicture::Pools(PoolsPicture { pools, ready: ready() })
 }

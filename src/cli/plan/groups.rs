@@ -1,0 +1,104 @@
+//! Machines about which a plan says the same, as one line with their ids.
+
+use crate::api::v1::resources::machines::MachineStatus;
+use crate::cli::page::{Sentence, class_style, groups, revision};
+use crate::cli::table::{Cell, Table};
+use crate::cli::term::Style;
+use crate::model::time::Time;
+
+/// The most ids, and ranges of ids, of one group.
+const NAMED: usize = 12;
+
+/// A table with a line for each group, in the order of the plan.
+pub(super) fn table(machines: &[MachineStatus], now: Time) -> Table {
+    let mut table = Table::new(2).names(&[1]);
+    if !machines.is_empty() {
+        table.heading(&["N", "MACHINES", "CLASS", "CONDITION", "REVISION", "WHY"]);
+    }
+    for group in groups_of(machines) {
+        let Some(machine) = group.machines.first() else { continue };
+        let class = match machine.class() {
+            Some(class) => Cell::new(class.name(), class_style(class)),
+            None => Cell::new("-", Style::Dim),
+        };
+        let ids: Vec<&str> = group.machines.iter().map(|machine| machine.id.as_str()).collect();
+        table.row([
+            Cell::new(ids.len().to_string(), Style::Bold),
+            groups::ids(&ids, NAMED).into(),
+            class,
+            machine.condition.word().into(),
+            revision(machine).into(),
+            group.sentence.absolute(Some(now)).into(),
+        ]);
+    }
+    table
+}
+
+/// Machines that look alike and have equal sentences, but for the times in them.
+struct MachineGroup<'a> {
+    sentence: Sentence,
+    machines: Vec<&'a MachineStatus>,
+}
+
+fn groups_of(machines: &[MachineStatus]) -> Vec<MachineGroup<'_>> {
+    let looks = |machine: &MachineStatus| {
+        (machine.class(), machine.condition.word(), machine.lifecycle.word())
+    };
+    let mut all: Vec<MachineGroup<'_>> = Vec::new();
+    for machine in machines {
+        let sentence = Sentence::of(machine.message.as_deref().unwrap_or_default());
+        let same = all.iter_mut().find(|group| {
+            let alike = |first: &&MachineStatus| {
+                looks(first) == looks(machine) && revision(first) == revision(machine)
+            };
+            group.machines.first().is_some_and(alike) && group.sentence.is_like(&sentence)
+        });
+        match same {
+            Some(group) => {
+                group.sentence.join(&sentence);
+                group.machines.push(machine);
+            }
+            None => all.push(MachineGroup { sentence, machines: vec![machine] }),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::term::Term;
+    use crate::model::ids::InstanceId;
+    use crate::model::machine::{Condition, Machine};
+
+    #[test]
+    fn equal_sentences_are_one_group_whatever_their_times() {
+        let at = Time::parse("2026-03-01T12:00:00Z").unwrap();
+        let of = |id: &str, class: &'static str, message: &str| {
+            let machine = Machine::new(InstanceId::new(id), None, at, Condition::Ready);
+            let (class, message) = (Some(class.into()), Some(message.to_owned()));
+            MachineStatus { class, message, ..MachineStatus::of(&machine) }
+        };
+        let machines = [
+            of("4", "current", "ready since 2026-03-01T11:20:00Z"),
+            of("6", "failed", "this plan deletes it"),
+            of("7", "current", "ready since 2026-03-01T10:00:00Z"),
+            of("8", "outdated", "ready since 2026-03-01T10:00:00Z"),
+        ];
+        let mut page = String::new();
+        table(&machines, at).draw(Term::PLAIN, &mut page);
+        let rows: Vec<String> = page
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "N MACHINES CLASS CONDITION REVISION WHY",
+                "2 4, 7 current Ready ? ready since 10:00:00Z–11:20:00Z",
+                "1 6 failed Ready ? this plan deletes it",
+                "1 8 outdated Ready ? ready since 10:00:00Z",
+            ]
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! The JSON Schema of a pool file: it knows the keys that the reader knows, accepts what the reader accepts, and refuses
+//! what the reader refuses for its form.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use poolkeeper::api::v1::diagnostic::Code;
+use poolkeeper::api::v1::node::{self, Node, NodeKind};
+use poolkeeper::api::v1::pool::{file_schema, key_paths, to_json};
+use serde_json::{Map, Value};
+
+use crate::api::pools::{BAD, GOOD, WHOLE};
+use crate::api::support::{LEAST, read};
+use crate::support::schema::fits;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/pool.schema.json");
+
+/// What the reader refuses and no schema can: ids of Azure, times, and an empty window.
+const BEYOND: [&str; 5] = [
+    "follow: 'p:o:s:latest'",
+    "image: /subscriptions/x",
+    "duration: 0s",
+    "2026-13-01",
+    "until: 2026-11-01",
+];
+
+/// A document as JSON. A key without a value counts as left out.
+fn json(node: &Node) -> Value {
+    match &node.kind {
+        NodeKind::Null | NodeKind::Broken => Value::Null,
+        NodeKind::Bool(is) => Value::Bool(*is),
+        // What is no number of JSON is at least no whole number.
+        NodeKind::Number(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::from(0.5)),
+        NodeKind::Text(text) => Value::from(&*text.text),
+        NodeKind::List(items) => Value::Array(items.iter().map(json).collect()),
+        NodeKind::Map(entries) => {
+            let each = entries.iter().map(|entry| (entry.key.to_string(), json(&entry.value)));
+            Value::Object(each.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>())
+        }
+    }
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    let read = node::read(text);
+    let roots = read.roots.iter().filter(|root| root.node.kind != NodeKind::Null);
+    roots.map(|root| json(&root.node)).collect()
+}
+
+fn judged(text: &str) -> Result<(), String> {
+    let schema = file_schema();
+    let all = documents(text);
+    assert!(!all.is_empty(), "{text}");
+    all.iter().try_for_each(|document| fits(&schema, &schema, document, ""))
+}
+
+#[test]
+fn the_file_is_the_schema() {
+    let made = format!("{:#}\n", file_schema());
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(FILE, &made).unwrap();
+    }
+    let kept = fs::read_to_string(FILE).unwrap_or_default();
+    assert!(
+        kept == made,
+        "config/pool.schema.json is not what `schema` prints; UPDATE_GOLDEN=1 writes it"
+    );
+}
+
+#[test]
+fn what_the_reader_accepts_fits_the_schema() {
+    for line in GOOD {
+        let text = format!("{LEAST}{line}\n");
+        assert_eq!(judged(&text), Ok(()), "{line}");
+        let (pools, _) = read(&text);
+        assert_eq!(judged(&to_json(&pools[0])), Ok(()), "the written form of {line}");
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/pools");
+    let mut files = 0;
+    for file in fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(judged(&text), Ok(()), "{}", path.display());
+        let first = text.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "# yaml-language-server: $schema=../pool.schema.json",
+            "{}",
+            path.display()
+        );
+        files += 1;
+    }
+    assert!(files >= 3);
+}
+
+#[test]
+fn what_the_reader_refuses_for_its_form_does_not_fit() {
+    let texts = BAD.iter().map(|(line, _)| format!("{LEAST}{line}\n"));
+    let texts = texts.chain(WHOLE.iter().map(|(text, _)| (*text).to_owned()));
+    let mut refused = 0;
+    for text in texts.filter(|text| !BEYOND.iter().any(|beyond| text.contains(beyond))) {
+        let (_, faults) = read(&text);
+        let of_form = [
+            Code::UnknownKey,
+            Code::WrongType,
+            Code::BadValue,
+            Code::MissingKey,
+            Code::NotBuilt,
+            Code::WrongVersion,
+        ];
+        // A key that stands twice, or a value with an anchor, is no JSON at all.
+        if faults.iter().any(|fault| of_form.contains(&fault.code)) {
+            assert!(judged(&text).is_err(), "the schema accepts: {text}{faults:?}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 60, "{refused}");
+}
+
+/// A map of the format: the lines that open it with an unknown key, and the schemas of its keys.
+const MAPS: &[(&str, &[&str])] = &[
+    ("zzz: 1", &[""]),
+    ("model: {zzz: 1}", &["/properties/model"]),
+    ("model: {image: {zzz: 1}}", &["/properties/model/properties/image/anyOf/1"]),
+    ("rollout: {zzz: 1}", &["/properties/rollout"]),
+    ("rollout: {ramp: {zzz: 1}}", &["/properties/rollout/properties/ramp/anyOf/0"]),
+    (
+        "rollout: {checkpoints: [{at: 1, zzz: 1}]}",
+        &["/properties/rollout/properties/checkpoints/items"],
+    ),
+    (
+        "rollout: {schedule: [{cron: '@daily', zzz: 1}]}",
+        &["/properties/rollout/properties/schedule/items"],
+    ),
+    ("windows: {zzz: 1}", &["/properties/windows"]),
+    (
+        "windows: {allow: [{cron: '@daily', duration: 1h, zzz: 1}]}",
+        &[
+            "/properties/windows/properties/allow/items/anyOf/0",
+            "/properties/windows/properties/allow/items/anyOf/1",
+        ],
+    ),
+    (
+        "windows: {deny: [{from: 2026-12-20, until: 2027-01-02, zzz: 1}]}",
+        &[
+            "/properties/windows/properties/deny/items/anyOf/0",
+            "/properties/windows/properties/deny/items/anyOf/1",
+        ],
+    ),
+    ("health: {zzz: 1}", &["/properties/health"]),
+    ("owner: {zzz: 1}", &["/properties/owner"]),
+    ("repair: {zzz: 1}", &["/properties/repair"]),
+    ("deletion: {zzz: 1}", &["/properties/deletion"]),
+    ("drain: {zzz: 1}", &["/properties/drain"]),
+    ("scaleDown: {zzz: 1}", &["/properties/scaleDown"]),
+    ("replicas: {owner: pool, count: 30, zzz: 1}", &["/properties/replicas"]),
+];
+
+#[test]
+fn the_schema_has_the_keys_of_the_reader_and_no_others() {
+    let schema = file_schema();
+    let mut maps = 0;
+    for (line, pointers) in MAPS {
+        let least = LEAST.replace("replicas: {owner: pool, count: 30}\n", "");
+        let text = match line.starts_with("replicas") {
+            true => format!("{least}{line}\n"),
+            false => format!("{LEAST}{line}\n"),
+        };
+        let (_, faults) = read(&text);
+        let unknown = faults.iter().find(|fault| fault.code == Code::UnknownKey);
+        let unknown = unknown.unwrap_or_else(|| panic!("{line}: {faults:?}"));
+        let of_reader: BTreeSet<&str> = unknown.allowed.iter().copied().collect();
+        let mut of_schema = BTreeSet::new();
+        for pointer in *pointers {
+            let map = schema.pointer(pointer).unwrap_or_else(|| panic!("no {pointer}"));
+            assert_eq!(map["additionalProperties"], false, "{pointer}");
+            of_schema.extend(map["properties"].as_object().unwrap().keys().map(String::as_str));
+            maps += 1;
+        }
+        assert_eq!(of_reader, of_schema, "{line}");
+    }
+    assert_eq!(
+        maps,
+        described_maps(&schema),
+        "a map of the schema is not in the table of this test"
+    );
+}
+
+/// Schemas with a fixed set of keys.
+fn described_maps(schema: &Value) -> usize {
+    match schema {
+        Value::Object(keys) => {
+            let own = keys
+                .get("properties")
+                .is_some_and(|of| of.is_object() && keys.contains_key("required"));
+            // Defaults and examples are values, not schemas.
+            let inside =
+                keys.iter().filter(|(key, _)| !matches!(key.as_str(), "default" | "examples"));
+            usize::from(own) + inside.map(|(_, value)| described_maps(value)).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(described_maps).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn each_leaf_says_what_it_takes() {
+    fn leaves(schema: &Value, at: &str, found: &mut usize) {
+        for (name, of) in schema["properties"].as_object().into_iter().flatten() {
+            let at = format!("{at}.{name}");
+            assert!(of["description"].as_str().is_some_and(|text| text.len() > 10), "{at}");
+            let says = ["type", "anyOf", "const", "enum"].iter().any(|key| of.get(*key).is_some());
+            assert!(says, "{at}");
+            *found += 1;
+            let any = of["anyOf"].as_array().into_iter().flatten();
+            for inside in any.chain([of, &of["items"]]) {
+                leaves(inside, &at, found);
+                for one in inside["anyOf"].as_array().into_iter().flatten() {
+                    if inside != of {
+                        leaves(one, &at, found);
+                    }
+                }
+            }
+        }
+    }
+    let mut found = 0;
+    leaves(&file_schema(), "", &mut found);
+    // The time zone of a window stands in both of its forms.
+    assert_eq!(found, key_paths().len() + 2);
+}
