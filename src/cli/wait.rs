@@ -271,35 +271,29 @@ mod tests {
         let (approval, model) =
             (hold("approvalNeeded", Some("approve")), hold("waitingForModel", None));
         let code = |until: Until, look: &PoolLook| until.end(look).map(|end| end.exit.code());
-        for (what, look, done, paused, healthy) in [
-            ("never rolled", look(0, &[], &none, &none), Some(0), Some(0), Some(0)),
-            ("succeeded", look(0, &[], &none, &ended("succeeded")), Some(0), Some(0), Some(0)),
-            ("rolled back", look(0, &[], &none, &ended("rolledBack")), Some(8), Some(8), Some(0)),
-            ("aborted", look(2, &[], &none, &ended("aborted")), Some(8), Some(8), Some(0)),
-            ("rolls", look(2, &[], &open("progressing"), &ended("aborted")), None, None, None),
-            ("bakes", look(0, &[], &open("baking"), &none), None, None, None),
-            ("is paused", look(2, &[], &open("paused"), &none), Some(9), Some(0), Some(9)),
-            ("failed", look(2, &[], &open("failing"), &none), Some(8), Some(8), Some(8)),
-            (
-                "waits for approval",
-                look(2, std::slice::from_ref(&approval), &open("progressing"), &none),
-                Some(9),
-                Some(0),
-                Some(9),
-            ),
-            (
-                "writes the model",
-                look(0, std::slice::from_ref(&model), &none, &ended("succeeded")),
-                None,
-                None,
-                Some(0),
-            ),
-            ("only marks", look(2, &[], &none, &none), Some(9), Some(9), Some(0)),
-        ] {
+        let ends = |what: &str, look: PoolLook, codes: [Option<u8>; 3]| {
             let found =
                 [Until::Done, Until::Paused, Until::Healthy].map(|until| code(until, &look));
-            assert_eq!(found, [done, paused, healthy], "{what}");
-        }
+            assert_eq!(found, codes, "{what}");
+        };
+        let at_rest = |last: &Value| look(0, &[], &none, last);
+        ends("never rolled", at_rest(&none), [Some(0), Some(0), Some(0)]);
+        ends("succeeded", at_rest(&ended("succeeded")), [Some(0), Some(0), Some(0)]);
+        ends("rolled back", at_rest(&ended("rolledBack")), [Some(8), Some(8), Some(0)]);
+        let aborted = look(2, &[], &none, &ended("aborted"));
+        ends("aborted", aborted, [Some(8), Some(8), Some(0)]);
+        let rolls = look(2, &[], &open("progressing"), &ended("aborted"));
+        ends("rolls", rolls, [None, None, None]);
+        ends("bakes", look(0, &[], &open("baking"), &none), [None, None, None]);
+        let paused = look(2, &[], &open("paused"), &none);
+        ends("is paused", paused, [Some(9), Some(0), Some(9)]);
+        let failed = look(2, &[], &open("failing"), &none);
+        ends("failed", failed, [Some(8), Some(8), Some(8)]);
+        let waits = look(2, &[approval], &open("progressing"), &none);
+        ends("waits for approval", waits, [Some(9), Some(0), Some(9)]);
+        let writes = look(0, &[model], &none, &ended("succeeded"));
+        ends("writes the model", writes, [None, None, Some(0)]);
+        ends("only marks", look(2, &[], &none, &none), [Some(9), Some(9), Some(0)]);
     }
 
     #[test]
