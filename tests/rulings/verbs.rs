@@ -296,7 +296,8 @@ fn promote_in_full_skips_every_wait_of_this_rollout_alone() {
         }))
     };
     pool().plan().does(None, &[]).says("checkpoint");
-    let turn = pool().promote_fully().plan().does(Some(7), &[]);
+    let turn = pool().promote_fully().plan();
+    turn.does(Some(7), &[]);
     assert_eq!(turn.accepted(), [true]);
     let again = pool().after(&turn, Span::minutes(1)).promote_fully().plan();
     let said = &again.planned.report.commands[0].message;
