@@ -133,7 +133,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("list", "`poolkeeper get` lists pools, `poolkeeper get POOL machines` lists machines"),
     ("ls", "`poolkeeper get` lists pools, `poolkeeper get POOL machines` lists machines"),
     ("top", "`poolkeeper status` shows every pool, the worst first"),
-    ("watch", "`poolkeeper history POOL --follow` shows what happens in a pool"),
     ("events", "`poolkeeper history POOL` shows what happened in a pool"),
     ("scale", "edit `replicas.count` in the pool file, then `poolkeeper apply FILE`"),
     ("restart", "`poolkeeper refresh POOL` replaces every machine"),

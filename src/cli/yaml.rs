@@ -258,13 +258,13 @@ b:
   list:
     - 1
     - x: null
-      y: []
+      'y': []
     - - a
       - - b
     - {}
 a: web
 at: '2026-03-01T12:00:00Z'
-n: 0.5
+'n': 0.5
 ";
         assert_eq!(of(json).yaml(), yaml);
         assert_eq!((of("[]").yaml().as_str(), of("7").yaml().as_str()), ("[]\n", "7\n"));

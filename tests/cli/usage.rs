@@ -65,7 +65,7 @@ fn wrong_usage_says_what_to_do() {
         (&["status", "web", "--pool-file", GOOD], "web is the name of a pool"),
         (&["status", "--all", "--pool-file", GOOD], "--pool-file"),
         (&["plan", "web", "-s", ROLLING], "--snapshot"),
-        (&["plan", "-s", ROLLING, "--out", "web.plan"], "--pool-file"),
+        (&["plan", "-s", ROLLING, "--out", "web.plan"], "--snapshot"),
         (&["plan", "-s", "-", "-o", "ndjson", "--detailed-exitcode"], "ndjson answers a stream"),
         (&["diff"], "FILE|FOLDER"),
         (&["diff", GOOD, "-o", "ndjson"], "--output json"),
@@ -236,8 +236,10 @@ fn completions_know_the_commands() {
 /// Every variable that some help prints, each once.
 fn printed_variables() -> BTreeSet<String> {
     let overview = run(&["help"], "").out;
-    let (_, commands) = overview.split_once("Commands:\n").unwrap();
-    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let (_, commands) = overview.split_once("Begin:\n").unwrap();
+    let (commands, _) = commands.split_once("Options:\n").unwrap();
+    let is_command = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let commands = commands.lines().filter(is_command);
     let mut found = BTreeSet::new();
     for name in commands.filter_map(|line| line.split_whitespace().next()) {
         let help = run(&["help", name], "").out;

@@ -132,7 +132,7 @@ pub struct PlanCommand {
     detailed_exitcode: bool,
 
     /// Save the plan, for `apply --plan`
-    #[arg(long, value_name = "FILE", requires = "pool_files")]
+    #[arg(long, value_name = "FILE", requires = "pool_files", conflicts_with = "snapshot")]
     out: Option<PathBuf>,
 
     #[command(flatten)]
