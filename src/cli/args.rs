@@ -218,7 +218,9 @@ mod tests {
         let of_groups: usize = GROUPS.iter().map(|(_, count)| count).sum();
         assert_eq!(of_groups, Cli::command().get_subcommands().count());
         let mut groups = help.lines().skip_while(|line| *line != "Begin:");
-        assert!(groups.by_ref().take_while(|line| *line != "Options:").all(|line| line.len() <= 80));
+        assert!(
+            groups.by_ref().take_while(|line| *line != "Options:").all(|line| line.len() <= 80)
+        );
     }
 
     #[test]

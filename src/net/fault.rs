@@ -48,10 +48,9 @@ fn one(error: &(dyn Error + 'static)) -> Option<ConnectFault> {
         return http.is_parse().then_some(ConnectFault::TlsPort);
     }
     let system = error.downcast_ref::<io::Error>()?;
-    // An error that another one wraps is not among its sources.
-    let wrapped = system.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match wrapped {
-        Some(tls) => of_tls(tls),
+    match system.get_ref() {
+        // An error that another one wraps is not among its sources.
+        Some(wrapped) => one(wrapped),
         None => {
             (system.kind() == io::ErrorKind::ConnectionRefused).then_some(ConnectFault::Refused)
         }

@@ -186,7 +186,7 @@ async fn the_revisions_of_a_pool_are_listed_and_gone_back_to_by_name() {
     );
     let rollout = served.kit.get("/api/v1/pools/web/rollout").await.json();
     assert_eq!((&rollout["to"], &rollout["toName"]), (&"r2".into(), &"2.0.0".into()));
-    let back = ["rollback", "web", "--to", "1.0.0", "--why", "latency", "-o", "json"];
+    let back = ["rollback", "web", "--to", "1.0.0", "--why", "latency", "--no-wait", "-o", "json"];
     let id = served.run(&back).await.json()["id"].as_str().unwrap().to_owned();
     let loaded = served.kit.store.load(&PoolName::new("web")).await.unwrap();
     let ask = loaded.inbox.commands.iter().find(|ask| ask.id.as_str() == id).unwrap();

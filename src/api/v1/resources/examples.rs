@@ -70,5 +70,7 @@ fn receipt() -> Value {
         "why": "errors since noon",
         "at": "2026-03-01T12:00:00Z",
         "look": "/api/v1/pools/web/commands/c-7f3a",
+        "state": "waiting",
+        "message": null,
     })
 }
