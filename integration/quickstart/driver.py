@@ -108,7 +108,9 @@ def play(options, scratch, emulator):
     folder = scratch / "home"
     folder.mkdir()
     listen = f"127.0.0.1:{free_port()}"
-    program = pathlib.Path(options.program)
+    program = scratch / "bin" / "poolkeeper"
+    program.parent.mkdir()
+    program.symlink_to(options.program)
     env = emulator.environment() | {
         "PATH": f"{program.parent}:{os.environ['PATH']}",
         "HOME": str(folder),

@@ -77,7 +77,7 @@ impl PoolLook {
 
     /// Nothing is in progress, and the plan does nothing.
     pub fn is_at_rest(&self) -> bool {
-        self.report.progress.is_empty() && self.report.planned.is_empty()
+        self.report.progress.is_empty() && !self.more.acts()
     }
 
     /// Where the pool is, in one line.

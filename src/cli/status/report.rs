@@ -10,7 +10,7 @@ use crate::api::v1::resources::plans::{HoldStatus, PlanSummary, RolloutProgress}
 use crate::api::v1::resources::pools::{AwaitedRequest, IgnoredFile, PoolStatus, RolloutStatus};
 use crate::cli::page::{TimeStyle, reason_and_message, rollout};
 use crate::cli::text::{clock, count, list};
-use crate::model::action::MachineClass;
+use crate::model::action::{ActionKind, MachineClass};
 use crate::model::hold::HoldReason;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
@@ -96,6 +96,12 @@ impl More<'_> {
         self.rollout.as_ref().map(|rollout| &rollout.progress).or(of_plan)
     }
 
+    /// The plan acts on machines, on their number or on the model. The tag of the owner changes none of them.
+    pub fn acts(&self) -> bool {
+        let tag = ActionKind::TagOwner.name();
+        self.plan.iter().flat_map(|plan| &plan.actions).any(|action| action.verb != tag)
+    }
+
     /// A rollout is open: by the records of a server, or else by the plan.
     pub fn is_rolling(&self) -> bool {
         match &self.rollout {
@@ -119,7 +125,7 @@ impl PoolReport {
             () if !problems.is_empty() => PoolHealth::Degraded,
             () if !actions.is_empty() => PoolHealth::ActionRequired,
             () if status.numbers.is_none() => PoolHealth::Unknown,
-            () if !progress.is_empty() || !planned.is_empty() => PoolHealth::Progressing,
+            () if !progress.is_empty() || more.acts() => PoolHealth::Progressing,
             () => PoolHealth::Healthy,
         };
         Self { status, health, problems, progress, planned, actions, times }
