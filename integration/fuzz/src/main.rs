@@ -41,6 +41,8 @@ mod support {
     pub mod http;
     #[path = "../../../tests/support/pool.rs"]
     pub mod pool;
+    #[path = "../../../tests/support/schema.rs"]
+    pub mod schema;
 }
 
 use std::fmt::Display;
