@@ -183,6 +183,12 @@ pub(super) fn part(spelled: Quantity, whole: i64, up: i64) -> i64 {
     }
 }
 
+/// The checkpoint that a rollout has not passed yet, unless a person skipped them all.
+pub(super) fn ahead<'a>(policy: &'a Policy, rollout: &Rollout) -> Option<&'a Checkpoint> {
+    let left = policy.rollout.checkpoints.iter().skip(rollout.passed as usize);
+    left.take(usize::from(!rollout.full)).next()
+}
+
 /// The number of machines at which a rollout reaches this checkpoint.
 pub(super) fn reached_at(checkpoint: &Checkpoint, rollout: &Rollout) -> i64 {
     part(checkpoint.at, i64::from(rollout.covered), 99).max(1)

@@ -2,7 +2,7 @@
 //! `rollout_moves` judges what opens a gate.
 
 use super::Notes;
-use super::facts::{View, reached_at};
+use super::facts::{View, ahead, reached_at};
 use super::machine_view::{Aim, Hit, MachineState, MachineView};
 use super::rollout_moves::reopened;
 use super::verbs::heard;
@@ -205,8 +205,8 @@ fn awaited(view: &View) -> bool {
 /// regardless.
 pub(super) fn checkpoint(view: &View, notes: &mut Notes) {
     let Some(rollout) = view.rollout() else { return };
-    let ahead = rollout.checkpoint(&view.case.policy.rollout);
-    let Some(ahead) = ahead.filter(|_| governed(rollout)) else { return };
+    let ahead = ahead(view.case.policy, rollout).filter(|_| governed(rollout));
+    let Some(ahead) = ahead else { return };
     let limit = reached_at(ahead, rollout);
     let tally = &view.tally;
     let current = tally.current + view.pending;

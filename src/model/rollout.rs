@@ -9,7 +9,6 @@ use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
 use super::owner::OwnerTag;
 use super::plan::WaitKind;
-use super::policy::{Checkpoint, RolloutPolicy};
 use super::revisions::Revisions;
 use super::time::{Span, Time};
 
@@ -68,11 +67,6 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// The checkpoint that it has not passed yet.
-    pub fn checkpoint<'a>(&self, policy: &'a RolloutPolicy) -> Option<&'a Checkpoint> {
-        policy.checkpoints.get(self.passed as usize).filter(|_| !self.full)
-    }
-
     /// A new rollout: nothing done, nothing failed.
     pub fn open(
         cause: RolloutCause,

@@ -7,6 +7,7 @@ use crate::model::plan::{Command, Input, WaitKind};
 use crate::model::rollout::{PoolState, RolloutStage, Wait};
 use crate::model::time::Time;
 
+use super::checkpoint;
 use super::desired;
 use super::model_drift;
 use super::rollout;
@@ -158,7 +159,7 @@ fn scale_down(input: &Input, memory: &mut PoolState, to: u32) -> Option<String> 
 /// Machines of the checkpoint that was reached and that no operator has approved yet.
 fn checkpoint(input: &Input, memory: &PoolState) -> Option<u32> {
     let rollout = memory.rollout.as_ref()?;
-    let ahead = rollout.checkpoint(&input.policy.rollout)?;
+    let ahead = checkpoint::ahead(&input.policy.rollout, rollout)?;
     let waits = rollout.soaking.is_some() && ahead.approval && !rollout.approved;
     let stopped = matches!(rollout.stage, RolloutStage::Failing { .. });
     (waits && !stopped).then(|| rollout::reached_at(ahead, rollout))

@@ -1,6 +1,7 @@
 //! What a rollout waits for: checkpoints with their soak, gates and approval, and the watch after the last machine.
 
 use crate::model::plan::{Gate, Input, Verdict};
+use crate::model::policy::{Checkpoint, RolloutPolicy};
 use crate::model::rollout::{Move, PoolState, Rollout, RolloutCause, RolloutEnding, RolloutStage};
 use crate::model::time::Time;
 
@@ -32,11 +33,16 @@ impl Barrier {
     }
 }
 
+/// The checkpoint that a rollout has not passed yet.
+pub(super) fn ahead<'a>(policy: &'a RolloutPolicy, rollout: &Rollout) -> Option<&'a Checkpoint> {
+    policy.checkpoints.get(rollout.passed as usize).filter(|_| !rollout.full)
+}
+
 /// Pass the completed checkpoints, and return what the next one waits for. A failing gate fails the rollout.
 pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Barrier {
     loop {
         let Some(rollout) = &mut memory.rollout else { return Barrier::None };
-        let ahead = rollout.checkpoint(&input.policy.rollout);
+        let ahead = ahead(&input.policy.rollout, rollout);
         let Some(ahead) = ahead else { return Barrier::None };
         let limit = reached_at(ahead, rollout);
         if proven < limit {

@@ -10,7 +10,7 @@ use crate::model::time::{Span, Time};
 
 use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
-use super::checkpoint::Barrier;
+use super::checkpoint::{self, Barrier};
 use super::health::{began, lasts_since};
 use super::identity::is;
 use super::model;
@@ -269,7 +269,7 @@ fn known_moments(basis: &Basis, sooner: &mut impl FnMut(Time)) {
         sooner(until);
     }
     if let (Barrier::GateUnknown(..), Some(open)) = (&basis.rollout.barrier, &memory.rollout) {
-        let ahead = open.checkpoint(rollout);
+        let ahead = checkpoint::ahead(rollout, open);
         let soaked = open.soaking.zip(ahead).map(|(since, ahead)| since.plus(ahead.soak));
         soaked.map(|at| at.plus(rollout.progress_deadline)).into_iter().for_each(&mut *sooner);
         soaked.into_iter().flat_map(first_verdicts).for_each(&mut *sooner);

@@ -1,7 +1,7 @@
 //! Law 7, reversed: a pool at rest is left at rest. A persistent limit is not a reason to read it again and again.
 
 use super::super::Notes;
-use super::super::facts::View;
+use super::super::facts::{View, ahead};
 use super::super::machine_view::{MachineState, MachineView};
 use super::super::truth::Truth;
 use crate::model::action::ActionKind;
@@ -77,7 +77,7 @@ fn is_known(view: &View, at: Time) -> bool {
         _ => None,
     };
     let soaked = view.rollout().and_then(|rollout| {
-        let ahead = rollout.checkpoint(&policy.rollout)?;
+        let ahead = ahead(policy, rollout)?;
         rollout.soaking.map(|since| since.plus(ahead.soak))
     });
     let mut asked = baked.into_iter().chain(soaked);
