@@ -27,22 +27,8 @@ const FIELDS: &[(&str, &str, Words)] = &[
     ("HealthStatus", "status", || vec!["ok"]),
 ];
 
-const PHASES: [RolloutPhase; 11] = [
-    RolloutPhase::None,
-    RolloutPhase::Progressing,
-    RolloutPhase::Waiting,
-    RolloutPhase::Paused,
-    RolloutPhase::Stalled,
-    RolloutPhase::Baking,
-    RolloutPhase::RollingBack,
-    RolloutPhase::Succeeded,
-    RolloutPhase::SucceededWithExceptions,
-    RolloutPhase::Aborted,
-    RolloutPhase::RolledBack,
-];
-
 fn phases() -> Vec<&'static str> {
-    PHASES.iter().map(|phase| phase.name()).collect()
+    RolloutPhase::ALL.iter().map(|phase| phase.name()).collect()
 }
 
 pub(super) fn classes() -> Vec<&'static str> {
