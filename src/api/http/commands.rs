@@ -17,7 +17,7 @@ use super::route::{BASE, Route};
 use super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::asked::{
-    Approval, CommandReceipt, CommandState, DeleteMachineRequest, GoBack, Promotion, Reason,
+    Approval, CommandReceipt, DeleteMachineRequest, GoBack, Promotion, Reason, ReceiptState,
 };
 use crate::api::v1::resources::{When, WordOf};
 use crate::memory::{AuditEntry, OverrideWrite};
@@ -125,7 +125,7 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     let look = format!("{BASE}/pools/{}/machines/{}", change.pool, machine.id);
     if let Some(message) = already(&machine, &mark) {
         state.audit.write(&change, UNCHANGED).await?;
-        let answer = Answer { state: CommandState::Unchanged, message: Some(message), look };
+        let answer = Answer { state: ReceiptState::Unchanged, message: Some(message), look };
         return Ok(receipt(&change, verb.name(), id, answer));
     }
     let marked = match state.store.mark(&change.pool, &machine.key(), &mark).await {
@@ -144,7 +144,7 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     }
     state.backend.wake(&change.pool);
     let message = Some(marked_text(&machine, verb));
-    let answer = Answer { state: CommandState::Done, message, look };
+    let answer = Answer { state: ReceiptState::Done, message, look };
     Ok(receipt(&change, verb.name(), id, answer))
 }
 
@@ -204,7 +204,7 @@ async fn record(
     }
     state.backend.wake(&change.pool);
     let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.0);
-    let answer = Answer { state: CommandState::Waiting, message: None, look };
+    let answer = Answer { state: ReceiptState::Waiting, message: None, look };
     Ok(receipt(change, change.verb, id, answer))
 }
 
@@ -233,7 +233,7 @@ async fn bounded(
 
 /// What a receipt says about the request so far.
 struct Answer {
-    state: CommandState,
+    state: ReceiptState,
     message: Option<String>,
     look: String,
 }

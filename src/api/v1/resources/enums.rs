@@ -20,7 +20,6 @@ const FIELDS: &[(&str, &str, Words)] = &[
     ("LastRollout", "cause", of::<RolloutCause>),
     ("LastRollout", "how", of::<RolloutEnding>),
     ("PendingCommand", "verb", || CommandVerb::NAMES.to_vec()),
-    ("CommandStatus", "state", || vec!["waiting", "accepted", "refused"]),
     ("Approval", "what", of::<WaitKind>),
     ("HoldStatus", "reason", || HoldReason::ALL.iter().map(|reason| reason.code()).collect()),
     ("MachineStatus", "class", classes),
