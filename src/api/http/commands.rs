@@ -119,11 +119,13 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     let name = if now { DELETE_NOW } else { verb.name() };
     let shown = Some(machine.id.to_string());
     let change = ChangeRequest { call, pool, verb: name, machine: shown, why };
+    let already = already(&machine, &mark);
     let asked = change.line(ASKED);
-    let asked = if now { agreed(state, asked).await? } else { asked };
+    // What changes nothing needs no second person.
+    let asked = if now && already.is_none() { agreed(state, asked).await? } else { asked };
     state.audit.write_line(&asked).await?;
     let look = format!("{BASE}/pools/{}/machines/{}", change.pool, machine.id);
-    if let Some(message) = already(&machine, &mark) {
+    if let Some(message) = already {
         state.audit.write(&change, UNCHANGED).await?;
         let answer = Answer { state: ReceiptState::Unchanged, message: Some(message), look };
         return Ok(receipt(&change, verb.name(), id, answer));
@@ -137,7 +139,7 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     };
     if !marked {
         state.audit.write(&change, "notFound").await?;
-        return Err(Problem::not_found("machine", machine.id.as_str()));
+        return Err(Problem::no_machine(&change.pool, machine.id.as_str()));
     }
     if verb != MarkVerb::Delete {
         state.audit.write(&change, DONE).await?;
@@ -176,7 +178,7 @@ fn marked_text(machine: &Machine, verb: MarkVerb) -> String {
         MarkVerb::Hold => format!("machine {id} is held until it is released"),
         MarkVerb::Release => format!("machine {id} is released"),
         MarkVerb::Delete => format!("machine {id} will be replaced"),
-        MarkVerb::Undelete => format!("machine {id} stays"),
+        MarkVerb::Undelete => format!("machine {id} is no longer marked for deletion"),
     }
 }
 
