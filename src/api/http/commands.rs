@@ -125,7 +125,7 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     let asked = if now && already.is_none() { agreed(state, asked).await? } else { asked };
     state.audit.write_line(&asked).await?;
     let look = format!("{BASE}/pools/{}/machines/{}", change.pool, machine.id);
-    if let Some(message) = already {
+    if let Some(message) = already.filter(|_| !id.is_repeated) {
         state.audit.write(&change, UNCHANGED).await?;
         let answer = Answer { state: ReceiptState::Unchanged, message: Some(message), look };
         return Ok(receipt(&change, verb.name(), id, answer));
@@ -189,7 +189,7 @@ async fn record(
     verb: CommandVerb,
     about: CommandArgs,
 ) -> HttpResult {
-    let (command, by) = (CommandId::new(&id.0), change.call.who());
+    let (command, by) = (CommandId::new(&id.text), change.call.who());
     // Checked before the audit line is written, since that takes space too.
     bounded(state, &change.pool, by, &command).await?;
     let asked = change.line(ASKED);
@@ -205,7 +205,7 @@ async fn record(
         return Err(error.into());
     }
     state.backend.wake(&change.pool);
-    let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.0);
+    let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.text);
     let answer = Answer { state: ReceiptState::Waiting, message: None, look };
     Ok(receipt(change, change.verb, id, answer))
 }
@@ -245,7 +245,7 @@ fn receipt(change: &ChangeRequest<'_>, verb: &str, id: &Id, answer: Answer) -> H
     let accepted = CommandReceipt {
         api_version: API_VERSION.into(),
         kind: "Accepted".into(),
-        id: id.0.clone(),
+        id: id.text.clone(),
         verb: verb.to_owned(),
         pool: change.pool.to_string(),
         machine: change.machine.clone(),
