@@ -126,7 +126,7 @@ fn page(found: &KeyPath, term: Term) -> String {
     let KeyPath { path, key } = found;
     let mut page = String::new();
     push_line(&mut page, &term.paint(Style::Bold, path));
-    for line in wrap(&key.sentence(), term.width.map(|wide| wide.saturating_sub(2))) {
+    for line in wrap(&key.about, term.width.map(|wide| wide.saturating_sub(2))) {
         push_line(&mut page, &format!("  {line}"));
     }
     push_line(&mut page, "");
@@ -179,7 +179,6 @@ fn entry(found: &KeyPath) -> Value {
         "default": key.default,
         "example": key.example,
         "required": key.is_required,
-        "methods": key.methods,
         "keys": names,
     })
 }

@@ -427,9 +427,14 @@ pub enum RolloutPhase {
 }
 
 impl RolloutPhase {
-    /// No rollout is open in these phases.
-    const AT_REST: [RolloutPhase; 5] = [
+    pub const ALL: [RolloutPhase; 11] = [
         RolloutPhase::None,
+        RolloutPhase::Progressing,
+        RolloutPhase::Waiting,
+        RolloutPhase::Paused,
+        RolloutPhase::Stalled,
+        RolloutPhase::Baking,
+        RolloutPhase::RollingBack,
         RolloutPhase::Succeeded,
         RolloutPhase::SucceededWithExceptions,
         RolloutPhase::Aborted,
@@ -438,7 +443,9 @@ impl RolloutPhase {
 
     /// Whether a rollout is open in the phase with this name.
     pub fn is_open(name: &str) -> bool {
-        !Self::AT_REST.iter().any(|phase| phase.name() == name)
+        use RolloutPhase::{Aborted, RolledBack, Succeeded, SucceededWithExceptions};
+        let at_rest = [Self::None, Succeeded, SucceededWithExceptions, Aborted, RolledBack];
+        !at_rest.iter().any(|phase| phase.name() == name)
     }
 
     pub const fn name(self) -> &'static str {

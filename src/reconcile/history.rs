@@ -9,7 +9,7 @@ use crate::model::ids::{PoolName, Revision};
 use crate::model::journal::Entry;
 use crate::model::plan::{CommandVerb, Decision, RolloutPhase};
 use crate::model::revision::scheme;
-use crate::model::rollout::{PoolState, RolloutCause};
+use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 use crate::observe::{CloseReason, MachineChange, RecordChange};
 
@@ -90,7 +90,7 @@ fn rollout_detail(state: &PoolState, to: Option<&Revision>) -> EventDetail {
         (None, Some(last)) if to == Some(&last.to) => {
             (Some(last.cause), last.opened, Some(last.covered))
         }
-        (None, _) => (None::<RolloutCause>, None, None),
+        (None, _) => (None, None, None),
     };
     let revision_name = readable.map(|(_, name)| name.into());
     EventDetail { revision_name, cause, opened, covered, ..EventDetail::default() }
@@ -143,17 +143,17 @@ impl RememberedHolds {
         frozen: Option<&Hold>,
         at: Time,
     ) -> Vec<HistoryRecord> {
+        let plain = |event| HistoryRecord::new(at, event);
         let mut lines = Vec::new();
-        let mut events = Vec::new();
         let known = self.frozen.as_ref();
         if let Some(hold) = frozen.filter(|hold| known.is_none_or(|was| !was.is_same_freeze(hold)))
         {
             let message = hold.message.clone();
-            events.push(HistoryEvent::Frozen { invariant: hold.invariant(), message });
+            lines.push(plain(HistoryEvent::Frozen { invariant: hold.invariant(), message }));
         }
         self.frozen = frozen.cloned();
         if let Some(planned) = planned {
-            self.holds(planned, &mut events);
+            lines.extend(self.holds(planned).into_iter().map(plain));
             let rollout = &planned.report.rollout;
             let now = (rollout.phase, rollout.to.clone());
             // The turn that stores the end of a rollout reports it. The report shows that end for longer, which is not
@@ -163,7 +163,6 @@ impl RememberedHolds {
             } else {
                 before.and_then(|before| before.last.as_ref()) != planned.state.last.as_ref()
             };
-            lines.extend(events.drain(..).map(|event| HistoryRecord::new(at, event)));
             if new {
                 let detail = rollout_detail(&planned.state, now.1.as_ref());
                 let event = HistoryEvent::Rollout { phase: now.0, to: now.1.clone() };
@@ -171,28 +170,31 @@ impl RememberedHolds {
             }
             self.rollout = Some(now);
             let honoured = |id| planned.state.honoured.contains(id);
-            events.extend(planned.report.commands.iter().filter(|ask| honoured(&ask.id)).map(
-                |ask| HistoryEvent::Answered {
-                    command: ask.id.clone(),
-                    accepted: ask.accepted,
-                    message: ask.message.clone(),
+            lines.extend(planned.report.commands.iter().filter(|ask| honoured(&ask.id)).map(
+                |ask| {
+                    plain(HistoryEvent::Answered {
+                        command: ask.id.clone(),
+                        accepted: ask.accepted,
+                        message: ask.message.clone(),
+                    })
                 },
             ));
         }
-        lines.extend(events.into_iter().map(|event| HistoryRecord::new(at, event)));
         lines
     }
 
-    fn holds(&mut self, planned: &Decision, events: &mut Vec<HistoryEvent>) {
+    /// Which holds began, and which ended.
+    fn holds(&mut self, planned: &Decision) -> Vec<HistoryEvent> {
         let now: BTreeSet<HoldReason> =
             planned.report.holds.iter().map(|hold| hold.reason).collect();
-        for hold in planned.report.holds.iter().filter(|hold| !self.holds.contains(&hold.reason)) {
-            events.push(HistoryEvent::Held { reason: hold.reason, message: hold.message.clone() });
-        }
-        events.extend(
-            self.holds.difference(&now).map(|reason| HistoryEvent::Freed { reason: *reason }),
-        );
+        let new = planned.report.holds.iter().filter(|hold| !self.holds.contains(&hold.reason));
+        let held = new
+            .map(|hold| HistoryEvent::Held { reason: hold.reason, message: hold.message.clone() });
+        let gone = self.holds.difference(&now);
+        let freed = gone.map(|reason| HistoryEvent::Freed { reason: *reason });
+        let events = held.chain(freed).collect();
         self.holds = now;
+        events
     }
 }
 
@@ -203,7 +205,7 @@ mod tests {
     use crate::model::ids::{CommandId, EntryId, InstanceId, Key};
     use crate::model::machine::{DeleteRequest, Overrides};
     use crate::model::plan::{Command, CommandArgs};
-    use crate::model::rollout::{RolloutEnding, RolloutRecord};
+    use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutRecord};
 
     fn at(second: i64) -> Time {
         Time::from_millis(second * 1_000)

@@ -82,6 +82,11 @@ async fn the_same_is_the_same_machine_of_the_same_pool() {
     assert_eq!(guarded.kit.store.inbox(&PoolName::new("web")).await.unwrap().marks, []);
     delete(BOB, 4, WHY).await.is(202, "");
     delete(BOB, 3, now).await.is(202, "");
+    for who in [ANN, BOB] {
+        let again = delete(who, 3, now).await;
+        again.is(202, "");
+        assert_eq!(again.json()["state"], "unchanged", "both agreed already");
+    }
     let remove = |who| guarded.ask(who, Ask::new("DELETE", "/api/v1/pools/web?why=x"));
     remove(ANN).await.is(409, "secondPerson");
     remove(ANN).await.is(409, "secondPerson");

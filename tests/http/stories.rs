@@ -1,10 +1,12 @@
 //! The history as people read it, and the end of machines that are gone.
 
-use poolkeeper::memory::{EventDetail, HistoryEvent, HistoryRecord, JournalStep};
+use poolkeeper::memory::{
+    Commit, EventDetail, HistoryEvent, HistoryRecord, JournalStep, TurnStore,
+};
 use poolkeeper::model::action::{ActionKind, RemovalReason};
 use poolkeeper::model::command::CommandName;
-use poolkeeper::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
-use poolkeeper::model::machine::Condition;
+use poolkeeper::model::ids::{CommandId, EntryId, Epoch, InstanceId, Key, PoolName, Revision};
+use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::rollout::RolloutCause;
 use poolkeeper::model::time::{Span, Time};
@@ -153,7 +155,17 @@ async fn a_machine_that_is_gone_is_explained_from_the_history() {
 async fn a_pool_that_is_no_longer_managed_says_what_stays_behind() {
     let served = serve(Kit::open().await).await;
     served.kit.post("/api/v1/pools/web/machines/3/hold", WHY).await.is(202, "");
-    served.kit.post("/api/v1/pools/web/machines/4/delete-machine", WHY).await.is(202, "");
+    for machine in [4, 5] {
+        let path = format!("/api/v1/pools/web/machines/{machine}/delete-machine");
+        served.kit.post(&path, WHY).await.is(202, "");
+    }
+    // The delete of 5 is sent: nothing takes it back.
+    let web = PoolName::new("web");
+    let mut machines = served.kit.store.load(&web).await.unwrap().machines;
+    machines.retain(|machine| machine.id.as_str() == "5");
+    machines[0].lifecycle = Lifecycle::Deleting;
+    let commit = Commit { machines, ..Commit::new(web, Epoch(1), NOW) };
+    served.kit.store.commit(&commit).await.unwrap();
     let receipt = served.kit.ask(Ask::new("DELETE", "/api/v1/pools/web?why=moved")).await.json();
     let left: Vec<&str> =
         receipt["left"].as_array().unwrap().iter().filter_map(|one| one.as_str()).collect();

@@ -120,7 +120,7 @@ async fn a_mark_that_is_there_already_is_nothing_done() {
         ("hold", "machine 3 is held until", "not done: machine 3 is already held by local (odd)"),
         ("release", "machine 3 is released", "not done: machine 3 is not held"),
         ("delete-machine", "machine 3 will be", "not done: local already requested that: odd"),
-        ("undelete", "machine 3 stays", "not done: no deletion of machine 3 is requested"),
+        ("undelete", "3 is no longer marked", "not done: no deletion of machine 3 is requested"),
     ] {
         let args = [&[verb, "web", "3"][..], &why].concat();
         assert!(served.done(&args).await.contains(first), "{verb}");

@@ -112,19 +112,19 @@ pub fn marks() -> BoxedStrategy<Overrides> {
     (option(delete), option(hold)).prop_map(|(delete, hold)| Overrides { delete, hold }).boxed()
 }
 
-fn target() -> impl Strategy<Value = Target> {
-    let because = select(vec![
+fn removal_reason() -> impl Strategy<Value = RemovalReason> {
+    select(vec![
         RemovalReason::Failed,
         RemovalReason::DeleteRequested,
         RemovalReason::DeleteRequestedNow,
         RemovalReason::Outdated,
         RemovalReason::Surplus,
-    ]);
-    (text(), option(text()), time(), because).prop_map(|(id, vm, created, because)| Target {
-        id: InstanceId::new(id),
-        vm: vm.map(VmId::new),
-        created,
-        because,
+    ])
+}
+
+fn target() -> impl Strategy<Value = Target> {
+    (text(), option(text()), time(), removal_reason()).prop_map(|(id, vm, created, because)| {
+        Target { id: InstanceId::new(id), vm: vm.map(VmId::new), created, because }
     })
 }
 
@@ -271,19 +271,7 @@ pub fn ask() -> BoxedStrategy<Command> {
 }
 
 fn rollout_phase() -> impl Strategy<Value = RolloutPhase> {
-    select(vec![
-        RolloutPhase::None,
-        RolloutPhase::Progressing,
-        RolloutPhase::Waiting,
-        RolloutPhase::Paused,
-        RolloutPhase::Stalled,
-        RolloutPhase::Baking,
-        RolloutPhase::RollingBack,
-        RolloutPhase::Succeeded,
-        RolloutPhase::SucceededWithExceptions,
-        RolloutPhase::Aborted,
-        RolloutPhase::RolledBack,
-    ])
+    select(RolloutPhase::ALL.to_vec())
 }
 
 pub fn line() -> BoxedStrategy<HistoryRecord> {
@@ -337,13 +325,6 @@ fn event_detail() -> BoxedStrategy<EventDetail> {
     let said =
         (option(boxed()), option(boxed()), option(boxed()), option(boxed()), option(boxed()));
     let numbers = (option(any::<(u32, u32)>()), option(any::<u32>()), option(any::<u32>()));
-    let because = select(vec![
-        RemovalReason::Failed,
-        RemovalReason::DeleteRequested,
-        RemovalReason::DeleteRequestedNow,
-        RemovalReason::Outdated,
-        RemovalReason::Surplus,
-    ]);
     let causes = select(vec![
         RolloutCause::Revision,
         RolloutCause::Refresh,
@@ -351,7 +332,7 @@ fn event_detail() -> BoxedStrategy<EventDetail> {
         RolloutCause::Rollback,
         RolloutCause::Exception,
     ]);
-    let words = (some(because), option(select(steps)), option(causes));
+    let words = (some(removal_reason()), option(select(steps)), option(causes));
     (said, numbers, words, option(time()))
         .prop_map(|(said, numbers, words, opened)| {
             let (who, why, command, code, revision_name) = said;

@@ -15,7 +15,7 @@ use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::UnmanageReceipt;
 use crate::memory::{Document, Expected, PoolRecord, PutOutcome, StoreError};
 use crate::model::ids::PoolName;
-use crate::model::machine::Overrides;
+use crate::model::machine::Machine;
 use crate::model::policy::Policy;
 use crate::model::quantity::counted;
 
@@ -88,7 +88,8 @@ async fn left(
     pool: &PoolName,
     current: Option<&PoolView>,
 ) -> Result<Vec<String>, Problem> {
-    let PoolRecord { state, inbox, .. } = state.store.load(pool).await?;
+    let PoolRecord { mut machines, state, inbox, .. } = state.store.load(pool).await?;
+    inbox.put_on(&mut machines);
     let mut left = Vec::new();
     if let Some((open, state)) = state.as_ref().and_then(|s| Some((s.rollout.as_ref()?, s))) {
         left.push(format!("the open rollout to {} stops where it is", state.name(&open.to)));
@@ -99,9 +100,12 @@ async fn left(
         let size = numbers.desired;
         left.extend(stay(surplus, &format!("above the desired size of {size}"), "removed"));
     }
-    let marked = |is: fn(&Overrides) -> bool| inbox.marks.iter().filter(|(_, m)| is(m)).count();
-    left.extend(stay(marked(|marks| marks.hold.is_some()), "held by a person", "released"));
-    left.extend(stay(marked(|marks| marks.delete.is_some()), "marked for deletion", "deleted"));
+    let held = machines.iter().filter(|machine| machine.hold().is_some()).count();
+    left.extend(stay(held, "held by a person", "released"));
+    // A delete that was sent already is not taken back.
+    let waits = |machine: &&Machine| machine.delete_request().is_some() && !machine.goes();
+    let marked = machines.iter().filter(waits).count();
+    left.extend(stay(marked, "marked for deletion", "deleted"));
     Ok(left)
 }
 

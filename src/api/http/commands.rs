@@ -17,7 +17,7 @@ use super::route::{BASE, Route};
 use super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::asked::{
-    Approval, CommandReceipt, CommandState, DeleteMachineRequest, GoBack, Promotion, Reason,
+    Approval, CommandReceipt, DeleteMachineRequest, GoBack, Promotion, Reason, ReceiptState,
 };
 use crate::api::v1::resources::{When, WordOf};
 use crate::memory::{AuditEntry, OverrideWrite};
@@ -119,13 +119,15 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     let name = if now { DELETE_NOW } else { verb.name() };
     let shown = Some(machine.id.to_string());
     let change = ChangeRequest { call, pool, verb: name, machine: shown, why };
+    let already = already(&machine, &mark);
     let asked = change.line(ASKED);
-    let asked = if now { agreed(state, asked).await? } else { asked };
+    // What changes nothing needs no second person.
+    let asked = if now && already.is_none() { agreed(state, asked).await? } else { asked };
     state.audit.write_line(&asked).await?;
     let look = format!("{BASE}/pools/{}/machines/{}", change.pool, machine.id);
-    if let Some(message) = already(&machine, &mark) {
+    if let Some(message) = already.filter(|_| !id.is_repeated) {
         state.audit.write(&change, UNCHANGED).await?;
-        let answer = Answer { state: CommandState::Unchanged, message: Some(message), look };
+        let answer = Answer { state: ReceiptState::Unchanged, message: Some(message), look };
         return Ok(receipt(&change, verb.name(), id, answer));
     }
     let marked = match state.store.mark(&change.pool, &machine.key(), &mark).await {
@@ -137,14 +139,14 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     };
     if !marked {
         state.audit.write(&change, "notFound").await?;
-        return Err(Problem::not_found("machine", machine.id.as_str()));
+        return Err(Problem::no_machine(&change.pool, machine.id.as_str()));
     }
     if verb != MarkVerb::Delete {
         state.audit.write(&change, DONE).await?;
     }
     state.backend.wake(&change.pool);
     let message = Some(marked_text(&machine, verb));
-    let answer = Answer { state: CommandState::Done, message, look };
+    let answer = Answer { state: ReceiptState::Done, message, look };
     Ok(receipt(&change, verb.name(), id, answer))
 }
 
@@ -176,7 +178,7 @@ fn marked_text(machine: &Machine, verb: MarkVerb) -> String {
         MarkVerb::Hold => format!("machine {id} is held until it is released"),
         MarkVerb::Release => format!("machine {id} is released"),
         MarkVerb::Delete => format!("machine {id} will be replaced"),
-        MarkVerb::Undelete => format!("machine {id} stays"),
+        MarkVerb::Undelete => format!("machine {id} is no longer marked for deletion"),
     }
 }
 
@@ -187,7 +189,7 @@ async fn record(
     verb: CommandVerb,
     about: CommandArgs,
 ) -> HttpResult {
-    let (command, by) = (CommandId::new(&id.0), change.call.who());
+    let (command, by) = (CommandId::new(&id.text), change.call.who());
     // Checked before the audit line is written, since that takes space too.
     bounded(state, &change.pool, by, &command).await?;
     let asked = change.line(ASKED);
@@ -203,8 +205,8 @@ async fn record(
         return Err(error.into());
     }
     state.backend.wake(&change.pool);
-    let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.0);
-    let answer = Answer { state: CommandState::Waiting, message: None, look };
+    let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.text);
+    let answer = Answer { state: ReceiptState::Waiting, message: None, look };
     Ok(receipt(change, change.verb, id, answer))
 }
 
@@ -233,7 +235,7 @@ async fn bounded(
 
 /// What a receipt says about the request so far.
 struct Answer {
-    state: CommandState,
+    state: ReceiptState,
     message: Option<String>,
     look: String,
 }
@@ -243,7 +245,7 @@ fn receipt(change: &ChangeRequest<'_>, verb: &str, id: &Id, answer: Answer) -> H
     let accepted = CommandReceipt {
         api_version: API_VERSION.into(),
         kind: "Accepted".into(),
-        id: id.0.clone(),
+        id: id.text.clone(),
         verb: verb.to_owned(),
         pool: change.pool.to_string(),
         machine: change.machine.clone(),

@@ -44,8 +44,8 @@ pub async fn perform(state: &Arc<ApiState>, call: &Call, handler: &CommandHandle
         parts.extend(values.flat_map(|value| [header.as_str().as_bytes(), value.as_bytes()]));
     }
     let request = fingerprint(&parts);
-    let since = match state.store.claim(&name, &request, call.now).await? {
-        Claim::Yours => call.now,
+    let (since, is_repeated) = match state.store.claim(&name, &request, call.now).await? {
+        Claim::Yours => (call.now, false),
         Claim::Answered(kept) => return replay(&kept),
         Claim::Another => {
             let say = "this Idempotency-Key was used for another request";
@@ -55,9 +55,9 @@ pub async fn perform(state: &Arc<ApiState>, call: &Call, handler: &CommandHandle
             let say = "the same request is being done";
             return Err(Problem::conflict("inProgress", say).later(1));
         }
-        Claim::Asked { at } => at,
+        Claim::Asked { at } => (at, true),
     };
-    let done = handler(state, call, &Id::claimed(&name, since)).await;
+    let done = handler(state, call, &Id::claimed(&name, since, is_repeated)).await;
     match &done {
         Ok(answer) => {
             let kept = serde_json::to_string(&kept(answer)).unwrap_or_default();

@@ -62,11 +62,13 @@ pub fn no_machine(pool: &str, written: &str, ids: &[&str]) -> String {
     numbers.sort_unstable();
     let has = match (ids, &numbers[..]) {
         ([], _) => "it has no machines".to_owned(),
-        (ids, [first, _, .., last])
-            if numbers.len() == ids.len()
-                && (ids.len() > NAMES || last - first == ids.len() as u64 - 1) =>
+        (ids, [first, .., last])
+            if numbers.len() == ids.len() && last - first == ids.len() as u64 - 1 =>
         {
             format!("its machines are {first} to {last}")
+        }
+        (ids, [first, .., last]) if numbers.len() == ids.len() && ids.len() > NAMES => {
+            format!("its {} machines are between {first} and {last}", ids.len())
         }
         (ids, _) => format!("its machines are {}", list(ids.iter().copied(), NAMES)),
     };
@@ -177,6 +179,9 @@ mod tests {
         let many: Vec<String> = (0..42).rev().map(|id| id.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(of(&many), format!("{first}its machines are 0 to 41"));
+        let sparse: Vec<&str> = many.iter().copied().filter(|id| *id != "33").collect();
+        let says = "there is no machine 33 in pool web; its 41 machines are between 0 and 41";
+        assert_eq!(no_machine("web", "33", &sparse), says);
         let names: Vec<String> = (10..30).map(|id| format!("web_{id}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         assert!(of(&names).ends_with("web_20, web_21 and 8 more"), "{}", of(&names));

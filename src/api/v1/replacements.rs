@@ -1,5 +1,6 @@
 //! Which machine took the place of which. The planner pairs no machines, so this joins the lines of a history: a
-//! machine that a raise above the desired size brought replaces the next one that leaves.
+//! machine that a raise above the desired size brought replaces the next one that leaves. A machine that appears
+//! without a raise of ours replaces none: an autoscaler or a person brought it.
 //!
 //! Begin with [`Replacements::note`]; [`Departure::find`] answers for one machine that is gone.
 
@@ -19,7 +20,9 @@ const PLACE_STAYS: Span = Span::hours(1);
 /// The pairs so far.
 #[derive(Debug, Default)]
 pub struct Replacements {
-    /// Machines still to appear that were requested above the desired size.
+    /// Machines still to appear that we requested.
+    requested: u32,
+    /// Those of them that are above the desired size.
     surge: u32,
     /// Machines that appeared as surge, and replaced none yet.
     spares: VecDeque<String>,
@@ -37,8 +40,9 @@ impl Replacements {
             "decided" => self.decided(line),
             "moved" => {
                 let is_raise = line.verb.as_deref() == Some(ActionKind::Raise.name());
-                if is_raise && line.step.as_deref() == Some(JournalStep::Refused.word()) {
-                    self.surge = 0;
+                let ends = [JournalStep::Refused, JournalStep::Withdrawn].map(JournalStep::word);
+                if is_raise && line.step.as_deref().is_some_and(|step| ends.contains(&step)) {
+                    (self.requested, self.surge) = (0, 0);
                 }
             }
             "appeared" => return self.appeared(line.machine.as_deref()?, line.at.0),
@@ -55,6 +59,9 @@ impl Replacements {
 
     fn decided(&mut self, line: &HistoryLine) {
         if let (Some(from), Some(to), Some(desired)) = (line.from, line.to, line.desired) {
+            // A repeated request brings those that are missing.
+            let missing = if to == from { self.places.len() as u32 } else { 0 };
+            self.requested = self.requested.saturating_add(to.saturating_sub(from).max(missing));
             self.surge = self.surge.saturating_add(to.saturating_sub(from.max(desired)));
         }
         let leaves = [ActionKind::Drain.name(), ActionKind::Delete.name()];
@@ -69,6 +76,7 @@ impl Replacements {
 
     fn appeared(&mut self, id: &str, at: Time) -> Option<String> {
         self.places.retain(|(_, left)| at.since(*left) <= PLACE_STAYS);
+        self.requested = self.requested.checked_sub(1)?;
         let place = self.places.pop_front().map(|(place, _)| place);
         if place.is_none() && self.surge > 0 {
             self.surge -= 1;
@@ -81,9 +89,14 @@ impl Replacements {
         let id = line.machine.as_deref()?;
         self.spares.retain(|spare| spare != id);
         let because = self.leaving.remove(id);
-        let ours = line.deleted == Some(true);
-        // Without a reason, the lines begin after the decision: it may have been surplus.
-        if ours && because.as_deref().is_none_or(|why| why == RemovalReason::Surplus.word()) {
+        let is_surplus = because.as_deref() == Some(RemovalReason::Surplus.class().name());
+        if line.deleted == Some(true) && is_surplus {
+            // It leaves because there is a spare, which then serves in the place of none.
+            self.spares.pop_front();
+            return None;
+        }
+        if line.deleted == Some(true) && because.is_none() {
+            // The lines begin after the decision: it may have been surplus.
             return None;
         }
         let spare = self.spares.pop_front();
@@ -154,6 +167,7 @@ impl Departure {
         match (&self.who, self.because.as_deref()) {
             (Some(who), _) if self.deleted => say += &format!(", asked by {who}{why}"),
             (_, Some("failed")) if self.deleted => say += ", because it had failed",
+            (_, Some("deleteRequested")) if self.deleted => say += ", because a person asked",
             (_, Some(because)) if self.deleted => say += &format!(", because it was {because}"),
             _ => {}
         }
@@ -186,14 +200,16 @@ mod tests {
                     let (verb, machines) = (ActionKind::Raise, Vec::new());
                     HistoryEvent::Decided { entry, verb, machines, reason: message }
                 }
-                "refused" => {
-                    detail.step = Some(JournalStep::Refused);
+                step @ ("refused" | "withdrawn") => {
+                    let found = JournalStep::WORDS.iter().find(|(word, _)| *word == step);
+                    detail.step = found.map(|(_, step)| *step);
                     HistoryEvent::Moved { entry, verb: ActionKind::Raise, message }
                 }
                 "delete" => {
                     let because = match words[2] {
                         "failed" => RemovalReason::Failed,
                         "outdated" => RemovalReason::Outdated,
+                        "asked" => RemovalReason::DeleteRequestedNow,
                         "surplus" => RemovalReason::Surplus,
                         other => panic!("{other}"),
                     };
@@ -243,13 +259,32 @@ mod tests {
             // The place first.
             (&["delete 6 failed", "closed 6", "raise 11 12 12", "appeared 31"], Some("31")),
             (&["lost 6", "raise 11 12 12", "appeared 31"], Some("31")),
+            (&["lost 6", "raise 12 12 12", "appeared 31"], Some("31")),
             // Growth replaces none.
             (&["raise 12 14 14", "appeared 31", "delete 6 failed", "closed 6"], None),
             // Surplus leaves no place, and no reason is known of what was decided before.
             (&["delete 6 surplus", "closed 6", "raise 11 12 12", "appeared 31"], None),
             (&["closed 6", "raise 11 12 12", "appeared 31"], None),
-            // A surge that was refused does not appear.
+            // A surge that was refused, or not sent, does not appear.
             (&["raise 12 14 12", "refused", "appeared 31", "delete 6 outdated", "closed 6"], None),
+            (&["raise 12 14 12", "withdrawn", "appeared 31", "delete 6 failed", "closed 6"], None),
+            // An autoscaler takes one, and brings another later.
+            (&["lost 6", "appeared 31"], None),
+            (&["raise 11 12 12", "appeared 31", "lost 6", "appeared 32"], None),
+            // A rollout ends early, and a surplus machine leaves for its spare.
+            (
+                &[
+                    "raise 12 13 12",
+                    "appeared 31",
+                    "delete 5 surplus",
+                    "closed 5",
+                    "delete 6 failed",
+                    "closed 6",
+                    "raise 11 12 12",
+                    "appeared 32",
+                ],
+                Some("32"),
+            ),
             // A spare that leaves replaces none.
             (
                 &[
@@ -277,6 +312,10 @@ mod tests {
         assert_eq!(
             said(&["closed 6 ann"]).unwrap(),
             "6 was deleted at 1970-01-01T00:00:00Z, asked by ann (odd)"
+        );
+        assert_eq!(
+            said(&["delete 6 asked", "closed 6"]).unwrap(),
+            "6 was deleted at 1970-01-01T00:01:00Z, because a person asked"
         );
         assert_eq!(
             said(&["lost 6"]).unwrap(),

@@ -7,7 +7,7 @@ use clap::Args;
 use super::ServerLine;
 use super::failures::NO_PLAN_YET;
 use crate::api::client::Request;
-use crate::api::v1::resources::asked::{CommandReceipt, CommandState, CommandStatus};
+use crate::api::v1::resources::asked::{CommandReceipt, CommandState, CommandStatus, ReceiptState};
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 use crate::cli::exit::{CommandFailure, Exit};
@@ -60,7 +60,7 @@ impl Patience {
         receipt: &CommandReceipt,
     ) -> Result<Outcome, CommandFailure> {
         let message = receipt.message.as_deref().map(|text| plain(text).into_owned());
-        if receipt.state.0 == CommandState::Unchanged {
+        if receipt.state.0 == ReceiptState::Unchanged {
             let message = format!("not done: {}", message.unwrap_or_default());
             return Ok(Outcome { exit: Exit::NothingDone, message, document: written });
         }
@@ -70,7 +70,7 @@ impl Patience {
             return Ok(Outcome { exit: Exit::Done, message, document: written });
         }
         let found = line.repeat(self.timeout, |line| match &receipt.machine {
-            Some(machine) if receipt.state.0 == CommandState::Done => {
+            Some(machine) if receipt.state.0 == ReceiptState::Done => {
                 of_mark(line, receipt, machine)
             }
             _ => of_command(line, receipt),
@@ -88,13 +88,11 @@ fn of_command(
     let message = plain(status.message.as_deref().unwrap_or_default()).into_owned();
     let (exit, message) = match status.state.0 {
         CommandState::Waiting => return Ok(None),
-        CommandState::Accepted | CommandState::Done => {
+        CommandState::Accepted => {
             let tenths = status.at.0.since(receipt.at.0).millis().max(0) / 100;
             (Exit::Done, format!("{message} ({}.{} s)", tenths / 10, tenths % 10))
         }
-        CommandState::Refused | CommandState::Unchanged => {
-            (Exit::NothingDone, format!("not done: {message}"))
-        }
+        CommandState::Refused => (Exit::NothingDone, format!("not done: {message}")),
     };
     Ok(Some(Outcome { exit, message, document }))
 }

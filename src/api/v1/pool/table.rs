@@ -100,15 +100,14 @@ impl<T> Form<T> for KeyTable<T> {
 }
 
 /// Declares tables: `key: form => the part of the policy that holds its value`, under its description. The file must
-/// have a `required` key; one with `if` is written only then. `like` gives an example, `with` the rollout methods that
-/// use the key.
+/// have a `required` key; one with `if` is written only then. `like` gives an example.
 macro_rules! tables {
     ($(
         $name:ident($it:ident: $of:ty) $({ $($field:ident: $set:expr),* })? = {
             $(
                 $(#[doc = $about:literal])+
                 $($required:ident)? $key:literal: $form:expr => $slot:expr
-                    $(, if $cond:expr)?, like $example:tt $(, with $($method:literal)+)?;
+                    $(, if $cond:expr)?, like $example:tt;
             )*
         }
     )*) => {$(
@@ -138,7 +137,6 @@ macro_rules! tables {
                             is_required: false,
                             default: $form.write(&$slot).and_then(|of| serde_json::to_value(of).ok()),
                             example: Some(serde_json::json!($example)),
-                            methods: &[$($($method),+)?],
                         }
                     },
                 }),*],

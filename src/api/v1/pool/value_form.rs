@@ -70,15 +70,13 @@ pub struct KeyReference {
     /// Its value in a file that omits it. `None`: it has none then.
     pub default: Option<Value>,
     pub example: Option<Value>,
-    /// The rollout methods that use it; empty: all.
-    pub methods: &'static [&'static str],
 }
 
 impl KeyReference {
     pub fn schema(&self) -> Value {
         let mut schema = self.form.schema.clone();
         let Some(keys) = schema.as_object_mut() else { return schema };
-        keys.insert("description".into(), self.sentence().into());
+        keys.insert("description".into(), self.about.clone().into());
         if let Some(default) = &self.default {
             keys.insert("default".into(), default.clone());
         }
@@ -86,14 +84,6 @@ impl KeyReference {
             keys.insert("examples".into(), json!([example]));
         }
         schema
-    }
-
-    /// What it does, and with which methods.
-    pub fn sentence(&self) -> String {
-        match self.methods {
-            [] => self.about.clone(),
-            methods => format!("{} Only with method {}.", self.about, methods.join(" or ")),
-        }
     }
 
     /// A map of a fixed set of keys, whose default is that of its keys.

@@ -79,7 +79,23 @@ asks! {
     }
 }
 
-/// How far a request is.
+/// What the server did with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptState {
+    /// It is recorded, and no turn has read it yet.
+    Waiting,
+    /// It is recorded on the machine, and every later turn follows it.
+    Done,
+    /// It asked for what is so already.
+    Unchanged,
+}
+
+impl WordTable for ReceiptState {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("waiting", Self::Waiting), ("done", Self::Done), ("unchanged", Self::Unchanged)];
+}
+
+/// What the turns of the pool did with a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandState {
     /// No turn has read it yet.
@@ -88,20 +104,11 @@ pub enum CommandState {
     Accepted,
     /// A turn answered it, and nothing was done.
     Refused,
-    /// It is recorded on the machine, and every later turn follows it.
-    Done,
-    /// It asked for what is so already.
-    Unchanged,
 }
 
 impl WordTable for CommandState {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("waiting", Self::Waiting),
-        ("accepted", Self::Accepted),
-        ("refused", Self::Refused),
-        ("done", Self::Done),
-        ("unchanged", Self::Unchanged),
-    ];
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("waiting", Self::Waiting), ("accepted", Self::Accepted), ("refused", Self::Refused)];
 }
 
 answers! {
@@ -121,7 +128,7 @@ answers! {
         pub look: String,
         /// waiting: the next turn of the pool answers it. done: it is recorded on the machine. unchanged: the machine
         /// was so already, and nothing was recorded.
-        pub state: WordOf<CommandState>,
+        pub state: WordOf<ReceiptState>,
         /// What was done, or why nothing was.
         pub message: Option<String>,
     }

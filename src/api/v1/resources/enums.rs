@@ -20,29 +20,14 @@ const FIELDS: &[(&str, &str, Words)] = &[
     ("LastRollout", "cause", of::<RolloutCause>),
     ("LastRollout", "how", of::<RolloutEnding>),
     ("PendingCommand", "verb", || CommandVerb::NAMES.to_vec()),
-    ("CommandStatus", "state", || vec!["waiting", "accepted", "refused"]),
     ("Approval", "what", of::<WaitKind>),
     ("HoldStatus", "reason", || HoldReason::ALL.iter().map(|reason| reason.code()).collect()),
     ("MachineStatus", "class", classes),
     ("HealthStatus", "status", || vec!["ok"]),
 ];
 
-const PHASES: [RolloutPhase; 11] = [
-    RolloutPhase::None,
-    RolloutPhase::Progressing,
-    RolloutPhase::Waiting,
-    RolloutPhase::Paused,
-    RolloutPhase::Stalled,
-    RolloutPhase::Baking,
-    RolloutPhase::RollingBack,
-    RolloutPhase::Succeeded,
-    RolloutPhase::SucceededWithExceptions,
-    RolloutPhase::Aborted,
-    RolloutPhase::RolledBack,
-];
-
 fn phases() -> Vec<&'static str> {
-    PHASES.iter().map(|phase| phase.name()).collect()
+    RolloutPhase::ALL.iter().map(|phase| phase.name()).collect()
 }
 
 pub(super) fn classes() -> Vec<&'static str> {

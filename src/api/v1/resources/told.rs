@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use super::super::wire::WordTable;
 use super::schema::{When, answers};
 use crate::memory::{EventDetail, HistoryEvent, HistoryRecord};
-use crate::model::action::RemovalReason;
 use crate::model::ids::{InstanceId, Revision};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
@@ -174,7 +173,7 @@ impl HistoryLine {
         Self {
             who: text(&detail.who),
             why: text(&detail.why),
-            because: detail.because.iter().map(|because| removal(*because).into()).collect(),
+            because: detail.because.iter().map(|because| because.class().name().into()).collect(),
             from: detail.capacity.map(|(from, _)| from),
             to: detail.capacity.map(|(_, to)| to),
             desired: detail.desired,
@@ -258,15 +257,6 @@ impl HistoryLine {
 
     fn machine(self, event: &'static str, id: &InstanceId, say: String) -> Self {
         Self { machine: Some(id.to_string()), ..self.event(event, say) }
-    }
-}
-
-const fn removal(because: RemovalReason) -> &'static str {
-    match because {
-        RemovalReason::Failed => "failed",
-        RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => "deleteRequested",
-        RemovalReason::Outdated => "outdated",
-        RemovalReason::Surplus => "surplus",
     }
 }
 

@@ -147,6 +147,7 @@ fn equal_facts_of_a_turn_are_joined_and_others_are_not() {
         became(10, "3", Condition::Failed, Condition::Ready),
         became(11, "9", Condition::Ready, Condition::Unknown),
         became(12, "9", Condition::Unknown, Condition::Ready),
+        raise(12, 11, 12, 12),
         appeared(13, "12", Condition::Provisioning),
     ]);
     assert_eq!(
@@ -160,6 +161,7 @@ fn equal_facts_of_a_turn_are_joined_and_others_are_not() {
             "machine 3 is ready again",
             "machine 9 is no longer visible",
             "machine 9 is visible again",
+            "raised capacity 11 → 12",
             "machine 12 is there, in place of 8",
         ]
     );
