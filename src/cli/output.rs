@@ -135,7 +135,7 @@ impl Shell {
             OutputFormat::Json => Ok(true),
             OutputFormat::Ndjson => {
                 let say =
-                    format!("{command} does not answer a stream: --output ndjson is for plan");
+                    format!("{command} answers one document, and --output ndjson is for streams");
                 Err(CommandFailure::usage(say)
                     .help("use --output json, --output yaml or --output table"))
             }

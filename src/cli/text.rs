@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::api::v1::text::away;
-pub use crate::api::v1::text::{TIE, list, plain, short};
+pub use crate::api::v1::text::{TIE, is_control, list, plain, short};
 pub use crate::model::quantity::counted as count;
 use crate::model::time::Time;
 

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
+use super::text::is_control;
+
 /// A JSON document with its keys in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum JsonTree {
@@ -103,13 +105,9 @@ fn text(words: &str, out: &mut String) {
     }
 }
 
-/// Control characters, and marks that change the writing direction: text in documents must not control the terminal.
+/// What must not control the terminal, and what YAML allows in no text or only at its beginning.
 fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
-        )
+    is_control(c) || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn double_quoted(words: &str, out: &mut String) {
@@ -163,15 +161,18 @@ fn is_number(lower: &str) -> bool {
     if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return false;
     }
-    let digits = |text: &str, radix: u32| text.chars().all(|c| c == '_' || c.is_digit(radix));
+    // YAML 1.1 separates digits by `_`, and Ruby also by `,`.
+    let unsigned = unsigned.replace(['_', ','], "");
+    let digits = |text: &str, radix: u32| text.chars().all(|c| c.is_digit(radix));
     for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
         if let Some(rest) = unsigned.strip_prefix(prefix) {
             return digits(rest, radix);
         }
     }
-    // YAML 1.1 reads `12:30` as minutes and seconds.
-    let is_sexagesimal = unsigned.contains(':') && unsigned.split(':').all(|part| digits(part, 10));
-    is_sexagesimal || unsigned.replace('_', "").parse::<f64>().is_ok()
+    // YAML 1.1 reads `12:30` as minutes and seconds, and `12:30.5` too.
+    let is_sexagesimal =
+        unsigned.contains(':') && unsigned.split([':', '.']).all(|part| digits(part, 10));
+    is_sexagesimal || unsigned.parse::<f64>().is_ok()
 }
 
 /// Whether it begins as a date, such as `2026-03-01` or `2026-03-01T12:00:00Z`.
@@ -304,7 +305,9 @@ at: '2026-03-01T12:00:00Z'
             "0x1F",
             "1_000",
             "1e3",
+            "1,000",
             "12:30",
+            "12:30:00.5",
             ".5",
             "true",
             "No",

@@ -1,5 +1,5 @@
-//! THE MANUAL: one Markdown file for each topic. `poolkeeper guide` prints it, a repository shows it, and so does this
-//! page.
+//! THE MANUAL: one Markdown file for each topic. `poolkeeper guide` prints it, a repository shows it, and so does the
+//! page of [`GUIDES`].
 //!
 //! Never here: a rule. A guide describes what other modules do; tests compare its tables with them. Begin with
 //! [`GUIDES`].
@@ -14,35 +14,32 @@ pub struct Guide {
 }
 
 macro_rules! guides {
-    ($($module:ident = $topic:literal $about:literal;)*) => {
+    ($($topic:literal $about:literal;)*) => {
         /// All topics, in the order in which to read them.
+        ///
+        $(#[doc = include_str!(concat!($topic, ".md"))])*
         pub const GUIDES: &[Guide] = &[$(Guide {
             topic: $topic,
             about: $about,
             text: include_str!(concat!($topic, ".md")),
         }),*];
-
-        $(
-            #[doc = include_str!(concat!($topic, ".md"))]
-            pub mod $module {}
-        )*
     };
 }
 
 guides! {
-    concepts = "concepts" "Pools, machines, revisions, rollouts, holds, and how to read a plan.";
-    pool_file = "pool-file" "Every key of a pool file, with its default.";
-    commands = "commands" "What each command does, its environment, and the exit codes.";
-    operations = "operations" "Install, back up, upgrade, stand by, and what to do when something is wrong.";
-    holds = "holds" "Every reason to wait, and what to do about it.";
-    metrics = "metrics" "Every metric and every alert.";
-    api = "api" "The HTTP API: requests, tokens, roles, limits.";
-    security = "security" "What is guarded against, and what is left to you.";
-    turn = "turn" "What one turn of the loop does, step by step.";
-    decisions = "decisions" "How Poolkeeper is built, and why.";
-    dependencies = "dependencies" "The crates that it builds on, and why.";
-    contributing = "contributing" "The source, its rules and its tests.";
-    changes = "changes" "What users see change between versions.";
+    "concepts" "Pools, machines, revisions, rollouts, holds, and how to read a plan.";
+    "pool-file" "Every key of a pool file, with its default.";
+    "commands" "What each command does, its environment, and the exit codes.";
+    "operations" "Install, back up, upgrade, stand by, and what to do when something is wrong.";
+    "holds" "Every reason to wait, and what to do about it.";
+    "metrics" "Every metric and every alert.";
+    "api" "The HTTP API: requests, tokens, roles, limits.";
+    "security" "What is guarded against, and what is left to you.";
+    "turn" "What one turn of the loop does, step by step.";
+    "decisions" "How Poolkeeper is built, and why.";
+    "dependencies" "The crates that it builds on, and why.";
+    "contributing" "The source, its rules and its tests.";
+    "changes" "What users see change between versions.";
 }
 
 impl Guide {

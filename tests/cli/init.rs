@@ -63,6 +63,25 @@ fn a_live_set_is_read_once_and_its_file_is_never_overwritten() {
 }
 
 #[test]
+fn a_size_that_another_system_may_set_is_not_taken_over() {
+    let refused = json!({"path": "/autoscalesettings", "times": 99, "status": 403, "code": "AuthorizationFailed"});
+    let azure = Azure::plain(json!({
+        "scaleSets": [{ "name": "web", "capacity": 5 }], "faults": { "rules": [refused] },
+    }));
+    let live = azure.run(&["init", "--from", &set("web")]);
+    assert!(live.code == Some(0) && live.err.contains("autoscale settings"), "{live:?}");
+    let mut unknown = idle(6);
+    unknown["scaleSet"]["platformFeaturesUnknown"] = json!(["autoscale"]);
+    let mut followed = idle(6);
+    followed["pool"]["replicas"] = json!({ "owner": "scaleSet" });
+    let init = |snapshot: Value| run(&["init", "--from", "-"], &snapshot.to_string()).out;
+    for text in [live.out, init(unknown), init(followed)] {
+        assert!(text.contains("\nreplicas: {owner: scaleSet}\n"), "{text}");
+        assert!(!text.contains("No autoscale setting"), "{text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_a_first_file_is_said() {
     let no_id = run(&["init", "--from", "/subscriptions/s/web"], "");
     assert!(no_id.code == Some(2) && no_id.err.contains("/subscriptions/<id>"), "{no_id:?}");

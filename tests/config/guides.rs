@@ -2,7 +2,7 @@
 //!
 //! After a wanted change: `UPDATE_GOLDEN=1 cargo test --test program config::guides`, and read the difference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -11,13 +11,13 @@ use std::path::{Component, Path, PathBuf};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use poolkeeper::api::v1::pool::{PoolDocuments, to_json};
+use poolkeeper::api::v1::pool::{KeyPath, PoolDocuments, flow, key_paths};
 use poolkeeper::cli::args::Cli;
 use poolkeeper::cli::exit::Exit;
 use poolkeeper::docs::{GUIDES, anchor};
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::telemetry::families::FAMILIES;
-use serde_json::Value;
+use serde_json::json;
 
 use super::deploy::{alarms, field, words};
 use super::run::{HOME, command, file, finish};
@@ -110,24 +110,44 @@ fn pool_files_in_the_texts_are_valid() {
     assert!(found >= 2, "{found}");
 }
 
-#[test]
-fn the_guide_names_every_key_of_a_pool_file() {
-    let example = read("config/pools/web.yaml");
-    let (policies, _) = PoolDocuments::default().read_bytes(example.as_bytes(), None);
-    let whole: Value = serde_json::from_str(&to_json(&policies[0])).unwrap();
-    let text = read(&guide("pool-file"));
-    let names = |key: &str| text.contains(&format!("`{key}`"));
-    for (section, value) in whole.as_object().unwrap() {
-        match value.as_object() {
-            Some(keys) => {
-                for key in keys.keys() {
-                    let known = names(key) || names(&format!("{section}.{key}"));
-                    assert!(known, "{section}.{key} is not in it");
-                }
-            }
-            None => assert!(names(section), "{section} is not in it"),
-        }
+/// The keys in the tables of a guide, each with its default.
+fn key_rows(text: &str) -> BTreeMap<String, String> {
+    let (mut section, mut rows) = ("", BTreeMap::new());
+    for line in text.lines() {
+        section = line.strip_prefix("## ").unwrap_or(section);
+        let Some((key, rest)) = line.strip_prefix("| `").and_then(|row| row.split_once("` | "))
+        else {
+            continue;
+        };
+        // A section of several words is about several keys.
+        let path = match section.contains(' ') {
+            true => key.to_owned(),
+            false => format!("{section}.{key}"),
+        };
+        let default = rest.split(" | ").next().unwrap_or_default();
+        assert!(rows.insert(path, default.to_owned()).is_none(), "{line} stands there twice");
     }
+    rows
+}
+
+#[test]
+fn the_guide_has_every_key_of_a_pool_file_with_its_default() {
+    let path = guide("pool-file");
+    let mut rows = key_rows(&read(&path));
+    let all = key_paths();
+    for KeyPath { path: name, key } in &all {
+        let is_section = !name.contains('.')
+            && all.iter().any(|other| other.path.starts_with(&format!("{name}.")));
+        if is_section || name.contains('[') || name.matches('.').count() > 1 {
+            continue;
+        }
+        let row = rows.remove(name).unwrap_or_else(|| panic!("{name} is not in {path}"));
+        let default = key.default.as_ref().filter(|default| **default != json!([])).map(flow);
+        // What is no value is said in words.
+        let written = row.strip_prefix('`').and_then(|row| row.strip_suffix('`'));
+        assert_eq!(written, default.as_deref(), "the default of {name} in {path}");
+    }
+    assert!(rows.is_empty(), "no keys of a pool file: {rows:?}");
 }
 
 /// The words of a line as a shell sees them. An operator is a word, and so is what a command in `$(…)` prints.
@@ -199,14 +219,27 @@ fn every_command_in_a_block_of_code_is_accepted() {
 
 #[test]
 fn every_command_in_a_sentence_exists_and_every_command_is_in_its_guide() {
-    let known = known_commands();
+    let mut cli = Cli::command();
+    cli.build();
+    let mut found = 0;
     for (path, text) in pages() {
         for code in prose(&text).split('`').skip(1).step_by(2) {
-            let Some(rest) = code.strip_prefix("poolkeeper ") else { continue };
-            let name = rest.split_whitespace().next().unwrap_or_default();
-            assert!(known.contains(name), "{path}: `{code}`");
+            let words: Vec<&str> = code.split_whitespace().collect();
+            let (is_whole, words) = match &words[..] {
+                ["poolkeeper", rest @ ..] if !rest.is_empty() => (true, rest),
+                all => (false, all),
+            };
+            let command = words.first().and_then(|name| cli.find_subcommand(name));
+            assert!(!is_whole || command.is_some(), "{path}: `{code}`");
+            let Some(command) = command else { continue };
+            for option in words.iter().filter_map(|word| word.strip_prefix("--")) {
+                let has = command.get_arguments().any(|arg| arg.get_long() == Some(option));
+                assert!(has, "{path}: `{code}`: there is no --{option}");
+                found += 1;
+            }
         }
     }
+    assert!(found >= 15, "only {found} options were found");
     let text = read(&guide("commands"));
     for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
         let name = command.get_name();

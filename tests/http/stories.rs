@@ -1,10 +1,13 @@
 //! The history as people read it, and the end of machines that are gone.
 
+use std::sync::Arc;
+
 use poolkeeper::memory::{
     Commit, EventDetail, HistoryEvent, HistoryRecord, JournalStep, TurnStore,
 };
 use poolkeeper::model::action::{ActionKind, RemovalReason};
 use poolkeeper::model::command::CommandName;
+use poolkeeper::model::hold::{Hold, HoldReason};
 use poolkeeper::model::ids::{CommandId, EntryId, Epoch, InstanceId, Key, PoolName, Revision};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::RolloutPhase;
@@ -149,6 +152,22 @@ async fn a_machine_that_is_gone_is_explained_from_the_history() {
     let never = served.run(&["explain", "web", "99"]).await;
     assert!(never.code == Some(4) && never.err.contains("its machines are 1 to 7"), "{never:?}");
     assert!(!never.err.contains("nearest"), "{never:?}");
+    {
+        let mut known = served.kit.backend.lock();
+        let web = known.pools.get_mut(&PoolName::new("web")).unwrap();
+        Arc::make_mut(web.report.as_mut().unwrap()).frozen = Some(Hold {
+            reason: HoldReason::InvariantViolated,
+            message: "too few are left".into(),
+            numbers: Vec::new(),
+            blockers: Vec::new(),
+            next_check_at: NOW,
+            remedy: None,
+        });
+    }
+    for format in ["table", "json"] {
+        let frozen = served.run(&["explain", "web", "60", "-o", format]).await;
+        assert_eq!(frozen.code, Some(3), "a frozen pool, whatever the format: {frozen:?}");
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters, and marks that change the writing direction.
-fn is_control(c: char) -> bool {
+pub fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -198,8 +198,8 @@ impl Get {
         match shell.list {
             ListStyle::Name => names("pool", items.iter().map(|item| item.name.as_str()), shell),
             _ if items.is_empty() => shell.line("none"),
-            ListStyle::Wide => draw(&wide_pools(&items), None, shell),
-            ListStyle::Table => draw(&pools(&items), shell.term.width, shell),
+            ListStyle::Wide => draw(&pools(&items, true), None, shell),
+            ListStyle::Table => draw(&pools(&items, false), shell.term.width, shell),
         }
     }
 
@@ -264,10 +264,9 @@ fn items<T: DeserializeOwned>(list: &Value) -> Result<Vec<T>, CommandFailure> {
 /// A name a line, as commands take it.
 fn names<'n>(
     kind: &str,
-    names: impl Iterator<Item = &'n str>,
+    mut names: impl Iterator<Item = &'n str>,
     shell: &mut Shell,
 ) -> Result<(), CommandFailure> {
-    let mut names = names;
     names.try_for_each(|name| shell.line(&format!("{kind}/{}", plain(name))))
 }
 
@@ -294,53 +293,33 @@ fn waits_for(pool: &PoolStatus) -> Cell {
     frozen.or(trouble).or(hold).unwrap_or("-").into()
 }
 
-fn pools(items: &[PoolStatus]) -> Table {
+/// One pool a line; a wide list has more columns.
+fn pools(items: &[PoolStatus], is_wide: bool) -> Table {
+    const MORE: [&str; 6] = ["FAILED", "TOTAL", "FLOOR", "CEILING", "ORIGIN", "SCALE SET"];
+    let more = if is_wide { &MORE[..] } else { &[] };
     let mut table = Table::new(0).names(&[0]);
-    table.heading(&["POOL", "ROLLOUT", "WANTED", "AVAILABLE", "OUTDATED", "WAITS FOR"]);
+    let first = ["POOL", "ROLLOUT", "WANTED", "AVAILABLE", "OUTDATED"];
+    table.heading(&[&first[..], more, &["WAITS FOR"]].concat());
     for item in items {
-        table.row([
+        let mut row = vec![
             Cell::new(&item.name, Style::Bold),
             phase(item),
             number(item, |all| all.desired),
             number(item, |all| all.available),
             number(item, |all| all.outdated),
-            waits_for(item),
-        ]);
-    }
-    table
-}
-
-fn wide_pools(items: &[PoolStatus]) -> Table {
-    let mut table = Table::new(0);
-    table.heading(&[
-        "POOL",
-        "ROLLOUT",
-        "WANTED",
-        "AVAILABLE",
-        "OUTDATED",
-        "FAILED",
-        "TOTAL",
-        "FLOOR",
-        "CEILING",
-        "ORIGIN",
-        "SCALE SET",
-        "WAITS FOR",
-    ]);
-    for item in items {
-        table.row([
-            Cell::new(&item.name, Style::Bold),
-            phase(item),
-            number(item, |all| all.desired),
-            number(item, |all| all.available),
-            number(item, |all| all.outdated),
-            number(item, |all| all.failed),
-            number(item, |all| all.total),
-            number(item, |all| all.floor),
-            number(item, |all| all.ceiling),
-            item.file.as_deref().unwrap_or(&item.origin).into(),
-            item.scale_set.as_str().into(),
-            waits_for(item),
-        ]);
+        ];
+        if is_wide {
+            row.extend([
+                number(item, |all| all.failed),
+                number(item, |all| all.total),
+                number(item, |all| all.floor),
+                number(item, |all| all.ceiling),
+                item.file.as_deref().unwrap_or(&item.origin).into(),
+                item.scale_set.as_str().into(),
+            ]);
+        }
+        row.push(waits_for(item));
+        table.row(row);
     }
     table
 }

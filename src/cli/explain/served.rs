@@ -51,7 +51,8 @@ pub(super) fn explain(
         // A machine that is gone: the whole answer is one line, and what happened to it.
         (None, Some((name, _))) => {
             let history = history(&line, pool, name, Time::from_millis(0), facts.at())?;
-            return gone(&told, history, facts.at(), shell);
+            gone(&told, history, facts.at(), shell)?;
+            return Ok(exit);
         }
         (None, None) => Vec::new(),
     };
@@ -66,7 +67,7 @@ fn gone(
     history: Vec<(&'static str, String)>,
     now: Time,
     shell: &mut Shell,
-) -> Result<Exit, CommandFailure> {
+) -> Result<(), CommandFailure> {
     let mut text = String::new();
     for line in wrap(&nearer(&told.message, now), shell.term.width) {
         push_line(&mut text, &line);
@@ -77,8 +78,7 @@ fn gone(
         table.row([Cell::new(name, Style::Dim), Cell::new(say, Style::Plain)]);
     }
     table.draw(shell.term, &mut text);
-    shell.print(&text)?;
-    Ok(Exit::Done)
+    shell.print(&text)
 }
 
 /// The latest events of a machine.

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::api::v1::pool::{find_key, flow};
+use crate::api::v1::pool::find_key;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::schema::first_sentence;
 use crate::cli::text::{list, wrap};
+use crate::cli::yaml::JsonTree;
 use crate::daemon::{Anatomy, HealthSource};
 use crate::model::ids::ScaleSetId;
 use crate::model::inventory::{Eviction, Orchestration, PlatformFeature};
+use crate::model::policy::Owner;
 use crate::model::quantity::MOST_MACHINES;
 
 /// Columns of a comment.
@@ -27,6 +29,8 @@ pub(super) struct SetFacts {
     pub features: Vec<PlatformFeature>,
     /// It could not be read whether an autoscale setting writes the capacity.
     pub autoscale_unknown: bool,
+    /// The pool of the snapshot follows the capacity.
+    pub is_followed: bool,
     /// `None`: the source does not say.
     pub health: Option<HealthSource>,
     pub spot: Option<Eviction>,
@@ -45,6 +49,8 @@ impl SetFacts {
             vm_size: set.vm_size.as_deref().map(str::to_owned),
             features: set.platform_features.clone(),
             autoscale_unknown: set.platform_features_unknown.contains(&PlatformFeature::Autoscale),
+            // A live set has no pool yet: its policy is made of defaults.
+            is_followed: anatomy.is_none() && snapshot.policy.owner == Owner::ScaleSet,
             health: anatomy.map(|anatomy| anatomy.health.clone()),
             spot: set.spot,
             lock: set.lock().map(ToString::to_string),
@@ -55,9 +61,9 @@ impl SetFacts {
         self.features.contains(&PlatformFeature::Autoscale)
     }
 
-    /// Another system sets the size, as far as the read shows.
+    /// Another system sets the size, or may set it.
     fn is_sized_elsewhere(&self) -> bool {
-        self.has_autoscale() || self.autoscale_unknown
+        self.has_autoscale() || self.autoscale_unknown || self.is_followed
     }
 
     /// Features of Azure that act on machines, besides autoscale.
@@ -143,6 +149,9 @@ fn size_reason(facts: &SetFacts) -> String {
             .to_owned()
     } else if facts.autoscale_unknown {
         "Whether an autoscale setting writes the capacity could not be read, so the pool follows the capacity. If none does, write {owner: pool, count: …}.".to_owned()
+    } else if facts.is_followed {
+        "The pool of the snapshot follows the capacity of the scale set, so this one does too."
+            .to_owned()
     } else {
         let n = facts.capacity;
         format!(
@@ -196,6 +205,9 @@ fn platform_features(facts: &SetFacts) -> (&'static str, String) {
     let others = facts.other_features();
     let names = list(others.iter().copied(), others.len());
     match (others.is_empty(), facts.has_autoscale()) {
+        (true, false) if facts.autoscale_unknown => {
+            ("refuse", "None is seen on; whether autoscale is on could not be read.".to_owned())
+        }
         (true, false) => ("refuse", "None is on.".to_owned()),
         (true, true) => (
             "warn",
@@ -212,7 +224,7 @@ fn platform_features(facts: &SetFacts) -> (&'static str, String) {
 }
 
 fn word(text: &str) -> String {
-    flow(&serde_json::Value::from(text))
+    JsonTree::Text(text.to_owned()).yaml().trim_end().to_owned()
 }
 
 /// A pool file while it is written.
@@ -248,7 +260,7 @@ impl PoolText {
 mod tests {
     use super::*;
     use crate::api::v1::pool::PoolDocuments;
-    use crate::model::policy::{HealthPolicy, Owner, PlatformFeatures, Policy};
+    use crate::model::policy::{HealthPolicy, PlatformFeatures, Policy};
 
     const SETS: &str =
         "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets";
@@ -262,6 +274,7 @@ mod tests {
             vm_size: Some("Standard_D4s_v5".into()),
             features: Vec::new(),
             autoscale_unknown: false,
+            is_followed: false,
             health: Some(HealthSource::None),
             spot: None,
             lock: None,
@@ -339,7 +352,11 @@ mod tests {
         let (policy, text) = accepted(&facts(|of| of.autoscale_unknown = true));
         assert_eq!(policy.owner, Owner::ScaleSet);
         assert_eq!(policy.platform_features, PlatformFeatures::Refuse);
-        assert!(text.contains("could not be read"), "{text}");
+        assert!(text.contains("capacity could not be read"), "{text}");
+        assert!(text.contains("autoscale is on could not be read"), "{text}");
+        let (policy, text) = accepted(&facts(|of| of.is_followed = true));
+        assert_eq!(policy.owner, Owner::ScaleSet);
+        assert!(text.contains("The pool of the snapshot follows"), "{text}");
     }
 
     #[test]

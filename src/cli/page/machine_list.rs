@@ -222,8 +222,8 @@ fn zones(members: &[&MachineStatus]) -> String {
     zones.join(", ")
 }
 
-/// The worst first: the class, then the condition.
-fn severity(machine: &MachineStatus) -> (usize, usize, Reverse<bool>) {
+/// The worst first: what failed, what does not serve though it should, then the class and the condition.
+fn severity(machine: &MachineStatus) -> (u8, usize, usize, Reverse<bool>) {
     const CLASSES: [MachineClass; 11] = [
         MachineClass::Failed,
         MachineClass::Unknown,
@@ -246,11 +246,23 @@ fn severity(machine: &MachineStatus) -> (usize, usize, Reverse<bool>) {
         Condition::Deleting,
         Condition::Ready,
     ];
+    let is_acted_on = machine.lifecycle.0 != Lifecycle::InService;
+    let is_ill = !is_acted_on
+        && matches!(
+            machine.condition.0,
+            Condition::Failed | Condition::Unready | Condition::Stopped | Condition::Unknown
+        );
     let class = CLASSES.iter().position(|class| Some(*class) == machine.class());
     let condition = CONDITIONS.iter().position(|condition| *condition == machine.condition.0);
-    let is_acted_on = machine.lifecycle.0 != Lifecycle::InService;
     // A machine that no plan has judged comes after the failed ones.
-    (class.map_or(1, |at| at * 2), condition.unwrap_or_default(), Reverse(is_acted_on))
+    let class = class.map_or(1, |at| at * 2);
+    let condition = condition.unwrap_or_default();
+    let rank = match (machine.class(), is_ill) {
+        (Some(MachineClass::Failed), _) => 0,
+        (_, true) => 1,
+        (_, false) => 2,
+    };
+    (rank, class, condition, Reverse(is_acted_on))
 }
 
 fn style(members: &[&MachineStatus]) -> Style {
@@ -424,6 +436,19 @@ mod tests {
             let list = MachineListing::of(&all, order, Some(now()), false);
             assert!(list.ids().eq(ids), "{}", list.ids().collect::<Vec<_>>().join(" "));
         }
+    }
+
+    #[test]
+    fn what_does_not_serve_comes_before_what_is_outdated() {
+        let all = [
+            machine("1", MachineClass::Outdated, Condition::Ready, "old"),
+            machine("2", MachineClass::Current, Condition::Unready, "ill"),
+            machine("3", MachineClass::Deleting, Condition::Deleting, "leaves"),
+            machine("4", MachineClass::Failed, Condition::Ready, "late"),
+            machine("5", MachineClass::NotYetAvailable, Condition::Provisioning, "boots"),
+        ];
+        let list = MachineListing::of(&all, MachineOrder::State, Some(now()), false);
+        assert!(list.ids().eq(["4", "2", "1", "5", "3"]), "{}", list.ids().collect::<String>());
     }
 
     #[test]

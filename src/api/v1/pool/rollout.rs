@@ -41,7 +41,7 @@ tables! {
         "ramp": RAMP_OR_OFF => r.ramp, like {"first": 2, "factor": 3};
         /// How long a new machine may take to become available before it counts as failed. It is longer than minReady.
         "readinessDeadline": DURATION => r.readiness_deadline, like "30m";
-        /// How long a rollout may make no progress before it fails.
+        /// How long a rollout may make no progress before it is stalled.
         "progressDeadline": DURATION => r.progress_deadline, like "2h";
         /// What a failed rollout does. pause: it stops and waits for a person. rollback: it returns to the last completed
         /// revision. continue: it continues.
