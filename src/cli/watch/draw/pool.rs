@@ -121,7 +121,7 @@ fn cell(
 fn legend(machines: &[&MachineStatus], palette: Palette) -> InkLine {
     let looks: Vec<MachineLook> = machines.iter().map(|machine| MachineLook::of(machine)).collect();
     let mut line = vec![Ink::plain(" ")];
-    for look in MachineLook::ALL.into_iter().filter(|look| looks.contains(look)) {
+    for look in MachineLook::all().filter(|look| looks.contains(look)) {
         line.push(Ink::new(look.glyph(palette.unicode).to_string(), look.style()));
         line.push(Ink::plain(format!(" {}  ", look.words())));
     }
