@@ -10,7 +10,7 @@ use super::client::{ENVIRONMENT, Server, ServerLine, duration};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::page::TimeStyle;
-use super::status::{PoolHealth, PoolLook};
+use super::status::{PoolHealth, PoolLook, PoolReport};
 use super::term::Style;
 use super::text::{count, plain};
 use crate::api::v1::resources::WordOf;
@@ -75,7 +75,7 @@ impl WaitCommand {
         let line = self.server.line()?;
         let mut told = String::new();
         // A server that cannot be reached at all, or a wrong name, ends the command at once.
-        let first = PoolLook::at(&line, &self.pool, TimeStyle::Relative)?;
+        let first = PoolLook::at(&line, &self.pool, TimeStyle::Absolute)?;
         self.tell(shell, &first, &mut told);
         let look = match self.until.end(&first) {
             Some(_) => self.settled(&line, first)?,
@@ -84,7 +84,7 @@ impl WaitCommand {
         let ended = match self.until.end(&look) {
             Some(end) => Some((end, look)),
             None => line.repeat(self.timeout, |line| {
-                let look = PoolLook::at(line, &self.pool, TimeStyle::Relative)?;
+                let look = PoolLook::at(line, &self.pool, TimeStyle::Absolute)?;
                 self.tell(shell, &look, &mut told);
                 Ok(self.until.end(&look).map(|end| (end, look)))
             })?,
@@ -92,7 +92,7 @@ impl WaitCommand {
         let (end, look) = ended.ok_or_else(|| self.overdue(&told))?;
         match is_json {
             true => shell.line(&look.document.to_string())?,
-            false => shell.line(&format!("{}: {}", plain(&self.pool), end.message))?,
+            false => shell.line(&plain(&format!("{}: {}", self.pool, end.message)))?,
         }
         Ok(end.exit)
     }
@@ -100,7 +100,7 @@ impl WaitCommand {
     /// What was changed a moment ago may not be seen yet: waits a little for a newer turn.
     fn settled(&self, line: &ServerLine, first: PoolLook) -> Result<PoolLook, CommandFailure> {
         let newer = line.repeat(SETTLES.min(self.timeout), |line| {
-            let look = PoolLook::at(line, &self.pool, TimeStyle::Relative)?;
+            let look = PoolLook::at(line, &self.pool, TimeStyle::Absolute)?;
             Ok((look.decided_at() > first.decided_at()).then_some(look))
         })?;
         Ok(newer.unwrap_or(first))
@@ -144,33 +144,31 @@ impl Until {
     /// `None`: not there yet.
     fn end(self, look: &PoolLook) -> Option<End> {
         let report = &look.report;
-        let task = || report.foremost().unwrap_or_else(|| "a person must decide".to_owned());
         match report.health {
-            PoolHealth::Frozen => return End::new(Exit::Refused, task()),
+            PoolHealth::Frozen => return End::new(Exit::Refused, task(report)),
             PoolHealth::Unknown => return None,
             _ => {}
         }
         let Some(open) = look.open_rollout() else { return self.at_rest(look) };
         if open.stage == FAILING {
-            let why = plain(open.why.as_deref().unwrap_or_default()).into_owned();
+            let why = open.why.as_deref().unwrap_or_default();
             return End::new(Exit::RolloutFailed, format!("the rollout failed: {why}"));
         }
         if open.stage != PAUSED && report.health != PoolHealth::ActionRequired {
             return None;
         }
         let exit = if self == Until::Paused { Exit::Done } else { Exit::NeedsPerson };
-        End::new(exit, task())
+        End::new(exit, task(report))
     }
 
     /// No rollout is open.
     fn at_rest(self, look: &PoolLook) -> Option<End> {
         let report = &look.report;
         let needs_person = report.health == PoolHealth::ActionRequired;
-        let task = || report.foremost().unwrap_or_else(|| "a person must decide".to_owned());
         if self == Until::Healthy {
             return match report.health {
                 PoolHealth::Healthy => End::new(Exit::Done, "healthy"),
-                _ if needs_person => End::new(Exit::NeedsPerson, task()),
+                _ if needs_person => End::new(Exit::NeedsPerson, task(report)),
                 _ => None,
             };
         }
@@ -183,7 +181,7 @@ impl Until {
             return Some(last);
         }
         if needs_person {
-            return End::new(Exit::NeedsPerson, task());
+            return End::new(Exit::NeedsPerson, task(report));
         }
         let outdated = count(outdated as usize, "machine");
         let say = format!("{outdated} outdated, and no rollout begins");
@@ -191,15 +189,20 @@ impl Until {
     }
 }
 
+/// What a person must do.
+fn task(report: &PoolReport) -> String {
+    report.foremost().unwrap_or_else(|| "a person must decide".to_owned())
+}
+
 /// How the last rollout ended.
 fn last(last: Option<&LastRollout>) -> End {
     let Some(last) = last else {
         return End { exit: Exit::Done, message: "no rollout was needed".to_owned() };
     };
-    let (to, how) = (plain(&last.to_name), plain(&last.how));
+    let (to, how) = (&last.to_name, &last.how);
     let is_good = [RolloutEnding::Succeeded, RolloutEnding::SucceededWithExceptions]
         .iter()
-        .any(|good| WordOf(*good).word() == last.how);
+        .any(|good| WordOf(*good).word() == *how);
     let exit = if is_good { Exit::Done } else { Exit::RolloutFailed };
     let machines = count(last.covered as usize, "machine");
     End { exit, message: format!("the rollout to {to} ended: {how}, {} of {machines}", last.done) }
@@ -262,7 +265,7 @@ mod tests {
             message: String::new(),
             pools: 1,
         };
-        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Relative).unwrap()
+        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Absolute).unwrap()
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::api::v1::resources::told::ReadinessStatus;
 use crate::cli::client::{NO_PLAN_YET, ServerLine, strange};
 use crate::cli::exit::CommandFailure;
 use crate::cli::page::TimeStyle;
+use crate::model::action::ActionKind;
 use crate::model::hold::HoldReason;
 use crate::model::time::Time;
 
@@ -71,7 +72,7 @@ impl PoolLook {
     pub fn is_model_moving(&self) -> bool {
         let mut actions = self.more.plan.iter().flat_map(|plan| &plan.actions);
         let mut holds = self.report.status.holds.iter();
-        actions.any(|action| action.verb == "updateModel")
+        actions.any(|action| action.verb == ActionKind::UpdateModel.name())
             || holds.any(|hold| hold.reason == HoldReason::WaitingForModel.code())
     }
 
