@@ -4,7 +4,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::report::{More, PoolHealth, PoolReport};
-use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::plans::PlanSummary;
 use crate::api::v1::resources::pools::{OpenRollout, PoolStatus, RolloutStatus};
@@ -54,8 +53,6 @@ impl PoolLook {
         let more = More { rollout: Some(of_rollout), machines, plan };
         let report = PoolReport::of(read, &more, times);
         let mut document = report.document(status, Some(rollout));
-        document["apiVersion"] = API_VERSION.into();
-        document["kind"] = "PoolHealth".into();
         document["ready"] = ready.ready.into();
         Ok(Self { report, more, ready, document })
     }

@@ -8,7 +8,6 @@ use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::reading::{broken, spawn};
-use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::plans::RolloutProgress;
 use crate::cli::client::{Server, ServerLine, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit};
@@ -186,7 +185,7 @@ fn read(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFailu
         let none = More::default();
         let of = |(status, read)| (PoolReport::of(read, &none, TimeStyle::Absolute), status);
         let mut pools: Vec<(PoolReport, Value)> = line.pools()?.into_iter().map(of).collect();
-        pools.sort_by(|(a, _), (b, _)| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
+        pools.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
         let line = |(report, status): (PoolReport, Value)| {
             PoolLine::of(&report, None, report.document(&status, None))
         };
@@ -210,9 +209,7 @@ fn of_look(look: &PoolLook) -> PoolLine {
 }
 
 impl PoolLine {
-    fn of(report: &PoolReport, rollout: Option<&RolloutProgress>, mut document: Value) -> Self {
-        document["apiVersion"] = API_VERSION.into();
-        document["kind"] = "PoolHealth".into();
+    fn of(report: &PoolReport, rollout: Option<&RolloutProgress>, document: Value) -> Self {
         let status = &report.status;
         let turn = status.at.map(|at| at.0);
         let trouble = status.trouble.as_ref().map(|trouble| trouble.since.0);
