@@ -341,6 +341,7 @@ fn show(
 impl Lines {
     /// The last lines, read page by page backwards and joined into one page.
     fn read(&self, path: &[&str]) -> Result<Value, CommandFailure> {
+        let line = self.server.line()?;
         let mut all: Option<Value> = None;
         let mut left = self.last;
         loop {
@@ -348,7 +349,7 @@ impl Lines {
             if let Some(before) = all.as_ref().and_then(|all| all["earlier"].as_u64()) {
                 request = request.with("before", before);
             }
-            let (_, mut page) = self.server.ask_json(&request)?;
+            let (_, mut page): (_, Value) = line.read(&request)?;
             let count = rows(&mut page)?.len() as u64;
             left = left.saturating_sub(count);
             if let Some(mut later) = all {
