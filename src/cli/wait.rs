@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::client::{ENVIRONMENT, Server, ServerLine, duration};
+use super::client::{ENVIRONMENT, Server, ServerLine, duration, span};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::page::TimeStyle;
@@ -15,8 +15,8 @@ use super::term::Style;
 use super::text::{count, plain};
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::pools::LastRollout;
+use crate::model::command::CommandName;
 use crate::model::rollout::RolloutEnding;
-use crate::model::time::Span;
 
 const ABOUT: &str = "Waits until the rollout of a pool is done, or paused, or the pool is healthy";
 const MORE: &str = "\
@@ -25,7 +25,8 @@ each step on standard error.
 
   --until done     no rollout is open (the default). 0: the last one succeeded, or there was none; 8: it failed, was \
 aborted or was rolled back; 9: it waits for a person, for example at a checkpoint or because it is paused
-  --until paused   the rollout is paused or waits for approval. 0 also if it succeeds without a pause; 8 as above
+  --until paused   the rollout is paused or waits for approval. 0 also if it succeeds without a pause; 8 as above; \
+9: it waits for a person in another way
   --until healthy  status says healthy. 9: it waits for a person
 
 Code 3: the pool is frozen. Code 5: the time is over, or the server cannot be reached. If the answer is there at once, \
@@ -116,7 +117,7 @@ impl WaitCommand {
     }
 
     fn overdue(&self, step: &str) -> CommandFailure {
-        let limit = Span::seconds(i64::try_from(self.timeout.as_secs()).unwrap_or(i64::MAX));
+        let limit = span(self.timeout);
         let say = format!("{} is not there after {limit}: {step}", plain(&self.pool));
         let help = format!("`poolkeeper explain {}` says what it waits for", plain(&self.pool));
         CommandFailure::new(Exit::Unreachable, "timedOut", say).help(help)
@@ -157,8 +158,8 @@ impl Until {
         if open.stage != PAUSED && report.health != PoolHealth::ActionRequired {
             return None;
         }
-        let exit = if self == Until::Paused { Exit::Done } else { Exit::NeedsPerson };
-        End::new(exit, task(report))
+        let is_there = self == Until::Paused && (open.stage == PAUSED || waits_for_word(report));
+        End::new(if is_there { Exit::Done } else { Exit::NeedsPerson }, task(report))
     }
 
     /// No rollout is open.
@@ -187,6 +188,13 @@ impl Until {
         let say = format!("{outdated} outdated, and no rollout begins");
         look.is_at_rest().then(|| End::new(Exit::NeedsPerson, say)).flatten()
     }
+}
+
+/// A person ends the wait of the rollout with a word: approve, or resume.
+fn waits_for_word(report: &PoolReport) -> bool {
+    let words = [CommandName::Approve, CommandName::Resume].map(CommandName::name);
+    let mut remedies = report.status.holds.iter().filter_map(|hold| hold.remedy.as_ref()?.verb());
+    remedies.any(|verb| words.contains(&verb))
 }
 
 /// What a person must do.
@@ -294,6 +302,9 @@ mod tests {
         ends("failed", failed, [Some(8), Some(8), Some(8)]);
         let waits = look(2, &[approval], &open("progressing"), &none);
         ends("waits for approval", waits, [Some(9), Some(0), Some(9)]);
+        let broken = hold("breaker", Some("reset-breaker"));
+        let repairs = look(2, &[broken], &open("progressing"), &none);
+        ends("waits for a person in another way", repairs, [Some(9), Some(9), Some(9)]);
         let writes = look(0, &[model], &none, &ended("succeeded"));
         ends("writes the model", writes, [None, None, Some(0)]);
         ends("only marks", look(2, &[], &none, &none), [Some(9), Some(9), Some(0)]);

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use poolkeeper::api::http::HttpListener;
 use poolkeeper::api::http::auth::{Role, TokenTable};
 use poolkeeper::memory::{ApiStore, HistoryEvent, TurnStore};
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::hold::{Hold, HoldReason, Remedy};
-use poolkeeper::model::ids::{InstanceId, PoolName};
+use poolkeeper::model::ids::{InstanceId, Key, PoolName};
 use poolkeeper::model::plan::CommandVerb;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -138,6 +139,28 @@ async fn a_mark_that_is_there_already_is_nothing_done() {
     let waits = ["hold", "web", "3", "--why", "odd", "--timeout", "1s"];
     assert_eq!(served.run(&waits).await.code, Some(5));
     assert_eq!(served.run(&["release", "web", "3", "--why", "x"]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_verb_about_a_machine_that_leaves_says_how_it_left() {
+    for (verb, code) in [("delete-machine", 0), ("hold", 11)] {
+        let served = serve(Kit::open().await).await;
+        let web = PoolName::new("web");
+        let leaves = async {
+            while served.kit.store.inbox(&web).await.unwrap().marks.is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let (id, key) = (InstanceId::new("3"), Key::new("3"));
+            served.kit.tell("web", HistoryEvent::Closed { id, key, deleted: true }).await;
+            let mut known = served.kit.backend.lock();
+            let context = known.contexts.get_mut(&web).unwrap();
+            context.machines.retain(|machine| machine.id.as_str() != "3");
+        };
+        let args = [verb, "web", "3", "--why", "odd", "--timeout", "20s"];
+        let (ended, ()) = tokio::join!(served.run(&args), leaves);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.out.starts_with(&format!("{verb} web: 3 was deleted at ")), "{ended:?}");
+    }
 }
 
 #[tokio::test]

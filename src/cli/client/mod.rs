@@ -31,7 +31,7 @@ pub use verbs::{
     ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,
 };
 
-pub(super) use outcome::duration;
+pub(super) use outcome::{duration, span};
 pub(super) use stream::StreamNews;
 
 use std::fmt::Display;
