@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::client::{ENVIRONMENT, Server, ServerLine, duration};
+use super::client::{ENVIRONMENT, Server, ServerLine, duration, span};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::page::TimeStyle;
-use super::status::{PoolHealth, PoolLook};
+use super::status::{PoolHealth, PoolLook, PoolReport};
 use super::term::Style;
 use super::text::{count, plain};
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::pools::LastRollout;
+use crate::model::command::CommandName;
 use crate::model::rollout::RolloutEnding;
-use crate::model::time::Span;
 
 const ABOUT: &str = "Waits until the rollout of a pool is done, or paused, or the pool is healthy";
 const MORE: &str = "\
@@ -25,7 +25,8 @@ each step on standard error.
 
   --until done     no rollout is open (the default). 0: the last one succeeded, or there was none; 8: it failed, was \
 aborted or was rolled back; 9: it waits for a person, for example at a checkpoint or because it is paused
-  --until paused   the rollout is paused or waits for approval. 0 also if it succeeds without a pause; 8 as above
+  --until paused   the rollout is paused or waits for approval. 0 also if it succeeds without a pause; 8 as above; \
+9: it waits for a person in another way
   --until healthy  status says healthy. 9: it waits for a person
 
 Code 3: the pool is frozen. Code 5: the time is over, or the server cannot be reached. If the answer is there at once, \
@@ -75,7 +76,7 @@ impl WaitCommand {
         let line = self.server.line()?;
         let mut told = String::new();
         // A server that cannot be reached at all, or a wrong name, ends the command at once.
-        let first = PoolLook::at(&line, &self.pool, TimeStyle::Relative)?;
+        let first = PoolLook::at(&line, &self.pool, TimeStyle::Absolute)?;
         self.tell(shell, &first, &mut told);
         let look = match self.until.end(&first) {
             Some(_) => self.settled(&line, first)?,
@@ -84,7 +85,7 @@ impl WaitCommand {
         let ended = match self.until.end(&look) {
             Some(end) => Some((end, look)),
             None => line.repeat(self.timeout, |line| {
-                let look = PoolLook::at(line, &self.pool, TimeStyle::Relative)?;
+                let look = PoolLook::at(line, &self.pool, TimeStyle::Absolute)?;
                 self.tell(shell, &look, &mut told);
                 Ok(self.until.end(&look).map(|end| (end, look)))
             })?,
@@ -92,7 +93,7 @@ impl WaitCommand {
         let (end, look) = ended.ok_or_else(|| self.overdue(&told))?;
         match is_json {
             true => shell.line(&look.document.to_string())?,
-            false => shell.line(&format!("{}: {}", plain(&self.pool), end.message))?,
+            false => shell.line(&plain(&format!("{}: {}", self.pool, end.message)))?,
         }
         Ok(end.exit)
     }
@@ -100,7 +101,7 @@ impl WaitCommand {
     /// What was changed a moment ago may not be seen yet: waits a little for a newer turn.
     fn settled(&self, line: &ServerLine, first: PoolLook) -> Result<PoolLook, CommandFailure> {
         let newer = line.repeat(SETTLES.min(self.timeout), |line| {
-            let look = PoolLook::at(line, &self.pool, TimeStyle::Relative)?;
+            let look = PoolLook::at(line, &self.pool, TimeStyle::Absolute)?;
             Ok((look.decided_at() > first.decided_at()).then_some(look))
         })?;
         Ok(newer.unwrap_or(first))
@@ -116,7 +117,7 @@ impl WaitCommand {
     }
 
     fn overdue(&self, step: &str) -> CommandFailure {
-        let limit = Span::seconds(i64::try_from(self.timeout.as_secs()).unwrap_or(i64::MAX));
+        let limit = span(self.timeout);
         let say = format!("{} is not there after {limit}: {step}", plain(&self.pool));
         let help = format!("`poolkeeper explain {}` says what it waits for", plain(&self.pool));
         CommandFailure::new(Exit::Unreachable, "timedOut", say).help(help)
@@ -144,33 +145,31 @@ impl Until {
     /// `None`: not there yet.
     fn end(self, look: &PoolLook) -> Option<End> {
         let report = &look.report;
-        let task = || report.foremost().unwrap_or_else(|| "a person must decide".to_owned());
         match report.health {
-            PoolHealth::Frozen => return End::new(Exit::Refused, task()),
+            PoolHealth::Frozen => return End::new(Exit::Refused, task(report)),
             PoolHealth::Unknown => return None,
             _ => {}
         }
         let Some(open) = look.open_rollout() else { return self.at_rest(look) };
         if open.stage == FAILING {
-            let why = plain(open.why.as_deref().unwrap_or_default()).into_owned();
+            let why = open.why.as_deref().unwrap_or_default();
             return End::new(Exit::RolloutFailed, format!("the rollout failed: {why}"));
         }
         if open.stage != PAUSED && report.health != PoolHealth::ActionRequired {
             return None;
         }
-        let exit = if self == Until::Paused { Exit::Done } else { Exit::NeedsPerson };
-        End::new(exit, task())
+        let is_there = self == Until::Paused && (open.stage == PAUSED || waits_for_word(report));
+        End::new(if is_there { Exit::Done } else { Exit::NeedsPerson }, task(report))
     }
 
     /// No rollout is open.
     fn at_rest(self, look: &PoolLook) -> Option<End> {
         let report = &look.report;
         let needs_person = report.health == PoolHealth::ActionRequired;
-        let task = || report.foremost().unwrap_or_else(|| "a person must decide".to_owned());
         if self == Until::Healthy {
             return match report.health {
                 PoolHealth::Healthy => End::new(Exit::Done, "healthy"),
-                _ if needs_person => End::new(Exit::NeedsPerson, task()),
+                _ if needs_person => End::new(Exit::NeedsPerson, task(report)),
                 _ => None,
             };
         }
@@ -183,7 +182,7 @@ impl Until {
             return Some(last);
         }
         if needs_person {
-            return End::new(Exit::NeedsPerson, task());
+            return End::new(Exit::NeedsPerson, task(report));
         }
         let outdated = count(outdated as usize, "machine");
         let say = format!("{outdated} outdated, and no rollout begins");
@@ -191,15 +190,27 @@ impl Until {
     }
 }
 
+/// A person ends the wait of the rollout with a word: approve, or resume.
+fn waits_for_word(report: &PoolReport) -> bool {
+    let words = [CommandName::Approve, CommandName::Resume].map(CommandName::name);
+    let mut remedies = report.status.holds.iter().filter_map(|hold| hold.remedy.as_ref()?.verb());
+    remedies.any(|verb| words.contains(&verb))
+}
+
+/// What a person must do.
+fn task(report: &PoolReport) -> String {
+    report.foremost().unwrap_or_else(|| "a person must decide".to_owned())
+}
+
 /// How the last rollout ended.
 fn last(last: Option<&LastRollout>) -> End {
     let Some(last) = last else {
         return End { exit: Exit::Done, message: "no rollout was needed".to_owned() };
     };
-    let (to, how) = (plain(&last.to_name), plain(&last.how));
+    let (to, how) = (&last.to_name, &last.how);
     let is_good = [RolloutEnding::Succeeded, RolloutEnding::SucceededWithExceptions]
         .iter()
-        .any(|good| WordOf(*good).word() == last.how);
+        .any(|good| WordOf(*good).word() == *how);
     let exit = if is_good { Exit::Done } else { Exit::RolloutFailed };
     let machines = count(last.covered as usize, "machine");
     End { exit, message: format!("the rollout to {to} ended: {how}, {} of {machines}", last.done) }
@@ -262,7 +273,7 @@ mod tests {
             message: String::new(),
             pools: 1,
         };
-        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Relative).unwrap()
+        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Absolute).unwrap()
     }
 
     #[test]
@@ -291,6 +302,9 @@ mod tests {
         ends("failed", failed, [Some(8), Some(8), Some(8)]);
         let waits = look(2, &[approval], &open("progressing"), &none);
         ends("waits for approval", waits, [Some(9), Some(0), Some(9)]);
+        let broken = hold("breaker", Some("reset-breaker"));
+        let repairs = look(2, &[broken], &open("progressing"), &none);
+        ends("waits for a person in another way", repairs, [Some(9), Some(9), Some(9)]);
         let writes = look(0, &[model], &none, &ended("succeeded"));
         ends("writes the model", writes, [None, None, Some(0)]);
         ends("only marks", look(2, &[], &none, &none), [Some(9), Some(9), Some(0)]);

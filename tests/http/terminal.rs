@@ -1,12 +1,15 @@
 //! The commands that ask a Poolkeeper that serves: the program itself, against the API on a free port.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use poolkeeper::api::http::HttpListener;
 use poolkeeper::api::http::auth::{Role, TokenTable};
 use poolkeeper::memory::{ApiStore, HistoryEvent, TurnStore};
-use poolkeeper::model::hold::HoldReason;
-use poolkeeper::model::ids::{InstanceId, PoolName};
+use poolkeeper::model::command::CommandName;
+use poolkeeper::model::hold::{Hold, HoldReason, Remedy};
+use poolkeeper::model::ids::{InstanceId, Key, PoolName};
 use poolkeeper::model::plan::CommandVerb;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -136,6 +139,64 @@ async fn a_mark_that_is_there_already_is_nothing_done() {
     let waits = ["hold", "web", "3", "--why", "odd", "--timeout", "1s"];
     assert_eq!(served.run(&waits).await.code, Some(5));
     assert_eq!(served.run(&["release", "web", "3", "--why", "x"]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_verb_about_a_machine_that_leaves_says_how_it_left() {
+    for (verb, code) in [("delete-machine", 0), ("hold", 11)] {
+        let served = serve(Kit::open().await).await;
+        let web = PoolName::new("web");
+        let leaves = async {
+            while served.kit.store.inbox(&web).await.unwrap().marks.is_empty() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let (id, key) = (InstanceId::new("3"), Key::new("3"));
+            served.kit.tell("web", HistoryEvent::Closed { id, key, deleted: true }).await;
+            let mut known = served.kit.backend.lock();
+            let context = known.contexts.get_mut(&web).unwrap();
+            context.machines.retain(|machine| machine.id.as_str() != "3");
+        };
+        let args = [verb, "web", "3", "--why", "odd", "--timeout", "20s"];
+        let (ended, ()) = tokio::join!(served.run(&args), leaves);
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        assert!(ended.out.starts_with(&format!("{verb} web: 3 was deleted at ")), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_a_code_that_says_how() {
+    let served = serve(Kit::open().await).await;
+    {
+        let mut known = served.kit.backend.lock();
+        let pool = known.pools.get_mut(&PoolName::new("web")).unwrap();
+        let mut report = (**pool.report.as_ref().unwrap()).clone();
+        report.planned.as_mut().unwrap().report.holds = vec![Hold {
+            reason: HoldReason::Paused,
+            message: "paused by kim since 2026-03-01T11:59:00Z".into(),
+            numbers: Vec::new(),
+            blockers: Vec::new(),
+            next_check_at: NOW,
+            remedy: Some(Remedy::from(CommandName::Resume)),
+        }];
+        pool.report = Some(Arc::new(report));
+    }
+    // A time is true whenever it is read, a distance only for a moment.
+    let says = "paused: paused by kim since 11:59:00Z";
+    let wait = ["wait", "web", "--timeout", "1s"];
+    for (until, code) in [("done", 9), ("paused", 0), ("healthy", 9)] {
+        let ended = served.run(&[&wait[..], &["--until", until]].concat()).await;
+        assert_eq!(ended.code, Some(code), "{until}: {ended:?}");
+        assert!(ended.out.starts_with(&format!("web: {says}")), "{until}: {ended:?}");
+        assert!(ended.err.contains(says), "{until}: {ended:?}");
+    }
+    let json = served.run(&[&wait[..], &["-o", "json"]].concat()).await.json();
+    assert_eq!((&json["kind"], &json["health"]), (&"PoolHealth".into(), &"actionRequired".into()));
+    assert!(json["actionRequired"][0].as_str().unwrap().starts_with(says), "{json}");
+    // It has made no turn.
+    let ended = served.run(&["wait", "batch", "--timeout", "1s"]).await;
+    assert!(ended.code == Some(5) && ended.err.contains("not there after 1s"), "{ended:?}");
+    let ended = served.run(&["wait", "wbe"]).await;
+    assert!(ended.code == Some(4) && ended.err.contains("nearest: web"), "{ended:?}");
 }
 
 #[tokio::test]

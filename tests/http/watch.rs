@@ -11,11 +11,17 @@ use poolkeeper::memory::TurnStore;
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::PoolName;
 use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::http::follow::{Follower, front};
 use crate::http::kit::Kit;
 use crate::http::program::Running;
 use crate::http::terminal::{Served, run, serve};
+
+/// Without an event, the next reading comes 15 seconds after the last one.
+const NEXT_READING: Duration = Duration::from_secs(12);
 
 /// Machines fail, and the history has a line about it.
 async fn fail(served: &Served, machines: u32) {
@@ -42,7 +48,8 @@ async fn each_change_is_one_line() {
     (follower, line) = follower.line().await;
     assert!(line.starts_with("12:00:00 web degraded: 0 of 5 done; unsafeRaise: "), "{line}");
     fail(&served, 0).await;
-    (follower, line) = follower.line().await;
+    // An event shows it, not the next reading.
+    (follower, line) = timeout(NEXT_READING, follower.line()).await.unwrap();
     assert!(line.starts_with("12:00:00 web actionRequired: "), "{line}");
     assert_eq!(follower.interrupt().await, Some(0));
 }
@@ -93,7 +100,55 @@ async fn a_lost_connection_is_opened_again() {
     fail(&served, 1).await;
     (follower, line) = follower.line().await;
     assert!(line.contains("degraded"), "{line}");
+    fail(&served, 0).await;
+    // The stream of events is open again.
+    (follower, line) = timeout(NEXT_READING, follower.line()).await.unwrap();
+    assert!(line.contains("actionRequired"), "{line}");
     assert_eq!(follower.interrupt().await, Some(0));
+}
+
+/// A way to the server on which nothing comes any more, once it is told so.
+async fn silent_front(server: &str) -> (String, watch::Sender<bool>) {
+    let inner = server.strip_prefix("http://").unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (silence, is_silent) = watch::channel(false);
+    tokio::spawn(async move {
+        loop {
+            let (mut from, _) = listener.accept().await.unwrap();
+            let (inner, mut is_silent) = (inner.clone(), is_silent.clone());
+            tokio::spawn(async move {
+                let mut to = TcpStream::connect(&inner).await.unwrap();
+                tokio::select! {
+                    () = async { drop(is_silent.wait_for(|is| *is).await) } => {
+                        std::future::pending::<()>().await;
+                    }
+                    _ = tokio::io::copy_bidirectional(&mut from, &mut to) => {}
+                }
+            });
+        }
+    });
+    (format!("http://{address}"), silence)
+}
+
+#[tokio::test]
+async fn a_silent_server_does_not_hold_up_the_end() {
+    let served = serve(Kit::open().await).await;
+    let (server, silence) = silent_front(&served.server).await;
+    let mut follower = Follower::begin(&server, None, &["status", "--watch", "web"]);
+    let mut line;
+    (follower, line) = follower.line().await;
+    assert!(line.contains("actionRequired"), "{line}");
+    fail(&served, 1).await;
+    (follower, line) = follower.line().await;
+    assert!(line.contains("degraded"), "{line}");
+    // The event arrives, and the reading that follows it finds no answer.
+    fail(&served, 0).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    silence.send_replace(true);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let ended = timeout(PATIENCE, follower.interrupt()).await;
+    assert_eq!(ended.ok().flatten(), Some(0));
 }
 
 #[tokio::test]
@@ -195,7 +250,7 @@ async fn keys_send_requests_and_end_the_screen() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let asked = tokio::time::timeout(PATIENCE, asked).await.unwrap();
+    let asked = timeout(PATIENCE, asked).await.unwrap();
     assert_eq!(asked, ("pause".to_owned(), "a look".to_owned()));
     terminal.input.write_all(b"q").unwrap();
     terminal.end();

@@ -9,8 +9,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::story::Story;
-use super::{ENVIRONMENT, Server, ServerLine, failure, rows, strange, understood};
-use crate::api::client::{Client, ClientError, Request, StreamEvent};
+use super::stream::{EventStream, StreamNews};
+use super::{ENVIRONMENT, Server, ServerLine, rows, strange, understood};
+use crate::api::client::{Request, StreamEvent};
 use crate::api::v1::resources::pools::RevisionList;
 use crate::api::v1::resources::told::{AuditLine, HistoryLine, StreamEnd};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
@@ -19,9 +20,6 @@ use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::plain;
 use crate::model::time::Time;
-
-/// Delay before reconnecting: the `retry` that the server sends.
-pub(super) const AGAIN: Duration = Duration::from_secs(2);
 
 /// Lines per page: the server's maximum.
 const PAGE: u64 = 500;
@@ -262,71 +260,59 @@ fn follow(
     printer: &mut HistoryPrinter,
 ) -> Result<Exit, CommandFailure> {
     let path = ["pools", pool, "events"];
-    let request = Request::get(&path);
+    let stream = EventStream::new(&server.client, &path, Some(last.unwrap_or_default()));
     shell.flush()?;
     server.runtime.block_on(async {
         // Install the signal handler before the first wait, so that no later signal is missed.
         let enough = tokio::signal::ctrl_c();
         tokio::select! {
-            ended = print_events(&server.client, &request, last.unwrap_or_default(), shell, printer) => ended,
+            ended = print_events(stream, shell, printer) => ended,
             _ = enough => Ok(Exit::Done),
         }
     })
 }
 
-/// Prints each line once and in order, over as many connections as it takes.
+/// Prints each line once and in order; the lines of one turn together.
 async fn print_events(
-    client: &Client,
-    request: &Request<'_>,
-    mut last: u64,
+    mut stream: EventStream<'_>,
     shell: &mut Shell,
     printer: &mut HistoryPrinter,
 ) -> Result<Exit, CommandFailure> {
     let mut is_lost = false;
+    // Lines that arrived and are not printed yet.
+    let mut turn = Vec::new();
     loop {
-        let broken = match client.stream(request, Some(last)).await {
-            Ok(mut events) => {
+        let next = match turn.len() as u64 {
+            0 => stream.next().await,
+            1..PAGE => match timeout(TURN_ARRIVES, stream.next()).await {
+                Ok(next) => next,
+                Err(_) => {
+                    show(shell, printer, &mut turn)?;
+                    continue;
+                }
+            },
+            _ => {
+                show(shell, printer, &mut turn)?;
+                continue;
+            }
+        };
+        if let Ok(StreamNews::Event(event)) = next {
+            turn.push(event);
+            continue;
+        }
+        show(shell, printer, &mut turn)?;
+        match next? {
+            StreamNews::Event(_) => {}
+            StreamNews::Connection => {
                 if std::mem::take(&mut is_lost) {
                     shell.say(Style::Green, "back", "reconnected");
                 }
-                // Lines that arrived and are not printed yet.
-                let mut turn = Vec::new();
-                let ended = loop {
-                    if turn.len() as u64 >= PAGE {
-                        show(shell, printer, &mut turn)?;
-                    }
-                    let next = if turn.is_empty() {
-                        events.next().await
-                    } else if let Ok(next) = timeout(TURN_ARRIVES, events.next()).await {
-                        next
-                    } else {
-                        show(shell, printer, &mut turn)?;
-                        continue;
-                    };
-                    match next {
-                        Ok(Some(event)) => {
-                            last = event.id.unwrap_or(last);
-                            turn.push(event);
-                        }
-                        // The server ends a stream after an hour; this is not an error.
-                        Ok(None) => break None,
-                        Err(error) => break Some(error),
-                    }
-                };
-                show(shell, printer, &mut turn)?;
-                ended
             }
-            Err(error) => Some(error),
-        };
-        if let Some(error) = broken {
-            if !may_mend(&error) {
-                return Err(failure(&error));
-            }
-            if !std::mem::replace(&mut is_lost, true) {
+            StreamNews::Loss(error) => {
+                is_lost = true;
                 shell.say(Style::Yellow, "lost", &format!("{error}; retrying"));
             }
         }
-        tokio::time::sleep(AGAIN).await;
     }
 }
 
@@ -352,19 +338,10 @@ fn show(
     shell.flush()
 }
 
-/// Whether a retry may succeed. A refusal is final, unless the server is busy or not up yet.
-pub(super) fn may_mend(error: &ClientError) -> bool {
-    match error {
-        ClientError::Unreachable { .. } | ClientError::TimedOut { .. } => true,
-        ClientError::Strange { status, .. } => *status >= 500,
-        ClientError::Refused(refused) => refused.status == 429 || refused.status >= 500,
-        _ => false,
-    }
-}
-
 impl Lines {
     /// The last lines, read page by page backwards and joined into one page.
     fn read(&self, path: &[&str]) -> Result<Value, CommandFailure> {
+        let line = self.server.line()?;
         let mut all: Option<Value> = None;
         let mut left = self.last;
         loop {
@@ -372,7 +349,7 @@ impl Lines {
             if let Some(before) = all.as_ref().and_then(|all| all["earlier"].as_u64()) {
                 request = request.with("before", before);
             }
-            let (_, mut page) = self.server.ask_json(&request)?;
+            let (_, mut page): (_, Value) = line.read(&request)?;
             let count = rows(&mut page)?.len() as u64;
             left = left.saturating_sub(count);
             if let Some(mut later) = all {

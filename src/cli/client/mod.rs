@@ -3,8 +3,8 @@
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
 //! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `outcome` waits for the
 //! answer of a turn, `apply` sends pool documents, `pools` removes them, `get` reads them (`short_pool` leaves their
-//! defaults out), `history` prints the history
-//! and the audit, `served` and `managed` read the answers that pages print.
+//! defaults out), `history` prints the history and the audit, `story` says which lines of it tell people something,
+//! `stream` follows it, `served` and `managed` read the answers that pages print.
 
 mod apply;
 mod environment;
@@ -31,7 +31,7 @@ pub use verbs::{
     ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,
 };
 
-pub(super) use outcome::duration;
+pub(super) use outcome::{duration, span};
 pub(super) use stream::StreamNews;
 
 use std::fmt::Display;

@@ -38,6 +38,11 @@ pub(in crate::cli) fn duration(text: &str) -> Result<Duration, String> {
     span.ok_or_else(|| "write a time like 90s, 20m or 1h30m".to_owned())
 }
 
+/// The same, as it is printed.
+pub(in crate::cli) fn span(limit: Duration) -> Span {
+    Span::from_millis(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX))
+}
+
 /// The end of a request.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -109,17 +114,27 @@ fn of_mark(
         Ok(read) => read,
         Err(failure) if failure.code == NO_PLAN_YET => return Ok(None),
         Err(failure) if failure.exit == Exit::NotFound => {
-            let is_wish = receipt.verb == CommandName::DeleteMachine.name();
-            let exit = if is_wish { Exit::Done } else { Exit::NothingDone };
             let message = format!("machine {} is gone", plain(machine));
-            let document = failure.to_json();
-            return Ok(Some(Outcome { exit, message, document }));
+            return Ok(Some(gone(receipt, message, failure.to_json())));
         }
         Err(failure) => return Err(failure),
     };
-    let seen = explained.machine.as_ref().is_some_and(|machine| shows(machine, &receipt.verb));
     let message = plain(&explained.message).into_owned();
-    Ok(seen.then_some(Outcome { exit: Exit::Done, message, document }))
+    Ok(match &explained.machine {
+        Some(machine) if shows(machine, &receipt.verb) => {
+            Some(Outcome { exit: Exit::Done, message, document })
+        }
+        Some(_) => None,
+        // It left meanwhile; the message is from the history.
+        None => Some(gone(receipt, message, document)),
+    })
+}
+
+/// The machine is gone, as a delete request wanted it.
+fn gone(receipt: &CommandReceipt, message: String, document: String) -> Outcome {
+    let is_wanted = receipt.verb == CommandName::DeleteMachine.name();
+    let exit = if is_wanted { Exit::Done } else { Exit::NothingDone };
+    Outcome { exit, message, document }
 }
 
 /// Whether the machine carries what the verb asked for.
@@ -134,7 +149,7 @@ fn shows(machine: &MachineStatus, verb: &str) -> bool {
 
 fn unanswered(receipt: &CommandReceipt, limit: Duration) -> CommandFailure {
     let pool = plain(&receipt.pool);
-    let limit = Span::seconds(i64::try_from(limit.as_secs()).unwrap_or(i64::MAX));
+    let limit = span(limit);
     let say = format!("{} is recorded, but {pool} made no turn within {limit}", receipt.verb);
     CommandFailure::new(Exit::Unreachable, "timedOut", say).help(format!(
         "`poolkeeper status {pool}` says why; `poolkeeper history {pool}` will show the answer"

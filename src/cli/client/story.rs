@@ -281,17 +281,20 @@ impl Story {
         if verb == CommandName::Resume.name() {
             self.is_paused = false;
         }
+        let is = |command: CommandName| verb == command.name();
         let turned = |to: &dyn Fn(&str) -> bool| {
             turn.iter().filter_map(|line| line.phase.as_deref()).any(to)
         };
         let paused = RolloutPhase::Paused.name();
-        let deed = match verb {
-            "pause" if turned(&|phase| phase == paused) => Some("paused"),
-            "resume" if turned(&|phase| RolloutPhase::is_open(phase) && phase != paused) => {
-                Some("resumed")
-            }
-            "abort" if turned(&|phase| phase == RolloutPhase::Aborted.name()) => Some("aborted"),
-            _ => None,
+        let goes_on = |phase: &str| RolloutPhase::is_open(phase) && phase != paused;
+        let deed = if is(CommandName::Pause) && turned(&|phase| phase == paused) {
+            Some("paused")
+        } else if is(CommandName::Resume) && turned(&goes_on) {
+            Some("resumed")
+        } else if is(CommandName::Abort) && turned(&|phase| phase == RolloutPhase::Aborted.name()) {
+            Some("aborted")
+        } else {
+            None
         };
         match deed {
             Some(deed) => format!("{who} {deed} the rollout: {why}"),

@@ -1,11 +1,16 @@
 //! Events of a server, over as many connections as it takes.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
-use super::history::{AGAIN, may_mend};
+use tokio::time::sleep;
+
 use super::{ServerLine, failure};
-use crate::api::client::{Client, ClientError, Request, StreamEvent};
+use crate::api::client::{Client, ClientError, Events, Request, StreamEvent};
 use crate::cli::exit::CommandFailure;
+
+/// Delay before reconnecting: the `retry` that the server sends.
+const AGAIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(in crate::cli) enum StreamNews {
@@ -16,42 +21,71 @@ pub(in crate::cli) enum StreamNews {
     Loss(ClientError),
 }
 
-/// Hands on each event once and in order. Ends with an error only.
-async fn follow_events(
-    client: &Client,
-    request: &Request<'_>,
-    mut last: Option<u64>,
-    mut tell: impl FnMut(StreamNews) -> Result<(), CommandFailure>,
-) -> Result<Infallible, CommandFailure> {
-    let mut is_lost = false;
-    loop {
-        let broken = match client.stream(request, last).await {
-            Ok(mut events) => {
-                is_lost = false;
-                tell(StreamNews::Connection)?;
-                loop {
-                    match events.next().await {
-                        Ok(Some(event)) => {
-                            last = event.id.or(last);
-                            tell(StreamNews::Event(event))?;
+/// Each event once and in order.
+#[derive(Debug)]
+pub(super) struct EventStream<'a> {
+    client: &'a Client,
+    request: Request<'a>,
+    /// The last event so far.
+    last: Option<u64>,
+    open: Option<Events>,
+    /// The next connection is not the first one.
+    is_again: bool,
+    is_lost: bool,
+}
+
+impl<'a> EventStream<'a> {
+    /// The events after `last`.
+    pub fn new(client: &'a Client, path: &'a [&'a str], last: Option<u64>) -> Self {
+        let request = Request::get(path);
+        Self { client, request, last, open: None, is_again: false, is_lost: false }
+    }
+
+    /// Ends with an error only: the server refuses. A caller may stop to wait, and ask again.
+    pub async fn next(&mut self) -> Result<StreamNews, CommandFailure> {
+        loop {
+            let broken = match &mut self.open {
+                Some(events) => match events.next().await {
+                    Ok(Some(event)) => {
+                        self.last = event.id.or(self.last);
+                        return Ok(StreamNews::Event(event));
+                    }
+                    // The server ends a stream after an hour; this is not an error.
+                    Ok(None) => None,
+                    Err(error) => Some(error),
+                },
+                None => {
+                    if self.is_again {
+                        sleep(AGAIN).await;
+                    }
+                    match self.client.stream(&self.request, self.last).await {
+                        Ok(events) => {
+                            (self.open, self.is_lost) = (Some(events), false);
+                            return Ok(StreamNews::Connection);
                         }
-                        // The server ends a stream after an hour; this is not an error.
-                        Ok(None) => break None,
-                        Err(error) => break Some(error),
+                        Err(error) => Some(error),
                     }
                 }
-            }
-            Err(error) => Some(error),
-        };
-        if let Some(error) = broken {
-            if !may_mend(&error) {
-                return Err(failure(&error));
-            }
-            if !std::mem::replace(&mut is_lost, true) {
-                tell(StreamNews::Loss(error))?;
+            };
+            (self.open, self.is_again) = (None, true);
+            match broken {
+                Some(error) if !may_mend(&error) => return Err(failure(&error)),
+                Some(error) if !std::mem::replace(&mut self.is_lost, true) => {
+                    return Ok(StreamNews::Loss(error));
+                }
+                _ => {}
             }
         }
-        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Whether a retry may succeed. A refusal is final, unless the server is busy or not up yet.
+fn may_mend(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { .. } | ClientError::TimedOut { .. } => true,
+        ClientError::Strange { status, .. } => *status >= 500,
+        ClientError::Refused(refused) => refused.status == 429 || refused.status >= 500,
+        _ => false,
     }
 }
 
@@ -60,9 +94,13 @@ impl ServerLine {
     pub(in crate::cli) fn follow(
         &self,
         path: &[&str],
-        tell: impl FnMut(StreamNews) -> Result<(), CommandFailure>,
+        mut tell: impl FnMut(StreamNews) -> Result<(), CommandFailure>,
     ) -> Result<Infallible, CommandFailure> {
-        let request = Request::get(path);
-        self.runtime.block_on(follow_events(&self.client, &request, None, tell))
+        let mut stream = EventStream::new(&self.client, path, None);
+        self.runtime.block_on(async {
+            loop {
+                tell(stream.next().await?)?;
+            }
+        })
     }
 }

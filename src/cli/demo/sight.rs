@@ -2,10 +2,8 @@
 
 use crate::cli::draw::look::DrawStyle;
 use crate::daemon::run::{Calls, PlanContext};
-use crate::model::action::MachineClass;
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::Key;
-use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Numbers, RolloutPhase};
 use crate::model::quantity::Resolved;
 use crate::model::time::Time;
@@ -43,7 +41,9 @@ impl DemoSight {
         let report = &planned.report;
         let machine = |row: &crate::model::plan::MachineReport| {
             let machine = context.machines.get(row.index as usize)?;
-            let look = look(machine, row.class, row.lifecycle);
+            let (condition, class) = (machine.condition, Some(row.class));
+            let look =
+                DrawStyle::of_machine(row.lifecycle, condition, class, machine.ever_available);
             Some(DemoView { key: machine.key(), id: machine.id.as_str().into(), look })
         };
         // The screen shows only the first ones.
@@ -78,21 +78,5 @@ impl DemoSight {
         );
         let Numbers { desired, exist, available, outdated, .. } = self.numbers;
         done && outdated == 0 && available == desired && exist == desired
-    }
-}
-
-fn look(machine: &Machine, class: MachineClass, lifecycle: Lifecycle) -> DrawStyle {
-    match (lifecycle, machine.condition, class) {
-        (Lifecycle::Deleting, ..) | (_, Condition::Deleting, _) => DrawStyle::Deleting,
-        (Lifecycle::Draining | Lifecycle::Drained, ..) => DrawStyle::Draining,
-        (Lifecycle::Updating, ..) => DrawStyle::Updating,
-        (_, Condition::Provisioning, _) => DrawStyle::Booting,
-        (_, Condition::Unready | Condition::Failed | Condition::Stopped, _) => {
-            if machine.ever_available { DrawStyle::Failed } else { DrawStyle::Booting }
-        }
-        (_, Condition::Unknown, _) => DrawStyle::Deleting,
-        (.., MachineClass::NotYetAvailable) => DrawStyle::Settling,
-        (.., MachineClass::Outdated) => DrawStyle::Old,
-        _ => DrawStyle::New,
     }
 }

@@ -4,7 +4,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::report::{More, PoolHealth, PoolReport};
-use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::plans::PlanSummary;
 use crate::api::v1::resources::pools::{OpenRollout, PoolStatus, RolloutStatus};
@@ -12,6 +11,7 @@ use crate::api::v1::resources::told::ReadinessStatus;
 use crate::cli::client::{NO_PLAN_YET, ServerLine, strange};
 use crate::cli::exit::CommandFailure;
 use crate::cli::page::TimeStyle;
+use crate::model::action::ActionKind;
 use crate::model::hold::HoldReason;
 use crate::model::time::Time;
 
@@ -53,8 +53,6 @@ impl PoolLook {
         let more = More { rollout: Some(of_rollout), machines, plan };
         let report = PoolReport::of(read, &more, times);
         let mut document = report.document(status, Some(rollout));
-        document["apiVersion"] = API_VERSION.into();
-        document["kind"] = "PoolHealth".into();
         document["ready"] = ready.ready.into();
         Ok(Self { report, more, ready, document })
     }
@@ -71,7 +69,7 @@ impl PoolLook {
     pub fn is_model_moving(&self) -> bool {
         let mut actions = self.more.plan.iter().flat_map(|plan| &plan.actions);
         let mut holds = self.report.status.holds.iter();
-        actions.any(|action| action.verb == "updateModel")
+        actions.any(|action| action.verb == ActionKind::UpdateModel.name())
             || holds.any(|hold| hold.reason == HoldReason::WaitingForModel.code())
     }
 

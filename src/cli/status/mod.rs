@@ -25,7 +25,7 @@ use crate::daemon::CloudReader;
 use live_status::LiveStatus;
 pub(super) use look::PoolLook;
 pub(super) use page::{holds, style};
-pub(super) use report::{More, PoolHealth, PoolReport};
+pub(super) use report::{More, PoolHealth, PoolReport, counts};
 
 const ABOUT: &str =
     "Shows the status of pools: problems, progress, expected end, what waits for you";

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::v1::API_VERSION;
 use crate::api::v1::explanation::{NAMES, object};
 use crate::api::v1::plan::ActionKeys;
 use crate::api::v1::primary_hold::{needs_edit, rank};
@@ -147,8 +148,27 @@ impl PoolReport {
         })
     }
 
+    /// The place in a list: the worst first, then by name.
+    pub fn place(&self) -> (PoolHealth, &str) {
+        (self.health, &self.status.name)
+    }
+
+    /// The phase of the rollout, `-` if there is none.
+    pub fn phase(&self) -> &str {
+        let phase = &*self.status.phase;
+        if phase == RolloutPhase::None.name() { "-" } else { phase }
+    }
+
     /// The document for programs; it contains the server's answers unchanged.
     pub fn document(&self, status: &Value, rollout: Option<&Value>) -> Value {
+        let mut document = self.item(status, rollout);
+        document["apiVersion"] = API_VERSION.into();
+        document["kind"] = "PoolHealth".into();
+        document
+    }
+
+    /// The same as a part of a list.
+    pub fn item(&self, status: &Value, rollout: Option<&Value>) -> Value {
         json!({
             "pool": self.status.name,
             "health": self.health.name(),
@@ -160,6 +180,15 @@ impl PoolReport {
             "rollout": rollout,
         })
     }
+}
+
+/// `3 pools: 1 degraded, 2 healthy`, the worst first.
+pub(in crate::cli) fn counts<'a>(reports: impl Iterator<Item = &'a PoolReport> + Clone) -> String {
+    let of = |health| reports.clone().filter(|report| report.health == health).count();
+    let parts = PoolHealth::ALL.into_iter().map(|health| (of(health), health.name()));
+    let parts = parts.filter(|(n, _)| *n > 0).map(|(n, health)| format!("{n} {health}"));
+    let parts: Vec<String> = parts.collect();
+    format!("{}: {}", count(reports.count(), "pool"), parts.join(", "))
 }
 
 fn ids(machines: &[MachineStatus], is: impl Fn(MachineClass) -> bool) -> Vec<String> {

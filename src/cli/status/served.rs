@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::look::PoolLook;
 use super::page::{row, rows, style, title};
-use super::report::{More, PoolHealth, PoolReport};
+use super::report::{More, PoolHealth, PoolReport, counts};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::pools::PoolStatus;
 use crate::api::v1::resources::told::ReadinessStatus;
@@ -14,8 +14,7 @@ use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::page::TimeStyle;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{clock, count, plain, short};
-use crate::model::plan::RolloutPhase;
+use crate::cli::text::{clock, plain, short};
 
 /// With more pools than this, healthy ones are counted instead of listed.
 const FITS: usize = 40;
@@ -35,9 +34,8 @@ pub(super) fn show(
     }
 }
 
-fn exit<'s>(standings: impl Iterator<Item = &'s PoolReport>) -> Exit {
-    let mut standings = standings;
-    let frozen = standings.any(|standing| standing.health == PoolHealth::Frozen);
+fn exit<'a>(mut reports: impl Iterator<Item = &'a PoolReport>) -> Exit {
+    let frozen = reports.any(|report| report.health == PoolHealth::Frozen);
     if frozen { Exit::Refused } else { Exit::Done }
 }
 
@@ -82,32 +80,29 @@ fn several(
         return Err(failure);
     }
     let none = More::default();
-    let mut standings: Vec<(Value, PoolReport)> = pools
+    let mut reports: Vec<(Value, PoolReport)> = pools
         .into_iter()
         .map(|(value, read)| (value, PoolReport::of(read, &none, times)))
         .collect();
-    standings.sort_by(|(_, a), (_, b)| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
+    reports.sort_by(|(_, a), (_, b)| a.place().cmp(&b.place()));
     match shell.format {
         OutputFormat::Table => {
-            let standings: Vec<&PoolReport> = standings.iter().map(|(_, one)| one).collect();
-            shell.print(&table(&standings, &ready, all, times, shell.term))?;
+            let reports: Vec<&PoolReport> = reports.iter().map(|(_, one)| one).collect();
+            shell.print(&table(&reports, &ready, all, times, shell.term))?;
         }
         OutputFormat::Ndjson => {
-            for (status, standing) in &standings {
-                let mut document = standing.document(status, None);
-                document["apiVersion"] = API_VERSION.into();
-                document["kind"] = "PoolHealth".into();
-                shell.line(&document.to_string())?;
+            for (status, report) in &reports {
+                shell.line(&report.document(status, None).to_string())?;
             }
         }
         OutputFormat::Json => {
-            let items = standings.iter().map(|(status, one)| one.document(status, None));
+            let items = reports.iter().map(|(status, one)| one.item(status, None));
             let document = json!({ "apiVersion": API_VERSION, "kind": "PoolHealthList",
                 "ready": ready.ready, "message": ready.message, "items": items.collect::<Vec<_>>() });
             shell.line(&document.to_string())?;
         }
     }
-    failed.map_or(Ok(exit(standings.iter().map(|(_, one)| one))), Err)
+    failed.map_or(Ok(exit(reports.iter().map(|(_, one)| one))), Err)
 }
 
 /// A warning, printed before everything else, if the server is not ready: it does nothing then.
@@ -120,7 +115,7 @@ fn idle(ready: &ReadinessStatus, term: Term, text: &mut String) {
 }
 
 fn table(
-    standings: &[&PoolReport],
+    reports: &[&PoolReport],
     ready: &ReadinessStatus,
     all: bool,
     times: TimeStyle,
@@ -128,17 +123,17 @@ fn table(
 ) -> String {
     let mut text = String::new();
     idle(ready, term, &mut text);
-    if standings.is_empty() {
+    if reports.is_empty() {
         push_line(&mut text, "no pools; `poolkeeper apply` adds one");
         return text;
     }
-    let shown = |standing: &&&PoolReport| {
-        all || standings.len() <= FITS || !matches!(standing.health, PoolHealth::Healthy)
+    let shown = |report: &&&PoolReport| {
+        all || reports.len() <= FITS || !matches!(report.health, PoolHealth::Healthy)
     };
     let mut table = Table::new(0).names(&[0]);
     table.heading(&["POOL", "HEALTH", "AVAIL", "OLD", "ROLLOUT", "ETA", "MESSAGE"]);
-    for standing in standings.iter().filter(shown) {
-        let status = &standing.status;
+    for report in reports.iter().filter(shown) {
+        let status = &report.status;
         let nothing = || "-".to_owned();
         let (available, outdated) = status.numbers.map_or_else(
             || (nothing(), nothing()),
@@ -147,55 +142,46 @@ fn table(
                 (available, numbers.outdated.to_string())
             },
         );
-        let ends = standing.finishes().zip(status.at).map(|(end, at)| match times {
+        let ends = report.finishes().zip(status.at).map(|(end, at)| match times {
             TimeStyle::Relative => short(end.since(at.0)),
             TimeStyle::Absolute => clock(end, at.0),
         });
         table.row([
             Cell::new(&status.name, Style::Bold),
-            Cell::new(standing.health.name(), style(standing.health)),
+            Cell::new(report.health.name(), style(report.health)),
             available.into(),
             outdated.into(),
-            phase(&status.phase).into(),
+            report.phase().into(),
             ends.unwrap_or_else(nothing).into(),
-            standing.foremost().unwrap_or_else(nothing).into(),
+            report.foremost().unwrap_or_else(nothing).into(),
         ]);
     }
     table.draw(term, &mut text);
-    let counts = PoolHealth::ALL.into_iter().filter_map(|health| {
-        let of = standings.iter().filter(|standing| standing.health == health).count();
-        (of > 0).then(|| format!("{of} {}", health.name()))
-    });
-    let counts: Vec<String> = counts.collect();
-    let left_out = standings.len() - standings.iter().filter(shown).count();
+    let left_out = reports.len() - reports.iter().filter(shown).count();
     let hint = if left_out > 0 { "; --all lists the healthy ones" } else { "" };
-    let line = format!("{}: {}{hint}", count(standings.len(), "pool"), counts.join(", "));
+    let line = format!("{}{hint}", counts(reports.iter().copied()));
     push_line(&mut text, &term.paint(Style::Dim, &line));
     text
 }
 
-fn phase(phase: &str) -> &str {
-    if phase == RolloutPhase::None.name() { "-" } else { phase }
-}
-
-fn page(standing: &PoolReport, more: &More<'_>, ready: &ReadinessStatus, term: Term) -> String {
+fn page(report: &PoolReport, more: &More<'_>, ready: &ReadinessStatus, term: Term) -> String {
     let mut text = String::new();
     idle(ready, term, &mut text);
-    title(standing, term, &mut text);
+    title(report, term, &mut text);
     let mut table = Table::new(2);
-    rows(standing, more, &mut table);
-    row(&mut table, "Last check", turns(standing), Style::Plain);
+    rows(report, more, &mut table);
+    row(&mut table, "Last check", turns(report), Style::Plain);
     table.draw(term, &mut text);
-    let name = plain(&standing.status.name);
+    let name = plain(&report.status.name);
     let hint = format!("`poolkeeper explain {name}` explains what it waits for");
     push_line(&mut text, &term.paint(Style::Dim, &hint));
     text
 }
 
-fn turns(standing: &PoolReport) -> String {
-    match (standing.status.at, standing.status.next_check_at) {
+fn turns(report: &PoolReport) -> String {
+    match (report.status.at, report.status.next_check_at) {
         (Some(at), Some(again)) => {
-            format!("{}; next {}", at.0, standing.times.time(again.0, at.0))
+            format!("{}; next {}", at.0, report.times.time(again.0, at.0))
         }
         (Some(at), None) => format!("{}", at.0),
         _ => "none yet".to_owned(),

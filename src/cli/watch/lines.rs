@@ -1,14 +1,13 @@
 //! `status --watch`: a line, or a document, for each change of a pool.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::reading::{broken, spawn};
-use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::plans::RolloutProgress;
 use crate::cli::client::{Server, ServerLine, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit};
@@ -16,7 +15,7 @@ use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport, style as health_style};
 use crate::cli::term::Style;
-use crate::cli::text::{clock, plain, short};
+use crate::cli::text::{plain, short};
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
@@ -28,6 +27,7 @@ enum LineEvent {
     /// Something happened on the server.
     News,
     Loss(String),
+    Reading(Result<Vec<PoolLine>, CommandFailure>),
     Second,
     Stop,
 }
@@ -48,6 +48,8 @@ pub(in crate::cli) fn print_changes(
     log.print(first(&line, names)?, shell)?;
     let (tell, events) = channel();
     follow(server.line()?, tell.clone())?;
+    // A server that is silent holds up its reader only, and not Ctrl-C.
+    let reader = read_on_demand(line, names, tell.clone())?;
     beat(tell)?;
     let (mut since, mut is_stale, mut is_lost) = (0, true, false);
     let lost = |is_lost: &mut bool, say: &str, shell: &Shell| {
@@ -58,28 +60,58 @@ pub(in crate::cli) fn print_changes(
     while let Ok(event) = events.recv() {
         match event {
             LineEvent::News => is_stale = true,
-            LineEvent::Loss(ref say) => lost(&mut is_lost, say, shell),
-            LineEvent::Second => since += 1,
-            LineEvent::Stop => break,
-        }
-        let is_due = is_stale || is_lost || since >= CALM;
-        if !matches!(event, LineEvent::Second) || !is_due {
-            continue;
-        }
-        (since, is_stale) = (0, false);
-        match read(&line, names) {
-            Ok(pools) => {
+            LineEvent::Loss(say) => lost(&mut is_lost, &say, shell),
+            LineEvent::Reading(Ok(pools)) => {
                 if std::mem::take(&mut is_lost) {
                     shell.say(Style::Green, "back", "reconnected");
                 }
                 log.print(pools, shell)?;
             }
             // A token that is no longer accepted does not become valid again.
-            Err(failure) if failure.exit == Exit::NotPermitted => return Err(failure),
-            Err(failure) => lost(&mut is_lost, &failure.to_string(), shell),
+            LineEvent::Reading(Err(failure)) if failure.exit == Exit::NotPermitted => {
+                return Err(failure);
+            }
+            LineEvent::Reading(Err(failure)) => lost(&mut is_lost, &failure.to_string(), shell),
+            LineEvent::Second => {
+                since += 1;
+                if (is_stale || is_lost || since >= CALM) && is_asked(&reader)? {
+                    (since, is_stale) = (0, false);
+                }
+            }
+            LineEvent::Stop => break,
         }
     }
     Ok(Exit::Done)
+}
+
+/// Asks for a reading; `false`: the last one has not ended.
+fn is_asked(reader: &SyncSender<()>) -> Result<bool, CommandFailure> {
+    match reader.try_send(()) {
+        Ok(()) => Ok(true),
+        Err(TrySendError::Full(())) => Ok(false),
+        Err(TrySendError::Disconnected(())) => {
+            let say = "the part that reads the pools ended by itself";
+            Err(CommandFailure::new(Exit::Internal, "internal", say))
+        }
+    }
+}
+
+fn read_on_demand(
+    line: ServerLine,
+    names: &[&str],
+    tell: Sender<LineEvent>,
+) -> Result<SyncSender<()>, CommandFailure> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let (ask, asked) = sync_channel(0);
+    spawn("reader", move || {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        while asked.recv().is_ok() {
+            if tell.send(LineEvent::Reading(read(&line, &names))).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(ask)
 }
 
 fn follow(line: ServerLine, tell: Sender<LineEvent>) -> Result<(), CommandFailure> {
@@ -153,7 +185,7 @@ fn read(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFailu
         let none = More::default();
         let of = |(status, read)| (PoolReport::of(read, &none, TimeStyle::Absolute), status);
         let mut pools: Vec<(PoolReport, Value)> = line.pools()?.into_iter().map(of).collect();
-        pools.sort_by(|(a, _), (b, _)| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
+        pools.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
         let line = |(report, status): (PoolReport, Value)| {
             PoolLine::of(&report, None, report.document(&status, None))
         };
@@ -177,9 +209,7 @@ fn of_look(look: &PoolLook) -> PoolLine {
 }
 
 impl PoolLine {
-    fn of(report: &PoolReport, rollout: Option<&RolloutProgress>, mut document: Value) -> Self {
-        document["apiVersion"] = API_VERSION.into();
-        document["kind"] = "PoolHealth".into();
+    fn of(report: &PoolReport, rollout: Option<&RolloutProgress>, document: Value) -> Self {
         let status = &report.status;
         let turn = status.at.map(|at| at.0);
         let trouble = status.trouble.as_ref().map(|trouble| trouble.since.0);
@@ -260,8 +290,6 @@ impl ChangeLog {
 
 /// The clock of the server, the pool, and what it does.
 fn line(at: Option<Time>, name: &str, text: &str) -> String {
-    let at = at.map_or_else(|| "--:--:--".to_owned(), |at| clock(at, at));
-    let at = at.trim_end_matches('Z');
-    let at = at.split_once('.').map_or(at, |(seconds, _)| seconds);
-    format!("{at} {} {text}", plain(name))
+    let at = at.map(|at| at.timestamp().strftime("%H:%M:%S").to_string());
+    format!("{} {} {text}", at.as_deref().unwrap_or("--:--:--"), plain(name))
 }

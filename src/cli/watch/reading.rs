@@ -32,7 +32,7 @@ pub(super) fn read(
             let mut pools: Vec<PoolReport> = read
                 .map(|(_, status)| PoolReport::of(status, &none, TimeStyle::Absolute))
                 .collect();
-            pools.sort_by(|a, b| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
+            pools.sort_by(|a, b| a.place().cmp(&b.place()));
             Ok(WatchPicture::Pools(PoolsPicture { pools, ready }))
         }
         WatchSubject::Pool(name) => {

@@ -8,7 +8,7 @@ use crate::model::time::Span;
 /// The longest pause between two readings while the stream of events is open, and while it is not, in seconds. A turn
 /// that changes nothing writes no event.
 const CALM: u32 = 15;
-const BLIND: u32 = 5;
+pub(super) const BLIND: u32 = 5;
 /// The pause after a reading that failed, in seconds.
 const RETRY: u32 = 2;
 

@@ -6,8 +6,6 @@ use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::draw::look::DrawStyle;
 use crate::cli::term::Style;
 use crate::cli::text::width;
-use crate::model::action::MachineClass;
-use crate::model::machine::{Condition, Lifecycle};
 
 /// With more machines than this, or longer ids, a machine is one sign without its id.
 const WITH_IDS: usize = 120;
@@ -24,34 +22,19 @@ pub(super) enum MachineLook {
 
 impl MachineLook {
     /// In the order of the legend.
-    pub const ALL: [MachineLook; 9] = [
-        MachineLook::Drawn(DrawStyle::Old),
-        MachineLook::Drawn(DrawStyle::Draining),
-        MachineLook::Drawn(DrawStyle::Deleting),
-        MachineLook::Drawn(DrawStyle::Booting),
-        MachineLook::Drawn(DrawStyle::Settling),
-        MachineLook::Drawn(DrawStyle::New),
-        MachineLook::Drawn(DrawStyle::Updating),
-        MachineLook::Drawn(DrawStyle::Failed),
-        MachineLook::Hold,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        DrawStyle::ALL.into_iter().map(MachineLook::Drawn).chain([MachineLook::Hold])
+    }
 
     pub fn of(machine: &MachineStatus) -> Self {
-        let class = machine.class();
-        MachineLook::Drawn(match (machine.lifecycle.0, machine.condition.0, class) {
-            (Lifecycle::Deleting, ..) | (_, Condition::Deleting, _) => DrawStyle::Deleting,
-            (Lifecycle::Draining | Lifecycle::Drained, ..) => DrawStyle::Draining,
-            (Lifecycle::Updating, ..) => DrawStyle::Updating,
-            (_, Condition::Provisioning, _) => DrawStyle::Booting,
-            (_, Condition::Unready | Condition::Failed | Condition::Stopped, _) => {
-                if machine.ever_available { DrawStyle::Failed } else { DrawStyle::Booting }
-            }
-            (_, Condition::Unknown, _) => DrawStyle::Deleting,
-            _ if machine.hold.is_some() => return MachineLook::Hold,
-            (.., Some(MachineClass::NotYetAvailable)) => DrawStyle::Settling,
-            (.., Some(MachineClass::Outdated)) => DrawStyle::Old,
-            _ => DrawStyle::New,
-        })
+        let look = DrawStyle::of_machine(
+            machine.lifecycle.0,
+            machine.condition.0,
+            machine.class(),
+            machine.ever_available,
+        );
+        let serves = matches!(look, DrawStyle::Settling | DrawStyle::Old | DrawStyle::New);
+        if serves && machine.hold.is_some() { MachineLook::Hold } else { MachineLook::Drawn(look) }
     }
 
     pub const fn glyph(self, unicode: bool) -> char {

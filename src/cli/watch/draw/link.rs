@@ -4,6 +4,7 @@ use super::sheet::Ink;
 use crate::cli::term::Style;
 use crate::cli::text::short;
 use crate::cli::watch::state::WatchState;
+use crate::cli::watch::update::BLIND;
 use crate::model::time::Span;
 
 pub(super) fn link(state: &WatchState) -> Ink {
@@ -11,6 +12,6 @@ pub(super) fn link(state: &WatchState) -> Ink {
     match (&state.lost, state.is_live) {
         (Some(_), _) => Ink::new(format!("not updated for {}", age()), Style::Red),
         (None, true) => Ink::new("live", Style::Green),
-        (None, false) => Ink::new("polls every 5s", Style::Yellow),
+        (None, false) => Ink::new(format!("polls every {BLIND}s"), Style::Yellow),
     }
 }

@@ -2,11 +2,10 @@
 
 use super::link::link;
 use super::sheet::{BOTTOM, Ink, InkLine, Sheet, spread};
-use crate::cli::status::{PoolHealth, PoolReport, style as health_style};
+use crate::cli::status::{PoolHealth, PoolReport, counts, style as health_style};
 use crate::cli::term::Style;
-use crate::cli::text::{count, cut, short, width};
+use crate::cli::text::{cut, short, width};
 use crate::cli::watch::state::WatchState;
-use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
 
 /// The widest column of names; a longer name is cut.
@@ -19,7 +18,10 @@ pub(super) fn draw(state: &WatchState, sheet: &mut Sheet) {
         sheet.line(&[Ink::new("reads the pools", Style::Dim)]);
         return;
     };
-    let mut title = vec![Ink::new("Pools", Style::Bold), Ink::plain(counts(&picture.pools))];
+    let mut title = vec![
+        Ink::new("Pools", Style::Bold),
+        Ink::plain(format!("  {}", counts(picture.pools.iter()))),
+    ];
     if !state.filter.is_empty() {
         title.push(Ink::new(format!("  with \"{}\"", state.filter), Style::Cyan));
     }
@@ -73,16 +75,12 @@ impl PoolRow {
             let available = format!("{} of {}", numbers.available, numbers.desired);
             (available, numbers.outdated.to_string())
         });
-        let phase = match &*status.phase {
-            phase if phase == RolloutPhase::None.name() => "-",
-            phase => phase,
-        };
         let ends = pool.finishes().zip(now).filter(|(end, now)| end > now);
         let ends = ends.map_or_else(String::new, |(end, now)| short(end.since(now)));
         let name = cut(&status.name, NAME);
         let health = pool.health.name().to_owned();
         Self {
-            cells: [name, health, available, outdated, phase.to_owned(), ends],
+            cells: [name, health, available, outdated, pool.phase().to_owned(), ends],
             health: pool.health,
             message: pool.foremost().unwrap_or_default(),
         }
@@ -119,11 +117,4 @@ fn column(text: &str, wide: usize) -> String {
     let text = cut(text, wide);
     let pad = " ".repeat(wide.saturating_sub(width(&text)) + 1);
     format!("{text}{pad}")
-}
-
-fn counts(pools: &[PoolReport]) -> String {
-    let of = |health: PoolHealth| pools.iter().filter(|pool| pool.health == health).count();
-    let of = PoolHealth::ALL.into_iter().map(|health| (of(health), health));
-    let of = of.filter(|(n, _)| *n > 0).map(|(n, health)| format!("{n} {}", health.name()));
-    format!("  {}: {}", count(pools.len(), "pool"), of.collect::<Vec<_>>().join(", "))
 }

@@ -121,7 +121,7 @@ fn cell(
 fn legend(machines: &[&MachineStatus], palette: Palette) -> InkLine {
     let looks: Vec<MachineLook> = machines.iter().map(|machine| MachineLook::of(machine)).collect();
     let mut line = vec![Ink::plain(" ")];
-    for look in MachineLook::ALL.into_iter().filter(|look| looks.contains(look)) {
+    for look in MachineLook::all().filter(|look| looks.contains(look)) {
         line.push(Ink::new(look.glyph(palette.unicode).to_string(), look.style()));
         line.push(Ink::plain(format!(" {}  ", look.words())));
     }
@@ -229,7 +229,10 @@ fn history(lines: &[HistoryLine], scroll: usize, room: usize, now: Option<Time>)
     let begin = end.saturating_sub(room);
     let shown = lines.get(begin..end).unwrap_or_default();
     let line = |line: &HistoryLine| {
-        let at = clock(line.at.0, now.unwrap_or(line.at.0));
+        // Whole seconds: the texts stand one below the other.
+        let at = line.at.0.millis();
+        let at = Time::from_millis(at - at.rem_euclid(1_000));
+        let at = clock(at, now.unwrap_or(at));
         vec![Ink::new(format!(" {at}  "), Style::Dim), Ink::plain(line.message.clone())]
     };
     shown.iter().map(line).collect()

@@ -9,11 +9,13 @@ use ratatui::style::{Color, Modifier};
 use super::golden::golden;
 use super::presses::press;
 use super::samples::*;
+use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::PoolStatus;
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::watch::draw::draw;
 use crate::cli::watch::state::{Palette, PoolPicture, WatchEvent, WatchPicture, WatchState};
 use crate::model::action::MachineClass;
+use crate::model::time::Span;
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (140, 40);
@@ -150,6 +152,16 @@ fn a_terminal_without_utf8_gets_ascii_only() {
     let lines = keep("ascii", &state);
     assert!(lines.iter().all(|line| line.is_ascii()), "{lines:#?}");
     shows(&lines, &["o serves, old", "x is deleted", ". boots", "# serves, new"]);
+}
+
+#[test]
+fn times_of_the_history_have_one_width() {
+    let mut state = of_pool(SMALL, machines(3, 0));
+    let mut lines = lines(3);
+    lines[1].at = When(lines[1].at.0.plus(Span::from_millis(708)));
+    let picture = PoolPicture { look: look(&status("web"), machines(3, 0)), lines };
+    give(&mut state, WatchPicture::Pool(Box::new(picture)));
+    shows(&text(&state), &[" 11:59:50Z  line 2 of the history", " 12:00:00Z  line 3"]);
 }
 
 #[test]

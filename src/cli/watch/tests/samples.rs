@@ -204,7 +204,7 @@ pub fn list(pools: Vec<PoolStatus>) -> WatchPicture {
         .into_iter()
         .map(|status| PoolReport::of(status, &none, TimeStyle::Absolute))
         .collect();
-    pools.sort_by(|a, b| (a.health, &a.status.name).cmp(&(b.health, &b.status.name)));
+    pools.sort_by(|a, b| a.place().cmp(&b.place()));
     WatchPicture::Pools(PoolsPicture { pools, ready: ready() })
 }
 
