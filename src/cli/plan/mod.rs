@@ -193,12 +193,16 @@ impl PlanCommand {
         let (changes, headline) = (changed.changes(), changed.headline());
         let plan = changed.saved(headline.words());
         let pending = headline.is_pending() || !changes.is_empty();
+        let frozen = changed.facts.is_frozen();
         if shell.format == OutputFormat::Table {
             let mut page = StatusPage::of(changed.facts, shell.term);
             changes.draw(&headline, &mut page);
             shell.print(&page.text)?;
         } else {
             shell.line(&plan.to_json())?;
+        }
+        if frozen {
+            return Ok(Exit::Refused);
         }
         self.save(&plan, shell)?;
         Ok(self.exit(Exit::Done, pending))
