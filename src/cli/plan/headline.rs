@@ -68,7 +68,7 @@ impl Headline {
             create: plan.desired.saturating_sub(plan.total),
             remove: remove as u32,
             actions: facts.plan.actions.len() as u32,
-            slots: plan.surge.saturating_add(plan.unavailable),
+            slots: slots(plan.surge, plan.unavailable, in_place),
             lasts: lasts.or(rehearsal.map(|rehearsal| rehearsal.lasts)),
             desired: plan.desired,
             available: plan.available,
@@ -146,6 +146,16 @@ impl Headline {
         } else {
             format!("Nothing to do now: {serve}")
         }
+    }
+}
+
+/// How many machines may be in progress together. Updates in place take only what may be unavailable: at most one
+/// machine stands in, however large the surge is.
+pub(super) const fn slots(surge: u32, unavailable: u32, in_place: bool) -> u32 {
+    match (in_place, unavailable) {
+        (true, 0) => 1,
+        (true, _) => unavailable,
+        (false, _) => surge.saturating_add(unavailable),
     }
 }
 

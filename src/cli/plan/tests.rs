@@ -11,7 +11,7 @@ use crate::cli::page::PoolFacts;
 use crate::model::ids::Revision;
 use crate::model::policy::{Adopt, Draft, Image, Method, OwnedModel};
 use crate::model::quantity::Quantity;
-use crate::sim::{self, End};
+use crate::sim::{self, End, Timeline, TimelineState};
 
 /// The headline without a rehearsal.
 fn headline(snapshot: &SnapshotInput) -> Headline {
@@ -19,6 +19,14 @@ fn headline(snapshot: &SnapshotInput) -> Headline {
     let in_place = snapshot.policy.rollout.method == Method::Reimage;
     let forecast = forecast(snapshot, &decision, false);
     Headline::of(&PoolFacts::of(snapshot, &decision), &forecast, in_place)
+}
+
+/// The most machines that were updated in place at one time.
+fn updated_together(timeline: &Timeline) -> u32 {
+    let segments = || timeline.rows.iter().flat_map(|row| &row.segments);
+    let updates = || segments().filter(|of| of.doing == TimelineState::Updating);
+    let at = |now| updates().filter(|of| (of.from..of.to).contains(&now)).count() as u32;
+    updates().map(|of| at(of.from)).max().unwrap_or(0)
 }
 
 #[test]
@@ -29,6 +37,7 @@ fn a_rollout_keeps_what_the_headline_promises() {
         (Method::Replace, 0, 1),
         (Method::Replace, 1, 1),
         (Method::Reimage, 1, 0),
+        (Method::Reimage, 2, 0),
         (Method::Reimage, 0, 2),
     ] {
         let snapshot = idle(6, |draft: &mut Draft| {
@@ -46,7 +55,10 @@ fn a_rollout_keeps_what_the_headline_promises() {
         let (lowest, highest) = (outcome.lowest_available, outcome.highest_live);
         assert!(lowest >= says.floor, "{case}: {lowest} served");
         assert!(highest <= says.most, "{case}: {highest} existed");
-        if method == Method::Replace {
+        if method == Method::Reimage {
+            let together = updated_together(&outcome.timeline);
+            assert!((1..=says.slots).contains(&together), "{case}: {together} together");
+        } else {
             let gone = outcome.timeline.rows.iter().filter(|row| row.gone.is_some()).count();
             assert_eq!(gone as u32, says.replace, "{case}");
         }
