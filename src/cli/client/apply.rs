@@ -163,11 +163,13 @@ impl<'a> PoolChange<'a> {
         why: String,
         line: &ServerLine,
     ) -> Result<Self, CommandFailure> {
-        let managed = line.managed(policy.name.as_str())?;
+        let name = &policy.name;
+        let managed = line.managed(name.as_str())?;
         let changes = changes::of_pool(managed.as_ref().map(|pool| &pool.document), policy);
-        let file = managed.as_ref().and_then(|pool| pool.file.as_deref());
-        if let Some(file) = file.filter(|_| !changes.is_empty()) {
-            let name = &policy.name;
+        if managed.is_some()
+            && !changes.is_empty()
+            && let Some(file) = line.watched_file(name.as_str())?
+        {
             let say = format!(
                 "{name} is managed from {file}: edit that file; changes are picked up automatically"
             );

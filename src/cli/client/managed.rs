@@ -12,8 +12,6 @@ pub(in crate::cli) struct ManagedPool {
     /// As the daemon wrote it, with every default filled in.
     pub text: String,
     pub document: Value,
-    /// The watched file that the pool comes from.
-    pub file: Option<String>,
 }
 
 impl ServerLine {
@@ -25,8 +23,12 @@ impl ServerLine {
             Err(failure) => return Err(failure),
         };
         let document = understood(&text)?;
+        Ok(Some(ManagedPool { text, document }))
+    }
+
+    /// The watched file that a managed pool comes from.
+    pub fn watched_file(&self, pool: &str) -> Result<Option<String>, CommandFailure> {
         let (_, status) = self.status(pool)?;
-        let file = status.file.filter(|_| status.origin == "file");
-        Ok(Some(ManagedPool { text, document, file }))
+        Ok(status.file.filter(|_| status.origin == "file"))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::api::v1::pool::to_json;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::list;
+use crate::cli::text::{list, plain};
 use crate::model::inventory::ModelFields;
 use crate::model::policy::{Draft, Policy};
 
@@ -152,7 +152,7 @@ pub(in crate::cli) fn draw(changes: &[KeyChange], term: Term, page: &mut String)
 
 /// The keys alone, on one line.
 pub(in crate::cli) fn keys(changes: &[KeyChange]) -> String {
-    list(changes.iter().map(|change| change.key.as_str()), NAMED)
+    plain(&list(changes.iter().map(|change| change.key.as_str()), NAMED)).into_owned()
 }
 
 #[cfg(test)]
@@ -221,6 +221,12 @@ mod tests {
         ];
         assert_eq!(between(&before, &now), expected);
         assert_eq!(drawn(&expected[1..]), "  - a.gone      x\n  + list[1].at  true\n");
+    }
+
+    #[test]
+    fn keys_of_strangers_do_not_steer_the_terminal() {
+        let change = [KeyChange::new("model.tags.\u{1b}[2J", Some("x"), None)];
+        assert!(!(keys(&change) + &drawn(&change)).contains('\u{1b}'));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::forecast::{Forecast, carrying, is_replaced, wanted_fields};
-use super::headline::Headline;
+use super::headline::{Headline, slots};
 use super::plan_changes::PlanChanges;
 use super::saved::{self, SavedPlan};
 use crate::api::v1::pool::PoolDocuments;
@@ -117,7 +117,7 @@ impl ChangedPool {
             replace: before.replace.min(desired),
             create: before.create.saturating_add(grows),
             remove: before.remove.saturating_add(shrinks),
-            slots: limits.surge.saturating_add(limits.unavailable),
+            slots: slots(limits.surge, limits.unavailable, in_place),
             // The estimate is that of the present file.
             lasts: None,
             desired,

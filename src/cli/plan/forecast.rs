@@ -5,7 +5,7 @@ use crate::model::action::{Action, MachineClass};
 use crate::model::ids::Revision;
 use crate::model::inventory::ModelFields;
 use crate::model::machine::Machine;
-use crate::model::plan::RolloutPhase;
+use crate::model::plan::{MachineReport, RolloutPhase};
 use crate::model::policy::{Adopt, Draft, HealthPolicy, Image, Method, OwnedModel, Owner, Policy};
 use crate::model::time::Span;
 use crate::reconcile::DecisionOutcome;
@@ -34,13 +34,13 @@ pub(super) struct Rehearsal {
 }
 
 /// The revision that the plan leads to, where that is not the scale set's.
-struct NextModel {
+pub(super) struct NextModel {
     /// `None`: no read has shown a machine of it.
     revision: Option<Revision>,
 }
 
 impl NextModel {
-    fn of(snapshot: &SnapshotInput, decision: &DecisionOutcome) -> Option<Self> {
+    pub fn of(snapshot: &SnapshotInput, decision: &DecisionOutcome) -> Option<Self> {
         let fields = decision.planned.actions.iter().find_map(|action| match action {
             Action::UpdateModel { fields, .. } if fields.names_machine() => Some(fields),
             _ => None,
@@ -106,6 +106,14 @@ pub(super) const fn is_replaced(class: MachineClass, outdated: bool) -> bool {
     }
 }
 
+/// How many machines are replaced while the model stays. `outdated`: the planner's number, without machines that it
+/// leaves as they are: with `onDelete`, after drains that were blocked, after an update without effect.
+pub(super) fn replaced(classes: impl Iterator<Item = MachineClass> + Clone, outdated: u32) -> u32 {
+    let old = classes.clone().filter(|class| *class == MachineClass::Outdated).count() as u32;
+    let others = classes.filter(|class| is_replaced(*class, false)).count() as u32;
+    others + old.min(outdated)
+}
+
 /// A simulated machine has no hold, no protection and no unknown condition.
 const fn may_be_played(class: MachineClass) -> bool {
     !matches!(class, MachineClass::Held | MachineClass::Unknown | MachineClass::ScalingDown)
@@ -118,20 +126,24 @@ pub(super) fn forecast(
     rehearses: bool,
 ) -> Forecast {
     let next = NextModel::of(snapshot, decision);
-    let on_delete = snapshot.policy.rollout.method == Method::OnDelete;
-    let replaced = decision.planned.report.machines.iter().filter(|report| {
-        let outdated = match (&next, snapshot.machines.get(report.index as usize)) {
-            (Some(next), Some(machine)) => next.outdates(machine),
-            _ => report.class == MachineClass::Outdated,
-        };
-        is_replaced(report.class, outdated && !on_delete)
-    });
-    let replace = replaced.count() as u32;
+    let report = &decision.planned.report;
+    let replace = match &next {
+        None => replaced(report.machines.iter().map(|of| of.class), report.numbers.outdated),
+        Some(next) => {
+            let on_delete = snapshot.policy.rollout.method == Method::OnDelete;
+            let goes = |of: &&MachineReport| {
+                let machine = snapshot.machines.get(of.index as usize);
+                let outdated = machine.is_some_and(|machine| next.outdates(machine));
+                is_replaced(of.class, outdated && !on_delete)
+            };
+            report.machines.iter().filter(goes).count() as u32
+        }
+    };
     let may = rehearses
         && replace > 0
         && !decision.is_frozen()
         && snapshot.machines.len() <= REHEARSED
-        && decision.planned.report.machines.iter().all(|report| may_be_played(report.class));
+        && report.machines.iter().all(|of| may_be_played(of.class));
     let rehearsal = may.then(|| rehearse(snapshot, decision, next.as_ref())).flatten();
     Forecast { replace, writes_model: next.is_some(), rehearsal }
 }
@@ -149,7 +161,7 @@ fn rehearse(
 
 /// The pool as `simulate` plays it, with the model that the plan leads to. `None`: its size is not the scale set's, so
 /// a rehearsal would play another pool.
-fn scenario(
+pub(super) fn scenario(
     snapshot: &SnapshotInput,
     decision: &DecisionOutcome,
     next: Option<&NextModel>,
@@ -198,7 +210,7 @@ fn scenario(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
@@ -209,7 +221,7 @@ mod tests {
     use crate::model::plan::Facts;
 
     /// A pool of current machines that serve.
-    fn idle(count: usize, change: impl FnOnce(&mut Draft)) -> SnapshotInput {
+    pub fn idle(count: usize, change: impl FnOnce(&mut Draft)) -> SnapshotInput {
         let text = include_str!("../../../tests/cli/inputs/rolling.json");
         let mut snapshot = Snapshots::default().read(text.as_bytes()).unwrap();
         let like = snapshot.machines.iter().find(|machine| machine.condition == Condition::Ready);
@@ -260,6 +272,13 @@ mod tests {
         });
         let decision = decide(&on_delete).unwrap();
         assert_eq!(super::forecast(&on_delete, &decision, true).replace, 0);
+    }
+
+    #[test]
+    fn machines_that_the_planner_leaves_are_not_replaced() {
+        let classes = [MachineClass::Outdated, MachineClass::Outdated, MachineClass::Failed];
+        let of = |outdated| replaced(classes.into_iter(), outdated);
+        assert_eq!([of(2), of(1), of(0)], [3, 2, 1]);
     }
 
     #[test]

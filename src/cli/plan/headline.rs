@@ -45,27 +45,30 @@ impl Headline {
     pub fn of(facts: &PoolFacts<'_>, forecast: &Forecast, in_place: bool) -> Self {
         let (plan, estimate) = (&facts.plan.resolved, &facts.plan.estimate);
         let rollout = &facts.plan.rollout;
-        let waits = WAITING.iter().any(|phase| rollout.phase == phase.name());
+        // Outdated machines without a rollout wait for a person too.
+        let is_left = !rollout.is_open() && !forecast.writes_model && plan.outdated > 0;
+        let waits = is_left || WAITING.iter().any(|phase| rollout.phase == phase.name());
         let waits = HoldStatus::foremost(&facts.plan.holds).filter(|_| waits);
         let rehearsal = forecast.rehearsal.filter(|_| waits.is_none());
-        let finishes = estimate.finishes.filter(|_| waits.is_none() && !forecast.writes_model);
-        let lasts = finishes.map(|at| at.0.since(facts.at()));
+        // While the rollout is closed, the estimate has no end, and counts no machine that will be created.
+        let finishes = estimate.finishes.filter(|_| !forecast.writes_model);
+        let lasts = finishes.filter(|_| waits.is_none()).map(|at| at.0.since(facts.at()));
         let most = match rehearsal {
-            _ if rollout.is_open() && !forecast.writes_model => estimate.peak_machines,
+            _ if finishes.is_some() => estimate.peak_machines,
             Some(rehearsal) => rehearsal.most,
             None if forecast.replace > 0 => plan.ceiling,
             None => estimate.peak_machines,
         };
-        let requested = facts.status.numbers.map_or(0, |numbers| numbers.requested);
         let is_surplus = |class| class == Some(MachineClass::Surplus);
         let remove = facts.machines.iter().filter(|machine| is_surplus(machine.class())).count();
         Self {
             replace: forecast.replace,
             in_place,
-            create: plan.desired.saturating_sub(plan.total.saturating_add(requested)),
+            // Requested machines are in the total.
+            create: plan.desired.saturating_sub(plan.total),
             remove: remove as u32,
             actions: facts.plan.actions.len() as u32,
-            slots: plan.surge.saturating_add(plan.unavailable),
+            slots: slots(plan.surge, plan.unavailable, in_place),
             lasts: lasts.or(rehearsal.map(|rehearsal| rehearsal.lasts)),
             desired: plan.desired,
             available: plan.available,
@@ -143,6 +146,16 @@ impl Headline {
         } else {
             format!("Nothing to do now: {serve}")
         }
+    }
+}
+
+/// How many machines may be in progress together. Updates in place take only what may be unavailable: at most one
+/// machine stands in, however large the surge is.
+pub(super) const fn slots(surge: u32, unavailable: u32, in_place: bool) -> u32 {
+    match (in_place, unavailable) {
+        (true, 0) => 1,
+        (true, _) => unavailable,
+        (false, _) => surge.saturating_add(unavailable),
     }
 }
 

@@ -12,6 +12,8 @@ mod headline;
 mod plan_changes;
 pub(super) mod saved;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,9 +33,9 @@ use super::source::SnapshotSource;
 use super::term::Style;
 use super::text::plain;
 use crate::api::v1;
+use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
 use crate::daemon::{CloudReader, set_id};
-use crate::model::action::MachineClass;
 use crate::model::ids::ScaleSetId;
 use crate::model::policy::Method;
 use crate::reconcile::DecisionOutcome;
@@ -162,12 +164,9 @@ impl PlanCommand {
             let managed = line.managed(pool)?;
             let method = managed.as_ref().map(|pool| &pool.document["rollout"]["method"]);
             let method = method.and_then(Value::as_str).unwrap_or_default();
-            let replaced = facts.machines.iter().filter_map(|machine| {
-                let class = machine.class()?;
-                let outdated = class == MachineClass::Outdated && method != "onDelete";
-                forecast::is_replaced(class, outdated).then_some(())
-            });
-            let forecast = Forecast { replace: replaced.count() as u32, ..Forecast::default() };
+            let classes = facts.machines.iter().filter_map(MachineStatus::class);
+            let replace = forecast::replaced(classes, facts.plan.resolved.outdated);
+            let forecast = Forecast { replace, ..Forecast::default() };
             let headline = Headline::of(&facts, &forecast, method == "reimage");
             pending = headline.is_pending();
             if is_table {
@@ -194,12 +193,16 @@ impl PlanCommand {
         let (changes, headline) = (changed.changes(), changed.headline());
         let plan = changed.saved(headline.words());
         let pending = headline.is_pending() || !changes.is_empty();
+        let frozen = changed.facts.is_frozen();
         if shell.format == OutputFormat::Table {
             let mut page = StatusPage::of(changed.facts, shell.term);
             changes.draw(&headline, &mut page);
             shell.print(&page.text)?;
         } else {
             shell.line(&plan.to_json())?;
+        }
+        if frozen {
+            return Ok(Exit::Refused);
         }
         self.save(&plan, shell)?;
         Ok(self.exit(Exit::Done, pending))
