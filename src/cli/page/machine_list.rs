@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::groups::{self, Folding, Group, natural};
 use super::machines::class_style;
-use super::sentence::{Sentence, age, distances};
+use super::sentence::{Sentence, SentenceKey, age, distances};
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
@@ -52,16 +52,6 @@ struct LineKey<'a> {
     /// Only if machines must not be folded.
     id: Option<&'a str>,
     sentence: SentenceKey,
-}
-
-/// Equal, if the sentences are alike.
-#[derive(Debug, Clone, Eq)]
-struct SentenceKey(Sentence);
-
-impl PartialEq for SentenceKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.is_like(&other.0)
-    }
 }
 
 impl<'a> MachineListing<'a> {
@@ -185,10 +175,8 @@ impl<'a> MachineListing<'a> {
     }
 
     fn sentence(&self, members: &[&MachineStatus]) -> String {
-        let mut said =
-            members.iter().map(|machine| Sentence::of(machine.message.as_deref().unwrap_or("-")));
-        let Some(mut sentence) = said.next() else { return String::new() };
-        said.for_each(|other| sentence.join(&other));
+        let said = members.iter().map(|machine| machine.message.as_deref().unwrap_or("-"));
+        let Some(sentence) = Sentence::of_all(said) else { return String::new() };
         match self.now {
             Some(now) => sentence.relative(now),
             None => sentence.absolute(self.today),

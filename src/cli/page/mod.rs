@@ -14,5 +14,5 @@ mod status_page;
 pub(super) use facts::PoolFacts;
 pub(super) use machine_list::{MachineListing, MachineOrder};
 pub(super) use machines::{class_style, revision};
-pub(super) use sentence::{Sentence, TimeStyle};
+pub(super) use sentence::{Sentence, SentenceKey, TimeStyle};
 pub(super) use status_page::{StatusPage, reason_and_message, rollout, since};

@@ -37,6 +37,16 @@ impl TimeStyle {
     }
 }
 
+/// Sentences that are alike are equal.
+#[derive(Debug, Clone, Eq)]
+pub(in crate::cli) struct SentenceKey(pub Sentence);
+
+impl PartialEq for SentenceKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.is_like(&other.0)
+    }
+}
+
 /// A sentence, cut at its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Sentence {
@@ -66,6 +76,15 @@ impl Sentence {
         }
         texts.push(rest.to_owned());
         Self { texts, times }
+    }
+
+    /// One sentence for texts that are alike.
+    pub fn of_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let sentences = texts.into_iter().map(Self::of);
+        sentences.reduce(|mut all, one| {
+            all.join(&one);
+            all
+        })
     }
 
     /// Whether both say the same, at whatever times.

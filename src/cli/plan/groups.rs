@@ -1,7 +1,8 @@
 //! Machines about which a plan says the same, as one line with their ids.
 
 use crate::api::v1::resources::machines::MachineStatus;
-use crate::cli::page::{Sentence, class_style, groups, revision};
+use crate::cli::page::groups::{self, Group};
+use crate::cli::page::{Sentence, SentenceKey, class_style, revision};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::model::time::Time;
@@ -10,58 +11,34 @@ use crate::model::time::Time;
 const NAMED: usize = 12;
 
 /// A table with a line for each group, in the order of the plan.
-pub(super) fn table(machines: &[MachineStatus], now: Time) -> Table {
+pub(super) fn table<'a>(machines: &'a [MachineStatus], now: Time) -> Table {
     let mut table = Table::new(2).names(&[1]);
     if !machines.is_empty() {
         table.heading(&["N", "MACHINES", "CLASS", "CONDITION", "REVISION", "WHY"]);
     }
-    for group in groups_of(machines) {
-        let Some(machine) = group.machines.first() else { continue };
-        let class = match machine.class() {
+    let said = |machine: &'a MachineStatus| machine.message.as_deref().unwrap_or_default();
+    let keyed = machines.iter().map(|machine| {
+        let looks = (machine.class(), machine.condition.word(), machine.lifecycle.word());
+        ((looks, revision(machine), SentenceKey(Sentence::of(said(machine)))), machine)
+    });
+    for Group { key, members } in groups::fold(keyed, usize::MAX).groups {
+        let ((class, condition, _), revision, _) = key;
+        let class = match class {
             Some(class) => Cell::new(class.name(), class_style(class)),
             None => Cell::new("-", Style::Dim),
         };
-        let ids: Vec<&str> = group.machines.iter().map(|machine| machine.id.as_str()).collect();
+        let ids: Vec<&str> = members.iter().map(|machine| machine.id.as_str()).collect();
+        let sentence = Sentence::of_all(members.into_iter().map(said));
         table.row([
             Cell::new(ids.len().to_string(), Style::Bold),
             groups::ids(&ids, NAMED).into(),
             class,
-            machine.condition.word().into(),
-            revision(machine).into(),
-            group.sentence.absolute(Some(now)).into(),
+            condition.into(),
+            revision.into(),
+            sentence.map(|sentence| sentence.absolute(Some(now))).unwrap_or_default().into(),
         ]);
     }
     table
-}
-
-/// Machines that look alike and have equal sentences, but for the times in them.
-struct MachineGroup<'a> {
-    sentence: Sentence,
-    machines: Vec<&'a MachineStatus>,
-}
-
-fn groups_of(machines: &[MachineStatus]) -> Vec<MachineGroup<'_>> {
-    let looks = |machine: &MachineStatus| {
-        (machine.class(), machine.condition.word(), machine.lifecycle.word())
-    };
-    let mut all: Vec<MachineGroup<'_>> = Vec::new();
-    for machine in machines {
-        let sentence = Sentence::of(machine.message.as_deref().unwrap_or_default());
-        let same = all.iter_mut().find(|group| {
-            let alike = |first: &&MachineStatus| {
-                looks(first) == looks(machine) && revision(first) == revision(machine)
-            };
-            group.machines.first().is_some_and(alike) && group.sentence.is_like(&sentence)
-        });
-        match same {
-            Some(group) => {
-                group.sentence.join(&sentence);
-                group.machines.push(machine);
-            }
-            None => all.push(MachineGroup { sentence, machines: vec![machine] }),
-        }
-    }
-    all
 }
 
 #[cfg(test)]
