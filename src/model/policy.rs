@@ -7,7 +7,7 @@ use super::calendar::{Schedule, Windows};
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::ModelFields;
 use super::owner::OWNER_TAG;
-use super::quantity::Quantity;
+use super::quantity::{MOST_MACHINES, Quantity, Resolved, resolve};
 use super::time::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,6 +254,27 @@ impl Policy {
     pub fn build(draft: Draft) -> Result<Policy, Vec<PolicyError>> {
         let faults: Vec<PolicyError> = CHECKS.iter().filter_map(|check| check(&draft)).collect();
         if faults.is_empty() { Ok(Policy(draft)) } else { Err(faults) }
+    }
+
+    /// The desired number, at a capacity of the scale set.
+    pub fn desired(&self, capacity: u32) -> u32 {
+        match self.owner {
+            Owner::Pool => self.count,
+            Owner::ScaleSet => capacity,
+        }
+    }
+
+    /// The limits of a rollout. If another system owns the size, it sees our surge as its own change: one machine at a
+    /// time. If the set has no room, surge is zero.
+    pub fn limits(&self, desired: u32) -> Resolved {
+        let mut resolved = resolve(self.rollout.max_surge, self.rollout.max_unavailable, desired);
+        let room = u32::from(MOST_MACHINES).saturating_sub(desired);
+        let most = if self.owner == Owner::ScaleSet { room.min(1) } else { room };
+        if resolved.surge > most {
+            resolved.surge = most;
+            resolved.ceiling = desired.saturating_add(most);
+        }
+        resolved
     }
 }
 

@@ -2,8 +2,7 @@
 
 use crate::model::ids::Zone;
 use crate::model::plan::Input;
-use crate::model::policy::Owner;
-use crate::model::quantity::{MOST_MACHINES, Resolved, resolve};
+use crate::model::quantity::Resolved;
 use crate::model::rollout::PoolState;
 use crate::model::time::Time;
 
@@ -43,7 +42,7 @@ impl PoolMachines {
     ) -> Self {
         let reference = reference(input, memory);
         classify::mark(input, memory, &reference, &mut rows);
-        let resolved = resolve_limits(input, memory.desired.count);
+        let resolved = input.policy.limits(memory.desired.count);
         let count = count(input, memory, &rows, &resolved, pending);
         for row in rows.iter_mut().filter(|row| row.is_waiting()) {
             let goes = (row.outdated && row.kept == Protector::No)
@@ -94,23 +93,6 @@ fn count(
 ) -> PoolCounts {
     let counts_deleting = input.policy.rollout.count_deleting;
     PoolCounts::of(rows, resolved, memory.desired.count, pending, counts_deleting)
-}
-
-/// The two limits as numbers. If another system owns the size, it sees our surge as its own change: one machine at a
-/// time. If the set has no room, surge is zero.
-fn resolve_limits(input: &Input, desired: u32) -> Resolved {
-    let policy = &input.policy.rollout;
-    let mut resolved = resolve(policy.max_surge, policy.max_unavailable, desired);
-    if input.policy.owner == Owner::ScaleSet && resolved.surge > 1 {
-        resolved.surge = 1;
-        resolved.ceiling = desired.saturating_add(1);
-    }
-    let room = u32::from(MOST_MACHINES).saturating_sub(desired);
-    if resolved.surge > room {
-        resolved.surge = room;
-        resolved.ceiling = desired.saturating_add(room);
-    }
-    resolved
 }
 
 /// Zones with equal counts are ordered by name, not by the listing.

@@ -15,8 +15,6 @@ pub mod panels;
 pub mod steps;
 pub mod svg;
 
-use crate::model::policy::Owner;
-use crate::model::quantity::resolve;
 use crate::sim::Scenario;
 
 /// The desired size of a pool, and its limits.
@@ -30,11 +28,8 @@ pub struct DrawLimits {
 impl DrawLimits {
     pub fn of(scenario: &Scenario) -> DrawLimits {
         let policy = &scenario.policy;
-        let desired = match policy.owner {
-            Owner::Pool => policy.count,
-            Owner::ScaleSet => scenario.set.capacity,
-        };
-        let resolved = resolve(policy.rollout.max_surge, policy.rollout.max_unavailable, desired);
+        let desired = policy.desired(scenario.set.capacity);
+        let resolved = policy.limits(desired);
         DrawLimits { desired, floor: resolved.floor, ceiling: resolved.ceiling }
     }
 }

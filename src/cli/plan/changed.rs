@@ -15,8 +15,7 @@ use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::PoolFacts;
 use crate::model::action::MachineClass;
 use crate::model::inventory::ModelFields;
-use crate::model::policy::{Method, Owner, Policy};
-use crate::model::quantity::resolve;
+use crate::model::policy::{Method, Policy};
 
 pub(super) struct ChangedPool {
     policy: Arc<Policy>,
@@ -104,12 +103,8 @@ impl ChangedPool {
         let now = &self.facts.plan.resolved;
         let in_place = policy.rollout.method == Method::Reimage;
         let before = Headline::of(&self.facts, &self.forecast(), in_place);
-        let desired = saved::desired(policy, now.desired);
-        let mut limits = resolve(policy.rollout.max_surge, policy.rollout.max_unavailable, desired);
-        if policy.owner == Owner::ScaleSet && limits.surge > 1 {
-            limits.surge = 1;
-            limits.ceiling = desired.saturating_add(1);
-        }
+        let desired = policy.desired(now.desired);
+        let limits = policy.limits(desired);
         let grows = desired.saturating_sub(now.desired);
         let shrinks = now.desired.saturating_sub(desired);
         let most = if before.replace > 0 { limits.ceiling } else { desired };

@@ -17,7 +17,7 @@ use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::text::{count, list};
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Lifecycle};
-use crate::model::policy::{Owner, Policy};
+use crate::model::policy::Policy;
 use crate::model::revision::{is_partial, same_head};
 use crate::model::time::Time;
 
@@ -187,11 +187,6 @@ fn by_revision(
 fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (Revision::new(a), Revision::new(b));
     a == b || ((is_partial(&a) || is_partial(&b)) && same_head(&a, &b))
-}
-
-/// The desired number that a pool document and its scale set give.
-pub(super) fn desired(policy: &Policy, set: u32) -> u32 {
-    if policy.owner == Owner::Pool { policy.count } else { set }
 }
 
 /// What a plan of this pool rests on now, as the daemon knows it.

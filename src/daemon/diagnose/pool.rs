@@ -13,7 +13,7 @@ use crate::model::inventory::{AUTOSCALE_SETTINGS, LOCKS, Lock, Orchestration, Pl
 use crate::model::owner::{OWNER_TAG, OwnerTag};
 use crate::model::plan::Quota;
 use crate::model::policy::{HealthPolicy, Owner, PlatformFeatures, Policy};
-use crate::model::quantity::{counted, resolve};
+use crate::model::quantity::counted;
 
 /// Checks of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,11 +106,8 @@ fn machines(looked: &CloudReading) -> Vec<Check> {
 }
 
 fn quota(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> Check {
-    let desired = match policy.owner {
-        Owner::Pool => policy.count,
-        Owner::ScaleSet => anatomy.capacity.unwrap_or(0),
-    };
-    let surge = resolve(policy.rollout.max_surge, policy.rollout.max_unavailable, desired).surge;
+    let desired = policy.desired(anatomy.capacity.unwrap_or(0));
+    let surge = policy.limits(desired).surge;
     let Some(Quota { family, cores_left, cores_each }) =
         looked.and_then(|looked| looked.snapshot.facts.quota.as_ref())
     else {
