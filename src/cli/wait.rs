@@ -16,7 +16,7 @@ use super::text::{count, plain};
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::pools::LastRollout;
 use crate::model::command::CommandName;
-use crate::model::rollout::RolloutEnding;
+use crate::model::rollout::{RolloutEnding, RolloutStage};
 
 const ABOUT: &str = "Waits until the rollout of a pool is done, or paused, or the pool is healthy";
 const MORE: &str = "\
@@ -124,10 +124,6 @@ impl WaitCommand {
     }
 }
 
-/// Stages of a rollout.
-const FAILING: &str = "failing";
-const PAUSED: &str = "paused";
-
 /// How the wait ends.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
@@ -151,14 +147,15 @@ impl Until {
             _ => {}
         }
         let Some(open) = look.open_rollout() else { return self.at_rest(look) };
-        if open.stage == FAILING {
+        if open.stage == RolloutStage::FAILING {
             let why = open.why.as_deref().unwrap_or_default();
             return End::new(Exit::RolloutFailed, format!("the rollout failed: {why}"));
         }
-        if open.stage != PAUSED && report.health != PoolHealth::ActionRequired {
+        if open.stage != RolloutStage::PAUSED && report.health != PoolHealth::ActionRequired {
             return None;
         }
-        let is_there = self == Until::Paused && (open.stage == PAUSED || waits_for_word(report));
+        let is_there =
+            self == Until::Paused && (open.stage == RolloutStage::PAUSED || waits_for_word(report));
         End::new(if is_there { Exit::Done } else { Exit::NeedsPerson }, task(report))
     }
 

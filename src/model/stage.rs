@@ -54,11 +54,14 @@ pub struct IllegalStageMove {
 }
 
 impl RolloutStage {
+    pub const PAUSED: &'static str = "paused";
+    pub const FAILING: &'static str = "failing";
+
     pub const fn name(&self) -> &'static str {
         match self {
             RolloutStage::Going => "progressing",
-            RolloutStage::Paused { .. } => "paused",
-            RolloutStage::Failing { .. } => "failing",
+            RolloutStage::Paused { .. } => Self::PAUSED,
+            RolloutStage::Failing { .. } => Self::FAILING,
             RolloutStage::Baking { .. } => "baking",
         }
     }

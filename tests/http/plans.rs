@@ -90,6 +90,13 @@ async fn a_saved_plan_is_applied_only_while_it_holds() {
     let ended = served.run(&["apply", "--plan", &old, "-o", "json"]).await;
     assert_eq!((ended.code, &ended.json()["kind"]), (Some(11), &json!("PlanDifferences")));
     assert_eq!(text(&served, "web").await, before, "nothing was sent");
+    // Another person changed the pool since.
+    let mut behind = saved.clone();
+    behind["replaces"]["rollout"]["minReady"] = json!("5m");
+    let behind = written("http-plans", "behind.plan", behind.to_string().as_bytes());
+    let ended = served.run(&["apply", "--plan", &behind]).await;
+    assert_eq!(ended.code, Some(11), "{ended:?}");
+    assert!(ended.out.contains("the pool was changed: rollout.minReady"), "{ended:?}");
     let ended = served.run(&["apply", "--plan", &path]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.ends_with("applied: web (changed: model.image)\n"), "{ended:?}");

@@ -110,12 +110,13 @@ impl Apply {
         let line = self.server.line()?;
         let document = to_json(&policy).into_bytes();
         let change = PoolChange::new(&policy, document, self.why(&source.name(), &bytes), &line)?;
-        if change.managed.is_none() {
+        let Some(managed) = &change.managed else {
             let say = format!("the daemon does not manage the pool {}", plan.pool);
             return Err(CommandFailure::new(Exit::NotFound, "notFound", say)
                 .help("apply the pool file: a saved plan is for a pool that is managed already"));
-        }
-        let differences = plan.basis.differences(&basis_of_daemon(&line, &plan.pool)?);
+        };
+        let now = basis_of_daemon(&line, &plan.pool)?;
+        let differences = plan.differences(&managed.document, &now);
         if differences.is_empty() {
             change.send(&line, shell)?;
             return Ok(Exit::Done);

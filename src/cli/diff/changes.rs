@@ -70,7 +70,7 @@ pub(in crate::cli) fn of_pool(before: Option<&Value>, policy: &Policy) -> Vec<Ke
     changes
 }
 
-fn between(before: &Value, now: &Value) -> Vec<KeyChange> {
+pub(in crate::cli) fn between(before: &Value, now: &Value) -> Vec<KeyChange> {
     let (before, now) = (flat(before), flat(now));
     let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let change = |key: &String| {

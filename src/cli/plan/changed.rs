@@ -47,7 +47,8 @@ impl ChangedPool {
     pub fn saved(&self, headline: String) -> SavedPlan {
         let desired = self.facts.plan.resolved.desired;
         let basis = saved::basis(&self.facts.machines, desired, &self.revisions);
-        SavedPlan::new(&self.policy, basis, headline, self.facts.at())
+        let replaces = Some(&self.managed.document);
+        SavedPlan::new(&self.policy, replaces, basis, headline, self.facts.at())
     }
 
     /// The model of the scale set. `None`: the daemon has not described it.

@@ -229,7 +229,9 @@ impl PlanCommand {
                 let count = held.and_then(|held| held.as_ref()?["replicas"]["count"].as_u64());
                 let desired = count.and_then(|count| u32::try_from(count).ok());
                 let basis = PlanBasis::of_snapshot(snapshot, desired);
-                self.save(&SavedPlan::new(policy, basis, headline.words(), snapshot.now), shell)?;
+                let replaces = held.and_then(|held| held.as_ref());
+                let (words, now) = (headline.words(), snapshot.now);
+                self.save(&SavedPlan::new(policy, replaces, basis, words, now), shell)?;
             }
             Ok(())
         };

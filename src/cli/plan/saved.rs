@@ -37,6 +37,8 @@ pub(in crate::cli) struct SavedPlan {
     /// For people: what applying it does.
     headline: String,
     pub basis: PlanBasis,
+    /// The pool document that the daemon had then. `None`: no daemon was asked, or it did not manage the pool.
+    replaces: Option<Value>,
     /// The pool document, with every default filled in.
     document: Value,
 }
@@ -53,7 +55,14 @@ pub(in crate::cli) struct PlanBasis {
 }
 
 impl SavedPlan {
-    pub fn new(policy: &Policy, basis: PlanBasis, headline: String, at: Time) -> Self {
+    /// `replaces`: the pool document that the daemon has now.
+    pub fn new(
+        policy: &Policy,
+        replaces: Option<&Value>,
+        basis: PlanBasis,
+        headline: String,
+        at: Time,
+    ) -> Self {
         Self {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
@@ -61,8 +70,20 @@ impl SavedPlan {
             pool: policy.name.to_string(),
             headline,
             basis,
+            replaces: replaces.cloned(),
             document: changes::document(policy),
         }
+    }
+
+    /// What no longer holds, a sentence each. Empty: all of it holds.
+    pub fn differences(&self, managed: &Value, now: &PlanBasis) -> Vec<String> {
+        let mut all = Vec::new();
+        let changed = self.replaces.as_ref().map(|was| changes::between(was, managed));
+        if let Some(changed) = changed.filter(|changed| !changed.is_empty()) {
+            all.push(format!("the pool was changed: {}", changes::keys(&changed)));
+        }
+        all.extend(self.basis.differences(now));
+        all
     }
 
     pub fn to_json(&self) -> String {
@@ -137,8 +158,7 @@ impl PlanBasis {
         Self { model, desired, machines: by_revision(named) }
     }
 
-    /// What no longer holds, a sentence each. Empty: all of it holds.
-    pub fn differences(&self, now: &PlanBasis) -> Vec<String> {
+    fn differences(&self, now: &PlanBasis) -> Vec<String> {
         let mut all = Vec::new();
         if !is_same(&self.model, &now.model) {
             all.push(format!("the model of the scale set was {} and is {}", self.model, now.model));
@@ -230,7 +250,8 @@ mod tests {
         let policy = Policy::build(Draft { count: 2, ..draft }).unwrap();
         let at = Time::parse("2026-03-01T12:00:00Z").unwrap();
         let basis = basis_with("v1:aa.11", 2, &[("v1:aa.11", &["0", "1"])]);
-        SavedPlan::new(&policy, basis, "2 to replace".to_owned(), at)
+        let replaces = changes::document(&policy);
+        SavedPlan::new(&policy, Some(&replaces), basis, "2 to replace".to_owned(), at)
     }
 
     #[test]
@@ -256,6 +277,22 @@ mod tests {
         told.sort();
         expected.sort();
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_change_of_the_pool_by_others_is_a_difference() {
+        let (plan, mut other) = (
+            saved(),
+            changes::document(&SavedPlan::read(saved().to_json().as_bytes(), "p").unwrap().1),
+        );
+        assert_eq!(plan.differences(&other, &plan.basis), Vec::<String>::new());
+        other["rollout"]["maxSurge"] = json!(3);
+        assert_eq!(
+            plan.differences(&other, &plan.basis),
+            ["the pool was changed: rollout.maxSurge"]
+        );
+        let unknown = SavedPlan { replaces: None, ..saved() };
+        assert_eq!(unknown.differences(&other, &plan.basis), Vec::<String>::new());
     }
 
     #[test]

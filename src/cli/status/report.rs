@@ -14,6 +14,7 @@ use crate::cli::text::{clock, count, list};
 use crate::model::action::{ActionKind, MachineClass};
 use crate::model::hold::HoldReason;
 use crate::model::plan::RolloutPhase;
+use crate::model::rollout::RolloutStage;
 use crate::model::time::Time;
 
 /// The health of a pool, the worst first.
@@ -242,7 +243,7 @@ fn problems(
         found.push("the rollout is stalled: it has not moved for longer than it may".to_owned());
     }
     let open = more.rollout.as_ref().and_then(|rollout| rollout.open.as_ref());
-    if let Some(open) = open.filter(|open| open.stage == "failing") {
+    if let Some(open) = open.filter(|open| open.stage == RolloutStage::FAILING) {
         found.push(format!("the rollout fails: {}", open.why.as_deref().unwrap_or_default()));
     }
     found
