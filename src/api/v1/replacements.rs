@@ -201,8 +201,7 @@ mod tests {
                     HistoryEvent::Decided { entry, verb, machines, reason: message }
                 }
                 step @ ("refused" | "withdrawn") => {
-                    let found = JournalStep::WORDS.iter().find(|(word, _)| *word == step);
-                    detail.step = found.map(|(_, step)| *step);
+                    detail.step = JournalStep::parse(step);
                     HistoryEvent::Moved { entry, verb: ActionKind::Raise, message }
                 }
                 "delete" => {

@@ -12,6 +12,7 @@ use super::principal::{Principal, Role};
 use super::scope::PoolScope;
 use crate::api::http::text::{base64url, hex, unhex};
 use crate::model::time::Time;
+use crate::model::vocabulary::Vocabulary;
 
 /// Prefix of every token: secret scanners recognize it, and texts without it are not hashed.
 pub const PREFIX: &str = "pk_";
