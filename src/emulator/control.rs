@@ -68,10 +68,8 @@ impl Length {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Turn {
     /// World time to skip at once.
-    #[serde(default)]
     advance: Option<Length>,
     /// World seconds per real second from now on.
-    #[serde(default)]
     speed: Option<f64>,
 }
 
@@ -122,10 +120,8 @@ fn trouble(cloud: &mut EmulatedCloud, order: &FaultSeed) -> Result<Value, String
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Order {
     /// A name, or a resource id. If absent: the only set.
-    #[serde(default)]
     set: Option<String>,
     /// An instance id, or `oldest`, `newest`, `any`.
-    #[serde(default)]
     instance: Option<String>,
     deed: Doing,
 }
