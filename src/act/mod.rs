@@ -13,7 +13,7 @@ pub use answer::{Digest, digest, heard};
 pub use executor::{CallKind, CallMade, Executor, Observed, Ports};
 
 use crate::model::action::{Expect, Target, WriteScope};
-use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, ScaleSetId};
+use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
@@ -67,53 +67,45 @@ pub enum Poll {
     Lost,
 }
 
-/// Changes a scale set. One request at a time for each set; a long operation may still run during the next request.
-pub trait ChangeCloud {
+/// One change of a scale set, decided in full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetChange<'a> {
     /// Write the capacity. Only the audited reset of a drifted capacity has `to < from`.
-    fn raise(
-        &self,
-        order: &CallContext<'_>,
+    Raise {
         from: u32,
         to: u32,
-        expect: &Expect,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
+        expect: &'a Expect,
+    },
     /// One batch. The read behind it already matched each target's id to its identity; this does not check again.
-    fn delete(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
+    Delete {
+        targets: &'a [Target],
         force: bool,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
+    },
     /// Update these machines to the set's model, in place.
-    fn reimage(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        to: &Revision,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
-    fn update_model(
-        &self,
-        order: &CallContext<'_>,
-        fields: &ModelFields,
+    Reimage {
+        targets: &'a [Target],
+    },
+    UpdateModel {
+        fields: &'a ModelFields,
         scope: WriteScope,
-        expect: &Expect,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
+        expect: &'a Expect,
+    },
     /// Start these machines again and return them to service.
-    fn restore(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-    ) -> impl Future<Output = CallOutcome> + Send;
-
+    Restore {
+        targets: &'a [Target],
+    },
     /// Write or remove the owner tag, if the set's current tag still permits this write.
-    fn tag_owner(
+    TagOwner {
+        write: &'a OwnerWrite,
+    },
+}
+
+/// Changes a scale set. One request at a time for each set; a long operation may still run during the next request.
+pub trait ChangeCloud {
+    fn change(
         &self,
         order: &CallContext<'_>,
-        write: &OwnerWrite,
+        change: SetChange<'_>,
     ) -> impl Future<Output = CallOutcome> + Send;
 
     fn poll(&self, set: &ScaleSetId, operation: &OperationUrl)

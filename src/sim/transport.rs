@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll as Wait, Waker};
 
 use super::stage::{SharedStage, SimStage, StageRow};
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use crate::ambient::{Clock, Sleep};
-use crate::model::action::{ActionKind, Expect, Target, WriteScope};
-use crate::model::ids::{EntryId, Key, Revision, ScaleSetId};
-use crate::model::inventory::{Inventory, ModelFields};
+use crate::model::action::{ActionKind, Target};
+use crate::model::ids::{EntryId, Key, ScaleSetId};
+use crate::model::inventory::Inventory;
 use crate::model::journal::OperationUrl;
-use crate::model::owner::OwnerWrite;
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadError};
 use crate::world::{Guid, ModelSpec, World, WorldSettings};
@@ -131,18 +130,6 @@ impl<R: Road> Recording<R> {
         Self { stage, road }
     }
 
-    fn means(
-        &self,
-        order: &CallContext<'_>,
-        verb: ActionKind,
-        raise: Option<(u32, u32)>,
-        targets: &[Target],
-    ) {
-        let targets = targets.to_vec();
-        let meant = IntendedCall { entry: order.entry.clone(), verb, raise, targets, left: None };
-        self.stage.lock().meant = Some(meant);
-    }
-
     fn over(&self, answer: CallOutcome) -> CallOutcome {
         let mut stage = self.stage.lock();
         let meant = stage.meant.take();
@@ -185,56 +172,19 @@ impl<R: Road + Sync> ChangeCloud for Recording<R>
 where
     R::Cloud: Sync,
 {
-    async fn raise(
-        &self,
-        order: &CallContext<'_>,
-        from: u32,
-        to: u32,
-        expect: &Expect,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::Raise, Some((from, to)), &[]);
-        self.over(self.road.cloud().raise(order, from, to, expect).await)
-    }
-
-    async fn delete(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        force: bool,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::Delete, None, targets);
-        self.over(self.road.cloud().delete(order, targets, force).await)
-    }
-
-    async fn reimage(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        to: &Revision,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::Reimage, None, targets);
-        self.over(self.road.cloud().reimage(order, targets, to).await)
-    }
-
-    async fn update_model(
-        &self,
-        order: &CallContext<'_>,
-        fields: &ModelFields,
-        scope: WriteScope,
-        expect: &Expect,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::UpdateModel, None, &[]);
-        self.over(self.road.cloud().update_model(order, fields, scope, expect).await)
-    }
-
-    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
-        self.means(order, ActionKind::Restore, None, targets);
-        self.over(self.road.cloud().restore(order, targets).await)
-    }
-
-    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
-        self.means(order, ActionKind::TagOwner, None, &[]);
-        self.over(self.road.cloud().tag_owner(order, write).await)
+    async fn change(&self, order: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
+        let (verb, raise, targets) = match change {
+            SetChange::Raise { from, to, .. } => (ActionKind::Raise, Some((from, to)), &[][..]),
+            SetChange::Delete { targets, .. } => (ActionKind::Delete, None, targets),
+            SetChange::Reimage { targets } => (ActionKind::Reimage, None, targets),
+            SetChange::UpdateModel { .. } => (ActionKind::UpdateModel, None, &[][..]),
+            SetChange::Restore { targets } => (ActionKind::Restore, None, targets),
+            SetChange::TagOwner { .. } => (ActionKind::TagOwner, None, &[][..]),
+        };
+        let (entry, targets) = (order.entry.clone(), targets.to_vec());
+        let meant = IntendedCall { entry, verb, raise, targets, left: None };
+        self.stage.lock().meant = Some(meant);
+        self.over(self.road.cloud().change(order, change).await)
     }
 
     async fn poll(&self, set: &ScaleSetId, operation: &OperationUrl) -> Poll {
