@@ -61,7 +61,6 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// A completed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallMade {
     pub entry: EntryId,

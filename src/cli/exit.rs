@@ -47,7 +47,6 @@ exits! {
 }
 
 impl Exit {
-    /// The table of exit codes.
     pub fn table() -> String {
         let mut table = String::from("Exit codes:\n");
         for exit in Exit::ALL {

@@ -109,26 +109,15 @@ impl fmt::Debug for OperationUrl {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// Written, not sent.
+    // Written, not sent.
     Intended,
-    /// About to be sent, or sent and not answered: after a crash, read the world.
-    Asking {
-        at: Time,
-    },
-    /// Accepted; the cloud is still working on it.
-    Accepted {
-        at: Time,
-        operation: Option<OperationUrl>,
-    },
-    /// The answer was lost. Only a complete listing begun later settles it.
-    Doubtful {
-        at: Time,
-    },
-    Ended {
-        at: Time,
-        accepted: Option<Time>,
-        outcome: EntryOutcome,
-    },
+    // About to be sent, or sent and not answered: after a crash, read the world.
+    Asking { at: Time },
+    // Accepted; the cloud is still working on it.
+    Accepted { at: Time, operation: Option<OperationUrl> },
+    // The answer was lost. Only a complete listing begun later settles it.
+    Doubtful { at: Time },
+    Ended { at: Time, accepted: Option<Time>, outcome: EntryOutcome },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -139,7 +139,6 @@ pub struct PauseRequest {
 }
 
 vocabulary! {
-    /// How a rollout ended.
     pub enum RolloutEnding {
         Succeeded = "succeeded",
         SucceededWithExceptions = "succeededWithExceptions",

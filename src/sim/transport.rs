@@ -34,8 +34,8 @@ pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> 
 }
 
 /// How calls reach the cloud, and how their futures run.
-pub trait Road {
-    type Cloud: ReadCloud + ChangeCloud;
+pub trait Road: Sync {
+    type Cloud: ReadCloud + ChangeCloud + Sync;
 
     fn cloud(&self) -> &Self::Cloud;
 
@@ -142,10 +142,7 @@ impl<R: Road> Recording<R> {
     }
 }
 
-impl<R: Road + Sync> Road for Recording<R>
-where
-    R::Cloud: Sync,
-{
+impl<R: Road> Road for Recording<R> {
     type Cloud = Self;
 
     fn cloud(&self) -> &Self {
@@ -157,10 +154,7 @@ where
     }
 }
 
-impl<R: Road + Sync> ReadCloud for Recording<R>
-where
-    R::Cloud: Sync,
-{
+impl<R: Road> ReadCloud for Recording<R> {
     async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadError> {
         let seen = self.road.cloud().list(set).await?;
         self.stage.lock().shows(&seen);
@@ -168,10 +162,7 @@ where
     }
 }
 
-impl<R: Road + Sync> ChangeCloud for Recording<R>
-where
-    R::Cloud: Sync,
-{
+impl<R: Road> ChangeCloud for Recording<R> {
     async fn change(&self, order: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
         let (verb, raise, targets) = match change {
             SetChange::Raise { from, to, .. } => (ActionKind::Raise, Some((from, to)), &[][..]),

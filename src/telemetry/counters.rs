@@ -14,7 +14,6 @@ use crate::model::vocabulary::vocabulary;
 pub const TURN_SECONDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 vocabulary! {
-    /// How a turn ended.
     pub enum TurnOutcome {
         Done = "done",
         /// The plan would have broken an invariant.

@@ -43,7 +43,6 @@ pub enum GuestHealth {
 }
 
 named! {
-    /// State of the guest.
     pub enum GuestState {
         Down = "down",
         Booting = "booting",

@@ -50,12 +50,12 @@ pub trait Changes: ChangeCloud {
         self.change(order, SetChange::Reimage { targets })
     }
 
-    fn update_model(
+    fn update_model<'a>(
         &self,
         order: &CallContext<'_>,
-        fields: &ModelFields,
+        fields: &'a ModelFields,
         scope: WriteScope,
-        expect: &Expect,
+        expect: &'a Expect,
     ) -> impl Future<Output = CallOutcome> + Send {
         self.change(order, SetChange::UpdateModel { fields, scope, expect })
     }

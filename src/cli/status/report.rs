@@ -51,7 +51,6 @@ impl PoolHealth {
     }
 }
 
-/// The status of one pool.
 #[derive(Debug)]
 pub(in crate::cli) struct PoolReport {
     pub status: PoolStatus,

@@ -3,7 +3,6 @@
 use crate::model::vocabulary::vocabulary;
 
 vocabulary! {
-    /// Result of a check.
     pub enum CheckOutcome {
         Fine = "fine",
         /// Worth knowing; no action needed.

@@ -30,7 +30,6 @@ use crate::telemetry::log::{Log, LogDetail, LogFormat};
 use keys::SettingsKey;
 use read::Layers;
 
-/// The sources of settings.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// Name and content of the settings file.
