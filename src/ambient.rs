@@ -20,7 +20,6 @@ pub trait Sleep: Clock {
     fn sleep_until(&self, at: Time) -> impl Future<Output = ()> + Send;
 }
 
-/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -52,7 +51,6 @@ impl MonotonicSpan {
         Self(Arc::new(Mutex::new((now, Duration::ZERO))))
     }
 
-    /// Advances to `now`.
     pub fn advance(&self, now: Time) {
         let mut last = self.last();
         match u64::try_from(now.since(last.0).millis()) {

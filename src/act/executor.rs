@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::advance::{AdvanceStep, DrainStep, PollState, SetSight, advance, drain_step, restored};
 use super::answer::{Digest, digest, heard};
-use super::{CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest};
+use super::{
+    CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest, SetChange,
+};
 use crate::ambient::Clock;
 use crate::memory::{
     Commit, EntryMove, EventDetail, HistoryEvent, HistoryRecord, JournalStore, Lease, StoreError,
@@ -59,7 +61,6 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// A completed call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallMade {
     pub entry: EntryId,
@@ -338,18 +339,22 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         ports: Ports<'_, W, K, C>,
     ) -> CallOutcome {
         let Ports { cloud, cluster, .. } = ports;
-        match &entry.action {
-            Action::Raise { from, to, expect, .. } => cloud.raise(order, *from, *to, expect).await,
-            Action::Delete { targets, force, .. } => cloud.delete(order, targets, *force).await,
-            Action::Reimage { targets, to, .. } => cloud.reimage(order, targets, to).await,
-            Action::UpdateModel { fields, scope, expect, .. } => {
-                cloud.update_model(order, fields, *scope, expect).await
+        let change = match &entry.action {
+            Action::Raise { from, to, expect, .. } => {
+                SetChange::Raise { from: *from, to: *to, expect }
             }
-            Action::TagOwner { write, .. } => cloud.tag_owner(order, write).await,
-            Action::Drain { targets, .. } => match targets.first() {
-                Some(target) => cluster.drain(order, self.draining(target, seen)).await,
-                None => CallOutcome::Done,
-            },
+            Action::Delete { targets, force, .. } => SetChange::Delete { targets, force: *force },
+            Action::Reimage { targets, .. } => SetChange::Reimage { targets },
+            Action::UpdateModel { fields, scope, expect, .. } => {
+                SetChange::UpdateModel { fields, scope: *scope, expect }
+            }
+            Action::TagOwner { write, .. } => SetChange::TagOwner { write },
+            Action::Drain { targets, .. } => {
+                return match targets.first() {
+                    Some(target) => cluster.drain(order, self.draining(target, seen)).await,
+                    None => CallOutcome::Done,
+                };
+            }
             Action::Restore { targets, .. } => {
                 if !self.lift(entry, seen, cluster).await {
                     // The entry stays open; the next look retries it.
@@ -364,9 +369,10 @@ impl<'a, S: TurnStore> Executor<'a, S> {
                     // The machines run: there is nothing to do in the cloud.
                     return CallOutcome::Done;
                 }
-                cloud.restore(order, &stopped).await
+                return cloud.change(order, SetChange::Restore { targets: &stopped }).await;
             }
-        }
+        };
+        cloud.change(order, change).await
     }
 }
 

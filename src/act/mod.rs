@@ -13,7 +13,7 @@ pub use answer::{Digest, digest, heard};
 pub use executor::{CallKind, CallMade, Executor, Observed, Ports};
 
 use crate::model::action::{Expect, Target, WriteScope};
-use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, ScaleSetId};
+use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
@@ -30,7 +30,6 @@ pub struct CallContext<'a> {
     pub before: Time,
 }
 
-/// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallOutcome {
     /// It continues in the cloud; the operation can be polled at this address, if there is one.
@@ -67,53 +66,28 @@ pub enum Poll {
     Lost,
 }
 
+/// One change of a scale set, decided in full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetChange<'a> {
+    // Write the capacity. Only the audited reset of a drifted capacity has `to < from`.
+    Raise { from: u32, to: u32, expect: &'a Expect },
+    // One batch. The read behind it already matched each target's id to its identity; this does not check again.
+    Delete { targets: &'a [Target], force: bool },
+    // Update these machines to the set's model, in place.
+    Reimage { targets: &'a [Target] },
+    UpdateModel { fields: &'a ModelFields, scope: WriteScope, expect: &'a Expect },
+    // Start these machines again and return them to service.
+    Restore { targets: &'a [Target] },
+    // Write or remove the owner tag, if the set's current tag still permits this write.
+    TagOwner { write: &'a OwnerWrite },
+}
+
 /// Changes a scale set. One request at a time for each set; a long operation may still run during the next request.
 pub trait ChangeCloud {
-    /// Write the capacity. Only the audited reset of a drifted capacity has `to < from`.
-    fn raise(
+    fn change(
         &self,
         order: &CallContext<'_>,
-        from: u32,
-        to: u32,
-        expect: &Expect,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
-    /// One batch. The read behind it already matched each target's id to its identity; this does not check again.
-    fn delete(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        force: bool,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
-    /// Update these machines to the set's model, in place.
-    fn reimage(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        to: &Revision,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
-    fn update_model(
-        &self,
-        order: &CallContext<'_>,
-        fields: &ModelFields,
-        scope: WriteScope,
-        expect: &Expect,
-    ) -> impl Future<Output = CallOutcome> + Send;
-
-    /// Start these machines again and return them to service.
-    fn restore(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-    ) -> impl Future<Output = CallOutcome> + Send;
-
-    /// Write or remove the owner tag, if the set's current tag still permits this write.
-    fn tag_owner(
-        &self,
-        order: &CallContext<'_>,
-        write: &OwnerWrite,
+        change: SetChange<'_>,
     ) -> impl Future<Output = CallOutcome> + Send;
 
     fn poll(&self, set: &ScaleSetId, operation: &OperationUrl)
@@ -128,23 +102,16 @@ pub struct DrainRequest<'a> {
     pub node: Option<&'a NodeName>,
 }
 
-/// How far a drain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DrainProgress {
-    Running {
-        step: Box<str>,
-        blocker: Option<Box<str>>,
-    },
-    /// Nothing movable is left on it, or the node is gone.
+    Running { step: Box<str>, blocker: Option<Box<str>> },
+    // Nothing movable is left on it, or the node is gone.
     Done,
-    /// All escalation steps of the drain failed: the machine is set aside, with a code for the reason.
-    Blocked {
-        code: Box<str>,
-        retry_at: Option<Time>,
-    },
-    /// No drain of ours is running there.
+    // All escalation steps of the drain failed: the machine is set aside, with a code for the reason.
+    Blocked { code: Box<str>, retry_at: Option<Time> },
+    // No drain of ours is running there.
     NotBegun,
-    /// The cluster could not be reached.
+    // The cluster could not be reached.
     Unseen,
 }
 

@@ -91,7 +91,6 @@ pub struct ClientFault {
     pub help: Option<String>,
 }
 
-/// A request to send.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     method: Method,
@@ -285,11 +284,9 @@ impl Client {
     }
 }
 
-/// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamEvent {
     pub id: Option<u64>,
-    /// The name of the event.
     pub event: Option<String>,
     pub data: String,
 }

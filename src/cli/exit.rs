@@ -5,74 +5,48 @@ use std::io;
 
 use crate::api::v1::problem::{DocumentProblem, ErrorKeys};
 
-/// Exit codes, the same for every command. Public contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Exit {
-    Done,
-    Internal,
-    Input,
-    Refused,
-    NotFound,
-    Unreachable,
-    NotPermitted,
-    Findings,
-    RolloutFailed,
-    NeedsPerson,
-    ChangesPending,
-    NothingDone,
+macro_rules! exits {
+    ($($exit:ident = $code:literal, $meaning:literal;)*) => {
+        /// Exit codes, the same for every command. Public contract.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Exit {
+            $($exit,)*
+        }
+
+        impl Exit {
+            pub const ALL: [Exit; [$($code),*].len()] = [$(Exit::$exit),*];
+
+            pub const fn code(self) -> u8 {
+                match self {
+                    $(Exit::$exit => $code,)*
+                }
+            }
+
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Exit::$exit => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+exits! {
+    Done = 0, "done; holds are not errors";
+    Internal = 1, "internal error, or a file that cannot be read or written";
+    Input = 2, "bad usage or bad input (ndjson: at the end, if any line was bad)";
+    Refused = 3, "refused by an invariant";
+    NotFound = 4, "not found";
+    Unreachable = 5, "unreachable, or timed out";
+    NotPermitted = 6, "not permitted";
+    Findings = 7, "doctor has findings";
+    RolloutFailed = 8, "the rollout failed, was aborted or was rolled back";
+    NeedsPerson = 9, "it waits for a person";
+    ChangesPending = 10, "changes are pending (plan --detailed-exitcode)";
+    NothingDone = 11, "the request was answered, and nothing was done";
 }
 
 impl Exit {
-    pub const ALL: [Exit; 12] = [
-        Exit::Done,
-        Exit::Internal,
-        Exit::Input,
-        Exit::Refused,
-        Exit::NotFound,
-        Exit::Unreachable,
-        Exit::NotPermitted,
-        Exit::Findings,
-        Exit::RolloutFailed,
-        Exit::NeedsPerson,
-        Exit::ChangesPending,
-        Exit::NothingDone,
-    ];
-
-    pub const fn code(self) -> u8 {
-        match self {
-            Exit::Done => 0,
-            Exit::Internal => 1,
-            Exit::Input => 2,
-            Exit::Refused => 3,
-            Exit::NotFound => 4,
-            Exit::Unreachable => 5,
-            Exit::NotPermitted => 6,
-            Exit::Findings => 7,
-            Exit::RolloutFailed => 8,
-            Exit::NeedsPerson => 9,
-            Exit::ChangesPending => 10,
-            Exit::NothingDone => 11,
-        }
-    }
-
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Exit::Done => "done; holds are not errors",
-            Exit::Internal => "internal error, or a file that cannot be read or written",
-            Exit::Input => "bad usage or bad input (ndjson: at the end, if any line was bad)",
-            Exit::Refused => "refused by an invariant",
-            Exit::NotFound => "not found",
-            Exit::Unreachable => "unreachable, or timed out",
-            Exit::NotPermitted => "not permitted",
-            Exit::Findings => "doctor has findings",
-            Exit::RolloutFailed => "the rollout failed, was aborted or was rolled back",
-            Exit::NeedsPerson => "it waits for a person",
-            Exit::ChangesPending => "changes are pending (plan --detailed-exitcode)",
-            Exit::NothingDone => "the request was answered, and nothing was done",
-        }
-    }
-
-    /// The table of exit codes.
     pub fn table() -> String {
         let mut table = String::from("Exit codes:\n");
         for exit in Exit::ALL {

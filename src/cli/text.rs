@@ -91,7 +91,6 @@ pub fn nearer(text: &str, now: Time) -> String {
     }
 }
 
-/// Names that are similar to the written one.
 pub fn alike<'a>(names: &[&'a str], written: &str) -> Vec<&'a str> {
     const MOST: usize = 3;
     let near = crate::api::v1::diagnostic::nearest(written, names);

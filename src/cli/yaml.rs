@@ -396,7 +396,6 @@ at: '2026-03-01T12:00:00Z'
         }
     }
 
-    /// The tree as JSON text.
     fn json(tree: &JsonTree) -> String {
         let quoted = |text: &str| serde_json::to_string(text).unwrap();
         match tree {

@@ -13,6 +13,7 @@ use crate::memory::Lease;
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::Time;
+use crate::model::vocabulary::vocabulary;
 use crate::reconcile::TurnReport;
 
 #[derive(Debug)]
@@ -93,19 +94,11 @@ impl ProcessStatus {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ManagementStatus {
-    Managed,
-    /// No file or document declares it any more: nothing new starts, and started entries are watched until they end.
-    Released,
-}
-
-impl ManagementStatus {
-    pub const fn name(self) -> &'static str {
-        match self {
-            ManagementStatus::Managed => "managed",
-            ManagementStatus::Released => "released",
-        }
+vocabulary! {
+    pub enum ManagementStatus {
+        Managed = "managed",
+        /// No file or document declares it any more: nothing new starts, and started entries are watched until they end.
+        Released = "released",
     }
 }
 

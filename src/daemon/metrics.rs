@@ -10,7 +10,6 @@ use crate::pace::{CallTally, Counts};
 use crate::telemetry::families::*;
 use crate::telemetry::{Counters, Exposition, Family};
 
-/// The current metrics page.
 pub(super) fn page(
     board: &Board,
     counters: &Counters,

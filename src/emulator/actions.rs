@@ -43,9 +43,7 @@ fn not_ids() -> Rejection {
 
 fn required() -> Rejection {
     let text = "Required parameter 'instanceIds' is missing (null).";
-    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
-    refusal.target = Some("instanceIds".to_owned());
-    refusal.into()
+    WorldRefusal::new(400, "InvalidParameter", text).target("instanceIds").into()
 }
 
 pub(super) fn act(

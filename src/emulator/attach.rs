@@ -22,9 +22,9 @@ fn refused(code: &str, text: String) -> Rejection {
 
 fn not_changed() -> Rejection {
     let text = "Changing property 'virtualMachineScaleSet.id' is not allowed.";
-    let mut refusal = WorldRefusal::new(409, "PropertyChangeNotAllowed", text);
-    refusal.target = Some("virtualMachineScaleSet.id".to_owned());
-    refusal.into()
+    WorldRefusal::new(409, "PropertyChangeNotAllowed", text)
+        .target("virtualMachineScaleSet.id")
+        .into()
 }
 
 /// The set that a body names, if it accepts VMs of this group and zone.
@@ -44,9 +44,7 @@ fn wanted(
     };
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
     let invalid = |target: &str, text: String| -> Rejection {
-        let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
-        refusal.target = Some(target.to_owned());
-        refusal.into()
+        WorldRefusal::new(400, "InvalidParameter", text).target(target).into()
     };
     if view.orchestration == SetOrchestration::Uniform {
         return Err(refused(

@@ -68,10 +68,8 @@ impl Length {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Turn {
     /// World time to skip at once.
-    #[serde(default)]
     advance: Option<Length>,
     /// World seconds per real second from now on.
-    #[serde(default)]
     speed: Option<f64>,
 }
 
@@ -122,10 +120,8 @@ fn trouble(cloud: &mut EmulatedCloud, order: &FaultSeed) -> Result<Value, String
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Order {
     /// A name, or a resource id. If absent: the only set.
-    #[serde(default)]
     set: Option<String>,
     /// An instance id, or `oldest`, `newest`, `any`.
-    #[serde(default)]
     instance: Option<String>,
     deed: Doing,
 }
@@ -133,40 +129,23 @@ struct Order {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum Doing {
-    Sicken {
-        lasting: Option<Length>,
-    },
+    Sicken { lasting: Option<Length> },
     Fail,
     Stop,
     Evict,
     Vanish,
     Delete,
     FlipLatestModelApplied,
-    Protect {
-        scale_in: bool,
-        set_actions: bool,
-    },
+    Protect { scale_in: bool, set_actions: bool },
     SetCapacity(u32),
-    /// A new version of an image; sets that reference the image use it for their next VM.
-    Publish {
-        image: Value,
-        version: String,
-    },
-    /// An image whose VMs never become ready, or become unhealthy after a while.
-    BadImage {
-        image: Value,
-        sick_after: Option<Length>,
-        fails: Option<bool>,
-    },
-    GoodImage {
-        image: Value,
-    },
-    NoCapacity {
-        zone: Option<u8>,
-        lasting: Length,
-    },
+    // A new version of an image; sets that reference the image use it for their next VM.
+    Publish { image: Value, version: String },
+    // An image whose VMs never become ready, or become unhealthy after a while.
+    BadImage { image: Value, sick_after: Option<Length>, fails: Option<bool> },
+    GoodImage { image: Value },
+    NoCapacity { zone: Option<u8>, lasting: Length },
     Quota(Option<u32>),
-    /// A ReadOnly lock on the set.
+    // A ReadOnly lock on the set.
     Lock(bool),
     DeleteSet,
 }

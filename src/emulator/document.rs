@@ -139,20 +139,18 @@ fn word(value: &Value, pointer: &str) -> String {
 }
 
 pub(super) fn missing(parameter: &str) -> Rejection {
-    let mut refusal = WorldRefusal::new(
+    WorldRefusal::new(
         400,
         "InvalidParameter",
         format!("Required parameter '{parameter}' is missing (null)."),
-    );
-    refusal.target = Some(parameter.to_owned());
-    refusal.into()
+    )
+    .target(parameter)
+    .into()
 }
 
 fn invalid(target: &str, value: &str) -> Rejection {
     let text = format!("The value '{value}' of parameter '{target}' is not allowed.");
-    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
-    refusal.target = Some(target.to_owned());
-    refusal.into()
+    WorldRefusal::new(400, "InvalidParameter", text).target(target).into()
 }
 
 const PROFILE: &str = "/properties/virtualMachineProfile";

@@ -76,7 +76,6 @@ impl FaultSeed {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
     /// Any method if absent.
-    #[serde(default)]
     pub method: Option<String>,
     /// A part of the path and query, in any case; empty matches all.
     #[serde(default)]
@@ -87,23 +86,16 @@ pub struct Rule {
     #[serde(default = "once")]
     pub times: u32,
     /// Answers the call with this status, without effect.
-    #[serde(default)]
     pub status: Option<u16>,
-    #[serde(default)]
     pub code: Option<String>,
-    #[serde(default)]
     pub message: Option<String>,
     /// Real seconds.
-    #[serde(default)]
     pub retry_after: Option<u32>,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// Replaces the error document; a text is sent as it is.
-    #[serde(default)]
     pub body: Option<Value>,
-    #[serde(default)]
     pub content_type: Option<String>,
-    #[serde(default)]
     pub cut: Option<ConnectionCut>,
     /// Real milliseconds; delays the answer, not the effect.
     #[serde(default)]

@@ -327,9 +327,7 @@ fn replication_status(version: &Version) -> Value {
 }
 
 fn invalid(target: &str, text: String) -> Rejection {
-    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
-    refusal.target = Some(target.to_owned());
-    refusal.into()
+    WorldRefusal::new(400, "InvalidParameter", text).target(target).into()
 }
 
 /// Three 32-bit numbers.

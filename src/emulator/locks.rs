@@ -50,7 +50,6 @@ pub struct LockSeed {
     pub scope: String,
     pub name: String,
     pub level: ResourceLockLevel,
-    #[serde(default)]
     pub notes: Option<String>,
 }
 

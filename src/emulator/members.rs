@@ -42,10 +42,9 @@ pub(super) fn skip_token(ask: &EmulatorRequest) -> Result<Option<PageToken>, Rej
         Some(PageToken { list, from: usize::from_str_radix(from, 16).ok()? })
     });
     parsed.map(Some).ok_or_else(|| {
-        let mut refusal =
-            WorldRefusal::new(400, "InvalidParameter", "The provided $skiptoken is not valid.");
-        refusal.target = Some("$skiptoken".to_owned());
-        refusal.into()
+        WorldRefusal::new(400, "InvalidParameter", "The provided $skiptoken is not valid.")
+            .target("$skiptoken")
+            .into()
     })
 }
 
@@ -90,15 +89,13 @@ impl Filter {
             }
             "properties/latestmodelapplied eq true" => Ok(Some(Self::Latest(true))),
             "properties/latestmodelapplied eq false" => Ok(Some(Self::Latest(false))),
-            _ => {
-                let mut refusal = WorldRefusal::new(
-                    400,
-                    "InvalidParameter",
-                    format!("The filter '{text}' is not supported."),
-                );
-                refusal.target = Some("$filter".to_owned());
-                Err(refusal.into())
-            }
+            _ => Err(WorldRefusal::new(
+                400,
+                "InvalidParameter",
+                format!("The filter '{text}' is not supported."),
+            )
+            .target("$filter")
+            .into()),
         }
     }
 
@@ -154,9 +151,7 @@ fn number(cloud: &mut EmulatedCloud, set: SetId, id: &str) -> Result<InstanceId,
     if uniform && id.parse::<u64>().is_err() {
         cloud.world.neighbour(false)?;
         let text = "Virtual Machine Scale Set VM instanceId must be a number.";
-        let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
-        refusal.target = Some("instanceId".to_owned());
-        return Err(refusal.into());
+        return Err(WorldRefusal::new(400, "InvalidParameter", text).target("instanceId").into());
     }
     Ok(InstanceId::from(id))
 }

@@ -15,114 +15,36 @@ pub(super) enum SchemaVerb {
     Patch,
 }
 
-const TOP: &[&str] = &[
-    "name",
-    "id",
-    "type",
-    "location",
-    "tags",
-    "sku",
-    "plan",
-    "identity",
-    "zones",
-    "extendedLocation",
-    "etag",
-    "placement",
-    "properties",
-    "systemData",
-];
-const PROPERTIES: &[&str] = &[
-    "upgradePolicy",
-    "scheduledEventsPolicy",
-    "automaticRepairsPolicy",
-    "virtualMachineProfile",
-    "provisioningState",
-    "overprovision",
-    "doNotRunExtensionsOnOverprovisionedVMs",
-    "uniqueId",
-    "singlePlacementGroup",
-    "zoneBalance",
-    "platformFaultDomainCount",
-    "proximityPlacementGroup",
-    "hostGroup",
-    "additionalCapabilities",
-    "scaleInPolicy",
-    "orchestrationMode",
-    "spotRestorePolicy",
-    "priorityMixPolicy",
-    "timeCreated",
-    "constrainedMaximumCapacity",
-    "resiliencyPolicy",
-    "zonalPlatformFaultDomainAlignMode",
-    "skuProfile",
-    "highSpeedInterconnectPlacement",
-    "lifecycleHooksProfile",
-    "externalHealthPolicy",
-];
-const PROFILE: &[&str] = &[
-    "osProfile",
-    "storageProfile",
-    "networkProfile",
-    "securityProfile",
-    "diagnosticsProfile",
-    "extensionProfile",
-    "licenseType",
-    "priority",
-    "evictionPolicy",
-    "billingProfile",
-    "scheduledEventsProfile",
-    "userData",
-    "capacityReservation",
-    "applicationProfile",
-    "hardwareProfile",
-    "serviceArtifactReference",
-    "securityPostureReference",
-    "timeCreated",
-];
-const PATCH_TOP: &[&str] =
-    &["tags", "sku", "plan", "identity", "zones", "placement", "properties", "location"];
-const PATCH_PROPERTIES: &[&str] = &[
-    "upgradePolicy",
-    "automaticRepairsPolicy",
-    "virtualMachineProfile",
-    "overprovision",
-    "doNotRunExtensionsOnOverprovisionedVMs",
-    "singlePlacementGroup",
-    "additionalCapabilities",
-    "scaleInPolicy",
-    "proximityPlacementGroup",
-    "priorityMixPolicy",
-    "spotRestorePolicy",
-    "resiliencyPolicy",
-    "zonalPlatformFaultDomainAlignMode",
-    "skuProfile",
-    "lifecycleHooksProfile",
-];
-const PATCH_PROFILE: &[&str] = &[
-    "osProfile",
-    "storageProfile",
-    "networkProfile",
-    "securityPostureReference",
-    "securityProfile",
-    "diagnosticsProfile",
-    "extensionProfile",
-    "licenseType",
-    "billingProfile",
-    "scheduledEventsProfile",
-    "userData",
-    "hardwareProfile",
-];
+/// Members of each part, separated by blanks; those with `PATCH` are taken by a PATCH.
+const TOP: &str = "\
+    name id type location tags sku plan identity zones extendedLocation etag placement properties \
+    systemData";
+const PROPERTIES: &str = "\
+    upgradePolicy scheduledEventsPolicy automaticRepairsPolicy virtualMachineProfile \
+    provisioningState overprovision doNotRunExtensionsOnOverprovisionedVMs uniqueId \
+    singlePlacementGroup zoneBalance platformFaultDomainCount proximityPlacementGroup hostGroup \
+    additionalCapabilities scaleInPolicy orchestrationMode spotRestorePolicy priorityMixPolicy \
+    timeCreated constrainedMaximumCapacity resiliencyPolicy zonalPlatformFaultDomainAlignMode \
+    skuProfile highSpeedInterconnectPlacement lifecycleHooksProfile externalHealthPolicy";
+const PROFILE: &str = "\
+    osProfile storageProfile networkProfile securityProfile diagnosticsProfile extensionProfile \
+    licenseType priority evictionPolicy billingProfile scheduledEventsProfile userData \
+    capacityReservation applicationProfile hardwareProfile serviceArtifactReference \
+    securityPostureReference timeCreated";
+const PATCH_TOP: &str = "tags sku plan identity zones placement properties location";
+const PATCH_PROPERTIES: &str = "\
+    upgradePolicy automaticRepairsPolicy virtualMachineProfile overprovision \
+    doNotRunExtensionsOnOverprovisionedVMs singlePlacementGroup additionalCapabilities \
+    scaleInPolicy proximityPlacementGroup priorityMixPolicy spotRestorePolicy resiliencyPolicy \
+    zonalPlatformFaultDomainAlignMode skuProfile lifecycleHooksProfile";
+const PATCH_PROFILE: &str = "\
+    osProfile storageProfile networkProfile securityPostureReference securityProfile \
+    diagnosticsProfile extensionProfile licenseType billingProfile scheduledEventsProfile userData \
+    hardwareProfile";
 
-const PATCH_OS_DISK: &[&str] = &[
-    "caching",
-    "writeAcceleratorEnabled",
-    "diffDiskSettings",
-    "diskSizeGB",
-    "image",
-    "vhdContainers",
-    "managedDisk",
-    "deleteOption",
-];
+const PATCH_OS_DISK: &str = "\
+    caching writeAcceleratorEnabled diffDiskSettings diskSizeGB image vhdContainers managedDisk \
+    deleteOption";
 
 pub(super) fn check(body: &Map<String, Value>, verb: SchemaVerb) -> Result<(), Rejection> {
     let (top, properties, profile, kind) = match verb {
@@ -229,25 +151,24 @@ pub(super) fn check_name(name: &str) -> Result<(), Rejection> {
     }
     let text =
         format!("The entity name '{name}' is invalid: it is between 1 and 64 characters long.");
-    let mut refusal = WorldRefusal::new(400, "InvalidParameter", text);
-    refusal.target = Some("vmScaleSetName".into());
-    Err(refusal.into())
+    Err(WorldRefusal::new(400, "InvalidParameter", text).target("vmScaleSetName").into())
 }
 
 fn members(
     given: Option<&Map<String, Value>>,
-    known: &[&str],
+    known: &str,
     path: &str,
     kind: &str,
 ) -> Result<(), Rejection> {
-    let strange = given.into_iter().flatten().find(|(key, _)| !known.contains(&key.as_str()));
+    let strange = given
+        .into_iter()
+        .flatten()
+        .find(|(key, _)| !known.split(' ').any(|known| known == key.as_str()));
     let Some((key, _)) = strange else { return Ok(()) };
     let text = format!(
         "Could not find member '{key}' on object of type '{kind}'. Path '{path}{key}', line 1, position 1."
     );
-    let mut refusal = WorldRefusal::new(400, "BadRequest", text);
-    refusal.target = Some(format!("{path}{key}"));
-    Err(refusal.into())
+    Err(WorldRefusal::new(400, "BadRequest", text).target(format!("{path}{key}")).into())
 }
 
 const FIXED: &[&str] = &[
@@ -290,9 +211,7 @@ pub(super) fn check_fixed(
     let Some(pointer) = broken else { return Ok(()) };
     let path = pointer.trim_start_matches('/').replace('/', ".");
     let text = format!("Changing property '{path}' is not allowed.");
-    let mut refusal = WorldRefusal::new(409, "PropertyChangeNotAllowed", text);
-    refusal.target = Some(path);
-    Err(refusal.into())
+    Err(WorldRefusal::new(409, "PropertyChangeNotAllowed", text).target(path).into())
 }
 
 const IMAGE: &str = "/properties/virtualMachineProfile/storageProfile/imageReference";
@@ -316,9 +235,7 @@ fn check_image(before: Option<&Value>, body: Option<&Value>) -> Result<(), Rejec
     let Some(key) = CREATE_TIME.iter().find(moved) else { return Ok(()) };
     let path = format!("imageReference.{key}");
     let text = format!("Changing property '{path}' is not allowed.");
-    let mut refusal = WorldRefusal::new(409, "PropertyChangeNotAllowed", text);
-    refusal.target = Some(path);
-    Err(refusal.into())
+    Err(WorldRefusal::new(409, "PropertyChangeNotAllowed", text).target(path).into())
 }
 
 /// Keys of a marketplace image.

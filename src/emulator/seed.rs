@@ -187,9 +187,7 @@ fn quicker(mut all: Durations, times: f64) -> Durations {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetSeed {
     pub name: String,
-    #[serde(default)]
     pub subscription: Option<String>,
-    #[serde(default)]
     pub resource_group: Option<String>,
     #[serde(default = "three")]
     pub capacity: u32,
@@ -197,10 +195,8 @@ pub struct SetSeed {
     pub flexible: bool,
     #[serde(default)]
     pub zones: Vec<String>,
-    #[serde(default)]
     pub size: Option<String>,
     /// An image reference, or the id of an image.
-    #[serde(default)]
     pub image: Option<Value>,
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
@@ -244,7 +240,6 @@ pub enum FoundSeed {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageSeed {
-    #[serde(default)]
     pub resource_group: Option<String>,
     pub gallery: String,
     pub image: String,
@@ -262,7 +257,6 @@ pub struct ImageSeed {
 pub struct IdentitySeed {
     pub client_id: String,
     /// Absent: any.
-    #[serde(default)]
     pub secret: Option<String>,
     /// Parts of resource ids on which it may do nothing.
     #[serde(default)]

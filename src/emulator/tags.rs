@@ -53,7 +53,6 @@ fn bad(what: &str) -> Rejection {
         .into()
 }
 
-/// The tags in a body.
 fn sent(body: &Map<String, Value>) -> Result<Map<String, Value>, Rejection> {
     let tags = body.get("properties").and_then(|properties| properties.get("tags"));
     schema::check_tags(tags)?;

@@ -8,6 +8,7 @@ use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::rollout::RolloutCause;
 use crate::model::time::Time;
+use crate::model::vocabulary::vocabulary;
 
 /// Lines kept for each pool, unless they are older than [`super::Keep`] permits.
 // 4,000: a rollout of a thousand machines, from start to end.
@@ -46,29 +47,18 @@ pub struct EventDetail {
     pub covered: Option<u32>,
 }
 
-/// How an entry of the journal moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JournalStep {
-    Asking,
-    Accepted,
-    Lost,
-    Done,
-    /// Refused for some of its machines.
-    PartlyRefused,
-    Refused,
-    Withdrawn,
-}
-
-impl JournalStep {
-    pub const WORDS: [(&'static str, JournalStep); 7] = [
-        ("asking", JournalStep::Asking),
-        ("accepted", JournalStep::Accepted),
-        ("lost", JournalStep::Lost),
-        ("done", JournalStep::Done),
-        ("partlyRefused", JournalStep::PartlyRefused),
-        ("refused", JournalStep::Refused),
-        ("withdrawn", JournalStep::Withdrawn),
-    ];
+vocabulary! {
+    /// How an entry of the journal moved.
+    pub enum JournalStep {
+        Asking = "asking",
+        Accepted = "accepted",
+        Lost = "lost",
+        Done = "done",
+        /// Refused for some of its machines.
+        PartlyRefused = "partlyRefused",
+        Refused = "refused",
+        Withdrawn = "withdrawn",
+    }
 }
 
 impl EventDetail {

@@ -5,57 +5,27 @@ use super::inventory::ModelFields;
 use super::machine::{Machine, identity};
 use super::owner::OwnerWrite;
 use super::time::{Span, Time};
+use super::vocabulary::vocabulary;
 
 /// An action is based on one read. It is sent within this time of the read's start, or withdrawn and planned again.
 // 60 s: two listings of the largest set fit into it; changes since then are bounded by one boot or one eviction wave.
 pub const READ_IS_FRESH: Span = Span::seconds(60);
 
-/// The class of a machine, as people see it. The first that fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MachineClass {
-    Deleting,
-    Updating,
-    ScalingDown,
-    Unknown,
-    Held,
-    Failed,
-    DeleteRequested,
-    /// Young, still proving itself.
-    NotYetAvailable,
-    Surplus,
-    Outdated,
-    Current,
-}
-
-impl MachineClass {
-    pub const ALL: [MachineClass; 11] = [
-        MachineClass::Deleting,
-        MachineClass::Updating,
-        MachineClass::ScalingDown,
-        MachineClass::Unknown,
-        MachineClass::Held,
-        MachineClass::Failed,
-        MachineClass::DeleteRequested,
-        MachineClass::NotYetAvailable,
-        MachineClass::Surplus,
-        MachineClass::Outdated,
-        MachineClass::Current,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            MachineClass::Deleting => "deleting",
-            MachineClass::Updating => "updating",
-            MachineClass::ScalingDown => "scalingDown",
-            MachineClass::Unknown => "unknown",
-            MachineClass::Held => "held",
-            MachineClass::Failed => "failed",
-            MachineClass::DeleteRequested => "deleteRequested",
-            MachineClass::NotYetAvailable => "notYetAvailable",
-            MachineClass::Surplus => "surplus",
-            MachineClass::Outdated => "outdated",
-            MachineClass::Current => "current",
-        }
+vocabulary! {
+    /// The class of a machine, as people see it. The first that fits.
+    pub enum MachineClass {
+        Deleting = "deleting",
+        Updating = "updating",
+        ScalingDown = "scalingDown",
+        Unknown = "unknown",
+        Held = "held",
+        Failed = "failed",
+        DeleteRequested = "deleteRequested",
+        /// Young, still proving itself.
+        NotYetAvailable = "notYetAvailable",
+        Surplus = "surplus",
+        Outdated = "outdated",
+        Current = "current",
     }
 }
 
@@ -172,57 +142,37 @@ pub enum Action {
     },
 }
 
-/// Why the model is written: to reach the wanted model, or to put the last good one back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ModelWrite {
-    Wanted,
-    PutBack,
+vocabulary! {
+    /// Why the model is written: to reach the wanted model, or to put the last good one back.
+    pub enum ModelWrite {
+        Wanted = "wanted",
+        PutBack = "putBack",
+    }
 }
 
-/// Which part of the storage profile an image write contains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum WriteScope {
-    /// Only the image reference.
-    #[default]
-    Image,
-    /// The whole profile as just read, with a new image: the cloud has no reason to reset the disks.
-    StorageProfile,
+vocabulary! {
+    /// Which part of the storage profile an image write contains.
+    #[derive(Default)]
+    pub enum WriteScope {
+        /// Only the image reference.
+        #[default]
+        Image = "image",
+        /// The whole profile as just read, with a new image: the cloud has no reason to reset the disks.
+        StorageProfile = "storageProfile",
+    }
 }
 
-/// The kinds of action, in the order in which one plan sends them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ActionKind {
-    /// First: a newer request may end one that the cloud is still working on.
-    TagOwner,
-    UpdateModel,
-    Restore,
-    Raise,
-    Drain,
-    Reimage,
-    Delete,
-}
-
-impl ActionKind {
-    pub const ALL: [ActionKind; 7] = [
-        ActionKind::TagOwner,
-        ActionKind::UpdateModel,
-        ActionKind::Restore,
-        ActionKind::Raise,
-        ActionKind::Drain,
-        ActionKind::Reimage,
-        ActionKind::Delete,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            ActionKind::UpdateModel => "updateModel",
-            ActionKind::Restore => "restore",
-            ActionKind::Raise => "raise",
-            ActionKind::Drain => "drain",
-            ActionKind::Reimage => "reimage",
-            ActionKind::Delete => "delete",
-            ActionKind::TagOwner => "tagOwner",
-        }
+vocabulary! {
+    /// The kinds of action, in the order in which one plan sends them.
+    pub enum ActionKind {
+        /// First: a newer request may end one that the cloud is still working on.
+        TagOwner = "tagOwner",
+        UpdateModel = "updateModel",
+        Restore = "restore",
+        Raise = "raise",
+        Drain = "drain",
+        Reimage = "reimage",
+        Delete = "delete",
     }
 }
 

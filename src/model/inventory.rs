@@ -6,6 +6,7 @@ use std::fmt;
 use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use super::machine::{Condition, Evidence, Protection};
 use super::time::Time;
+use super::vocabulary::vocabulary;
 
 /// A missing part of the read, and why. The planner waits for machines inside a gap and never disrupts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,25 +30,14 @@ pub enum Orchestration {
     Flexible,
 }
 
-/// A feature of the cloud that changes the pool besides us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PlatformFeature {
-    RollingUpgrade,
-    AutoOsUpgrade,
-    AutomaticRepairs,
-    Autoscale,
-    Overprovision,
-}
-
-impl PlatformFeature {
-    pub const fn name(self) -> &'static str {
-        match self {
-            PlatformFeature::RollingUpgrade => "rollingUpgrade",
-            PlatformFeature::AutoOsUpgrade => "autoOsUpgrade",
-            PlatformFeature::AutomaticRepairs => "automaticRepairs",
-            PlatformFeature::Autoscale => "autoscale",
-            PlatformFeature::Overprovision => "overprovision",
-        }
+vocabulary! {
+    /// A feature of the cloud that changes the pool besides us.
+    pub enum PlatformFeature {
+        RollingUpgrade = "rollingUpgrade",
+        AutoOsUpgrade = "autoOsUpgrade",
+        AutomaticRepairs = "automaticRepairs",
+        Autoscale = "autoscale",
+        Overprovision = "overprovision",
     }
 }
 

@@ -8,48 +8,22 @@ use super::ids::{EntryId, Epoch, Key, Zone};
 use super::inventory::SetReading;
 use super::machine::{CLOCK_SKEW, ListingTrust, Machine};
 use super::time::{Skew, Span, Time};
+use super::vocabulary::vocabulary;
 
-/// How the cloud (or the cluster) refused. Classified once, where the answer arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
-    Throttled,
-    NoCapacity,
-    Quota,
-    Conflict,
-    Preempted,
-    /// On a delete this is success.
-    Gone,
-    Forbidden,
-    Invalid,
-    /// It may or may not have happened. A fresh read settles it, never a second request.
-    Unclear,
-}
-
-impl Refusal {
-    pub const ALL: [Refusal; 9] = [
-        Refusal::Throttled,
-        Refusal::NoCapacity,
-        Refusal::Quota,
-        Refusal::Conflict,
-        Refusal::Preempted,
-        Refusal::Gone,
-        Refusal::Forbidden,
-        Refusal::Invalid,
-        Refusal::Unclear,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Refusal::Throttled => "throttled",
-            Refusal::NoCapacity => "noCapacity",
-            Refusal::Quota => "quota",
-            Refusal::Conflict => "conflict",
-            Refusal::Preempted => "preempted",
-            Refusal::Gone => "gone",
-            Refusal::Forbidden => "forbidden",
-            Refusal::Invalid => "invalid",
-            Refusal::Unclear => "unclear",
-        }
+vocabulary! {
+    /// How the cloud (or the cluster) refused. Classified once, where the answer arrived.
+    pub enum Refusal {
+        Throttled = "throttled",
+        NoCapacity = "noCapacity",
+        Quota = "quota",
+        Conflict = "conflict",
+        Preempted = "preempted",
+        /// On a delete this is success.
+        Gone = "gone",
+        Forbidden = "forbidden",
+        Invalid = "invalid",
+        /// It may or may not have happened. A fresh read settles it, never a second request.
+        Unclear = "unclear",
     }
 }
 
@@ -135,26 +109,15 @@ impl fmt::Debug for OperationUrl {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// Written, not sent.
+    // Written, not sent.
     Intended,
-    /// About to be sent, or sent and not answered: after a crash, read the world.
-    Asking {
-        at: Time,
-    },
-    /// Accepted; the cloud is still working on it.
-    Accepted {
-        at: Time,
-        operation: Option<OperationUrl>,
-    },
-    /// The answer was lost. Only a complete listing begun later settles it.
-    Doubtful {
-        at: Time,
-    },
-    Ended {
-        at: Time,
-        accepted: Option<Time>,
-        outcome: EntryOutcome,
-    },
+    // About to be sent, or sent and not answered: after a crash, read the world.
+    Asking { at: Time },
+    // Accepted; the cloud is still working on it.
+    Accepted { at: Time, operation: Option<OperationUrl> },
+    // The answer was lost. Only a complete listing begun later settles it.
+    Doubtful { at: Time },
+    Ended { at: Time, accepted: Option<Time>, outcome: EntryOutcome },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,15 +2,18 @@
 
 use super::ids::{EntryId, Etag};
 use super::time::Time;
+use super::vocabulary::vocabulary;
 
-/// Whether the set's etag moves with its capacity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum EtagVerdict {
-    #[default]
-    Unknown,
-    Moves,
-    /// The capacity changed under one etag: the etag never protects a raise.
-    Stays,
+vocabulary! {
+    /// Whether the set's etag moves with its capacity.
+    #[derive(Default)]
+    pub enum EtagVerdict {
+        #[default]
+        Unknown = "unknown",
+        Moves = "moves",
+        /// The capacity changed under one etag: the etag never protects a raise.
+        Stays = "stays",
+    }
 }
 
 /// What reads showed about the set's etag.
@@ -24,13 +27,15 @@ pub struct EtagHistory {
     pub ends: u32,
 }
 
-/// When the capacity falls for our deletes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum DeleteEffect {
-    #[default]
-    Unknown,
-    AtAccept,
-    AtEnd,
+vocabulary! {
+    /// When the capacity falls for our deletes.
+    #[derive(Default)]
+    pub enum DeleteEffect {
+        #[default]
+        Unknown = "unknown",
+        AtAccept = "atAccept",
+        AtEnd = "atEnd",
+    }
 }
 
 /// What reads showed about our deletes and the capacity.

@@ -2,6 +2,7 @@
 
 use super::ids::{InstanceId, Key, NodeName, Revision, VmId, Zone};
 use super::time::{Skew, Span, Time};
+use super::vocabulary::vocabulary;
 
 /// The observed condition of a machine. `Unknown` means that *we* could not see it, never that it is unhealthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,14 +39,15 @@ pub enum Evidence {
     LatestModelApplied,
 }
 
-/// Protection set on the instance in the cloud. Each kind stops every removal by us, `All` also in-place updates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protection {
-    None,
-    ScaleIn,
-    All,
-    /// The cloud does not show it: it may be any of these.
-    Unknown,
+vocabulary! {
+    /// Protection set on the instance in the cloud. Each kind stops every removal by us, `All` also in-place updates.
+    pub enum Protection {
+        None = "none",
+        ScaleIn = "scaleIn",
+        All = "all",
+        /// The cloud does not show it: it may be any of these.
+        Unknown = "unknown",
+    }
 }
 
 /// A person or client asked to delete this machine. The planner replaces it and does not only remove it.

@@ -23,3 +23,4 @@ pub mod rollout;
 pub mod setbacks;
 pub mod stage;
 pub mod time;
+pub mod vocabulary;

@@ -12,6 +12,7 @@ use super::policy::Policy;
 use super::quantity::Resolved;
 use super::rollout::PoolState;
 use super::time::{Skew, Time};
+use super::vocabulary::vocabulary;
 
 /// Everything a decision is based on. The planner reads nothing else: no clock, no dice.
 #[derive(Debug, Clone)]
@@ -62,48 +63,16 @@ pub struct CommandArgs {
     pub full: bool,
 }
 
-/// What may wait for a person's approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WaitKind {
-    Checkpoint,
-    ScaleDown,
-    FirstSurplus,
-    OtherWriter,
-    Adoption,
-    Model,
-}
-
-impl WaitKind {
-    pub const ALL: [WaitKind; 6] = [
-        WaitKind::Checkpoint,
-        WaitKind::ScaleDown,
-        WaitKind::FirstSurplus,
-        WaitKind::OtherWriter,
-        WaitKind::Adoption,
-        WaitKind::Model,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            WaitKind::Checkpoint => "checkpoint",
-            WaitKind::ScaleDown => "scaleDown",
-            WaitKind::FirstSurplus => "firstSurplus",
-            WaitKind::OtherWriter => "otherWriter",
-            WaitKind::Adoption => "adoption",
-            WaitKind::Model => "model",
-        }
+vocabulary! {
+    /// What may wait for a person's approval.
+    pub enum WaitKind {
+        Checkpoint = "checkpoint",
+        ScaleDown = "scaleDown",
+        FirstSurplus = "firstSurplus",
+        OtherWriter = "otherWriter",
+        Adoption = "adoption",
+        Model = "model",
     }
-
-    /// Every kind with its word, for a format's table.
-    pub const WORDS: [(&'static str, WaitKind); Self::ALL.len()] = {
-        let mut words = [("", WaitKind::Checkpoint); Self::ALL.len()];
-        let mut at = 0;
-        while at < words.len() {
-            words[at] = (Self::ALL[at].name(), Self::ALL[at]);
-            at += 1;
-        }
-        words
-    };
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,20 +160,11 @@ pub struct Facts {
     pub keeper: Keeper,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    Pass,
-    Fail,
-    Unknown,
-}
-
-impl Verdict {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "fail",
-            Verdict::Unknown => "unknown",
-        }
+vocabulary! {
+    pub enum Verdict {
+        Pass = "pass",
+        Fail = "fail",
+        Unknown = "unknown",
     }
 }
 
@@ -410,58 +370,30 @@ pub struct CommandAnswer {
     pub message: Box<str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum RolloutPhase {
-    #[default]
-    None,
-    Progressing,
-    Waiting,
-    Paused,
-    Stalled,
-    Baking,
-    RollingBack,
-    Succeeded,
-    SucceededWithExceptions,
-    Aborted,
-    RolledBack,
+vocabulary! {
+    #[derive(Default)]
+    pub enum RolloutPhase {
+        #[default]
+        None = "None",
+        Progressing = "Progressing",
+        Waiting = "Waiting",
+        Paused = "Paused",
+        Stalled = "Stalled",
+        Baking = "Baking",
+        RollingBack = "RollingBack",
+        Succeeded = "Succeeded",
+        SucceededWithExceptions = "SucceededWithExceptions",
+        Aborted = "Aborted",
+        RolledBack = "RolledBack",
+    }
 }
 
 impl RolloutPhase {
-    pub const ALL: [RolloutPhase; 11] = [
-        RolloutPhase::None,
-        RolloutPhase::Progressing,
-        RolloutPhase::Waiting,
-        RolloutPhase::Paused,
-        RolloutPhase::Stalled,
-        RolloutPhase::Baking,
-        RolloutPhase::RollingBack,
-        RolloutPhase::Succeeded,
-        RolloutPhase::SucceededWithExceptions,
-        RolloutPhase::Aborted,
-        RolloutPhase::RolledBack,
-    ];
-
     /// Whether a rollout is open in the phase with this name.
     pub fn is_open(name: &str) -> bool {
         use RolloutPhase::{Aborted, RolledBack, Succeeded, SucceededWithExceptions};
         let at_rest = [Self::None, Succeeded, SucceededWithExceptions, Aborted, RolledBack];
         !at_rest.iter().any(|phase| phase.name() == name)
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            RolloutPhase::None => "None",
-            RolloutPhase::Progressing => "Progressing",
-            RolloutPhase::Waiting => "Waiting",
-            RolloutPhase::Paused => "Paused",
-            RolloutPhase::Stalled => "Stalled",
-            RolloutPhase::Baking => "Baking",
-            RolloutPhase::RollingBack => "RollingBack",
-            RolloutPhase::Succeeded => "Succeeded",
-            RolloutPhase::SucceededWithExceptions => "SucceededWithExceptions",
-            RolloutPhase::Aborted => "Aborted",
-            RolloutPhase::RolledBack => "RolledBack",
-        }
     }
 }
 

@@ -11,22 +11,24 @@ use super::owner::OwnerTag;
 use super::plan::WaitKind;
 use super::revisions::Revisions;
 use super::time::{Span, Time};
+use super::vocabulary::vocabulary;
 
 pub use super::learnt::{DeleteEffect, DeleteEffects, EtagHistory, EtagVerdict, Probe};
 pub use super::setbacks::{BackOff, Exception, KeyBackOff, RequestBackOff, UndeliveredRaise};
 pub use super::stage::{IllegalStageMove, Move, RolloutStage};
 
-/// Why a rollout was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RolloutCause {
-    /// The wanted revision changed.
-    Revision,
-    /// An operator or a schedule asked.
-    Refresh,
-    MaxAge,
-    Rollback,
-    /// Machines left as exceptions may be tried again.
-    Exception,
+vocabulary! {
+    /// Why a rollout was opened.
+    pub enum RolloutCause {
+        /// The wanted revision changed.
+        Revision = "revision",
+        /// An operator or a schedule asked.
+        Refresh = "refresh",
+        MaxAge = "maxAge",
+        Rollback = "rollback",
+        /// Machines left as exceptions may be tried again.
+        Exception = "exception",
+    }
 }
 
 /// One durable record of moving a pool to a revision.
@@ -136,13 +138,13 @@ pub struct PauseRequest {
     pub at: Time,
 }
 
-/// How a rollout ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RolloutEnding {
-    Succeeded,
-    SucceededWithExceptions,
-    Aborted,
-    RolledBack,
+vocabulary! {
+    pub enum RolloutEnding {
+        Succeeded = "succeeded",
+        SucceededWithExceptions = "succeededWithExceptions",
+        Aborted = "aborted",
+        RolledBack = "rolledBack",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

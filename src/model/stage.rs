@@ -6,43 +6,25 @@ use super::time::Time;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RolloutStage {
     Going,
-    /// A person stopped it; nothing is wrong with the revision.
-    Paused {
-        by: Box<str>,
-        why: Box<str>,
-        at: Time,
-    },
-    /// Replacements failed: selection turns to the revision being left.
-    Failing {
-        why: Box<str>,
-        at: Time,
-    },
-    /// Everything is done; gates are watched for a while, and a rollback is still possible.
-    Baking {
-        since: Time,
-    },
+    // A person stopped it; nothing is wrong with the revision.
+    Paused { by: Box<str>, why: Box<str>, at: Time },
+    // Replacements failed: selection turns to the revision being left.
+    Failing { why: Box<str>, at: Time },
+    // Everything is done; gates are watched for a while, and a rollback is still possible.
+    Baking { since: Time },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    Pause {
-        by: Box<str>,
-        why: Box<str>,
-        at: Time,
-    },
+    Pause { by: Box<str>, why: Box<str>, at: Time },
     Resume,
-    Fail {
-        why: Box<str>,
-        at: Time,
-    },
+    Fail { why: Box<str>, at: Time },
     Retry,
-    /// The last machine is done.
-    Bake {
-        since: Time,
-    },
-    /// A machine is outdated again.
+    // The last machine is done.
+    Bake { since: Time },
+    // A machine is outdated again.
     Unbake,
-    /// The target changed during the rollout.
+    // The target changed during the rollout.
     Retarget,
 }
 

@@ -211,6 +211,7 @@ impl fmt::Debug for Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn spans_read_and_print_the_same() {
@@ -226,6 +227,19 @@ mod tests {
             ["", "s", "5", "-5s", "5 s", "1.5h", "5s5s", "5s1h", "99999999999999d", "5x", "5é"]
         {
             assert_eq!(Span::parse(text), Err(TimeError::NotADuration), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn times_print_and_read_alike(ms in -62_135_596_800_000_i64..=253_402_207_200_999) {
+            let time = Time::from_millis(ms);
+            prop_assert_eq!(Time::parse(&time.to_string()), Ok(time));
+        }
+
+        #[test]
+        fn any_time_prints(ms: i64) {
+            prop_assert!(!Time::from_millis(ms).to_string().is_empty());
         }
     }
 

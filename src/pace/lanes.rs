@@ -13,7 +13,6 @@ pub enum Lane {
     Takes,
 }
 
-/// A place in the lane of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LanePlace(u64);
 

@@ -1,35 +1,37 @@
 //! What the caller asks of the cloud, which limits count each request, and how urgent it is.
 
 use crate::model::time::Span;
+use crate::model::vocabulary::vocabulary;
 
-/// One request on the wire, by purpose. The names are those of the metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PacedOperation {
-    /// The scale set itself.
-    ReadSet,
-    /// The first page of its machines.
-    List,
-    /// Any further page of its machines, or of another listing in progress.
-    NextPage,
-    /// The instance view of the set.
-    ReadView,
-    /// One machine, as a member of its set.
-    ReadMachine,
-    /// Machines of a set that are VMs of their own.
-    ListVms,
-    /// A long-running operation.
-    Poll,
-    /// Quotas, sizes, images, autoscale settings.
-    ReadOther,
-    Raise,
-    UpdateModel,
-    Delete,
-    Reimage,
-    Upgrade,
-    Start,
-    /// A start or reimage of one VM of a Flexible set.
-    UpdateMachine,
-    WriteOther,
+vocabulary! {
+    /// One request on the wire, by purpose. The names are those of the metrics.
+    pub enum PacedOperation {
+        /// The scale set itself.
+        ReadSet = "readSet",
+        /// The first page of its machines.
+        List = "list",
+        /// Any further page of its machines, or of another listing in progress.
+        NextPage = "nextPage",
+        /// The instance view of the set.
+        ReadView = "readView",
+        /// One machine, as a member of its set.
+        ReadMachine = "readMachine",
+        /// Machines of a set that are VMs of their own.
+        ListVms = "listVms",
+        /// A long-running operation.
+        Poll = "poll",
+        /// Quotas, sizes, images, autoscale settings.
+        ReadOther = "readOther",
+        Raise = "raise",
+        UpdateModel = "updateModel",
+        Delete = "delete",
+        Reimage = "reimage",
+        Upgrade = "upgrade",
+        Start = "start",
+        /// A start or reimage of one VM of a Flexible set.
+        UpdateMachine = "updateMachine",
+        WriteOther = "writeOther",
+    }
 }
 
 /// Kinds of call, as the front door counts them. It counts DELETE requests apart; the adapter sends none.
@@ -153,46 +155,6 @@ const POLICIES: &[OperationPolicy] = &[
 ];
 
 impl PacedOperation {
-    pub const ALL: [Self; 16] = [
-        PacedOperation::ReadSet,
-        PacedOperation::List,
-        PacedOperation::NextPage,
-        PacedOperation::ReadView,
-        PacedOperation::ReadMachine,
-        PacedOperation::ListVms,
-        PacedOperation::Poll,
-        PacedOperation::ReadOther,
-        PacedOperation::Raise,
-        PacedOperation::UpdateModel,
-        PacedOperation::Delete,
-        PacedOperation::Reimage,
-        PacedOperation::Upgrade,
-        PacedOperation::Start,
-        PacedOperation::UpdateMachine,
-        PacedOperation::WriteOther,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            PacedOperation::ReadSet => "readSet",
-            PacedOperation::List => "list",
-            PacedOperation::NextPage => "nextPage",
-            PacedOperation::ReadView => "readView",
-            PacedOperation::ReadMachine => "readMachine",
-            PacedOperation::ListVms => "listVms",
-            PacedOperation::Poll => "poll",
-            PacedOperation::ReadOther => "readOther",
-            PacedOperation::Raise => "raise",
-            PacedOperation::UpdateModel => "updateModel",
-            PacedOperation::Delete => "delete",
-            PacedOperation::Reimage => "reimage",
-            PacedOperation::Upgrade => "upgrade",
-            PacedOperation::Start => "start",
-            PacedOperation::UpdateMachine => "updateMachine",
-            PacedOperation::WriteOther => "writeOther",
-        }
-    }
-
     /// Actions are POST requests, and the front door counts them as writes.
     pub const fn class(self) -> OperationClass {
         match self {

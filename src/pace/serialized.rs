@@ -7,12 +7,10 @@ use super::lanes::{Lane, LanePlace, LaneState, Lanes};
 use super::operation::PacedOperation;
 use super::pacer::{Pacer, until_or};
 use super::shared::SharedReads;
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
-use crate::model::action::{Expect, Target, WriteScope};
-use crate::model::ids::{Revision, ScaleSetId};
-use crate::model::inventory::{Inventory, ModelFields};
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
+use crate::model::ids::ScaleSetId;
+use crate::model::inventory::Inventory;
 use crate::model::journal::OperationUrl as Address;
-use crate::model::owner::OwnerWrite;
 use crate::model::time::Span;
 use crate::observe::{ReadCloud, ReadError};
 
@@ -70,31 +68,6 @@ impl<P> SerializedCloud<P> {
 }
 
 impl<P: ChangeCloud + Sync> SerializedCloud<P> {
-    /// Make the call when its turn comes, unless that is too late. Drop shared reads of the set before the call leaves
-    /// and after its answer: a listing begun in between may show the set as it was.
-    async fn change(
-        &self,
-        order: &CallContext<'_>,
-        operation: PacedOperation,
-        lane: Lane,
-        call: impl Future<Output = CallOutcome> + Send,
-    ) -> CallOutcome {
-        let asked = self.pacer.now();
-        let in_line = self.turn(order, lane).await;
-        let now = self.pacer.now();
-        if now > asked {
-            self.pacer.queued(operation, now.since(asked));
-        }
-        if in_line.is_none() || now > order.before {
-            self.pacer.withdrawn(operation);
-            return CallOutcome::NotSent;
-        }
-        self.changed(order.set);
-        let answer = call.await;
-        self.changed(order.set);
-        answer
-    }
-
     async fn turn<'a>(&'a self, order: &CallContext<'a>, lane: Lane) -> Option<InLine<'a, P>> {
         let place = self.lines().lanes.enter(order.set, lane, order.before);
         let in_line = InLine { paced: self, set: order.set, place };
@@ -140,56 +113,31 @@ impl<P: ReadCloud + Sync> ReadCloud for SerializedCloud<P> {
 }
 
 impl<P: ChangeCloud + Sync> ChangeCloud for SerializedCloud<P> {
-    async fn raise(
-        &self,
-        order: &CallContext<'_>,
-        from: u32,
-        to: u32,
-        expect: &Expect,
-    ) -> CallOutcome {
-        let call = self.port.raise(order, from, to, expect);
-        self.change(order, PacedOperation::Raise, Lane::Gives, call).await
-    }
-
-    async fn delete(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        force: bool,
-    ) -> CallOutcome {
-        let call = self.port.delete(order, targets, force);
-        self.change(order, PacedOperation::Delete, Lane::Takes, call).await
-    }
-
-    async fn reimage(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        to: &Revision,
-    ) -> CallOutcome {
-        let call = self.port.reimage(order, targets, to);
-        self.change(order, PacedOperation::Reimage, Lane::Takes, call).await
-    }
-
-    async fn update_model(
-        &self,
-        order: &CallContext<'_>,
-        fields: &ModelFields,
-        scope: WriteScope,
-        expect: &Expect,
-    ) -> CallOutcome {
-        let call = self.port.update_model(order, fields, scope, expect);
-        self.change(order, PacedOperation::UpdateModel, Lane::Gives, call).await
-    }
-
-    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
-        let call = self.port.restore(order, targets);
-        self.change(order, PacedOperation::Start, Lane::Gives, call).await
-    }
-
-    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
-        let call = self.port.tag_owner(order, write);
-        self.change(order, PacedOperation::WriteOther, Lane::Gives, call).await
+    /// Make the call when its turn comes, unless that is too late. Drop shared reads of the set before the call leaves
+    /// and after its answer: a listing begun in between may show the set as it was.
+    async fn change(&self, order: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
+        let (operation, lane) = match change {
+            SetChange::Raise { .. } => (PacedOperation::Raise, Lane::Gives),
+            SetChange::Delete { .. } => (PacedOperation::Delete, Lane::Takes),
+            SetChange::Reimage { .. } => (PacedOperation::Reimage, Lane::Takes),
+            SetChange::UpdateModel { .. } => (PacedOperation::UpdateModel, Lane::Gives),
+            SetChange::Restore { .. } => (PacedOperation::Start, Lane::Gives),
+            SetChange::TagOwner { .. } => (PacedOperation::WriteOther, Lane::Gives),
+        };
+        let asked = self.pacer.now();
+        let in_line = self.turn(order, lane).await;
+        let now = self.pacer.now();
+        if now > asked {
+            self.pacer.queued(operation, now.since(asked));
+        }
+        if in_line.is_none() || now > order.before {
+            self.pacer.withdrawn(operation);
+            return CallOutcome::NotSent;
+        }
+        self.changed(order.set);
+        let answer = self.port.change(order, change).await;
+        self.changed(order.set);
+        answer
     }
 
     /// A poll changes nothing and waits in no line; but when it reports an end, the set has changed.

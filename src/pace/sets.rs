@@ -45,7 +45,6 @@ pub(super) struct SetLane {
     tried: Option<ForcedRead>,
 }
 
-/// A person forced a read.
 #[derive(Debug, Clone, Copy)]
 struct ForcedRead {
     at: Time,

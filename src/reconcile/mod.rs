@@ -31,15 +31,13 @@ use crate::observe::{MachineChange, ReadCloud, ReadError, ReadFacts};
 
 /// Everything outside a turn: one trait for the real world and for simulated ones.
 pub trait TurnEnvironment {
-    type Read: ReadCloud;
     type Facts: ReadFacts;
-    type Cloud: ChangeCloud;
+    type Cloud: ReadCloud + ChangeCloud;
     type Cluster: ChangeCluster;
     type Store: TurnStore;
     type Decide: Decide;
     type Clock: Clock;
 
-    fn read(&self) -> &Self::Read;
     fn facts(&self) -> &Self::Facts;
     fn cloud(&self) -> &Self::Cloud;
     fn cluster(&self) -> &Self::Cluster;

@@ -97,7 +97,7 @@ impl PoolTurn {
             self.image = Some(image);
             return Ok(0);
         }
-        let inventory = match world.read().list(&policy.scale_set).await {
+        let inventory = match world.cloud().list(&policy.scale_set).await {
             Ok(inventory) => inventory,
             Err(source) if begun == 0 => {
                 let commit = Commit::new(pool.clone(), lease.epoch, world.clock().now());
@@ -140,7 +140,7 @@ impl PoolTurn {
         let pool = self.pool.clone();
         let store = |source| TurnError::Store { pool: pool.clone(), source };
         let mut image = self.recall(world).await.map_err(store)?;
-        let inventory = match world.read().list(&policy.scale_set).await {
+        let inventory = match world.cloud().list(&policy.scale_set).await {
             Ok(inventory) => inventory,
             Err(source) => {
                 self.image = Some(image);

@@ -4,9 +4,9 @@ use super::look::fingerprint;
 use super::mutation::Slip;
 use super::refuse::{classify, of_operation};
 use super::stage::{SharedStage, SimCall, SimStage};
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
-use crate::model::action::{ActionKind, Expect, Target, WriteScope};
-use crate::model::ids::{EntryId, Etag, Key, Revision, ScaleSetId};
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
+use crate::model::action::{ActionKind, Expect, Target};
+use crate::model::ids::{EntryId, Etag, Key, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
 use crate::model::owner::{OWNER_TAG, OwnerWrite};
@@ -16,61 +16,31 @@ use crate::world::{
 };
 
 impl ChangeCloud for SharedStage {
-    async fn raise(
-        &self,
-        order: &CallContext<'_>,
-        from: u32,
-        to: u32,
-        expect: &Expect,
-    ) -> CallOutcome {
-        self.lock().raise(order, from, to, expect)
-    }
-
-    async fn delete(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        force: bool,
-    ) -> CallOutcome {
+    async fn change(&self, order: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
         let mut stage = self.lock();
-        let ids = stage.slipped(targets);
-        stage.change(order, ActionKind::Delete, targets, |stage| {
-            stage.world.delete_instances(stage.set, &ids, force)
-        })
-    }
-
-    async fn reimage(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        _to: &Revision,
-    ) -> CallOutcome {
-        let mut stage = self.lock();
-        let ids = ids(targets);
-        stage.change(order, ActionKind::Reimage, targets, |stage| {
-            stage.world.manual_upgrade(stage.set, &ids)
-        })
-    }
-
-    async fn update_model(
-        &self,
-        order: &CallContext<'_>,
-        fields: &ModelFields,
-        _scope: WriteScope,
-        expect: &Expect,
-    ) -> CallOutcome {
-        self.lock().update_model(order, fields, expect)
-    }
-
-    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
-        let mut stage = self.lock();
-        let ids = ids(targets);
-        stage
-            .change(order, ActionKind::Restore, targets, |stage| stage.world.start(stage.set, &ids))
-    }
-
-    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
-        self.lock().tag_owner(order, write)
+        match change {
+            SetChange::Raise { from, to, expect } => stage.raise(order, from, to, expect),
+            SetChange::Delete { targets, force } => {
+                let ids = stage.slipped(targets);
+                stage.change(order, ActionKind::Delete, targets, |stage| {
+                    stage.world.delete_instances(stage.set, &ids, force)
+                })
+            }
+            SetChange::Reimage { targets } => {
+                stage.change(order, ActionKind::Reimage, targets, |stage| {
+                    stage.world.manual_upgrade(stage.set, &ids(targets))
+                })
+            }
+            SetChange::UpdateModel { fields, expect, .. } => {
+                stage.update_model(order, fields, expect)
+            }
+            SetChange::Restore { targets } => {
+                stage.change(order, ActionKind::Restore, targets, |stage| {
+                    stage.world.start(stage.set, &ids(targets))
+                })
+            }
+            SetChange::TagOwner { write } => stage.tag_owner(order, write),
+        }
     }
 
     async fn poll(&self, _set: &ScaleSetId, operation: &OperationUrl) -> Poll {

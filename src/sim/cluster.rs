@@ -73,7 +73,6 @@ struct Pod {
     moved: u32,
 }
 
-/// Progress of a drain on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NodeDrain {
     None,
@@ -90,7 +89,6 @@ pub(super) struct Cluster {
     pods: Vec<Pod>,
     /// Pods that fit on no node.
     homeless: Vec<u32>,
-    /// When drains end.
     ends: BTreeSet<(Millis, Guid)>,
     /// Calm from then on: no budget blocks, and the cluster answers.
     calm_from: Millis,

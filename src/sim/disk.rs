@@ -16,7 +16,6 @@ use crate::model::journal::Entry;
 use crate::model::plan::Command;
 use crate::model::time::{Span, Time};
 
-/// When the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DiskCut {
     /// The write with this number (the first is 1) never reaches the disk.

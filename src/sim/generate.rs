@@ -4,12 +4,11 @@
 use super::chaos;
 use super::cluster::ClusterSpec;
 use super::disk::DiskCut;
-use super::scenario::{NEW_IMAGE, OLD_IMAGE, QuotaSource, START, Scenario, draft};
+use super::scenario::{NEW_IMAGE, OLD_IMAGE, Scenario, draft};
 use super::stage::Adapter;
 use super::troubles;
 use super::windows_and_quota;
 use crate::ambient::Dice;
-use crate::model::owner::Keeper;
 use crate::model::policy::{
     Adopt, Checkpoint, Draft, Image, Method, OnFailure, Owner, PlatformFeatures, Policy, Ramp,
     RemovalOrder, RollbackPolicy, RolloutPolicy, UnconfirmedFall,
@@ -30,24 +29,16 @@ pub fn drawn(seed: u64) -> Scenario {
     let set = set(&mut dice.branch("set"), count);
     let calm_after = Span::minutes(60 + dice.branch("calm").below(180) as i64);
     let mut scenario = Scenario {
-        seed,
-        policy,
-        start: START,
         settings: settings(&mut dice.branch("settings"), count),
-        set,
         adapter: adapter(&mut dice.branch("adapter")),
-        keeper: Keeper::Unknown,
         cluster: cluster(&mut dice.branch("cluster")),
         faults: chaos::faults(&mut dice.branch("faults")),
         calm_after,
-        meter: QuotaSource::Missing,
-        quota_after: None,
-        deeds: Vec::new(),
-        wishes: Vec::new(),
         operator: dice.branch("operator").chance(0.85),
         hears: true,
         cuts: cuts(&mut dice.branch("cuts")),
         linger: if dice.branch("linger").chance(0.1) { 105 } else { 0 },
+        ..Scenario::plain(policy, seed, set)
     };
     if scenario.policy.rollout.method == Method::Reimage {
         // If the cloud replaces no disk in place, this method has nothing to do.

@@ -8,17 +8,20 @@ use crate::model::plan::RolloutPhase;
 use crate::model::time::{Span, Time};
 use crate::world::FrontDoorCall;
 
-/// How a rehearsal ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     /// The goal holds and no work is open.
     Ended(RolloutPhase),
     /// It waits for a person, and the hold names what to do.
-    Waits { remedy: Intervention, hold: &'static str },
-    /// A law was broken.
+    Waits {
+        remedy: Intervention,
+        hold: &'static str,
+    },
     Broken,
     /// Neither ended nor waiting within the limits of turns and time.
-    NotSettled { why: Box<str> },
+    NotSettled {
+        why: Box<str>,
+    },
 }
 
 /// A law that was broken, and when.

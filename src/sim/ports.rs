@@ -27,17 +27,12 @@ pub(super) struct SimPorts<R, S> {
 }
 
 impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, S> {
-    type Read = R::Cloud;
     type Facts = SimFacts;
     type Cloud = R::Cloud;
     type Cluster = SharedStage;
     type Store = SimDisk<S>;
     type Decide = Watching;
     type Clock = SharedStage;
-
-    fn read(&self) -> &R::Cloud {
-        self.road.cloud()
-    }
 
     fn facts(&self) -> &SimFacts {
         &self.facts

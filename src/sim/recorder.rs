@@ -122,7 +122,6 @@ impl Decide for Watching {
 /// A complete listing shows every machine created at least this long before it.
 const LISTED_WITHIN: Millis = MINUTE;
 
-/// A row of the last listing.
 struct ListingRow<'a> {
     vm: Guid,
     text: &'a Arc<str>,

@@ -40,7 +40,6 @@ const STARTS_AFTER: Span = Span::seconds(5);
 // 2 h: each is given up after 20 to 40 minutes, and a tripped breaker waits for an hour before it resumes.
 const RECOVERS_WITHIN: Span = Span::hours(2);
 
-/// Rehearses the scenario.
 pub fn run(scenario: &Scenario) -> RunOutcome {
     run_planted(scenario, Plant::default())
 }
@@ -70,16 +69,12 @@ fn rehearse(
 }
 
 /// Rehearses it over the caller's road, in this world, whose set matches the scenario.
-pub fn run_over<R>(
+pub fn run_over<R: Road>(
     scenario: &Scenario,
     world: world::World,
     set: world::SetId,
     road: impl FnOnce(Backstage) -> R,
-) -> RunOutcome
-where
-    R: Road + Sync,
-    R::Cloud: Sync,
-{
+) -> RunOutcome {
     let stage = furnished(scenario, world, set);
     let recorder = recorder(scenario, &stage);
     let stage = SharedStage::new(stage);
@@ -127,7 +122,6 @@ pub(super) struct Run<'a, R, S> {
     leftovers: Leftovers,
 }
 
-/// The result of one turn attempt.
 enum TurnAttempt {
     Turn(Box<TurnReport>, Option<Box<RecordedDecision>>),
     Nothing,

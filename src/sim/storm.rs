@@ -16,7 +16,6 @@ use super::scenario::Scenario;
 // 16: each holds one world of a few megabytes; none of our machines has more cores.
 const THREADS: usize = 16;
 
-/// Plays the storm of this seed.
 pub fn storm(seed: u64) -> (Scenario, RunOutcome) {
     let scenario = drawn(seed);
     let outcome = run(&scenario);

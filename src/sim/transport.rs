@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll as Wait, Waker};
 
 use super::stage::{SharedStage, SimStage, StageRow};
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use crate::ambient::{Clock, Sleep};
-use crate::model::action::{ActionKind, Expect, Target, WriteScope};
-use crate::model::ids::{EntryId, Key, Revision, ScaleSetId};
-use crate::model::inventory::{Inventory, ModelFields};
+use crate::model::action::{ActionKind, Target};
+use crate::model::ids::{EntryId, Key, ScaleSetId};
+use crate::model::inventory::Inventory;
 use crate::model::journal::OperationUrl;
-use crate::model::owner::OwnerWrite;
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadError};
 use crate::world::{Guid, ModelSpec, World, WorldSettings};
@@ -35,8 +34,8 @@ pub(super) fn now_or_never<F: Future>(future: F) -> Result<F::Output, NotReady> 
 }
 
 /// How calls reach the cloud, and how their futures run.
-pub trait Road {
-    type Cloud: ReadCloud + ChangeCloud;
+pub trait Road: Sync {
+    type Cloud: ReadCloud + ChangeCloud + Sync;
 
     fn cloud(&self) -> &Self::Cloud;
 
@@ -131,18 +130,6 @@ impl<R: Road> Recording<R> {
         Self { stage, road }
     }
 
-    fn means(
-        &self,
-        order: &CallContext<'_>,
-        verb: ActionKind,
-        raise: Option<(u32, u32)>,
-        targets: &[Target],
-    ) {
-        let targets = targets.to_vec();
-        let meant = IntendedCall { entry: order.entry.clone(), verb, raise, targets, left: None };
-        self.stage.lock().meant = Some(meant);
-    }
-
     fn over(&self, answer: CallOutcome) -> CallOutcome {
         let mut stage = self.stage.lock();
         let meant = stage.meant.take();
@@ -155,10 +142,7 @@ impl<R: Road> Recording<R> {
     }
 }
 
-impl<R: Road + Sync> Road for Recording<R>
-where
-    R::Cloud: Sync,
-{
+impl<R: Road> Road for Recording<R> {
     type Cloud = Self;
 
     fn cloud(&self) -> &Self {
@@ -170,10 +154,7 @@ where
     }
 }
 
-impl<R: Road + Sync> ReadCloud for Recording<R>
-where
-    R::Cloud: Sync,
-{
+impl<R: Road> ReadCloud for Recording<R> {
     async fn list(&self, set: &ScaleSetId) -> Result<Inventory, ReadError> {
         let seen = self.road.cloud().list(set).await?;
         self.stage.lock().shows(&seen);
@@ -181,60 +162,20 @@ where
     }
 }
 
-impl<R: Road + Sync> ChangeCloud for Recording<R>
-where
-    R::Cloud: Sync,
-{
-    async fn raise(
-        &self,
-        order: &CallContext<'_>,
-        from: u32,
-        to: u32,
-        expect: &Expect,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::Raise, Some((from, to)), &[]);
-        self.over(self.road.cloud().raise(order, from, to, expect).await)
-    }
-
-    async fn delete(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        force: bool,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::Delete, None, targets);
-        self.over(self.road.cloud().delete(order, targets, force).await)
-    }
-
-    async fn reimage(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        to: &Revision,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::Reimage, None, targets);
-        self.over(self.road.cloud().reimage(order, targets, to).await)
-    }
-
-    async fn update_model(
-        &self,
-        order: &CallContext<'_>,
-        fields: &ModelFields,
-        scope: WriteScope,
-        expect: &Expect,
-    ) -> CallOutcome {
-        self.means(order, ActionKind::UpdateModel, None, &[]);
-        self.over(self.road.cloud().update_model(order, fields, scope, expect).await)
-    }
-
-    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
-        self.means(order, ActionKind::Restore, None, targets);
-        self.over(self.road.cloud().restore(order, targets).await)
-    }
-
-    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
-        self.means(order, ActionKind::TagOwner, None, &[]);
-        self.over(self.road.cloud().tag_owner(order, write).await)
+impl<R: Road> ChangeCloud for Recording<R> {
+    async fn change(&self, order: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
+        let (verb, raise, targets) = match change {
+            SetChange::Raise { from, to, .. } => (ActionKind::Raise, Some((from, to)), &[][..]),
+            SetChange::Delete { targets, .. } => (ActionKind::Delete, None, targets),
+            SetChange::Reimage { targets } => (ActionKind::Reimage, None, targets),
+            SetChange::UpdateModel { .. } => (ActionKind::UpdateModel, None, &[][..]),
+            SetChange::Restore { targets } => (ActionKind::Restore, None, targets),
+            SetChange::TagOwner { .. } => (ActionKind::TagOwner, None, &[][..]),
+        };
+        let (entry, targets) = (order.entry.clone(), targets.to_vec());
+        let meant = IntendedCall { entry, verb, raise, targets, left: None };
+        self.stage.lock().meant = Some(meant);
+        self.over(self.road.cloud().change(order, change).await)
     }
 
     async fn poll(&self, set: &ScaleSetId, operation: &OperationUrl) -> Poll {

@@ -7,34 +7,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::families::{LAWS, NOT_ADMITTED, RELOADS, REQUESTS, TURN_TIME, TURNS};
 use super::page::Exposition;
 use crate::model::time::Span;
+use crate::model::vocabulary::vocabulary;
 
 /// Upper bounds of the turn duration buckets, in seconds.
 // A quiet turn is one listing, tenths of a second; a busy one waits up to a minute for answers and for rate limits.
 pub const TURN_SECONDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
-/// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TurnOutcome {
-    Done,
-    /// The plan would have broken an invariant.
-    Frozen,
-    /// The listing or the store failed.
-    Failed,
-    /// A bug in Poolkeeper, contained to this pool.
-    Panicked,
-}
-
-impl TurnOutcome {
-    pub const ALL: [TurnOutcome; 4] =
-        [TurnOutcome::Done, TurnOutcome::Frozen, TurnOutcome::Failed, TurnOutcome::Panicked];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            TurnOutcome::Done => "done",
-            TurnOutcome::Frozen => "frozen",
-            TurnOutcome::Failed => "failed",
-            TurnOutcome::Panicked => "panicked",
-        }
+vocabulary! {
+    pub enum TurnOutcome {
+        Done = "done",
+        /// The plan would have broken an invariant.
+        Frozen = "frozen",
+        /// The listing or the store failed.
+        Failed = "failed",
+        /// A bug in Poolkeeper, contained to this pool.
+        Panicked = "panicked",
     }
 }
 

@@ -1,19 +1,12 @@
 //! All metric families. A label has few values: pools, reasons, operations, token names, never machines or entries.
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetricKind {
-    Counter,
-    Gauge,
-    Histogram,
-}
+use crate::model::vocabulary::vocabulary;
 
-impl MetricKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-            MetricKind::Histogram => "histogram",
-        }
+vocabulary! {
+    pub enum MetricKind {
+        Counter = "counter",
+        Gauge = "gauge",
+        Histogram = "histogram",
     }
 }
 

@@ -13,6 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
 use super::traces::{Collect, TARGET, Traces};
+use crate::model::vocabulary::vocabulary;
 
 /// The target of lines that copy the audit. They are written at every level of detail.
 pub const AUDIT: &str = "audit";
@@ -23,30 +24,18 @@ pub enum LogFormat {
     Json,
 }
 
-/// Log level of our own code. Libraries log from `warn` on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogDetail {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
+vocabulary! {
+    /// Log level of our own code. Libraries log from `warn` on.
+    pub enum LogDetail {
+        Error = "error",
+        Warn = "warn",
+        Info = "info",
+        Debug = "debug",
+        Trace = "trace",
+    }
 }
 
 impl LogDetail {
-    pub const ALL: [LogDetail; 5] =
-        [LogDetail::Error, LogDetail::Warn, LogDetail::Info, LogDetail::Debug, LogDetail::Trace];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            LogDetail::Error => "error",
-            LogDetail::Warn => "warn",
-            LogDetail::Info => "info",
-            LogDetail::Debug => "debug",
-            LogDetail::Trace => "trace",
-        }
-    }
-
     const fn level(self) -> Level {
         match self {
             LogDetail::Error => Level::ERROR,

@@ -27,7 +27,6 @@ const FIELDS: usize = 32;
 /// Longest text, in characters.
 const LETTERS: usize = 512;
 
-/// A named value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpanValue {
     Text(Box<str>),

@@ -58,8 +58,9 @@ impl WorldRefusal {
         Self { status, code, message, target: None, retry_after: None, detail: None }
     }
 
-    fn target(mut self, target: &str) -> Self {
-        self.target = Some(target.to_owned());
+    /// Names the part of the request that is refused.
+    pub fn target(mut self, target: impl Into<String>) -> Self {
+        self.target = Some(target.into());
         self
     }
 

@@ -35,91 +35,27 @@ pub enum WorldChange {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind {
-    InstanceCreated {
-        id: InstanceId,
-        vm: VmId,
-        zone: Option<ZoneNumber>,
-        by: Actor,
-    },
-    InstanceProvisioned {
-        id: InstanceId,
-        vm: VmId,
-    },
-    InstanceReady {
-        id: InstanceId,
-        vm: VmId,
-    },
-    InstanceSick {
-        id: InstanceId,
-        vm: VmId,
-    },
-    /// Provisioning state Failed; the VM may still serve.
-    InstanceFailed {
-        id: InstanceId,
-        vm: VmId,
-        code: &'static str,
-    },
-    InstanceStopped {
-        id: InstanceId,
-        vm: VmId,
-        by: Actor,
-    },
-    InstanceChanging {
-        id: InstanceId,
-        vm: VmId,
-        change: WorldChange,
-        by: Actor,
-    },
-    InstanceChanged {
-        id: InstanceId,
-        vm: VmId,
-        change: WorldChange,
-    },
-    /// The notice before an eviction.
-    InstanceEvicting {
-        id: InstanceId,
-        vm: VmId,
-    },
-    InstanceDeleting {
-        id: InstanceId,
-        vm: VmId,
-        by: Actor,
-    },
-    /// A delete failed or was undone: the VM stays.
-    InstanceKept {
-        id: InstanceId,
-        vm: VmId,
-    },
-    InstanceGone {
-        id: InstanceId,
-        vm: VmId,
-        by: Actor,
-    },
-    CapacityWritten {
-        by: Actor,
-        from: u32,
-        to: u32,
-    },
-    ModelWritten {
-        by: Actor,
-        from: String,
-        to: String,
-    },
-    OpStarted {
-        op: OpId,
-        kind: OpKind,
-        by: Actor,
-    },
-    OpEnded {
-        op: OpId,
-        kind: OpKind,
-        status: OpStatus,
-    },
-    /// `None`: the whole region.
-    Shortage {
-        zone: Option<ZoneNumber>,
-        until: Millis,
-    },
+    InstanceCreated { id: InstanceId, vm: VmId, zone: Option<ZoneNumber>, by: Actor },
+    InstanceProvisioned { id: InstanceId, vm: VmId },
+    InstanceReady { id: InstanceId, vm: VmId },
+    InstanceSick { id: InstanceId, vm: VmId },
+    // Provisioning state Failed; the VM may still serve.
+    InstanceFailed { id: InstanceId, vm: VmId, code: &'static str },
+    InstanceStopped { id: InstanceId, vm: VmId, by: Actor },
+    InstanceChanging { id: InstanceId, vm: VmId, change: WorldChange, by: Actor },
+    InstanceChanged { id: InstanceId, vm: VmId, change: WorldChange },
+    // The notice before an eviction.
+    InstanceEvicting { id: InstanceId, vm: VmId },
+    InstanceDeleting { id: InstanceId, vm: VmId, by: Actor },
+    // A delete failed or was undone: the VM stays.
+    InstanceKept { id: InstanceId, vm: VmId },
+    InstanceGone { id: InstanceId, vm: VmId, by: Actor },
+    CapacityWritten { by: Actor, from: u32, to: u32 },
+    ModelWritten { by: Actor, from: String, to: String },
+    OpStarted { op: OpId, kind: OpKind, by: Actor },
+    OpEnded { op: OpId, kind: OpKind, status: OpStatus },
+    // `None`: the whole region.
+    Shortage { zone: Option<ZoneNumber>, until: Millis },
     FaultsSet(Box<WorldFaults>),
     SetGone,
 }

@@ -47,38 +47,29 @@ pub enum ExternalEvent {
     SetCapacity(u32),
     PatchModel(ModelPatch),
     SetNative(PlatformSpec),
-    /// Like POST delete: the capacity falls.
+    // Like POST delete: the capacity falls.
     DeleteInstance(Which),
-    /// Shut down from inside the VM or through the portal.
+    // Shut down from inside the VM or through the portal.
     StopInstance(Which),
-    /// Provisioning state Failed although it still serves.
+    // Provisioning state Failed although it still serves.
     FailInstance(Which),
-    /// Unhealthy for this long; `None`: permanently.
+    // Unhealthy for this long; `None`: permanently.
     Sicken(Which, Option<Millis>),
     FlipLatestModelApplied(Which),
     Evict(Which),
-    /// Lost by the cloud; the capacity stays.
+    // Lost by the cloud; the capacity stays.
     Vanish(Which),
     Protect(Which, InstanceProtection),
-    /// By image or by published version.
-    MarkModelBad {
-        image: String,
-        bad: Option<Bad>,
-    },
-    /// A new version behind an image's name.
-    Publish {
-        image: String,
-        version: String,
-    },
-    /// `None`: the whole region.
-    NoCapacity {
-        zone: Option<ZoneNumber>,
-        until: Millis,
-    },
+    // By image or by published version.
+    MarkModelBad { image: String, bad: Option<Bad> },
+    // A new version behind an image's name.
+    Publish { image: String, version: String },
+    // `None`: the whole region.
+    NoCapacity { zone: Option<ZoneNumber>, until: Millis },
     SetQuota(Option<u32>),
-    /// A read-only lock on the set's scope.
+    // A read-only lock on the set's scope.
     Lock(bool),
-    /// Which deletes a lock or a role allows.
+    // Which deletes a lock or a role allows.
     Deletes(Deletes),
     DeleteSet,
     SetFaults(Box<WorldFaults>),

@@ -4,62 +4,39 @@ use std::collections::BTreeMap;
 
 use super::World;
 use super::answer::{WorldAnswer, WorldFailure, WorldRefusal};
+use super::names::named;
 use super::spec::{Millis, Spread};
 use super::throttle::{Charge, ThrottlePolicy};
 use crate::ambient::Dice;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FrontDoorCall {
-    GetSet,
-    ListInstances,
-    GetInstance,
-    GetOperation,
-    GetUsage,
-    PatchCapacity,
-    PatchModel,
-    PatchNative,
-    DeleteInstances,
-    DeleteInstance,
-    Upgrade,
-    Reimage,
-    Power,
-    Protect,
-    ListSets,
-    /// The instance view of a set.
-    SurveySet,
-    CreateSet,
-    DeleteSet,
-    /// Resources other than scale sets.
-    OtherRead,
-    OtherWrite,
+named! {
+    pub enum FrontDoorCall {
+        GetSet = "getSet",
+        ListInstances = "listInstances",
+        GetInstance = "getInstance",
+        GetOperation = "getOperation",
+        GetUsage = "getUsage",
+        PatchCapacity = "patchCapacity",
+        PatchModel = "patchModel",
+        PatchNative = "patchNative",
+        DeleteInstances = "deleteInstances",
+        DeleteInstance = "deleteInstance",
+        Upgrade = "upgrade",
+        Reimage = "reimage",
+        Power = "power",
+        Protect = "protect",
+        ListSets = "listSets",
+        /// The instance view of a set.
+        SurveySet = "surveySet",
+        CreateSet = "createSet",
+        DeleteSet = "deleteSet",
+        /// Resources other than scale sets.
+        OtherRead = "otherRead",
+        OtherWrite = "otherWrite",
+    }
 }
 
 impl FrontDoorCall {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::GetSet => "getSet",
-            Self::ListInstances => "listInstances",
-            Self::GetInstance => "getInstance",
-            Self::GetOperation => "getOperation",
-            Self::GetUsage => "getUsage",
-            Self::PatchCapacity => "patchCapacity",
-            Self::PatchModel => "patchModel",
-            Self::PatchNative => "patchNative",
-            Self::DeleteInstances => "deleteInstances",
-            Self::DeleteInstance => "deleteInstance",
-            Self::Upgrade => "upgrade",
-            Self::Reimage => "reimage",
-            Self::Power => "power",
-            Self::Protect => "protect",
-            Self::ListSets => "listSets",
-            Self::SurveySet => "surveySet",
-            Self::CreateSet => "createSet",
-            Self::DeleteSet => "deleteSet",
-            Self::OtherRead => "otherRead",
-            Self::OtherWrite => "otherWrite",
-        }
-    }
-
     pub fn is_read(self) -> bool {
         matches!(
             self,

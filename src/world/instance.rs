@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::events::WorldChange;
+use super::names::named;
 use super::spec::{
     InstanceId, InstanceProtection, Millis, ModelSpec, OpId, SetOrchestration, VmId, VmPriority,
     ZoneNumber,
@@ -19,29 +20,16 @@ pub enum Provisioning {
     Deleting,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Power {
-    /// ARM shows no power state.
-    None,
-    Starting,
-    Running,
-    Stopping,
-    Stopped,
-    Deallocating,
-    Deallocated,
-}
-
-impl Power {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Power::None => "none",
-            Power::Starting => "starting",
-            Power::Running => "running",
-            Power::Stopping => "stopping",
-            Power::Stopped => "stopped",
-            Power::Deallocating => "deallocating",
-            Power::Deallocated => "deallocated",
-        }
+named! {
+    pub enum Power {
+        /// ARM shows no power state.
+        None = "none",
+        Starting = "starting",
+        Running = "running",
+        Stopping = "stopping",
+        Stopped = "stopped",
+        Deallocating = "deallocating",
+        Deallocated = "deallocated",
     }
 }
 
@@ -54,23 +42,12 @@ pub enum GuestHealth {
     Unknown,
 }
 
-/// State of the guest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestState {
-    Down,
-    Booting,
-    Ready,
-    Sick,
-}
-
-impl GuestState {
-    pub const fn name(self) -> &'static str {
-        match self {
-            GuestState::Down => "down",
-            GuestState::Booting => "booting",
-            GuestState::Ready => "ready",
-            GuestState::Sick => "sick",
-        }
+named! {
+    pub enum GuestState {
+        Down = "down",
+        Booting = "booting",
+        Ready = "ready",
+        Sick = "sick",
     }
 }
 

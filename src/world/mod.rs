@@ -21,6 +21,7 @@ mod faults;
 mod front_door;
 mod guest;
 mod instance;
+mod names;
 mod operation;
 mod platform;
 mod provision;

@@ -9,40 +9,15 @@ use super::spec::{Millis, OpId, SetId};
 
 #[derive(Debug, Clone)]
 pub(super) enum Due {
-    Vm {
-        set: SetId,
-        key: u64,
-        turn: u32,
-        step: InstanceStep,
-    },
-    Guest {
-        set: SetId,
-        key: u64,
-        turn: u32,
-        step: GuestStep,
-    },
-    /// The minimum duration of an operation is over.
+    Vm { set: SetId, key: u64, turn: u32, step: InstanceStep },
+    Guest { set: SetId, key: u64, turn: u32, step: GuestStep },
+    // The minimum duration of an operation is over.
     Release(OpId),
-    Rolling {
-        set: SetId,
-        number: u64,
-    },
-    Autoscale {
-        set: SetId,
-        number: u64,
-    },
-    Rebalance {
-        set: SetId,
-        number: u64,
-    },
-    Chaos {
-        set: SetId,
-        number: u64,
-    },
-    Deed {
-        set: SetId,
-        deed: Box<ExternalEvent>,
-    },
+    Rolling { set: SetId, number: u64 },
+    Autoscale { set: SetId, number: u64 },
+    Rebalance { set: SetId, number: u64 },
+    Chaos { set: SetId, number: u64 },
+    Deed { set: SetId, deed: Box<ExternalEvent> },
 }
 
 #[derive(Debug, Clone)]

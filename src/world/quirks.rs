@@ -55,153 +55,96 @@ pub enum ProtectedFloor {
     StopShort,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Switches {
-    pub capacity_falls: CapacityFalls,
-    pub etag_moves_on_capacity: bool,
+/// Each switch with its usual answer. A storm tosses a coin for it, unless it says how the answer is drawn.
+macro_rules! switches {
+    ($dice:ident; $($(#[$about:meta])* $name:ident: $ty:ty = $usual:expr $(, drawn $draw:expr)?;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Switches {
+            $($(#[$about])* pub $name: $ty,)*
+        }
+
+        impl Default for Switches {
+            fn default() -> Self {
+                Self { $($name: $usual,)* }
+            }
+        }
+
+        impl Switches {
+            /// Draws every switch: a storm must not assume a particular Azure.
+            pub fn random($dice: &mut Dice) -> Self {
+                Self { $($name: switches!(@draw $dice $($draw)?),)* }
+            }
+        }
+    };
+    (@draw $dice:ident) => { $dice.chance(0.5) };
+    (@draw $dice:ident $draw:expr) => { $draw };
+}
+
+switches! {
+    dice;
+    capacity_falls: CapacityFalls = CapacityFalls::AtAccept,
+        drawn one_of(dice, [CapacityFalls::AtAccept, CapacityFalls::ShownLate, CapacityFalls::WhenDone]);
+    etag_moves_on_capacity: bool = true;
     /// A delete changes the etag when the cloud accepts it, and again when its end lowers the capacity.
-    pub etag_moves_on_delete: bool,
+    etag_moves_on_delete: bool = true;
     /// A write that changes nothing still changes the etag.
-    pub etag_moves_on_same_write: bool,
+    etag_moves_on_same_write: bool = false;
     /// New VMs get the lowest free number.
-    pub ids_reused: bool,
+    ids_reused: bool = false;
     /// Otherwise the batch skips unknown ids.
-    pub stale_id_refuses_batch: bool,
+    stale_id_refuses_batch: bool = true;
     /// Otherwise an empty batch is accepted and does nothing.
-    pub empty_batch_refused: bool,
+    empty_batch_refused: bool = true;
     /// A model write that changes nothing makes every VM look outdated.
-    pub same_model_flips_flag: bool,
-    pub tags_flip_flag: bool,
-    pub protection_write_flips_flag: bool,
+    same_model_flips_flag: bool = false;
+    tags_flip_flag: bool = false;
+    protection_write_flips_flag: bool = false;
     /// At the model limit even VMs on the current model are refused.
-    pub model_limit_stops_scale_out: bool,
+    model_limit_stops_scale_out: bool = true;
     /// A capacity write counts from the existing VMs, not from the old goal.
-    pub drift_repaired: bool,
+    drift_repaired: bool = false;
     /// Deleting the VM resource of a Flexible set lowers the capacity.
-    pub flexible_vm_delete_lowers: bool,
+    flexible_vm_delete_lowers: bool = false;
     /// DELETE of a missing VM succeeds (204) instead of 404.
-    pub gone_delete_succeeds: bool,
-    pub evicted_goal: EvictedGoal,
-    pub undelivered: DeliveryFailure,
+    gone_delete_succeeds: bool = true;
+    evicted_goal: EvictedGoal = EvictedGoal::Stays,
+        drawn one_of(dice, [EvictedGoal::Stays, EvictedGoal::Falls, EvictedGoal::Refilled]);
+    undelivered: DeliveryFailure = DeliveryFailure::Either,
+        drawn one_of(dice, [DeliveryFailure::Failed, DeliveryFailure::Absent, DeliveryFailure::Either]);
     /// A VM refused by its zone is tried in the others.
-    pub spills_to_other_zones: bool,
+    spills_to_other_zones: bool = false;
     /// If no zone has capacity, a raise is refused at once (SkuNotAvailable) instead of failing later.
-    pub shortage_refused_at_once: bool,
-    pub preempt: Preempt,
-    pub preempted_as: PreemptedAs,
+    shortage_refused_at_once: bool = false;
+    preempt: Preempt = Preempt::Patches,
+        drawn one_of(dice, [Preempt::Never, Preempt::Patches, Preempt::All]);
+    preempted_as: PreemptedAs = PreemptedAs::Failed,
+        drawn one_of(dice, [PreemptedAs::Failed, PreemptedAs::Canceled]);
     /// Unfinished deletes of a pre-empted batch are undone.
-    pub preempted_delete_undone: bool,
+    preempted_delete_undone: bool = false;
     /// 409 for a write while another operation of the set runs.
-    pub busy_refused: bool,
+    busy_refused: bool = false, drawn dice.chance(0.25);
     /// 409 for a write while a native rolling upgrade runs.
-    pub rolling_refuses_writes: bool,
-    pub protected_floor: ProtectedFloor,
+    rolling_refuses_writes: bool = true;
+    protected_floor: ProtectedFloor = ProtectedFloor::Refuse,
+        drawn one_of(dice, [ProtectedFloor::Refuse, ProtectedFloor::StopShort]);
     /// The newer code `QuotaExceeded` instead of `OperationNotAllowed`.
-    pub quota_code_is_new: bool,
+    quota_code_is_new: bool = false;
     /// The operation reports a quota refusal, not the request.
-    pub quota_in_operation: bool,
+    quota_in_operation: bool = false;
     /// A reimage takes the newest version behind the model's image.
-    pub reimage_takes_newest: bool,
-    pub reimage_sets_flag: bool,
+    reimage_takes_newest: bool = false;
+    reimage_sets_flag: bool = false;
     /// A manual upgrade swaps the OS disk when the image changed.
-    pub upgrade_swaps_disk: bool,
+    upgrade_swaps_disk: bool = true;
     /// Listings show VMs above the requested number.
-    pub extras_listed: bool,
+    extras_listed: bool = true;
     /// Tokens refill once a minute instead of evenly.
-    pub tokens_by_minute: bool,
+    tokens_by_minute: bool = false;
     /// A write of the image resets model fields that it does not name.
-    pub image_write_resets_rest: bool,
+    // No operator of a rehearsal can restore what it resets, so no rollback would ever end.
+    image_write_resets_rest: bool = false, drawn false;
     /// Each page of a list costs a token, not only the first.
-    pub pages_cost: bool,
-}
-
-impl Default for Switches {
-    fn default() -> Self {
-        Self {
-            capacity_falls: CapacityFalls::AtAccept,
-            etag_moves_on_capacity: true,
-            etag_moves_on_delete: true,
-            etag_moves_on_same_write: false,
-            ids_reused: false,
-            stale_id_refuses_batch: true,
-            empty_batch_refused: true,
-            same_model_flips_flag: false,
-            tags_flip_flag: false,
-            protection_write_flips_flag: false,
-            model_limit_stops_scale_out: true,
-            drift_repaired: false,
-            flexible_vm_delete_lowers: false,
-            gone_delete_succeeds: true,
-            evicted_goal: EvictedGoal::Stays,
-            undelivered: DeliveryFailure::Either,
-            spills_to_other_zones: false,
-            shortage_refused_at_once: false,
-            preempt: Preempt::Patches,
-            preempted_as: PreemptedAs::Failed,
-            preempted_delete_undone: false,
-            busy_refused: false,
-            rolling_refuses_writes: true,
-            protected_floor: ProtectedFloor::Refuse,
-            quota_code_is_new: false,
-            quota_in_operation: false,
-            reimage_takes_newest: false,
-            reimage_sets_flag: false,
-            upgrade_swaps_disk: true,
-            extras_listed: true,
-            tokens_by_minute: false,
-            pages_cost: true,
-            image_write_resets_rest: false,
-        }
-    }
-}
-
-impl Switches {
-    /// Draws every switch: a storm must not assume a particular Azure.
-    pub fn random(dice: &mut Dice) -> Self {
-        use {CapacityFalls as C, EvictedGoal as E, Preempt as P, ProtectedFloor as F};
-        use {DeliveryFailure as U, PreemptedAs as A};
-        let d = dice;
-        Self {
-            capacity_falls: one_of(d, [C::AtAccept, C::ShownLate, C::WhenDone]),
-            etag_moves_on_capacity: coin(d),
-            etag_moves_on_delete: coin(d),
-            etag_moves_on_same_write: coin(d),
-            ids_reused: coin(d),
-            stale_id_refuses_batch: coin(d),
-            empty_batch_refused: coin(d),
-            same_model_flips_flag: coin(d),
-            tags_flip_flag: coin(d),
-            protection_write_flips_flag: coin(d),
-            model_limit_stops_scale_out: coin(d),
-            drift_repaired: coin(d),
-            flexible_vm_delete_lowers: coin(d),
-            gone_delete_succeeds: coin(d),
-            evicted_goal: one_of(d, [E::Stays, E::Falls, E::Refilled]),
-            undelivered: one_of(d, [U::Failed, U::Absent, U::Either]),
-            spills_to_other_zones: coin(d),
-            shortage_refused_at_once: coin(d),
-            preempt: one_of(d, [P::Never, P::Patches, P::All]),
-            preempted_as: one_of(d, [A::Failed, A::Canceled]),
-            preempted_delete_undone: coin(d),
-            busy_refused: d.chance(0.25),
-            rolling_refuses_writes: coin(d),
-            protected_floor: one_of(d, [F::Refuse, F::StopShort]),
-            quota_code_is_new: coin(d),
-            quota_in_operation: coin(d),
-            reimage_takes_newest: coin(d),
-            reimage_sets_flag: coin(d),
-            upgrade_swaps_disk: coin(d),
-            extras_listed: coin(d),
-            tokens_by_minute: coin(d),
-            pages_cost: coin(d),
-            // No operator of a rehearsal can restore what it resets, so no rollback would ever end.
-            image_write_resets_rest: false,
-        }
-    }
-}
-
-fn coin(dice: &mut Dice) -> bool {
-    dice.chance(0.5)
+    pages_cost: bool = true;
 }
 
 fn one_of<T: Copy + Default, const N: usize>(dice: &mut Dice, answers: [T; N]) -> T {

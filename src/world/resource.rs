@@ -88,7 +88,6 @@ impl World {
         it.find(id).map(|i| i.view(it.orchestration, it.model_no, it.health_extension))
     }
 
-    /// The locks on the set.
     pub fn locks(&self, set: SetId) -> WriteLocks {
         let it = self.sets.get(&set);
         let delete_only = it.is_some_and(|it| it.deletes == Deletes::Locked);

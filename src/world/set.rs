@@ -234,7 +234,6 @@ impl WorldSet {
         (regular, more - regular)
     }
 
-    /// The priority of the next VM.
     pub fn next_priority(&self) -> VmPriority {
         if self.split(1).0 > 0 { VmPriority::Regular } else { self.priority }
     }

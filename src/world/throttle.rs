@@ -4,88 +4,60 @@ use std::collections::BTreeMap;
 
 use super::spec::{MINUTE, Millis};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThrottlePolicy {
-    FrontReads,
-    FrontWrites,
-    FrontDeletes,
-    CreateSubscription,
-    DeleteSubscription,
-    UpdateSet,
-    UpdateSubscription,
-    LowCostGetSet,
-    LowCostGetSubscription,
-    HighCostGetSet,
-    HighCostGetSubscription,
+/// Each policy with its name, its tokens per minute, and the size of its bucket.
+macro_rules! policies {
+    ($($(#[$about:meta])* $policy:ident = $name:literal, $a_minute:literal, $size:literal;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ThrottlePolicy {
+            $($(#[$about])* $policy,)*
+        }
+
+        impl ThrottlePolicy {
+            /// Tokens per minute, and the size of the bucket.
+            pub fn limit(self) -> (u32, u32) {
+                match self {
+                    $(Self::$policy => ($a_minute, $size),)*
+                }
+            }
+
+            /// As in `x-ms-ratelimit-remaining-resource`, or the suffix of the front door's header.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$policy => $name,)*
+                }
+            }
+        }
+    };
+}
+
+policies! {
+    FrontReads = "subscription-reads", 1_500, 250;
+    FrontWrites = "subscription-writes", 600, 200;
+    FrontDeletes = "subscription-deletes", 600, 200;
+    CreateSubscription = "PutVMScaleSetSubscriptionMaximum", 125, 375;
+    DeleteSubscription = "DeleteVMScaleSetSubscriptionMaximum", 175, 525;
+    UpdateSet = "UpdateVMScaleSetResource", 4, 12;
+    UpdateSubscription = "UpdateVMScaleSetSubscriptionMaximum", 500, 1_500;
+    LowCostGetSet = "LowCostGetVMScaleSetResource", 12, 36;
+    LowCostGetSubscription = "LowCostGetVMScaleSetSubscriptionMaximum", 800, 2_400;
+    HighCostGetSet = "HighCostGetVMScaleSetResource", 10, 30;
+    HighCostGetSubscription = "HighCostGetVMScaleSetSubscriptionMaximum", 360, 1_080;
     /// Lists of VMs that are resources of their own.
-    VmList,
-    VmViews,
-    Actions,
-    BatchedVms,
-    GetVm,
-    GetVmSubscription,
-    UpdateVm,
-    UpdateVmSubscription,
-    DeleteVm,
-    DeleteVmSubscription,
-    GetOperation,
-    GetOperationSubscription,
+    VmList = "HighCostGetVMSubscriptionMaximum", 300, 900;
+    VmViews = "VMScaleSetVMViewsSubscriptionMaximum", 10_000, 30_000;
+    Actions = "VMScaleSetActionsSubscriptionMaximum", 500, 1_500;
+    BatchedVms = "VMScaleSetBatchedVMRequestsSubscriptionMaximum", 2_000, 6_000;
+    GetVm = "GetVMScaleSetVMResource", 12, 36;
+    GetVmSubscription = "GetVMScaleSetVMSubscriptionMaximum", 2_000, 6_000;
+    UpdateVm = "UpdateVMScaleSetVMResource", 4, 12;
+    UpdateVmSubscription = "UpdateVMScaleSetVMSubscriptionMaximum", 500, 1_500;
+    DeleteVm = "DeleteVMScaleSetVMResource", 4, 12;
+    DeleteVmSubscription = "DeleteVMScaleSetVMSubscriptionMaximum", 500, 1_500;
+    GetOperation = "GetOperationResource", 15, 45;
+    GetOperationSubscription = "GetOperationSubscriptionMaximum", 5_000, 15_000;
 }
 
 impl ThrottlePolicy {
-    /// Tokens per minute, and the size of the bucket.
-    pub fn limit(self) -> (u32, u32) {
-        match self {
-            Self::FrontReads => (1_500, 250),
-            Self::FrontWrites | Self::FrontDeletes => (600, 200),
-            Self::CreateSubscription => (125, 375),
-            Self::DeleteSubscription => (175, 525),
-            Self::VmList => (300, 900),
-            Self::UpdateSet | Self::UpdateVm | Self::DeleteVm => (4, 12),
-            Self::UpdateSubscription
-            | Self::Actions
-            | Self::UpdateVmSubscription
-            | Self::DeleteVmSubscription => (500, 1_500),
-            Self::LowCostGetSet | Self::GetVm => (12, 36),
-            Self::LowCostGetSubscription => (800, 2_400),
-            Self::HighCostGetSet => (10, 30),
-            Self::HighCostGetSubscription => (360, 1_080),
-            Self::VmViews => (10_000, 30_000),
-            Self::BatchedVms | Self::GetVmSubscription => (2_000, 6_000),
-            Self::GetOperation => (15, 45),
-            Self::GetOperationSubscription => (5_000, 15_000),
-        }
-    }
-
-    /// As in `x-ms-ratelimit-remaining-resource`, or the suffix of the front door's header.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::FrontReads => "subscription-reads",
-            Self::FrontWrites => "subscription-writes",
-            Self::FrontDeletes => "subscription-deletes",
-            Self::CreateSubscription => "PutVMScaleSetSubscriptionMaximum",
-            Self::DeleteSubscription => "DeleteVMScaleSetSubscriptionMaximum",
-            Self::VmList => "HighCostGetVMSubscriptionMaximum",
-            Self::UpdateSet => "UpdateVMScaleSetResource",
-            Self::UpdateSubscription => "UpdateVMScaleSetSubscriptionMaximum",
-            Self::LowCostGetSet => "LowCostGetVMScaleSetResource",
-            Self::LowCostGetSubscription => "LowCostGetVMScaleSetSubscriptionMaximum",
-            Self::HighCostGetSet => "HighCostGetVMScaleSetResource",
-            Self::HighCostGetSubscription => "HighCostGetVMScaleSetSubscriptionMaximum",
-            Self::VmViews => "VMScaleSetVMViewsSubscriptionMaximum",
-            Self::Actions => "VMScaleSetActionsSubscriptionMaximum",
-            Self::BatchedVms => "VMScaleSetBatchedVMRequestsSubscriptionMaximum",
-            Self::GetVm => "GetVMScaleSetVMResource",
-            Self::GetVmSubscription => "GetVMScaleSetVMSubscriptionMaximum",
-            Self::UpdateVm => "UpdateVMScaleSetVMResource",
-            Self::UpdateVmSubscription => "UpdateVMScaleSetVMSubscriptionMaximum",
-            Self::DeleteVm => "DeleteVMScaleSetVMResource",
-            Self::DeleteVmSubscription => "DeleteVMScaleSetVMSubscriptionMaximum",
-            Self::GetOperation => "GetOperationResource",
-            Self::GetOperationSubscription => "GetOperationSubscriptionMaximum",
-        }
-    }
-
     pub fn is_front_door(self) -> bool {
         matches!(self, Self::FrontReads | Self::FrontWrites | Self::FrontDeletes)
     }

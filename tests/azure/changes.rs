@@ -11,7 +11,7 @@ use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
-use crate::azure::kit::{Kit, SET, START, Sheet, expect, kit, set, set_id, target, usual};
+use crate::azure::kit::{Changes, Kit, SET, START, Sheet, expect, kit, set, set_id, target, usual};
 use crate::azure::server::{Heard, Says};
 
 /// The answer to a write of the second pattern.

@@ -1,12 +1,12 @@
 //! The disks in the model: how a look shows them, and what a write of the image sends of them.
 
-use poolkeeper::act::{CallOutcome, ChangeCloud};
+use poolkeeper::act::CallOutcome;
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::Refusal;
 use serde_json::{Value, json};
 
-use crate::azure::kit::{Kit, Sheet, expect, kit, set, usual};
+use crate::azure::kit::{Changes, Kit, Sheet, expect, kit, set, usual};
 use crate::azure::server::{Heard, Says};
 
 /// A set with these disks; every write is accepted.

@@ -21,6 +21,8 @@ use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
 use serde_json::{Value, json};
 
+use crate::azure::kit::Changes;
+
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 
 async fn emulated(secret: &str) -> (Emulator, Azure, Arc<TokenCache<SystemClock>>) {

@@ -3,14 +3,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::act::{CallOutcome, ChangeCloud};
-use poolkeeper::model::ids::Revision;
+use poolkeeper::act::CallOutcome;
 use poolkeeper::model::inventory::Instance;
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::time::{Span, Time};
 use serde_json::{Value, json};
 
-use crate::azure::kit::{Kit, SET, START, Sheet, alone, kit, machine, set, target, usual};
+use crate::azure::kit::{Changes, Kit, SET, START, Sheet, alone, kit, machine, set, target, usual};
 use crate::azure::server::{Heard, Says};
 
 const VMS: &str =
@@ -82,7 +81,7 @@ fn os_profile(set: &mut Value, keys: &str) {
 async fn update(kit: &Kit, ids: &[&str]) -> (CallOutcome, Heard) {
     let targets: Vec<_> = ids.iter().map(|id| target(id)).collect();
     let sheet = Sheet::new();
-    let answer = kit.azure.reimage(&sheet.order(), &targets, &Revision::new("r")).await;
+    let answer = kit.azure.reimage(&sheet.order(), &targets).await;
     (answer, kit.server.heard().pop().unwrap())
 }
 
@@ -271,10 +270,7 @@ async fn a_flexible_set_gives_new_disks_only_where_they_are_on_the_host() {
     rows(&kit).await;
     let sheet = Sheet::new();
     let one = [of("web_0000000a", "0")];
-    let to = Revision::new("r");
-    let CallOutcome::Refused(no) = kit.azure.reimage(&sheet.order(), &one, &to).await else {
-        panic!()
-    };
+    let CallOutcome::Refused(no) = kit.azure.reimage(&sheet.order(), &one).await else { panic!() };
     assert_eq!(
         (no.refusal, no.code.as_deref()),
         (Refusal::Invalid, Some("ReimageNeedsEphemeralDisk"))
@@ -282,7 +278,7 @@ async fn a_flexible_set_gives_new_disks_only_where_they_are_on_the_host() {
     assert_eq!(kit.server.count("POST", ""), 0);
     let kit = flexible(true).kit().await;
     rows(&kit).await;
-    assert_eq!(kit.azure.reimage(&sheet.order(), &one, &to).await, CallOutcome::Accepted(None));
+    assert_eq!(kit.azure.reimage(&sheet.order(), &one).await, CallOutcome::Accepted(None));
     assert!(kit.server.heard().pop().unwrap().is("POST", &format!("{VMS}/web_0000000a/reimage?")));
 }
 
@@ -308,7 +304,7 @@ async fn an_id_that_is_another_machines_by_now_goes_nowhere() {
     let order = sheet.order();
     for answer in [
         kit.azure.delete(&order, &both, false).await,
-        kit.azure.reimage(&order, &both, &Revision::new("r")).await,
+        kit.azure.reimage(&order, &both).await,
         kit.azure.restore(&order, &both).await,
     ] {
         let CallOutcome::Refused(no) = answer else { panic!("{answer:?}") };

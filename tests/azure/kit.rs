@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use azure_core::credentials::Secret;
-use poolkeeper::act::CallContext;
+use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, SetChange};
 use poolkeeper::adapters::azure::auth::{AccessToken, AuthError, TokenSource};
 use poolkeeper::adapters::azure::cloud::{AzureCloud, CloudEndpoint};
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
-use poolkeeper::model::action::{Expect, RemovalReason, Target};
+use poolkeeper::model::action::{Expect, RemovalReason, Target, WriteScope};
 use poolkeeper::model::ids::{EntryId, Etag, InstanceId, PoolName, Revision, ScaleSetId, VmId};
-use poolkeeper::model::inventory::Inventory;
+use poolkeeper::model::inventory::{Inventory, ModelFields};
+use poolkeeper::model::owner::OwnerWrite;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{ReadCloud, ReadError};
 use poolkeeper::pace::Pacer;
@@ -19,6 +20,64 @@ use serde_json::{Value, json};
 
 use crate::azure::server::{Heard, Says, Server};
 use crate::support::clock::ManualClock;
+
+/// The changes of a set, each as a call of its own.
+pub trait Changes: ChangeCloud {
+    fn raise(
+        &self,
+        order: &CallContext<'_>,
+        from: u32,
+        to: u32,
+        expect: &Expect,
+    ) -> impl Future<Output = CallOutcome> + Send {
+        self.change(order, SetChange::Raise { from, to, expect })
+    }
+
+    fn delete(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        force: bool,
+    ) -> impl Future<Output = CallOutcome> + Send {
+        self.change(order, SetChange::Delete { targets, force })
+    }
+
+    fn reimage(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+    ) -> impl Future<Output = CallOutcome> + Send {
+        self.change(order, SetChange::Reimage { targets })
+    }
+
+    fn update_model<'a>(
+        &self,
+        order: &CallContext<'_>,
+        fields: &'a ModelFields,
+        scope: WriteScope,
+        expect: &'a Expect,
+    ) -> impl Future<Output = CallOutcome> + Send {
+        self.change(order, SetChange::UpdateModel { fields, scope, expect })
+    }
+
+    fn restore(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+    ) -> impl Future<Output = CallOutcome> + Send {
+        self.change(order, SetChange::Restore { targets })
+    }
+
+    fn tag_owner(
+        &self,
+        order: &CallContext<'_>,
+        write: &OwnerWrite,
+    ) -> impl Future<Output = CallOutcome> + Send {
+        self.change(order, SetChange::TagOwner { write })
+    }
+}
+
+impl<T: ChangeCloud> Changes for T {}
 
 pub const SET: &str =
     "/subscriptions/sub/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";

@@ -6,7 +6,9 @@ use std::time::Duration;
 use poolkeeper::act::ChangeCloud;
 use serde_json::json;
 
-use crate::azure::kit::{Purse, SECRET, Sheet, kit, kit_of, machine, set_id, target, usual};
+use crate::azure::kit::{
+    Changes, Purse, SECRET, Sheet, kit, kit_of, machine, set_id, target, usual,
+};
 use crate::azure::log::Log;
 use crate::azure::server::{Heard, Says};
 

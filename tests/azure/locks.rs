@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use poolkeeper::act::{CallOutcome, ChangeCloud};
-use poolkeeper::model::ids::{Revision, ScaleSetId};
+use poolkeeper::act::CallOutcome;
+use poolkeeper::model::ids::ScaleSetId;
 use poolkeeper::model::inventory::{LOCKS, Lock, LockLevel};
 use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
 use poolkeeper::model::machine::Protection;
@@ -13,7 +13,8 @@ use poolkeeper::observe::ReadCloud;
 use serde_json::{Value, json};
 
 use crate::azure::kit::{
-    Kit, Pacing, Purse, SET, Sheet, asks_for_locks, kit_and_locks, machine, set, target, usual,
+    Changes, Kit, Pacing, Purse, SET, Sheet, asks_for_locks, kit_and_locks, machine, set, target,
+    usual,
 };
 use crate::azure::server::{Heard, Says};
 
@@ -234,12 +235,11 @@ async fn a_lock_that_is_new_is_seen_right_before_a_removal() {
     assert!(is_changed(&answer), "{answer:?}");
     assert_eq!((reads(&kit), kit.server.count("POST", "/delete")), (3, 1));
     // An update takes nothing away, so that lock lets it pass; a stricter one does not.
-    let to = Revision::new("r");
     let targets = [target];
-    let answer = kit.azure.reimage(&sheet.order(), &targets, &to).await;
+    let answer = kit.azure.reimage(&sheet.order(), &targets).await;
     assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     *now.lock().unwrap() = list(&[lock(&format!("{SET}/virtualMachines/0"), "ReadOnly")]);
-    assert!(is_changed(&kit.azure.reimage(&sheet.order(), &targets, &to).await));
+    assert!(is_changed(&kit.azure.reimage(&sheet.order(), &targets).await));
     assert_eq!(protections(&kit).await, [Protection::All, Protection::None], "and it is known");
     assert_eq!(kit.server.count("POST", ""), 2);
 }

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::act::{CallOutcome, ChangeCloud};
+use poolkeeper::act::CallOutcome;
 use poolkeeper::model::action::{RemovalReason, Target};
-use poolkeeper::model::ids::{InstanceId, Revision, VmId};
+use poolkeeper::model::ids::{InstanceId, VmId};
 use poolkeeper::model::inventory::Inventory;
 use poolkeeper::model::journal::{CHANGED_SINCE_READ, Refusal};
 use poolkeeper::model::machine::Protection;
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
-use crate::azure::kit::{Kit, SET, START, Sheet, kit, machine, paced_kit, set, usual};
+use crate::azure::kit::{Changes, Kit, SET, START, Sheet, kit, machine, paced_kit, set, usual};
 use crate::azure::server::{Heard, Says};
 
 /// What GET `{set}/virtualMachines/{name}` answers, by name. A name without an answer is a VM without a policy.
@@ -209,10 +209,10 @@ async fn an_update_is_stopped_by_protection_from_all_alone() {
     let _ = kit.look().await.unwrap();
     *members.lock().unwrap() =
         vec![("web_00000000", member(0, SCALE_IN())), ("web_00000001", member(1, ALL()))];
-    let (sheet, to) = (Sheet::new(), Revision::new("r"));
-    assert!(is_changed(&kit.azure.reimage(&sheet.order(), &[named(1)], &to).await));
+    let sheet = Sheet::new();
+    assert!(is_changed(&kit.azure.reimage(&sheet.order(), &[named(1)]).await));
     assert_eq!(kit.server.count("POST", ""), 0);
-    let answer = kit.azure.reimage(&sheet.order(), &[named(0)], &to).await;
+    let answer = kit.azure.reimage(&sheet.order(), &[named(0)]).await;
     assert!(matches!(answer, CallOutcome::Accepted(_)), "{answer:?}");
     assert_eq!(kit.server.count("POST", ""), 1);
 }

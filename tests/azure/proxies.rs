@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud};
+use poolkeeper::act::{CallContext, CallOutcome};
 use poolkeeper::adapters::azure::auth::{AuthSettings, ClientSecret, TokenCache, TokenSource, Way};
 use poolkeeper::adapters::azure::cloud::AzureCloud;
 use poolkeeper::adapters::azure::{Azure, Net, Proxy};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use crate::azure::kit::{Purse, Sheet, kit_of, target};
+use crate::azure::kit::{Changes, Purse, Sheet, kit_of, target};
 use crate::azure::server::Says;
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";

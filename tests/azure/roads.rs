@@ -13,8 +13,8 @@ use poolkeeper::pace::{CallCost, PacedOperation, ResponseHints};
 use serde_json::json;
 
 use crate::azure::kit::{
-    Purse, SECRET, SET, START, Sheet, adapter, kit, kit_of, machine, paced_kit, set_id, target,
-    usual,
+    Changes, Purse, SECRET, SET, START, Sheet, adapter, kit, kit_of, machine, paced_kit, set_id,
+    target, usual,
 };
 use crate::azure::server::{Heard, Says, Server};
 

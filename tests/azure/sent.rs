@@ -3,12 +3,12 @@
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud};
+use poolkeeper::act::{CallContext, CallOutcome};
 use poolkeeper::adapters::azure::Azure;
 use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::Emulator;
 use poolkeeper::model::action::{Expect, RemovalReason, Target, WriteScope};
-use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
+use poolkeeper::model::ids::{EntryId, PoolName, ScaleSetId};
 use poolkeeper::model::inventory::{Inventory, ModelFields};
 use poolkeeper::model::time::Span;
 use poolkeeper::observe::ReadCloud;
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::azure::emulated::of_seed;
 use crate::azure::golden::golden;
+use crate::azure::kit::Changes;
 
 const SETS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets";
 
@@ -95,7 +96,7 @@ impl Stand {
 
     async fn reimages(&mut self, name: &str) {
         let one = self.targets(1).await;
-        let answer = self.azure.reimage(&self.order(), &one, &Revision::new("r")).await;
+        let answer = self.azure.reimage(&self.order(), &one).await;
         self.took(name, answer).await;
     }
 

@@ -1,6 +1,6 @@
 //! The owner tag: what is sent for it, and how without the right to write tags.
 
-use poolkeeper::act::{CallOutcome, ChangeCloud};
+use poolkeeper::act::CallOutcome;
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::ids::StoreId;
 use poolkeeper::model::inventory::ModelFields;
@@ -9,7 +9,7 @@ use poolkeeper::model::owner::{OWNER_TAG, OwnerTag, OwnerWrite};
 use poolkeeper::model::time::Span;
 use serde_json::{Value, json};
 
-use crate::azure::kit::{Kit, SET, START, Sheet, expect, kit, set, usual};
+use crate::azure::kit::{Changes, Kit, SET, START, Sheet, expect, kit, set, usual};
 use crate::azure::server::{Heard, Says};
 
 const OURS: &str = "aa since 2026-03-01T12:00:00Z";

@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, Poll};
+use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use poolkeeper::ambient::Clock;
-use poolkeeper::model::action::{Expect, Target, WriteScope};
+use poolkeeper::model::action::Expect;
 use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
-use poolkeeper::model::inventory::{Inventory, ModelFields, SetReading};
+use poolkeeper::model::inventory::{Inventory, SetReading};
 use poolkeeper::model::journal::{OperationUrl as Address, Refusal};
-use poolkeeper::model::owner::OwnerWrite;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{ReadCloud, ReadError};
 use poolkeeper::pace::{CallCost, PacedOperation, Pacer, ResponseHints, SerializedCloud};
@@ -59,40 +58,20 @@ impl ReadCloud for Slow {
 }
 
 impl ChangeCloud for Slow {
-    async fn raise(&self, _: &CallContext<'_>, _: u32, _: u32, _: &Expect) -> CallOutcome {
-        self.call("raise").await;
-        CallOutcome::Done
-    }
-
-    async fn delete(&self, _: &CallContext<'_>, _: &[Target], _: bool) -> CallOutcome {
-        self.call("delete").await;
-        CallOutcome::Accepted(None)
-    }
-
-    async fn reimage(&self, _: &CallContext<'_>, _: &[Target], _: &Revision) -> CallOutcome {
-        self.call("reimage").await;
-        CallOutcome::Done
-    }
-
-    async fn update_model(
-        &self,
-        _: &CallContext<'_>,
-        _: &ModelFields,
-        _: WriteScope,
-        _: &Expect,
-    ) -> CallOutcome {
-        self.call("model").await;
-        CallOutcome::Done
-    }
-
-    async fn restore(&self, _: &CallContext<'_>, _: &[Target]) -> CallOutcome {
-        self.call("start").await;
-        CallOutcome::Done
-    }
-
-    async fn tag_owner(&self, _: &CallContext<'_>, _: &OwnerWrite) -> CallOutcome {
-        self.call("tag").await;
-        CallOutcome::Done
+    async fn change(&self, _: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
+        let name = match change {
+            SetChange::Raise { .. } => "raise",
+            SetChange::Delete { .. } => "delete",
+            SetChange::Reimage { .. } => "reimage",
+            SetChange::UpdateModel { .. } => "model",
+            SetChange::Restore { .. } => "start",
+            SetChange::TagOwner { .. } => "tag",
+        };
+        self.call(name).await;
+        match change {
+            SetChange::Delete { .. } => CallOutcome::Accepted(None),
+            _ => CallOutcome::Done,
+        }
     }
 
     async fn poll(&self, _: &ScaleSetId, _: &Address) -> Poll {
@@ -125,12 +104,14 @@ impl Room {
         let order = self.order(before);
         let revision = Revision::new("v1:a");
         let expect = Expect { revision, etag: None, capacity: 3, before: order.before };
-        self.paced.raise(&order, 3, 4, &expect).await
+        self.paced.change(&order, SetChange::Raise { from: 3, to: 4, expect: &expect }).await
     }
 
     async fn delete(&self, wait_ms: i64, before: i64) -> CallOutcome {
         self.time.pass(Span::from_millis(wait_ms)).await;
-        self.paced.delete(&self.order(before), &[], false).await
+        self.paced
+            .change(&self.order(before), SetChange::Delete { targets: &[], force: false })
+            .await
     }
 
     async fn list(&self, wait_ms: i64) -> Result<Time, ReadError> {

@@ -321,7 +321,7 @@ pub fn line() -> BoxedStrategy<HistoryRecord> {
 }
 
 fn event_detail() -> BoxedStrategy<EventDetail> {
-    let steps: Vec<JournalStep> = JournalStep::WORDS.iter().map(|(_, step)| *step).collect();
+    let steps: Vec<JournalStep> = JournalStep::ALL.to_vec();
     let said =
         (option(boxed()), option(boxed()), option(boxed()), option(boxed()), option(boxed()));
     let numbers = (option(any::<(u32, u32)>()), option(any::<u32>()), option(any::<u32>()));

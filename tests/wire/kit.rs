@@ -78,17 +78,12 @@ pub struct House<A, C> {
 }
 
 impl<A: ReadCloud + ChangeCloud, C: Clock> TurnEnvironment for House<A, C> {
-    type Read = A;
     type Facts = NoNodes;
     type Cloud = A;
     type Cluster = NoNodes;
     type Store = MemoryStore;
     type Decide = Decisions;
     type Clock = C;
-
-    fn read(&self) -> &A {
-        &self.cloud
-    }
 
     fn facts(&self) -> &NoNodes {
         &self.nodes

@@ -22,12 +22,11 @@ use super::protection::Harm;
 use super::read::Reading;
 use super::refusal;
 use super::set_cache::SetCaches;
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll};
+use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use crate::model::action::{Expect, Target, WriteScope};
-use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId};
+use crate::model::ids::{Etag, InstanceId, ScaleSetId};
 use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
-use crate::model::owner::OwnerWrite;
 use crate::pace::{CallCost, PacedOperation};
 
 /// The verified state for a write: the version to write against, and the set's size and disks if they were read again.
@@ -75,7 +74,41 @@ impl<'a> Batch<'a> {
 }
 
 impl ChangeCloud for Azure {
-    async fn raise(
+    async fn change(&self, order: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
+        match change {
+            SetChange::Raise { from, to, expect } => {
+                self.raise_capacity(order, from, to, expect).await
+            }
+            SetChange::Delete { targets, force } => {
+                self.delete_machines(order, targets, force).await
+            }
+            SetChange::Reimage { targets } => self.update_in_place(order, targets).await,
+            SetChange::UpdateModel { fields, scope, expect } => {
+                self.write_model(order, fields, scope, expect).await
+            }
+            SetChange::Restore { targets } => self.start_machines(order, targets).await,
+            SetChange::TagOwner { write } => self.write_owner(order, write).await,
+        }
+    }
+
+    async fn poll(&self, set: &ScaleSetId, operation: &OperationUrl) -> Poll {
+        let (Some(address), Ok(_)) = (Address::of_operation(operation), SetPath::parse(set)) else {
+            return Poll::Lost;
+        };
+        let call = CallCost { set, operation: PacedOperation::Poll, machines: 0, before: None };
+        let url = address.url().clone();
+        let ask = ArmRequest { call, verb: HttpVerb::Get, url, body: None, if_match: None };
+        let reply = self.arm.send(&ask).await;
+        let (poll, told) = operation::polled(&address, reply, |id| self.shelf.zone(set, id));
+        if let Some(told) = told {
+            tracing::warn!(%set, why = %told.say(), "an operation failed");
+        }
+        poll
+    }
+}
+
+impl Azure {
+    async fn raise_capacity(
         &self,
         order: &CallContext<'_>,
         from: u32,
@@ -98,7 +131,7 @@ impl ChangeCloud for Azure {
         self.patch(PacedOperation::Raise, order, &path, &body, etag.as_ref()).await
     }
 
-    async fn delete(
+    async fn delete_machines(
         &self,
         order: &CallContext<'_>,
         targets: &[Target],
@@ -127,12 +160,7 @@ impl ChangeCloud for Azure {
 
     /// Upgrades if any of the targets needs it: an upgrade has no effect on machines that are on the model. If all are
     /// on it, or the missing change is one that an upgrade does not apply, reimages.
-    async fn reimage(
-        &self,
-        order: &CallContext<'_>,
-        targets: &[Target],
-        _to: &Revision,
-    ) -> CallOutcome {
+    async fn update_in_place(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
         if let Err(stop) = self.check_protection(order, targets, Harm::Update).await {
             return stop;
         }
@@ -155,7 +183,7 @@ impl ChangeCloud for Azure {
         answer
     }
 
-    async fn update_model(
+    async fn write_model(
         &self,
         order: &CallContext<'_>,
         fields: &ModelFields,
@@ -198,34 +226,13 @@ impl ChangeCloud for Azure {
         self.patch(PacedOperation::UpdateModel, order, &path, &body, etag.as_ref()).await
     }
 
-    async fn restore(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
+    async fn start_machines(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
         match self.shelf.of(order.set).map(|known| known.orchestration) {
             Some(Orchestration::Flexible) => self.each(order, "start", targets, &json!({})).await,
             _ => self.batch(order, Batch::plain(PacedOperation::Start, "start"), targets).await,
         }
     }
 
-    async fn tag_owner(&self, order: &CallContext<'_>, write: &OwnerWrite) -> CallOutcome {
-        self.write_owner(order, write).await
-    }
-
-    async fn poll(&self, set: &ScaleSetId, operation: &OperationUrl) -> Poll {
-        let (Some(address), Ok(_)) = (Address::of_operation(operation), SetPath::parse(set)) else {
-            return Poll::Lost;
-        };
-        let call = CallCost { set, operation: PacedOperation::Poll, machines: 0, before: None };
-        let url = address.url().clone();
-        let ask = ArmRequest { call, verb: HttpVerb::Get, url, body: None, if_match: None };
-        let reply = self.arm.send(&ask).await;
-        let (poll, told) = operation::polled(&address, reply, |id| self.shelf.zone(set, id));
-        if let Some(told) = told {
-            tracing::warn!(%set, why = %told.say(), "an operation failed");
-        }
-        poll
-    }
-}
-
-impl Azure {
     /// Reimages the machines. Without a version, ARM keeps the current one.
     async fn make_anew(
         &self,

@@ -50,11 +50,9 @@ fn fits(pattern: &str, action: &str) -> bool {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 struct Row<'a> {
-    #[serde(borrow)]
     actions: Option<Vec<BorrowedText<'a>>>,
-    #[serde(borrow)]
     not_actions: Option<Vec<BorrowedText<'a>>>,
 }
 

@@ -18,7 +18,6 @@ use crate::model::time::{Span, Time};
 /// How long the cache remembers a reimage; the machine's record keeps it permanently.
 const ANEW_FOR: Span = Span::days(1);
 
-/// What is known of one set.
 #[derive(Debug, Clone)]
 pub(super) struct SetCaches {
     pub orchestration: Orchestration,

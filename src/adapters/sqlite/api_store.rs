@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::SqliteFault;
-use super::rows::{bound, text};
+use super::rows::{all, bound, text};
 use super::{SqliteStore, audit, sweep};
 use crate::memory::record;
 use crate::memory::{
@@ -19,13 +19,9 @@ fn audits(
     from: Seq,
     limit: usize,
 ) -> Result<Vec<(Seq, AuditEntry)>, SqliteFault> {
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query([bound(from.0), bound(limit)])?;
-    let mut lines = Vec::new();
-    while let Some(row) = rows.next()? {
-        lines.push((Seq(row.get(0)?), record::read_audit(text(row, 1)?)?));
-    }
-    Ok(lines)
+    all(db, sql, [bound(from.0), bound(limit)], |row| {
+        Ok((Seq(row.get(0)?), record::read_audit(text(row, 1)?)?))
+    })
 }
 
 fn claim(db: &Connection, key: &str, request: &str, now: Time) -> Result<Claim, SqliteFault> {
@@ -154,9 +150,7 @@ impl ApiStore for SqliteStore {
     async fn documents(&self) -> Result<Vec<Document>, StoreError> {
         let work = move |db: &Connection| {
             let sql = "SELECT pool, text, revision, who, at FROM documents ORDER BY pool";
-            let mut found = db.prepare_cached(sql)?;
-            let rows = found.query_map([], document)?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            all(db, sql, [], |row| Ok(document(row)?))
         };
         self.readers.read(work).await
     }

@@ -13,7 +13,6 @@ use crate::model::time::Time;
 /// The first schema that has the chain.
 const SINCE: u32 = 4;
 
-/// The result of checking the audit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuditCheck {
     /// Number of lines checked.

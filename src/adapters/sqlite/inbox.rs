@@ -3,10 +3,10 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::SqliteFault;
-use super::rows::{enter, number, text};
+use super::rows::{all, enter, number, text};
 use crate::memory::record;
 use crate::memory::{ANSWERED_KEPT, Inbox, OverrideWrite};
 use crate::model::ids::{CommandId, Key, PoolName};
@@ -14,20 +14,11 @@ use crate::model::machine::Overrides;
 use crate::model::plan::Command;
 
 pub(super) fn load(db: &Connection, pool: i64) -> Result<Inbox, SqliteFault> {
-    let mut inbox = Inbox::default();
     let sql = "SELECT record FROM asks WHERE pool = ?1 AND record IS NOT NULL ORDER BY n";
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query([pool])?;
-    while let Some(row) = rows.next()? {
-        inbox.commands.push(record::read_ask(text(row, 0)?)?);
-    }
-    let mut found =
-        db.prepare_cached("SELECT key, record FROM marks WHERE pool = ?1 ORDER BY key")?;
-    let mut rows = found.query([pool])?;
-    while let Some(row) = rows.next()? {
-        inbox.marks.push((Key::new(text(row, 0)?), record::read_marks(text(row, 1)?)?));
-    }
-    Ok(inbox)
+    let commands = all(db, sql, [pool], |row| Ok(record::read_ask(text(row, 0)?)?))?;
+    let sql = "SELECT key, record FROM marks WHERE pool = ?1 ORDER BY key";
+    let mark = |row: &Row<'_>| Ok((Key::new(text(row, 0)?), record::read_marks(text(row, 1)?)?));
+    Ok(Inbox { commands, marks: all(db, sql, [pool], mark)? })
 }
 
 pub(super) fn of_pool(db: &Connection, name: &PoolName) -> Result<Inbox, SqliteFault> {
@@ -89,13 +80,7 @@ pub(super) fn asked_elsewhere(
     }
     let sql = "SELECT name FROM pools WHERE id IN
                (SELECT pool FROM asks WHERE record IS NOT NULL UNION SELECT pool FROM marks)";
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query([])?;
-    let mut names = Vec::new();
-    while let Some(row) = rows.next()? {
-        names.push(PoolName::new(text(row, 0)?));
-    }
-    Ok(names)
+    all(db, sql, [], |row| Ok(PoolName::new(text(row, 0)?)))
 }
 
 /// False: the machine does not exist.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
-use super::rows::text;
+use super::rows::{all, text};
 use crate::memory::record;
 use crate::memory::{Commit, JOURNAL_KEPT, JournalStore};
 use crate::model::ids::EntryId;
@@ -20,13 +20,7 @@ pub(super) fn load(db: &Connection, pool: i64) -> Result<JournalStore, SqliteFau
 }
 
 fn entries(db: &Connection, sql: &str, pool: i64) -> Result<Vec<Entry>, SqliteFault> {
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query([pool])?;
-    let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
-        entries.push(record::read_entry(text(row, 0)?)?);
-    }
-    Ok(entries)
+    all(db, sql, [pool], |row| Ok(record::read_entry(text(row, 0)?)?))
 }
 
 /// Writes a commit's part of the journal: reads the named entries, applies their events, and writes them back.

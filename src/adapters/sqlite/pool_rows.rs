@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
-use super::rows::{bound, enter, number, text};
+use super::rows::{all, bound, enter, number, text};
 use super::{audit, inbox, journal, lease};
 use crate::memory::record::{self, SharedTexts};
 use crate::memory::{Commit, HISTORY_KEPT, HistoryRecord, PoolRecord, Seq};
@@ -92,13 +92,11 @@ pub(super) fn load(db: &Connection, name: &PoolName) -> Result<PoolRecord, Sqlit
 }
 
 fn machines(db: &Connection, pool: i64) -> Result<Vec<Machine>, SqliteFault> {
-    let mut found = db.prepare_cached("SELECT key, record FROM machines WHERE pool = ?1")?;
-    let mut rows = found.query([pool])?;
-    let (mut machines, mut shared) = (Vec::new(), SharedTexts::default());
-    while let Some(row) = rows.next()? {
-        let (key, text) = (text(row, 0)?, text(row, 1)?);
-        machines.push(record::read_machine(key, text, &mut shared)?);
-    }
+    let mut shared = SharedTexts::default();
+    let sql = "SELECT key, record FROM machines WHERE pool = ?1";
+    let mut machines = all(db, sql, [pool], |row| {
+        Ok(record::read_machine(text(row, 0)?, text(row, 1)?, &mut shared)?)
+    })?;
     machines.sort_by(Machine::listing_order);
     Ok(machines)
 }
@@ -158,13 +156,9 @@ fn history(
     from: Seq,
     limit: usize,
 ) -> Result<Vec<(Seq, HistoryRecord)>, SqliteFault> {
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query(params![name.as_str(), bound(from.0), bound(limit)])?;
-    let mut lines = Vec::new();
-    while let Some(row) = rows.next()? {
-        lines.push((Seq(row.get(0)?), record::read_line(text(row, 1)?)?));
-    }
-    Ok(lines)
+    all(db, sql, params![name.as_str(), bound(from.0), bound(limit)], |row| {
+        Ok((Seq(row.get(0)?), record::read_line(text(row, 1)?)?))
+    })
 }
 
 pub(super) fn events_after(
@@ -174,24 +168,15 @@ pub(super) fn events_after(
 ) -> Result<Vec<(Seq, PoolName, HistoryRecord)>, SqliteFault> {
     let sql = "SELECT h.seq, p.name, h.record FROM history h JOIN pools p ON p.id = h.pool
                WHERE h.seq > ?1 ORDER BY h.seq LIMIT ?2";
-    let mut found = db.prepare_cached(sql)?;
-    let mut rows = found.query(params![bound(after.0), bound(limit)])?;
-    let mut lines = Vec::new();
-    while let Some(row) = rows.next()? {
+    all(db, sql, params![bound(after.0), bound(limit)], |row| {
         let name = PoolName::new(text(row, 1)?);
-        lines.push((Seq(row.get(0)?), name, record::read_line(text(row, 2)?)?));
-    }
-    Ok(lines)
+        Ok((Seq(row.get(0)?), name, record::read_line(text(row, 2)?)?))
+    })
 }
 
 pub(super) fn pools(db: &Connection) -> Result<Vec<PoolName>, SqliteFault> {
-    let mut found = db.prepare_cached("SELECT name FROM pools ORDER BY name")?;
-    let mut rows = found.query([])?;
-    let mut names = Vec::new();
-    while let Some(row) = rows.next()? {
-        names.push(PoolName::new(text(row, 0)?));
-    }
-    Ok(names)
+    let sql = "SELECT name FROM pools ORDER BY name";
+    all(db, sql, [], |row| Ok(PoolName::new(text(row, 0)?)))
 }
 
 /// All records of a pool reference its row, so deleting it deletes them.

@@ -1,6 +1,6 @@
 //! Columns, numbers and rows as every table has them.
 
-use rusqlite::{Connection, OptionalExtension, Row, Rows};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Rows};
 
 use super::fault::SqliteFault;
 use crate::memory::Seq;
@@ -10,6 +10,22 @@ use crate::model::ids::PoolName;
 pub(super) fn text<'r>(row: &'r Row<'_>, at: usize) -> Result<&'r str, SqliteFault> {
     let found = row.get_ref(at)?.as_str();
     found.map_err(|error| rusqlite::Error::from(error).into())
+}
+
+/// Every row of a query, read in its order.
+pub(super) fn all<T>(
+    db: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, SqliteFault>,
+) -> Result<Vec<T>, SqliteFault> {
+    let mut found = db.prepare_cached(sql)?;
+    let mut rows = found.query(params)?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(read(row)?);
+    }
+    Ok(all)
 }
 
 /// SQLite stores numbers and limits in 63 bits.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::audit;
 use super::fault::SqliteFault;
-use super::rows::{bound, old, text};
+use super::rows::{all, bound, old, text};
 use crate::memory::{ANSWER_KEPT, Keep, SWEPT_AT_ONCE, Swept, record};
 use crate::model::time::Time;
 
@@ -33,9 +33,7 @@ pub(super) fn sweep(db: &Connection, keep: &Keep, now: Time) -> Result<Swept, Sq
 }
 
 fn pools(db: &Connection) -> Result<Vec<i64>, SqliteFault> {
-    let mut found = db.prepare_cached("SELECT id FROM pools WHERE lines > 0")?;
-    let ids = found.query_map([], |row| row.get(0))?;
-    Ok(ids.collect::<Result<_, _>>()?)
+    all(db, "SELECT id FROM pools WHERE lines > 0", [], |row| Ok(row.get(0)?))
 }
 
 fn history(db: &Connection, pool: i64, before: Time, most: usize) -> Result<usize, SqliteFault> {

@@ -25,6 +25,7 @@ use crate::model::command::CommandName;
 use crate::model::ids::{CommandId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb, WaitKind};
+use crate::model::vocabulary::Vocabulary;
 
 /// Commands of one identity that may wait for a turn of one pool.
 // 100: far more than a person needs, and no caller can fill the disk. Per pool: in an incident a person may pause every
@@ -75,7 +76,7 @@ pub async fn command(state: &ApiState, call: &Call, id: &Id, verb: CommandVerb) 
 /// The reason, and what the approval covers.
 fn approval(asked: Approval) -> Result<(String, CommandArgs), Problem> {
     let kind = |name: &String| {
-        let found = WaitKind::ALL.into_iter().find(|kind| kind.name() == name);
+        let found = WaitKind::parse(name);
         found.ok_or_else(|| {
             let names = WaitKind::ALL.map(WaitKind::name).join(", ");
             Problem::invalid("invalidDocument", format!("`what` is one of {names}"))

@@ -23,7 +23,6 @@ const LONGEST_KEY: usize = 255;
 // Twice the longest time for an answer.
 const DOING: Span = Span::seconds(60);
 
-/// A stored answer.
 #[derive(Serialize, Deserialize)]
 struct StoredAnswer {
     status: u16,

@@ -35,7 +35,6 @@ pub enum Carries {
     Document(SchemaOf),
 }
 
-/// A query parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
     /// A cursor: the value of `next`.
@@ -309,7 +308,6 @@ impl HttpAnswer {
     }
 }
 
-/// The entity tag of these bytes.
 pub fn tag(bytes: &[u8]) -> String {
     format!("\"{}\"", fingerprint(&[bytes]))
 }

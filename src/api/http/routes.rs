@@ -55,7 +55,6 @@ fn command(
     Handler::Command(Arc::new(run))
 }
 
-/// All routes.
 pub fn routes() -> Vec<Route> {
     let mut all = of_documents();
     all.extend(of_pools());

@@ -4,6 +4,8 @@ use std::fmt;
 
 use strsim::osa_distance;
 
+use crate::model::vocabulary::vocabulary;
+
 /// A position in the text; both count from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPlace {
@@ -22,49 +24,27 @@ impl TextPlace {
     }
 }
 
-/// The kind of mistake; the names are public contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Code {
-    Syntax,
-    TooLarge,
-    TooDeep,
-    Anchor,
-    Tag,
-    WrongVersion,
-    UnknownKey,
-    DuplicateKey,
-    MissingKey,
-    WrongType,
-    BadValue,
-    NotBuilt,
-    Contradiction,
-    DuplicatePool,
-    /// An existing file holds no pool.
-    Empty,
-    /// Many files disappeared at once.
-    Vanished,
-}
-
-impl Code {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Code::Syntax => "syntax",
-            Code::TooLarge => "tooLarge",
-            Code::TooDeep => "tooDeep",
-            Code::Anchor => "anchor",
-            Code::Tag => "tag",
-            Code::WrongVersion => "wrongVersion",
-            Code::UnknownKey => "unknownKey",
-            Code::DuplicateKey => "duplicateKey",
-            Code::MissingKey => "missingKey",
-            Code::WrongType => "wrongType",
-            Code::BadValue => "badValue",
-            Code::NotBuilt => "notBuilt",
-            Code::Contradiction => "contradiction",
-            Code::DuplicatePool => "duplicatePool",
-            Code::Empty => "empty",
-            Code::Vanished => "vanished",
-        }
+vocabulary! {
+    /// The kind of mistake; the names are public contract.
+    pub enum Code {
+        Syntax = "syntax",
+        TooLarge = "tooLarge",
+        TooDeep = "tooDeep",
+        Anchor = "anchor",
+        Tag = "tag",
+        WrongVersion = "wrongVersion",
+        UnknownKey = "unknownKey",
+        DuplicateKey = "duplicateKey",
+        MissingKey = "missingKey",
+        WrongType = "wrongType",
+        BadValue = "badValue",
+        NotBuilt = "notBuilt",
+        Contradiction = "contradiction",
+        DuplicatePool = "duplicatePool",
+        /// An existing file holds no pool.
+        Empty = "empty",
+        /// Many files disappeared at once.
+        Vanished = "vanished",
     }
 }
 

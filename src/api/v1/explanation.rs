@@ -7,13 +7,14 @@ use super::next_step::becomes;
 use super::plan::ActionKeys;
 use super::primary_hold::needs_edit;
 use super::replacements::Departure;
-use super::resources::machines::{MachineStatus, class};
+use super::resources::machines::MachineStatus;
 use super::resources::plans::{HoldStatus, PlanSummary};
 use super::resources::pools::Explanation;
 use super::text::{TIE, away, list, plain};
 use crate::model::action::MachineClass;
 use crate::model::plan::{MachineReason, MachineReport};
 use crate::model::quantity::counted;
+use crate::model::vocabulary::Vocabulary;
 
 /// The most names in a sentence; the rest are counted.
 pub const NAMES: usize = 12;
@@ -125,7 +126,7 @@ fn targets(action: &ActionKeys<'_>) -> String {
     let of = |id: &str| {
         let each = || action.classes.as_ref().and_then(|classes| classes.get(id));
         let name = action.class.as_ref().or_else(each);
-        name.and_then(|name| class(name)).unwrap_or(MachineClass::Unknown)
+        name.and_then(|name| MachineClass::parse(name)).unwrap_or(MachineClass::Unknown)
     };
     let targets: Vec<(&str, MachineClass)> =
         action.machines.iter().flatten().map(|id| (&**id, of(id))).collect();

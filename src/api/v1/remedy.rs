@@ -9,16 +9,8 @@ use crate::model::hold::Remedy;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RemedyKeys {
-    Command {
-        verb: String,
-        #[serde(default)]
-        machine: Option<String>,
-    },
-    Edit {
-        edit: String,
-        #[serde(default)]
-        to: Option<String>,
-    },
+    Command { verb: String, machine: Option<String> },
+    Edit { edit: String, to: Option<String> },
 }
 
 impl From<&Remedy> for RemedyKeys {

@@ -184,6 +184,7 @@ mod tests {
     use crate::memory::{EventDetail, HistoryEvent, HistoryRecord};
     use crate::model::ids::{EntryId, InstanceId, Key};
     use crate::model::machine::Condition;
+    use crate::model::vocabulary::Vocabulary;
 
     /// A history in short: `raise 12 14 12` (from, to, desired), `refused`, `appeared 31`, `delete 6 outdated`,
     /// `closed 6`, `lost 6`, each a minute after the one before.
@@ -201,8 +202,7 @@ mod tests {
                     HistoryEvent::Decided { entry, verb, machines, reason: message }
                 }
                 step @ ("refused" | "withdrawn") => {
-                    let found = JournalStep::WORDS.iter().find(|(word, _)| *word == step);
-                    detail.step = found.map(|(_, step)| *step);
+                    detail.step = JournalStep::parse(step);
                     HistoryEvent::Moved { entry, verb: ActionKind::Raise, message }
                 }
                 "delete" => {

@@ -1,13 +1,11 @@
 //! The words of the formats: one table for each kind of value.
 
 use super::wire::WordTable;
-use crate::memory::JournalStep;
-use crate::model::action::{ActionKind, ModelWrite, RemovalReason};
-use crate::model::inventory::{Eviction, LockLevel, Orchestration, PlatformFeature};
-use crate::model::journal::Refusal;
-use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
-use crate::model::plan::{Verdict, WaitKind, WitnessKind};
-use crate::model::rollout::{RolloutCause, RolloutEnding};
+use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::inventory::{Eviction, LockLevel, Orchestration};
+use crate::model::machine::{Condition, Evidence, Lifecycle};
+use crate::model::plan::WitnessKind;
+use crate::model::vocabulary::Vocabulary;
 
 macro_rules! words {
     ($($of:ty { $($word:literal => $value:expr,)* })*) => {$(
@@ -51,22 +49,9 @@ words! {
         "stamp" => Evidence::Stamp,
         "latestModelApplied" => Evidence::LatestModelApplied,
     }
-    Protection {
-        "none" => Protection::None,
-        "scaleIn" => Protection::ScaleIn,
-        "all" => Protection::All,
-        "unknown" => Protection::Unknown,
-    }
     Orchestration {
         "Uniform" => Orchestration::Uniform,
         "Flexible" => Orchestration::Flexible,
-    }
-    PlatformFeature {
-        "rollingUpgrade" => PlatformFeature::RollingUpgrade,
-        "autoOsUpgrade" => PlatformFeature::AutoOsUpgrade,
-        "automaticRepairs" => PlatformFeature::AutomaticRepairs,
-        "autoscale" => PlatformFeature::Autoscale,
-        "overprovision" => PlatformFeature::Overprovision,
     }
     LockLevel {
         "canNotDelete" => LockLevel::CanNotDelete,
@@ -80,31 +65,11 @@ words! {
         "apiServer" => WitnessKind::ApiServer,
         "pool" => WitnessKind::Pool,
     }
-    Verdict {
-        "pass" => Verdict::Pass,
-        "fail" => Verdict::Fail,
-        "unknown" => Verdict::Unknown,
-    }
-    Refusal {
-        "throttled" => Refusal::Throttled,
-        "noCapacity" => Refusal::NoCapacity,
-        "quota" => Refusal::Quota,
-        "conflict" => Refusal::Conflict,
-        "preempted" => Refusal::Preempted,
-        "gone" => Refusal::Gone,
-        "forbidden" => Refusal::Forbidden,
-        "invalid" => Refusal::Invalid,
-        "unclear" => Refusal::Unclear,
-    }
     RemovalReason {
         "failed" => RemovalReason::Failed,
         "deleteRequested" => RemovalReason::DeleteRequested,
         "outdated" => RemovalReason::Outdated,
         "surplus" => RemovalReason::Surplus,
-    }
-    ModelWrite {
-        "wanted" => ModelWrite::Wanted,
-        "putBack" => ModelWrite::PutBack,
     }
     Do {
         "raise" => Do::Known(ActionKind::Raise),
@@ -117,27 +82,10 @@ words! {
         "cutOff" => Do::NotBuilt,
         "standby" => Do::NotBuilt,
     }
-    RolloutCause {
-        "revision" => RolloutCause::Revision,
-        "refresh" => RolloutCause::Refresh,
-        "maxAge" => RolloutCause::MaxAge,
-        "rollback" => RolloutCause::Rollback,
-        "exception" => RolloutCause::Exception,
-    }
-    RolloutEnding {
-        "succeeded" => RolloutEnding::Succeeded,
-        "succeededWithExceptions" => RolloutEnding::SucceededWithExceptions,
-        "aborted" => RolloutEnding::Aborted,
-        "rolledBack" => RolloutEnding::RolledBack,
-    }
 }
 
-impl WordTable for JournalStep {
-    const WORDS: &'static [(&'static str, Self)] = &JournalStep::WORDS;
-}
-
-impl WordTable for WaitKind {
-    const WORDS: &'static [(&'static str, Self)] = &WaitKind::WORDS;
+impl<T: Vocabulary> WordTable for T {
+    const WORDS: &'static [(&'static str, Self)] = <T as Vocabulary>::WORDS;
 }
 
 #[cfg(test)]
@@ -146,9 +94,6 @@ mod tests {
 
     #[test]
     fn the_model_names_refusals_and_verbs_alike() {
-        assert!(Refusal::ALL.iter().all(|refusal| refusal.word() == refusal.name()));
-        let verdicts = [Verdict::Pass, Verdict::Fail, Verdict::Unknown];
-        assert!(verdicts.iter().all(|verdict| verdict.word() == verdict.name()));
         assert!(ActionKind::ALL.iter().all(|verb| Do::Known(*verb).word() == verb.name()));
     }
 }

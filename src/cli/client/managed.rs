@@ -6,7 +6,6 @@ use super::{ServerLine, understood};
 use crate::api::client::Request;
 use crate::cli::exit::{CommandFailure, Exit};
 
-/// A pool that the daemon manages.
 #[derive(Debug)]
 pub(in crate::cli) struct ManagedPool {
     /// As the daemon wrote it, with every default filled in.

@@ -16,6 +16,7 @@ use crate::model::journal::CHANGED_SINCE_READ;
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
+use crate::model::vocabulary::Vocabulary;
 
 /// The most parts of a list of machines; the rest are counted.
 const PARTS: usize = 8;
@@ -382,13 +383,11 @@ fn waits(line: &HistoryLine) -> Piece {
 }
 
 fn verb(line: &HistoryLine) -> Option<ActionKind> {
-    let written = line.verb.as_deref()?;
-    ActionKind::ALL.iter().copied().find(|verb| verb.name() == written)
+    ActionKind::parse(line.verb.as_deref()?)
 }
 
 fn step(line: &HistoryLine) -> Option<JournalStep> {
-    let written = line.step.as_deref()?;
-    JournalStep::WORDS.iter().find(|(word, _)| *word == written).map(|(_, step)| *step)
+    JournalStep::parse(line.step.as_deref()?)
 }
 
 /// Why a machine is deleted, if another word than that of the rollout.

@@ -16,7 +16,6 @@ pub(super) struct Headline {
     pub in_place: bool,
     pub create: u32,
     pub remove: u32,
-    /// Actions of the plan.
     pub actions: u32,
     /// Machines that may be in progress together.
     pub slots: u32,

@@ -185,7 +185,6 @@ impl PlanBasis {
         all
     }
 
-    /// The revision of each machine.
     fn revisions(&self) -> BTreeMap<&str, &str> {
         let each = self.machines.iter();
         each.flat_map(|(revision, ids)| ids.iter().map(|id| (id.as_str(), revision.as_str())))

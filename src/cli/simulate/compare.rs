@@ -23,7 +23,6 @@ use crate::cli::text::{count, plain, short, wrap};
 use crate::model::plan::RolloutPhase;
 use crate::sim::{self, End, RunOutcome, Scenario};
 
-/// What one strategy did.
 #[derive(Debug)]
 struct StrategyRun {
     /// As `--compare` takes it.

@@ -16,47 +16,27 @@ use crate::model::hold::HoldReason;
 use crate::model::plan::RolloutPhase;
 use crate::model::rollout::RolloutStage;
 use crate::model::time::Time;
+use crate::model::vocabulary::vocabulary;
 
-/// The health of a pool, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) enum PoolHealth {
-    /// The plan would violate an invariant; nothing is done.
-    Frozen,
-    /// The last reconcile failed.
-    Error,
-    /// Machines failed, too few serve, or the rollout fails.
-    Degraded,
-    /// A person must decide or act.
-    ActionRequired,
-    /// Not reconciled yet.
-    Unknown,
-    Progressing,
-    Healthy,
+vocabulary! {
+    /// The health of a pool, the worst first.
+    pub(in crate::cli) enum PoolHealth {
+        /// The plan would violate an invariant; nothing is done.
+        Frozen = "frozen",
+        /// The last reconcile failed.
+        Error = "error",
+        /// Machines failed, too few serve, or the rollout fails.
+        Degraded = "degraded",
+        /// A person must decide or act.
+        ActionRequired = "actionRequired",
+        /// Not reconciled yet.
+        Unknown = "unknown",
+        Progressing = "progressing",
+        Healthy = "healthy",
+    }
 }
 
 impl PoolHealth {
-    pub const ALL: [PoolHealth; 7] = [
-        PoolHealth::Frozen,
-        PoolHealth::Error,
-        PoolHealth::Degraded,
-        PoolHealth::ActionRequired,
-        PoolHealth::Unknown,
-        PoolHealth::Progressing,
-        PoolHealth::Healthy,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            PoolHealth::Frozen => "frozen",
-            PoolHealth::Error => "error",
-            PoolHealth::Degraded => "degraded",
-            PoolHealth::ActionRequired => "actionRequired",
-            PoolHealth::Unknown => "unknown",
-            PoolHealth::Progressing => "progressing",
-            PoolHealth::Healthy => "healthy",
-        }
-    }
-
     /// In a sentence, after the name of the pool and a colon.
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -71,7 +51,6 @@ impl PoolHealth {
     }
 }
 
-/// The status of one pool.
 #[derive(Debug)]
 pub(in crate::cli) struct PoolReport {
     pub status: PoolStatus,

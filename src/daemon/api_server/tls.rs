@@ -13,7 +13,6 @@ use crate::model::time::Time;
 /// Content of the files, or why they could not be read.
 type TlsFiles = Result<Pair, String>;
 
-/// The files of the presented certificate.
 #[derive(Debug)]
 pub(super) struct CertificateFiles {
     chain: PathBuf,

@@ -1,25 +1,16 @@
 //! One check: its name, its outcome, and what to do.
 
-/// Result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CheckOutcome {
-    Fine,
-    /// Worth knowing; no action needed.
-    Note,
-    /// It could not be determined.
-    Unknown,
-    /// Something is wrong or missing.
-    Finding,
-}
+use crate::model::vocabulary::vocabulary;
 
-impl CheckOutcome {
-    pub const fn name(self) -> &'static str {
-        match self {
-            CheckOutcome::Fine => "fine",
-            CheckOutcome::Note => "note",
-            CheckOutcome::Unknown => "unknown",
-            CheckOutcome::Finding => "finding",
-        }
+vocabulary! {
+    pub enum CheckOutcome {
+        Fine = "fine",
+        /// Worth knowing; no action needed.
+        Note = "note",
+        /// It could not be determined.
+        Unknown = "unknown",
+        /// Something is wrong or missing.
+        Finding = "finding",
     }
 }
 

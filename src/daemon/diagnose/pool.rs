@@ -15,7 +15,6 @@ use crate::model::plan::Quota;
 use crate::model::policy::{HealthPolicy, Owner, PlatformFeatures, Policy};
 use crate::model::quantity::counted;
 
-/// Checks of one pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolChecks {
     pub pool: PoolName,

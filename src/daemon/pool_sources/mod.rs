@@ -39,7 +39,6 @@ use spec::shown;
 // 15: half a minute at the default interval. Stamps are coarse, and some mounts keep none.
 const READ_ANYWAY: u64 = 15;
 
-/// Result of one scan.
 #[derive(Debug, Clone, Default)]
 pub struct FolderScan {
     /// New and changed pools.
@@ -82,7 +81,6 @@ impl Folder {
         self.path.is_some()
     }
 
-    /// Current pools.
     pub fn pools(&self) -> impl Iterator<Item = &ManagedPoolSpec> {
         self.pools.values()
     }

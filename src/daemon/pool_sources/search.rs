@@ -13,7 +13,6 @@ use crate::api::v1::node::MAX_BYTES;
 
 pub(super) type FileStamp = (Option<SystemTime>, u64);
 
-/// Input of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
     pub folder: Option<PathBuf>,

@@ -33,7 +33,6 @@ const TAKEN_UP: usize = 64;
 /// Time for servers to finish after the request to stop.
 const SERVERS_END: Duration = Duration::from_millis(500);
 
-/// The parts of a daemon.
 #[derive(Debug)]
 pub struct DaemonConfig<S, C> {
     pub settings: Settings,
@@ -75,7 +74,6 @@ pub enum ServeError {
     ServerEnded(&'static str),
 }
 
-/// How the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DaemonEnd {
     /// In order; the next start settles what was in flight.

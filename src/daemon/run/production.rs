@@ -73,17 +73,12 @@ pub enum DaemonOpenError {
 }
 
 impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S, C> {
-    type Read = SerializedCloud<Azure>;
     type Facts = Self;
     type Cloud = SerializedCloud<Azure>;
     type Cluster = NoCluster;
     type Store = S;
     type Decide = RecordingDecider;
     type Clock = C;
-
-    fn read(&self) -> &SerializedCloud<Azure> {
-        &self.cloud
-    }
 
     fn facts(&self) -> &Self {
         self

@@ -45,7 +45,6 @@ pub(super) enum TermEnd {
     Deposed,
 }
 
-/// The inputs of the loop.
 pub(super) struct LoopInputs<'a> {
     pub files: &'a mut watch::Receiver<PoolSet>,
     pub messages: &'a mut mpsc::Receiver<LoopMessage>,
@@ -85,7 +84,6 @@ impl ManagedPool {
     }
 }
 
-/// A turn that has ended.
 struct TurnResult {
     turn: PoolTurn,
     did: Result<Did, Undone>,

@@ -24,12 +24,12 @@ use crate::api::http::Proxies;
 use crate::api::http::auth::{PoolScope, Role};
 use crate::memory::Keep;
 use crate::model::time::Span;
+use crate::model::vocabulary::Vocabulary;
 use crate::telemetry::Traces;
 use crate::telemetry::log::{Log, LogDetail, LogFormat};
 use keys::SettingsKey;
 use read::Layers;
 
-/// The sources of settings.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// Name and content of the settings file.
@@ -206,7 +206,7 @@ impl Effective {
     /// Cannot fail: every value was checked when it was read.
     pub fn settings(&self) -> Settings {
         let text = |key: &SettingsKey| self.text(key).unwrap_or_default();
-        let detail = LogDetail::ALL.into_iter().find(|detail| detail.name() == text(&keys::LEVEL));
+        let detail = LogDetail::parse(&text(&keys::LEVEL));
         let format = match text(&keys::FORMAT).as_str() {
             "text" => Some(LogFormat::Text),
             "json" => Some(LogFormat::Json),

@@ -26,7 +26,6 @@ impl fmt::Display for From {
     }
 }
 
-/// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsFault {
     /// A variable or flag; `None`: the file, at the place in the diagnostic.

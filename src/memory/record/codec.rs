@@ -279,6 +279,11 @@ macro_rules! words {
     ($($of:ident { $($word:literal => $value:expr,)* })*) => {$(
         $crate::memory::record::codec::words! { $of = &[$(($word, $value)),*]; }
     )*};
+    (by name: $($of:ident),* $(,)?) => {
+        $crate::memory::record::codec::words! {
+            $($of = <$of as $crate::model::vocabulary::Vocabulary>::WORDS;)*
+        }
+    };
     ($($of:ident = $words:expr;)*) => {$(
         impl $crate::memory::record::codec::RecordWords for $of {
             const WORDS: &'static [(&'static str, Self)] = $words;

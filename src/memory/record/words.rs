@@ -37,69 +37,12 @@ words! {
         "stamp" => Evidence::Stamp,
         "advisory" => Evidence::LatestModelApplied,
     }
-    Protection {
-        "none" => Protection::None,
-        "scaleIn" => Protection::ScaleIn,
-        "all" => Protection::All,
-        "unknown" => Protection::Unknown,
-    }
-    Refusal {
-        "throttled" => Refusal::Throttled,
-        "noCapacity" => Refusal::NoCapacity,
-        "quota" => Refusal::Quota,
-        "conflict" => Refusal::Conflict,
-        "preempted" => Refusal::Preempted,
-        "gone" => Refusal::Gone,
-        "forbidden" => Refusal::Forbidden,
-        "invalid" => Refusal::Invalid,
-        "unclear" => Refusal::Unclear,
-    }
     RemovalReason {
         "failed" => RemovalReason::Failed,
         "named" => RemovalReason::DeleteRequested,
         "namedNow" => RemovalReason::DeleteRequestedNow,
         "outdated" => RemovalReason::Outdated,
         "surplus" => RemovalReason::Surplus,
-    }
-    ModelWrite {
-        "wanted" => ModelWrite::Wanted,
-        "putBack" => ModelWrite::PutBack,
-    }
-    WriteScope {
-        "image" => WriteScope::Image,
-        "storageProfile" => WriteScope::StorageProfile,
-    }
-    ActionKind {
-        "updateModel" => ActionKind::UpdateModel,
-        "restore" => ActionKind::Restore,
-        "raise" => ActionKind::Raise,
-        "drain" => ActionKind::Drain,
-        "reimage" => ActionKind::Reimage,
-        "delete" => ActionKind::Delete,
-        "tagOwner" => ActionKind::TagOwner,
-    }
-    RolloutCause {
-        "revision" => RolloutCause::Revision,
-        "refresh" => RolloutCause::Refresh,
-        "maxAge" => RolloutCause::MaxAge,
-        "rollback" => RolloutCause::Rollback,
-        "exception" => RolloutCause::Exception,
-    }
-    EtagVerdict {
-        "unknown" => EtagVerdict::Unknown,
-        "moves" => EtagVerdict::Moves,
-        "stays" => EtagVerdict::Stays,
-    }
-    DeleteEffect {
-        "unknown" => DeleteEffect::Unknown,
-        "atAccept" => DeleteEffect::AtAccept,
-        "atEnd" => DeleteEffect::AtEnd,
-    }
-    RolloutEnding {
-        "succeeded" => RolloutEnding::Succeeded,
-        "succeededWithExceptions" => RolloutEnding::SucceededWithExceptions,
-        "aborted" => RolloutEnding::Aborted,
-        "rolledBack" => RolloutEnding::RolledBack,
     }
     RolloutPhase {
         "none" => RolloutPhase::None,
@@ -117,8 +60,9 @@ words! {
 }
 
 words! {
-    WaitKind = &WaitKind::WORDS;
-    JournalStep = &JournalStep::WORDS;
+    by name:
+    ActionKind, DeleteEffect, EtagVerdict, JournalStep, ModelWrite, Protection, Refusal, RolloutCause, RolloutEnding,
+    WaitKind, WriteScope,
 }
 
 /// Why something is held. The codes are already public contract, so they serve as words here too.

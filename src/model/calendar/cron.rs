@@ -116,7 +116,6 @@ impl Cron {
         self.hours == ALL_HOURS
     }
 
-    /// Whether it fires on every day.
     pub(super) fn every_day(&self) -> bool {
         let (days, weekdays) = (self.days == u32::MAX - 1, self.weekdays == 0x7f);
         let any = if self.either_day { days || weekdays } else { days && weekdays };

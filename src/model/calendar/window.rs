@@ -38,7 +38,6 @@ enum Kind {
     Dated { from: Time, until: Time, text: Arc<str> },
 }
 
-/// A window as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowText<'a> {
     Recurring { cron: &'a Cron, lasts: Span, zone: &'a ScheduleZone },

@@ -7,15 +7,14 @@ use std::task::{Context, Poll as TaskPoll, Waker};
 
 use crate::act::{
     CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest, Poll,
+    SetChange,
 };
 use crate::ambient::Clock;
 use crate::memory::*;
-use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::ids::*;
 use crate::model::inventory::*;
 use crate::model::journal::{OperationUrl, Refusal, Refused};
 use crate::model::machine::{Condition, Evidence, Protection};
-use crate::model::owner::OwnerWrite;
 use crate::model::plan::Facts;
 use crate::model::time::{Span, Time};
 use crate::observe::{ReadCloud, ReadError, ReadFacts};
@@ -199,57 +198,42 @@ impl ReadFacts for Cloud {
 }
 
 impl ChangeCloud for Cloud {
-    async fn raise(&self, _: &CallContext<'_>, from: u32, to: u32, _: &Expect) -> CallOutcome {
-        let mut sky = self.sky();
-        let (mishap, operation) = sky.begin(format!("raise {from} to {to}"), BOOT);
-        if happens(mishap) {
-            assert_eq!(sky.capacity, from, "no other client writes here");
-            sky.capacity = to;
-            let (now, revision) = (sky.now, sky.revision);
-            (from..to).for_each(|_| sky.bear(now, revision));
-        }
-        Sky::answer(mishap, operation)
-    }
-
-    async fn delete(&self, _: &CallContext<'_>, targets: &[Target], _: bool) -> CallOutcome {
-        let mut sky = self.sky();
-        let names: Vec<&str> = targets.iter().map(|target| target.id.as_str()).collect();
-        let (mishap, operation) = sky.begin(format!("delete {}", names.join(",")), DELETE);
-        if happens(mishap) {
-            let gone_at = sky.now.plus(DELETE);
-            for target in targets {
-                let vm = target.vm.as_ref().unwrap().to_string();
-                let there = sky.vms.iter_mut().find(|there| there.name == vm).unwrap();
-                assert_eq!(there.gone_at, None, "deleted twice: {vm}");
-                there.gone_at = Some(gone_at);
-                sky.deleted.push(vm);
-                sky.capacity -= 1;
+    async fn change(&self, _: &CallContext<'_>, change: SetChange<'_>) -> CallOutcome {
+        match change {
+            SetChange::Raise { from, to, .. } => {
+                let mut sky = self.sky();
+                let (mishap, operation) = sky.begin(format!("raise {from} to {to}"), BOOT);
+                if happens(mishap) {
+                    assert_eq!(sky.capacity, from, "no other client writes here");
+                    sky.capacity = to;
+                    let (now, revision) = (sky.now, sky.revision);
+                    (from..to).for_each(|_| sky.bear(now, revision));
+                }
+                Sky::answer(mishap, operation)
             }
-            sky.least_serving = sky.least_serving.min(sky.serving());
+            SetChange::Delete { targets, .. } => {
+                let mut sky = self.sky();
+                let names: Vec<&str> = targets.iter().map(|target| target.id.as_str()).collect();
+                let (mishap, operation) = sky.begin(format!("delete {}", names.join(",")), DELETE);
+                if happens(mishap) {
+                    let gone_at = sky.now.plus(DELETE);
+                    for target in targets {
+                        let vm = target.vm.as_ref().unwrap().to_string();
+                        let there = sky.vms.iter_mut().find(|there| there.name == vm).unwrap();
+                        assert_eq!(there.gone_at, None, "deleted twice: {vm}");
+                        there.gone_at = Some(gone_at);
+                        sky.deleted.push(vm);
+                        sky.capacity -= 1;
+                    }
+                    sky.least_serving = sky.least_serving.min(sky.serving());
+                }
+                Sky::answer(mishap, operation)
+            }
+            SetChange::Restore { .. } => CallOutcome::Done,
+            SetChange::Reimage { .. }
+            | SetChange::UpdateModel { .. }
+            | SetChange::TagOwner { .. } => CallOutcome::Refused(Refused::plain(Refusal::Invalid)),
         }
-        Sky::answer(mishap, operation)
-    }
-
-    async fn reimage(&self, _: &CallContext<'_>, _: &[Target], _: &Revision) -> CallOutcome {
-        CallOutcome::Refused(Refused::plain(Refusal::Invalid))
-    }
-
-    async fn update_model(
-        &self,
-        _: &CallContext<'_>,
-        _: &ModelFields,
-        _: WriteScope,
-        _: &Expect,
-    ) -> CallOutcome {
-        CallOutcome::Refused(Refused::plain(Refusal::Invalid))
-    }
-
-    async fn restore(&self, _: &CallContext<'_>, _: &[Target]) -> CallOutcome {
-        CallOutcome::Done
-    }
-
-    async fn tag_owner(&self, _: &CallContext<'_>, _: &OwnerWrite) -> CallOutcome {
-        CallOutcome::Refused(Refused::plain(Refusal::Invalid))
     }
 
     async fn poll(&self, _: &ScaleSetId, operation: &OperationUrl) -> Poll {

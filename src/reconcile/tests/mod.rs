@@ -26,7 +26,6 @@ struct Rig {
 }
 
 impl TurnEnvironment for Rig {
-    type Read = Cloud;
     type Facts = Cloud;
     type Cloud = Cloud;
     type Cluster = Cloud;
@@ -34,9 +33,6 @@ impl TurnEnvironment for Rig {
     type Decide = Decisions;
     type Clock = Cloud;
 
-    fn read(&self) -> &Cloud {
-        &self.cloud
-    }
     fn facts(&self) -> &Cloud {
         &self.cloud
     }

@@ -98,7 +98,6 @@ impl Signer {
     }
 }
 
-/// An assertion that is already signed.
 #[derive(Debug)]
 pub(super) struct SignedAssertion(pub Secret);
 

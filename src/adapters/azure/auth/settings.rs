@@ -5,35 +5,17 @@ use std::path::PathBuf;
 use azure_core::credentials::Secret;
 
 use crate::adapters::azure::cloud::{AzureCloud, BadCloud};
+use crate::model::vocabulary::vocabulary;
 
-/// An authentication method. Without a configured one, they are tried in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
-    /// A token file that a cluster writes for its pod.
-    WorkloadIdentity,
-    ManagedIdentity,
-    ClientSecret,
-    ClientCertificate,
-    AzureCli,
-}
-
-impl Way {
-    pub const ALL: [Way; 5] = [
-        Way::WorkloadIdentity,
-        Way::ManagedIdentity,
-        Way::ClientSecret,
-        Way::ClientCertificate,
-        Way::AzureCli,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Way::WorkloadIdentity => "workload identity",
-            Way::ManagedIdentity => "managed identity",
-            Way::ClientSecret => "client secret",
-            Way::ClientCertificate => "client certificate",
-            Way::AzureCli => "Azure CLI",
-        }
+vocabulary! {
+    /// An authentication method. Without a configured one, they are tried in this order.
+    pub enum Way {
+        /// A token file that a cluster writes for its pod.
+        WorkloadIdentity = "workload identity",
+        ManagedIdentity = "managed identity",
+        ClientSecret = "client secret",
+        ClientCertificate = "client certificate",
+        AzureCli = "Azure CLI",
     }
 }
 

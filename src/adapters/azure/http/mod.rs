@@ -63,7 +63,6 @@ pub(super) struct ArmRequest<'a> {
     pub if_match: Option<&'a str>,
 }
 
-/// There was no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoResponse {
     #[error(transparent)]

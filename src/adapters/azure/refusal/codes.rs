@@ -5,7 +5,6 @@ use crate::model::journal::Refusal::{
     self, Conflict, Forbidden, Gone, Invalid, NoCapacity, Preempted, Quota, Throttled, Unclear,
 };
 
-/// What a code means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CodeMeaning {
     Is(Refusal),

@@ -5,19 +5,16 @@ use serde::Deserialize;
 use super::BorrowedText;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Setting<'a> {
-    #[serde(borrow)]
     pub id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub properties: Option<AutoscaleProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct AutoscaleProperties<'a> {
     pub enabled: Option<bool>,
-    #[serde(borrow)]
     pub target_resource_uri: Option<BorrowedText<'a>>,
 }
 

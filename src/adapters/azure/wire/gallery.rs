@@ -5,39 +5,31 @@ use serde::Deserialize;
 use super::BorrowedText;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct GalleryVersion<'a> {
-    #[serde(borrow)]
     pub id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub name: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub properties: Option<GalleryProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct GalleryProperties<'a> {
-    #[serde(borrow)]
     pub provisioning_state: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub publishing_profile: Option<Publishing<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Publishing<'a> {
     pub exclude_from_latest: Option<bool>,
-    #[serde(borrow)]
     pub published_date: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub target_regions: Option<Vec<Region<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Region<'a> {
-    #[serde(borrow)]
     pub name: Option<BorrowedText<'a>>,
     pub exclude_from_latest: Option<bool>,
 }

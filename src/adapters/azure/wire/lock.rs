@@ -6,20 +6,16 @@ use super::{BorrowedText, some};
 use crate::model::inventory::{Lock, LockLevel};
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct LockRow<'a> {
-    #[serde(borrow)]
     pub id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub name: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub properties: Option<LockProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct LockProperties<'a> {
-    #[serde(borrow)]
     pub level: Option<BorrowedText<'a>>,
 }
 

@@ -52,10 +52,10 @@ pub fn some<'t>(text: Option<&'t BorrowedText<'_>>) -> Option<&'t str> {
 
 /// One page of any list. Without `value`, the response is not a list and parsing fails.
 #[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+#[serde(bound(deserialize = "'de: 'a, T: Deserialize<'de>"))]
 pub struct ListPage<'a, T> {
     pub value: Vec<T>,
-    #[serde(borrow, default, rename = "nextLink")]
+    #[serde(default, rename = "nextLink")]
     pub next: Option<BorrowedText<'a>>,
 }
 

@@ -148,7 +148,6 @@ impl ArmScaleSet {
         self.says("/evictionPolicy", "Delete")
     }
 
-    /// The prefix of its machines' computer names.
     pub fn computer_name_prefix(&self) -> Option<&str> {
         self.said("/osProfile/computerNamePrefix")
     }

@@ -6,72 +6,57 @@ use super::BorrowedText;
 
 /// One entry of a region's usages.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct QuotaUsage<'a> {
     pub current_value: Option<i64>,
     pub limit: Option<i64>,
-    #[serde(borrow)]
     pub name: Option<UsageName<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct UsageName<'a> {
-    #[serde(borrow)]
     pub value: Option<BorrowedText<'a>>,
 }
 
 /// One size (or disk type, or image type) that a region offers.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct SkuSupply<'a> {
-    #[serde(borrow)]
     pub resource_type: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub name: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub family: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub capabilities: Option<Vec<Capability<'a>>>,
-    #[serde(borrow)]
     pub location_info: Option<Vec<Location<'a>>>,
-    #[serde(borrow)]
     pub restrictions: Option<Vec<Restriction<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Capability<'a> {
-    #[serde(borrow)]
     pub name: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub value: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Location<'a> {
-    #[serde(borrow)]
     pub location: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub zones: Option<Vec<BorrowedText<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Restriction<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     pub kind: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub reason_code: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub restriction_info: Option<SkuRestriction<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct SkuRestriction<'a> {
-    #[serde(borrow)]
     pub zones: Option<Vec<BorrowedText<'a>>>,
 }
 

@@ -5,105 +5,77 @@ use serde::Deserialize;
 use super::BorrowedText;
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct ArmVm<'a> {
-    #[serde(borrow)]
     pub name: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub id: Option<BorrowedText<'a>>,
     /// Uniform only.
-    #[serde(borrow)]
     pub instance_id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub sku: Option<Sku<'a>>,
-    #[serde(borrow)]
     pub zones: Option<Vec<BorrowedText<'a>>>,
-    #[serde(borrow)]
     pub properties: Option<VmProperties<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct Sku<'a> {
-    #[serde(borrow)]
     pub name: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct VmProperties<'a> {
-    #[serde(borrow)]
     pub vm_id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub time_created: Option<BorrowedText<'a>>,
     pub latest_model_applied: Option<bool>,
-    #[serde(borrow)]
     pub provisioning_state: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub hardware_profile: Option<Hardware<'a>>,
-    #[serde(borrow)]
     pub storage_profile: Option<Storage<'a>>,
-    #[serde(borrow)]
     pub os_profile: Option<Os<'a>>,
     /// Only for a Flexible set's VM. A Regular VM may omit it.
-    #[serde(borrow)]
     pub priority: Option<BorrowedText<'a>>,
     pub protection_policy: Option<VmProtection>,
-    #[serde(borrow)]
     pub instance_view: Option<ArmInstanceView<'a>>,
     /// Flexible only: the set that it belongs to.
-    #[serde(borrow)]
     pub virtual_machine_scale_set: Option<SubResource<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct SubResource<'a> {
-    #[serde(borrow)]
     pub id: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Hardware<'a> {
-    #[serde(borrow)]
     pub vm_size: Option<BorrowedText<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Storage<'a> {
-    #[serde(borrow)]
     pub image_reference: Option<ImageReference<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct Os<'a> {
-    #[serde(borrow)]
     pub computer_name: Option<BorrowedText<'a>>,
 }
 
 /// An image: by id, or by publisher, offer, sku and version.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct ImageReference<'a> {
-    #[serde(borrow)]
     pub id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub shared_gallery_image_id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub community_gallery_image_id: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub publisher: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub offer: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub sku: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub version: Option<BorrowedText<'a>>,
     /// The installed version if the version is `latest`.
-    #[serde(borrow)]
     pub exact_version: Option<BorrowedText<'a>>,
 }
 
@@ -115,27 +87,22 @@ pub struct VmProtection {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", default, bound(deserialize = "'de: 'a"))]
 pub struct ArmInstanceView<'a> {
-    #[serde(borrow)]
     pub statuses: Option<Vec<InstanceStatus<'a>>>,
-    #[serde(borrow)]
     pub vm_health: Option<VmHealth<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct VmHealth<'a> {
-    #[serde(borrow)]
     pub status: Option<InstanceStatus<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct InstanceStatus<'a> {
-    #[serde(borrow)]
     pub code: Option<BorrowedText<'a>>,
-    #[serde(borrow)]
     pub time: Option<BorrowedText<'a>>,
 }
 

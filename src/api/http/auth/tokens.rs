@@ -12,6 +12,7 @@ use super::principal::{Principal, Role};
 use super::scope::PoolScope;
 use crate::api::http::text::{base64url, hex, unhex};
 use crate::model::time::Time;
+use crate::model::vocabulary::Vocabulary;
 
 /// Prefix of every token: secret scanners recognize it, and texts without it are not hashed.
 pub const PREFIX: &str = "pk_";
@@ -43,7 +44,6 @@ struct Known {
     expires: Option<Time>,
 }
 
-/// Why a token is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusedToken {
     Unknown,
@@ -71,7 +71,6 @@ pub struct TokenTable {
 /// A new token. It is shown once and stored nowhere.
 pub struct IssuedToken {
     pub token: String,
-    /// Its line in the file.
     pub line: String,
 }
 
@@ -201,7 +200,6 @@ impl Terms {
     }
 }
 
-/// A new token for `name`.
 pub fn make(name: &str, role: Role) -> Result<IssuedToken, TokensError> {
     if !is_name(name) {
         let say = "a name is 1 to 64 letters, digits, and . _ @ - only";

@@ -43,7 +43,6 @@ pub struct ActionKeys<'a> {
     pub expect: ExpectKeys<'a>,
 }
 
-/// Fields of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelFieldKeys<'a> {

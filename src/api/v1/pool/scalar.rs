@@ -47,7 +47,6 @@ pub(super) const ZONE: Scalar<ScheduleZone> = Scalar::new(
     },
 );
 
-/// A duration, or `off`.
 pub(super) const DURATION_OR_OFF: Scalar<Option<Span>> = Scalar::new(
     duration_or_off,
     |of| of.as_ref().map_or_else(|| text("off"), text),
@@ -78,7 +77,6 @@ fn a_duration() -> ValueForm {
     ValueForm::new("a duration, such as 90s, 20m, 1h30m or 30d", schema)
 }
 
-/// Text of one line.
 pub(super) fn a_line(words: &str, longest: usize) -> ValueForm {
     let schema = json!({ "type": "string", "pattern": NOT_BLANK, "maxLength": longest });
     ValueForm::new(words, schema)
@@ -114,7 +112,6 @@ pub(super) const fn word<T: WordTable>() -> Scalar<T> {
     Scalar::new(one_of, |of: &T| text(of.word()), || one_word(&words::<T>()))
 }
 
-/// One of these words.
 pub(super) fn one_word(words: &[&str]) -> ValueForm {
     ValueForm::new(words.join(" | "), json!({ "type": "string", "enum": words }))
 }
@@ -131,7 +128,6 @@ fn flag(value: &SectionValue<'_>) -> SectionResult<bool> {
     }
 }
 
-/// One word of a table.
 pub(super) fn one_of<T: WordTable>(value: &SectionValue<'_>) -> SectionResult<T> {
     let wanted = "one of a few words";
     let word = value.word(wanted).map_err(|fault| Box::new(fault.allowed(&words::<T>(), "")))?;
@@ -157,7 +153,6 @@ fn duration(value: &SectionValue<'_>) -> SectionResult<Span> {
     }
 }
 
-/// A duration, or `off`.
 fn duration_or_off(value: &SectionValue<'_>) -> SectionResult<Option<Span>> {
     if value.is_off() {
         return Ok(None);
@@ -227,7 +222,6 @@ fn zone(value: &SectionValue<'_>) -> SectionResult<ScheduleZone> {
     })
 }
 
-/// A list of texts.
 fn texts(value: &SectionValue<'_>, longest: usize) -> SectionResult<Vec<Box<str>>> {
     let NodeKind::List(items) = &value.node.kind else {
         return Err(value.wrong_type("a list of texts"));

@@ -2,7 +2,6 @@
 
 use crate::api::v1::wire::WordTable;
 use crate::api::v1::words::words;
-use crate::model::action::WriteScope;
 use crate::model::calendar::Chore;
 use crate::model::policy::{
     Adopt, HealthPolicy, Method, OnFailure, Owner, PlatformFeatures, RemovalOrder, RollbackPolicy,
@@ -18,7 +17,6 @@ pub(super) enum HealthSource {
 
 words! {
     Owner { "pool" => Owner::Pool, "scaleSet" => Owner::ScaleSet, }
-    WriteScope { "image" => WriteScope::Image, "storageProfile" => WriteScope::StorageProfile, }
     Method {
         "replace" => Method::Replace,
         "reimage" => Method::Reimage,

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// Adds the examples to their schemas.
 pub fn add_examples(schemas: &mut Map<String, Value>) {
     let all =
         [("PoolStatus", pool_status()), ("Problem", problem()), ("CommandReceipt", receipt())];

@@ -8,6 +8,7 @@ use crate::api::v1::plan;
 use crate::model::action::MachineClass;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, Protection};
 use crate::model::plan::{Decision, Input, MachineReport};
+use crate::model::vocabulary::Vocabulary;
 
 answers! {
     pub struct MachineStatus {
@@ -138,13 +139,8 @@ impl MachineStatus {
 
     /// `None`: no plan has judged it, or this client does not know the class.
     pub fn class(&self) -> Option<MachineClass> {
-        class(self.class.as_deref()?)
+        MachineClass::parse(self.class.as_deref()?)
     }
-}
-
-/// A class by its name.
-pub fn class(name: &str) -> Option<MachineClass> {
-    MachineClass::ALL.into_iter().find(|class| class.name() == name)
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl<T: WordTable> HasSchema for WordOf<T> {
 }
 
 /// A point in time, as RFC 3339 text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct When(pub Time);
 
 impl Serialize for When {

@@ -10,9 +10,11 @@ use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::revision::scheme;
 use crate::model::rollout::RolloutCause;
+use crate::model::time::Time;
 
 answers! {
     /// One line of a pool's history.
+    #[derive(Default)]
     pub struct HistoryLine {
         /// Later lines have higher ids.
         pub id: u64,
@@ -132,45 +134,13 @@ impl StreamEnd {
 }
 
 impl HistoryLine {
-    fn blank(id: u64, pool: &str, line: &HistoryRecord) -> Self {
+    /// What the record says beside the event.
+    fn detailed(id: u64, pool: &str, at: Time, detail: &EventDetail) -> Self {
+        let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
         Self {
             id,
             pool: pool.to_owned(),
-            at: When(line.at),
-            event: "".into(),
-            machine: None,
-            machines: Vec::new(),
-            entry: None,
-            verb: None,
-            reason: None,
-            phase: None,
-            revision: None,
-            command: None,
-            accepted: None,
-            deleted: None,
-            invariant: None,
-            who: None,
-            why: None,
-            condition: None,
-            was: None,
-            because: Vec::new(),
-            from: None,
-            to: None,
-            desired: None,
-            step: None,
-            code: None,
-            revision_name: None,
-            cause: None,
-            opened: None,
-            covered: None,
-            message: String::new(),
-        }
-    }
-
-    /// With what the record says beside the event.
-    fn detailed(self, detail: &EventDetail) -> Self {
-        let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
-        Self {
+            at: When(at),
             who: text(&detail.who),
             why: text(&detail.why),
             because: detail.because.iter().map(|because| because.class().name().into()).collect(),
@@ -182,13 +152,13 @@ impl HistoryLine {
             cause: detail.cause.map(|cause| cause.word().into()),
             opened: detail.opened.map(When),
             covered: detail.covered,
-            ..self
+            ..Self::default()
         }
     }
 
     pub fn of(id: u64, pool: &str, line: &HistoryRecord) -> Self {
         let detail = &line.detail;
-        let blank = Self::blank(id, pool, line).detailed(detail);
+        let blank = Self::detailed(id, pool, line.at, detail);
         match &line.event {
             HistoryEvent::Appeared { id, condition, .. } => {
                 let say = format!("machine {id} appeared, {}", condition.word());
@@ -331,7 +301,6 @@ fn named(machines: &[InstanceId]) -> String {
 mod tests {
     use super::*;
     use crate::model::ids::{EntryId, Key};
-    use crate::model::time::Time;
 
     fn said(event: HistoryEvent, detail: EventDetail) -> String {
         let record = HistoryRecord { at: Time::from_millis(0), event, detail };

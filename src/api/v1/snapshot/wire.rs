@@ -17,58 +17,40 @@ use crate::model::plan::{Verdict, WaitKind, WitnessKind};
 use crate::model::time::Time;
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct Snapshot<'a> {
-    #[serde(borrow)]
     pub api_version: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub kind: Option<RecordText<'a>>,
     pub now: Stamp,
     pub seed: Option<u64>,
-    #[serde(borrow)]
     pub pool: &'a RawValue,
-    #[serde(borrow)]
     pub scale_set: ScaleSetKeys<'a>,
-    #[serde(borrow)]
     pub machines: Vec<MachineFields<'a>>,
-    #[serde(borrow)]
     pub open: Option<Vec<Open<'a>>>,
-    #[serde(borrow)]
     pub commands: Option<Vec<CommandKeys<'a>>>,
-    #[serde(borrow)]
     pub facts: Option<FactKeys<'a>>,
-    #[serde(borrow)]
     pub state: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct ScaleSetKeys<'a> {
-    #[serde(borrow)]
     pub revision: RecordText<'a>,
     pub capacity: u32,
-    #[serde(borrow)]
     pub etag: Option<RecordText<'a>>,
     pub orchestration: Option<WordOf<Orchestration>>,
-    #[serde(borrow)]
     pub zones: Option<Vec<RecordText<'a>>>,
-    #[serde(borrow)]
     pub attached: Option<Vec<RecordText<'a>>>,
     pub read_at: Stamp,
     pub complete: Option<bool>,
-    #[serde(borrow)]
     pub busy: Option<BusyKeys<'a>>,
     pub platform_features: Option<Vec<WordOf<PlatformFeature>>>,
     pub platform_features_unknown: Option<Vec<WordOf<PlatformFeature>>>,
-    #[serde(borrow)]
     pub locks: Option<Vec<LockKeys<'a>>>,
     pub spot: Option<WordOf<Eviction>>,
     pub priority_mix: Option<PriorityMixKeys>,
-    #[serde(borrow)]
     pub vm_size: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub model: Option<FieldKeys<'a>>,
-    #[serde(borrow)]
     pub model_rest: Option<BTreeMap<RecordText<'a>, RecordText<'a>>>,
 }
 
@@ -80,48 +62,39 @@ pub(super) struct PriorityMixKeys {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct LockKeys<'a> {
-    #[serde(borrow)]
     pub name: RecordText<'a>,
     pub level: WordOf<LockLevel>,
-    #[serde(borrow)]
     pub id: RecordText<'a>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct BusyKeys<'a> {
-    #[serde(borrow)]
     pub operation: RecordText<'a>,
     pub since: Stamp,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct FieldKeys<'a> {
-    #[serde(borrow)]
     pub image: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub vm_size: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub tags: Option<BTreeMap<RecordText<'a>, RecordText<'a>>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct MachineFields<'a> {
-    #[serde(borrow)]
     pub id: RecordText<'a>,
-    #[serde(borrow)]
     pub vm_id: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub zone: Option<RecordText<'a>>,
     pub created_at: Stamp,
     pub imaged_at: Option<Stamp>,
     pub first_seen: Option<Stamp>,
     pub updated_at: Option<Stamp>,
-    #[serde(borrow, deserialize_with = "required")]
+    #[serde(deserialize_with = "required")]
     pub revision: Option<RecordText<'a>>,
     pub evidence: Option<WordOf<Evidence>>,
     pub condition: WordOf<Condition>,
@@ -130,13 +103,10 @@ pub(super) struct MachineFields<'a> {
     pub lifecycle: Option<WordOf<Lifecycle>>,
     pub lifecycle_since: Option<Stamp>,
     pub unreachable_since: Option<Stamp>,
-    #[serde(borrow)]
     pub delete_requested: Option<DeleteRequestKeys<'a>>,
-    #[serde(borrow)]
     pub hold: Option<MachineHoldKeys<'a>>,
     pub protection: Option<WordOf<Protection>>,
     pub workloads: Option<u32>,
-    #[serde(borrow)]
     pub node: Option<RecordText<'a>>,
 }
 
@@ -147,11 +117,9 @@ pub(super) enum DeleteRequestKeys<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct DeleteWords<'a> {
-    #[serde(borrow)]
     pub by: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub why: Option<RecordText<'a>>,
     pub now: Option<bool>,
 }
@@ -180,18 +148,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for DeleteRequestKeys<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct MachineHoldKeys<'a> {
-    #[serde(borrow)]
     pub by: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub why: Option<RecordText<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct Open<'a> {
-    #[serde(borrow)]
     pub id: RecordText<'a>,
     #[serde(rename = "do")]
     pub verb: WordOf<Do>,
@@ -200,48 +165,36 @@ pub(super) struct Open<'a> {
     pub to: Option<u32>,
     pub drift: Option<u32>,
     /// The value that the owner tag will have.
-    #[serde(borrow)]
     pub tag: Option<RecordText<'a>>,
     /// The identities that were listed when the request was sent.
-    #[serde(borrow)]
     pub baseline: Option<Vec<RecordText<'a>>>,
-    #[serde(borrow)]
     pub machines: Option<Vec<RecordText<'a>>>,
-    #[serde(borrow)]
     pub vm_ids: Option<BTreeMap<RecordText<'a>, Option<RecordText<'a>>>>,
     pub class: Option<WordOf<RemovalReason>>,
-    #[serde(borrow)]
     pub classes: Option<BTreeMap<RecordText<'a>, WordOf<RemovalReason>>>,
     pub force: Option<bool>,
-    #[serde(borrow)]
     pub revision: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub fields: Option<FieldKeys<'a>>,
     pub why: Option<WordOf<ModelWrite>>,
-    #[serde(borrow)]
     pub message: Option<RecordText<'a>>,
     pub accepted: Option<Stamp>,
-    #[serde(borrow)]
     pub outcome: Option<Outcome<'a>>,
 }
 
 /// How an operation ended, plus the keys that only one struct has.
 macro_rules! ending {
-    ($(#[$doc:meta])* $name:ident { $($(#[$more:meta])* $key:ident: $ty:ty,)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($key:ident: $ty:ty,)* }) => {
         $(#[$doc])*
         #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
         pub(super) struct $name<'a> {
             ok: bool,
             refusal: Option<WordOf<Refusal>>,
-            #[serde(borrow)]
             code: Option<RecordText<'a>>,
-            #[serde(borrow)]
             message: Option<RecordText<'a>>,
-            #[serde(borrow)]
             zone: Option<RecordText<'a>>,
             retry_at: Option<Stamp>,
-            $($(#[$more])* pub $key: $ty,)*
+            $(pub $key: $ty,)*
         }
 
         impl $name<'_> {
@@ -272,7 +225,6 @@ pub(super) struct EndingKeys<'a> {
 ending! {
     Outcome {
         at: Option<Stamp>,
-        #[serde(borrow)]
         machines: Option<BTreeMap<RecordText<'a>, Part<'a>>>,
     }
 }
@@ -283,47 +235,35 @@ ending! {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct CommandKeys<'a> {
-    #[serde(borrow)]
     pub id: RecordText<'a>,
-    #[serde(borrow)]
     pub verb: RecordText<'a>,
-    #[serde(borrow)]
     pub by: Option<RecordText<'a>>,
-    #[serde(borrow)]
     pub why: Option<RecordText<'a>>,
     pub at: Option<Stamp>,
-    #[serde(borrow)]
     pub args: Option<Args<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct Args<'a> {
     pub what: Option<WordOf<WaitKind>>,
     pub number: Option<u32>,
-    #[serde(borrow)]
     pub revision: Option<RecordText<'a>>,
     pub full: Option<bool>,
-    #[serde(borrow)]
     pub machine: Option<RecordText<'a>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct FactKeys<'a> {
-    #[serde(borrow)]
     pub gates: Option<Vec<GateKeys<'a>>>,
-    #[serde(borrow)]
     pub quota: Option<QuotaKeys<'a>>,
-    #[serde(borrow)]
     pub drain: Option<Vec<DrainKeys<'a>>>,
-    #[serde(borrow)]
     pub follow: Option<FollowKeys<'a>>,
     pub clock_ahead_seconds: Option<i32>,
     /// The planning store's name in owner tags.
-    #[serde(borrow)]
     pub store: Option<RecordText<'a>>,
     pub witnesses: Option<Vec<WitnessFact>>,
 }
@@ -336,40 +276,34 @@ pub(super) struct WitnessFact {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct GateKeys<'a> {
-    #[serde(borrow)]
     pub name: RecordText<'a>,
     pub verdict: WordOf<Verdict>,
     pub at: Stamp,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct QuotaKeys<'a> {
-    #[serde(borrow)]
     pub family: Option<RecordText<'a>>,
     pub cores_left: u32,
     pub cores_each: u32,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct DrainKeys<'a> {
-    #[serde(borrow)]
     pub id: RecordText<'a>,
-    #[serde(borrow)]
     pub step: RecordText<'a>,
     pub since: Stamp,
-    #[serde(borrow)]
     pub blocker: Option<RecordText<'a>>,
     pub clear: Option<bool>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct FollowKeys<'a> {
-    #[serde(borrow)]
     pub image: RecordText<'a>,
     pub at: Stamp,
 }
