@@ -308,6 +308,9 @@ pub(super) struct Args<'a> {
     pub full: Option<bool>,
     #[serde(borrow)]
     pub machine: Option<RecordText<'a>>,
+    pub until: Option<Stamp>,
+    #[serde(borrow)]
+    pub machines: Option<Vec<RecordText<'a>>>,
 }
 
 #[derive(Deserialize)]
