@@ -58,6 +58,7 @@ mod resumption;
 mod rollout;
 mod row_holds;
 mod scale;
+mod scale_command;
 mod set_size_limit;
 mod setbacks;
 mod surplus;

@@ -22,11 +22,11 @@ use super::requests::ActionRequests;
 use super::resumption;
 use super::row_holds::blockers;
 use super::{
-    backoff, desired, machine_holds, model, open_rollout, progress, raise, scale, surplus,
-    surplus_brake,
+    backoff, desired, machine_holds, model, open_rollout, progress, raise, surplus, surplus_brake,
 };
 
 mod lock;
+mod ordered_size;
 mod waiting_models;
 mod waiting_requests;
 
@@ -60,7 +60,7 @@ pub(super) fn collect(
     about_the_course(basis, found);
     about_the_size(basis, found, removals);
     about_doubted_size(basis, found, removals);
-    scale::tell(basis, found);
+    ordered_size::tell(basis, found);
     backoff::about_refused(basis.input, basis.memory, found);
     if basis.why_not.usable {
         surplus::about_waiting(basis, found, removals);
