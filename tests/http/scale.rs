@@ -1,8 +1,8 @@
 //! The size of a pool by a person's order: recorded for the next turn, and written into the document where that is
 //! ours.
 
-use poolkeeper::memory::{ApiStore, InboxStore};
-use poolkeeper::model::ids::{InstanceId, PoolName};
+use poolkeeper::memory::{ApiStore, Commit, TurnStore};
+use poolkeeper::model::ids::{Epoch, InstanceId, PoolName};
 use poolkeeper::model::plan::{Command, CommandVerb};
 use poolkeeper::model::time::Span;
 
@@ -139,14 +139,10 @@ async fn an_operator_scales_for_some_time_and_an_admin_for_good() {
 async fn named_machines_go_to_the_turn_by_their_ids() {
     let kit = Kit::open().await;
     let pool = PoolName::new("web");
-    let mut loaded = poolkeeper::memory::TurnStore::load(&*kit.store, &pool).await.unwrap();
-    let mut state = loaded.state.take().unwrap();
+    let mut state = kit.store.load(&pool).await.unwrap().state.unwrap();
     state.desired.count = 7;
-    let commit = poolkeeper::memory::Commit {
-        state: Some(state),
-        ..poolkeeper::memory::Commit::new(pool, poolkeeper::model::ids::Epoch(1), NOW)
-    };
-    poolkeeper::memory::TurnStore::commit(&*kit.store, &commit).await.unwrap();
+    let commit = Commit { state: Some(state), ..Commit::new(pool, Epoch(1), NOW) };
+    kit.store.commit(&commit).await.unwrap();
     let body = r#"{"why":"because","to":5,"duration":"2h","remove":["3","VM-4"]}"#;
     kit.post(WEB, body).await.is(202, "");
     let ask = asks(&kit, "web").await.remove(0);

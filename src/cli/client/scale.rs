@@ -161,3 +161,67 @@ fn end(look: &PoolLook, to: u32) -> Option<(Exit, String)> {
     }
     (report.health == PoolHealth::ActionRequired).then(|| (Exit::NeedsPerson, task()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::v1::resources::told::ReadinessStatus;
+
+    const AT: &str = "2026-03-01T12:00:00Z";
+
+    /// A pool with so many machines desired, there and available.
+    fn look([desired, total, available]: [u32; 3], verb: Option<&str>, rolls: bool) -> PoolLook {
+        let phase = if rolls { "Progressing" } else { "None" };
+        let hold = verb.map(|verb| {
+            json!({
+                "reason": "scaleDownUnconfirmed", "meaning": "", "message": "so", "numbers": {},
+                "blockers": [], "nextCheckAt": AT, "remedy": { "verb": verb },
+            })
+        });
+        let status = json!({
+            "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
+            "nextCheckAt": AT, "phase": phase, "holds": hold.into_iter().collect::<Vec<_>>(),
+            "frozen": null, "trouble": null, "ignored": null, "estimate": null,
+            "awaitingSecondPerson": [],
+            "numbers": {
+                "desired": desired, "surge": 1, "unavailable": 0, "floor": desired,
+                "ceiling": desired + 1, "total": total, "available": available,
+                "current": total, "outdated": 0, "failed": 0, "notYetAvailable": 0,
+                "deleting": 0, "requested": 0,
+            },
+        });
+        let open = rolls.then(|| {
+            json!({
+                "cause": "revision", "opened": AT, "covered": 3, "stage": "progressing",
+                "since": null, "by": null, "why": null, "checkpointsPassed": 0, "soaking": null,
+                "approved": false, "progressAt": AT,
+            })
+        });
+        let rollout = json!({
+            "apiVersion": "v1", "kind": "Rollout", "pool": "web", "phase": phase, "from": null,
+            "fromName": null, "to": null, "toName": null, "reference": null, "referenceName": null,
+            "done": 0, "total": 3, "failed": 0, "exceptions": [], "open": open, "last": null,
+            "commands": [], "estimate": null,
+        });
+        let ready = ReadinessStatus {
+            api_version: "v1".into(),
+            kind: "Readiness".into(),
+            ready: true,
+            message: String::new(),
+            pools: 1,
+        };
+        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Absolute).unwrap()
+    }
+
+    #[test]
+    fn it_waits_until_as_many_serve_and_no_more_are_there() {
+        let code = |look: PoolLook| end(&look, 12).map(|(exit, _)| exit.code());
+        assert_eq!(code(look([12, 12, 12], None, false)), Some(0));
+        assert_eq!(code(look([12, 14, 14], None, false)), None, "two still leave");
+        assert_eq!(code(look([12, 12, 10], None, false)), None, "two still boot");
+        assert_eq!(code(look([14, 14, 14], None, false)), None, "the size is another");
+        assert_eq!(code(look([14, 14, 14], Some("approve"), false)), Some(9));
+        assert_eq!(code(look([12, 13, 12], None, true)), Some(0), "a rollout has its surge");
+        assert_eq!(code(look([12, 12, 12], Some("approve"), false)), Some(0));
+    }
+}
