@@ -130,6 +130,7 @@ commands! {
     "Manage pools" {
         Apply = client::Apply;
         Unmanage = client::Unmanage;
+        Scale = client::ScaleCommand;
         TakeOver = client::TakeOver;
         Refresh = client::Refresh;
         ResetCapacity = client::ResetCapacity;

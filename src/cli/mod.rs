@@ -134,7 +134,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("ls", "`poolkeeper get` lists pools, `poolkeeper get POOL machines` lists machines"),
     ("top", "`poolkeeper status` shows every pool, the worst first"),
     ("events", "`poolkeeper history POOL` shows what happened in a pool"),
-    ("scale", "edit `replicas.count` in the pool file, then `poolkeeper apply FILE`"),
     ("restart", "`poolkeeper refresh POOL` replaces every machine"),
     ("undo", "`poolkeeper rollback POOL` goes back to an earlier revision"),
     ("cordon", "`poolkeeper hold POOL MACHINE` keeps a machine as it is"),

@@ -33,6 +33,7 @@ commands! {
     Resume = "resume";
     Retry = "retry";
     Rollback = "rollback";
+    Scale = "scale";
     TakeOver = "take-over";
     Undelete = "undelete";
 }

@@ -102,6 +102,8 @@ reasons! {
     CapacityUncertain = "capacityUncertain";
     /// The scale set's etag does not protect a capacity change from another writer.
     UnsafeRaise = "unsafeRaise";
+    /// A person scaled the pool, and for some time that outranks the number in its document.
+    ScaleOrder = "scaleOrder";
     /// Machines are held by a person, or protected in Azure.
     Kept = "kept";
     /// The revision of machines is not known.

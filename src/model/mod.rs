@@ -6,6 +6,7 @@
 pub mod action;
 pub mod calendar;
 pub mod command;
+pub mod facts;
 pub mod hold;
 pub mod ids;
 pub mod image;
@@ -20,6 +21,7 @@ pub mod quantity;
 pub mod revision;
 pub mod revisions;
 pub mod rollout;
+pub mod scale;
 pub mod setbacks;
 pub mod stage;
 pub mod time;

@@ -10,6 +10,7 @@ use super::journal::Refusal;
 use super::owner::OwnerTag;
 use super::plan::WaitKind;
 use super::revisions::Revisions;
+use super::scale::ScaleOrder;
 use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
@@ -324,6 +325,8 @@ pub struct PoolState {
     /// An aborted rollout left machines on two revisions: only a command, or a new target, moves them.
     pub mixed: bool,
     pub desired: Desired,
+    /// A person's order about the size.
+    pub scale: Option<ScaleOrder>,
     /// The wanted revision. Never set by reading back what we wrote.
     pub wanted: Option<Revision>,
     /// Revisions that served, newest last.

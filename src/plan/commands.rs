@@ -18,6 +18,7 @@ use super::pause;
 use super::reference::{count_outdated, reference};
 use super::remedy;
 use super::rollout;
+use super::scale_command;
 use super::{exceptions, setbacks};
 
 /// Commands remembered as honoured.
@@ -107,6 +108,7 @@ fn obey(
         CommandVerb::Abort => abort(input, memory),
         CommandVerb::Rollback => roll_back(input, memory, ask),
         CommandVerb::Refresh => Ok(refresh(input, memory, ask)),
+        CommandVerb::Scale => scale_command::apply(input, memory, ask),
         CommandVerb::ResetBreaker => {
             (memory.breaker_released, memory.breaker_opened) = (Some(input.now), None);
             Ok("the repair breaker is closed".into())

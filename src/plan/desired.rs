@@ -11,6 +11,8 @@ use crate::model::policy::{Owner, UnconfirmedFall};
 use crate::model::rollout::{DeleteEffect, Desired, Fall, LedgerLine, PoolState};
 use crate::model::time::{Span, Time};
 
+use super::scale;
+
 /// Falls add up over this time, so that many small ones count as one.
 pub(super) const FALL_WINDOW: Span = Span::hours(1);
 
@@ -55,9 +57,10 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     take_ledger(input, memory);
     let moved = foreign_change(input, memory, pending);
     let told = match input.policy.owner {
-        Owner::Pool => input.policy.count,
+        Owner::Pool => scale::wanted(input, memory),
         // A writer of the number wants at least one machine, however much of it was ours.
         Owner::ScaleSet => {
+            memory.scale = None;
             let least = input.set.capacity.min(1);
             memory.desired.count.saturating_add_signed(moved).max(least)
         }
@@ -73,6 +76,12 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
 /// Each eviction deletes its machine and lowers the number that others set: the size would fall for ever.
 pub(super) fn evictions_take_size(input: &Input) -> bool {
     input.policy.owner == Owner::ScaleSet && input.set.spot == Some(Eviction::Delete)
+}
+
+/// After a person's order about the size came or ended in this turn.
+pub(super) fn follow_order(input: &Input, memory: &mut PoolState) {
+    let told = scale::wanted(input, memory);
+    follow(input, memory, told);
 }
 
 fn follow(input: &Input, memory: &mut PoolState, told: u32) {

@@ -57,6 +57,8 @@ mod requests;
 mod resumption;
 mod rollout;
 mod row_holds;
+mod scale;
+mod scale_command;
 mod set_size_limit;
 mod setbacks;
 mod surplus;
@@ -80,6 +82,8 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let journal = Journal::read(input);
     let mut state = learn::from_read(input, &journal);
     let commands = commands::apply(input, &mut state);
+    let marked = scale::marked(input, &state);
+    let input = &Input { machines: marked.as_deref().unwrap_or(input.machines), ..*input };
     let (rows, zones) = classify::classify(input, &journal, &mut state);
     rollout::follow(input, &mut state, &rows);
     let machines = PoolMachines::new(input, &state, rows, &zones, journal.pending);

@@ -26,6 +26,7 @@ use super::{
 };
 
 mod lock;
+mod ordered_size;
 mod waiting_models;
 mod waiting_requests;
 
@@ -59,6 +60,7 @@ pub(super) fn collect(
     about_the_course(basis, found);
     about_the_size(basis, found, removals);
     about_doubted_size(basis, found, removals);
+    ordered_size::tell(basis, found);
     backoff::about_refused(basis.input, basis.memory, found);
     if basis.why_not.usable {
         surplus::about_waiting(basis, found, removals);

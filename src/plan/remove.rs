@@ -363,7 +363,8 @@ impl Taker<'_> {
         let mut over = there.min(self.surplus);
         for (group, side) in SURPLUS_ORDER {
             if matches!(side, Side::OffTarget | Side::Named) {
-                let most = over.min(self.existing_too_many(low));
+                let kept = if side == Side::OffTarget { self.ordered() } else { 0 };
+                let most = over.min(self.existing_too_many(low)) - kept;
                 over -= self.take_surplus(group, side, most);
             }
         }
@@ -415,7 +416,7 @@ impl Taker<'_> {
         if over <= 0 {
             return;
         }
-        let (waiting, breaker_holds) = (self.wait_briefly(), self.breaker_holds());
+        let (waiting, breaker_holds) = (self.wait_briefly() + self.ordered(), self.breaker_holds());
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
             // Failed machines go first, then stand-ins.
             if at == 1 && self.in_place {
@@ -425,7 +426,7 @@ impl Taker<'_> {
             let young_replacement = *group == CandidateGroup::Young && current;
             // If a failed machine may not leave, do not remove an existing one in its place.
             let most = if *group == CandidateGroup::Failed {
-                over
+                over - self.ordered()
             } else {
                 over.min(self.existing_too_many(bound))
             };

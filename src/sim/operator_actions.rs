@@ -9,6 +9,7 @@ use crate::model::ids::{CommandId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb};
 use crate::model::quantity::counted;
+use crate::model::time::Span;
 use crate::world::{self, Deletes, ExternalEvent, Guid, InstanceProtection, PlatformSpec, Which};
 
 impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
@@ -26,6 +27,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         match wish {
             UserAction::Ask(verb) => self.ask(verb, CommandArgs::default()),
             UserAction::AskAbout(verb, about) => self.ask(verb, about),
+            UserAction::Scale { to, lasts, places } => self.scale(to, lasts, &places),
             UserAction::Delete { nth, request } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 self.mark(&key, &OverrideWrite::Delete(Some(request)));
@@ -88,6 +90,18 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 format!("another person cordons m{id}")
             }
         }
+    }
+
+    fn scale(&mut self, to: u32, lasts: Option<Span>, places: &[u32]) -> String {
+        let named = places.iter().filter_map(|nth| self.nth(*nth));
+        let machines = named.map(|(id, _)| id).collect();
+        let until = lasts.map(|lasts| self.now().plus(lasts));
+        let about = CommandArgs { number: Some(to), until, machines, ..CommandArgs::default() };
+        let told = self.ask(CommandVerb::Scale, about);
+        if lasts.is_none() {
+            self.policy = changed(&self.policy, |draft| draft.count = to);
+        }
+        told
     }
 
     fn ask(&mut self, verb: CommandVerb, about: CommandArgs) -> String {

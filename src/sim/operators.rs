@@ -149,7 +149,7 @@ fn about(hold: &Hold, waiting: &[Wait]) -> CommandArgs {
         what: Some(wait.what),
         number: wait.number,
         revision: wait.revision.clone(),
-        full: false,
+        ..CommandArgs::default()
     })
 }
 
@@ -182,6 +182,7 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         | CommandName::Hold
         | CommandName::Pause
         | CommandName::Rollback
+        | CommandName::Scale
         | CommandName::Undelete => return None,
     })
 }

@@ -142,7 +142,7 @@ fn arguments(scenario: &mut Scenario, dice: &mut Dice) {
         let what = dice.pick(&WaitKind::ALL).copied();
         let number = dice.chance(0.6).then(|| dice.below(count + 3) as u32);
         let revision = dice.chance(0.2).then(|| Revision::new("v1:0123456789abcdef"));
-        let about = CommandArgs { what, number, revision, full: false };
+        let about = CommandArgs { what, number, revision, ..CommandArgs::default() };
         let at = moment(dice, scenario.calm_after);
         scenario.wishes.push((at, UserAction::AskAbout(CommandVerb::Approve, about)));
     }

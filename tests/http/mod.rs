@@ -21,6 +21,7 @@ mod looks;
 mod people;
 mod persons;
 mod plans;
+mod scale;
 mod scopes;
 mod screens;
 

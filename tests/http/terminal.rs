@@ -55,7 +55,11 @@ impl Served {
 async fn every_verb_of_a_pool_has_its_command() {
     let served = serve(Kit::open().await).await;
     for (n, verb) in CommandVerb::PLAIN.iter().enumerate() {
-        let out = served.done(&[verb.name(), "web", "--why", "it must", "--no-wait"]).await;
+        let mut args = vec![verb.name(), "web", "--why", "it must", "--no-wait"];
+        if *verb == CommandVerb::Scale {
+            args.push("--end");
+        }
+        let out = served.done(&args).await;
         assert!(out.starts_with(&format!("{} web: requested; ", verb.name())), "{out}");
         let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
         let last = commands.last().unwrap();

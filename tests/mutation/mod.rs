@@ -112,6 +112,8 @@ fn forgetful() -> Vec<Fault> {
         plan(6, "keeps what stood in", m::keeps_stand_in, m::updated_in_place),
         plan(11, "rolls out what reset the disks", m::ignores_moved_disks, m::resets_disks),
         plan(9, "acts on what another store owns", m::ignores_owner, m::owned_by_another),
+        plan(3, "takes another one than a person named", m::takes_unnamed, m::scaled),
+        plan(12, "goes by an order whose time is over", m::never_ends, m::scaled),
         plan(9, "takes over without a word", m::takes_over, m::owned_by_another),
         plan(11, "ends a way back before its goal", m::ends_way_back, m::way_back),
         unstopped(7, "updates again at once what failed", m::updates_at_once, m::updated_in_vain),

@@ -278,7 +278,7 @@ impl Pool {
                 what: Some(wait.what),
                 number: wait.number,
                 revision: wait.revision,
-                full: false,
+                ..CommandArgs::default()
             };
         }
     }

@@ -20,6 +20,7 @@ mod patience;
 mod properties;
 mod removals;
 mod replacing;
+mod scale;
 mod setbacks;
 mod sizes;
 mod told;

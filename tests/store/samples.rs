@@ -252,10 +252,12 @@ pub fn ask() -> BoxedStrategy<Command> {
         text().prop_map(|id| CommandVerb::Abandon(InstanceId::new(id))),
     ];
     let kind = select(WaitKind::ALL.to_vec());
-    let about = (option(kind), option(number()), option(text()), any::<bool>()).prop_map(
-        |(what, number, revision, full)| {
+    let size = (option(time()), some(text()));
+    let about = (option(kind), option(number()), option(text()), any::<bool>(), size).prop_map(
+        |(what, number, revision, full, (until, machines))| {
             let revision = revision.map(Revision::new);
-            CommandArgs { what, number, revision, full }
+            let machines = machines.into_iter().map(InstanceId::new).collect();
+            CommandArgs { what, number, revision, full, until, machines }
         },
     );
     (text(), verb, boxed(), boxed(), time(), about)

@@ -154,6 +154,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Current faults of pool files and documents.
     fn faults(&self) -> Vec<Diagnostic>;
 
+    /// The line of the pool's file that says its size.
+    fn size_line(&self, _: &PoolName) -> Option<u32> {
+        None
+    }
+
     /// The store has records of this pool, but since the start no file and no document names it.
     fn is_unnamed(&self, _: &PoolName) -> bool {
         false

@@ -26,6 +26,7 @@ mod request;
 mod request_id;
 mod route;
 pub mod routes;
+mod scale;
 mod state;
 mod stream;
 pub(super) mod text;

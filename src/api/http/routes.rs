@@ -14,10 +14,11 @@ use super::request_id::Id;
 use super::route::Gives::{Events, Json, Tagged, Text};
 use super::route::{BASE, Gives, Handler, Route};
 use super::state::ApiState;
-use super::{apply, stream};
+use super::{apply, scale, stream};
 use crate::api::v1::resources::HasSchema;
 use crate::api::v1::resources::asked::{
-    Approval, CommandStatus, DeleteMachineRequest, GoBack, Promotion, Reason, UnmanageReceipt,
+    Approval, CommandStatus, DeleteMachineRequest, GoBack, Promotion, Reason, ScaleRequest,
+    UnmanageReceipt,
 };
 use crate::api::v1::resources::machines::{MachineList, MachineStatus};
 use crate::api::v1::resources::pools::{
@@ -66,10 +67,12 @@ pub fn routes() -> Vec<Route> {
             CommandVerb::Approve => Approval::schema,
             CommandVerb::Promote => Promotion::schema,
             CommandVerb::Rollback => GoBack::schema,
+            CommandVerb::Scale => ScaleRequest::schema,
             _ => Reason::schema,
         };
-        let handler = command(move |state, call, id| {
-            Box::pin(commands::command(state, call, id, verb.clone()))
+        let handler = command(move |state, call, id| match verb {
+            CommandVerb::Scale => Box::pin(scale::scale(state, call, id)),
+            _ => Box::pin(commands::command(state, call, id, verb.clone())),
         });
         Route::post(&format!("/pools/{{pool}}/{name}"), handler, asks)
             .called(camel_case(name), about)
@@ -242,6 +245,9 @@ const fn verb_about(verb: &CommandVerb) -> &'static str {
         CommandVerb::Promote => "Skip the current wait of the rollout",
         CommandVerb::Rollback => "Roll back to the last completed revision, or to the named one",
         CommandVerb::Refresh => "Replace every machine, whatever its revision",
+        CommandVerb::Scale => {
+            "Set the size of a pool, for some time or in its document, and name who leaves"
+        }
         CommandVerb::ResetBreaker => "Close the repair breaker",
         CommandVerb::Abandon(_) => "Stop counting a machine that is stuck in deletion",
         CommandVerb::ResetCapacity => {

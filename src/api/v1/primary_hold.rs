@@ -66,6 +66,8 @@ const ORDER: &[HoldReason] = &[
     HoldReason::OnDelete,
     HoldReason::RevisionUnknown,
     HoldReason::Kept,
+    // Nothing waits: a size is explained.
+    HoldReason::ScaleOrder,
 ];
 
 /// The rank of a hold by its name in documents. The lowest rank matters most.

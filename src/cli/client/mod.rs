@@ -14,6 +14,7 @@ mod history;
 pub(super) mod managed;
 mod outcome;
 mod pools;
+mod scale;
 mod sending;
 pub(super) mod served;
 mod short_pool;
@@ -26,6 +27,7 @@ pub use apply::Apply;
 pub use get::Get;
 pub use history::{AuditCommand, HistoryCommand};
 pub use pools::Unmanage;
+pub use scale::ScaleCommand;
 pub use verbs::{
     Abandon, Abort, Approve, DeleteMachine, Hold, Pause, Promote, Refresh, Release, ResetBreaker,
     ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,

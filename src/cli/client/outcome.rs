@@ -57,6 +57,10 @@ impl Patience {
         Self { no_wait: false, timeout }
     }
 
+    pub const fn new(no_wait: bool, timeout: Duration) -> Self {
+        Self { no_wait, timeout }
+    }
+
     /// Waits until the request is answered. `written`: the receipt as the server wrote it.
     pub fn outcome(
         &self,

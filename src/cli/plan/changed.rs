@@ -14,6 +14,7 @@ use crate::cli::diff::changes;
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::PoolFacts;
 use crate::model::action::MachineClass;
+use crate::model::hold::HoldReason;
 use crate::model::inventory::ModelFields;
 use crate::model::policy::{Method, Policy};
 
@@ -104,7 +105,10 @@ impl ChangedPool {
         let now = &self.facts.plan.resolved;
         let in_place = policy.rollout.method == Method::Reimage;
         let before = Headline::of(&self.facts, &self.forecast(), in_place);
-        let desired = policy.desired(now.desired);
+        // A person's order outranks the number of the file.
+        let mut holds = self.facts.plan.holds.iter();
+        let is_ordered = holds.any(|hold| hold.reason == HoldReason::ScaleOrder.code());
+        let desired = if is_ordered { now.desired } else { policy.desired(now.desired) };
         let limits = policy.limits(desired);
         let grows = desired.saturating_sub(now.desired);
         let shrinks = now.desired.saturating_sub(desired);

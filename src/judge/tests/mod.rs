@@ -8,6 +8,7 @@ mod loops;
 mod random;
 mod removal;
 mod rest;
+mod scale;
 mod seen;
 mod size;
 mod windows;

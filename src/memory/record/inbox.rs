@@ -27,6 +27,8 @@ keys! {
             number: Option<u32>,
             revision: Option<Revision>,
             full: bool,
+            until: Option<Time>,
+            machines: Vec<InstanceId>,
         }
     }
     Overrides as MarksKeys with v; {
@@ -79,6 +81,7 @@ variants! {
             Promote,
             Rollback,
             Refresh,
+            Scale,
             #[serde(rename = "release")]
             ResetBreaker,
             #[serde(rename = "settleCapacity")]

@@ -17,6 +17,7 @@ use crate::model::rollout::{
     PoolState, Probe, Progress, RequestBackOff, Rollout, RolloutCause, RolloutEnding,
     RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
 };
+use crate::model::scale::ScaleOrder;
 use crate::model::time::{Span, Time};
 
 keys! {
@@ -31,6 +32,7 @@ keys! {
             adoption_held: bool,
             advisory_before: Option<Time>,
             mixed: bool,
+            scale: Option<ScaleOrder>,
             wanted: Option<Revision>,
             good_revisions: Vec<GoodRevision>,
             revisions: Revisions,
@@ -72,6 +74,19 @@ keys! {
         }
         gone {
             alone_until,
+        }
+    }
+    ScaleOrder as ScaleKeys; {
+        must {
+            to: u32,
+            over: u32,
+            by: Box<str>,
+            why: Box<str>,
+            at: Time,
+        }
+        may {
+            until: Option<Time>,
+            remove: Vec<Key>,
         }
     }
     UndeliveredRaise as UndeliveredKeys; {

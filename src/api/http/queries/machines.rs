@@ -3,7 +3,6 @@
 use axum::http::StatusCode;
 
 use super::super::backend::PlanContext;
-use super::super::commands::find;
 use super::super::problem::Problem;
 use super::super::request::{Call, HttpAnswer, HttpResult, Query};
 use super::super::state::ApiState;
@@ -17,6 +16,7 @@ use crate::memory::HISTORY_KEPT;
 use crate::model::ids::{Key, PoolName};
 use crate::model::machine::Machine;
 use crate::model::plan::{Decision, Input, MachineReport};
+use crate::model::scale::find;
 use crate::model::time::Time;
 use std::collections::BTreeMap;
 

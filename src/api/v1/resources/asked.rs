@@ -71,6 +71,20 @@ asks! {
         pub full: Option<bool>,
     }
 
+    /// Set the size of a pool, or end such an order.
+    pub struct ScaleRequest {
+        pub why: WhyText,
+        /// How many machines the pool is to have. Needed unless `end` is true.
+        pub to: Option<u32>,
+        /// For how long this outranks the number in the pool's document, such as 2h. Without it the document is
+        /// changed, which a pool from a file refuses.
+        pub duration: Option<String>,
+        /// Ids or vmIds of the machines that leave by the fall. No other machine leaves in their place.
+        pub remove: Option<Vec<String>>,
+        /// End the order in force: the document speaks again. Default false.
+        pub end: Option<bool>,
+    }
+
     /// Replace one machine.
     pub struct DeleteMachineRequest {
         pub why: WhyText,

@@ -253,6 +253,9 @@ pub(super) struct Args<'a> {
     pub revision: Option<RecordText<'a>>,
     pub full: Option<bool>,
     pub machine: Option<RecordText<'a>>,
+    pub until: Option<Stamp>,
+    #[serde(borrow)]
+    pub machines: Option<Vec<RecordText<'a>>>,
 }
 
 #[derive(Deserialize)]
