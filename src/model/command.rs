@@ -31,8 +31,10 @@ commands! {
     ResetBreaker = "reset-breaker";
     ResetCapacity = "reset-capacity";
     Resume = "resume";
+    ResumeAll = "resume-all";
     Retry = "retry";
     Rollback = "rollback";
+    StopAll = "stop-all";
     TakeOver = "take-over";
     Undelete = "undelete";
 }

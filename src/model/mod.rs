@@ -22,4 +22,5 @@ pub mod revisions;
 pub mod rollout;
 pub mod setbacks;
 pub mod stage;
+pub mod stop;
 pub mod time;

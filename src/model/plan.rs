@@ -11,6 +11,7 @@ use super::owner::Keeper;
 use super::policy::Policy;
 use super::quantity::Resolved;
 use super::rollout::PoolState;
+use super::stop::GlobalStop;
 use super::time::{Skew, Time};
 
 /// Everything a decision is based on. The planner reads nothing else: no clock, no dice.
@@ -25,6 +26,8 @@ pub struct Input<'a> {
     pub open: &'a [Entry],
     pub commands: &'a [Command],
     pub facts: &'a Facts,
+    /// A person stopped all pools.
+    pub stop: Option<&'a GlobalStop>,
     /// `None`: the planner sees the pool for the first time.
     pub state: Option<&'a PoolState>,
 }
@@ -391,6 +394,8 @@ pub enum MachineReason {
     WaitsRollout,
     /// Everything waits: another store owns the set.
     WaitsOwner,
+    /// Everything waits: a person stopped all pools.
+    WaitsStopped,
     /// Everything waits: the read is incomplete or too old.
     WaitsPicture,
     /// Everything waits: a delete was refused as a whole.

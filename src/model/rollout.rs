@@ -136,6 +136,14 @@ pub struct PauseRequest {
     pub at: Time,
 }
 
+/// Under a stop that spares repair: repair fills the pool up to what it had when the stop was first seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RepairLimit {
+    /// When that stop began: another stop has another limit.
+    pub since: Time,
+    pub size: u32,
+}
+
 /// How a rollout ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RolloutEnding {
@@ -380,6 +388,7 @@ pub struct PoolState {
     pub honoured: Vec<CommandId>,
     /// What waits for an approval now. An approval covers what was here when a person gave it.
     pub waiting: Vec<Wait>,
+    pub repair_limit: Option<RepairLimit>,
 }
 
 impl PoolState {

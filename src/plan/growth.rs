@@ -6,6 +6,7 @@ use super::basis::Basis;
 use super::counts;
 use super::create::Growth;
 use super::requests::ActionRequests;
+use super::stop;
 
 /// The counts assume that the restored machines are back in service. Restored machines that are marked for deletion
 /// still wait their turn.
@@ -23,5 +24,5 @@ pub(super) fn choose(basis: &Basis, sent: &ActionRequests) -> Result<Growth, Pla
     let open = basis.rollout.closed.is_none();
     let growth = Growth { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live, open };
     counts::check(&c, basis.rows.len(), basis.gate(), growth.total())?;
-    Ok(growth)
+    Ok(stop::only_repair(basis, &c, growth))
 }

@@ -59,6 +59,7 @@ mod rollout;
 mod row_holds;
 mod set_size_limit;
 mod setbacks;
+mod stop;
 mod surplus;
 mod surplus_brake;
 mod tombstones;
@@ -85,6 +86,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let machines = PoolMachines::new(input, &state, rows, &zones, journal.pending);
     let (machines, rollout) = advance::advance(input, &mut state, machines, commands.skip_watch);
     learn::from_machines(input, &mut state, &journal, &machines);
+    stop::learn(input, &mut state, &machines);
 
     let why_not = Assessment::of(input, &state, &journal, &machines);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not);

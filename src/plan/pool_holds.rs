@@ -22,7 +22,8 @@ use super::requests::ActionRequests;
 use super::resumption;
 use super::row_holds::blockers;
 use super::{
-    backoff, desired, machine_holds, model, open_rollout, progress, raise, surplus, surplus_brake,
+    backoff, desired, machine_holds, model, open_rollout, progress, raise, stop, surplus,
+    surplus_brake,
 };
 
 mod lock;
@@ -37,6 +38,7 @@ pub(super) fn collect(
     sent: &ActionRequests,
 ) -> Holds {
     let found = &mut holds;
+    stop::tell(basis, found);
     if !basis.why_not.usable {
         about_the_picture(basis, found);
     }

@@ -9,6 +9,7 @@ use crate::model::ids::{CommandId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb};
 use crate::model::quantity::counted;
+use crate::model::stop::GlobalStop;
 use crate::world::{self, Deletes, ExternalEvent, Guid, InstanceProtection, PlatformSpec, Which};
 
 impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
@@ -78,6 +79,16 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 "a newer version of the program starts; it computes fingerprints another way"
                     .to_owned()
             }
+            UserAction::StopAll { except_repair } => {
+                let (since, by, why) = (self.now(), "ann".into(), "rehearsal".into());
+                self.stop(Some(&GlobalStop { since, by, why, except_repair }));
+                let except = if except_repair { " except repair" } else { "" };
+                format!("an operator stops all pools{except}")
+            }
+            UserAction::ResumeAll => {
+                self.stop(None);
+                "an operator resumes all pools".to_owned()
+            }
             UserAction::Cordon { nth } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 let mut stage = self.ports.stage.lock();
@@ -111,6 +122,15 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let pool = self.policy.name.clone();
         loop {
             let _answer = now_or_never(self.ports.disk.mark(&pool, key, mark));
+            if !self.is_cut_off() {
+                return;
+            }
+        }
+    }
+
+    fn stop(&mut self, stop: Option<&GlobalStop>) {
+        loop {
+            let _answer = now_or_never(self.ports.disk.set_stop(stop));
             if !self.is_cut_off() {
                 return;
             }
@@ -167,6 +187,10 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 }
                 stage.hear();
                 format!("the operator frees {}", counted(ids.len(), "machine"))
+            }
+            Act::ResumeAll => {
+                self.stop(None);
+                "the operator resumes all pools".to_owned()
             }
             Act::Lift => {
                 let mut stage = self.ports.stage.lock();

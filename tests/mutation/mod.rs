@@ -100,6 +100,10 @@ fn faults() -> Vec<Fault> {
         plan(12, "takes one approval for all that waits", p::approves_all, s::approved_beside_fall),
         plan(12, "takes three of ten, unconfirmed", p::unbraked, s::falls),
         unstopped(12, "takes three of ten, unconfirmed", p::unbraked, s::falls),
+        plan(13, "knows of no stop", p::knows_no_stop, s::stopped),
+        plan(13, "takes every stop for one except repair", p::always_repairs, s::stopped_ill),
+        plan(13, "goes on with its rollout beside repair", p::knows_no_stop, s::only_repair),
+        plan(13, "lets repair grow the pool", p::grows_by_repair, s::only_repair_grows),
     ]
 }
 
@@ -161,7 +165,7 @@ fn every_law_catches_the_fault_that_is_planted_for_it() {
     }
     println!("law | planted fault | note\n{}", table.join("\n"));
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
-    for law in 1..=12 {
+    for law in 1..=13 {
         assert!(laws.contains(&law), "law {law} catches nothing");
     }
 }

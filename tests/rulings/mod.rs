@@ -22,6 +22,7 @@ mod removals;
 mod replacing;
 mod setbacks;
 mod sizes;
+mod stop_all;
 mod told;
 mod turn;
 mod verbs;

@@ -1,5 +1,5 @@
-//! What the interfaces (API and CLI) request from the turns: commands (table `commands`), and overrides of machines (table
-//! `marks`).
+//! What the interfaces (API and CLI) request from the turns: commands (table `asks`), overrides of machines (table
+//! `marks`), and the stop of all pools (`stop`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
 use super::rows::{enter, number, text};
+use super::stop;
 use crate::memory::record;
 use crate::memory::{ANSWERED_KEPT, Inbox, OverrideWrite};
 use crate::model::ids::{CommandId, Key, PoolName};
@@ -27,13 +28,14 @@ pub(super) fn load(db: &Connection, pool: i64) -> Result<Inbox, SqliteFault> {
     while let Some(row) = rows.next()? {
         inbox.marks.push((Key::new(text(row, 0)?), record::read_marks(text(row, 1)?)?));
     }
+    inbox.stop = stop::current(db)?;
     Ok(inbox)
 }
 
 pub(super) fn of_pool(db: &Connection, name: &PoolName) -> Result<Inbox, SqliteFault> {
     match number(db, name)? {
         Some(pool) => load(db, pool),
-        None => Ok(Inbox::default()),
+        None => Ok(Inbox { stop: stop::current(db)?, ..Inbox::default() }),
     }
 }
 
@@ -81,14 +83,21 @@ pub(super) fn honour(
 pub(super) fn asked_elsewhere(
     db: &Connection,
     last: &AtomicI64,
+    stops: &AtomicI64,
 ) -> Result<Vec<PoolName>, SqliteFault> {
     let mut found = db.prepare_cached("PRAGMA data_version")?;
     let version: i64 = found.query_row([], |row| row.get(0))?;
     if last.swap(version, Ordering::Relaxed) == version {
         return Ok(Vec::new());
     }
-    let sql = "SELECT name FROM pools WHERE id IN
-               (SELECT pool FROM asks WHERE record IS NOT NULL UNION SELECT pool FROM marks)";
+    let changes = stop::changes(db)?;
+    let sql = match stops.swap(changes, Ordering::Relaxed) == changes {
+        true => {
+            "SELECT name FROM pools WHERE id IN
+             (SELECT pool FROM asks WHERE record IS NOT NULL UNION SELECT pool FROM marks)"
+        }
+        false => "SELECT name FROM pools",
+    };
     let mut found = db.prepare_cached(sql)?;
     let mut rows = found.query([])?;
     let mut names = Vec::new();

@@ -132,6 +132,17 @@ words! {
     }
 }
 
+/// What a stop of all pools spares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopException {
+    /// Failed machines are still replaced.
+    Repair,
+}
+
+impl WordTable for StopException {
+    const WORDS: &'static [(&'static str, Self)] = &[("repair", Self::Repair)];
+}
+
 impl WordTable for JournalStep {
     const WORDS: &'static [(&'static str, Self)] = &JournalStep::WORDS;
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::stop::StopKeys;
 use crate::api::v1::wire::{RecordText, Stamp, WordOf, required};
 use crate::api::v1::words::Do;
 use crate::model::action::{ModelWrite, RemovalReason};
@@ -37,6 +38,8 @@ pub(super) struct Snapshot<'a> {
     pub commands: Option<Vec<CommandKeys<'a>>>,
     #[serde(borrow)]
     pub facts: Option<FactKeys<'a>>,
+    #[serde(borrow)]
+    pub stop_all: Option<StopKeys<'a>>,
     #[serde(borrow)]
     pub state: Option<&'a RawValue>,
 }
