@@ -41,7 +41,7 @@ impl CommandEffects {
             let say = "not every machine is done any more; nothing was skipped";
             self.refuse(input, &CommandVerb::Promote, say);
         }
-        if self.settle_capacity && !raised {
+        if self.settle_capacity && (input.stop.is_some() || !raised) {
             let say = match input.stop {
                 Some(_) => {
                     "all pools are stopped; run `poolkeeper resume-all`, then the command again"

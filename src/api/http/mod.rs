@@ -27,6 +27,7 @@ mod request_id;
 mod route;
 pub mod routes;
 mod state;
+mod stop;
 mod stream;
 pub(super) mod text;
 
@@ -293,7 +294,10 @@ fn forbidden(
             format!("{} may not access this pool: {say}", who.name)
         }
         None => {
-            format!("{} may access some pools only, and this request covers all of them", who.name)
+            let (name, role) = (&who.name, needed.name());
+            format!(
+                "{name} may access some pools only, and this needs the role {role} on all pools"
+            )
         }
     })
 }
