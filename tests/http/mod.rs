@@ -25,6 +25,7 @@ mod scopes;
 mod screens;
 
 mod sockets;
+mod stop;
 mod stories;
 mod terminal;
 mod watch;

@@ -74,8 +74,7 @@ async fn change(
         }
     }
     let message = match (stop, changed) {
-        (Some(stop), true) => stop.to_string(),
-        (Some(_), false) => said(state).await?,
+        (Some(_), _) => said(state).await?,
         (None, true) => "all pools go on".to_owned(),
         (None, false) => "the pools are not stopped".to_owned(),
     };

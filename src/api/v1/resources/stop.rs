@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::wire::WordOf;
-use super::super::words::StopException;
+pub use super::super::words::StopException;
 use super::asked::{ReceiptState, WhyText};
 use super::schema::{When, answers, asks};
 use crate::model::stop::GlobalStop;
