@@ -136,6 +136,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("events", "`poolkeeper history POOL` shows what happened in a pool"),
     ("scale", "edit `replicas.count` in the pool file, then `poolkeeper apply FILE`"),
     ("restart", "`poolkeeper refresh POOL` replaces every machine"),
+    (
+        "stop",
+        "`poolkeeper pause POOL` stops a rollout; `poolkeeper stop-all` begins nothing in any pool",
+    ),
     ("undo", "`poolkeeper rollback POOL` goes back to an earlier revision"),
     ("cordon", "`poolkeeper hold POOL MACHINE` keeps a machine as it is"),
     ("uncordon", "`poolkeeper release POOL MACHINE` ends a hold"),

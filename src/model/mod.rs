@@ -14,6 +14,7 @@ pub mod journal;
 pub mod learnt;
 pub mod machine;
 pub mod owner;
+mod phase;
 pub mod plan;
 pub mod policy;
 pub mod quantity;

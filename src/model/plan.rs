@@ -14,6 +14,8 @@ use super::rollout::PoolState;
 use super::stop::GlobalStop;
 use super::time::{Skew, Time};
 
+pub use super::phase::RolloutPhase;
+
 /// Everything a decision is based on. The planner reads nothing else: no clock, no dice.
 #[derive(Debug, Clone)]
 pub struct Input<'a> {
@@ -413,61 +415,6 @@ pub struct CommandAnswer {
     pub id: CommandId,
     pub accepted: bool,
     pub message: Box<str>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum RolloutPhase {
-    #[default]
-    None,
-    Progressing,
-    Waiting,
-    Paused,
-    Stalled,
-    Baking,
-    RollingBack,
-    Succeeded,
-    SucceededWithExceptions,
-    Aborted,
-    RolledBack,
-}
-
-impl RolloutPhase {
-    pub const ALL: [RolloutPhase; 11] = [
-        RolloutPhase::None,
-        RolloutPhase::Progressing,
-        RolloutPhase::Waiting,
-        RolloutPhase::Paused,
-        RolloutPhase::Stalled,
-        RolloutPhase::Baking,
-        RolloutPhase::RollingBack,
-        RolloutPhase::Succeeded,
-        RolloutPhase::SucceededWithExceptions,
-        RolloutPhase::Aborted,
-        RolloutPhase::RolledBack,
-    ];
-
-    /// Whether a rollout is open in the phase with this name.
-    pub fn is_open(name: &str) -> bool {
-        use RolloutPhase::{Aborted, RolledBack, Succeeded, SucceededWithExceptions};
-        let at_rest = [Self::None, Succeeded, SucceededWithExceptions, Aborted, RolledBack];
-        !at_rest.iter().any(|phase| phase.name() == name)
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            RolloutPhase::None => "None",
-            RolloutPhase::Progressing => "Progressing",
-            RolloutPhase::Waiting => "Waiting",
-            RolloutPhase::Paused => "Paused",
-            RolloutPhase::Stalled => "Stalled",
-            RolloutPhase::Baking => "Baking",
-            RolloutPhase::RollingBack => "RollingBack",
-            RolloutPhase::Succeeded => "Succeeded",
-            RolloutPhase::SucceededWithExceptions => "SucceededWithExceptions",
-            RolloutPhase::Aborted => "Aborted",
-            RolloutPhase::RolledBack => "RolledBack",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -22,11 +22,11 @@ use super::requests::ActionRequests;
 use super::resumption;
 use super::row_holds::blockers;
 use super::{
-    backoff, desired, machine_holds, model, open_rollout, progress, raise, stop, surplus,
-    surplus_brake,
+    backoff, desired, machine_holds, model, open_rollout, progress, raise, surplus, surplus_brake,
 };
 
 mod lock;
+mod stop;
 mod waiting_models;
 mod waiting_requests;
 

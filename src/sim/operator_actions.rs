@@ -79,16 +79,8 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 "a newer version of the program starts; it computes fingerprints another way"
                     .to_owned()
             }
-            UserAction::StopAll { except_repair } => {
-                let (since, by, why) = (self.now(), "ann".into(), "rehearsal".into());
-                self.stop(Some(&GlobalStop { since, by, why, except_repair }));
-                let except = if except_repair { " except repair" } else { "" };
-                format!("an operator stops all pools{except}")
-            }
-            UserAction::ResumeAll => {
-                self.stop(None);
-                "an operator resumes all pools".to_owned()
-            }
+            UserAction::StopAll { except_repair } => self.stop_all(except_repair),
+            UserAction::ResumeAll => self.resume_all(),
             UserAction::Cordon { nth } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 let mut stage = self.ports.stage.lock();
@@ -128,7 +120,19 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         }
     }
 
-    fn stop(&mut self, stop: Option<&GlobalStop>) {
+    fn stop_all(&mut self, except_repair: bool) -> String {
+        let (since, by, why) = (self.now(), "ann".into(), "rehearsal".into());
+        self.set_stop(Some(&GlobalStop { since, by, why, except_repair }));
+        let except = if except_repair { " except repair" } else { "" };
+        format!("an operator stops all pools{except}")
+    }
+
+    fn resume_all(&mut self) -> String {
+        self.set_stop(None);
+        "an operator resumes all pools".to_owned()
+    }
+
+    fn set_stop(&mut self, stop: Option<&GlobalStop>) {
         loop {
             let _answer = now_or_never(self.ports.disk.set_stop(stop));
             if !self.is_cut_off() {
@@ -188,10 +192,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 stage.hear();
                 format!("the operator frees {}", counted(ids.len(), "machine"))
             }
-            Act::ResumeAll => {
-                self.stop(None);
-                "the operator resumes all pools".to_owned()
-            }
+            Act::ResumeAll => self.resume_all(),
             Act::Lift => {
                 let mut stage = self.ports.stage.lock();
                 let set = stage.set;

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use poolkeeper::api::http::auth::{Authentication, Role, TokenTable, tokens};
-use poolkeeper::memory::{InboxStore, TurnStore};
+use poolkeeper::memory::{HistoryEvent, InboxStore, TurnStore};
+use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::PoolName;
 use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Span;
 use serde_json::json;
 
+use crate::http::follow::Follower;
 use crate::http::kit::{Ask, Kit, NOW, WHY};
 use crate::http::terminal::{Served, serve};
 
@@ -133,6 +135,25 @@ async fn the_status_of_each_pool_has_the_stop() {
     assert_eq!(status["stopAll"]["why"], "because");
     kit.post(RESUME, WHY).await.is(202, "");
     assert_eq!(kit.get("/api/v1/pools/web/status").await.json()["stopAll"], json!(null));
+}
+
+#[tokio::test]
+async fn a_page_that_is_followed_says_so_once() {
+    let served = obedient().await;
+    let mut follower = Follower::begin(&served.server, None, &["status", "--watch", "web"]);
+    let mut line;
+    (follower, line) = follower.line().await;
+    assert!(line.starts_with("12:00:00 web "), "{line}");
+    let event = || HistoryEvent::Held { reason: HoldReason::Stopped, message: "stopped".into() };
+    served.kit.post(STOP, WHY).await.is(202, "");
+    served.kit.tell("web", event()).await;
+    (follower, line) = follower.line().await;
+    assert_eq!(line, format!("{SAYS}; `poolkeeper resume-all` lifts it"));
+    served.kit.post(RESUME, WHY).await.is(202, "");
+    served.kit.tell("web", event()).await;
+    (follower, line) = follower.line().await;
+    assert_eq!(line, "the pools are no longer stopped");
+    assert_eq!(follower.interrupt().await, Some(0));
 }
 
 /// One pool, whose last turn knew of the stop that is given now.

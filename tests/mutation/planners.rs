@@ -13,7 +13,6 @@ use poolkeeper::model::plan::{CommandVerb, Decision, Input, PlanBug};
 use poolkeeper::model::policy::{Draft, Policy, UnconfirmedFall};
 use poolkeeper::model::revision::differs;
 use poolkeeper::model::rollout::{PoolState, RolloutStage};
-use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 
@@ -492,26 +491,4 @@ pub fn undrained_dead(input: &Input<'_>) -> Answer {
 pub fn unbroken(input: &Input<'_>) -> Answer {
     let policy = with_policy(input, |draft| draft.repair.breaker_percent = 100);
     plan(&Input { policy: &policy, ..input.clone() })
-}
-
-/// Goes on as if no person had stopped anything.
-pub fn knows_no_stop(input: &Input<'_>) -> Answer {
-    plan(&Input { stop: None, ..input.clone() })
-}
-
-/// Repairs, whatever the stop spares.
-pub fn always_repairs(input: &Input<'_>) -> Answer {
-    let stop = input.stop.map(|stop| GlobalStop { except_repair: true, ..stop.clone() });
-    plan(&Input { stop: stop.as_ref(), ..input.clone() })
-}
-
-/// Believes that the pool had every wanted machine when it was stopped.
-pub fn grows_by_repair(input: &Input<'_>) -> Answer {
-    let state = input.state.cloned().map(|mut state| {
-        if let Some(limit) = &mut state.repair_limit {
-            limit.size = input.policy.count;
-        }
-        state
-    });
-    plan(&Input { state: state.as_ref(), ..input.clone() })
 }

@@ -201,8 +201,9 @@ impl AuditCommand {
         for line in &lines {
             let AuditLine { at, who, verb, on, came, why, .. } = line;
             let on = if on.is_empty() { String::new() } else { format!(" machine {on}") };
-            let (at, pool) = (clock.next(at.0), line.pool.as_deref().unwrap_or_default());
-            shell.line(&plain(&format!("{at}  {who} {verb} {pool}{on}: {came} ({why})")))?;
+            let pool = line.pool.as_ref().map(|pool| format!(" {pool}")).unwrap_or_default();
+            let at = clock.next(at.0);
+            shell.line(&plain(&format!("{at}  {who} {verb}{pool}{on}: {came} ({why})")))?;
         }
         Ok(Exit::Done)
     }

@@ -37,7 +37,7 @@ fn limit(pool: Pool, size: u32) -> Pool {
 fn nothing_is_begun_while_all_pools_are_stopped() {
     let whole = |pool: Pool| stopped(pool, false);
     assert_eq!(whole(ill()).broken(), [0_u8; 0]);
-    for (pool, words) in [
+    for (pool, words) in vec![
         (ill().delete("f", Failed), "sends delete"),
         (ill().drain("a", Outdated), "sends drain"),
         (ill().reimage("a"), "sends reimage"),
