@@ -135,6 +135,8 @@ commands! {
         Refresh = client::Refresh;
         ResetCapacity = client::ResetCapacity;
         ResetBreaker = client::ResetBreaker;
+        StopAll = client::StopAll;
+        ResumeAll = client::ResumeAll;
     }
     "Steer a rollout" {
         Pause = client::Pause;

@@ -135,6 +135,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("top", "`poolkeeper status` shows every pool, the worst first"),
     ("events", "`poolkeeper history POOL` shows what happened in a pool"),
     ("restart", "`poolkeeper refresh POOL` replaces every machine"),
+    (
+        "stop",
+        "`poolkeeper pause POOL` stops a rollout; `poolkeeper stop-all` begins nothing in any pool",
+    ),
     ("undo", "`poolkeeper rollback POOL` goes back to an earlier revision"),
     ("cordon", "`poolkeeper hold POOL MACHINE` keeps a machine as it is"),
     ("uncordon", "`poolkeeper release POOL MACHINE` ends a hold"),

@@ -250,7 +250,7 @@ mod tests {
         let status = json!({
             "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
             "nextCheckAt": AT, "phase": phase, "holds": holds, "frozen": null, "trouble": null,
-            "ignored": null, "estimate": null, "awaitingSecondPerson": [],
+            "ignored": null, "estimate": null, "awaitingSecondPerson": [], "stopAll": null,
             "numbers": {
                 "desired": 3, "surge": 1, "unavailable": 0, "floor": 3, "ceiling": 4, "total": 3,
                 "available": 3, "current": 3 - outdated, "outdated": outdated, "failed": 0,

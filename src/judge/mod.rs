@@ -1,4 +1,4 @@
-//! JUDGE. Checks twelve laws, each recomputed from the machine list and the journal alone, so that a planner bug is
+//! JUDGE. Checks thirteen laws, each recomputed from the machine list and the journal alone, so that a planner bug is
 //! caught before it reaches the cloud. Machines, operators and the cloud break no law by what they do; only *our*
 //! actions can.
 //!
@@ -22,11 +22,12 @@
 //! | 10 put back | before: we put nothing back that we did not take; after: within two turns, or a hold names it | anything while its owner lives |
 //! | 11 closed gate | before: what a closed gate permits, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, restarted, passed, ended | machines already leaving when the gate closed; the move that a verb names |
 //! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many machines that had served fail; after: over the whole history | the very fall or surplus that an operator approved after it was shown, or a policy that allows it |
+//! | 13 stopped | before: nothing is begun while a person stops all pools; with the exception for repair, only failed machines leave, and no raise goes beyond what the pool had when it was stopped | returning machines to service |
 //!
-//! The judge trusts the planner's memory for four facts that nothing else shows: the stage of the rollout, its
-//! checkpoints, the wanted revision and the confirmed size. It checks each *move* of these against the memory that the
-//! plan was given (a stage reopens or ends, a checkpoint is passed, or the size falls only with cause). A new wait
-//! after a refusal needs that refusal in the journal.
+//! The judge trusts the planner's memory for five facts that nothing else shows: the stage of the rollout, its
+//! checkpoints, the wanted revision, the confirmed size, and the size that repair may fill up to under a stop. It checks
+//! each *move* of these against the memory that the plan was given (a stage reopens or ends, a checkpoint is passed, or
+//! the size falls only with cause). A new wait after a refusal needs that refusal in the journal.
 
 mod case;
 mod facts;
@@ -45,6 +46,7 @@ mod scale_down_rate;
 mod scale_order;
 mod size;
 mod standing;
+mod stop;
 mod supply;
 mod truth;
 mod verbs;
@@ -59,7 +61,7 @@ pub use postconditions::after;
 pub use truth::{MachineBirth, Real, SentCall, Truth};
 
 /// The laws are numbered from 1 to this.
-pub const LAWS: u8 = 12;
+pub const LAWS: u8 = 13;
 
 /// The laws that the plan would break. Empty: it may be carried out.
 pub fn before(case: &Case) -> Vec<Note> {
@@ -86,6 +88,7 @@ pub fn before(case: &Case) -> Vec<Note> {
     scale_down_rate::before(&view, &mut notes);
     scale_down_rate::repair(&view, &mut notes);
     scale_order::given(&view, &mut notes);
+    stop::stopped(&view, &mut notes);
     notes.0
 }
 

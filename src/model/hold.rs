@@ -128,6 +128,8 @@ reasons! {
     MixedRevisions = "mixedRevisions";
     /// Azure's own upgrade, repair or scale features are on.
     PlatformConflict = "platformConflict";
+    /// A person stopped all pools: nothing is begun before a person lifts that.
+    Stopped = "stopped";
     /// Another store owns the scale set: nothing starts before a person takes it over.
     ForeignOwner = "foreignOwner";
     /// A management lock in Azure forbids the change.

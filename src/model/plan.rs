@@ -15,6 +15,8 @@ use super::vocabulary::vocabulary;
 
 pub use super::facts::{DrainFact, Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
 
+pub use super::phase::RolloutPhase;
+
 /// Everything a decision is based on. The planner reads nothing else: no clock, no dice.
 #[derive(Debug, Clone)]
 pub struct Input<'a> {
@@ -27,6 +29,8 @@ pub struct Input<'a> {
     pub open: &'a [Entry],
     pub commands: &'a [Command],
     pub facts: &'a Facts,
+    /// A person stopped all pools.
+    pub stop: Option<&'a GlobalStop>,
     /// `None`: the planner sees the pool for the first time.
     pub state: Option<&'a PoolState>,
 }
@@ -282,6 +286,8 @@ pub enum MachineReason {
     WaitsRollout,
     /// Everything waits: another store owns the set.
     WaitsOwner,
+    /// Everything waits: a person stopped all pools.
+    WaitsStopped,
     /// Everything waits: the read is incomplete or too old.
     WaitsPicture,
     /// Everything waits: a delete was refused as a whole.
@@ -299,33 +305,6 @@ pub struct CommandAnswer {
     pub id: CommandId,
     pub accepted: bool,
     pub message: Box<str>,
-}
-
-vocabulary! {
-    #[derive(Default)]
-    pub enum RolloutPhase {
-        #[default]
-        None = "None",
-        Progressing = "Progressing",
-        Waiting = "Waiting",
-        Paused = "Paused",
-        Stalled = "Stalled",
-        Baking = "Baking",
-        RollingBack = "RollingBack",
-        Succeeded = "Succeeded",
-        SucceededWithExceptions = "SucceededWithExceptions",
-        Aborted = "Aborted",
-        RolledBack = "RolledBack",
-    }
-}
-
-impl RolloutPhase {
-    /// Whether a rollout is open in the phase with this name.
-    pub fn is_open(name: &str) -> bool {
-        use RolloutPhase::{Aborted, RolledBack, Succeeded, SucceededWithExceptions};
-        let at_rest = [Self::None, Succeeded, SucceededWithExceptions, Aborted, RolledBack];
-        !at_rest.iter().any(|phase| phase.name() == name)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -139,7 +139,16 @@ pub struct PauseRequest {
     pub at: Time,
 }
 
+/// Under a stop that spares repair: repair fills the pool up to what it had when the stop was first seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RepairLimit {
+    /// When that stop began: another stop has another limit.
+    pub since: Time,
+    pub size: u32,
+}
+
 vocabulary! {
+    /// How a rollout ended.
     pub enum RolloutEnding {
         Succeeded = "succeeded",
         SucceededWithExceptions = "succeededWithExceptions",
@@ -385,6 +394,7 @@ pub struct PoolState {
     pub honoured: Vec<CommandId>,
     /// What waits for an approval now. An approval covers what was here when a person gave it.
     pub waiting: Vec<Wait>,
+    pub repair_limit: Option<RepairLimit>,
 }
 
 impl PoolState {

@@ -42,8 +42,15 @@ impl CommandEffects {
             let say = "not every machine is done any more; nothing was skipped";
             self.refuse(input, &CommandVerb::Promote, say);
         }
-        if self.settle_capacity && !raised {
-            let say = "there is no drift to reset now, or machines are being created; run the command again";
+        if self.settle_capacity && (input.stop.is_some() || !raised) {
+            let say = match input.stop {
+                Some(_) => {
+                    "all pools are stopped; run `poolkeeper resume-all`, then the command again"
+                }
+                None => {
+                    "there is no drift to reset now, or machines are being created; run the command again"
+                }
+            };
             self.refuse(input, &CommandVerb::ResetCapacity, say);
         }
         self.answers

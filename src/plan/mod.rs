@@ -52,6 +52,7 @@ mod remedy;
 mod remember;
 mod removal_order;
 mod remove;
+mod repair_limit;
 mod report;
 mod requests;
 mod resumption;
@@ -61,6 +62,7 @@ mod scale;
 mod scale_command;
 mod set_size_limit;
 mod setbacks;
+mod stop;
 mod surplus;
 mod surplus_brake;
 mod tombstones;
@@ -89,6 +91,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let machines = PoolMachines::new(input, &state, rows, &zones, journal.pending);
     let (machines, rollout) = advance::advance(input, &mut state, machines, commands.skip_watch);
     learn::from_machines(input, &mut state, &journal, &machines);
+    repair_limit::learn(input, &mut state, &machines);
 
     let why_not = Assessment::of(input, &state, &journal, &machines);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not);

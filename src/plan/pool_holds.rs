@@ -27,6 +27,7 @@ use super::{
 
 mod lock;
 mod ordered_size;
+mod stop;
 mod waiting_models;
 mod waiting_requests;
 
@@ -38,6 +39,7 @@ pub(super) fn collect(
     sent: &ActionRequests,
 ) -> Holds {
     let found = &mut holds;
+    stop::tell(basis, found);
     if !basis.why_not.usable {
         about_the_picture(basis, found);
     }

@@ -7,6 +7,7 @@ use crate::model::plan::{Input, MachineReason};
 use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
 use super::removal_order::Picker;
+use super::stop;
 
 mod stand_ins;
 mod waiting;
@@ -116,8 +117,8 @@ pub(super) fn choose(basis: &Basis) -> Removals {
         return Removals::default();
     }
     let mut removals = pick(basis);
-    if basis.journal.in_doubt {
-        // Until the effect of a lost request is known, remove only failed machines.
+    if basis.journal.in_doubt || stop::spares_repair(basis.input) {
+        // Until the effect of a lost request is known, and under a stop except repair, only failed machines leave.
         removals.picked.retain(|(_, because)| *because == RemovalReason::Failed);
         removals.updated.clear();
     }

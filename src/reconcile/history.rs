@@ -252,6 +252,7 @@ mod tests {
                 about: CommandArgs::default(),
             }],
             marks: vec![(key.clone(), Overrides { delete, hold: None })],
+            stop: None,
         };
         let (entry, verb, message) = (EntryId::new("e"), ActionKind::Delete, "done".into());
         let mut lines = vec![

@@ -281,6 +281,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             open: self.book.journal.open(),
             commands: &self.inbox.commands,
             facts: &self.observed.facts,
+            stop: self.inbox.stop.as_ref(),
             state,
         };
         decide(self.world.decide(), &input, self.book.journal.all())

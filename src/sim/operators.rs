@@ -34,6 +34,7 @@ pub(super) enum Act {
     SwitchOff,
     /// Remove the locks from the set.
     Lift,
+    ResumeAll,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -175,6 +176,7 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         CommandName::ResetCapacity => ask(CommandVerb::ResetCapacity),
         CommandName::ResetBreaker => ask(CommandVerb::ResetBreaker),
         CommandName::TakeOver => ask(CommandVerb::TakeOver),
+        CommandName::ResumeAll => Act::ResumeAll,
         CommandName::Release => Act::Free(blockers()),
         CommandName::DeleteMachine => Act::Delete(blockers()),
         CommandName::Abandon => ask(CommandVerb::Abandon(blockers().into_iter().next()?)),
@@ -183,6 +185,7 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         | CommandName::Pause
         | CommandName::Rollback
         | CommandName::Scale
+        | CommandName::StopAll
         | CommandName::Undelete => return None,
     })
 }

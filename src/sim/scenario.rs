@@ -60,6 +60,10 @@ pub enum UserAction {
     GateTime(GateTime),
     /// A newer version of this program starts, which computes fingerprints differently.
     Upgrade,
+    /// An operator stops all pools, perhaps except repair.
+    StopAll { except_repair: bool },
+    /// An operator lifts that.
+    ResumeAll,
     /// Another actor cordons the node of the machine at this place.
     Cordon { nth: u32 },
 }

@@ -67,6 +67,7 @@ const WHYS: [MachineReason; 46] = [
     MachineReason::WaitsLast,
     MachineReason::WaitsRollout,
     MachineReason::WaitsOwner,
+    MachineReason::WaitsStopped,
     MachineReason::WaitsPicture,
     MachineReason::WaitsRefused,
     MachineReason::WaitsConfirmation,

@@ -10,6 +10,7 @@ use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use poolkeeper::model::owner::Keeper;
 use poolkeeper::model::plan::{CommandVerb, Verdict};
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Time;
 
 use crate::api::support::{json_pool, snapshot, snapshot_with};
@@ -49,12 +50,35 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+fn the_stop_of_all_pools_is_read() {
+    assert_eq!(read(&snapshot(3)).unwrap().stop, None);
+    let stop = r#"{"since":"2026-03-01T11:00:00Z","by":"kim","why":"quota","except":"repair"}"#;
+    let found = read(&snapshot_with("stopAll", stop)).unwrap();
+    let stop = GlobalStop {
+        since: time("2026-03-01T11:00:00Z"),
+        by: "kim".into(),
+        why: "quota".into(),
+        except_repair: true,
+    };
+    assert_eq!(found.stop.as_ref(), Some(&stop));
+    assert_eq!(found.input().stop, Some(&stop));
+    // What is left out: it began now, and nobody is named.
+    let plain = read(&snapshot_with("stopAll", "{}")).unwrap();
+    let unnamed =
+        GlobalStop { since: plain.now, by: "".into(), why: "".into(), except_repair: false };
+    assert_eq!(plain.stop, Some(unnamed));
+    for wrong in [r#"{"except":"removal"}"#, r#"{"sinse":"2026-03-01T11:00:00Z"}"#, "true"] {
+        assert!(read(&snapshot_with("stopAll", wrong)).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn null_is_the_same_as_left_out() {
     let nulls = ",\"vmId\":null,\"zone\":null,\"imagedAt\":null,\"firstSeen\":null,\"evidence\":null,\
         \"everAvailable\":null,\"lifecycle\":null,\"lifecycleSince\":null,\"deleteRequested\":null,\
         \"hold\":null,\"protection\":null,\"workloads\":null,\"node\":null";
     assert_eq!(read(&machine_with(nulls)).unwrap(), read(&machine_with("")).unwrap());
-    for key in ["seed", "open", "commands", "facts", "state", "apiVersion", "kind"] {
+    for key in ["seed", "open", "commands", "facts", "stopAll", "state", "apiVersion", "kind"] {
         assert!(read(&snapshot_with(key, "null")).is_ok(), "{key}");
     }
 }

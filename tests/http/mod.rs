@@ -26,6 +26,7 @@ mod scopes;
 mod screens;
 
 mod sockets;
+mod stop;
 mod stories;
 mod terminal;
 mod watch;

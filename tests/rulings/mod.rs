@@ -23,6 +23,7 @@ mod replacing;
 mod scale;
 mod setbacks;
 mod sizes;
+mod stop_all;
 mod told;
 mod turn;
 mod verbs;

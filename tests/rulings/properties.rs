@@ -63,7 +63,11 @@ fn any_pool(dice: &mut Dice) -> Pool {
     if dice.once_in(4) {
         pool = pool.first_sight();
     }
-    pool.gate("slo", dice.of(&[Verdict::Pass, Verdict::Fail, Verdict::Unknown]))
+    pool = pool.gate("slo", dice.of(&[Verdict::Pass, Verdict::Fail, Verdict::Unknown]));
+    if dice.once_in(6) {
+        pool = pool.stopped(dice.once_in(2));
+    }
+    pool
 }
 
 fn any_policy(dice: &mut Dice, pool: &mut Pool) {
@@ -299,14 +303,26 @@ fn storm(dice: &mut Dice) {
     world.falls_late = dice.once_in(2);
     for _ in 0..40 {
         accident(dice, &mut world);
+        stop_or_resume(dice, &mut world);
         world.step();
     }
     calm(&mut world);
 }
 
+/// Now and then a person stops all pools, or lifts that.
+fn stop_or_resume(dice: &mut Dice, world: &mut World) {
+    if !dice.once_in(12) {
+        return;
+    }
+    world.pool.stop = match world.pool.stop {
+        Some(_) => None,
+        None => world.pool.clone().stopped(dice.once_in(2)).stop,
+    };
+}
+
 /// Accidents end, people answer what waits for them, and the pool arrives.
 fn calm(world: &mut World) {
-    (world.refusals, world.bad) = (0, None);
+    (world.refusals, world.bad, world.pool.stop) = (0, None, None);
     for machine in &mut world.pool.machines {
         machine.marks = None;
         if !matches!(machine.condition, Condition::Provisioning | Condition::Deleting) {

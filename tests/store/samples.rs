@@ -14,6 +14,7 @@ use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::rollout::RolloutCause;
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Time;
 use proptest::option::of as option;
 use proptest::prelude::*;
@@ -355,6 +356,12 @@ fn event_detail() -> BoxedStrategy<EventDetail> {
                 covered,
             }
         })
+        .boxed()
+}
+
+pub fn stop() -> BoxedStrategy<GlobalStop> {
+    (time(), boxed(), boxed(), any::<bool>())
+        .prop_map(|(since, by, why, except_repair)| GlobalStop { since, by, why, except_repair })
         .boxed()
 }
 

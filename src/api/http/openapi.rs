@@ -82,7 +82,9 @@ fn tag(route: &Route) -> &'static str {
     match parts[..] {
         ["events" | "audit"] | ["pools", _, "history" | "events"] => "events",
         ["pools", _, "machines", ..] => "machines",
-        ["pools"] | ["pools", _] | ["pools", _, "status" | "explain"] => "pools",
+        ["pools" | "stop-all" | "resume-all"]
+        | ["pools", _]
+        | ["pools", _, "status" | "explain"] => "pools",
         ["pools", ..] => "rollout",
         _ => "server",
     }

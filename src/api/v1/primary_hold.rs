@@ -6,6 +6,7 @@ use crate::model::hold::HoldReason;
 const ORDER: &[HoldReason] = &[
     // Nothing is done at all.
     HoldReason::InvariantViolated,
+    HoldReason::Stopped,
     HoldReason::ForeignOwner,
     HoldReason::ListingIncomplete,
     HoldReason::DeleteInDoubt,

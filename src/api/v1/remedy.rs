@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::resources::{HasSchema, SchemaBook};
+use crate::model::command::CommandName;
 use crate::model::hold::Remedy;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ impl RemedyKeys {
     /// The command that a person types, with a placeholder for the reason; `None` for an edit.
     pub fn command(&self, pool: &str) -> Option<String> {
         let RemedyKeys::Command { verb, machine } = self else { return None };
+        if [CommandName::ResumeAll, CommandName::StopAll].iter().any(|all| all.name() == verb) {
+            return Some(format!("poolkeeper {verb} --why …"));
+        }
         let machine = machine.as_ref().map(|machine| format!(" {machine}"));
         Some(format!("poolkeeper {verb} {pool}{} --why …", machine.unwrap_or_default()))
     }
@@ -65,13 +69,13 @@ impl HasSchema for RemedyKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::command::CommandName;
     use crate::model::ids::InstanceId;
 
     #[test]
     fn a_command_is_printed_as_a_person_types_it() {
         for (verb, machine, typed) in [
             (CommandName::Resume, None, "poolkeeper resume web --why …"),
+            (CommandName::ResumeAll, None, "poolkeeper resume-all --why …"),
             (CommandName::ResetCapacity, None, "poolkeeper reset-capacity web --why …"),
             (CommandName::ResetBreaker, None, "poolkeeper reset-breaker web --why …"),
             (CommandName::Release, Some("3"), "poolkeeper release web 3 --why …"),

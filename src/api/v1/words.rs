@@ -5,7 +5,7 @@ use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 use crate::model::machine::{Condition, Evidence, Lifecycle};
 use crate::model::plan::WitnessKind;
-use crate::model::vocabulary::Vocabulary;
+use crate::model::vocabulary::{Vocabulary, vocabulary};
 
 macro_rules! words {
     ($($of:ty { $($word:literal => $value:expr,)* })*) => {$(
@@ -81,6 +81,13 @@ words! {
         "tagOwner" => Do::Known(ActionKind::TagOwner),
         "cutOff" => Do::NotBuilt,
         "standby" => Do::NotBuilt,
+    }
+}
+
+vocabulary! {
+    /// What a stop of all pools spares.
+    pub enum StopException {
+        Repair = "repair",
     }
 }
 

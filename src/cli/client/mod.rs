@@ -1,7 +1,7 @@
 //! Commands that are clients of a running Poolkeeper server: verbs, pools, history, audit.
 //!
 //! Never here: a decision, or a second way to make a change: everything goes through the HTTP API, with who and why.
-//! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `outcome` waits for the
+//! Begin with [`ServerLine`], the connection. `verbs` sends requests about pools and machines, `stop` those about all pools, `outcome` waits for the
 //! answer of a turn, `apply` sends pool documents, `pools` removes them, `get` reads them (`short_pool` leaves their
 //! defaults out), `history` prints the history and the audit, `story` says which lines of it tell people something,
 //! `stream` follows it, `served` and `managed` read the answers that pages print.
@@ -18,6 +18,7 @@ mod scale;
 mod sending;
 pub(super) mod served;
 mod short_pool;
+mod stop;
 mod story;
 mod stream;
 mod verbs;
@@ -28,6 +29,7 @@ pub use get::Get;
 pub use history::{AuditCommand, HistoryCommand};
 pub use pools::Unmanage;
 pub use scale::ScaleCommand;
+pub use stop::{ResumeAll, StopAll};
 pub use verbs::{
     Abandon, Abort, Approve, DeleteMachine, Hold, Pause, Promote, Refresh, Release, ResetBreaker,
     ResetCapacity, Resume, Retry, RollbackCommand, TakeOver, Undelete,

@@ -53,6 +53,11 @@ pub(super) struct Outcome {
 }
 
 impl Patience {
+    /// How long to wait; `None`: not at all.
+    pub fn limit(&self) -> Option<Duration> {
+        (!self.no_wait).then_some(self.timeout)
+    }
+
     pub const fn of(timeout: Duration) -> Self {
         Self { no_wait: false, timeout }
     }

@@ -9,6 +9,7 @@ use crate::api::v1::text::second;
 use crate::cli::client::{Server, ServerLine};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
+use crate::cli::page::push_stop;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::Style;
 use crate::cli::text::{clock, nearer, wrap};
@@ -51,6 +52,9 @@ pub(super) fn explain(
         // A machine that is gone: the whole answer is one line, and what happened to it.
         (None, Some((name, _))) => {
             let history = history(&line, pool, name, Time::from_millis(0), facts.at())?;
+            let mut first = String::new();
+            push_stop(facts.status.stop_all.as_ref(), shell.term, &mut first);
+            shell.print(&first)?;
             gone(&told, history, facts.at(), shell)?;
             return Ok(exit);
         }

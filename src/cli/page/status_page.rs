@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::facts::PoolFacts;
 use super::machines::{class_style, listed};
 use super::sentence::TimeStyle;
+use super::stop::push_stop;
 use crate::api::v1::explanation::{NAMES, circumstances, object, remedy};
 use crate::api::v1::resources::plans::{HoldStatus, RolloutProgress};
 use crate::cli::table::{Cell, Table, push_line};
@@ -26,7 +27,9 @@ pub(in crate::cli) struct StatusPage<'a> {
 
 impl<'a> StatusPage<'a> {
     pub fn of(facts: PoolFacts<'a>, term: Term) -> Self {
-        Self { facts, term, text: String::new() }
+        let mut text = String::new();
+        push_stop(facts.status.stop_all.as_ref(), term, &mut text);
+        Self { facts, term, text }
     }
 
     pub fn line(&mut self, line: &str) {

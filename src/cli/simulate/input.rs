@@ -12,8 +12,8 @@ use crate::cli::output::Shell;
 use crate::cli::source::SnapshotSource;
 use crate::cli::text::list;
 use crate::model::policy::{HealthPolicy, Owner, Policy};
-use crate::model::time::Time;
-use crate::sim::{ClusterSpec, Scenario, WorldFaults};
+use crate::model::time::{Span, Time};
+use crate::sim::{ClusterSpec, Scenario, UserAction, WorldFaults};
 
 /// The most pool names that an error lists.
 const NAMED: usize = 10;
@@ -93,7 +93,12 @@ impl SimulateInput {
                 Scenario::from_policy(policy, terms.machines, seed, terms.faults)
             }
             SimulateInput::Snapshot(it) => {
-                Scenario::from_snapshot(policy, &it.set, &it.machines, seed, terms.faults)
+                let mut scenario =
+                    Scenario::from_snapshot(policy, &it.set, &it.machines, seed, terms.faults);
+                let stop = it.stop.as_ref().map(|stop| stop.except_repair);
+                let stop = stop.map(|except_repair| UserAction::StopAll { except_repair });
+                scenario.wishes.extend(stop.map(|stop| (Span::ZERO, stop)));
+                scenario
             }
         };
         // Health from nodes requires nodes.

@@ -12,7 +12,7 @@ use crate::api::v1::resources::plans::RolloutProgress;
 use crate::cli::client::{Server, ServerLine, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
-use crate::cli::page::TimeStyle;
+use crate::cli::page::{TimeStyle, stop_line};
 use crate::cli::status::{More, PoolLook, PoolReport, style as health_style};
 use crate::cli::term::Style;
 use crate::cli::text::{plain, short};
@@ -166,6 +166,8 @@ struct PoolLine {
     text: String,
     /// Until the expected end.
     eta: Option<String>,
+    /// All pools are stopped.
+    stop: Option<String>,
     document: Value,
 }
 
@@ -237,6 +239,7 @@ impl PoolLine {
             health: health_style(report.health),
             text,
             eta: eta.map(|(end, at)| short(end.since(at))),
+            stop: status.stop_all.as_ref().map(stop_line),
             document,
         }
     }
@@ -256,11 +259,21 @@ struct ChangeLog {
     keys: BTreeMap<String, String>,
     /// The latest time of the server.
     now: Option<Time>,
+    /// The stop of all pools that was printed last.
+    stop: Option<String>,
 }
 
 impl ChangeLog {
     fn print(&mut self, pools: Vec<PoolLine>, shell: &mut Shell) -> Result<(), CommandFailure> {
         self.now = pools.iter().filter_map(|pool| pool.at).max().max(self.now);
+        let stop = pools.iter().find_map(|pool| pool.stop.clone());
+        if shell.format == OutputFormat::Table && self.stop != stop && !pools.is_empty() {
+            let say = stop.as_deref().unwrap_or("the pools are no longer stopped");
+            shell.line(&shell.term.paint(Style::Yellow, say))?;
+        }
+        if !pools.is_empty() {
+            self.stop = stop;
+        }
         let is_gone = |name: &&String| !pools.iter().any(|pool| pool.name == **name);
         let gone: Vec<String> = self.keys.keys().filter(is_gone).cloned().collect();
         for name in gone {

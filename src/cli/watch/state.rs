@@ -1,6 +1,7 @@
 //! What the screen shows: pools, the selection, one pool, its history, the connection, a question.
 
 use crate::api::v1::resources::machines::MachineStatus;
+use crate::api::v1::resources::stop::StopDetail;
 use crate::api::v1::resources::told::{HistoryLine, ReadinessStatus};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::status::{PoolLook, PoolReport};
@@ -206,6 +207,15 @@ pub(super) struct WatchState {
 }
 
 impl WatchState {
+    /// The stop of all pools, as the picture on the screen has it.
+    pub fn stop(&self) -> Option<&StopDetail> {
+        let pool = match &self.open {
+            Some(open) => &open.picture.as_ref()?.look.report,
+            None => self.pools.as_ref()?.pools.first()?,
+        };
+        pool.status.stop_all.as_ref()
+    }
+
     pub fn new(pool: Option<&str>, palette: Palette, size: (u16, u16)) -> Self {
         Self {
             palette,

@@ -14,7 +14,7 @@ use crate::model::revisions::{KnownRevision, Revisions};
 use crate::model::rollout::{
     BackOff, DeleteEffect, DeleteEffects, Desired, EtagHistory, EtagVerdict, Exception, Fall,
     GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory, PauseRequest,
-    PoolState, Probe, Progress, RequestBackOff, Rollout, RolloutCause, RolloutEnding,
+    PoolState, Probe, Progress, RepairLimit, RequestBackOff, Rollout, RolloutCause, RolloutEnding,
     RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
 };
 use crate::model::scale::ScaleOrder;
@@ -68,6 +68,7 @@ keys! {
             hot_loop_released: Option<Revision>,
             honoured: Vec<CommandId>,
             waiting: Vec<Wait>,
+            repair_limit: Option<RepairLimit>,
         }
         old {
             good: Vec<Revision>,
@@ -302,6 +303,13 @@ keys! {
             number: Option<u32>,
             revision: Option<Revision>,
         }
+    }
+    RepairLimit as RepairLimitKeys; {
+        must {
+            since: Time,
+            size: u32,
+        }
+        may {}
     }
     PauseRequest as PauseKeys; {
         must {

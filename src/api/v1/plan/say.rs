@@ -50,6 +50,7 @@ impl Display for Say<'_> {
             | Why::FailedBreaker
             | Why::NamedWaits
             | Why::WaitsOwner
+            | Why::WaitsStopped
             | Why::WaitsPicture
             | Why::WaitsRefused
             | Why::Frozen => self.waits(f),
@@ -291,6 +292,7 @@ impl Say<'_> {
                 let refused = |hold: &Hold| hold.reason == HoldReason::PlatformConflict;
                 let waits = match why {
                     Why::WaitsRefused => "the back-off of a refused delete",
+                    Why::WaitsStopped => "`resume-all`: all pools are stopped",
                     Why::WaitsOwner => "a person to take over the scale set from its other owner",
                     _ if self.planned.report.holds.iter().any(blind) => {
                         "more machines of the pool to be visible"

@@ -67,6 +67,7 @@ pub(super) fn input(
         machines,
         commands: commands(wire.commands.as_deref().unwrap_or_default(), now, strings)?,
         facts: wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default(),
+        stop: wire.stop_all.as_ref().map(|stop| stop.read(now)),
         state,
     })
 }

@@ -13,6 +13,7 @@ use ratatui::layout::Rect;
 
 use super::keys::KEYS;
 use super::state::{WatchMode, WatchNotice, WatchState};
+use crate::cli::page::stop_line;
 use crate::cli::term::Style;
 use crate::cli::text::{width, wrap};
 use sheet::{Ink, InkLine, Sheet};
@@ -28,6 +29,9 @@ pub(super) fn draw(state: &WatchState, area: Rect) -> Buffer {
         sheet.line(&[Ink::plain(format!("this has {} and {}", area.width, area.height))]);
         sheet.line(&[Ink::new("q quits", Style::Dim)]);
         return sheet.finish();
+    }
+    if let Some(stop) = state.stop() {
+        sheet.line(&[Ink::new(stop_line(stop), Style::Yellow)]);
     }
     match (&state.mode, &state.open) {
         (WatchMode::Help, _) => help(&mut sheet),

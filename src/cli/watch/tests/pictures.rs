@@ -11,6 +11,7 @@ use super::presses::press;
 use super::samples::*;
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::PoolStatus;
+use crate::api::v1::resources::stop::StopDetail;
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::watch::draw::draw;
 use crate::cli::watch::state::{Palette, PoolPicture, WatchEvent, WatchPicture, WatchState};
@@ -84,6 +85,27 @@ fn a_list_that_is_longer_than_the_screen_follows_the_selection() {
     let lines = text(&state);
     shows(&lines, &["> pool-099", "  pool-081"]);
     assert!(!lines.iter().any(|line| line.contains("pool-080")), "{lines:#?}");
+}
+
+#[test]
+fn the_screen_begins_with_the_stop_of_all_pools() {
+    let stop = StopDetail {
+        since: When(NOW),
+        by: "kim".into(),
+        why: "quota".into(),
+        except: None,
+        message: "all pools are stopped since now by kim: quota".into(),
+    };
+    let status = PoolStatus { stop_all: Some(stop), ..status("web") };
+    let mut state = WatchState::new(None, RICH, SMALL);
+    give(&mut state, list(vec![status.clone()]));
+    let says = "all pools are stopped since now by kim: quota; `poolkeeper resume-all` lifts it";
+    assert_eq!(text(&state)[0], says);
+    shows(&text(&state), &["Pools  1 pool", "> web"]);
+    let mut state = WatchState::new(Some("web"), RICH, SMALL);
+    let look = look(&status, machines(5, 1));
+    give(&mut state, WatchPicture::Pool(Box::new(PoolPicture { look, lines: lines(3) })));
+    assert_eq!(text(&state)[0], says);
 }
 
 #[test]

@@ -79,6 +79,7 @@ pub fn status(name: &str) -> PoolStatus {
             calls: 60,
         }),
         awaiting_second_person: Some(Vec::new()),
+        stop_all: None,
     }
 }
 
