@@ -1,31 +1,38 @@
 //! `demo`: the daemon and an Azure emulator in one process, and a live rollout of thirty machines: one machine becomes
 //! unhealthy on the way, and Azure throttles calls for a while.
 //!
-//! Never here: decisions or actions (the daemon is the one that `serve` runs). Begin with [`Demo::run`]; `stage` starts
-//! the daemon and the emulator, `script` says what happens to the pool, `show` plays it; `sight` is the observed state,
-//! `service` what clients of the pool saw, `words` the lines of text, `screen` draws.
+//! Never here: decisions or actions (the daemon is the one that `serve` runs), or a picture (the screen is that of
+//! `watch`). Begin with [`Demo::run`]; `stage` starts the daemon and the emulator, `script` says what happens to the pool,
+//! `director` plays it, `service` is what clients of the pool saw, `ending` the result.
 
+mod director;
 mod ending;
-mod screen;
 mod script;
 mod service;
-mod show;
-mod sight;
 mod stage;
-mod words;
+#[cfg(test)]
+mod tests;
 
 use std::env;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 
 use clap::Args;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::draw::axis::clock;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::{Style, Term};
-use show::{Manner, Show};
-use stage::DemoStage;
+use super::text::plain;
+use super::watch::{WatchSession, can_draw};
+use crate::model::time::Time;
+use director::{DemoNews, Director};
+use ending::DemoSummary;
+use stage::{DemoStage, POOL};
 
 const ABOUT: &str = "Shows a live rollout of 30 machines, in two minutes";
 const MORE: &str = "\
@@ -60,19 +67,39 @@ pub struct Demo {
     listen: Option<SocketAddr>,
 }
 
+/// The smallest screen that is drawn on; a smaller one gets lines.
+const WIDE: usize = 60;
+const TALL: usize = 20;
+
+/// The form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Drawn,
+    Lines,
+    Silent,
+}
+
+/// How far the demo came.
+enum DemoEnd {
+    Summary(Box<DemoSummary>),
+    /// A person ended it before, with this signal or with a key.
+    Cut(Option<i32>),
+}
+
 impl Demo {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("demo")?;
+        let manner = self.manner(shell, json)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
             CommandFailure::new(Exit::Internal, "internal", format!("cannot start: {error}"))
         })?;
-        let ended = runtime.block_on(self.show(shell, json));
+        let ended = self.stage(&runtime, shell, manner);
         // Do not wait for tasks that still block on a socket.
         runtime.shutdown_background();
         match ended? {
-            Over::Told(exit) => Ok(exit),
-            Over::Cut(signal) => {
+            Ok(exit) => Ok(exit),
+            Err(signal) => {
                 shell.flush()?;
                 // The exit code that a shell reports for a process that a signal ended.
                 std::process::exit(128 + signal)
@@ -80,59 +107,206 @@ impl Demo {
         }
     }
 
-    async fn show(&self, shell: &mut Shell, json: bool) -> Result<Over, CommandFailure> {
-        let mut signals = Signals::heard()?;
-        let stage = tokio::select! {
-            stage = DemoStage::set_up(self.listen, TIMES) => stage?,
-            signal = signals.next() => return Ok(Over::Cut(signal)),
-        };
-        let is_watched = io::stdout().is_terminal() && !self.once;
-        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let obstacle = obstacle(shell.term, dumb);
-        let manner = match (json, is_watched, &obstacle) {
-            (true, ..) => Manner::Silent,
-            (false, true, None) => Manner::Drawn,
-            (false, ..) => Manner::Lines,
-        };
-        if let Some(say) = obstacle.filter(|_| is_watched && !json) {
-            shell.line(&shell.term.paint(Style::Dim, &say))?;
-            shell.flush()?;
+    fn manner(&self, shell: &mut Shell, json: bool) -> Result<Manner, CommandFailure> {
+        if json {
+            return Ok(Manner::Silent);
         }
-        let mut show = Show::new(stage, shell, manner);
-        let ending = tokio::select! {
-            ending = show.play() => ending?,
-            signal = signals.next() => {
-                show.cut_short().await?;
-                return Ok(Over::Cut(signal));
-            }
-        };
-        show.draw_end()?;
-        let exit = if ending.is_good() { Exit::Done } else { Exit::Refused };
-        let program = program();
-        match manner {
-            Manner::Silent => show.shell.line(&ending.document().to_string())?,
-            _ => show.shell.print(&ending.page(show.shell.term))?,
+        if self.once || !io::stdout().is_terminal() {
+            return Ok(Manner::Lines);
         }
-        if manner == Manner::Drawn {
-            show.shell.print(&ending.hints(show.shell.term, &program))?;
-            show.shell.flush()?;
+        let Some(say) = obstacle(shell.term, !can_draw()) else { return Ok(Manner::Drawn) };
+        shell.line(&shell.term.paint(Style::Dim, &say))?;
+        shell.flush()?;
+        Ok(Manner::Lines)
+    }
+
+    /// Sets the stage, and removes it. `Err` inside: a signal interrupted the demo.
+    fn stage(
+        &self,
+        runtime: &Runtime,
+        shell: &mut Shell,
+        manner: Manner,
+    ) -> Result<Result<Exit, i32>, CommandFailure> {
+        let mut signals = runtime.block_on(async { Signals::heard() })?;
+        let stage = runtime.block_on(async {
             tokio::select! {
-                failed = show.go_on() => failed?,
-                _ = signals.next() => {}
+                stage = DemoStage::set_up(self.listen, TIMES) => stage.map(Ok),
+                signal = signals.next() => Ok(Err(signal)),
             }
-        }
-        if manner != Manner::Silent {
-            show.shell.print(&ending::next(show.shell.term, &program))?;
-        }
-        show.stage.end().await?;
-        Ok(Over::Told(exit))
+        });
+        let stage = match stage? {
+            Ok(stage) => stage,
+            Err(signal) => return Ok(Err(signal)),
+        };
+        let (tell, news) = channel();
+        let interrupt = tell.clone();
+        runtime.spawn(async move {
+            loop {
+                let signal = DemoNews::Signal(signals.next().await);
+                if interrupt.send(signal).is_err() {
+                    return;
+                }
+            }
+        });
+        let ended = show(&stage, shell, manner, &tell, &news);
+        runtime.block_on(stage.end())?;
+        ended
     }
 }
 
-enum Over {
-    Told(Exit),
-    /// Interrupted by this signal before the end.
-    Cut(i32),
+/// Plays the demo to its end, in this form.
+fn show(
+    stage: &DemoStage,
+    shell: &mut Shell,
+    manner: Manner,
+    tell: &Sender<DemoNews>,
+    news: &Receiver<DemoNews>,
+) -> Result<Result<Exit, i32>, CommandFailure> {
+    let session = match manner {
+        Manner::Drawn => {
+            let session = WatchSession::new(Some(POOL), shell.term)?;
+            Some(session.narrated(stage.clock.times(), &script::opening(stage.clock.times())))
+        }
+        Manner::Lines | Manner::Silent => None,
+    };
+    let director = Director::new(stage, session.as_ref().map(WatchSession::handle))?;
+    let mut printer = DemoPrinter { began: stage.began, is_silent: true, progress: None };
+    // The director stops when `stop` is dropped.
+    let (stop, stopped) = channel::<()>();
+    thread::scope(|scope| {
+        let _stop = stop;
+        let tell = tell.clone();
+        scope.spawn(move || {
+            director.play(&stopped, |news| {
+                // At the end of the demo there is no ear.
+                let _ = tell.send(news);
+            });
+        });
+        let ended = match session {
+            Some(session) => {
+                let signal = session.run(&|| stage.line())?;
+                printer.end_of_screen(signal, shell, news)?
+            }
+            None => {
+                printer.is_silent = manner == Manner::Silent;
+                printer.print(shell, news)?
+            }
+        };
+        close(ended, &mut printer, shell, manner, news)
+    })
+}
+
+/// Prints the result, and on a terminal what other clients cause until a signal.
+fn close(
+    ended: DemoEnd,
+    printer: &mut DemoPrinter,
+    shell: &mut Shell,
+    manner: Manner,
+    news: &Receiver<DemoNews>,
+) -> Result<Result<Exit, i32>, CommandFailure> {
+    let summary = match ended {
+        DemoEnd::Summary(summary) => summary,
+        DemoEnd::Cut(signal) => {
+            if manner != Manner::Silent {
+                let say = printer.progress.map_or_else(
+                    || "Ended before it began.".to_owned(),
+                    |(done, total)| format!("Ended at {done} of {total} machines."),
+                );
+                shell.print(&format!("\n{say} Nothing of it is left behind.\n"))?;
+            }
+            return Ok(signal.map_or(Ok(Exit::Done), Err));
+        }
+    };
+    let exit = if summary.is_good() { Exit::Done } else { Exit::Refused };
+    let (program, term) = (program(), shell.term);
+    match manner {
+        Manner::Silent => shell.line(&summary.document().to_string())?,
+        _ => shell.print(&summary.page(term))?,
+    }
+    if manner == Manner::Drawn {
+        shell.print(&summary.hints(term, &program))?;
+        shell.flush()?;
+        printer.is_silent = false;
+        printer.print(shell, news)?;
+    }
+    if manner != Manner::Silent {
+        shell.print(&ending::next(term, &program))?;
+    }
+    Ok(Ok(exit))
+}
+
+/// Prints each line as it happens.
+#[derive(Debug)]
+struct DemoPrinter {
+    began: Time,
+    is_silent: bool,
+    /// Machines that are done, of all.
+    progress: Option<(u32, u32)>,
+}
+
+impl DemoPrinter {
+    /// Prints until the script or a signal ends the demo.
+    fn print(
+        &mut self,
+        shell: &mut Shell,
+        news: &Receiver<DemoNews>,
+    ) -> Result<DemoEnd, CommandFailure> {
+        while let Ok(one) = news.recv() {
+            if let Some(ended) = self.take(one, shell)? {
+                return Ok(ended);
+            }
+        }
+        let say = "the part that plays the demo ended by itself";
+        Err(CommandFailure::new(Exit::Internal, "internal", say))
+    }
+
+    /// What is known once the screen is closed.
+    fn end_of_screen(
+        &mut self,
+        signal: Option<i32>,
+        shell: &mut Shell,
+        news: &Receiver<DemoNews>,
+    ) -> Result<DemoEnd, CommandFailure> {
+        let mut ended = DemoEnd::Cut(signal);
+        for one in news.try_iter() {
+            if let Some(DemoEnd::Summary(summary)) = self.take(one, shell)? {
+                ended = DemoEnd::Summary(summary);
+            }
+        }
+        Ok(ended)
+    }
+
+    fn take(
+        &mut self,
+        news: DemoNews,
+        shell: &mut Shell,
+    ) -> Result<Option<DemoEnd>, CommandFailure> {
+        match news {
+            DemoNews::Script(at, text) => self.line(at, &text, Style::Yellow, shell)?,
+            DemoNews::Fact(fact) => self.line(fact.at, &fact.text, Style::Plain, shell)?,
+            DemoNews::Progress(done, total) => self.progress = Some((done, total)),
+            DemoNews::End(summary) => return Ok(Some(DemoEnd::Summary(summary))),
+            DemoNews::Failure(failure) => return Err(failure),
+            DemoNews::Signal(signal) => return Ok(Some(DemoEnd::Cut(Some(signal)))),
+        }
+        Ok(None)
+    }
+
+    fn line(
+        &self,
+        at: Time,
+        text: &str,
+        style: Style,
+        shell: &mut Shell,
+    ) -> Result<(), CommandFailure> {
+        if self.is_silent {
+            return Ok(());
+        }
+        let clock = clock(at.since(self.began).millis());
+        let text = shell.term.paint(style, &plain(text));
+        shell.line(&format!("{}  {text}", shell.term.paint(Style::Dim, &format!("{clock:>9}"))))?;
+        shell.flush()
+    }
 }
 
 /// Why this terminal gets lines instead of a picture that is redrawn in place.
@@ -141,10 +315,9 @@ fn obstacle(term: Term, dumb: bool) -> Option<String> {
         return Some("Printing lines: TERM names no terminal that redraws a picture.".to_owned());
     }
     let (wide, tall) = (term.width.unwrap_or(0), term.height.unwrap_or(usize::MAX));
-    let fits = wide >= screen::WIDE && tall > screen::TALL;
-    let least = format!("{}x{}", screen::WIDE, screen::TALL + 1);
+    let fits = wide >= WIDE && tall >= TALL;
     let size = term.height.map_or_else(|| format!("{wide} wide"), |tall| format!("{wide}x{tall}"));
-    (!fits).then(|| format!("Printing lines: a picture needs {least}, this is {size}."))
+    (!fits).then(|| format!("Printing lines: a picture needs {WIDE}x{TALL}, this is {size}."))
 }
 
 /// The program as it was called, so that the suggested commands work from the current folder.
@@ -171,22 +344,5 @@ impl Signals {
             _ = self.0.recv() => SignalKind::interrupt().as_raw_value(),
             _ = self.1.recv() => SignalKind::terminate().as_raw_value(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_terminal_without_a_picture_says_why() {
-        let size = |wide, tall| Term { width: Some(wide), height: Some(tall), ..Term::PLAIN };
-        assert_eq!(obstacle(size(78, 24), false), None);
-        assert_eq!(obstacle(Term { height: None, ..size(160, 1) }, false), None);
-        let small = obstacle(size(60, 18), false);
-        let say = "Printing lines: a picture needs 78x24, this is 60x18.";
-        assert_eq!(small.as_deref(), Some(say));
-        assert!(obstacle(size(78, 23), false).is_some() && obstacle(size(77, 24), false).is_some());
-        assert!(obstacle(size(100, 50), true).is_some_and(|say| say.contains("TERM")));
     }
 }

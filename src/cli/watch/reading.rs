@@ -10,12 +10,12 @@ use super::state::{
 };
 use crate::api::client::Request;
 use crate::api::v1::resources::told::{HistoryLine, HistoryPage};
-use crate::cli::client::{ServerLine, StreamNews};
+use crate::cli::client::{ServerLine, Story, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit, reason};
 use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport};
 
-/// Lines of history that can be scrolled.
+/// Lines of history that a story is told of.
 const LINES: u32 = 200;
 /// How long a request may wait for its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,7 +40,8 @@ pub(super) fn read(
             let path = ["pools", name, "history"];
             let (_, page): (_, HistoryPage) =
                 line.read(&Request::get(&path).with("limit", LINES))?;
-            Ok(WatchPicture::Pool(Box::new(PoolPicture { look, lines: page.items })))
+            let facts = Story::default().tell(&page.items);
+            Ok(WatchPicture::Pool(Box::new(PoolPicture { look, facts })))
         }
     }
 }

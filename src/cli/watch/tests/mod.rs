@@ -8,7 +8,7 @@ mod pictures;
 mod presses;
 mod samples;
 
-use super::is_unicode;
+use super::session::is_unicode;
 
 #[test]
 fn the_first_locale_that_is_set_decides() {
