@@ -12,139 +12,129 @@ use crate::cli::client::{self, Fact, ServerLine, Story};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::TimeStyle;
 use crate::cli::status::PoolLook;
-use crate::cli::watch::ScreenHandle;
 use crate::model::time::{Span, Time};
 
 /// Interval between two readings.
 const TICK: Duration = Duration::from_millis(200);
-/// How long the finished pool stays on the screen.
-const CURTAIN: Duration = Duration::from_secs(6);
 /// Timeout of the demo in real time, where no person can act on the pool. It takes a fifth of this; a longer run hangs.
-const PATIENCE: Span = Span::minutes(10);
+pub const PATIENCE: Span = Span::minutes(10);
 /// Lines of history to read at once: the most that the server sends.
 const LINES: u32 = 500;
 
 #[derive(Debug)]
-pub enum DemoNews {
-    /// What the script did, at this time.
-    Script(Time, String),
+pub enum DemoLine {
+    /// What the script did.
+    Script(Fact),
     /// What happened in the pool.
-    Fact(Fact),
-    /// Machines that are done, of all.
-    Progress(u32, u32),
-    /// The last machine is done.
-    End(Box<DemoSummary>),
-    Failure(CommandFailure),
-    /// A signal interrupts the demo.
-    Signal(i32),
+    Pool(Fact),
 }
+
+#[derive(Debug)]
+pub enum DemoEnd {
+    Summary(Box<DemoSummary>),
+    /// A person ended it before, with this signal or with a key.
+    Cut(Option<i32>),
+}
+
+/// Takes each line as it happens.
+pub type Tell<'a> = &'a mut dyn FnMut(DemoLine) -> Result<(), CommandFailure>;
 
 #[derive(Debug)]
 pub struct Director<'a> {
     stage: &'a DemoStage,
     line: ServerLine,
-    /// The screen on which a person watches.
-    screen: Option<ScreenHandle>,
     script: Script,
     story: Story,
     /// The last line of history so far.
     last: u64,
-    throttled: u64,
+    /// Machines that are done, of all.
+    pub progress: Option<(u32, u32)>,
     /// When the new image was applied.
     since: Option<Time>,
     /// The machines that the script made unhealthy.
     failed: Vec<Box<str>>,
-    is_over: bool,
 }
 
 impl<'a> Director<'a> {
     /// Applies the pool.
-    pub fn new(stage: &'a DemoStage, screen: Option<ScreenHandle>) -> Result<Self, CommandFailure> {
+    pub fn new(stage: &'a DemoStage) -> Result<Self, CommandFailure> {
         let line = stage.line()?;
         apply(&line, DemoVersion::Old)?;
+        let (script, story) = (Script::default(), Story::default());
         Ok(Self {
             stage,
             line,
-            screen,
-            script: Script::default(),
-            story: Story::default(),
+            script,
+            story,
             last: 0,
-            throttled: 0,
+            progress: None,
             since: None,
             failed: Vec::new(),
-            is_over: false,
         })
     }
 
-    /// Plays until the other end of `stop` is gone. After the end it tells what other clients cause.
-    pub fn play(mut self, stop: &Receiver<()>, tell: impl Fn(DemoNews)) {
-        tell(DemoNews::Script(self.stage.began, script::opening(self.stage.clock.times())));
+    /// Plays to the end of the script, or until `stop` has a signal or no other end.
+    pub fn play(
+        &mut self,
+        limit: Span,
+        stop: &Receiver<i32>,
+        tell: Tell<'_>,
+    ) -> Result<DemoEnd, CommandFailure> {
+        let began = self.stage.began;
+        let last = began.plus(limit.times(i64::from(self.stage.clock.times())));
+        tell(DemoLine::Script(Fact {
+            at: began,
+            text: script::opening(self.stage.clock.times()),
+        }))?;
         loop {
-            match self.step(&tell) {
-                Ok(false) => {}
-                Ok(true) if is_told_to_stop(stop, CURTAIN, self.screen.as_ref()) => return,
-                Ok(true) => {}
-                Err(failure) => {
-                    tell(DemoNews::Failure(failure));
-                    self.screen.iter().for_each(ScreenHandle::end);
-                    return;
-                }
+            if let Some(summary) = self.step(tell)? {
+                return Ok(DemoEnd::Summary(Box::new(summary)));
             }
-            if !matches!(stop.recv_timeout(TICK), Err(RecvTimeoutError::Timeout)) {
-                return;
+            if self.stage.now() > last {
+                return Err(failure("the rollout did not end")
+                    .help("please report the output of `poolkeeper demo --once`"));
+            }
+            if let Some(cut) = wait(stop) {
+                return Ok(cut);
             }
         }
     }
 
-    /// Reads the state, triggers the next event, and tells of both. Whether this was the end of the script.
-    pub fn step(&mut self, tell: &impl Fn(DemoNews)) -> Result<bool, CommandFailure> {
+    /// Tells what other clients cause, until a signal.
+    pub fn follow(&mut self, stop: &Receiver<i32>, tell: Tell<'_>) -> Result<(), CommandFailure> {
+        while wait(stop).is_none() {
+            self.news(tell)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the state, triggers the next event, and tells of both. The answer is the end of the script.
+    fn step(&mut self, tell: Tell<'_>) -> Result<Option<DemoSummary>, CommandFailure> {
+        self.news(tell)?;
+        let look = PoolLook::at(&self.line, POOL, TimeStyle::Absolute)?;
+        let Some(numbers) = look.report.status.numbers else { return Ok(None) };
+        self.progress = script::progress(&look).or(self.progress);
+        let now = self.stage.now();
+        if let Some(step) = self.script.next(&look, &numbers, self.stage.calls().throttled, now) {
+            self.carry_out(&step)?;
+            tell(DemoLine::Script(Fact { at: self.stage.now(), text: step.words(numbers.floor) }))?;
+        }
+        Ok(self.script.is_over(&look, &numbers).then(|| {
+            let decided = look.decided_at().unwrap_or(now);
+            let took = self.since.map_or(Span::ZERO, |since| decided.since(since));
+            DemoSummary::of(self.stage, &look, numbers, took, &self.failed)
+        }))
+    }
+
+    fn news(&mut self, tell: Tell<'_>) -> Result<(), CommandFailure> {
         if self.stage.has_ended() {
             return Err(failure("the daemon ended by itself"));
         }
-        for fact in self.news()? {
-            tell(DemoNews::Fact(fact));
-        }
-        if self.is_over {
-            return Ok(false);
-        }
-        let look = PoolLook::at(&self.line, POOL, TimeStyle::Absolute)?;
-        let (Some(numbers), Some((done, total))) =
-            (look.report.status.numbers, script::progress(&look))
-        else {
-            return Ok(false);
-        };
-        tell(DemoNews::Progress(done, total));
-        let now = self.stage.now();
-        if self.stage.calls().throttled > self.throttled {
-            self.throttled = self.stage.calls().throttled;
-            self.narrate(script::throttled(), tell);
-        }
-        if let Some(step) = self.script.next(&look, now) {
-            self.carry_out(&step)?;
-            self.narrate(step.words(numbers.floor), tell);
-        }
-        if self.script.is_over(&look) {
-            let decided = look.decided_at().unwrap_or(now);
-            let took = self.since.map_or(Span::ZERO, |since| decided.since(since));
-            let summary = DemoSummary::of(self.stage, &look, numbers, took, &self.failed);
-            tell(DemoNews::End(Box::new(summary)));
-            self.is_over = true;
-            return Ok(true);
-        }
-        let limit = PATIENCE.times(i64::from(self.stage.clock.times()));
-        if self.screen.is_none() && now > self.stage.began.plus(limit) {
-            return Err(failure("the rollout did not end")
-                .help("please report the output of `poolkeeper demo --once`"));
-        }
-        Ok(false)
-    }
-
-    fn news(&mut self) -> Result<Vec<Fact>, CommandFailure> {
         let path = ["pools", POOL, "history"];
         let request = Request::get(&path).with("after", self.last).with("limit", LINES);
         let (_, page): (_, HistoryPage) = self.line.read(&request)?;
         self.last = page.items.last().map_or(self.last, |line| line.id);
-        Ok(self.story.tell(&page.items))
+        self.story.tell(&page.items).into_iter().try_for_each(|fact| tell(DemoLine::Pool(fact)))
     }
 
     fn carry_out(&mut self, step: &ScriptStep) -> Result<(), CommandFailure> {
@@ -158,12 +148,17 @@ impl<'a> Director<'a> {
                 self.stage.sicken(id)
             }
             ScriptStep::Throttle => self.stage.throttle(),
+            ScriptStep::Refusal | ScriptStep::Calm => Ok(()),
         }
     }
+}
 
-    fn narrate(&self, text: String, tell: &impl Fn(DemoNews)) {
-        self.screen.iter().for_each(|screen| screen.narrate(&text));
-        tell(DemoNews::Script(self.stage.now(), text));
+/// Waits for the next reading; a signal ends the wait, and the demo.
+fn wait(stop: &Receiver<i32>) -> Option<DemoEnd> {
+    match stop.recv_timeout(TICK) {
+        Ok(signal) => Some(DemoEnd::Cut(Some(signal))),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => Some(DemoEnd::Cut(None)),
     }
 }
 
@@ -173,15 +168,6 @@ fn apply(line: &ServerLine, version: DemoVersion) -> Result<(), CommandFailure> 
     let request = Request::put(&path, document(version).into_bytes());
     let request = request.map_err(|error| client::failure(&error))?.with("why", "the demo");
     line.send(&request).map(drop)
-}
-
-/// Shows the finished pool for a while, and closes the screen.
-fn is_told_to_stop(stop: &Receiver<()>, time: Duration, screen: Option<&ScreenHandle>) -> bool {
-    let Some(screen) = screen else { return false };
-    screen.narrate(&script::closing());
-    let ended = stop.recv_timeout(time);
-    screen.end();
-    ended != Err(RecvTimeoutError::Timeout)
 }
 
 fn failure(say: &str) -> CommandFailure {

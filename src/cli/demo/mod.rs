@@ -16,31 +16,34 @@ mod tests;
 use std::env;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::client::Fact;
 use super::draw::axis::clock;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::{Style, Term};
 use super::text::plain;
 use super::watch::{WatchSession, can_draw};
-use crate::model::time::Time;
-use director::{DemoNews, Director};
-use ending::DemoSummary;
+use crate::model::time::{Span, Time};
+use director::{DemoEnd, DemoLine, Director, PATIENCE};
 use stage::{DemoStage, POOL};
 
 const ABOUT: &str = "Shows a live rollout of 30 machines, in two minutes";
 const MORE: &str = "\
 Needs nothing: no file, no account, no network beyond this machine. It starts a simulated Azure and the daemon that \
 `serve` runs in this process, on the loopback, and time passes faster for both. 30 machines get a new image while \
-they serve, one of them becomes unhealthy, and Azure throttles calls for a while. It shows each decision with its \
-reasons. On a terminal it draws a picture, and the daemon keeps running until Ctrl-C, so that you can query it; \
-elsewhere, or with --once, it prints each line as it happens and exits by itself. It keeps nothing.";
+they serve, one of them becomes unhealthy, and Azure throttles calls for a while. On a terminal you see the pool on the \
+screen of `watch`: the script says above it what it does, the keys of `watch` work, and q ends the demo. At the end it \
+prints the result, and the daemon runs until Ctrl-C, so that you can query it. Elsewhere, or with --once, it prints \
+each line as it happens and exits by itself. It keeps nothing.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper demo
@@ -70,6 +73,8 @@ pub struct Demo {
 /// The smallest screen that is drawn on; a smaller one gets lines.
 const WIDE: usize = 60;
 const TALL: usize = 20;
+/// How long the finished pool stays on the screen.
+const CURTAIN: Duration = Duration::from_secs(6);
 
 /// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,27 +84,22 @@ enum Manner {
     Silent,
 }
 
-/// How far the demo came.
-enum DemoEnd {
-    Summary(Box<DemoSummary>),
-    /// A person ended it before, with this signal or with a key.
-    Cut(Option<i32>),
-}
+/// How a command ends: with an exit code, or by a signal.
+type Ended = ControlFlow<i32, Exit>;
 
 impl Demo {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        let json = shell.one_document("demo")?;
-        let manner = self.manner(shell, json)?;
+        let manner = self.manner(shell)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
             CommandFailure::new(Exit::Internal, "internal", format!("cannot start: {error}"))
         })?;
-        let ended = self.stage(&runtime, shell, manner);
+        let ended = self.play(&runtime, shell, manner);
         // Do not wait for tasks that still block on a socket.
         runtime.shutdown_background();
         match ended? {
-            Ok(exit) => Ok(exit),
-            Err(signal) => {
+            Ended::Continue(exit) => Ok(exit),
+            Ended::Break(signal) => {
                 shell.flush()?;
                 // The exit code that a shell reports for a process that a signal ended.
                 std::process::exit(128 + signal)
@@ -107,8 +107,8 @@ impl Demo {
         }
     }
 
-    fn manner(&self, shell: &mut Shell, json: bool) -> Result<Manner, CommandFailure> {
-        if json {
+    fn manner(&self, shell: &mut Shell) -> Result<Manner, CommandFailure> {
+        if shell.one_document("demo")? {
             return Ok(Manner::Silent);
         }
         if self.once || !io::stdout().is_terminal() {
@@ -120,193 +120,125 @@ impl Demo {
         Ok(Manner::Lines)
     }
 
-    /// Sets the stage, and removes it. `Err` inside: a signal interrupted the demo.
-    fn stage(
+    fn play(
         &self,
         runtime: &Runtime,
         shell: &mut Shell,
         manner: Manner,
-    ) -> Result<Result<Exit, i32>, CommandFailure> {
-        let mut signals = runtime.block_on(async { Signals::heard() })?;
+    ) -> Result<Ended, CommandFailure> {
+        let mut heard = runtime.block_on(async { Signals::heard() })?;
         let stage = runtime.block_on(async {
             tokio::select! {
-                stage = DemoStage::set_up(self.listen, TIMES) => stage.map(Ok),
-                signal = signals.next() => Ok(Err(signal)),
+                stage = DemoStage::set_up(self.listen, TIMES) => stage.map(ControlFlow::Continue),
+                signal = heard.next() => Ok(ControlFlow::Break(signal)),
             }
         });
         let stage = match stage? {
-            Ok(stage) => stage,
-            Err(signal) => return Ok(Err(signal)),
+            ControlFlow::Continue(stage) => stage,
+            ControlFlow::Break(signal) => return Ok(Ended::Break(signal)),
         };
-        let (tell, news) = channel();
-        let interrupt = tell.clone();
-        runtime.spawn(async move {
-            loop {
-                let signal = DemoNews::Signal(signals.next().await);
-                if interrupt.send(signal).is_err() {
-                    return;
-                }
-            }
-        });
-        let ended = show(&stage, shell, manner, &tell, &news);
+        let (tell, signals) = channel();
+        runtime.spawn(async move { while tell.send(heard.next().await).is_ok() {} });
+        let ended = show(&stage, shell, manner, &signals);
         runtime.block_on(stage.end())?;
         ended
     }
 }
 
-/// Plays the demo to its end, in this form.
+/// Plays the demo in this form, and prints its result.
 fn show(
     stage: &DemoStage,
     shell: &mut Shell,
     manner: Manner,
-    tell: &Sender<DemoNews>,
-    news: &Receiver<DemoNews>,
-) -> Result<Result<Exit, i32>, CommandFailure> {
-    let session = match manner {
-        Manner::Drawn => {
-            let session = WatchSession::new(Some(POOL), shell.term)?;
-            Some(session.narrated(stage.clock.times(), &script::opening(stage.clock.times())))
+    signals: &Receiver<i32>,
+) -> Result<Ended, CommandFailure> {
+    let mut director = Director::new(stage)?;
+    let ended = match manner {
+        Manner::Drawn => on_screen(stage, &mut director, shell.term)?,
+        Manner::Lines => {
+            director.play(PATIENCE, signals, &mut |line| print(stage.began, shell, &line))?
         }
-        Manner::Lines | Manner::Silent => None,
+        Manner::Silent => director.play(PATIENCE, signals, &mut |_| Ok(()))?,
     };
-    let director = Director::new(stage, session.as_ref().map(WatchSession::handle))?;
-    let mut printer = DemoPrinter { began: stage.began, is_silent: true, progress: None };
-    // The director stops when `stop` is dropped.
-    let (stop, stopped) = channel::<()>();
-    thread::scope(|scope| {
-        let _stop = stop;
-        let tell = tell.clone();
-        scope.spawn(move || {
-            director.play(&stopped, |news| {
-                // At the end of the demo there is no ear.
-                let _ = tell.send(news);
-            });
-        });
-        let ended = match session {
-            Some(session) => {
-                let signal = session.run(&|| stage.line())?;
-                printer.end_of_screen(signal, shell, news)?
-            }
-            None => {
-                printer.is_silent = manner == Manner::Silent;
-                printer.print(shell, news)?
-            }
-        };
-        close(ended, &mut printer, shell, manner, news)
-    })
-}
-
-/// Prints the result, and on a terminal what other clients cause until a signal.
-fn close(
-    ended: DemoEnd,
-    printer: &mut DemoPrinter,
-    shell: &mut Shell,
-    manner: Manner,
-    news: &Receiver<DemoNews>,
-) -> Result<Result<Exit, i32>, CommandFailure> {
     let summary = match ended {
         DemoEnd::Summary(summary) => summary,
         DemoEnd::Cut(signal) => {
             if manner != Manner::Silent {
-                let say = printer.progress.map_or_else(
-                    || "Ended before it began.".to_owned(),
+                let say = director.progress.map_or_else(
+                    || "Ended before the rollout began.".to_owned(),
                     |(done, total)| format!("Ended at {done} of {total} machines."),
                 );
                 shell.print(&format!("\n{say} Nothing of it is left behind.\n"))?;
             }
-            return Ok(signal.map_or(Ok(Exit::Done), Err));
+            return Ok(signal.map_or(Ended::Continue(Exit::Done), Ended::Break));
         }
     };
     let exit = if summary.is_good() { Exit::Done } else { Exit::Refused };
     let (program, term) = (program(), shell.term);
-    match manner {
-        Manner::Silent => shell.line(&summary.document().to_string())?,
-        _ => shell.print(&summary.page(term))?,
+    if manner == Manner::Silent {
+        shell.line(&summary.document().to_string())?;
+        return Ok(Ended::Continue(exit));
     }
+    shell.print(&summary.page(term))?;
     if manner == Manner::Drawn {
         shell.print(&summary.hints(term, &program))?;
         shell.flush()?;
-        printer.is_silent = false;
-        printer.print(shell, news)?;
+        director.follow(signals, &mut |line| print(stage.began, shell, &line))?;
     }
-    if manner != Manner::Silent {
-        shell.print(&ending::next(term, &program))?;
-    }
-    Ok(Ok(exit))
+    shell.print(&ending::next(term, &program))?;
+    Ok(Ended::Continue(exit))
 }
 
-/// Prints each line as it happens.
-#[derive(Debug)]
-struct DemoPrinter {
-    began: Time,
-    is_silent: bool,
-    /// Machines that are done, of all.
-    progress: Option<(u32, u32)>,
+/// Plays the demo while a person looks at the pool on the screen of `watch`.
+fn on_screen(
+    stage: &DemoStage,
+    director: &mut Director<'_>,
+    term: Term,
+) -> Result<DemoEnd, CommandFailure> {
+    let session = WatchSession::new(Some(POOL), term)?.narrated(TIMES);
+    let screen = session.handle();
+    let (stop, stopped) = channel();
+    thread::scope(|scope| {
+        // Its end ends the director too.
+        let stop = stop;
+        let director = scope.spawn(move || {
+            // A person may pause the rollout.
+            let ended = director.play(Span::hours(24), &stopped, &mut |line| {
+                if let DemoLine::Script(Fact { text, .. }) = line {
+                    screen.narrate(text);
+                }
+                Ok(())
+            });
+            if let Ok(DemoEnd::Summary(_)) = ended {
+                screen.narrate(script::closing());
+                let _ = stopped.recv_timeout(CURTAIN);
+            }
+            screen.end();
+            ended
+        });
+        let signal = session.run(&|| stage.line())?;
+        drop(stop);
+        match director.join() {
+            Ok(Ok(DemoEnd::Cut(_))) => Ok(DemoEnd::Cut(signal)),
+            Ok(ended) => ended,
+            Err(_) => {
+                let say = "the part that plays the demo ended by itself";
+                Err(CommandFailure::new(Exit::Internal, "internal", say))
+            }
+        }
+    })
 }
 
-impl DemoPrinter {
-    /// Prints until the script or a signal ends the demo.
-    fn print(
-        &mut self,
-        shell: &mut Shell,
-        news: &Receiver<DemoNews>,
-    ) -> Result<DemoEnd, CommandFailure> {
-        while let Ok(one) = news.recv() {
-            if let Some(ended) = self.take(one, shell)? {
-                return Ok(ended);
-            }
-        }
-        let say = "the part that plays the demo ended by itself";
-        Err(CommandFailure::new(Exit::Internal, "internal", say))
-    }
-
-    /// What is known once the screen is closed.
-    fn end_of_screen(
-        &mut self,
-        signal: Option<i32>,
-        shell: &mut Shell,
-        news: &Receiver<DemoNews>,
-    ) -> Result<DemoEnd, CommandFailure> {
-        let mut ended = DemoEnd::Cut(signal);
-        for one in news.try_iter() {
-            if let Some(DemoEnd::Summary(summary)) = self.take(one, shell)? {
-                ended = DemoEnd::Summary(summary);
-            }
-        }
-        Ok(ended)
-    }
-
-    fn take(
-        &mut self,
-        news: DemoNews,
-        shell: &mut Shell,
-    ) -> Result<Option<DemoEnd>, CommandFailure> {
-        match news {
-            DemoNews::Script(at, text) => self.line(at, &text, Style::Yellow, shell)?,
-            DemoNews::Fact(fact) => self.line(fact.at, &fact.text, Style::Plain, shell)?,
-            DemoNews::Progress(done, total) => self.progress = Some((done, total)),
-            DemoNews::End(summary) => return Ok(Some(DemoEnd::Summary(summary))),
-            DemoNews::Failure(failure) => return Err(failure),
-            DemoNews::Signal(signal) => return Ok(Some(DemoEnd::Cut(Some(signal)))),
-        }
-        Ok(None)
-    }
-
-    fn line(
-        &self,
-        at: Time,
-        text: &str,
-        style: Style,
-        shell: &mut Shell,
-    ) -> Result<(), CommandFailure> {
-        if self.is_silent {
-            return Ok(());
-        }
-        let clock = clock(at.since(self.began).millis());
-        let text = shell.term.paint(style, &plain(text));
-        shell.line(&format!("{}  {text}", shell.term.paint(Style::Dim, &format!("{clock:>9}"))))?;
-        shell.flush()
-    }
+/// Prints a line as it happens.
+fn print(began: Time, shell: &mut Shell, line: &DemoLine) -> Result<(), CommandFailure> {
+    let (fact, style) = match line {
+        DemoLine::Script(fact) => (fact, Style::Yellow),
+        DemoLine::Pool(fact) => (fact, Style::Plain),
+    };
+    let clock = format!("{:>9}", clock(fact.at.since(began).millis()));
+    let text = shell.term.paint(style, &plain(&fact.text));
+    shell.line(&format!("{}  {text}", shell.term.paint(Style::Dim, &clock)))?;
+    shell.flush()
 }
 
 /// Why this terminal gets lines instead of a picture that is redrawn in place.

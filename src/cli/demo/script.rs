@@ -2,6 +2,7 @@
 //! slow host.
 
 use super::stage::{DemoVersion, GRACE, MACHINES, QUIET};
+use crate::api::v1::resources::pools::PoolNumbers;
 use crate::cli::status::PoolLook;
 use crate::cli::text::short;
 use crate::model::action::MachineClass;
@@ -13,7 +14,7 @@ use crate::model::time::{Span, Time};
 const PEACE: Span = Span::minutes(1);
 /// How many machines are done when one becomes unhealthy, and when Azure throttles calls.
 const ILL_AT: u32 = 6;
-const REFUSED_AT: u32 = 14;
+const THROTTLED_AT: u32 = 14;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptStep {
@@ -21,22 +22,32 @@ pub enum ScriptStep {
     /// This machine becomes unhealthy.
     Sicken(Box<str>),
     Throttle,
+    /// Azure throttled a call.
+    Refusal,
+    /// Azure accepts calls again.
+    Calm,
 }
 
 impl ScriptStep {
-    /// `floor`: the fewest machines that serve.
+    /// `floor`: the fewest machines that must serve.
     pub fn words(&self, floor: u32) -> String {
+        let (new, grace, quiet) = (DemoVersion::New.number(), short(GRACE), short(QUIET));
         match self {
             ScriptStep::NewImage => format!(
-                "New image {}: all {MACHINES} machines are outdated. Poolkeeper replaces each, and takes none away \
-                 below {floor}.",
-                DemoVersion::New.number()
+                "New image {new}: all {MACHINES} machines are outdated. Poolkeeper replaces each, and takes none away \
+                 below {floor}."
             ),
             ScriptStep::Sicken(id) => format!(
-                "Machine {id} fails by itself. Poolkeeper waits {}, then replaces it before the outdated ones.",
-                short(GRACE)
+                "Machine {id} fails by itself. If it stays so for {grace}, Poolkeeper replaces it before the outdated ones."
             ),
             ScriptStep::Throttle => "Azure throttles: it refuses the next call.".to_owned(),
+            ScriptStep::Refusal => format!(
+                "Azure refused a call with 429 and asks for {quiet} of quiet. Poolkeeper sends nothing until then."
+            ),
+            ScriptStep::Calm => {
+                "Azure answers again, and Poolkeeper continues until every machine is new."
+                    .to_owned()
+            }
         }
     }
 }
@@ -47,14 +58,6 @@ pub fn opening(times: u32) -> String {
         "{MACHINES} machines of a simulated Azure serve image {}. Time passes {times} times as fast. A new image \
          follows soon.",
         DemoVersion::Old.number()
-    )
-}
-
-/// Azure refused a call because of the script.
-pub fn throttled() -> String {
-    let quiet = short(QUIET);
-    format!(
-        "Azure refused a call with 429 and asks for {quiet} of quiet. Poolkeeper sends nothing until then."
     )
 }
 
@@ -71,8 +74,10 @@ pub fn closing() -> String {
 enum Scene {
     Peace { since: Option<Time> },
     Rolling,
-    Repaired,
-    Refused,
+    Repair,
+    Throttle,
+    Quiet { since: Time },
+    Last,
 }
 
 #[derive(Debug)]
@@ -87,52 +92,57 @@ impl Default for Script {
 impl Script {
     /// Whether all events have happened and the pool has exactly the desired machines, all on the new image and
     /// serving.
-    pub fn is_over(&self, look: &PoolLook) -> bool {
-        let status = &look.report.status;
+    pub fn is_over(&self, look: &PoolLook, numbers: &PoolNumbers) -> bool {
         let ends =
             [RolloutPhase::Succeeded, RolloutPhase::SucceededWithExceptions, RolloutPhase::None];
-        let is_whole = status.numbers.is_some_and(|n| {
-            n.outdated == 0 && n.requested == 0 && n.available == n.desired && n.total == n.desired
-        });
-        self.0 == Scene::Refused && is_whole && ends.iter().any(|end| end.name() == status.phase)
+        let PoolNumbers { desired, total, available, outdated, requested, .. } = *numbers;
+        let is_whole = outdated == 0 && requested == 0 && available == desired && total == desired;
+        let phase = &look.report.status.phase;
+        self.0 == Scene::Last && is_whole && ends.iter().any(|end| end.name() == phase)
     }
 
-    pub fn next(&mut self, look: &PoolLook, now: Time) -> Option<ScriptStep> {
-        let numbers = look.report.status.numbers?;
-        let (done, _) = progress(look)?;
-        match self.0 {
+    /// `throttled`: calls that Azure throttled so far.
+    pub fn next(
+        &mut self,
+        look: &PoolLook,
+        numbers: &PoolNumbers,
+        throttled: u64,
+        now: Time,
+    ) -> Option<ScriptStep> {
+        let done = progress(look).map_or(0, |(done, _)| done);
+        let (scene, step) = match self.0 {
             Scene::Peace { since } => {
                 let is_whole = numbers.available == numbers.desired;
                 let since = is_whole.then(|| since.unwrap_or(now));
                 self.0 = Scene::Peace { since };
-                if now.since(since?) < PEACE {
-                    return None;
-                }
-                self.0 = Scene::Rolling;
-                Some(ScriptStep::NewImage)
+                let is_ripe = now.since(since?) >= PEACE;
+                is_ripe.then_some((Scene::Rolling, ScriptStep::NewImage))
             }
             Scene::Rolling if done >= ILL_AT => {
                 // Pick an updated machine: an old one would be replaced anyway.
                 let updated = look.more.machines.iter().find(|machine| {
-                    machine.class() == Some(MachineClass::Current)
-                        && machine.condition.0 == Condition::Ready
+                    let is_current = machine.class() == Some(MachineClass::Current);
+                    is_current && machine.condition.0 == Condition::Ready
                 })?;
-                self.0 = Scene::Repaired;
-                Some(ScriptStep::Sicken(updated.id.as_str().into()))
+                Some((Scene::Repair, ScriptStep::Sicken(updated.id.as_str().into())))
             }
-            Scene::Repaired if done >= REFUSED_AT => {
-                self.0 = Scene::Refused;
-                Some(ScriptStep::Throttle)
+            Scene::Repair if done >= THROTTLED_AT => Some((Scene::Throttle, ScriptStep::Throttle)),
+            Scene::Throttle if throttled > 0 => {
+                Some((Scene::Quiet { since: now }, ScriptStep::Refusal))
             }
-            Scene::Rolling | Scene::Repaired | Scene::Refused => None,
-        }
+            Scene::Quiet { since } => {
+                let is_calm = look.report.status.trouble.is_none() && now.since(since) >= QUIET;
+                is_calm.then_some((Scene::Last, ScriptStep::Calm))
+            }
+            Scene::Rolling | Scene::Repair | Scene::Throttle | Scene::Last => None,
+        }?;
+        self.0 = scene;
+        Some(step)
     }
 }
 
-/// Machines on the new image, of all that get it. Before the rollout opens: none of the desired ones.
+/// Machines on the new image, of all that get it. `None`: no rollout is open.
 pub fn progress(look: &PoolLook) -> Option<(u32, u32)> {
-    let numbers = look.report.status.numbers?;
-    let rollout = look.more.rollout.as_ref().map(|rollout| &rollout.progress);
-    let rollout = rollout.filter(|rollout| rollout.total > 0);
-    Some(rollout.map_or((0, numbers.desired), |rollout| (rollout.done, rollout.total)))
+    let rollout = &look.more.rollout.as_ref()?.progress;
+    (rollout.total > 0).then_some((rollout.done, rollout.total))
 }

@@ -94,7 +94,7 @@ impl DemoStage {
     pub fn throttle(&self) -> Result<(), CommandFailure> {
         let seconds = QUIET.millis() / 1_000;
         let rule = json!({ "path": SET, "times": 1, "status": 429, "code": "TooManyRequests",
-            "retryAfter": seconds });
+            "message": "the subscription is over its limit of calls", "retryAfter": seconds });
         let rule: Rule = serde_json::from_value(rule).map_err(|error| fault(&error.to_string()))?;
         self.emulator.order(rule);
         Ok(())

@@ -1,18 +1,18 @@
 //! The demo without a terminal, at a speed at which it takes seconds.
 
-use std::cell::RefCell;
+use std::sync::mpsc::channel;
 
-use super::director::{DemoNews, Director};
-use super::ending::DemoSummary;
+use super::director::{DemoEnd, DemoLine, Director};
 use super::obstacle;
+use super::script::ScriptStep;
 use super::stage::DemoStage;
 use crate::cli::term::Term;
 use crate::cli::text::width;
+use crate::cli::watch::tests::readme;
+use crate::model::time::Span;
 
 /// Speed-up: half an hour passes in seconds.
 const QUICK: u32 = 300;
-/// Steps that are more than enough.
-const MANY: usize = 3_000;
 
 #[test]
 fn a_terminal_without_a_picture_says_why() {
@@ -26,32 +26,9 @@ fn a_terminal_without_a_picture_says_why() {
     assert!(obstacle(size(100, 50), true).is_some_and(|say| say.contains("TERM")));
 }
 
-/// What the demo tells, and its result.
-fn played(stage: &DemoStage) -> (Vec<String>, Vec<String>, Box<DemoSummary>) {
-    let (script, facts, end) =
-        (RefCell::new(Vec::new()), RefCell::new(Vec::new()), RefCell::new(None));
-    let tell = |news| match news {
-        DemoNews::Script(_, text) => script.borrow_mut().push(text),
-        DemoNews::Fact(fact) => facts.borrow_mut().push(fact.text),
-        DemoNews::Progress(done, total) => {
-            assert!(done <= total && total == 30, "{done} of {total}")
-        }
-        DemoNews::End(summary) => *end.borrow_mut() = Some(summary),
-        DemoNews::Failure(failure) => panic!("{failure}"),
-        DemoNews::Signal(signal) => panic!("signal {signal}"),
-    };
-    let mut director = Director::new(stage, None).unwrap();
-    for _ in 0..MANY {
-        if director.step(&tell).unwrap() {
-            break;
-        }
-        std::thread::park_timeout(std::time::Duration::from_millis(20));
-    }
-    drop(director);
-    let end = end.into_inner();
-    let (script, facts) = (script.into_inner(), facts.into_inner());
-    let end = end.unwrap_or_else(|| panic!("it did not end: {script:#?} {facts:#?}"));
-    (script, facts, end)
+#[test]
+fn the_picture_of_the_readme_is_the_screen_of_the_demo() {
+    readme::keep(ScriptStep::Sicken("30".into()).words(29));
 }
 
 #[test]
@@ -59,15 +36,24 @@ fn the_whole_demo_keeps_its_promises() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let anywhere = "127.0.0.1:0".parse().unwrap();
     let stage = runtime.block_on(DemoStage::set_up(Some(anywhere), QUICK)).unwrap();
-    let (script, facts, end) = played(&stage);
-    for part in ["are outdated", "fails by itself", "with 429"] {
+    let (mut script, mut facts) = (Vec::new(), Vec::new());
+    let mut director = Director::new(&stage).unwrap();
+    let (_stop, stopped) = channel();
+    let ended = director.play(Span::minutes(2), &stopped, &mut |line| {
+        match line {
+            DemoLine::Script(fact) => script.push(fact.text),
+            DemoLine::Pool(fact) => facts.push(fact.text),
+        }
+        Ok(())
+    });
+    let Ok(DemoEnd::Summary(end)) = ended else { panic!("{ended:?} {script:#?} {facts:#?}") };
+    assert!(director.progress.is_some_and(|(done, total)| done >= 29 && total == 30));
+    for part in ["simulated", "are outdated", "fails by itself", "with 429", "answers again"] {
         assert!(script.iter().any(|text| text.contains(part)), "{part}: {script:#?}");
     }
     // On the narrowest screen each takes two lines at most.
-    assert!(script.iter().all(|text| width(text) <= 118), "{script:#?}");
-    for part in
-        ["rollout to 1.1.0 began: 30 machines", "because it had failed", "rollout to 1.1.0 done"]
-    {
+    assert!(script.iter().all(|text| width(text) <= 116), "{script:#?}");
+    for part in ["to 1.1.0 began: 30 machines", "because it had failed", "to 1.1.0 done in"] {
         assert!(facts.iter().any(|text| text.contains(part)), "{part}: {facts:#?}");
     }
     assert!(end.is_good(), "{end:?}");
@@ -82,5 +68,6 @@ fn the_whole_demo_keeps_its_promises() {
     let document = end.document();
     assert_eq!((&document["outdated"], &document["desired"]), (&0.into(), &30.into()));
     assert!(document["refused"].as_u64().unwrap() > 0, "{document}");
+    drop(director);
     runtime.block_on(stage.end()).unwrap();
 }

@@ -12,7 +12,7 @@ mod session;
 mod state;
 mod terminal;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod update;
 
 use std::io::{self, IsTerminal};
@@ -24,8 +24,8 @@ use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live::pool_name;
 use super::output::{OutputFormat, Shell};
 pub(super) use lines::print_changes;
+pub(super) use session::WatchSession;
 use session::set;
-pub(super) use session::{ScreenHandle, WatchSession};
 
 const ABOUT: &str = "Shows pools live on the whole terminal";
 const MORE: &str = "\

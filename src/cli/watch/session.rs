@@ -33,8 +33,8 @@ pub(in crate::cli) struct WatchSession {
 pub(in crate::cli) struct ScreenHandle(Sender<WatchEvent>);
 
 impl ScreenHandle {
-    pub fn narrate(&self, text: &str) {
-        let _ = self.0.send(WatchEvent::Narration(text.to_owned()));
+    pub fn narrate(&self, text: String) {
+        let _ = self.0.send(WatchEvent::Narration(text));
     }
 
     pub fn end(&self) {
@@ -51,12 +51,12 @@ impl WatchSession {
         Ok(Self { state, tell, events, beats: BEATS })
     }
 
-    /// The time of the server passes this many times as fast, and a script tells what it does.
-    pub fn narrated(mut self, times: u32, text: &str) -> Self {
+    /// A script tells what it does to the pools, and the time of the server passes this many times as fast.
+    pub fn narrated(mut self, times: u32) -> Self {
         self.beats = FAST_BEATS;
         self.state.tick =
             Span::from_millis(i64::from(1_000 * times.saturating_mul(FAST_BEATS) / BEATS));
-        self.state.narration = Some(text.to_owned());
+        self.state.narration = Some(String::new());
         // There is a list to go back to.
         self.state.is_single = false;
         self

@@ -105,13 +105,13 @@ pub(in crate::cli::watch) struct Fleet {
 impl Fleet {
     /// Of machines in the order of the screen, on a screen of `wide` columns.
     pub(in crate::cli::watch) fn of(machines: &[&MachineStatus], wide: usize) -> Self {
-        let longest = machines.iter().map(|machine| width(&machine.id)).max().unwrap_or(0).max(3);
+        let longest = machines.iter().map(|machine| width(&machine.id)).max().unwrap_or(0).max(2);
         let id = (machines.len() <= WITH_IDS && longest <= LONGEST_ID).then_some(longest);
         let has_zones = machines.iter().any(|machine| machine.zone.is_some());
         let indent = if has_zones { ZONE } else { 1 };
         // A space, the id, a space, two signs; or one sign alone.
         let cell = id.map_or(1, |id| id + 4);
-        let abreast = (wide.saturating_sub(indent + 1) / cell).max(1);
+        let abreast = (wide.saturating_sub(indent) / cell).max(1);
         let mut lines = Vec::new();
         let mut from = 0;
         for zone in machines.chunk_by(|a, b| a.zone == b.zone) {

@@ -6,6 +6,7 @@ mod golden;
 mod events;
 mod pictures;
 mod presses;
+pub mod readme;
 mod samples;
 
 use super::session::is_unicode;
