@@ -14,7 +14,7 @@ mod stage;
 mod tests;
 
 use std::env;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, channel};
@@ -70,9 +70,6 @@ pub struct Demo {
     listen: Option<SocketAddr>,
 }
 
-/// The smallest screen that is drawn on; a smaller one gets lines.
-const WIDE: usize = 60;
-const TALL: usize = 20;
 /// How long the finished pool stays on the screen.
 const CURTAIN: Duration = Duration::from_secs(6);
 
@@ -107,17 +104,12 @@ impl Demo {
         }
     }
 
-    fn manner(&self, shell: &mut Shell) -> Result<Manner, CommandFailure> {
-        if shell.one_document("demo")? {
-            return Ok(Manner::Silent);
-        }
-        if self.once || !io::stdout().is_terminal() {
-            return Ok(Manner::Lines);
-        }
-        let Some(say) = obstacle(shell.term, !can_draw()) else { return Ok(Manner::Drawn) };
-        shell.line(&shell.term.paint(Style::Dim, &say))?;
-        shell.flush()?;
-        Ok(Manner::Lines)
+    fn manner(&self, shell: &Shell) -> Result<Manner, CommandFailure> {
+        Ok(match shell.one_document("demo")? {
+            true => Manner::Silent,
+            false if self.once || !can_draw() => Manner::Lines,
+            false => Manner::Drawn,
+        })
     }
 
     fn play(
@@ -239,17 +231,6 @@ fn print(began: Time, shell: &mut Shell, line: &DemoLine) -> Result<(), CommandF
     let text = shell.term.paint(style, &plain(&fact.text));
     shell.line(&format!("{}  {text}", shell.term.paint(Style::Dim, &clock)))?;
     shell.flush()
-}
-
-/// Why this terminal gets lines instead of a picture that is redrawn in place.
-fn obstacle(term: Term, dumb: bool) -> Option<String> {
-    if dumb {
-        return Some("Printing lines: TERM names no terminal that redraws a picture.".to_owned());
-    }
-    let (wide, tall) = (term.width.unwrap_or(0), term.height.unwrap_or(usize::MAX));
-    let fits = wide >= WIDE && tall >= TALL;
-    let size = term.height.map_or_else(|| format!("{wide} wide"), |tall| format!("{wide}x{tall}"));
-    (!fits).then(|| format!("Printing lines: a picture needs {WIDE}x{TALL}, this is {size}."))
 }
 
 /// The program as it was called, so that the suggested commands work from the current folder.

@@ -3,7 +3,6 @@
 use std::sync::mpsc::channel;
 
 use super::director::{DemoEnd, DemoLine, Director};
-use super::obstacle;
 use super::script::ScriptStep;
 use super::stage::DemoStage;
 use crate::cli::term::Term;
@@ -13,18 +12,6 @@ use crate::model::time::Span;
 
 /// Speed-up: half an hour passes in seconds.
 const QUICK: u32 = 300;
-
-#[test]
-fn a_terminal_without_a_picture_says_why() {
-    let size = |wide, tall| Term { width: Some(wide), height: Some(tall), ..Term::PLAIN };
-    assert_eq!(obstacle(size(60, 20), false), None);
-    assert_eq!(obstacle(Term { height: None, ..size(160, 1) }, false), None);
-    let small = obstacle(size(60, 18), false);
-    let say = "Printing lines: a picture needs 60x20, this is 60x18.";
-    assert_eq!(small.as_deref(), Some(say));
-    assert!(obstacle(size(80, 19), false).is_some() && obstacle(size(59, 24), false).is_some());
-    assert!(obstacle(size(100, 50), true).is_some_and(|say| say.contains("TERM")));
-}
 
 #[test]
 fn the_picture_of_the_readme_is_the_screen_of_the_demo() {

@@ -73,10 +73,14 @@ impl WatchSession {
         let subject = self.state.subject();
         let first = reading::read(&line, &subject)?;
         self.state.on(WatchEvent::Reading(subject, Ok(first)));
-        let reader = reading::read_on_demand(line, self.tell.clone())?;
+        let read = move |subject| {
+            let answer = reading::read(&line, &subject);
+            WatchEvent::Reading(subject, answer)
+        };
+        let reader = reading::read_on_demand(self.tell.clone(), read)?;
         let single = self.state.open.as_ref().filter(|_| self.state.is_single);
-        let single = single.map(|open| open.name.clone());
-        reading::follow(connect()?, single, self.tell.clone())?;
+        let single = single.map(|open| open.name.as_str());
+        reading::follow(connect()?, single, self.tell.clone(), reading::news)?;
         terminal::listen_to_signals(self.tell.clone())?;
         terminal::restore_on_panic(self.tell.clone());
         let mut screen = WatchScreen::open()?;

@@ -123,7 +123,7 @@ fn a_narration_stands_above_the_pools() {
         let without = text(&state);
         state.on(WatchEvent::Narration("A new image follows soon. ".repeat(9)));
         let lines = text(&state);
-        assert!(lines[0].starts_with(" A new") && lines[1].starts_with(" image"), "{lines:#?}");
+        assert!(lines[0].starts_with(" A new") && lines[1].starts_with(" new image"), "{lines:#?}");
         assert_eq!(lines[2], "─".repeat(80));
         assert_eq!(lines[3], without[0]);
         assert_eq!(lines[23], without[23]);
