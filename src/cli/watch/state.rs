@@ -2,12 +2,13 @@
 
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::stop::StopDetail;
-use crate::api::v1::resources::told::{HistoryLine, ReadinessStatus};
+use crate::api::v1::resources::told::ReadinessStatus;
+use crate::cli::client::Fact;
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::status::{PoolLook, PoolReport};
 use crate::cli::term::Style;
 use crate::model::command::CommandName;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// What is read from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub(super) struct PoolsPicture {
 #[derive(Debug)]
 pub(super) struct PoolPicture {
     pub look: PoolLook,
-    /// The last lines of its history, oldest first.
-    pub lines: Vec<HistoryLine>,
+    /// The end of its history as a story, oldest first.
+    pub facts: Vec<Fact>,
 }
 
 #[derive(Debug)]
@@ -65,8 +66,8 @@ pub(super) enum WatchEvent {
     Resize(u16, u16),
     /// A tenth of a second passed: the screen may be drawn again.
     Beat,
-    /// A second passed.
-    Second,
+    /// The clock of the server ticked.
+    Tick,
     /// Something happened on the server, at this time.
     News(Option<Time>),
     /// The stream of events is open, or it is not.
@@ -74,8 +75,12 @@ pub(super) enum WatchEvent {
     Reading(WatchSubject, Result<WatchPicture, CommandFailure>),
     /// How a request ended, and in words.
     Answer(Result<(Exit, String), CommandFailure>),
-    /// A signal to suspend or to end this process.
+    /// What a script does to the pools, for people.
+    Narration(String),
+    /// A signal to suspend this process, or another one, by its number.
     Suspend,
+    Signal(i32),
+    /// A part of this process ends the screen.
     Stop,
 }
 
@@ -139,7 +144,7 @@ pub(super) struct PoolScreen {
     pub picture: Option<PoolPicture>,
     /// The key of the selected machine.
     pub machine: Option<String>,
-    /// Lines of history between the last visible one and the newest.
+    /// Facts of the history between the last visible one and the newest.
     pub scroll: usize,
 }
 
@@ -188,6 +193,8 @@ pub(super) struct WatchState {
     /// The command names one pool: there is no list to go back to.
     pub is_single: bool,
     pub mode: WatchMode,
+    /// What a script does to the pools; it stands above them.
+    pub narration: Option<String>,
     pub notice: Option<WatchNotice>,
     /// The name of the request that is not answered yet.
     pub sending: Option<String>,
@@ -195,12 +202,14 @@ pub(super) struct WatchState {
     pub lost: Option<String>,
     /// The stream of events is open.
     pub is_live: bool,
-    /// Seconds since the last good reading.
-    pub age: u32,
+    /// How much of the server's time passes from tick to tick.
+    pub tick: Span,
+    /// Since the last good reading.
+    pub age: Span,
     /// The time of the server, as far as its answers show it.
     pub now: Option<Time>,
-    /// Since the last try, in seconds.
-    pub since_try: u32,
+    /// Since the last try.
+    pub since_try: Span,
     pub reading: Option<WatchSubject>,
     /// Something happened since the last reading began.
     pub is_stale: bool,
@@ -226,13 +235,15 @@ impl WatchState {
             open: pool.map(PoolScreen::of),
             is_single: pool.is_some(),
             mode: WatchMode::Browse,
+            narration: None,
             notice: None,
             sending: None,
             lost: None,
             is_live: false,
-            age: 0,
+            tick: Span::seconds(1),
+            age: Span::ZERO,
             now: None,
-            since_try: 0,
+            since_try: Span::ZERO,
             reading: None,
             is_stale: false,
         }

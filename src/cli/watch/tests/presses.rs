@@ -8,6 +8,7 @@ use crate::cli::watch::state::{
     WatchState, WatchSubject,
 };
 use crate::model::command::CommandName;
+use crate::model::time::Span;
 
 fn key(name: &str) -> WatchKey {
     match name {
@@ -102,17 +103,17 @@ fn keys_of_one_pool() {
 
 #[test]
 fn arrows_move_over_the_fleet() {
-    // 80 columns hold 11 machines of 7 columns.
+    // 80 columns hold 13 machines of 6 columns.
     for (keys, machine) in [
         ("Right", "vm-0"),
         ("Right Left", "vm-0"),
         ("Right Right", "vm-1"),
-        ("Right Down", "vm-11"),
-        ("Right Down Down", "vm-22"),
-        ("Right Down Down Down", "vm-22"),
+        ("Right Down", "vm-13"),
+        ("Right Down Down", "vm-26"),
+        ("Right Down Down Down", "vm-26"),
         ("End", "vm-31"),
         ("End End", "vm-31"),
-        ("Right End Up", "vm-20"),
+        ("Right End Up", "vm-18"),
         ("Right End Down", "vm-31"),
         ("Right End Home", "vm-0"),
     ] {
@@ -129,7 +130,7 @@ fn a_machine_stays_selected_while_others_leave() {
     press(&mut state, "Right j j j");
     let machines = machines(32, 0).split_off(2);
     let look = look(&status("web"), machines);
-    let picture = PoolPicture { look, lines: lines(40) };
+    let picture = PoolPicture { look, facts: facts(40) };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
     assert_eq!(state.open.as_ref().unwrap().selected().unwrap().id, "3");
 }
@@ -203,17 +204,21 @@ fn answers_are_shown_until_the_next_key() {
 fn the_history_scrolls_and_stays_where_it_is_read() {
     let mut state = of_pool((80, 24), machines(32, 0));
     let last = |state: &WatchState| text(state)[21].clone();
-    assert!(last(&state).ends_with("line 40 of the history"), "{}", last(&state));
+    assert!(last(&state).ends_with("fact 40 of the history"), "{}", last(&state));
     press(&mut state, "PgUp");
-    assert!(last(&state).ends_with("line 30 of the history"), "{}", last(&state));
-    let mut later = lines(45);
+    assert!(last(&state).ends_with("fact 30 of the history"), "{}", last(&state));
+    // Five facts later.
+    let mut later = facts(45);
     later.drain(..5);
+    for fact in &mut later {
+        fact.at = fact.at.plus(Span::seconds(50));
+    }
     let look = look(&status("web"), machines(32, 0));
-    let picture = PoolPicture { look, lines: later };
+    let picture = PoolPicture { look, facts: later };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
-    assert!(last(&state).ends_with("line 30 of the history"), "{}", last(&state));
+    assert!(last(&state).ends_with("fact 30 of the history"), "{}", last(&state));
     press(&mut state, "PgUp PgUp PgUp PgUp PgUp");
-    assert!(text(&state).iter().any(|line| line.ends_with("line 6 of the history")));
+    assert!(text(&state).iter().any(|line| line.ends_with("fact 6 of the history")));
     press(&mut state, "PgDn PgDn PgDn PgDn PgDn PgDn");
-    assert!(last(&state).ends_with("line 45 of the history"), "{}", last(&state));
+    assert!(last(&state).ends_with("fact 45 of the history"), "{}", last(&state));
 }
