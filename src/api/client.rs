@@ -7,13 +7,14 @@ use std::fmt;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Identity, Method, Response, StatusCode};
 use ring::digest::SHA256;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 use url::Url;
 
 use super::http::text::hex;
+pub use super::http::{Rights, read_guarded};
 use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_sealed};
 pub use crate::net::fault::ConnectFault;
 
@@ -58,6 +59,8 @@ pub enum ClientError {
     Unsealed(String),
     #[error("the HTTP client cannot be set up: {0}")]
     Setup(#[source] reqwest::Error),
+    #[error("the client certificate and its key are not PEM: {0}")]
+    Identity(#[source] reqwest::Error),
     #[error("the system gives no random numbers")]
     NoDice,
     #[error("{server} cannot be reached: {say}")]
@@ -153,6 +156,16 @@ impl Client {
         token: Option<ClientToken>,
         ca: Option<&[u8]>,
     ) -> Result<Self, ClientError> {
+        Self::identified(server, token, ca, None)
+    }
+
+    /// `identity`: the PEM certificate of this client, followed by its key.
+    pub fn identified(
+        server: &str,
+        token: Option<ClientToken>,
+        ca: Option<&[u8]>,
+        identity: Option<&[u8]>,
+    ) -> Result<Self, ClientError> {
         let bad = || ClientError::Address(server.to_owned());
         // `host:port` alone means plain HTTP, as for curl.
         let is_bare = !server.contains("://") && server.contains(':');
@@ -168,12 +181,16 @@ impl Client {
             return Err(ClientError::Unsealed(server.to_owned()));
         }
         let builder = client::builder(TIMEOUTS, &Proxy::towards(&base), ca);
-        let http = builder.and_then(|builder| builder.build().map_err(BadClient::Setup));
-        let http = http.map_err(|bad| match bad {
+        let mut builder = builder.map_err(|bad| match bad {
             BadClient::Ca(why) | BadClient::Proxy(why) | BadClient::Setup(why) => {
                 ClientError::Setup(why)
             }
         })?;
+        if let Some(identity) = identity {
+            builder =
+                builder.identity(Identity::from_pem(identity).map_err(ClientError::Identity)?);
+        }
+        let http = builder.build().map_err(ClientError::Setup)?;
         Ok(Self { http, base, token })
     }
 

@@ -5,6 +5,7 @@ mod apply;
 mod audited;
 mod authentication;
 mod completion;
+mod contexts;
 mod contract;
 mod cuts;
 mod description;

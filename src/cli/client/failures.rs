@@ -15,6 +15,8 @@ pub(in crate::cli) fn failure(error: &ClientError) -> CommandFailure {
         ClientError::Unsealed(_) => CommandFailure::usage(say),
         ClientError::Setup(_) => CommandFailure::new(Exit::Input, "badCertificates", say)
             .help("--server-ca and POOLKEEPER_CA_FILE name a file of PEM certificates"),
+        ClientError::Identity(_) => CommandFailure::new(Exit::Input, "badCertificates", say)
+            .help("clientCertificate and clientKey of the context name PEM files"),
         ClientError::NoDice => CommandFailure::new(Exit::Internal, "internal", say),
         ClientError::Unreachable { server, fault, .. } => {
             CommandFailure::new(Exit::Unreachable, "unreachable", say).help(hint(*fault, server))
@@ -55,7 +57,8 @@ fn hint(fault: ConnectFault, server: &str) -> String {
                 .to_owned()
         }
         ConnectFault::NeedsCertificate => {
-            "the server requires a client certificate: ask for a token instead, or use curl --cert"
+            "the server requires a client certificate: `poolkeeper context set` names one with \
+             --client-certificate and --client-key"
                 .to_owned()
         }
         ConnectFault::Other => {
@@ -90,7 +93,10 @@ fn of_identity(status: u16) -> Option<String> {
     let source =
         ["POOLKEEPER_TOKEN_FILE", "POOLKEEPER_TOKEN"].into_iter().find(|name| set(name).is_some());
     match (status, source) {
-        (401, None) => Some("set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN".to_owned()),
+        (401, None) => Some(
+            "set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN, or check the token of the context"
+                .to_owned(),
+        ),
         (401, Some(source)) => Some(format!(
             "the server does not accept the token in {source}: it may have expired, or belong to another server"
         )),

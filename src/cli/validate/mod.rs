@@ -2,7 +2,7 @@
 //!
 //! Never here: a rule about pool files (they belong to the format). Begin with [`Validate::run`]; `walk` finds files.
 
-mod snippet;
+pub(super) mod snippet;
 pub(super) mod walk;
 
 use std::path::PathBuf;

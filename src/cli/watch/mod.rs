@@ -70,6 +70,7 @@ impl WatchCommand {
         check_terminal(shell)?;
         let palette = Palette { colour: shell.term.colour, unicode: is_unicode(set) };
         let mut state = WatchState::new(self.pool.as_deref(), palette, terminal::measure()?);
+        state.context = self.server.context_name();
         // A server that cannot be reached, or a wrong name, ends the command before the screen changes.
         let line = self.server.line()?;
         let subject = state.subject();
