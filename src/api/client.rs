@@ -66,11 +66,21 @@ pub enum ClientError {
     #[error("{server} cannot be reached: {say}")]
     Unreachable { server: String, say: String, fault: ConnectFault },
     #[error("{server} did not answer in time")]
-    TimedOut { server: String },
+    TimedOut { server: String, wait: ClientWait },
     #[error("{server} is no Poolkeeper: it answered {status}")]
     Strange { server: String, status: u16 },
     #[error("{}", .0.detail)]
     Refused(Box<RefusedAnswer>),
+}
+
+/// What a client waited for when its time was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientWait {
+    Connection,
+    /// The server accepted the connection.
+    Answer,
+    /// The caller set a limit of its own.
+    Limit,
 }
 
 /// A problem, as the server reported it.
@@ -226,12 +236,24 @@ impl Client {
         if let Some(last) = last {
             built = built.header("last-event-id", last);
         }
-        let response = built.send().await.map_err(|error| self.lost(&error))?;
-        let status = response.status();
-        if status.is_success() {
-            return Ok(Events { response, server: self.server(), read: Vec::new() });
-        }
-        let text = response.text().await.map_err(|error| self.lost(&error))?;
+        // The time of the whole stream is not that of its first answer.
+        let begun = async {
+            let response = built.send().await.map_err(|error| self.lost(&error))?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(Ok(response));
+            }
+            let text = response.text().await.map_err(|error| self.lost(&error))?;
+            Ok(Err((status, text)))
+        };
+        let begun = tokio::time::timeout(TIMEOUTS.answer, begun).await;
+        let silent = |_| ClientError::TimedOut { server: self.server(), wait: ClientWait::Answer };
+        let (status, text) = match begun.map_err(silent)?? {
+            Ok(response) => {
+                return Ok(Events { response, server: self.server(), read: Vec::new() });
+            }
+            Err(refused) => refused,
+        };
         Err(match serde_json::from_str(&text) {
             Ok(refused) => ClientError::Refused(Box::new(refused)),
             Err(_) => ClientError::Strange { server: self.server(), status: status.as_u16() },
@@ -245,13 +267,16 @@ impl Client {
     ) -> Result<String, (ClientError, Option<Duration>)> {
         let response = self.build(request).map_err(|error| (error, None))?.send().await;
         let response = response.map_err(|error| {
-            // Without a connection nothing was sent, so waiting here does not help.
-            let again = (!error.is_connect()).then_some(Duration::ZERO);
+            // Without a connection nothing was sent, so waiting here does not help. A silent server got its time.
+            let again = !error.is_connect() && !error.is_timeout();
+            let again = again.then_some(Duration::ZERO);
             (self.lost(&error), again)
         })?;
         let (status, wait) = (response.status(), patience(&response));
         let text = response.text().await;
-        let text = text.map_err(|error| (self.lost(&error), Some(Duration::ZERO)))?;
+        let text = text.map_err(|error| {
+            (self.lost(&error), (!error.is_timeout()).then_some(Duration::ZERO))
+        })?;
         if status.is_success() {
             return Ok(text);
         }
@@ -292,9 +317,15 @@ impl Client {
     fn lost(&self, error: &reqwest::Error) -> ClientError {
         let server = self.server();
         if error.is_timeout() {
-            return ClientError::TimedOut { server };
+            let wait = if error.is_connect() { ClientWait::Connection } else { ClientWait::Answer };
+            return ClientError::TimedOut { server, wait };
         }
         ClientError::Unreachable { server, say: innermost(error), fault: ConnectFault::of(error) }
+    }
+
+    /// The failure of a request that its caller gave up.
+    pub fn given_up(&self) -> ClientError {
+        ClientError::TimedOut { server: self.server(), wait: ClientWait::Limit }
     }
 
     fn server(&self) -> String {
@@ -332,7 +363,8 @@ impl Events {
                 return Err(ClientError::Strange { server: self.server.clone(), status: 200 });
             }
             let piece = tokio::time::timeout(SILENCE, self.response.chunk()).await;
-            let lost = || ClientError::TimedOut { server: self.server.clone() };
+            let (server, wait) = (self.server.clone(), ClientWait::Answer);
+            let lost = || ClientError::TimedOut { server, wait };
             match piece.map_err(|_| lost())? {
                 Ok(Some(piece)) => self.read.extend_from_slice(&piece),
                 Ok(None) => return Ok(None),
@@ -416,6 +448,20 @@ mod tests {
             let plain = StreamEvent { id: None, event: None, data: "x\ny".into() };
             assert_eq!(found, [held, plain], "in pieces of {cut}");
         }
+    }
+
+    /// Time passes as soon as the client waits for nothing else.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_server_does_not_hold_a_client() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = made(&silent.local_addr().unwrap().to_string(), false).unwrap();
+        let (path, begun) = (["events"], tokio::time::sleep(Duration::ZERO).deadline());
+        let lost = client.stream(&Request::get(&path), None).await.unwrap_err();
+        assert!(matches!(lost, ClientError::TimedOut { .. }), "{lost}");
+        let lost = client.send(&Request::get(&path)).await.unwrap_err();
+        assert!(matches!(lost, ClientError::TimedOut { .. }), "{lost}");
+        let took = tokio::time::sleep(Duration::ZERO).deadline() - begun;
+        assert!(took < 3 * TIMEOUTS.answer, "each waits once: {took:?}");
     }
 
     #[test]

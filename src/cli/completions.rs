@@ -114,7 +114,7 @@ fn found(asked: CompletionContext) -> Vec<String> {
         CompletionTarget::MachinesOf(pool) => (vec!["pools", pool.as_str(), "machines"], "id"),
     };
     let line = Server::of(asked.server, asked.ca, asked.context).line();
-    let Some(answer) = line.ok().and_then(|line| line.within(WITHIN, &path, MOST)) else {
+    let Some(answer) = line.ok().and_then(|line| line.page_within(WITHIN, &path, MOST)) else {
         return Vec::new();
     };
     let items = answer["items"].as_array().map_or(&[][..], Vec::as_slice);

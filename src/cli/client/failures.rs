@@ -1,7 +1,7 @@
 //! A failed request as a failure of the command, with a hint that fits its cause.
 
 use super::environment::set;
-use crate::api::client::{ClientError, ConnectFault, RefusedAnswer};
+use crate::api::client::{ClientError, ClientWait, ConnectFault, RefusedAnswer};
 use crate::cli::exit::{CommandFailure, Exit};
 
 /// The error code of a pool whose first turn has not planned yet.
@@ -21,11 +21,29 @@ pub(in crate::cli) fn failure(error: &ClientError) -> CommandFailure {
         ClientError::Unreachable { server, fault, .. } => {
             CommandFailure::new(Exit::Unreachable, "unreachable", say).help(hint(*fault, server))
         }
-        ClientError::TimedOut { server } => CommandFailure::new(Exit::Unreachable, "timedOut", say)
-            .help(format!("check that a firewall lets you reach {server}, or try again")),
+        ClientError::TimedOut { server, wait } => {
+            CommandFailure::new(Exit::Unreachable, "timedOut", say).help(silence(*wait, server))
+        }
         ClientError::Strange { .. } => CommandFailure::new(Exit::Unreachable, "strangeAnswer", say)
             .help("--server names the address of a running Poolkeeper daemon"),
         ClientError::Refused(refused) => of_answer(refused, say),
+    }
+}
+
+/// What to do about a server that did not answer in time.
+fn silence(wait: ClientWait, server: &str) -> String {
+    match wait {
+        ClientWait::Connection => {
+            format!("check that a firewall lets you reach {server}, or try again")
+        }
+        ClientWait::Answer => {
+            "it accepts connections and does not answer: check that a Poolkeeper \
+                               daemon listens there, and look at its log"
+                .to_owned()
+        }
+        ClientWait::Limit => format!(
+            "check with `poolkeeper doctor` that a daemon answers at {server}, or give it more time"
+        ),
     }
 }
 

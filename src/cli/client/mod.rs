@@ -35,6 +35,7 @@ pub use verbs::{
 pub(super) use outcome::{duration, span};
 pub(super) use stream::StreamNews;
 
+use std::cell::Cell;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,7 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 
 use super::exit::{CommandFailure, Exit};
 use crate::api::client::{Client, ClientToken, DEFAULT_SERVER, Request};
@@ -142,6 +144,8 @@ impl Server {
 pub(in crate::cli) struct ServerLine {
     client: Client,
     runtime: Runtime,
+    /// No request lasts longer.
+    deadline: Cell<Option<Instant>>,
 }
 
 impl ServerLine {
@@ -150,11 +154,35 @@ impl ServerLine {
         let runtime = runtime.map_err(|error| {
             CommandFailure::new(Exit::Internal, "internal", format!("no runtime: {error}"))
         })?;
-        Ok(Self { client, runtime })
+        Ok(Self { client, runtime, deadline: Cell::new(None) })
+    }
+
+    /// The time until which all that `run` sends must be answered, inside any earlier limit.
+    pub fn within<T>(&self, limit: Duration, run: impl FnOnce(&Self) -> T) -> T {
+        let (before, limit) = (self.deadline.get(), self.after(limit));
+        self.deadline.set(Some(before.map_or(limit, |before| before.min(limit))));
+        let ended = run(self);
+        self.deadline.set(before);
+        ended
+    }
+
+    /// The instant after this time.
+    fn after(&self, time: Duration) -> Instant {
+        let _timers = self.runtime.enter();
+        tokio::time::sleep(time).deadline()
     }
 
     pub fn send(&self, request: &Request<'_>) -> Result<String, CommandFailure> {
-        self.runtime.block_on(self.client.send(request)).map_err(|error| failure(&error))
+        let sent = async {
+            let sent = self.client.send(request);
+            match self.deadline.get() {
+                Some(deadline) => tokio::time::timeout_at(deadline, sent)
+                    .await
+                    .unwrap_or_else(|_| Err(self.client.given_up())),
+                None => sent.await,
+            }
+        };
+        self.runtime.block_on(sent).map_err(|error| failure(&error))
     }
 
     /// The answer, as text and as a parsed value.
@@ -175,10 +203,9 @@ impl ServerLine {
     }
 
     /// The first page of a list, if it arrives in time.
-    pub fn within(&self, time: Duration, path: &[&str], most: u32) -> Option<Value> {
+    pub fn page_within(&self, time: Duration, path: &[&str], most: u32) -> Option<Value> {
         let request = Request::get(path).with("limit", most);
-        let asked = async { tokio::time::timeout(time, self.client.send(&request)).await };
-        let answer = self.runtime.block_on(asked).ok()?.ok()?;
+        let answer = self.within(time, |line| line.send(&request)).ok()?;
         serde_json::from_str(&answer).ok()
     }
 
