@@ -3,10 +3,14 @@
 //! Never here: what is printed, or which request is meant. A change carries a key that is generated once, so that the
 //! server recognizes a repetition after a lost answer.
 
+mod event;
+
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER,
+};
 use reqwest::{Identity, Method, Response, StatusCode};
 use ring::digest::SHA256;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -17,6 +21,8 @@ use super::http::text::hex;
 pub use super::http::{Rights, read_guarded};
 use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_sealed};
 pub use crate::net::fault::ConnectFault;
+pub use event::StreamEvent;
+use event::{event, take_block};
 
 /// Default address of the server and of the client.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7770";
@@ -112,11 +118,13 @@ pub struct Request<'a> {
     query: Vec<(&'static str, String)>,
     body: Option<(&'static str, Vec<u8>)>,
     key: Option<String>,
+    condition: Option<(HeaderName, String)>,
 }
 
 impl<'a> Request<'a> {
     pub fn get(path: &'a [&'a str]) -> Self {
-        Self { method: Method::GET, path, query: Vec::new(), body: None, key: None }
+        let (query, body, key, condition) = (Vec::new(), None, None, None);
+        Self { method: Method::GET, path, query, body, key, condition }
     }
 
     pub fn post(path: &'a [&'a str], json: String) -> Result<Self, ClientError> {
@@ -137,6 +145,26 @@ impl<'a> Request<'a> {
         self.query.push((name, value.to_string()));
         self
     }
+
+    /// Only if the resource still is what it was with this tag.
+    pub fn if_match(mut self, tag: &str) -> Self {
+        self.condition = Some((IF_MATCH, tag.to_owned()));
+        self
+    }
+
+    /// Only if there is no such resource yet.
+    pub fn if_new(mut self) -> Self {
+        self.condition = Some((IF_NONE_MATCH, "*".to_owned()));
+        self
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientAnswer {
+    pub text: String,
+    /// Changes whenever the resource does.
+    pub tag: Option<String>,
 }
 
 fn key() -> Result<String, ClientError> {
@@ -206,11 +234,15 @@ impl Client {
 
     /// The body of the answer as text.
     pub async fn send(&self, request: &Request<'_>) -> Result<String, ClientError> {
+        self.read(request).await.map(|answer| answer.text)
+    }
+
+    pub async fn read(&self, request: &Request<'_>) -> Result<ClientAnswer, ClientError> {
         let mut pauses = PAUSES.into_iter();
         loop {
             let tried = self.try_once(request).await;
             let (failed, wait) = match tried {
-                Ok(text) => return Ok(text),
+                Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             match (wait, pauses.next()) {
@@ -264,7 +296,7 @@ impl Client {
     async fn try_once(
         &self,
         request: &Request<'_>,
-    ) -> Result<String, (ClientError, Option<Duration>)> {
+    ) -> Result<ClientAnswer, (ClientError, Option<Duration>)> {
         let response = self.build(request).map_err(|error| (error, None))?.send().await;
         let response = response.map_err(|error| {
             // Without a connection nothing was sent, so waiting here does not help. A silent server got its time.
@@ -273,12 +305,13 @@ impl Client {
             (self.lost(&error), again)
         })?;
         let (status, wait) = (response.status(), patience(&response));
+        let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
         let text = response.text().await;
         let text = text.map_err(|error| {
             (self.lost(&error), (!error.is_timeout()).then_some(Duration::ZERO))
         })?;
         if status.is_success() {
-            return Ok(text);
+            return Ok(ClientAnswer { text, tag });
         }
         let refused: Result<RefusedAnswer, _> = serde_json::from_str(&text);
         let refused = refused.map_err(|_| {
@@ -308,6 +341,9 @@ impl Client {
         if let Some(key) = &request.key {
             built = built.header("idempotency-key", key);
         }
+        if let Some((name, value)) = &request.condition {
+            built = built.header(name, value);
+        }
         if let Some((kind, body)) = &request.body {
             built = built.header(CONTENT_TYPE, *kind).body(body.clone());
         }
@@ -331,15 +367,6 @@ impl Client {
     fn server(&self) -> String {
         self.base.origin().ascii_serialization()
     }
-}
-
-/// One event of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamEvent {
-    pub id: Option<u64>,
-    /// The name of the event.
-    pub event: Option<String>,
-    pub data: String,
 }
 
 /// Server-sent events, piece by piece.
@@ -378,26 +405,6 @@ impl Events {
     }
 }
 
-/// The text before the first empty line.
-fn take_block(read: &mut Vec<u8>) -> Option<String> {
-    let end = read.windows(2).position(|two| two == b"\n\n")?;
-    let block: Vec<u8> = read.drain(..end + 2).collect();
-    Some(String::from_utf8_lossy(&block).into_owned())
-}
-
-/// `None`: a comment, or a reconnect delay.
-fn event(block: &str) -> Option<StreamEvent> {
-    let field = |name: &str| {
-        let lines =
-            block.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(':'));
-        lines.map(|value| value.strip_prefix(' ').unwrap_or(value)).collect::<Vec<_>>()
-    };
-    let data = field("data");
-    let id = field("id").last().and_then(|id| id.parse().ok());
-    let event = field("event").last().map(|name| (*name).to_owned());
-    (!data.is_empty()).then(|| StreamEvent { id, event, data: data.join("\n") })
-}
-
 /// The wait that the server asks for; `None`: longer than the client waits.
 fn patience(response: &Response) -> Option<Duration> {
     let asked = response.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok());
@@ -430,24 +437,6 @@ mod tests {
         }
         let shown = format!("{:?}", made(DEFAULT_SERVER, true).unwrap());
         assert!(!shown.contains("secret"), "{shown}");
-    }
-
-    #[test]
-    fn events_are_read_however_they_are_cut() {
-        let sent = b"retry: 2000\n\nid: 7\nevent: held\ndata: {\"a\":1}\n\n: still here\n\ndata: x\ndata: y\n\n";
-        for cut in 1..sent.len() {
-            let (mut read, mut found) = (Vec::new(), Vec::new());
-            for piece in sent.chunks(cut) {
-                read.extend_from_slice(piece);
-                while let Some(block) = take_block(&mut read) {
-                    found.extend(event(&block));
-                }
-            }
-            let event = Some("held".into());
-            let held = StreamEvent { id: Some(7), event, data: "{\"a\":1}".into() };
-            let plain = StreamEvent { id: None, event: None, data: "x\ny".into() };
-            assert_eq!(found, [held, plain], "in pieces of {cut}");
-        }
     }
 
     /// Time passes as soon as the client waits for nothing else.

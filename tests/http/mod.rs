@@ -9,6 +9,7 @@ mod contexts;
 mod contract;
 mod cuts;
 mod description;
+mod endings;
 mod events;
 mod follow;
 mod fuzz;
@@ -19,6 +20,7 @@ mod limits;
 mod lists;
 
 mod looks;
+mod overtaken;
 mod people;
 mod persons;
 mod plans;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ServerLine, understood};
-use crate::api::client::Request;
+use crate::api::client::{ClientAnswer, Request};
 use crate::cli::exit::{CommandFailure, Exit};
 
 /// A pool that the daemon manages.
@@ -12,18 +12,20 @@ pub(in crate::cli) struct ManagedPool {
     /// As the daemon wrote it, with every default filled in.
     pub text: String,
     pub document: Value,
+    /// Changes whenever the document does.
+    pub tag: Option<String>,
 }
 
 impl ServerLine {
     /// `None`: the daemon manages no pool of this name.
     pub fn managed(&self, pool: &str) -> Result<Option<ManagedPool>, CommandFailure> {
-        let text = match self.send(&Request::get(&["pools", pool])) {
-            Ok(text) => text,
+        let ClientAnswer { text, tag } = match self.tagged(&Request::get(&["pools", pool])) {
+            Ok(answer) => answer,
             Err(failure) if failure.exit == Exit::NotFound => return Ok(None),
             Err(failure) => return Err(failure),
         };
         let document = understood(&text)?;
-        Ok(Some(ManagedPool { text, document }))
+        Ok(Some(ManagedPool { text, document, tag }))
     }
 
     /// The watched file that a managed pool comes from.

@@ -47,7 +47,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use super::exit::{CommandFailure, Exit};
-use crate::api::client::{Client, ClientToken, DEFAULT_SERVER, Request};
+use crate::api::client::{Client, ClientAnswer, ClientError, ClientToken, DEFAULT_SERVER, Request};
 use context::ClientContext;
 pub(super) use environment::ENVIRONMENT;
 use environment::set;
@@ -173,8 +173,17 @@ impl ServerLine {
     }
 
     pub fn send(&self, request: &Request<'_>) -> Result<String, CommandFailure> {
+        self.tagged(request).map(|answer| answer.text)
+    }
+
+    /// The answer with its tag, or why there is none.
+    pub fn tagged(&self, request: &Request<'_>) -> Result<ClientAnswer, CommandFailure> {
+        self.try_send(request).map_err(|error| failure(&error))
+    }
+
+    fn try_send(&self, request: &Request<'_>) -> Result<ClientAnswer, ClientError> {
         let sent = async {
-            let sent = self.client.send(request);
+            let sent = self.client.read(request);
             match self.deadline.get() {
                 Some(deadline) => tokio::time::timeout_at(deadline, sent)
                     .await
@@ -182,7 +191,7 @@ impl ServerLine {
                 None => sent.await,
             }
         };
-        self.runtime.block_on(sent).map_err(|error| failure(&error))
+        self.runtime.block_on(sent)
     }
 
     /// The answer, as text and as a parsed value.
