@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::{ServerLine, understood};
 use crate::api::client::{ClientAnswer, Request};
+use crate::api::v1::pool::PoolDocuments;
 use crate::cli::exit::{CommandFailure, Exit};
+use crate::model::policy::Policy;
 
 /// A pool that the daemon manages.
 #[derive(Debug)]
@@ -14,6 +16,13 @@ pub(in crate::cli) struct ManagedPool {
     pub document: Value,
     /// Changes whenever the document does.
     pub tag: Option<String>,
+}
+
+impl ManagedPool {
+    /// `None`: the daemon is of another version, whose documents this program does not know.
+    pub fn policy(&self) -> Option<Policy> {
+        PoolDocuments::default().read(&self.text, None).0.pop()
+    }
 }
 
 impl ServerLine {

@@ -15,7 +15,7 @@ pub enum CheckOutcome {
 impl CheckOutcome {
     pub const fn name(self) -> &'static str {
         match self {
-            CheckOutcome::Fine => "fine",
+            CheckOutcome::Fine => "ok",
             CheckOutcome::Note => "note",
             CheckOutcome::Unknown => "unknown",
             CheckOutcome::Finding => "finding",
