@@ -6,8 +6,8 @@ use super::exit::{CommandFailure, Exit, with_table_of_exit_codes};
 use super::output::{OutputOption, Shell};
 use super::text::wrap;
 use super::{
-    client, completions, demo, diff, doctor, emulate, explain, guide, init, man, plan, schema,
-    serve, simulate, status, store, token, validate, version, wait, watch,
+    client, completions, context, demo, diff, doctor, emulate, explain, guide, init, man, plan,
+    schema, serve, simulate, status, store, token, validate, version, wait, watch,
 };
 
 /// The widest help text.
@@ -78,6 +78,10 @@ pub struct Cli {
         display_order = 900
     )]
     pub output: OutputOption,
+
+    // Commands that need a server show it among the options of the server.
+    #[arg(long, global = true, hide = true, value_name = "NAME")]
+    pub context: Option<String>,
 }
 
 macro_rules! commands {
@@ -156,6 +160,7 @@ commands! {
     }
     "Help" {
         Guide = guide::GuideCommand;
+        Context = context::ContextCommand;
         Man = man::ManCommand, Cli::command();
         Completions = completions::Completions, Cli::command();
         Version = version::VersionCommand;

@@ -10,6 +10,7 @@ use super::machine::{Lifecycle, Machine};
 use super::policy::Policy;
 use super::quantity::Resolved;
 use super::rollout::PoolState;
+use super::stop::GlobalStop;
 use super::time::Time;
 use super::vocabulary::vocabulary;
 

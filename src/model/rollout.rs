@@ -170,6 +170,11 @@ pub struct RolloutRecord {
     pub failed: u32,
 }
 
+/// Why a fall of the size waits.
+pub fn fall_waits(from: u32, to: u32) -> String {
+    format!("the size would drop from {from} to {to} at once; approve it to continue")
+}
+
 /// A fall of the size that no person confirmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fall {

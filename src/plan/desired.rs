@@ -35,11 +35,6 @@ const SOON_AFTER_REFILL: Span = Span::minutes(10);
 /// The planner forgets a capacity change by others after this.
 const OTHERS_REMEMBERED: Span = Span::hours(1);
 
-/// The largest fall within an hour that needs no confirmation: a fifth, and never less than one.
-pub(super) const fn harmless_fall(of: u32) -> u32 {
-    if of / 5 > 1 { of / 5 } else { 1 }
-}
-
 /// Settle D, the desired count, for this turn.
 pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     if memory.adopted.is_none() {
@@ -93,8 +88,7 @@ fn follow(input: &Input, memory: &mut PoolState, told: u32) {
     }
     let recent = desired.falls.iter().filter(|fall| input.now.since(fall.at) < FALL_WINDOW);
     let highest = recent.map(|fall| fall.from).max().unwrap_or(0).max(desired.count);
-    let harmless = highest - told <= harmless_fall(highest);
-    if harmless || input.policy.unconfirmed == UnconfirmedFall::Allow {
+    if !input.policy.unconfirmed.holds(highest, told) {
         fall_to(input, memory, told);
     } else if memory.desired.waiting.as_ref().is_none_or(|fall| fall.to != told) {
         memory.desired.waiting = Some(Fall { from: memory.desired.count, to: told, at: input.now });

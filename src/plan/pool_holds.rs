@@ -6,7 +6,7 @@ use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::UnconfirmedFall;
 use crate::model::quantity::counted;
-use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutStage};
+use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutStage, fall_waits};
 use crate::model::time::Time;
 
 use super::basis::Basis;
@@ -387,13 +387,7 @@ fn about_the_size(basis: &Basis, holds: &mut Holds, removals: &Removals) {
     let c = basis.count;
     if let Some(fall) = &basis.memory.desired.waiting {
         holds
-            .add(
-                HoldReason::ScaleDownUnconfirmed,
-                format!(
-                    "the size would drop from {} to {} at once; approve it to continue",
-                    fall.from, fall.to
-                ),
-            )
+            .add(HoldReason::ScaleDownUnconfirmed, fall_waits(fall.from, fall.to))
             .number("from", i64::from(fall.from))
             .number("to", i64::from(fall.to))
             .ask(CommandName::Approve);

@@ -282,7 +282,12 @@ async fn failures_have_their_codes_and_say_what_helps() {
         (Some("pk_wrong"), &pause, 6, "the token in POOLKEEPER_TOKEN"),
         (token("viewer"), &pause, 6, "a token with a higher role"),
         (token("operator"), &["pause", "wbe", "--why", "x"], 4, "nearest: web"),
-        (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "pool web has no machine 99"),
+        (
+            token("operator"),
+            &["hold", "web", "99", "--why", "x"],
+            4,
+            "there is no machine 99 in pool web",
+        ),
         (token("operator"), &["pause", "web"], 2, "--why"),
         (token("operator"), &["pause", "web", "--why", " "], 2, "a reason is required"),
         (

@@ -145,7 +145,8 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     };
     if !marked {
         state.audit.write(&change, "notFound").await?;
-        return Err(Problem::no_machine(&change.pool, machine.id.as_str()));
+        let left = state.store.load(&change.pool).await?.machines;
+        return Err(Problem::no_machine(&change.pool, machine.id.as_str(), &left));
     }
     if verb != MarkVerb::Delete {
         state.audit.write(&change, DONE).await?;
@@ -307,5 +308,5 @@ async fn machine(state: &ApiState, call: &Call) -> Result<Machine, Problem> {
     loaded.inbox.put_on(&mut loaded.machines);
     let written = call.param("machine");
     let found = find(&loaded.machines, written).cloned();
-    found.ok_or_else(|| Problem::no_machine(&call.pool(), written))
+    found.ok_or_else(|| Problem::no_machine(&call.pool(), written, &loaded.machines))
 }

@@ -147,7 +147,7 @@ fn machines(
 ) -> Result<Vec<InstanceId>, Problem> {
     let known = |written: &String| {
         let found = find(&loaded.machines, written).map(|machine| machine.id.clone());
-        found.ok_or_else(|| Problem::no_machine(&change.pool, written))
+        found.ok_or_else(|| Problem::no_machine(&change.pool, written, &loaded.machines))
     };
     written.iter().map(known).collect()
 }

@@ -96,7 +96,7 @@ impl ScaleCommand {
     }
 
     fn body(&self) -> Result<Value, CommandFailure> {
-        let mut body = json!({ "why": self.why.given()? });
+        let mut body = json!({ "why": self.why.given(self.server.context_name().as_deref())? });
         if let Some(to) = self.to {
             body["to"] = json!(to);
         }

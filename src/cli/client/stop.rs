@@ -93,7 +93,7 @@ impl WishForAll {
         mut body: Value,
     ) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("a command")?;
-        body["why"] = json!(self.why.given()?);
+        body["why"] = json!(self.why.given(self.server.context_name().as_deref())?);
         let line = self.server.line()?;
         let path = [verb.name()];
         let request = Request::post(&path, body.to_string()).map_err(|error| failure(&error))?;

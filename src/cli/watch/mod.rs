@@ -64,7 +64,8 @@ pub struct WatchCommand {
 impl WatchCommand {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         check_terminal(shell)?;
-        let session = WatchSession::new(self.pool.as_deref(), shell.term)?;
+        let context = self.server.context_name();
+        let session = WatchSession::new(self.pool.as_deref(), shell.term)?.in_context(context);
         session.run(&|| self.server.line()).map(|_| Exit::Done)
     }
 }

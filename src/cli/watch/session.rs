@@ -51,6 +51,12 @@ impl WatchSession {
         Ok(Self { state, tell, events, beats: BEATS })
     }
 
+    /// The screen names the context.
+    pub fn in_context(mut self, context: Option<String>) -> Self {
+        self.state.context = context;
+        self
+    }
+
     /// A script tells what it does to the pools, and the time of the server passes this many times as fast.
     pub fn narrated(mut self, times: u32) -> Self {
         self.beats = FAST_BEATS;

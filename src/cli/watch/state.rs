@@ -183,6 +183,8 @@ pub(super) struct Palette {
 #[derive(Debug)]
 pub(super) struct WatchState {
     pub palette: Palette,
+    /// The name of the context whose server this is.
+    pub context: Option<String>,
     /// Columns and lines.
     pub size: (u16, u16),
     pub pools: Option<PoolsPicture>,
@@ -228,6 +230,7 @@ impl WatchState {
     pub fn new(pool: Option<&str>, palette: Palette, size: (u16, u16)) -> Self {
         Self {
             palette,
+            context: None,
             size,
             pools: None,
             selected: None,
