@@ -10,8 +10,9 @@ use crate::model::plan::{Verdict, WaitKind, WitnessKind};
 use crate::model::rollout::{RolloutCause, RolloutEnding};
 
 macro_rules! words {
-    ($($of:ty { $($word:literal => $value:expr,)* })*) => {$(
+    ($($of:ident { $($word:literal => $value:expr,)* })*) => {$(
         impl WordTable for $of {
+            const NAME: &'static str = stringify!($of);
             const WORDS: &'static [(&'static str, Self)] = &[$(($word, $value)),*];
         }
     )*};
@@ -133,10 +134,12 @@ words! {
 }
 
 impl WordTable for JournalStep {
+    const NAME: &'static str = "JournalStep";
     const WORDS: &'static [(&'static str, Self)] = &JournalStep::WORDS;
 }
 
 impl WordTable for WaitKind {
+    const NAME: &'static str = "WaitKind";
     const WORDS: &'static [(&'static str, Self)] = &WaitKind::WORDS;
 }
 
