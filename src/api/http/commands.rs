@@ -17,7 +17,8 @@ use super::route::{BASE, Route};
 use super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::asked::{
-    Approval, CommandReceipt, DeleteMachineRequest, GoBack, Promotion, Reason, ReceiptState,
+    Approval, CommandReceipt, DeleteMachineRequest, Promotion, Reason, ReceiptState,
+    RollbackRequest,
 };
 use crate::api::v1::resources::{When, WordOf};
 use crate::memory::{AuditEntry, OverrideWrite};
@@ -57,7 +58,7 @@ pub async fn command(state: &ApiState, call: &Call, id: &Id, verb: CommandVerb) 
     let (why, about) = match verb {
         CommandVerb::Approve => approval(call.json()?)?,
         CommandVerb::Rollback => {
-            let GoBack { why, revision } = call.json()?;
+            let RollbackRequest { why, revision } = call.json()?;
             let revision = revision.map(Revision::new);
             (why.0, CommandArgs { revision, ..CommandArgs::default() })
         }

@@ -17,8 +17,8 @@ use super::state::ApiState;
 use super::{apply, scale, stop, stream};
 use crate::api::v1::resources::HasSchema;
 use crate::api::v1::resources::asked::{
-    Approval, CommandStatus, DeleteMachineRequest, GoBack, Promotion, Reason, ScaleRequest,
-    UnmanageReceipt,
+    Approval, CommandStatus, DeleteMachineRequest, Promotion, Reason, RollbackRequest,
+    ScaleRequest, UnmanageReceipt,
 };
 use crate::api::v1::resources::machines::{MachineList, MachineStatus};
 use crate::api::v1::resources::pools::{
@@ -67,7 +67,7 @@ pub fn routes() -> Vec<Route> {
         let asks = match verb {
             CommandVerb::Approve => Approval::schema,
             CommandVerb::Promote => Promotion::schema,
-            CommandVerb::Rollback => GoBack::schema,
+            CommandVerb::Rollback => RollbackRequest::schema,
             CommandVerb::Scale => ScaleRequest::schema,
             _ => Reason::schema,
         };

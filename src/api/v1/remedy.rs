@@ -48,20 +48,23 @@ impl RemedyKeys {
 }
 
 impl HasSchema for RemedyKeys {
-    fn schema(_: &mut SchemaBook) -> Value {
+    fn schema(book: &mut SchemaBook) -> Value {
         let text = json!({ "type": "string" });
         let maybe = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
-        let of = |name: &str, other: &str, about: &str| {
+        let of = |key: &str, other: &str, about: &str| {
             json!({
                 "type": "object",
                 "description": about,
-                "required": [name, other],
-                "properties": { name: text.clone(), other: maybe.clone() },
+                "required": [key, other],
+                "properties": { key: text.clone(), other: maybe.clone() },
+                "additionalProperties": false,
             })
         };
+        let command = "A command of the command line, for the pool or one machine.";
+        let edit = "A field of the model, and its value; null: the message describes the edit.";
         json!({ "anyOf": [
-            of("verb", "machine", "A command of the command line, for the pool or one machine."),
-            of("edit", "to", "A field of the model, and its value; null: the message describes the edit."),
+            book.named("CommandRemedy", |_| of("verb", "machine", command)),
+            book.named("EditRemedy", |_| of("edit", "to", edit)),
         ] })
     }
 }

@@ -8,8 +8,9 @@ use crate::model::plan::WitnessKind;
 use crate::model::vocabulary::{Vocabulary, vocabulary};
 
 macro_rules! words {
-    ($($of:ty { $($word:literal => $value:expr,)* })*) => {$(
+    ($($of:ident { $($word:literal => $value:expr,)* })*) => {$(
         impl WordTable for $of {
+            const NAME: &'static str = stringify!($of);
             const WORDS: &'static [(&'static str, Self)] = &[$(($word, $value)),*];
         }
     )*};
@@ -92,6 +93,7 @@ vocabulary! {
 }
 
 impl<T: Vocabulary> WordTable for T {
+    const NAME: &'static str = <T as Vocabulary>::NAME;
     const WORDS: &'static [(&'static str, Self)] = <T as Vocabulary>::WORDS;
 }
 

@@ -207,8 +207,8 @@ const IMAGE: Special<Option<Image>> = Special {
         let pattern = "^(/\\S+|[^:/\\s]+:[^:/\\s]+:[^:/\\s]+:[^:/\\s]+)$";
         let exact = json!({ "type": "string", "pattern": pattern, "maxLength": LONGEST_ID });
         let words = "publisher:offer:sku:version or the id of an image";
-        ValueForm::new(words, exact)
-            .or(FOLLOWED.form(&None).words("{follow: <id of a gallery image>}"))
+        let latest = FOLLOWED.form(&None).title("LatestImage");
+        ValueForm::new(words, exact).or(latest.words("{follow: <id of a gallery image>}"))
     },
 };
 const TAGS: Special<BTreeMap<Box<str>, Box<str>>> = Special {

@@ -110,7 +110,7 @@ const CHECKPOINTS: List<Checkpoint> = List {
         Some(checkpoint)
     },
     print: |of| CHECKPOINT.pairs(of),
-    form: || CHECKPOINT.form(&no_checkpoint()),
+    form: || CHECKPOINT.form(&no_checkpoint()).title("Checkpoint"),
 };
 
 const SCHEDULES: List<Schedule> = List {
@@ -122,7 +122,7 @@ const SCHEDULES: List<Schedule> = List {
         Some(Schedule { cron: cron?, zone, what })
     },
     print: |of| SCHEDULE.pairs(&(Some(of.cron.clone()), of.zone.clone(), of.what)),
-    form: || SCHEDULE.form(&no_schedule()),
+    form: || SCHEDULE.form(&no_schedule()).title("RolloutSchedule"),
 };
 
 /// The ramp of a file that writes only one of its keys.
@@ -131,7 +131,7 @@ const GENTLE: Ramp = Ramp { first: 1, factor: 2 };
 const RAMP_OR_OFF: Special<Option<Ramp>> = Special {
     read: ramp,
     write: |of| of.as_ref().map_or_else(|| Some(text("off")), |ramp| RAMP.write(ramp)),
-    form: |of| RAMP.form(&of.unwrap_or(GENTLE)).or(off()),
+    form: |of| RAMP.form(&of.unwrap_or(GENTLE)).title("Ramp").or(off()),
 };
 
 fn ramp(value: &SectionValue<'_>, slot: &mut Option<Ramp>, out: &mut Vec<Diagnostic>) {

@@ -58,7 +58,7 @@ asks! {
     }
 
     /// Roll back to a revision that completed.
-    pub struct GoBack {
+    pub struct RollbackRequest {
         pub why: WhyText,
         /// Its name, its number as in #7, or its fingerprint. Default: the last one that completed.
         pub revision: Option<String>,
@@ -105,6 +105,7 @@ pub enum ReceiptState {
 }
 
 impl WordTable for ReceiptState {
+    const NAME: &'static str = "ReceiptState";
     const WORDS: &'static [(&'static str, Self)] =
         &[("waiting", Self::Waiting), ("done", Self::Done), ("unchanged", Self::Unchanged)];
 }
@@ -121,6 +122,7 @@ pub enum CommandState {
 }
 
 impl WordTable for CommandState {
+    const NAME: &'static str = "CommandState";
     const WORDS: &'static [(&'static str, Self)] =
         &[("waiting", Self::Waiting), ("accepted", Self::Accepted), ("refused", Self::Refused)];
 }
