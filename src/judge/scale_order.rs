@@ -99,6 +99,11 @@ pub(super) fn asked(view: &View) -> u32 {
     ordered.map_or(view.case.policy.count, |ordered| ordered.to)
 }
 
+/// An order outranks the document now.
+pub(super) fn is_word(view: &View) -> bool {
+    in_force(view).is_some_and(|ordered| ordered.is_word(view))
+}
+
 /// Law 12: an order that the plan writes down is one that a person gave, and it names only what that person named.
 pub(super) fn given(view: &View, notes: &mut Notes) {
     let case = view.case;

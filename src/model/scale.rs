@@ -67,11 +67,14 @@ pub fn named(
 
 /// Of several machines with one id, the newest: the others are its predecessors.
 pub fn find<'a>(machines: &'a [Machine], written: &str) -> Option<&'a Machine> {
-    let is = |machine: &&Machine| machine.id.as_str() == written;
-    let also = |machine: &&Machine| {
+    let newest = |is: &dyn Fn(&Machine) -> bool| {
+        let found = machines.iter().filter(|machine| is(machine));
+        found.max_by(|a, b| a.listing_order(b))
+    };
+    let by_vm = |machine: &Machine| {
         machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written))
     };
-    machines.iter().rfind(is).or_else(|| machines.iter().rfind(also))
+    newest(&|machine| machine.id.as_str() == written).or_else(|| newest(&by_vm))
 }
 
 /// Why this machine cannot be one that leaves by the fall.
