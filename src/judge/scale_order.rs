@@ -26,7 +26,9 @@ struct OrderEvidence<'a> {
     at: Time,
     /// The machines that the command names.
     ids: &'a [InstanceId],
-    /// Without ids: the machines that an earlier order named.
+    /// The machines that earlier commands of this turn named.
+    also: Vec<&'a InstanceId>,
+    /// The machines that an earlier order named.
     keys: &'a [Key],
     /// A command of this turn gave it.
     is_new: bool,
@@ -35,7 +37,7 @@ struct OrderEvidence<'a> {
 impl<'a> OrderEvidence<'a> {
     fn before(order: &'a ScaleOrder) -> Self {
         let ScaleOrder { to, until, over, at, .. } = *order;
-        Self { to, until, over, at, ids: &[], keys: &order.remove, is_new: false }
+        Self { to, until, over, at, ids: &[], also: Vec::new(), keys: &order.remove, is_new: false }
     }
 
     fn given(view: &View<'a>, ask: &'a Command, to: u32, keys: &'a [Key]) -> Self {
@@ -45,6 +47,7 @@ impl<'a> OrderEvidence<'a> {
             over: view.case.policy.count,
             at: ask.at.min(view.case.planned.report.at),
             ids: &ask.about.machines,
+            also: Vec::new(),
             keys,
             is_new: true,
         }
@@ -61,15 +64,20 @@ impl<'a> OrderEvidence<'a> {
         }
     }
 
-    fn may_name(&self, machine: &Machine) -> bool {
-        let vm = machine.vm.as_ref().map(VmId::as_str);
-        let is_it = |id: &InstanceId| machine.id == *id || vm == Some(id.as_str());
-        if self.ids.is_empty() {
-            self.keys.contains(&machine.key())
-        } else {
-            self.ids.iter().any(is_it)
-        }
+    /// The command of this turn names it.
+    fn asks_for(&self, machine: &Machine) -> bool {
+        self.ids.iter().any(|id| is_called(machine, id))
     }
+
+    fn may_name(&self, machine: &Machine) -> bool {
+        let earlier = self.also.iter().any(|id| is_called(machine, id));
+        earlier || self.asks_for(machine) || self.keys.contains(&machine.key())
+    }
+}
+
+fn is_called(machine: &Machine, id: &InstanceId) -> bool {
+    let vm = machine.vm.as_ref().map(VmId::as_str);
+    machine.id == *id || vm.is_some_and(|vm| vm.eq_ignore_ascii_case(id.as_str()))
 }
 
 /// The order in force after the commands of this turn.
@@ -85,10 +93,13 @@ fn in_force<'a>(view: &View<'a>) -> Option<OrderEvidence<'a>> {
     let mut asks: Vec<&Command> = said(view).filter(accepted).collect();
     asks.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     let known = case.before.and_then(|before| before.scale.as_ref());
+    let keys = known.map_or(&[][..], |order| &order.remove);
     let mut ordered = known.map(OrderEvidence::before);
+    let mut also = Vec::new();
     for ask in asks {
-        let keys = known.map_or(&[][..], |order| &order.remove);
-        ordered = ask.about.number.map(|to| OrderEvidence::given(view, ask, to, keys));
+        let given = ask.about.number.map(|to| OrderEvidence::given(view, ask, to, keys));
+        ordered = given.map(|given| OrderEvidence { also: also.clone(), ..given });
+        also.extend(&ask.about.machines);
     }
     ordered
 }
@@ -97,6 +108,11 @@ fn in_force<'a>(view: &View<'a>) -> Option<OrderEvidence<'a>> {
 pub(super) fn asked(view: &View) -> u32 {
     let ordered = in_force(view).filter(|ordered| ordered.is_word(view));
     ordered.map_or(view.case.policy.count, |ordered| ordered.to)
+}
+
+/// An order outranks the document now.
+pub(super) fn is_word(view: &View) -> bool {
+    in_force(view).is_some_and(|ordered| ordered.is_word(view))
 }
 
 /// Law 12: an order that the plan writes down is one that a person gave, and it names only what that person named.
@@ -129,9 +145,9 @@ pub(super) fn only_named(view: &View, notes: &mut Notes) {
     }
     // A smaller fall than before may let some of the earlier names stay.
     let planned = view.case.planned.state.scale.as_ref();
-    let fewer = order.is_new && order.ids.is_empty();
     let kept = |machine: &Machine| {
-        !fewer || planned.is_some_and(|order| order.remove.contains(&machine.key()))
+        let sure = !order.is_new || order.asks_for(machine);
+        sure || planned.is_some_and(|order| order.remove.contains(&machine.key()))
     };
     let (mut left, mut named_left, mut others) = (pending::most(view.case), 0, Vec::new());
     for (machine, look) in view.pairs() {

@@ -3,6 +3,7 @@
 use super::ids::{InstanceId, Key};
 use super::machine::{Lifecycle, Machine, Protection};
 use super::quantity::counted;
+use super::rollout::PoolState;
 use super::time::{Span, Time};
 
 /// An order without an end outranks the pool's document for this long: the same request edits the document.
@@ -33,9 +34,9 @@ impl ScaleOrder {
         }
     }
 
-    /// The size has fallen as far as it says, so the machines that it names leave.
-    pub const fn has_fallen(&self, desired: u32) -> bool {
-        desired <= self.to
+    /// The machines that leave by it now: the size has fallen as far as it says.
+    pub fn leaving(&self, desired: u32) -> &[Key] {
+        if desired <= self.to { &self.remove } else { &[] }
     }
 }
 
@@ -45,17 +46,22 @@ impl ScaleOrder {
 pub fn named(
     ids: &[InstanceId],
     machines: &[Machine],
-    tombs: &[(Key, Time)],
+    state: &PoolState,
     follows: bool,
 ) -> Result<Vec<Key>, String> {
+    let earlier = state.scale.as_ref().map_or(&[][..], |order| order.leaving(state.desired.count));
     let mut keys: Vec<Key> = Vec::with_capacity(ids.len());
     for id in ids {
         let Some(machine) = find(machines, id.as_str()) else {
             return Err(format!("this pool has no machine {id}; nothing was changed"));
         };
         let key = machine.key();
-        let is_gone = tombs.iter().any(|(tomb, _)| *tomb == key);
-        if let Some(why) = stays(machine, is_gone, follows) {
+        let is_gone = state.tombs.iter().any(|(tomb, _)| *tomb == key);
+        let why = match earlier.contains(&key) {
+            true => Some("is leaving already".into()),
+            false => stays(machine, is_gone, follows),
+        };
+        if let Some(why) = why {
             return Err(format!("machine {id} {why}; nothing was changed"));
         }
         if !keys.contains(&key) {
@@ -67,11 +73,14 @@ pub fn named(
 
 /// Of several machines with one id, the newest: the others are its predecessors.
 pub fn find<'a>(machines: &'a [Machine], written: &str) -> Option<&'a Machine> {
-    let is = |machine: &&Machine| machine.id.as_str() == written;
-    let also = |machine: &&Machine| {
+    let newest = |is: &dyn Fn(&Machine) -> bool| {
+        let found = machines.iter().filter(|machine| is(machine));
+        found.max_by(|a, b| a.listing_order(b))
+    };
+    let by_vm = |machine: &Machine| {
         machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written))
     };
-    machines.iter().rfind(is).or_else(|| machines.iter().rfind(also))
+    newest(&|machine| machine.id.as_str() == written).or_else(|| newest(&by_vm))
 }
 
 /// Why this machine cannot be one that leaves by the fall.

@@ -38,8 +38,8 @@ pub(super) fn marked(input: &Input, memory: &PoolState) -> Option<Vec<Machine>> 
 
 /// The order whose machines leave now: the size has fallen.
 fn in_effect(memory: &PoolState) -> Option<&ScaleOrder> {
-    let fallen = |order: &&ScaleOrder| order.has_fallen(memory.desired.count);
-    memory.scale.as_ref().filter(|order| !order.remove.is_empty()).filter(fallen)
+    let leaves = |order: &&ScaleOrder| !order.leaving(memory.desired.count).is_empty();
+    memory.scale.as_ref().filter(leaves)
 }
 
 fn names(order: &ScaleOrder, machine: &Machine) -> bool {

@@ -35,9 +35,9 @@ pub(super) fn apply(
     }
     let from = in_force(input, memory, to);
     let ids = &ask.about.machines;
-    let remove = scale::named(ids, input.machines, &memory.tombs, until.is_none())?;
+    let remove = scale::named(ids, input.machines, memory, until.is_none())?;
     scale::fits(from, to, remove.len())?;
-    let remove = still_named(input, memory, to, remove);
+    let remove = with_earlier(input, memory, to, remove);
     let order = ScaleOrder {
         to,
         until,
@@ -74,12 +74,18 @@ fn in_force(input: &Input, memory: &PoolState, to: u32) -> u32 {
     if now <= to && input.policy.count == to { now.max(before) } else { now }
 }
 
-/// A smaller fall without names keeps as many of the earlier names as it still needs: first those that leave already.
-fn still_named(input: &Input, memory: &PoolState, to: u32, named: Vec<Key>) -> Vec<Key> {
-    let Some(old) = memory.scale.as_ref().filter(|old| named.is_empty() && to >= old.to) else {
-        return named;
-    };
+/// With the names of the earlier order: a further fall adds to them, and a smaller fall without names keeps as many as
+/// it still needs, first those that leave already.
+fn with_earlier(input: &Input, memory: &PoolState, to: u32, named: Vec<Key>) -> Vec<Key> {
+    let Some(old) = &memory.scale else { return named };
     let mut keys = old.remove.clone();
+    if to <= old.to {
+        keys.extend(named);
+        return keys;
+    }
+    if !named.is_empty() {
+        return named;
+    }
     let leaving = |key: &Key| {
         let found = input.machines.iter().find(|machine| is(key, machine));
         found.map_or(0, |machine| match machine.lifecycle {

@@ -278,6 +278,26 @@ fn asks_and_facts_arrive() {
     assert_eq!((read.facts.quota.unwrap().cores_left, read.facts.drains.len()), (8, 1));
 }
 
+#[test]
+fn a_scale_says_how_many_until_when_and_who_leaves() {
+    let read = |verb: &str, args: &str| {
+        let ask = format!(r#"[{{"id":"a","verb":"{verb}","args":{args}}}]"#);
+        read(&snapshot_with("commands", &ask))
+    };
+    let all = r#"{"number":2,"until":"2026-03-01T13:00:00Z","machines":["1"]}"#;
+    let about = read("scale", all).unwrap().commands.remove(0).about;
+    assert_eq!((about.number, about.machines[0].as_str()), (Some(2), "1"));
+    assert_eq!(about.until.unwrap().to_string(), "2026-03-01T13:00:00Z");
+    for (verb, args) in [
+        ("scale", r#"{"machines":["1"]}"#),
+        ("scale", r#"{"number":2,"full":true}"#),
+        ("approve", r#"{"number":2,"machines":["1"]}"#),
+        ("pause", all),
+    ] {
+        assert!(read(verb, args).is_err(), "{verb} {args}");
+    }
+}
+
 /// A key, what is put there, and what is said of it.
 const BAD: &[(&str, &str, &str)] = &[
     ("apiVersion", "\"poolkeeper/v2\"", "apiVersion wrongVersion"),

@@ -21,6 +21,15 @@ async fn written(kit: &Kit) -> u32 {
     policy(&document.text).count
 }
 
+/// The state of the pool says that seven are desired.
+async fn seven(kit: &Kit) {
+    let pool = PoolName::new("web");
+    let mut state = kit.store.load(&pool).await.unwrap().state.unwrap();
+    state.desired.count = 7;
+    let commit = Commit { state: Some(state), ..Commit::new(pool, Epoch(1), NOW) };
+    kit.store.commit(&commit).await.unwrap();
+}
+
 #[tokio::test]
 async fn for_some_time_it_leaves_the_document_alone() {
     let kit = Kit::open().await;
@@ -138,11 +147,7 @@ async fn an_operator_scales_for_some_time_and_an_admin_for_good() {
 #[tokio::test]
 async fn named_machines_go_to_the_turn_by_their_ids() {
     let kit = Kit::open().await;
-    let pool = PoolName::new("web");
-    let mut state = kit.store.load(&pool).await.unwrap().state.unwrap();
-    state.desired.count = 7;
-    let commit = Commit { state: Some(state), ..Commit::new(pool, Epoch(1), NOW) };
-    kit.store.commit(&commit).await.unwrap();
+    seven(&kit).await;
     let body = r#"{"why":"because","to":5,"duration":"2h","remove":["3","VM-4"]}"#;
     kit.post(WEB, body).await.is(202, "");
     let ask = asks(&kit, "web").await.remove(0);
@@ -153,4 +158,26 @@ async fn named_machines_go_to_the_turn_by_their_ids() {
     assert_eq!(refused["state"], "unchanged");
     assert!(refused["message"].as_str().unwrap().contains("use --to 5"), "{refused}");
     assert_eq!(asks(&kit, "web").await.len(), 1);
+}
+
+#[tokio::test]
+async fn where_two_decide_a_large_fall_needs_both() {
+    let kit = Kit::guarded().await;
+    seven(&kit).await;
+    kit.backend.lock().approvals = 2;
+    let by = async |role: &str, to: u32| {
+        let bearer = format!("Bearer {}", kit.tokens[role]);
+        let body = format!(r#"{{"why":"because","to":{to},"duration":"2h"}}"#);
+        kit.ask(Ask::new("POST", WEB).json(&body).header("authorization", bearer)).await
+    };
+    by("operator", 6).await.is(202, "");
+    by("operator", 2).await.is(409, "secondPerson");
+    by("operator", 2).await.is(409, "secondPerson");
+    by("admin", 3).await.is(409, "secondPerson");
+    assert_eq!(asks(&kit, "web").await.len(), 1);
+    by("admin", 2).await.is(202, "");
+    let numbers: Vec<Option<u32>> =
+        asks(&kit, "web").await.iter().map(|ask| ask.about.number).collect();
+    assert!(numbers.contains(&Some(6)) && numbers.contains(&Some(2)), "{numbers:?}");
+    assert_eq!(numbers.len(), 2);
 }

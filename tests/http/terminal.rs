@@ -68,6 +68,35 @@ async fn every_verb_of_a_pool_has_its_command() {
 }
 
 #[tokio::test]
+async fn scale_says_what_it_asks_for_and_its_code_what_came_of_it() {
+    let served = serve(Kit::open().await).await;
+    let scale = async |pool: &str, more: &[&str]| {
+        let args = ["scale", pool, "--why", "the sale begins", "--no-wait"];
+        served.run(&[&args[..], more].concat()).await
+    };
+    let ended = scale("web", &["--to", "12", "--for", "2h"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.starts_with("scale web: requested; "), "{ended:?}");
+    let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
+    let ask = commands.last().unwrap();
+    assert_eq!((&ask.verb, ask.about.number), (&CommandVerb::Scale, Some(12)));
+    assert!(ask.about.until.is_some() && ask.about.machines.is_empty());
+    let same = scale("web", &["--to", "7"]).await;
+    let said = "scale web: not done: the size is 7 already\n";
+    assert_eq!((same.code, same.out.as_str()), (Some(11), said));
+    let unknown = scale("web", &["--to", "6", "--remove", "99"]).await;
+    assert_eq!(unknown.code, Some(4), "{unknown:?}");
+    let file = scale("batch", &["--to", "12"]).await;
+    assert_eq!(file.code, Some(2), "{file:?}");
+    assert!(file.err.contains("written in pools/batch.yaml:5: 3"), "{file:?}");
+    assert!(file.err.contains("poolkeeper scale batch --to 12 --for 2h"), "{file:?}");
+    for wrong in [&[][..], &["--for", "2h"], &["--end", "--to", "3"], &["--to", "3", "--for", "0s"]]
+    {
+        assert_eq!(scale("web", wrong).await.code, Some(2), "{wrong:?}");
+    }
+}
+
+#[tokio::test]
 async fn every_wish_about_a_machine_has_its_command() {
     let served = serve(Kit::open().await).await;
     let marks = async || served.kit.store.inbox(&PoolName::new("web")).await.unwrap().marks;

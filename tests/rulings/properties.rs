@@ -6,7 +6,7 @@ use poolkeeper::model::action::RemovalReason;
 use poolkeeper::model::ids::Zone;
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle};
-use poolkeeper::model::plan::{CommandVerb, Verdict};
+use poolkeeper::model::plan::{CommandArgs, CommandVerb, Verdict};
 use poolkeeper::model::policy::{Checkpoint, Method, OnFailure, Owner, Ramp, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::PoolState;
@@ -192,6 +192,27 @@ fn any_verb(dice: &mut Dice) -> CommandVerb {
     dice.of(&verbs)
 }
 
+/// A command, and of a scale its numbers, which may fit.
+fn any_command(dice: &mut Dice, pool: &mut Pool) {
+    let verb = any_verb(dice);
+    pool.speak(verb.clone());
+    if verb != CommandVerb::Scale || dice.once_in(5) {
+        return;
+    }
+    let mut machines = Vec::new();
+    for machine in &pool.machines {
+        if dice.once_in(4) {
+            machines.push(machine.id.clone());
+        }
+    }
+    let size = pool.state.as_ref().map_or(3, |state| state.desired.count);
+    let fits = size.saturating_sub(machines.len() as u32);
+    let number = Some(dice.of(&[fits, fits, fits, 0, size + 1]));
+    let until = dice.once_in(2).then(|| pool.now.plus(Span::seconds(dice.of(&[1, 90, 1_300]))));
+    let about = CommandArgs { number, until, machines, ..CommandArgs::default() };
+    pool.commands.last_mut().unwrap().about = about;
+}
+
 /// A memory that turns really lead to.
 fn lived(dice: &mut Dice, mut pool: Pool) -> Pool {
     for _ in 0..dice.roll(4) {
@@ -201,8 +222,7 @@ fn lived(dice: &mut Dice, mut pool: Pool) -> Pool {
             pool.set.revision = rev(dice.of(&["r1", "r2", "r3"]));
         }
         if dice.once_in(3) {
-            let verb = any_verb(dice);
-            pool.speak(verb);
+            any_command(dice, &mut pool);
         }
         let draft = pool.clone();
         for at in 0..pool.machines.len() {
@@ -375,7 +395,7 @@ fn accident(dice: &mut Dice, world: &mut World) {
         9 => world.refusals = 1 + dice.roll(2) as u32,
         10 => world.bad = Some(dice.of(&["r2", "r3"]).to_owned()),
         11 => world.bad = None,
-        12 => world.pool.speak(any_verb(dice)),
+        12 => any_command(dice, &mut world.pool),
         8 if at.is_some() => {
             let id = world.pool.machines[at.unwrap()].id.as_str().to_owned();
             let now = dice.once_in(4);

@@ -224,6 +224,12 @@ fn a_rise_takes_back_what_has_not_begun_before_it_creates() {
     let turn = scale(drained(), 13, Some(HOURS), &[]).plan();
     assert_eq!(turn.restored(), ["n9"]);
     turn.does(None, &[]);
+    // A further fall adds to the names.
+    let turn = scale(drained(), 11, Some(HOURS), &["n1"]).plan();
+    assert_eq!((turn.drained(), turn.restored().len()), (vec!["n1"], 0));
+    refuses(&scale(drained(), 11, Some(HOURS), &["n4"]), "machine n4 is leaving already");
+    let again = ordered(fourteen(), 12, &["n4", "n9"]);
+    refuses(&scale(again, 11, Some(HOURS), &["n4"]), "machine n4 is leaving already");
     // The end of the order is a rise too.
     let turn = drained().ask(CommandVerb::Scale).plan();
     assert_eq!((turn.accepted(), turn.desired()), (vec![true], 14));

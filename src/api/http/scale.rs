@@ -162,7 +162,7 @@ fn refusal(policy: &Policy, loaded: &PoolRecord, about: &CommandArgs, to: u32) -
     if is_there {
         return Some(format!("the size is {to} already"));
     }
-    let named = named(&about.machines, &loaded.machines, &state.tombs, false);
+    let named = named(&about.machines, &loaded.machines, state, false);
     named.and_then(|keys| fits(state.desired.count, to, keys.len())).err()
 }
 

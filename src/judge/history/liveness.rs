@@ -7,6 +7,7 @@ use super::super::facts::{MachineCounts, View};
 use super::super::machine_view::{MachineState, MachineView};
 use super::super::removal::writes_to_set;
 use super::super::scale_down_rate::BRAKE_LOOKS_BACK;
+use super::super::scale_order;
 use super::super::truth::Truth;
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::calendar::WindowState;
@@ -324,6 +325,8 @@ pub struct Quiet {
 #[derive(Debug, PartialEq)]
 struct Same {
     desired: i64,
+    /// A person's order outranks the document.
+    is_ordered: bool,
     policy: Policy,
     revision: Revision,
     capacity: u32,
@@ -385,6 +388,7 @@ impl Same {
         let open = case.journal.iter().filter(|entry| !entry.is_ended());
         Self {
             desired: view.desired,
+            is_ordered: scale_order::is_word(view),
             policy: case.policy.clone(),
             revision: case.set.revision.clone(),
             capacity: case.set.capacity,
