@@ -87,7 +87,7 @@ impl ResourceGroup {
 /// Minimum duration of a resource group delete.
 const GROUP_TAKES: Millis = 15 * SECOND;
 
-/// The set that a path names.
+/// The set or VM that a path names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedResource<'a> {
     pub subscription: &'a str,
@@ -374,6 +374,14 @@ impl EmulatedCloud {
                 let text = format!("Resource group '{group}' could not be found.");
                 Err(self.turn_away(404, "ResourceGroupNotFound", text))
             }
+        }
+    }
+
+    /// Refuses a request of which the subscription or the resource group does not exist.
+    pub fn check_scope(&mut self, ask: &EmulatorRequest) -> Result<(), Rejection> {
+        match ask.group() {
+            Some(group) => self.group_of(ask.subscription(), group).map(drop),
+            None => self.subscription_of(ask.subscription()),
         }
     }
 

@@ -120,6 +120,14 @@ pub(super) fn put(value: &mut Value, path: &[&str], new: Value) {
     }
 }
 
+/// The location that a new resource must have.
+pub(super) fn location(body: &Value) -> Result<&str, Rejection> {
+    text(body, "/location").ok_or_else(|| {
+        let text = "The location property is required for this definition.";
+        WorldRefusal::new(400, "LocationRequired", text).into()
+    })
+}
+
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str)
 }
@@ -139,13 +147,8 @@ fn word(value: &Value, pointer: &str) -> String {
 }
 
 pub(super) fn missing(parameter: &str) -> Rejection {
-    WorldRefusal::new(
-        400,
-        "InvalidParameter",
-        format!("Required parameter '{parameter}' is missing (null)."),
-    )
-    .target(parameter)
-    .into()
+    let text = format!("Required parameter '{parameter}' is missing (null).");
+    WorldRefusal::new(400, "InvalidParameter", text).target(parameter).into()
 }
 
 fn invalid(target: &str, value: &str) -> Rejection {
@@ -322,11 +325,11 @@ fn rolling(document: &Value) -> Rolling {
 }
 
 fn repairs(document: &Value) -> Result<Option<Repairs>, Rejection> {
-    const POLICY: &str = "/properties/automaticRepairsPolicy";
-    if flag(document, "/properties/automaticRepairsPolicy/enabled") != Some(true) {
+    let policy = document.pointer("/properties/automaticRepairsPolicy");
+    let policy = policy.cloned().unwrap_or_default();
+    if flag(&policy, "/enabled") != Some(true) {
         return Ok(None);
     }
-    let policy = document.pointer(POLICY).cloned().unwrap_or_default();
     let action = match word(&policy, "/repairAction").as_str() {
         "" | "replace" => RepairAction::Replace,
         "reimage" => RepairAction::Reimage,

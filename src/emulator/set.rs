@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::cloud::{EmulatedCloud, NamedResource, ResourcePlace};
+use super::cloud::{EmulatedCloud, ResourcePlace};
 use super::document::{self, DocumentPart};
 use super::instance;
 use super::members;
@@ -84,21 +84,16 @@ pub(super) fn get(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) 
 pub(super) fn list(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    subscription: &str,
-    group: Option<&str>,
     location: Option<&str>,
 ) -> HandledRequest {
-    match group {
-        Some(group) => drop(cloud.group_of(subscription, group)?),
-        None => cloud.subscription_of(subscription)?,
-    }
+    cloud.check_scope(ask)?;
     let views = cloud.world.list_sets()?;
     let mut all = Vec::new();
     for view in &views {
         let Some(place) = cloud.places.get(&view.id) else { continue };
         let here = !place.alone
-            && place.subscription.eq_ignore_ascii_case(subscription)
-            && group.is_none_or(|group| place.group.eq_ignore_ascii_case(group))
+            && place.subscription.eq_ignore_ascii_case(ask.subscription())
+            && ask.group().is_none_or(|group| place.group.eq_ignore_ascii_case(group))
             && location.is_none_or(|location| place.location.eq_ignore_ascii_case(location));
         if here {
             all.push(shown(cloud, ask, place, view, true));
@@ -119,15 +114,10 @@ pub(super) fn page(ask: &EmulatorRequest, all: &[Value]) -> EmulatorReply {
     EmulatorReply::ok(&body)
 }
 
-pub(super) fn put(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    named: NamedResource<'_>,
-) -> HandledRequest {
+pub(super) fn put(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
     let body = ask.object()?;
-    cloud.group_of(named.subscription, named.group)?;
-    let found = cloud.find(named);
-    match found {
+    cloud.check_scope(ask)?;
+    match cloud.find(ask.named()) {
         Some(_) if ask.header("if-none-match") == Some("*") => {
             cloud.world.neighbour(true)?;
             let text = "Etag provided in if-none-match header * matches the existing resource.";
@@ -139,7 +129,7 @@ pub(super) fn put(
                 cloud.world.neighbour(true)?;
                 Err(wrong_etag(given, "of no resource"))
             }
-            None => create(cloud, ask, named, &body),
+            None => create(cloud, ask, &body),
         },
     }
 }
@@ -147,16 +137,13 @@ pub(super) fn put(
 fn create(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    named: NamedResource<'_>,
     body: &Map<String, Value>,
 ) -> HandledRequest {
+    let named = ask.named();
     schema::check_name(named.name)?;
     schema::check(body, schema::SchemaVerb::Put)?;
     let body = Value::Object(body.clone());
-    let Some(location) = document::text(&body, "/location") else {
-        let text = "The location property is required for this definition.";
-        return Err(WorldRefusal::new(400, "LocationRequired", text).into());
-    };
+    let location = document::location(&body)?;
     let meaning = document::meaning(&body)?;
     cloud.spell_image(&meaning.model.image);
     let made = cloud.world.put_new_set(&meaning.spec(named.name));
@@ -285,13 +272,9 @@ fn suspended(native: &PlatformSpec, view: &SetView, place: &ResourcePlace) -> Pl
 pub(super) const REPAIRS: &str = "automaticrepairs";
 pub(super) const REBALANCING: &str = "automaticzonerebalancing";
 
-pub(super) fn delete(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    named: NamedResource<'_>,
-) -> HandledRequest {
-    cloud.group_of(named.subscription, named.group)?;
-    let Some(set) = cloud.find(named) else {
+pub(super) fn delete(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
+    cloud.check_scope(ask)?;
+    let Some(set) = cloud.find(ask.named()) else {
         cloud.world.neighbour(true)?;
         return Ok(EmulatorReply::empty(204));
     };
