@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::cloud::{EmulatedCloud, ResourcePlace};
-use super::document::{self, DocumentPart};
+use super::document;
 use super::instance;
 use super::members;
 use super::operation;
@@ -14,8 +14,8 @@ use super::request::EmulatorRequest;
 use super::schema;
 use super::text::rfc3339;
 use crate::world::{
-    InstanceView, OperationHandle, PlatformSpec, SetId, SetOrchestration, SetState, SetView,
-    SetWrite, WorldRefusal,
+    InstanceView, OperationHandle, PlatformSpec, SetId, SetOrchestration, SetSpec, SetState,
+    SetView, SetWrite, WorldRefusal,
 };
 
 /// Azure was observed to list fifty sets per page.
@@ -144,9 +144,9 @@ fn create(
     schema::check(body, schema::SchemaVerb::Put)?;
     let body = Value::Object(body.clone());
     let location = document::location(&body)?;
-    let meaning = document::meaning(&body)?;
-    cloud.spell_image(&meaning.model.image);
-    let made = cloud.world.put_new_set(&meaning.spec(named.name));
+    let spec = document::meaning(named.name, &body)?;
+    cloud.spell_image(&spec.model.image);
+    let made = cloud.world.put_new_set(&spec);
     // Even if the answer is lost, the set may exist.
     let new = cloud.world.sets().map(|(id, _)| id).find(|id| !cloud.places.contains_key(id));
     if let Some(new) = new {
@@ -215,9 +215,9 @@ pub(super) fn written(
     if verb == schema::SchemaVerb::Patch {
         reset_disks(cloud, &mut after, body);
     }
-    let meaning = document::meaning(&after)?;
-    cloud.spell_image(&meaning.model.image);
-    let write = set_write(&meaning, &view, &place, body);
+    let spec = document::meaning(&view.name, &after)?;
+    cloud.spell_image(&spec.model.image);
+    let write = set_write(&spec, &view, &place, body);
     Ok(cloud.world.write_set(set, &write, if_match)?)
 }
 
@@ -236,25 +236,20 @@ fn reset_disks(cloud: &EmulatedCloud, after: &mut Value, body: &Value) {
 }
 
 /// Writes only what the body contains: an omitted capacity must not be set.
-fn set_write(
-    meaning: &DocumentPart,
-    view: &SetView,
-    place: &ResourcePlace,
-    body: &Value,
-) -> SetWrite {
+fn set_write(spec: &SetSpec, view: &SetView, place: &ResourcePlace, body: &Value) -> SetWrite {
     let sent = |pointer: &str| body.pointer(pointer).is_some_and(|value| !value.is_null());
     let speaks_of_model = sent("/properties/virtualMachineProfile") || sent("/tags");
-    let native = suspended(&meaning.native, view, place);
+    let native = suspended(&spec.native, view, place);
     SetWrite {
-        capacity: sent("/sku/capacity").then_some(meaning.capacity),
-        model: (speaks_of_model || meaning.model != *view.model).then(|| meaning.model.clone()),
+        capacity: sent("/sku/capacity").then_some(spec.capacity),
+        model: (speaks_of_model || spec.model != *view.model).then(|| spec.model.clone()),
         native: (native != *view.native).then_some(native),
-        mix: Some(meaning.mix),
-        scale_in: Some(meaning.scale_in),
-        single_placement: Some(meaning.single_placement),
-        health_extension: Some(meaning.health_extension),
-        zones: Some(meaning.zones.clone()),
-        rest: Some(meaning.rest.clone()),
+        mix: Some(spec.mix),
+        scale_in: Some(spec.scale_in),
+        single_placement: Some(spec.single_placement),
+        health_extension: Some(spec.health_extension),
+        zones: Some(spec.zones.clone()),
+        rest: Some(spec.rest.clone()),
     }
 }
 
