@@ -126,7 +126,9 @@ fn service(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) -> Hand
     } else {
         place.suspended.remove(&service);
     }
-    let written = super::document::meaning(&super::document::whole(&view, &place.location))?.native;
+    let written =
+        super::document::meaning(&view.name, &super::document::whole(&view, &place.location))?
+            .native;
     let native = PlatformSpec {
         autoscale: view.native.autoscale,
         repairs: written.repairs.filter(|_| !place.suspended.contains(REPAIRS)),

@@ -95,20 +95,13 @@ fn zone(body: &Value) -> Option<u8> {
 }
 
 /// Creates a VM for a set; a VM without a set is not supported.
-pub(super) fn put(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    named: NamedResource<'_>,
-) -> HandledRequest {
+pub(super) fn put(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
     let body = Value::Object(ask.object()?);
     let Some(id) = document::text(&body, &format!("{SET}/id")).filter(|id| !id.is_empty()) else {
         return Err(members::not_served(ask));
     };
-    if document::text(&body, "/location").is_none() {
-        let text = "The location property is required for this definition.";
-        return Err(WorldRefusal::new(400, "LocationRequired", text).into());
-    }
-    let (set, _) = wanted(cloud, named, id, zone(&body))?;
+    document::location(&body)?;
+    let (set, _) = wanted(cloud, ask.named(), id, zone(&body))?;
     let mut profile = body["properties"].clone();
     let size = document::text(&profile, "/hardwareProfile/vmSize").unwrap_or_default().to_owned();
     if size.is_empty() {
@@ -120,7 +113,7 @@ pub(super) fn put(
     }
     let model = document::model(&body, &profile, &size, true)?;
     cloud.spell_image(&model.image);
-    let name = InstanceId::from(named.name);
+    let name = InstanceId::from(ask.named().name);
     let spec = VmSpec { name: name.clone(), model, zone: zone(&body), priority };
     let done = cloud.world.put_vm(set, &spec, !cloud.attach_leaves_capacity)?;
     let (place, reply) = (cloud.place(set)?, EmulatorReply::json(201, &shown(cloud, set, &name)?));
@@ -145,7 +138,6 @@ fn shown(cloud: &EmulatedCloud, set: SetId, id: &InstanceId) -> Result<Value, Re
 pub(super) fn write(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    named: NamedResource<'_>,
     set: SetId,
     id: &InstanceId,
 ) -> HandledRequest {
@@ -185,7 +177,7 @@ pub(super) fn write(
                 Some(_) => return Err(not_changed()),
                 None => {}
             }
-            let (to, view) = wanted(cloud, named, target, zone(&before))?;
+            let (to, view) = wanted(cloud, ask.named(), target, zone(&before))?;
             if has_many_domains(&view) {
                 let text = format!(
                     "Referenced Virtual Machine Scale Set '{}' does not support attaching an existing Virtual Machine to \

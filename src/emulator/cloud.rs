@@ -87,7 +87,7 @@ impl ResourceGroup {
 /// Minimum duration of a resource group delete.
 const GROUP_TAKES: Millis = 15 * SECOND;
 
-/// The set that a path names.
+/// The set or VM that a path names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedResource<'a> {
     pub subscription: &'a str,
@@ -266,7 +266,7 @@ impl EmulatedCloud {
     /// Adds a set that exists from the start: its VMs already run.
     fn found(&mut self, seed: &SetSeed, location: &str) -> Result<(), String> {
         let body = Value::Object(seed.body(location));
-        let meaning = document::meaning(&body).map_err(|turned| match turned {
+        let mut spec = document::meaning(&seed.name, &body).map_err(|turned| match turned {
             Rejection::Refused(refusal) | Rejection::AtTheDoor(refusal) => refusal.message,
             Rejection::Lost => "not understood".to_owned(),
         })?;
@@ -276,8 +276,7 @@ impl EmulatedCloud {
         if self.find(named).is_some() {
             return Err("another one of this name is in the same resource group".to_owned());
         }
-        let mut spec = meaning.spec(&seed.name);
-        spec.instances = seed.instances(&meaning.model);
+        spec.instances = seed.instances(&spec.model);
         if !spec.instances.is_empty() {
             spec.capacity = spec.instances.len() as u32;
         }
@@ -374,6 +373,14 @@ impl EmulatedCloud {
                 let text = format!("Resource group '{group}' could not be found.");
                 Err(self.turn_away(404, "ResourceGroupNotFound", text))
             }
+        }
+    }
+
+    /// Refuses a request of which the subscription or the resource group does not exist.
+    pub fn check_scope(&mut self, ask: &EmulatorRequest) -> Result<(), Rejection> {
+        match ask.group() {
+            Some(group) => self.group_of(ask.subscription(), group).map(drop),
+            None => self.subscription_of(ask.subscription()),
         }
     }
 

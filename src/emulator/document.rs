@@ -66,47 +66,6 @@ pub(super) fn keep_protected(after: &mut Value, before: &Value) {
     }
 }
 
-/// The parts of a document that the world understands.
-#[derive(Debug, Clone)]
-pub(super) struct DocumentPart {
-    pub capacity: u32,
-    pub model: ModelSpec,
-    pub native: PlatformSpec,
-    pub scale_in: ScaleIn,
-    pub single_placement: bool,
-    pub health_extension: bool,
-    pub zones: Vec<ZoneNumber>,
-    pub rest: String,
-    pub orchestration: SetOrchestration,
-    pub priority: VmPriority,
-    pub mix: Option<SpotMix>,
-    pub strict_zone_balance: bool,
-    pub windows: bool,
-}
-
-impl DocumentPart {
-    pub fn spec(&self, name: &str) -> SetSpec {
-        SetSpec {
-            name: name.to_owned(),
-            orchestration: self.orchestration,
-            zones: self.zones.clone(),
-            capacity: self.capacity,
-            model: self.model.clone(),
-            priority: self.priority,
-            mix: self.mix,
-            single_placement: self.single_placement,
-            strict_zone_balance: self.strict_zone_balance,
-            scale_in: self.scale_in,
-            health_extension: self.health_extension,
-            windows: self.windows,
-            force_delete_refused: false,
-            native: self.native.clone(),
-            rest: self.rest.clone(),
-            instances: Vec::new(),
-        }
-    }
-}
-
 /// Replaces anything on the path that is not an object.
 pub(super) fn put(value: &mut Value, path: &[&str], new: Value) {
     match path {
@@ -118,6 +77,14 @@ pub(super) fn put(value: &mut Value, path: &[&str], new: Value) {
             put(&mut value[*key], deeper, new);
         }
     }
+}
+
+/// The location that a new resource must have.
+pub(super) fn location(body: &Value) -> Result<&str, Rejection> {
+    text(body, "/location").ok_or_else(|| {
+        let text = "The location property is required for this definition.";
+        WorldRefusal::new(400, "LocationRequired", text).into()
+    })
 }
 
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
@@ -139,13 +106,8 @@ fn word(value: &Value, pointer: &str) -> String {
 }
 
 pub(super) fn missing(parameter: &str) -> Rejection {
-    WorldRefusal::new(
-        400,
-        "InvalidParameter",
-        format!("Required parameter '{parameter}' is missing (null)."),
-    )
-    .target(parameter)
-    .into()
+    let text = format!("Required parameter '{parameter}' is missing (null).");
+    WorldRefusal::new(400, "InvalidParameter", text).target(parameter).into()
 }
 
 fn invalid(target: &str, value: &str) -> Rejection {
@@ -155,8 +117,8 @@ fn invalid(target: &str, value: &str) -> Rejection {
 
 const PROFILE: &str = "/properties/virtualMachineProfile";
 
-/// Reads the complete document of a set, after any merge.
-pub(super) fn meaning(document: &Value) -> Result<DocumentPart, Rejection> {
+/// Reads the parts that the world understands from the complete document of a set, after any merge.
+pub(super) fn meaning(name: &str, document: &Value) -> Result<SetSpec, Rejection> {
     let uniform = match word(document, "/properties/orchestrationMode").as_str() {
         "" | "uniform" => true,
         "flexible" => false,
@@ -180,8 +142,11 @@ pub(super) fn meaning(document: &Value) -> Result<DocumentPart, Rejection> {
     let native = native(document, &profile, uniform)?;
     let single_placement =
         flag(document, "/properties/singlePlacementGroup").unwrap_or(uniform && zones.is_empty());
-    Ok(DocumentPart {
+    Ok(SetSpec {
+        name: name.to_owned(),
         capacity,
+        force_delete_refused: false,
+        instances: Vec::new(),
         rest: rest(&filled(document, &native, uniform, single_placement)),
         native,
         scale_in: scale_in(document),
@@ -322,11 +287,11 @@ fn rolling(document: &Value) -> Rolling {
 }
 
 fn repairs(document: &Value) -> Result<Option<Repairs>, Rejection> {
-    const POLICY: &str = "/properties/automaticRepairsPolicy";
-    if flag(document, "/properties/automaticRepairsPolicy/enabled") != Some(true) {
+    let policy = document.pointer("/properties/automaticRepairsPolicy");
+    let policy = policy.cloned().unwrap_or_default();
+    if flag(&policy, "/enabled") != Some(true) {
         return Ok(None);
     }
-    let policy = document.pointer(POLICY).cloned().unwrap_or_default();
     let action = match word(&policy, "/repairAction").as_str() {
         "" | "replace" => RepairAction::Replace,
         "reimage" => RepairAction::Reimage,

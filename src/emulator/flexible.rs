@@ -18,16 +18,8 @@ fn set_in_filter(filter: &str) -> Option<&str> {
 }
 
 /// The VMs of one set; without the filter, the VMs of every Flexible set in scope.
-pub(super) fn list(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    subscription: &str,
-    group: Option<&str>,
-) -> HandledRequest {
-    match group {
-        Some(group) => drop(cloud.group_of(subscription, group)?),
-        None => cloud.subscription_of(subscription)?,
-    }
+pub(super) fn list(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
+    cloud.check_scope(ask)?;
     let filter = ask.get("$filter").filter(|filter| !filter.trim().is_empty());
     if let Some(filter) = filter {
         let Some(id) = set_in_filter(filter) else {
@@ -45,7 +37,7 @@ pub(super) fn list(
     }
     cloud.world.neighbour(false)?;
     let mut all = Vec::new();
-    for set in flexible_sets(cloud, subscription, group) {
+    for set in flexible_sets(cloud, ask.subscription(), ask.group()) {
         let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
         let frame = members::frame(&place, &view, VmPath::OfGroup, true);
         let mut shapes = Shapes::default();
@@ -99,16 +91,12 @@ fn flexible_sets(cloud: &EmulatedCloud, subscription: &str, group: Option<&str>)
 }
 
 /// The set, and the VM id as the set spells it.
-pub(super) fn find(
-    cloud: &EmulatedCloud,
-    subscription: &str,
-    group: &str,
-    name: &str,
-) -> Option<(SetId, InstanceId)> {
-    let sets = flexible_sets(cloud, subscription, Some(group)).into_iter();
+pub(super) fn find(cloud: &EmulatedCloud, named: NamedResource<'_>) -> Option<(SetId, InstanceId)> {
+    let sets = flexible_sets(cloud, named.subscription, Some(named.group)).into_iter();
     let mut found = sets.filter_map(|set| {
         let truth = cloud.world.truth(set)?;
-        let here = truth.instances.into_iter().find(|vm| vm.id.0.eq_ignore_ascii_case(name))?;
+        let here =
+            truth.instances.into_iter().find(|vm| vm.id.0.eq_ignore_ascii_case(named.name))?;
         Some((set, here.id))
     });
     found.next()
@@ -118,21 +106,18 @@ pub(super) fn find(
 pub(super) fn one(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    subscription: &str,
-    group: &str,
-    name: &str,
     action: Option<&str>,
 ) -> HandledRequest {
-    cloud.group_of(subscription, group)?;
-    let named = NamedResource { subscription, group, name };
-    let found = find(cloud, subscription, group, name);
+    cloud.check_scope(ask)?;
+    let NamedResource { group, name, .. } = ask.named();
+    let found = find(cloud, ask.named());
     let Some((set, id)) = found else {
         return match ask.method.as_str() {
             "DELETE" => {
                 cloud.world.neighbour(true)?;
                 Ok(EmulatorReply::empty(204))
             }
-            "PUT" if action.is_none() => attach::put(cloud, ask, named),
+            "PUT" if action.is_none() => attach::put(cloud, ask),
             _ => Err(cloud.not_found(&format!("Microsoft.Compute/virtualMachines/{name}"), group)),
         };
     };
@@ -140,7 +125,7 @@ pub(super) fn one(
         ("GET", None | Some("instanceview")) => {
             members::read(cloud, ask, set, &id, VmPath::OfGroup, action.is_some())
         }
-        ("PUT" | "PATCH", None) => attach::write(cloud, ask, named, set, &id),
+        ("PUT" | "PATCH", None) => attach::write(cloud, ask, set, &id),
         ("DELETE", None) => members::delete(cloud, ask, set, &id),
         ("POST", Some(action)) => members::act(cloud, ask, set, &id, action),
         _ => Err(members::not_served(ask)),

@@ -229,11 +229,10 @@ impl EmulatedCloud {
 pub(super) fn serve(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    subscription: &str,
-    group: &str,
     rest: &[&str],
 ) -> HandledRequest {
-    cloud.group_of(subscription, group)?;
+    cloud.check_scope(ask)?;
+    let group = ask.named().group;
     let (gallery, image, version) = match (ask.method.as_str(), rest) {
         ("GET", [gallery, "images", image]) => (*gallery, *image, None),
         ("GET", [gallery, "images", image, "versions"]) => (*gallery, *image, Some("")),
@@ -250,13 +249,13 @@ pub(super) fn serve(
             );
             Err(cloud.turn_away(404, "ParentResourceNotFound", text))
         }
-        ("PUT", Some(at)) => put(cloud, ask, subscription, at, version.unwrap_or_default()),
-        ("DELETE", at) => delete(cloud, ask, subscription, at, version.unwrap_or_default()),
+        ("PUT", Some(at)) => put(cloud, ask, at, version.unwrap_or_default()),
+        ("DELETE", at) => delete(cloud, ask, at, version.unwrap_or_default()),
         (_, None) => {
             let kind = format!("Microsoft.Compute/galleries/{gallery}/images/{image}");
             Err(cloud.not_found(&kind, group))
         }
-        (_, Some(at)) => read(cloud, ask, group, at, version),
+        (_, Some(at)) => read(cloud, ask, at, version),
     }
 }
 
@@ -264,7 +263,6 @@ pub(super) fn serve(
 fn read(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    group: &str,
     at: usize,
     version: Option<&str>,
 ) -> HandledRequest {
@@ -273,7 +271,7 @@ fn read(
     if let Some(name) = version.filter(|name| !name.is_empty() && find(name).is_none()) {
         let (gallery, image) = (&image.gallery, &image.name);
         let kind = format!("Microsoft.Compute/galleries/{gallery}/images/{image}/versions/{name}");
-        return Err(cloud.not_found(&kind, group));
+        return Err(cloud.not_found(&kind, ask.named().group));
     }
     cloud.world.neighbour(false)?;
     let Some(name) = version else { return Ok(EmulatorReply::ok(&definition(cloud, &image))) };
@@ -342,20 +340,11 @@ fn check_name(name: &str) -> Result<(), Rejection> {
     Err(invalid("galleryImageVersionName", text))
 }
 
-fn put(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    subscription: &str,
-    at: usize,
-    name: &str,
-) -> HandledRequest {
+fn put(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, at: usize, name: &str) -> HandledRequest {
     let body = Value::Object(ask.object()?);
     cloud.world.neighbour(true)?;
     check_name(name)?;
-    let Some(location) = document::text(&body, "/location") else {
-        let text = "The location property is required for this definition.";
-        return Err(WorldRefusal::new(400, "LocationRequired", text).into());
-    };
+    let location = document::location(&body)?;
     let part = |key: &str| body.pointer(&format!("/properties/{key}")).filter(|v| v.is_object());
     let known = cloud.images[at].versions.iter().position(|one| one.name == name);
     let old = known.and_then(|n| cloud.images[at].versions.get(n).cloned());
@@ -395,7 +384,7 @@ fn put(
     }
     cloud.stand(at);
     let done = cloud.chore(going.1);
-    let scope = operation::scope(subscription, &cloud.world.settings().location);
+    let scope = operation::scope(ask.subscription(), &cloud.world.settings().location);
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
 }
 
@@ -406,7 +395,6 @@ fn seconds(median: f64) -> Millis {
 fn delete(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    subscription: &str,
     at: Option<usize>,
     name: &str,
 ) -> HandledRequest {
@@ -423,7 +411,7 @@ fn delete(
     let until = version.going.map_or(until, |(_, until)| until);
     cloud.stand(at);
     let done = cloud.chore(until);
-    let scope = operation::scope(subscription, &cloud.world.settings().location);
+    let scope = operation::scope(ask.subscription(), &cloud.world.settings().location);
     Ok(operation::accepted(cloud, ask, &done, &scope))
 }
 

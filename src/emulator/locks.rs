@@ -263,7 +263,7 @@ fn target(
         }
         [_, _, "resourcegroups", _, "providers", COMPUTE, "virtualmachines", _] => {
             let (subscription, group, name) = (parts[1], parts[3], parts[7]);
-            let found = flexible::find(cloud, subscription, group, name);
+            let found = flexible::find(cloud, NamedResource { subscription, group, name });
             let Some((set, id)) = found else {
                 let kind = format!("Microsoft.Compute/virtualMachines/{name}");
                 return Err(cloud.not_found(&kind, group));
@@ -421,13 +421,12 @@ fn in_batch(cloud: &EmulatedCloud, ask: &EmulatorRequest) -> Vec<String> {
     if !is_batch || !cloud.locked_vm_stops_batch {
         return Vec::new();
     }
-    let named = NamedResource { subscription: ask.part(1), group: ask.part(3), name: ask.part(7) };
     let body = ask.object_or_none().unwrap_or_default();
     let ids = body.get("instanceIds").and_then(Value::as_array).cloned().unwrap_or_default();
     let is_named = |id: &InstanceId| {
         ids.iter().filter_map(Value::as_str).any(|one| one.eq_ignore_ascii_case(&id.0))
     };
-    let found = cloud.find(named).filter(|set| {
+    let found = cloud.find(ask.named()).filter(|set| {
         cloud.world.peek(*set).is_some_and(|view| view.orchestration == SetOrchestration::Flexible)
     });
     let locked = |lock: &&ResourceLock| match &lock.target {

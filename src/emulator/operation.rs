@@ -106,17 +106,13 @@ impl EmulatedCloud {
 }
 
 /// The delete of a resource group, which clients poll only by its Location header.
-pub(super) fn group_goes(
-    cloud: &EmulatedCloud,
-    ask: &EmulatorRequest,
-    subscription: &str,
-    op: OpId,
-) -> EmulatorReply {
+pub(super) fn group_goes(cloud: &EmulatedCloud, ask: &EmulatorRequest, op: OpId) -> EmulatorReply {
     let version = percent_encoded(ask.get("api-version").unwrap_or_default());
     let signature = cloud.sign(&op.to_string());
     let location = format!(
-        "{}/subscriptions/{subscription}/operationresults/{op}?api-version={version}&s={signature}",
-        ask.base
+        "{}/subscriptions/{}/operationresults/{op}?api-version={version}&s={signature}",
+        ask.base,
+        ask.subscription()
     );
     let reply = EmulatorReply::empty(202).with("location", location);
     paced(cloud, reply, cloud.world.settings().poll_retry_after)
@@ -126,13 +122,12 @@ pub(super) fn group_goes(
 pub(super) fn group_gone(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    subscription: &str,
     op: &str,
 ) -> HandledRequest {
     let op = known(cloud, ask, op)?;
     cloud.world.neighbour(false)?;
     let goes = cloud.groups.values().any(|group| group.deleting == Some(op));
-    Ok(if goes { group_goes(cloud, ask, subscription, op) } else { EmulatorReply::empty(200) })
+    Ok(if goes { group_goes(cloud, ask, op) } else { EmulatorReply::empty(200) })
 }
 
 /// A caller can poll an operation only at the address from an answer.
@@ -144,13 +139,8 @@ fn known(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, op: &str) -> Result<O
 }
 
 /// Answers a poll of the status or of the location.
-pub(super) fn poll(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    subscription: &str,
-    op: &str,
-) -> HandledRequest {
-    cloud.subscription_of(subscription)?;
+pub(super) fn poll(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, op: &str) -> HandledRequest {
+    cloud.subscription_of(ask.subscription())?;
     let op = known(cloud, ask, op)?;
     let view = cloud.operation(op)?;
     if ask.is_true("monitor") {

@@ -82,21 +82,14 @@ pub(super) fn groups(cloud: &mut EmulatedCloud, subscription: &str) -> HandledRe
     Ok(EmulatorReply::ok(&json!({ "value": all })))
 }
 
-pub(super) fn group(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    subscription: &str,
-    name: &str,
-) -> HandledRequest {
+pub(super) fn group(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
+    let (subscription, name) = (ask.subscription(), ask.part(3));
     match ask.method.as_str() {
         "PUT" => {
             cloud.subscription_of(subscription)?;
             let body = Value::Object(ask.object()?);
             cloud.world.neighbour(true)?;
-            let Some(location) = document::text(&body, "/location") else {
-                let text = "The location property is required for this definition.";
-                return Err(WorldRefusal::new(400, "LocationRequired", text).into());
-            };
+            let location = document::location(&body)?;
             let known = cloud.group(subscription, name).map(|group| group.location.clone());
             if let Some(is) = known.as_ref().filter(|is| !document::same_location(is, location)) {
                 let text = format!(
@@ -119,7 +112,7 @@ pub(super) fn group(
             let group = cloud.group_of(subscription, name)?;
             cloud.world.neighbour(true)?;
             let op = group.deleting.unwrap_or_else(|| cloud.end_group(&group));
-            Ok(operation::group_goes(cloud, ask, subscription, op))
+            Ok(operation::group_goes(cloud, ask, op))
         }
         "HEAD" => {
             cloud.world.neighbour(false)?;
@@ -226,12 +219,8 @@ fn sizes(cloud: &EmulatedCloud) -> BTreeSet<String> {
     used.chain(SIZES.map(str::to_owned)).collect()
 }
 
-pub(super) fn skus(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    subscription: &str,
-) -> HandledRequest {
-    cloud.subscription_of(subscription)?;
+pub(super) fn skus(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
+    cloud.subscription_of(ask.subscription())?;
     cloud.world.neighbour(false)?;
     let location = cloud.world.settings().location.clone();
     let wanted = ask.get("$filter").and_then(|f| f.split('\'').nth(1)).unwrap_or(&location);
@@ -271,14 +260,10 @@ pub(super) fn set_skus(cloud: &mut EmulatedCloud, set: SetId) -> HandledRequest 
 pub(super) fn autoscale(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    subscription: &str,
-    group: Option<&str>,
     name: Option<&str>,
 ) -> HandledRequest {
-    match group {
-        Some(group) => drop(cloud.group_of(subscription, group)?),
-        None => cloud.subscription_of(subscription)?,
-    }
+    cloud.check_scope(ask)?;
+    let (subscription, group) = (ask.subscription(), ask.group());
     let at = |group: &str, name: &str| {
         format!(
             "/subscriptions/{subscription}/resourceGroups/{group}/providers/microsoft.insights/autoscalesettings/{name}"

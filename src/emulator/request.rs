@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::http::HeaderMap;
 use serde_json::{Map, Value};
 
+use super::cloud::NamedResource;
 use super::reply::Rejection;
 use super::text::{pairs, percent_decoded};
 use crate::world::WorldRefusal;
@@ -57,6 +58,19 @@ impl EmulatorRequest {
     /// A path segment as written.
     pub fn part(&self, n: usize) -> &str {
         self.parts.get(n).map_or("", String::as_str)
+    }
+
+    pub fn subscription(&self) -> &str {
+        self.part(1)
+    }
+
+    pub fn group(&self) -> Option<&str> {
+        self.lower.get(2).filter(|word| *word == "resourcegroups").map(|_| self.part(3))
+    }
+
+    /// The set or VM of a path `…/resourceGroups/{g}/providers/Microsoft.Compute/{type}/{name}`.
+    pub fn named(&self) -> NamedResource<'_> {
+        NamedResource { subscription: self.part(1), group: self.part(3), name: self.part(7) }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {

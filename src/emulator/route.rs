@@ -1,7 +1,7 @@
 //! Finds the handler of a call. Fixed words of a path match in any case; names keep theirs.
 
 use super::actions;
-use super::cloud::{EmulatedCloud, NamedResource};
+use super::cloud::EmulatedCloud;
 use super::entra;
 use super::extensions;
 use super::flexible;
@@ -74,14 +74,12 @@ fn served(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, words: &[&str]) -> H
         ["subscriptions", _] if get => other_resources::one_subscription(cloud, ask.part(1)),
         ["subscriptions", _, "locations"] if get => other_resources::locations(cloud, ask.part(1)),
         ["subscriptions", _, "operationresults", op] if get => {
-            operation::group_gone(cloud, ask, ask.part(1), op)
+            operation::group_gone(cloud, ask, op)
         }
         ["subscriptions", _, "resourcegroups"] if get => {
             other_resources::groups(cloud, ask.part(1))
         }
-        ["subscriptions", _, "resourcegroups", _] => {
-            other_resources::group(cloud, ask, ask.part(1), ask.part(3))
-        }
+        ["subscriptions", _, "resourcegroups", _] => other_resources::group(cloud, ask),
         ["subscriptions", _, "providers", _] if get => {
             other_resources::provider(cloud, ask.part(1), ask.part(3))
         }
@@ -89,29 +87,13 @@ fn served(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, words: &[&str]) -> H
             of_subscription(cloud, ask, rest)
         }
         ["subscriptions", _, "providers", INSIGHTS, "autoscalesettings"] if get => {
-            other_resources::autoscale(cloud, ask, ask.part(1), None, None)
+            other_resources::autoscale(cloud, ask, None)
         }
-        ["subscriptions", _, "resourcegroups", _, "providers", INSIGHTS, "autoscalesettings"]
-            if get =>
-        {
-            other_resources::autoscale(cloud, ask, ask.part(1), Some(ask.part(3)), None)
-        }
-        [
-            "subscriptions",
-            _,
-            "resourcegroups",
-            _,
-            "providers",
-            INSIGHTS,
-            "autoscalesettings",
-            _,
-        ] => other_resources::autoscale(
-            cloud,
-            ask,
-            ask.part(1),
-            Some(ask.part(3)),
-            Some(ask.part(7)),
-        ),
+        ["subscriptions", _, "resourcegroups", _, "providers", INSIGHTS, rest @ ..] => match rest {
+            ["autoscalesettings"] if get => other_resources::autoscale(cloud, ask, None),
+            ["autoscalesettings", _] => other_resources::autoscale(cloud, ask, Some(ask.part(7))),
+            _ => unknown(cloud, ask),
+        },
         ["subscriptions", _, "resourcegroups", _, "providers", COMPUTE, rest @ ..] => {
             of_group(cloud, ask, rest)
         }
@@ -130,59 +112,43 @@ fn of_subscription(
     ask: &EmulatorRequest,
     rest: &[&str],
 ) -> HandledRequest {
-    let subscription = ask.part(1);
     match rest {
-        ["virtualmachinescalesets"] => set::list(cloud, ask, subscription, None, None),
-        ["virtualmachines"] => flexible::list(cloud, ask, subscription, None),
-        ["skus"] => other_resources::skus(cloud, ask, subscription),
-        ["locations", _, "usages"] => other_resources::usages(cloud, subscription),
-        ["locations", _, "virtualmachinescalesets"] => {
-            set::list(cloud, ask, subscription, None, Some(ask.part(5)))
-        }
-        ["locations", _, "operations", op] => operation::poll(cloud, ask, subscription, op),
+        ["virtualmachinescalesets"] => set::list(cloud, ask, None),
+        ["virtualmachines"] => flexible::list(cloud, ask),
+        ["skus"] => other_resources::skus(cloud, ask),
+        ["locations", _, "usages"] => other_resources::usages(cloud, ask.subscription()),
+        ["locations", _, "virtualmachinescalesets"] => set::list(cloud, ask, Some(ask.part(5))),
+        ["locations", _, "operations", op] => operation::poll(cloud, ask, op),
         _ => unknown(cloud, ask),
     }
 }
 
 /// Under `…/resourceGroups/{g}/providers/Microsoft.Compute`.
 fn of_group(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, rest: &[&str]) -> HandledRequest {
-    let (subscription, group) = (ask.part(1), ask.part(3));
     match rest {
-        ["virtualmachinescalesets"] if ask.method == "GET" => {
-            set::list(cloud, ask, subscription, Some(group), None)
-        }
+        ["virtualmachinescalesets"] if ask.method == "GET" => set::list(cloud, ask, None),
         ["virtualmachinescalesets", _, rest @ ..] => {
-            let named = NamedResource { subscription, group, name: ask.part(7) };
             if let ["providers", RESOURCES, "tags", "default"] = rest {
-                return tags::serve(cloud, ask, named);
+                return tags::serve(cloud, ask);
             }
-            of_set(cloud, ask, named, rest)
+            of_set(cloud, ask, rest)
         }
-        ["virtualmachines"] if ask.method == "GET" => {
-            flexible::list(cloud, ask, subscription, Some(group))
-        }
-        ["virtualmachines", _] => flexible::one(cloud, ask, subscription, group, ask.part(7), None),
-        ["virtualmachines", _, action] => {
-            flexible::one(cloud, ask, subscription, group, ask.part(7), Some(action))
-        }
-        ["galleries", rest @ ..] => gallery::serve(cloud, ask, subscription, group, rest),
+        ["virtualmachines"] if ask.method == "GET" => flexible::list(cloud, ask),
+        ["virtualmachines", _] => flexible::one(cloud, ask, None),
+        ["virtualmachines", _, action] => flexible::one(cloud, ask, Some(action)),
+        ["galleries", rest @ ..] => gallery::serve(cloud, ask, rest),
         _ => unknown(cloud, ask),
     }
 }
 
 /// Under `…/virtualMachineScaleSets/{name}`.
-fn of_set(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    named: NamedResource<'_>,
-    rest: &[&str],
-) -> HandledRequest {
+fn of_set(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, rest: &[&str]) -> HandledRequest {
     match (ask.method.as_str(), rest) {
-        ("PUT", []) => return set::put(cloud, ask, named),
-        ("DELETE", []) => return set::delete(cloud, ask, named),
+        ("PUT", []) => return set::put(cloud, ask),
+        ("DELETE", []) => return set::delete(cloud, ask),
         _ => {}
     }
-    let id = cloud.set_of(named)?;
+    let id = cloud.set_of(ask.named())?;
     match (ask.method.as_str(), rest) {
         ("GET", []) => set::get(cloud, ask, id),
         ("PATCH", []) => set::patch(cloud, ask, id),

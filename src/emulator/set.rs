@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::cloud::{EmulatedCloud, NamedResource, ResourcePlace};
-use super::document::{self, DocumentPart};
+use super::cloud::{EmulatedCloud, ResourcePlace};
+use super::document;
 use super::instance;
 use super::members;
 use super::operation;
@@ -14,8 +14,8 @@ use super::request::EmulatorRequest;
 use super::schema;
 use super::text::rfc3339;
 use crate::world::{
-    InstanceView, OperationHandle, PlatformSpec, SetId, SetOrchestration, SetState, SetView,
-    SetWrite, WorldRefusal,
+    InstanceView, OperationHandle, PlatformSpec, SetId, SetOrchestration, SetSpec, SetState,
+    SetView, SetWrite, WorldRefusal,
 };
 
 /// Azure was observed to list fifty sets per page.
@@ -84,21 +84,16 @@ pub(super) fn get(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) 
 pub(super) fn list(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    subscription: &str,
-    group: Option<&str>,
     location: Option<&str>,
 ) -> HandledRequest {
-    match group {
-        Some(group) => drop(cloud.group_of(subscription, group)?),
-        None => cloud.subscription_of(subscription)?,
-    }
+    cloud.check_scope(ask)?;
     let views = cloud.world.list_sets()?;
     let mut all = Vec::new();
     for view in &views {
         let Some(place) = cloud.places.get(&view.id) else { continue };
         let here = !place.alone
-            && place.subscription.eq_ignore_ascii_case(subscription)
-            && group.is_none_or(|group| place.group.eq_ignore_ascii_case(group))
+            && place.subscription.eq_ignore_ascii_case(ask.subscription())
+            && ask.group().is_none_or(|group| place.group.eq_ignore_ascii_case(group))
             && location.is_none_or(|location| place.location.eq_ignore_ascii_case(location));
         if here {
             all.push(shown(cloud, ask, place, view, true));
@@ -119,15 +114,10 @@ pub(super) fn page(ask: &EmulatorRequest, all: &[Value]) -> EmulatorReply {
     EmulatorReply::ok(&body)
 }
 
-pub(super) fn put(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    named: NamedResource<'_>,
-) -> HandledRequest {
+pub(super) fn put(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
     let body = ask.object()?;
-    cloud.group_of(named.subscription, named.group)?;
-    let found = cloud.find(named);
-    match found {
+    cloud.check_scope(ask)?;
+    match cloud.find(ask.named()) {
         Some(_) if ask.header("if-none-match") == Some("*") => {
             cloud.world.neighbour(true)?;
             let text = "Etag provided in if-none-match header * matches the existing resource.";
@@ -139,7 +129,7 @@ pub(super) fn put(
                 cloud.world.neighbour(true)?;
                 Err(wrong_etag(given, "of no resource"))
             }
-            None => create(cloud, ask, named, &body),
+            None => create(cloud, ask, &body),
         },
     }
 }
@@ -147,19 +137,16 @@ pub(super) fn put(
 fn create(
     cloud: &mut EmulatedCloud,
     ask: &EmulatorRequest,
-    named: NamedResource<'_>,
     body: &Map<String, Value>,
 ) -> HandledRequest {
+    let named = ask.named();
     schema::check_name(named.name)?;
     schema::check(body, schema::SchemaVerb::Put)?;
     let body = Value::Object(body.clone());
-    let Some(location) = document::text(&body, "/location") else {
-        let text = "The location property is required for this definition.";
-        return Err(WorldRefusal::new(400, "LocationRequired", text).into());
-    };
-    let meaning = document::meaning(&body)?;
-    cloud.spell_image(&meaning.model.image);
-    let made = cloud.world.put_new_set(&meaning.spec(named.name));
+    let location = document::location(&body)?;
+    let spec = document::meaning(named.name, &body)?;
+    cloud.spell_image(&spec.model.image);
+    let made = cloud.world.put_new_set(&spec);
     // Even if the answer is lost, the set may exist.
     let new = cloud.world.sets().map(|(id, _)| id).find(|id| !cloud.places.contains_key(id));
     if let Some(new) = new {
@@ -228,9 +215,9 @@ pub(super) fn written(
     if verb == schema::SchemaVerb::Patch {
         reset_disks(cloud, &mut after, body);
     }
-    let meaning = document::meaning(&after)?;
-    cloud.spell_image(&meaning.model.image);
-    let write = set_write(&meaning, &view, &place, body);
+    let spec = document::meaning(&view.name, &after)?;
+    cloud.spell_image(&spec.model.image);
+    let write = set_write(&spec, &view, &place, body);
     Ok(cloud.world.write_set(set, &write, if_match)?)
 }
 
@@ -249,25 +236,20 @@ fn reset_disks(cloud: &EmulatedCloud, after: &mut Value, body: &Value) {
 }
 
 /// Writes only what the body contains: an omitted capacity must not be set.
-fn set_write(
-    meaning: &DocumentPart,
-    view: &SetView,
-    place: &ResourcePlace,
-    body: &Value,
-) -> SetWrite {
+fn set_write(spec: &SetSpec, view: &SetView, place: &ResourcePlace, body: &Value) -> SetWrite {
     let sent = |pointer: &str| body.pointer(pointer).is_some_and(|value| !value.is_null());
     let speaks_of_model = sent("/properties/virtualMachineProfile") || sent("/tags");
-    let native = suspended(&meaning.native, view, place);
+    let native = suspended(&spec.native, view, place);
     SetWrite {
-        capacity: sent("/sku/capacity").then_some(meaning.capacity),
-        model: (speaks_of_model || meaning.model != *view.model).then(|| meaning.model.clone()),
+        capacity: sent("/sku/capacity").then_some(spec.capacity),
+        model: (speaks_of_model || spec.model != *view.model).then(|| spec.model.clone()),
         native: (native != *view.native).then_some(native),
-        mix: Some(meaning.mix),
-        scale_in: Some(meaning.scale_in),
-        single_placement: Some(meaning.single_placement),
-        health_extension: Some(meaning.health_extension),
-        zones: Some(meaning.zones.clone()),
-        rest: Some(meaning.rest.clone()),
+        mix: Some(spec.mix),
+        scale_in: Some(spec.scale_in),
+        single_placement: Some(spec.single_placement),
+        health_extension: Some(spec.health_extension),
+        zones: Some(spec.zones.clone()),
+        rest: Some(spec.rest.clone()),
     }
 }
 
@@ -285,13 +267,9 @@ fn suspended(native: &PlatformSpec, view: &SetView, place: &ResourcePlace) -> Pl
 pub(super) const REPAIRS: &str = "automaticrepairs";
 pub(super) const REBALANCING: &str = "automaticzonerebalancing";
 
-pub(super) fn delete(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    named: NamedResource<'_>,
-) -> HandledRequest {
-    cloud.group_of(named.subscription, named.group)?;
-    let Some(set) = cloud.find(named) else {
+pub(super) fn delete(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
+    cloud.check_scope(ask)?;
+    let Some(set) = cloud.find(ask.named()) else {
         cloud.world.neighbour(true)?;
         return Ok(EmulatorReply::empty(204));
     };

@@ -3,18 +3,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cloud::{EmulatedCloud, NamedResource};
+use super::cloud::EmulatedCloud;
 use super::reply::{EmulatorReply, HandledRequest, Rejection};
 use super::request::EmulatorRequest;
 use super::{members, schema, set};
 use crate::world::{SetId, WorldRefusal};
 
-pub(super) fn serve(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    named: NamedResource<'_>,
-) -> HandledRequest {
-    let id = cloud.set_of(named)?;
+pub(super) fn serve(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
+    let id = cloud.set_of(ask.named())?;
     let after = match ask.method.as_str() {
         "GET" => {
             cloud.world.neighbour(false)?;

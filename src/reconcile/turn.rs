@@ -260,12 +260,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
 
     /// Settle entries of earlier turns by what the read shows.
     async fn settle(&mut self, paces: &mut BTreeMap<EntryId, PollState>) -> Result<(), StoreError> {
-        let seen = Observed {
-            set: &self.observed.inventory.set,
-            machines: &self.observed.folded.machines,
-            delete_deadline: self.policy.deletion.deadline,
-            clock_ahead: self.observed.facts.clock_ahead,
-        };
+        let seen = self.observed.as_seen(self.policy);
         self.book.look(&seen, paces, Self::ports(self.world)).await?;
         self.observed.facts.drains.append(&mut self.book.drains);
         Ok(())
@@ -384,18 +379,22 @@ impl<W: TurnEnvironment> Turn<'_, W> {
     }
 
     async fn carry_out(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
-        let seen = Observed {
-            set: &self.observed.inventory.set,
-            machines: &self.observed.folded.machines,
-            delete_deadline: self.policy.deletion.deadline,
-            clock_ahead: self.observed.facts.clock_ahead,
-        };
+        let seen = self.observed.as_seen(self.policy);
         let ports = Self::ports(self.world);
         Execution { book: &mut self.book, seen, ports }.carry(written).await
     }
 }
 
 impl PoolObservation {
+    fn as_seen(&self, policy: &Policy) -> Observed<'_> {
+        Observed {
+            set: &self.inventory.set,
+            machines: &self.folded.machines,
+            delete_deadline: policy.deletion.deadline,
+            clock_ahead: self.facts.clock_ahead,
+        }
+    }
+
     /// Only the planner changes the lifecycle of a machine.
     fn set_lifecycles(&mut self, planned: &Decision, now: Time) {
         for report in &planned.report.machines {

@@ -325,30 +325,23 @@ impl Azure {
         first: Url,
         read: impl Fn(&[u8]) -> serde_json::Result<(Vec<T>, Option<String>)>,
     ) -> Result<Vec<T>, ReadError> {
-        let pages = self.read_pages(what, subscription, first, read);
+        let pages = async {
+            let subscription = subscription_id(subscription);
+            let (mut url, mut all, mut asked) = (first, Vec::new(), Vec::new());
+            while asked.len() < PAGES && !asked.contains(&url) {
+                asked.push(url.clone());
+                let reply = self.get(PacedOperation::ReadOther, &subscription, url).await?;
+                let rows = read(&reply.body);
+                let (rows, next) = rows.map_err(|why| strange(what, &why.to_string()))?;
+                all.extend(rows);
+                let Some(next) = next else { return Ok(all) };
+                let parsed = Url::parse(&next);
+                url = parsed.map_err(|_| strange(what, "the address of the next page is none"))?;
+            }
+            Err(strange(what, "the pages do not end"))
+        };
         let late = |_| strange(what, "it took too long");
         tokio::time::timeout(READ_WITHIN, pages).await.map_err(late)?
-    }
-
-    async fn read_pages<T>(
-        &self,
-        what: &str,
-        subscription: &str,
-        first: Url,
-        read: impl Fn(&[u8]) -> serde_json::Result<(Vec<T>, Option<String>)>,
-    ) -> Result<Vec<T>, ReadError> {
-        let subscription = subscription_id(subscription);
-        let (mut url, mut all, mut asked) = (first, Vec::new(), Vec::new());
-        while asked.len() < PAGES && !asked.contains(&url) {
-            asked.push(url.clone());
-            let reply = self.get(PacedOperation::ReadOther, &subscription, url).await?;
-            let (rows, next) = read(&reply.body).map_err(|why| strange(what, &why.to_string()))?;
-            all.extend(rows);
-            let Some(next) = next else { return Ok(all) };
-            let parsed = Url::parse(&next);
-            url = parsed.map_err(|_| strange(what, "the address of the next page is none"))?;
-        }
-        Err(strange(what, "the pages do not end"))
     }
 }
 
