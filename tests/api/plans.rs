@@ -25,7 +25,7 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [MachineReason; 46] = [
+const WHYS: [MachineReason; 47] = [
     MachineReason::Fine,
     MachineReason::CloudDeletes,
     MachineReason::Deleting,
@@ -67,12 +67,12 @@ const WHYS: [MachineReason; 46] = [
     MachineReason::WaitsLast,
     MachineReason::WaitsRollout,
     MachineReason::WaitsOwner,
-    MachineReason::WaitsStopped,
     MachineReason::WaitsPicture,
     MachineReason::WaitsRefused,
     MachineReason::WaitsConfirmation,
     MachineReason::UpdateFailed,
     MachineReason::Frozen,
+    MachineReason::WaitsStopped,
 ];
 
 /// A plan with nothing in it but a report of each machine.

@@ -243,6 +243,7 @@ fn context() -> PlanContext {
         open: Vec::new(),
         commands: Vec::new(),
         facts: Facts::default(),
+        stop: None,
         state: Some(state),
     };
     let planned = poolkeeper::plan::plan(&context.input()).unwrap();

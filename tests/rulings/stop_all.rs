@@ -75,6 +75,7 @@ fn the_model_is_written_only_after_the_stop() {
     let pool = pool.policy(|draft| draft.model.image = Some(Image::Exact("v1".into())));
     let mut world = World::new(pool.set(|set| set.model = Some(fields("v1"))).first_sight());
     world.step();
+    world.stays_quiet(3);
     world.pool.draft.model.image = Some(Image::Exact("v2".into()));
     for except_repair in [false, true] {
         world.pool = world.pool.clone().stopped(except_repair);
@@ -101,7 +102,8 @@ fn what_was_taken_out_of_service_is_put_back() {
 
 #[test]
 fn what_is_begun_is_watched_to_its_end() {
-    let going = Pool::new(3, "1", "0").settled().new_ready(4).delete_open(&["n1"], Span::ZERO);
+    let going = Pool::new(3, "1", "0").settled().new_ready(4);
+    let going = going.delete_open(&["n1"], Span::seconds(30));
     let going = going.edit("n1", |machine| machine.condition = Condition::Deleting);
     let turn = going.stopped(false).plan();
     assert!(turn.says("leaving").is_idle());

@@ -17,6 +17,7 @@ use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::rollout::{KeyBackOff, Rollout, RolloutCause, RolloutStage};
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
 /// The planner rechecks a hold within this time, or names what an operator can do.
@@ -61,6 +62,8 @@ pub struct CalmProgress {
     reported: bool,
     /// When a hold last asked for an operator.
     asked: Option<Time>,
+    /// The stop of all pools: what it interrupted is repeated after it.
+    stop: Option<GlobalStop>,
 }
 
 impl CalmProgress {
@@ -71,6 +74,9 @@ impl CalmProgress {
         if !truth.calm || !truth.case.planned.report.commands.is_empty() {
             *self = Self::default();
             return;
+        }
+        if self.stop.as_ref() != truth.case.stop {
+            *self = Self { stop: truth.case.stop.cloned(), ..Self::default() };
         }
         let now = truth.case.now;
         let since = *self.since.get_or_insert(now);

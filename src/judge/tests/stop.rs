@@ -37,15 +37,11 @@ fn limit(pool: Pool, size: u32) -> Pool {
 fn nothing_is_begun_while_all_pools_are_stopped() {
     let whole = |pool: Pool| stopped(pool, false);
     assert_eq!(whole(ill()).broken(), [0_u8; 0]);
-    for (pool, words) in vec![
-        (ill().delete("f", Failed), "sends delete"),
-        (ill().drain("a", Outdated), "sends drain"),
-        (ill().reimage("a"), "sends reimage"),
-        (ill().raise(1), "sends raise"),
-        (ill().write_model(), "sends updateModel"),
-    ] {
-        says(&whole(pool), words);
-    }
+    says(&whole(ill().delete("f", Failed)), "sends delete");
+    says(&whole(ill().drain("a", Outdated)), "sends drain");
+    says(&whole(ill().reimage("a")), "sends reimage");
+    says(&whole(ill().raise(1)), "sends raise");
+    says(&whole(ill().write_model()), "sends updateModel");
 }
 
 #[test]
