@@ -182,16 +182,21 @@ impl ServerLine {
     }
 
     fn try_send(&self, request: &Request<'_>) -> Result<ClientAnswer, ClientError> {
-        let sent = async {
-            let sent = self.client.read(request);
+        self.in_time(self.client.read(request))
+    }
+
+    fn in_time<T>(
+        &self,
+        sent: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        self.runtime.block_on(async {
             match self.deadline.get() {
                 Some(deadline) => tokio::time::timeout_at(deadline, sent)
                     .await
                     .unwrap_or_else(|_| Err(self.client.given_up())),
                 None => sent.await,
             }
-        };
-        self.runtime.block_on(sent)
+        })
     }
 
     /// The answer, as text and as a parsed value.
@@ -207,7 +212,7 @@ impl ServerLine {
     /// The answer of a probe, whose status code is part of the answer.
     pub fn probe<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, CommandFailure> {
         let request = Request::get(path);
-        let asked = self.runtime.block_on(self.client.probe(&request));
+        let asked = self.in_time(self.client.probe(&request));
         understood(&asked.map_err(|error| failure(&error))?)
     }
 
