@@ -146,6 +146,7 @@ pub(in crate::cli) struct ServerLine {
     runtime: Runtime,
     /// No request lasts longer.
     deadline: Cell<Option<Instant>>,
+    has_answered: Cell<bool>,
 }
 
 impl ServerLine {
@@ -154,7 +155,8 @@ impl ServerLine {
         let runtime = runtime.map_err(|error| {
             CommandFailure::new(Exit::Internal, "internal", format!("no runtime: {error}"))
         })?;
-        Ok(Self { client, runtime, deadline: Cell::new(None) })
+        let (deadline, has_answered) = (Cell::new(None), Cell::new(false));
+        Ok(Self { client, runtime, deadline, has_answered })
     }
 
     /// The time until which all that `run` sends must be answered, inside any earlier limit.
@@ -189,14 +191,16 @@ impl ServerLine {
         &self,
         sent: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
-        self.runtime.block_on(async {
+        let answer = self.runtime.block_on(async {
             match self.deadline.get() {
                 Some(deadline) => tokio::time::timeout_at(deadline, sent)
                     .await
                     .unwrap_or_else(|_| Err(self.client.given_up())),
                 None => sent.await,
             }
-        })
+        });
+        self.has_answered.set(self.has_answered.get() || answer.is_ok());
+        answer
     }
 
     /// The answer, as text and as a parsed value.
