@@ -43,6 +43,7 @@ Examples:
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
   poolkeeper explain --snapshot now.json 17     what happens to machine 17
   poolkeeper get                                the pools of a running daemon
+  poolkeeper --context prod get                 the same, of the server named prod
   poolkeeper pause web --why 'errors since noon'
                                                 stop its rollout where it is
   poolkeeper emulate --tls                      simulated Azure for az and SDKs

@@ -151,6 +151,7 @@ pub(in crate::cli) struct ServerLine {
     runtime: Runtime,
     /// No request lasts longer.
     deadline: Cell<Option<Instant>>,
+    has_answered: Cell<bool>,
 }
 
 impl ServerLine {
@@ -164,7 +165,8 @@ impl ServerLine {
         let runtime = runtime.map_err(|error| {
             CommandFailure::new(Exit::Internal, "internal", format!("no runtime: {error}"))
         })?;
-        Ok(Self { client, runtime, deadline: Cell::new(None) })
+        let (deadline, has_answered) = (Cell::new(None), Cell::new(false));
+        Ok(Self { client, runtime, deadline, has_answered })
     }
 
     /// The time until which all that `run` sends must be answered, inside any earlier limit.
@@ -192,16 +194,23 @@ impl ServerLine {
     }
 
     fn try_send(&self, request: &Request<'_>) -> Result<ClientAnswer, ClientError> {
-        let sent = async {
-            let sent = self.client.read(request);
+        self.in_time(self.client.read(request))
+    }
+
+    fn in_time<T>(
+        &self,
+        sent: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let answer = self.runtime.block_on(async {
             match self.deadline.get() {
                 Some(deadline) => tokio::time::timeout_at(deadline, sent)
                     .await
                     .unwrap_or_else(|_| Err(self.client.given_up())),
                 None => sent.await,
             }
-        };
-        self.runtime.block_on(sent)
+        });
+        self.has_answered.set(self.has_answered.get() || answer.is_ok());
+        answer
     }
 
     /// The answer, as text and as a parsed value.
@@ -217,7 +226,7 @@ impl ServerLine {
     /// The answer of a probe, whose status code is part of the answer.
     pub fn probe<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, CommandFailure> {
         let request = Request::get(path);
-        let asked = self.runtime.block_on(self.client.probe(&request));
+        let asked = self.in_time(self.client.probe(&request));
         understood(&asked.map_err(|error| failure(&error))?)
     }
 

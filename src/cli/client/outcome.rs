@@ -185,7 +185,7 @@ impl ServerLine {
         &self,
         mut look: impl FnMut(&Self) -> Result<Option<T>, CommandFailure>,
     ) -> Result<Option<T>, CommandFailure> {
-        let (mut pause, mut has_answered) = (PAUSE, false);
+        let (mut pause, mut has_answered) = (PAUSE, self.has_answered.get());
         loop {
             let silent = self.after(SILENT);
             let lost = match look(self) {

@@ -16,7 +16,6 @@ mod stream;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
@@ -27,6 +26,7 @@ use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::decide::decide;
 use super::diff::changes;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
+use super::file::{FileAccess, replace};
 use super::live::{self, LiveSet, Targets};
 use super::output::{OutputFormat, Shell};
 use super::page::{PoolFacts, StatusPage, TimeStyle};
@@ -320,7 +320,7 @@ impl PlanCommand {
     fn save(&self, plan: &SavedPlan, shell: &mut Shell) -> Result<(), CommandFailure> {
         let Some(path) = self.out.as_deref() else { return Ok(()) };
         let name = Path::display(path).to_string();
-        fs::write(path, plan.to_json() + "\n")
+        replace(path, (plan.to_json() + "\n").as_bytes(), FileAccess::AsBefore)
             .map_err(|error| CommandFailure::unwritable_file(&name, &error))?;
         if shell.format == OutputFormat::Table {
             let name = plain(&name);

@@ -17,3 +17,19 @@ pub(super) fn link(state: &WatchState) -> Ink {
         (None, false) => Ink::new(of(format!("polls every {}", short(BLIND))), Style::Yellow),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::watch::state::Palette;
+
+    #[test]
+    fn the_title_names_the_context() {
+        let palette = Palette { colour: false, unicode: true };
+        let mut state = WatchState::new(None, palette, (80, 24));
+        state.is_live = true;
+        assert_eq!(link(&state).text, "live");
+        state.context = Some("prod".to_owned());
+        assert_eq!(link(&state).text, "prod: live");
+    }
+}
