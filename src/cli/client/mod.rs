@@ -32,6 +32,7 @@ pub use verbs::{
 };
 
 pub(super) use outcome::{duration, span};
+pub(super) use story::{Fact, Story};
 pub(super) use stream::StreamNews;
 
 use std::fmt::Display;
@@ -116,6 +117,11 @@ pub(in crate::cli) struct ServerLine {
 }
 
 impl ServerLine {
+    /// To a server that needs no token, such as one in this process.
+    pub fn without_token(url: &str) -> Result<Self, CommandFailure> {
+        Self::of(Client::new(url, None, None).map_err(|error| failure(&error))?)
+    }
+
     fn of(client: Client) -> Result<Self, CommandFailure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {

@@ -5,13 +5,11 @@ use crate::cli::term::Style;
 use crate::cli::text::short;
 use crate::cli::watch::state::WatchState;
 use crate::cli::watch::update::BLIND;
-use crate::model::time::Span;
 
 pub(super) fn link(state: &WatchState) -> Ink {
-    let age = || short(Span::seconds(i64::from(state.age)));
     match (&state.lost, state.is_live) {
-        (Some(_), _) => Ink::new(format!("not updated for {}", age()), Style::Red),
+        (Some(_), _) => Ink::new(format!("not updated for {}", short(state.age)), Style::Red),
         (None, true) => Ink::new("live", Style::Green),
-        (None, false) => Ink::new(format!("polls every {BLIND}s"), Style::Yellow),
+        (None, false) => Ink::new(format!("polls every {}", short(BLIND)), Style::Yellow),
     }
 }
