@@ -117,8 +117,8 @@ impl WatchState {
             WatchKey::Home => select_machine(open, |_, _| 0),
             WatchKey::End => select_machine(open, |_, last| last),
             WatchKey::PageUp => {
-                let facts = open.picture.as_ref().map_or(0, |picture| picture.facts.len());
-                open.scroll = (open.scroll + PAGE).min(facts.saturating_sub(1));
+                let last = open.facts.len().saturating_sub(1);
+                open.scroll = (open.scroll + PAGE).min(last);
             }
             WatchKey::PageDown => open.scroll = open.scroll.saturating_sub(PAGE),
             _ => {}

@@ -12,12 +12,12 @@ use super::state::{
 };
 use crate::api::client::Request;
 use crate::api::v1::resources::told::{HistoryLine, HistoryPage};
-use crate::cli::client::{ServerLine, Story, StreamNews};
+use crate::cli::client::{ServerLine, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit, reason};
 use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport};
 
-/// Lines of history that a story is told of.
+/// Lines of history that a story begins with.
 const LINES: u32 = 200;
 /// How long a request may wait for its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,8 +37,7 @@ pub(super) fn read(
             let path = ["pools", name, "history"];
             let (_, page): (_, HistoryPage) =
                 line.read(&Request::get(&path).with("limit", LINES))?;
-            let facts = Story::default().tell(&page.items);
-            Ok(WatchPicture::Pool(Box::new(PoolPicture { look, facts })))
+            Ok(WatchPicture::Pool(Box::new(PoolPicture { look, lines: page.items })))
         }
     }
 }

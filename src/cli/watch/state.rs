@@ -2,8 +2,8 @@
 
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::stop::StopDetail;
-use crate::api::v1::resources::told::ReadinessStatus;
-use crate::cli::client::Fact;
+use crate::api::v1::resources::told::{HistoryLine, ReadinessStatus};
+use crate::cli::client::{Fact, Story};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::status::{PoolLook, PoolReport};
 use crate::cli::term::Style;
@@ -29,8 +29,8 @@ pub(super) struct PoolsPicture {
 #[derive(Debug)]
 pub(super) struct PoolPicture {
     pub look: PoolLook,
-    /// The end of its history as a story, oldest first.
-    pub facts: Vec<Fact>,
+    /// The last lines of its history, oldest first.
+    pub lines: Vec<HistoryLine>,
 }
 
 #[derive(Debug)]
@@ -144,13 +144,26 @@ pub(super) struct PoolScreen {
     pub picture: Option<PoolPicture>,
     /// The key of the selected machine.
     pub machine: Option<String>,
+    /// What its history says to people, oldest first. It is told once: a later beginning would pair other machines.
+    pub facts: Vec<Fact>,
+    pub story: Story,
+    /// The last line that the story knows.
+    pub told: Option<u64>,
     /// Facts of the history between the last visible one and the newest.
     pub scroll: usize,
 }
 
 impl PoolScreen {
     pub fn of(name: &str) -> Self {
-        Self { name: name.to_owned(), picture: None, machine: None, scroll: 0 }
+        Self {
+            name: name.to_owned(),
+            picture: None,
+            machine: None,
+            facts: Vec::new(),
+            story: Story::default(),
+            told: None,
+            scroll: 0,
+        }
     }
 
     /// In the order of the screen: by zone, then the oldest first.

@@ -9,6 +9,8 @@ use crate::model::time::Span;
 /// changes nothing writes no event.
 const CALM: Span = Span::seconds(15);
 pub(super) const BLIND: Span = Span::seconds(5);
+/// Facts of the history that can be scrolled.
+const FACTS: usize = 500;
 /// The pause after a reading that failed.
 const RETRY: Span = Span::seconds(2);
 
@@ -76,7 +78,7 @@ impl WatchState {
             }
             Ok(WatchPicture::Pool(picture)) => {
                 self.reach(picture.look.decided_at());
-                self.reach(picture.facts.last().map(|fact| fact.at));
+                self.reach(picture.lines.last().map(|line| line.at.0));
                 self.show(*picture);
                 self.arrive();
             }
@@ -88,14 +90,17 @@ impl WatchState {
         (self.age, self.lost) = (Span::ZERO, None);
     }
 
-    fn show(&mut self, picture: PoolPicture) {
+    fn show(&mut self, mut picture: PoolPicture) {
         let Some(open) = &mut self.open else { return };
+        let mut later = std::mem::take(&mut picture.lines);
+        later.retain(|line| Some(line.id) > open.told);
+        open.told = later.last().map(|line| line.id).or(open.told);
+        let facts = open.story.tell(&later);
         // New facts do not move what the person reads.
-        if open.scroll > 0 {
-            let last = open.picture.as_ref().and_then(|old| old.facts.last()).map(|fact| fact.at);
-            let later = picture.facts.iter().filter(|fact| Some(fact.at) > last).count();
-            open.scroll = (open.scroll + later).min(picture.facts.len().saturating_sub(1));
-        }
+        open.scroll += if open.scroll > 0 { facts.len() } else { 0 };
+        open.facts.extend(facts);
+        open.facts.drain(..open.facts.len().saturating_sub(FACTS));
+        open.scroll = open.scroll.min(open.facts.len().saturating_sub(1));
         open.picture = Some(picture);
     }
 

@@ -47,7 +47,7 @@ pub(super) fn draw(state: &WatchState, open: &PoolScreen, sheet: &mut Sheet) {
         }
     }
     let room = sheet.room().saturating_sub(BOTTOM);
-    for line in history(&picture.facts, open.scroll, room, state.now) {
+    for line in history(&open.facts, open.scroll, room, state.now) {
         sheet.line(&line);
     }
 }

@@ -9,9 +9,9 @@ use ratatui::style::{Color, Modifier};
 use super::golden::golden;
 use super::presses::press;
 use super::samples::*;
-use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::pools::PoolStatus;
 use crate::api::v1::resources::stop::StopDetail;
+use crate::api::v1::resources::{When, WordOf};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::watch::draw::draw;
 use crate::cli::watch::state::{Palette, PoolPicture, WatchEvent, WatchPicture, WatchState};
@@ -181,7 +181,7 @@ fn long_names_are_cut_and_ids_make_room() {
     press(&mut state, "Enter");
     let many = (0..30).map(|n| machine(&format!("web_1a2b3c{n:02}"), None, MachineClass::Current));
     let look = look(&PoolStatus { name: name.to_owned(), ..status("web") }, many.collect());
-    let picture = PoolPicture { look, facts: facts(3) };
+    let picture = PoolPicture { look, lines: lines(3) };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
     press(&mut state, "Right");
     let lines = keep("long", &state);
@@ -200,10 +200,10 @@ fn a_terminal_without_utf8_gets_ascii_only() {
 
 #[test]
 fn times_of_the_history_have_one_width() {
-    let mut state = of_pool(SMALL, machines(3, 0));
-    let mut facts = facts(3);
-    facts[1].at = facts[1].at.plus(Span::from_millis(708));
-    let picture = PoolPicture { look: look(&status("web"), machines(3, 0)), facts };
+    let mut state = WatchState::new(Some("web"), RICH, SMALL);
+    let mut lines = lines(3);
+    lines[1].at = When(lines[1].at.0.plus(Span::from_millis(708)));
+    let picture = PoolPicture { look: look(&status("web"), machines(3, 0)), lines };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
     shows(&text(&state), &[" 11:59:50Z  fact 2 of the history", " 12:00:00Z  fact 3"]);
 }

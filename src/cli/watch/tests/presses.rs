@@ -8,7 +8,6 @@ use crate::cli::watch::state::{
     WatchState, WatchSubject,
 };
 use crate::model::command::CommandName;
-use crate::model::time::Span;
 
 fn key(name: &str) -> WatchKey {
     match name {
@@ -130,7 +129,7 @@ fn a_machine_stays_selected_while_others_leave() {
     press(&mut state, "Right j j j");
     let machines = machines(32, 0).split_off(2);
     let look = look(&status("web"), machines);
-    let picture = PoolPicture { look, facts: facts(40) };
+    let picture = PoolPicture { look, lines: lines(40) };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
     assert_eq!(state.open.as_ref().unwrap().selected().unwrap().id, "3");
 }
@@ -207,16 +206,15 @@ fn the_history_scrolls_and_stays_where_it_is_read() {
     assert!(last(&state).ends_with("fact 40 of the history"), "{}", last(&state));
     press(&mut state, "PgUp");
     assert!(last(&state).ends_with("fact 30 of the history"), "{}", last(&state));
-    // Five facts later.
-    let mut later = facts(45);
+    let mut later = lines(45);
     later.drain(..5);
-    for fact in &mut later {
-        fact.at = fact.at.plus(Span::seconds(50));
-    }
     let look = look(&status("web"), machines(32, 0));
-    let picture = PoolPicture { look, facts: later };
+    let picture = PoolPicture { look, lines: later };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
     assert!(last(&state).ends_with("fact 30 of the history"), "{}", last(&state));
+    // What was told stays, and nothing is told twice.
+    let facts = &state.open.as_ref().unwrap().facts;
+    assert!(facts.len() == 45 && facts[0].text == "fact 1 of the history", "{facts:?}");
     press(&mut state, "PgUp PgUp PgUp PgUp PgUp");
     assert!(text(&state).iter().any(|line| line.ends_with("fact 6 of the history")));
     press(&mut state, "PgDn PgDn PgDn PgDn PgDn PgDn");

@@ -34,7 +34,9 @@ pub fn keep(narration: String) {
     state.is_single = false;
     state.on(WatchEvent::Stream(true));
     state.on(WatchEvent::Narration(narration));
-    give(&mut state, WatchPicture::Pool(Box::new(PoolPicture { look: pool(), facts: facts() })));
+    let look = PoolPicture { look: pool(), lines: Vec::new() };
+    give(&mut state, WatchPicture::Pool(Box::new(look)));
+    state.open.as_mut().unwrap().facts = facts();
     golden("../../config/demo.svg", &svg(&picture(&state)));
 }
 

@@ -7,17 +7,17 @@ use crate::api::v1::resources::When;
 use crate::api::v1::resources::machines::{HeldBy, MachineStatus};
 use crate::api::v1::resources::plans::{EstimateStatus, HoldStatus, RolloutProgress};
 use crate::api::v1::resources::pools::{OpenRollout, PoolNumbers, PoolStatus, RolloutStatus};
-use crate::api::v1::resources::told::ReadinessStatus;
-use crate::cli::client::Fact;
+use crate::api::v1::resources::told::{HistoryLine, ReadinessStatus};
 use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport};
 use crate::cli::watch::state::{
     Palette, PoolPicture, PoolsPicture, WatchEvent, WatchPicture, WatchState, WatchSubject,
 };
+use crate::memory::{HistoryEvent, HistoryRecord};
 use crate::model::action::MachineClass;
 use crate::model::command::CommandName;
 use crate::model::hold::{Hold, HoldReason, Remedy};
-use crate::model::ids::{InstanceId, VmId, Zone};
+use crate::model::ids::{CommandId, InstanceId, VmId, Zone};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::RolloutPhase;
 use crate::model::time::{Span, Time};
@@ -183,12 +183,15 @@ pub fn machines(many: usize, zones: usize) -> Vec<MachineStatus> {
     (0..many).map(|n| machine(&n.to_string(), zone(n).as_deref(), class(n))).collect()
 }
 
-pub fn facts(many: i64) -> Vec<Fact> {
-    let fact = |n: i64| {
-        let at = NOW.minus(Span::seconds((many - n) * 10));
-        Fact { at, text: format!("fact {n} of the history") }
+/// Each is a fact.
+pub fn lines(many: u64) -> Vec<HistoryLine> {
+    let line = |n: u64| {
+        let at = NOW.minus(Span::seconds(i64::try_from(many - n).unwrap() * 10));
+        let (command, message) = (CommandId::new("c"), format!("fact {n} of the history").into());
+        let event = HistoryEvent::Answered { command, accepted: true, message };
+        HistoryLine::of(n, "web", &HistoryRecord::new(at, event))
     };
-    (1..=many).map(fact).collect()
+    (1..=many).map(line).collect()
 }
 
 pub fn look(status: &PoolStatus, machines: Vec<MachineStatus>) -> PoolLook {
@@ -244,7 +247,7 @@ pub fn of_pool(size: (u16, u16), machines: Vec<MachineStatus>) -> WatchState {
     let mut state = WatchState::new(Some("web"), RICH, size);
     state.on(WatchEvent::Stream(true));
     let look = look(&status("web"), machines);
-    give(&mut state, WatchPicture::Pool(Box::new(PoolPicture { look, facts: facts(40) })));
+    give(&mut state, WatchPicture::Pool(Box::new(PoolPicture { look, lines: lines(40) })));
     assert_eq!(state.subject(), WatchSubject::Pool("web".to_owned()));
     state
 }
