@@ -61,9 +61,7 @@ fn list(shell: &mut Shell, is_json: bool) -> Result<(), CommandFailure> {
     for guide in GUIDES {
         table.row([Cell::new(guide.topic, Style::Bold), Cell::from(guide.about)]);
     }
-    let mut page = String::new();
-    table.draw(shell.term, &mut page);
-    shell.print(&page)?;
+    shell.table(&table, shell.term.width)?;
     shell.line("\n`poolkeeper guide TOPIC` prints one of them")
 }
 

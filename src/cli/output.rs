@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use clap::ValueEnum;
 
 use super::exit::{CommandFailure, ErrorReport, Exit};
+use super::table::Table;
 use super::term::{Style, Term};
 use super::text::plain;
 use super::validate::snippet;
@@ -106,6 +107,13 @@ impl Shell {
 
     pub fn print(&mut self, text: &str) -> Result<(), CommandFailure> {
         self.out.write_all(text.as_bytes()).map_err(|error| CommandFailure::unwritable(&error))
+    }
+
+    /// Prints a table. No width: its lines do not wrap.
+    pub fn table(&mut self, table: &Table, width: Option<usize>) -> Result<(), CommandFailure> {
+        let mut page = String::new();
+        table.draw(Term { width, ..self.term }, &mut page);
+        self.print(&page)
     }
 
     /// Prints a line. With `--output yaml` each line is a JSON document, which is written as YAML.

@@ -92,9 +92,7 @@ fn list(is_json: bool, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let document = json!({ "apiVersion": API_VERSION, "kind": "PoolKeyList", "items": items });
         shell.line(&document.to_string())?;
     } else {
-        let mut text = String::new();
-        rows(&all).draw(shell.term, &mut text);
-        shell.print(&text)?;
+        shell.table(&rows(&all), shell.term.width)?;
     }
     Ok(Exit::Done)
 }

@@ -2,12 +2,9 @@
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::short_pool::shortest;
-use super::{ENVIRONMENT, Server, strange, understood};
+use super::{ENVIRONMENT, Server, items, understood};
 use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::{PoolNumbers, PoolStatus};
@@ -16,7 +13,7 @@ use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::{ListStyle, OutputFormat, Shell};
 use crate::cli::page::{MachineListing, MachineOrder, push_stop};
 use crate::cli::table::{Cell, Table, push_line};
-use crate::cli::term::{Style, Term};
+use crate::cli::term::Style;
 use crate::cli::text::plain;
 use crate::cli::yaml::JsonTree;
 use crate::model::plan::RolloutPhase;
@@ -203,8 +200,8 @@ impl Get {
                 print_stop(stop, shell)?;
                 match style {
                     _ if items.is_empty() => shell.line("none"),
-                    ListStyle::Wide => draw(&pools(&items, true), None, shell),
-                    _ => draw(&pools(&items, false), shell.term.width, shell),
+                    ListStyle::Wide => shell.table(&pools(&items, true), None),
+                    _ => shell.table(&pools(&items, false), shell.term.width),
                 }
             }
         }
@@ -231,12 +228,12 @@ impl Get {
         let now = status.at.map(|at| at.0);
         let list = MachineListing::of(&items, order, now, self.timestamps);
         if shell.list == ListStyle::Wide {
-            return draw(&list.wide(), None, shell);
+            return shell.table(&list.wide(), None);
         }
         // A line of machines takes three lines of a screen.
         let most = shell.term.height.map_or(LINES, |tall| (tall / 3).max(4));
         let (table, more) = list.folded(most);
-        draw(&table, shell.term.width, shell)?;
+        shell.table(&table, shell.term.width)?;
         let Some(more) = more else { return Ok(()) };
         let mut line = String::new();
         push_line(&mut line, &shell.term.paint(Style::Dim, &more));
@@ -266,10 +263,6 @@ impl Get {
     }
 }
 
-fn items<T: DeserializeOwned>(list: &Value) -> Result<Vec<T>, CommandFailure> {
-    Vec::<T>::deserialize(&list["items"]).map_err(|error| strange(&error))
-}
-
 /// A name a line, as commands take it.
 fn names<'n>(
     kind: &str,
@@ -283,12 +276,6 @@ fn print_stop(stop: Option<&StopDetail>, shell: &mut Shell) -> Result<(), Comman
     let mut first = String::new();
     push_stop(stop, shell.term, &mut first);
     shell.print(&first)
-}
-
-fn draw(table: &Table, width: Option<usize>, shell: &mut Shell) -> Result<(), CommandFailure> {
-    let mut page = String::new();
-    table.draw(Term { width, ..shell.term }, &mut page);
-    shell.print(&page)
 }
 
 fn number(pool: &PoolStatus, of: fn(&PoolNumbers) -> u32) -> Cell {

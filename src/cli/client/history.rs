@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::story::Story;
 use super::stream::{EventStream, StreamNews};
-use super::{ENVIRONMENT, Server, ServerLine, rows, strange, understood};
+use super::{ENVIRONMENT, Server, ServerLine, items, rows, understood};
 use crate::api::client::{Request, StreamEvent};
 use crate::api::v1::resources::pools::RevisionList;
 use crate::api::v1::resources::told::{AuditLine, HistoryLine, StreamEnd};
@@ -221,10 +219,6 @@ fn documents(shell: &mut Shell, page: &Value) -> Result<bool, CommandFailure> {
     Ok(true)
 }
 
-fn items<T: DeserializeOwned>(page: &Value) -> Result<Vec<T>, CommandFailure> {
-    Vec::<T>::deserialize(&page["items"]).map_err(|error| strange(&error))
-}
-
 fn revisions(server: &ServerLine, pool: &str, shell: &mut Shell) -> Result<Exit, CommandFailure> {
     let is_json = shell.one_document("a list of revisions")?;
     let (written, list): (_, RevisionList) = server.of_pool(pool, &["revisions"])?;
@@ -252,9 +246,7 @@ fn revisions(server: &ServerLine, pool: &str, shell: &mut Shell) -> Result<Exit,
             known.vm_size.as_deref().unwrap_or("-").into(),
         ]);
     }
-    let mut text = String::new();
-    table.draw(shell.term, &mut text);
-    shell.print(&text)?;
+    shell.table(&table, shell.term.width)?;
     Ok(Exit::Done)
 }
 

@@ -46,6 +46,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -264,6 +265,11 @@ fn contents(path: &Path) -> Result<Vec<u8>, CommandFailure> {
 fn rows(page: &mut Value) -> Result<&mut Vec<Value>, CommandFailure> {
     let rows = page.get_mut("items").and_then(Value::as_array_mut);
     rows.ok_or_else(|| strange(&"a list has no items"))
+}
+
+/// The items of a list that the server sent.
+fn items<T: DeserializeOwned>(list: &Value) -> Result<Vec<T>, CommandFailure> {
+    Vec::<T>::deserialize(&list["items"]).map_err(|error| strange(&error))
 }
 
 pub(super) fn strange(error: &dyn Display) -> CommandFailure {
