@@ -307,7 +307,8 @@ pub fn state() -> impl Strategy<Value = PoolState> {
     bare().prop_map(|state| {
         let flags = [state.surplus_confirmed, state.advisory_held, state.mixed];
         let owner = owner(flags, state.adopted);
-        PoolState { owner, revisions: met(&state.good_revisions), ..state }
+        let repair_limit = state.breaker_opened.map(|since| RepairLimit { since, size: 3 });
+        PoolState { owner, revisions: met(&state.good_revisions), repair_limit, ..state }
     })
 }
 
@@ -378,7 +379,6 @@ fn bare() -> impl Strategy<Value = PoolState> {
             hot_loop_released: revisions[2].clone(),
             honoured: more.2,
             waiting: more.5,
-            repair_limit: times[6].map(|since| RepairLimit { since, size: 3 }),
             ..PoolState::default()
         },
     )
