@@ -1,7 +1,9 @@
 //! The first thing that newcomers see: here its refusals. The show itself takes minutes, and is proven where it is played.
 
-use std::io::{BufRead, Read};
+use std::env;
+use std::io::{BufRead, Read, Write};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use super::program::{Running, command};
 use super::support::*;
@@ -31,6 +33,32 @@ fn interrupted_it_says_how_far_it_came_and_ends() {
     assert!(told.contains("machines of a simulated Azure serve"), "{told}");
     demo.signal("-INT");
     out.read_to_string(&mut told).unwrap();
-    assert!(told.contains("Ended before") && told.contains("left behind"), "{told}");
+    assert!(told.contains("Ended ") && told.contains("left behind"), "{told}");
     assert_eq!(demo.code(), Some(130));
+}
+
+#[test]
+fn on_a_terminal_the_pool_is_watched_and_q_ends_it() {
+    let program = env!("CARGO_BIN_EXE_poolkeeper");
+    let line = format!("stty cols 80 rows 24; exec {program} demo --listen 127.0.0.1:0");
+    let mut command = Command::new("script");
+    command.args(["-qefc", &line, "/dev/null"]).env_clear();
+    command.env("PATH", env::var_os("PATH").unwrap()).env("SHELL", "/bin/sh");
+    command.env("TERM", "xterm").env("LANG", "C.UTF-8");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut demo = Running::start(command);
+    let (mut input, mut out) = (demo.input(), demo.out());
+    let (mut shown, mut bytes) = (String::new(), [0; 4 << 10]);
+    // A word of the script, and one of the screen of `watch`.
+    while !(shown.contains("simulated") && shown.contains("ceiling")) {
+        let read = out.read(&mut bytes).unwrap();
+        assert!(read > 0, "{shown:?}");
+        shown.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    input.write_all(b"q").unwrap();
+    let mut rest = Vec::new();
+    out.read_to_end(&mut rest).unwrap();
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(rest.contains("Ended ") && rest.contains("left behind"), "{rest:?}");
+    assert_eq!(demo.code(), Some(0));
 }
