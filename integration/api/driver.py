@@ -9,7 +9,7 @@ import time
 import traceback
 
 from doors import try_doors
-from house import Failed, House, ask, document, until
+from house import Failed, House, ask, document, tokens, until
 
 # Knows the laws of machines by the same record.
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "crash"))
@@ -182,20 +182,6 @@ def run(args):
         print(f"api: {machines(house)}", flush=True)
     finally:
         house.end()
-
-
-def tokens(house):
-    """A file with a token for each role; the tokens themselves are in no file."""
-    house.tokens, lines = {}, []
-    for role in ("viewer", "operator", "admin"):
-        command = [house.program, "create-token", role, role]
-        told = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-        house.tokens[role], line = told.stdout.splitlines()
-        lines.append(line)
-    path = house.scratch / "tokens"
-    path.write_text("\n".join(lines) + "\n")
-    path.chmod(0o600)
-    return path
 
 
 def main():

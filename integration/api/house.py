@@ -143,6 +143,20 @@ class Daemon:
         return [line for line in told if line.get("level") == "ERROR" or "panic" in json.dumps(line)]
 
 
+def tokens(house):
+    """A file with a token for each role; the tokens themselves are in no file."""
+    house.tokens, lines = {}, []
+    for role in ("viewer", "operator", "admin"):
+        command = [house.program, "create-token", role, role]
+        told = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        house.tokens[role], line = told.stdout.splitlines()
+        lines.append(line)
+    path = house.scratch / "tokens"
+    path.write_text("\n".join(lines) + "\n")
+    path.chmod(0o600)
+    return path
+
+
 def set_id(name):
     return f"{SUBSCRIPTION}/virtualMachineScaleSets/{name}"
 

@@ -3,19 +3,26 @@
 //! Never here: what is printed, or which request is meant. A change carries a key that is generated once, so that the
 //! server recognizes a repetition after a lost answer.
 
+mod event;
+
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Method, Response, StatusCode};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER,
+};
+use reqwest::{Identity, Method, Response, StatusCode};
 use ring::digest::SHA256;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 use url::Url;
 
 use super::http::text::hex;
+pub use super::http::{Rights, read_guarded};
 use crate::net::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_sealed};
 pub use crate::net::fault::ConnectFault;
+pub use event::StreamEvent;
+use event::{event, take_block};
 
 /// Default address of the server and of the client.
 pub const DEFAULT_SERVER: &str = "http://127.0.0.1:7770";
@@ -58,16 +65,28 @@ pub enum ClientError {
     Unsealed(String),
     #[error("the HTTP client cannot be set up: {0}")]
     Setup(#[source] reqwest::Error),
+    #[error("the client certificate and its key are not PEM: {0}")]
+    Identity(#[source] reqwest::Error),
     #[error("the system gives no random numbers")]
     NoDice,
     #[error("{server} cannot be reached: {say}")]
     Unreachable { server: String, say: String, fault: ConnectFault },
     #[error("{server} did not answer in time")]
-    TimedOut { server: String },
+    TimedOut { server: String, wait: ClientWait },
     #[error("{server} is no Poolkeeper: it answered {status}")]
     Strange { server: String, status: u16 },
     #[error("{}", .0.detail)]
     Refused(Box<RefusedAnswer>),
+}
+
+/// What a client waited for when its time was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientWait {
+    Connection,
+    /// The server accepted the connection.
+    Answer,
+    /// The caller set a limit of its own.
+    Limit,
 }
 
 /// A problem, as the server reported it.
@@ -98,11 +117,13 @@ pub struct Request<'a> {
     query: Vec<(&'static str, String)>,
     body: Option<(&'static str, Vec<u8>)>,
     key: Option<String>,
+    condition: Option<(HeaderName, String)>,
 }
 
 impl<'a> Request<'a> {
     pub fn get(path: &'a [&'a str]) -> Self {
-        Self { method: Method::GET, path, query: Vec::new(), body: None, key: None }
+        let (query, body, key, condition) = (Vec::new(), None, None, None);
+        Self { method: Method::GET, path, query, body, key, condition }
     }
 
     pub fn post(path: &'a [&'a str], json: String) -> Result<Self, ClientError> {
@@ -123,6 +144,26 @@ impl<'a> Request<'a> {
         self.query.push((name, value.to_string()));
         self
     }
+
+    /// Only if the resource still is what it was with this tag.
+    pub fn if_match(mut self, tag: &str) -> Self {
+        self.condition = Some((IF_MATCH, tag.to_owned()));
+        self
+    }
+
+    /// Only if there is no such resource yet.
+    pub fn if_new(mut self) -> Self {
+        self.condition = Some((IF_NONE_MATCH, "*".to_owned()));
+        self
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientAnswer {
+    pub text: String,
+    /// Changes whenever the resource does.
+    pub tag: Option<String>,
 }
 
 fn key() -> Result<String, ClientError> {
@@ -152,6 +193,16 @@ impl Client {
         token: Option<ClientToken>,
         ca: Option<&[u8]>,
     ) -> Result<Self, ClientError> {
+        Self::identified(server, token, ca, None)
+    }
+
+    /// `identity`: the PEM certificate of this client, followed by its key.
+    pub fn identified(
+        server: &str,
+        token: Option<ClientToken>,
+        ca: Option<&[u8]>,
+        identity: Option<&[u8]>,
+    ) -> Result<Self, ClientError> {
         let bad = || ClientError::Address(server.to_owned());
         // `host:port` alone means plain HTTP, as for curl.
         let is_bare = !server.contains("://") && server.contains(':');
@@ -167,22 +218,30 @@ impl Client {
             return Err(ClientError::Unsealed(server.to_owned()));
         }
         let builder = client::builder(TIMEOUTS, &Proxy::towards(&base), ca);
-        let http = builder.and_then(|builder| builder.build().map_err(BadClient::Setup));
-        let http = http.map_err(|bad| match bad {
+        let mut builder = builder.map_err(|bad| match bad {
             BadClient::Ca(why) | BadClient::Proxy(why) | BadClient::Setup(why) => {
                 ClientError::Setup(why)
             }
         })?;
+        if let Some(identity) = identity {
+            builder =
+                builder.identity(Identity::from_pem(identity).map_err(ClientError::Identity)?);
+        }
+        let http = builder.build().map_err(ClientError::Setup)?;
         Ok(Self { http, base, token })
     }
 
     /// The body of the answer as text.
     pub async fn send(&self, request: &Request<'_>) -> Result<String, ClientError> {
+        self.read(request).await.map(|answer| answer.text)
+    }
+
+    pub async fn read(&self, request: &Request<'_>) -> Result<ClientAnswer, ClientError> {
         let mut pauses = PAUSES.into_iter();
         loop {
             let tried = self.try_once(request).await;
             let (failed, wait) = match tried {
-                Ok(text) => return Ok(text),
+                Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             match (wait, pauses.next()) {
@@ -208,12 +267,24 @@ impl Client {
         if let Some(last) = last {
             built = built.header("last-event-id", last);
         }
-        let response = built.send().await.map_err(|error| self.lost(&error))?;
-        let status = response.status();
-        if status.is_success() {
-            return Ok(Events { response, server: self.server(), read: Vec::new() });
-        }
-        let text = response.text().await.map_err(|error| self.lost(&error))?;
+        // The time of the whole stream is not that of its first answer.
+        let begun = async {
+            let response = built.send().await.map_err(|error| self.lost(&error))?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(Ok(response));
+            }
+            let text = response.text().await.map_err(|error| self.lost(&error))?;
+            Ok(Err((status, text)))
+        };
+        let begun = tokio::time::timeout(TIMEOUTS.answer, begun).await;
+        let silent = |_| ClientError::TimedOut { server: self.server(), wait: ClientWait::Answer };
+        let (status, text) = match begun.map_err(silent)?? {
+            Ok(response) => {
+                return Ok(Events { response, server: self.server(), read: Vec::new() });
+            }
+            Err(refused) => refused,
+        };
         Err(match serde_json::from_str(&text) {
             Ok(refused) => ClientError::Refused(Box::new(refused)),
             Err(_) => ClientError::Strange { server: self.server(), status: status.as_u16() },
@@ -224,18 +295,22 @@ impl Client {
     async fn try_once(
         &self,
         request: &Request<'_>,
-    ) -> Result<String, (ClientError, Option<Duration>)> {
+    ) -> Result<ClientAnswer, (ClientError, Option<Duration>)> {
         let response = self.build(request).map_err(|error| (error, None))?.send().await;
         let response = response.map_err(|error| {
-            // Without a connection nothing was sent, so waiting here does not help.
-            let again = (!error.is_connect()).then_some(Duration::ZERO);
+            // Without a connection nothing was sent, so waiting here does not help. A silent server got its time.
+            let again = !error.is_connect() && !error.is_timeout();
+            let again = again.then_some(Duration::ZERO);
             (self.lost(&error), again)
         })?;
         let (status, wait) = (response.status(), patience(&response));
+        let tag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
         let text = response.text().await;
-        let text = text.map_err(|error| (self.lost(&error), Some(Duration::ZERO)))?;
+        let text = text.map_err(|error| {
+            (self.lost(&error), (!error.is_timeout()).then_some(Duration::ZERO))
+        })?;
         if status.is_success() {
-            return Ok(text);
+            return Ok(ClientAnswer { text, tag });
         }
         let refused: Result<RefusedAnswer, _> = serde_json::from_str(&text);
         let refused = refused.map_err(|_| {
@@ -265,6 +340,9 @@ impl Client {
         if let Some(key) = &request.key {
             built = built.header("idempotency-key", key);
         }
+        if let Some((name, value)) = &request.condition {
+            built = built.header(name, value);
+        }
         if let Some((kind, body)) = &request.body {
             built = built.header(CONTENT_TYPE, *kind).body(body.clone());
         }
@@ -274,21 +352,20 @@ impl Client {
     fn lost(&self, error: &reqwest::Error) -> ClientError {
         let server = self.server();
         if error.is_timeout() {
-            return ClientError::TimedOut { server };
+            let wait = if error.is_connect() { ClientWait::Connection } else { ClientWait::Answer };
+            return ClientError::TimedOut { server, wait };
         }
         ClientError::Unreachable { server, say: innermost(error), fault: ConnectFault::of(error) }
+    }
+
+    /// The failure of a request that its caller gave up.
+    pub fn given_up(&self) -> ClientError {
+        ClientError::TimedOut { server: self.server(), wait: ClientWait::Limit }
     }
 
     fn server(&self) -> String {
         self.base.origin().ascii_serialization()
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamEvent {
-    pub id: Option<u64>,
-    pub event: Option<String>,
-    pub data: String,
 }
 
 /// Server-sent events, piece by piece.
@@ -312,7 +389,8 @@ impl Events {
                 return Err(ClientError::Strange { server: self.server.clone(), status: 200 });
             }
             let piece = tokio::time::timeout(SILENCE, self.response.chunk()).await;
-            let lost = || ClientError::TimedOut { server: self.server.clone() };
+            let (server, wait) = (self.server.clone(), ClientWait::Answer);
+            let lost = || ClientError::TimedOut { server, wait };
             match piece.map_err(|_| lost())? {
                 Ok(Some(piece)) => self.read.extend_from_slice(&piece),
                 Ok(None) => return Ok(None),
@@ -324,26 +402,6 @@ impl Events {
             }
         }
     }
-}
-
-/// The text before the first empty line.
-fn take_block(read: &mut Vec<u8>) -> Option<String> {
-    let end = read.windows(2).position(|two| two == b"\n\n")?;
-    let block: Vec<u8> = read.drain(..end + 2).collect();
-    Some(String::from_utf8_lossy(&block).into_owned())
-}
-
-/// `None`: a comment, or a reconnect delay.
-fn event(block: &str) -> Option<StreamEvent> {
-    let field = |name: &str| {
-        let lines =
-            block.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix(':'));
-        lines.map(|value| value.strip_prefix(' ').unwrap_or(value)).collect::<Vec<_>>()
-    };
-    let data = field("data");
-    let id = field("id").last().and_then(|id| id.parse().ok());
-    let event = field("event").last().map(|name| (*name).to_owned());
-    (!data.is_empty()).then(|| StreamEvent { id, event, data: data.join("\n") })
 }
 
 /// The wait that the server asks for; `None`: longer than the client waits.
@@ -380,22 +438,18 @@ mod tests {
         assert!(!shown.contains("secret"), "{shown}");
     }
 
-    #[test]
-    fn events_are_read_however_they_are_cut() {
-        let sent = b"retry: 2000\n\nid: 7\nevent: held\ndata: {\"a\":1}\n\n: still here\n\ndata: x\ndata: y\n\n";
-        for cut in 1..sent.len() {
-            let (mut read, mut found) = (Vec::new(), Vec::new());
-            for piece in sent.chunks(cut) {
-                read.extend_from_slice(piece);
-                while let Some(block) = take_block(&mut read) {
-                    found.extend(event(&block));
-                }
-            }
-            let event = Some("held".into());
-            let held = StreamEvent { id: Some(7), event, data: "{\"a\":1}".into() };
-            let plain = StreamEvent { id: None, event: None, data: "x\ny".into() };
-            assert_eq!(found, [held, plain], "in pieces of {cut}");
-        }
+    /// Time passes as soon as the client waits for nothing else.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_server_does_not_hold_a_client() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = made(&silent.local_addr().unwrap().to_string(), false).unwrap();
+        let (path, begun) = (["events"], tokio::time::sleep(Duration::ZERO).deadline());
+        let lost = client.stream(&Request::get(&path), None).await.unwrap_err();
+        assert!(matches!(lost, ClientError::TimedOut { .. }), "{lost}");
+        let lost = client.send(&Request::get(&path)).await.unwrap_err();
+        assert!(matches!(lost, ClientError::TimedOut { .. }), "{lost}");
+        let took = tokio::time::sleep(Duration::ZERO).deadline() - begun;
+        assert!(took < 3 * TIMEOUTS.answer, "each waits once: {took:?}");
     }
 
     #[test]

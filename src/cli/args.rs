@@ -6,8 +6,8 @@ use super::exit::{CommandFailure, Exit, with_table_of_exit_codes};
 use super::output::{OutputOption, Shell};
 use super::text::wrap;
 use super::{
-    client, completions, demo, diff, doctor, emulate, explain, guide, init, man, plan, schema,
-    serve, simulate, status, store, token, validate, version, wait, watch,
+    client, completions, context, demo, diff, doctor, emulate, explain, guide, init, man, plan,
+    schema, serve, simulate, status, store, token, validate, version, wait, watch,
 };
 
 /// The widest help text.
@@ -43,6 +43,7 @@ Examples:
   poolkeeper explain --snapshot now.json        why nothing (more) happens now
   poolkeeper explain --snapshot now.json 17     what happens to machine 17
   poolkeeper get                                the pools of a running daemon
+  poolkeeper --context prod get                 the same, of the server named prod
   poolkeeper pause web --why 'errors since noon'
                                                 stop its rollout where it is
   poolkeeper emulate --tls                      simulated Azure for az and SDKs
@@ -78,6 +79,10 @@ pub struct Cli {
         display_order = 900
     )]
     pub output: OutputOption,
+
+    // Commands that need a server show it among the options of the server.
+    #[arg(long, global = true, hide = true, value_name = "NAME")]
+    pub context: Option<String>,
 }
 
 macro_rules! commands {
@@ -130,10 +135,13 @@ commands! {
     "Manage pools" {
         Apply = client::Apply;
         Unmanage = client::Unmanage;
+        Scale = client::ScaleCommand;
         TakeOver = client::TakeOver;
         Refresh = client::Refresh;
         ResetCapacity = client::ResetCapacity;
         ResetBreaker = client::ResetBreaker;
+        StopAll = client::StopAll;
+        ResumeAll = client::ResumeAll;
     }
     "Steer a rollout" {
         Pause = client::Pause;
@@ -153,6 +161,7 @@ commands! {
     }
     "Help" {
         Guide = guide::GuideCommand;
+        Context = context::ContextCommand;
         Man = man::ManCommand, Cli::command();
         Completions = completions::Completions, Cli::command();
         Version = version::VersionCommand;

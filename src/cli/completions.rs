@@ -14,6 +14,7 @@ use clap_complete::Shell as Kind;
 use serde_json::json;
 
 use super::client::Server;
+use super::client::context::ClientSettings;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use crate::api::v1::API_VERSION;
@@ -22,7 +23,7 @@ use asked::{CompletionContext, CompletionTarget};
 const ABOUT: &str = "Prints the completion script for a shell";
 const MORE: &str = "\
 Prints a script that lets a shell complete the commands, options and values of poolkeeper. In bash, zsh and fish it \
-also completes the names of pools and machines, which it requests from the running daemon. Put it where the shell \
+also completes the names of pools and machines, which it requests from the running daemon, and those of contexts. Put it where the shell \
 looks for such scripts, and start a new shell.";
 const EXAMPLES: &str = "\
 Examples:
@@ -108,16 +109,22 @@ impl CompletionNames {
 /// The names from the server. Ignores every error: an error message would disturb the command line being typed.
 fn found(asked: CompletionContext) -> Vec<String> {
     let (path, key) = match &asked.meant {
+        CompletionTarget::Contexts => return contexts(),
         CompletionTarget::Pools => (vec!["pools"], "name"),
         CompletionTarget::MachinesOf(pool) => (vec!["pools", pool.as_str(), "machines"], "id"),
     };
-    let line = Server::of(asked.server, asked.ca).line();
-    let Some(answer) = line.ok().and_then(|line| line.within(WITHIN, &path, MOST)) else {
+    let line = Server::of(asked.server, asked.ca, asked.context).line();
+    let Some(answer) = line.ok().and_then(|line| line.page_within(WITHIN, &path, MOST)) else {
         return Vec::new();
     };
     let items = answer["items"].as_array().map_or(&[][..], Vec::as_slice);
     let names = items.iter().filter_map(|item| item[key].as_str());
     names.filter(|name| is_plain(name)).map(str::to_owned).collect()
+}
+
+fn contexts() -> Vec<String> {
+    let known = ClientSettings::read().map(|settings| settings.contexts).unwrap_or_default();
+    known.into_iter().map(|context| context.name).filter(|name| is_plain(name)).collect()
 }
 
 /// Whether a name has no character that is special to a shell, because a shell may expand the names it receives.

@@ -43,6 +43,7 @@ mod tests {
             machines: pool.machines,
             commands: pool.inbox.commands,
             facts: Facts::default(),
+            stop: None,
             state: pool.state,
         };
         let (decided, planned) = (decide_by(decide, &snapshot).unwrap(), report.planned.unwrap());

@@ -95,6 +95,8 @@ pub struct ErrorReport {
     pub field: String,
     pub message: String,
     pub help: Option<String>,
+    /// The text in which `place` is, if its line is to be shown.
+    pub text: Option<String>,
 }
 
 impl CommandFailure {
@@ -118,6 +120,7 @@ impl CommandFailure {
             field: problem.field,
             message: problem.message,
             help: problem.help,
+            text: None,
         };
         Self { exit: Exit::Input, code: problem.code.name(), report: Box::new(report) }
     }
@@ -156,6 +159,12 @@ impl CommandFailure {
 
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.report.help = Some(help.into());
+        self
+    }
+
+    /// Shows the line of the fault, for people.
+    pub fn shown_in(mut self, text: &str) -> Self {
+        self.report.text = Some(text.to_owned());
         self
     }
 

@@ -8,6 +8,7 @@ pub mod args;
 mod client;
 mod cloud;
 mod completions;
+mod context;
 mod decide;
 mod demo;
 mod diff;
@@ -16,6 +17,7 @@ mod draw;
 mod emulate;
 pub mod exit;
 mod explain;
+mod file;
 mod guide;
 mod init;
 mod live;
@@ -132,10 +134,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ),
     ("list", "`poolkeeper get` lists pools, `poolkeeper get POOL machines` lists machines"),
     ("ls", "`poolkeeper get` lists pools, `poolkeeper get POOL machines` lists machines"),
+    ("config", "`poolkeeper context` lists named servers, and chooses the one that commands use"),
+    ("login", "`poolkeeper context set NAME --server URL --token-file FILE` adds a server"),
     ("top", "`poolkeeper status` shows every pool, the worst first"),
     ("events", "`poolkeeper history POOL` shows what happened in a pool"),
-    ("scale", "edit `replicas.count` in the pool file, then `poolkeeper apply FILE`"),
     ("restart", "`poolkeeper refresh POOL` replaces every machine"),
+    (
+        "stop",
+        "`poolkeeper pause POOL` stops a rollout; `poolkeeper stop-all` begins nothing in any pool",
+    ),
     ("undo", "`poolkeeper rollback POOL` goes back to an earlier revision"),
     ("cordon", "`poolkeeper hold POOL MACHINE` keeps a machine as it is"),
     ("uncordon", "`poolkeeper release POOL MACHINE` ends a hold"),

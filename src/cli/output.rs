@@ -4,10 +4,13 @@ use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
 
-use super::exit::{CommandFailure, Exit};
+use super::exit::{CommandFailure, ErrorReport, Exit};
 use super::table::Table;
 use super::term::{Style, Term};
+use super::text::plain;
+use super::validate::snippet;
 use super::yaml::JsonTree;
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 
 /// Large enough for most pages in one write; a plan of a thousand machines takes several.
 const BUFFER: usize = 64 << 10;
@@ -160,6 +163,11 @@ impl Shell {
         if is_json && self.line(&failure.to_json()).and_then(|()| self.flush()).is_ok() {
             return failure.exit;
         }
+        if let Some(drawn) = self.drawn(&failure.report) {
+            // If standard error is closed, drop the lines.
+            let _ = writeln!(io::stderr().lock(), "{drawn}");
+            return failure.exit;
+        }
         self.say(Style::Red, "error", &failure.to_string());
         if let Some(help) = &failure.report.help {
             self.say(Style::Cyan, "help", help);
@@ -167,12 +175,27 @@ impl Shell {
         failure.exit
     }
 
+    /// A fault with its line and a caret, if the report has the text.
+    fn drawn(&self, report: &ErrorReport) -> Option<String> {
+        let (text, (line, column)) = (report.text.as_ref()?, report.place?);
+        let mut fault = Diagnostic::new(
+            TextPlace { line, column },
+            report.field.as_str(),
+            Code::Syntax,
+            report.message.as_str(),
+        );
+        fault.help.clone_from(&report.help);
+        let name = plain(report.file.as_deref().unwrap_or_default());
+        let term = Term { colour: self.term.colour && self.term.watched, ..self.term };
+        Some(snippet::draw(&fault, &name, &snippet::lines(text), term))
+    }
+
     /// Prints a line for people on standard error.
     pub fn say(&self, style: Style, what: &str, text: &str) {
         // Colour on standard error follows standard output, so that a page and its errors look alike.
         let what =
             Term { colour: self.term.colour && self.term.watched, ..self.term }.paint(style, what);
-        let text = super::text::plain(text);
+        let text = plain(text);
         // If standard error is closed, drop the line.
         let _ = writeln!(io::stderr().lock(), "{what}: {text}");
     }

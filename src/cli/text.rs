@@ -2,7 +2,6 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::api::v1::text::away;
 pub use crate::api::v1::text::{TIE, is_control, list, plain, short};
 pub use crate::model::quantity::counted as count;
 use crate::model::time::Time;
@@ -68,11 +67,6 @@ pub fn cut(text: &str, room: usize) -> String {
     format!("{}…", split(text, room.saturating_sub(1)).0)
 }
 
-/// A time relative to `now`: without its date if that is today's, followed by the distance.
-pub fn when(at: Time, now: Time) -> String {
-    format!("{} ({})", clock(at, now), away(at, now))
-}
-
 /// A time, without its date if `now` has the same date.
 pub fn clock(at: Time, now: Time) -> String {
     let (at, now) = (at.to_string(), now.to_string());
@@ -134,9 +128,8 @@ mod tests {
     #[test]
     fn times_are_short() {
         let now = Time::parse("2026-03-01T12:00:00Z").unwrap();
-        assert_eq!(when(now.plus(Span::seconds(15)), now), "12:00:15Z (in 15s)");
-        assert_eq!(when(now.minus(Span::days(1)), now), "2026-02-28T12:00:00Z (1d ago)");
-        assert_eq!(when(now, now), "12:00:00Z (now)");
+        assert_eq!(clock(now.plus(Span::seconds(15)), now), "12:00:15Z");
+        assert_eq!(clock(now.minus(Span::days(1)), now), "2026-02-28T12:00:00Z");
     }
 
     #[test]

@@ -74,12 +74,21 @@ impl WaitCommand {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("wait")?;
         let line = self.server.line()?;
+        line.within(self.timeout, |line| self.wait(line, is_json, shell))
+    }
+
+    fn wait(
+        &self,
+        line: &ServerLine,
+        is_json: bool,
+        shell: &mut Shell,
+    ) -> Result<Exit, CommandFailure> {
         let mut told = String::new();
         // A server that cannot be reached at all, or a wrong name, ends the command at once.
-        let first = PoolLook::at(&line, &self.pool, TimeStyle::Absolute)?;
+        let first = PoolLook::at(line, &self.pool, TimeStyle::Absolute)?;
         self.tell(shell, &first, &mut told);
         let look = match self.until.end(&first) {
-            Some(_) => self.settled(&line, first)?,
+            Some(_) => self.settled(line, first)?,
             None => first,
         };
         let ended = match self.until.end(&look) {
@@ -250,7 +259,7 @@ mod tests {
         let status = json!({
             "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
             "nextCheckAt": AT, "phase": phase, "holds": holds, "frozen": null, "trouble": null,
-            "ignored": null, "estimate": null, "awaitingSecondPerson": [],
+            "ignored": null, "estimate": null, "awaitingSecondPerson": [], "stopAll": null,
             "numbers": {
                 "desired": 3, "surge": 1, "unavailable": 0, "floor": 3, "ceiling": 4, "total": 3,
                 "available": 3, "current": 3 - outdated, "outdated": outdated, "failed": 0,

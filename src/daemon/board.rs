@@ -51,6 +51,8 @@ pub struct ProcessStatus {
     /// expires.
     pub store: Option<Box<str>>,
     pub stopping: bool,
+    /// A person stopped all pools, as the store said within the last seconds.
+    pub stopped: bool,
     /// When the store was restored from a backup, if this is the first start on it.
     pub restored: Option<Time>,
     /// Current faults of pool files and documents.

@@ -131,6 +131,7 @@ impl CloudReader {
             open: Vec::new(),
             commands: Vec::new(),
             facts,
+            stop: None,
             state: None,
         };
         Ok(CloudReading { snapshot, gaps: inventory.gaps })

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::board::Board;
 use super::clock::MonotonicClock;
-use super::pool_sources::{ManagedPoolSpec, PoolSource};
+use super::pool_sources::{ManagedPoolSpec, PoolSource, size_line};
 use super::refused_requests::RefusedRequests;
 use super::run::{FileScan, LoopHandle, PoolSet, Production, audited};
 use super::{health, metrics};
@@ -135,6 +135,15 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
         let specs = self.specs();
         let found = specs.binary_search_by(|spec| spec.policy.name.cmp(name)).ok()?;
         Some(self.view(specs.get(found)?, &self.board.status().faults))
+    }
+
+    fn size_line(&self, name: &PoolName) -> Option<u32> {
+        let specs = self.specs();
+        let found = specs.binary_search_by(|spec| spec.policy.name.cmp(name)).ok()?;
+        match &specs.get(found)?.source {
+            PoolSource::File(path) => size_line(path, name),
+            PoolSource::Missing(_) | PoolSource::Applied => None,
+        }
     }
 
     fn plan_context<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, Option<PlanContext>> {

@@ -47,6 +47,7 @@ fn process(page: &mut Exposition, board: &Board, now: Time) {
     let ends = status.tokens.iter().map(|(name, at)| ([&**name], seconds(at.millis())));
     page.family(&TOKENS, ends);
     alone(page, &KEYS_FAIL, f64::from(u8::from(status.keys_fail)));
+    alone(page, &STOPPED, f64::from(u8::from(status.stopped)));
     let standings = [ManagementStatus::Managed, ManagementStatus::Released].map(|standing| {
         let count = pools.iter().filter(|seen| seen.standing == standing).count();
         ([standing.name()], count as f64)

@@ -7,6 +7,7 @@ use crate::model::machine::Machine;
 use crate::model::plan::{Command, Decision, Facts};
 use crate::model::policy::Policy;
 use crate::model::rollout::{PoolState, Rollout, RolloutStage};
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 
 /// A plan about to be carried out, and all evidence to judge it by.
@@ -26,6 +27,8 @@ pub struct Case<'a> {
     /// The memory that the plan was given; `planned` has the memory that it returned.
     pub before: Option<&'a PoolState>,
     pub facts: &'a Facts,
+    /// A person stopped all pools.
+    pub stop: Option<&'a GlobalStop>,
     /// Operators' requests for this turn.
     pub commands: &'a [Command],
 }

@@ -6,14 +6,17 @@ use super::facts::View;
 use super::history::History;
 use super::removal::{last_change, writes_to_set};
 use super::truth::{Real, SentCall, Truth};
-use super::{Note, Notes};
+use super::{Case, Note, Notes, scale_order};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Phase};
 
 /// Judge a turn after it happened. The caller passes every turn of a rehearsal, in order.
 pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
-    let view = View::of(truth.case);
+    let marked = scale_order::marked(truth.case);
+    let machines = marked.as_deref().unwrap_or(truth.case.machines);
+    let case = Case { machines, ..*truth.case };
+    let view = View::of(&case);
     let mut notes = Notes::default();
     floor(truth, &view, &mut notes);
     ceiling(truth, &view, &mut notes);

@@ -2,7 +2,7 @@
 
 use super::facts::View;
 use super::machine_view::{MachineState, MachineView};
-use super::{Notes, pending, supply};
+use super::{Notes, pending, scale_order, supply};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::inventory::Orchestration;
@@ -82,7 +82,7 @@ pub(super) fn desired(view: &View, notes: &mut Notes) {
     }
     let memory = &case.planned.state.desired;
     let asked = match case.policy.owner {
-        Owner::Pool => i64::from(case.policy.count),
+        Owner::Pool => i64::from(scale_order::asked(view)),
         Owner::ScaleSet => i64::from(memory.count),
     };
     if desired == asked {

@@ -5,7 +5,7 @@ use crate::model::plan::{Command, CommandVerb, WaitKind};
 use crate::model::rollout::Wait;
 
 /// Commands that this plan records as carried out.
-fn said<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Command> {
+pub(super) fn said<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Command> {
     let before = view.case.before.map_or(&[][..], |before| &before.honoured);
     let now = &view.case.planned.state.honoured;
     let new = |ask: &&Command| now.contains(&ask.id) && !before.contains(&ask.id);

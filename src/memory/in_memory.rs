@@ -8,11 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{
     ANSWERED_KEPT, Commit, HISTORY_KEPT, HistoryRecord, HistoryStore, Inbox, InboxStore,
     JournalStore, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError, TurnStore, is_known,
+    is_so_already,
 };
 use crate::model::ids::{CommandId, Epoch, Key, PoolName, ScaleSetId};
 use crate::model::machine::{Machine, Overrides};
 use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
 #[derive(Debug, Default)]
@@ -24,6 +26,7 @@ pub struct MemoryStore {
 struct Inner {
     lease: Option<Lease>,
     pools: BTreeMap<PoolName, Pool>,
+    stop: Option<GlobalStop>,
     /// Number of the last history line.
     events: u64,
     api: api_store::ApiRecords,
@@ -133,7 +136,7 @@ impl Pool {
 
     fn inbox(&self) -> Inbox {
         let marks = self.marks.iter().map(|(key, marks)| (key.clone(), marks.clone()));
-        Inbox { commands: self.commands.clone(), marks: marks.collect() }
+        Inbox { commands: self.commands.clone(), marks: marks.collect(), stop: None }
     }
 
     fn load(&self) -> PoolRecord {
@@ -151,11 +154,16 @@ impl Pool {
 
 impl TurnStore for MemoryStore {
     async fn load(&self, pool: &PoolName) -> Result<PoolRecord, StoreError> {
-        Ok(self.lock().pools.get(pool).map(Pool::load).unwrap_or_default())
+        let inner = self.lock();
+        let mut found = inner.pools.get(pool).map(Pool::load).unwrap_or_default();
+        found.inbox.stop.clone_from(&inner.stop);
+        Ok(found)
     }
 
     async fn inbox(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
-        Ok(self.lock().pools.get(pool).map(Pool::inbox).unwrap_or_default())
+        let inner = self.lock();
+        let found = inner.pools.get(pool).map(Pool::inbox).unwrap_or_default();
+        Ok(Inbox { stop: inner.stop.clone(), ..found })
     }
 
     async fn acquire(&self, holder: &str, now: Time, ttl: Span) -> Result<Lease, StoreError> {
@@ -197,6 +205,19 @@ impl InboxStore for MemoryStore {
             pool.marks.remove(machine);
         }
         Ok(true)
+    }
+
+    async fn set_stop(&self, stop: Option<&GlobalStop>) -> Result<bool, StoreError> {
+        let mut inner = self.lock();
+        let changes = !is_so_already(inner.stop.as_ref(), stop);
+        if changes {
+            inner.stop = stop.cloned();
+        }
+        Ok(changes)
+    }
+
+    async fn stop(&self) -> Result<Option<GlobalStop>, StoreError> {
+        Ok(self.lock().stop.clone())
     }
 }
 

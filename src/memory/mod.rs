@@ -28,6 +28,7 @@ use crate::model::journal::{Entry, EntryEvent, IllegalMove};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold, Overrides};
 use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
 /// Answered commands that are remembered, so that a client may repeat one without a second effect.
@@ -184,6 +185,8 @@ pub struct Inbox {
     pub commands: Vec<Command>,
     /// By key.
     pub marks: Vec<(Key, Overrides)>,
+    /// A person stopped all pools. The same for every pool, even one that the store does not know yet.
+    pub stop: Option<GlobalStop>,
 }
 
 /// Everything remembered of a pool.
@@ -258,7 +261,7 @@ pub trait TurnStore {
     fn commit(&self, commit: &Commit) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// What the API and the CLI write for turns: commands and marks, under no lease.
+/// What the API and the CLI write for turns: commands, marks and the stop of all pools, under no lease.
 pub trait InboxStore {
     /// Records an operator's request. Repeating it under the same id has no effect.
     fn ask(
@@ -275,7 +278,17 @@ pub trait InboxStore {
         mark: &OverrideWrite,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Pools for which another process recorded an ask or a mark since the last call, and perhaps more. The daemon
+    /// Stops all pools, or lifts that. Returns false if it is so already: what is stored then stays as it is.
+    fn set_stop(
+        &self,
+        stop: Option<&GlobalStop>,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// The stop of all pools, if a person gave one.
+    fn stop(&self) -> impl Future<Output = Result<Option<GlobalStop>, StoreError>> + Send;
+
+    /// Pools for which another process recorded an ask or a mark since the last call, and perhaps more; every pool if
+    /// one stopped all pools or lifted that. The daemon
     /// calls it every other second, so it must cost almost nothing. A store that no other process shares returns none.
     fn asked_elsewhere(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send {
         async { Ok(Vec::new()) }
@@ -353,6 +366,15 @@ pub trait Store: TurnStore + InboxStore + HistoryStore {
     /// ended.
     fn is_alone(&self) -> bool {
         false
+    }
+}
+
+/// Whether this request about the stop of all pools asks for what is so already.
+pub fn is_so_already(known: Option<&GlobalStop>, wanted: Option<&GlobalStop>) -> bool {
+    match (known, wanted) {
+        (Some(known), Some(wanted)) => known.is_same(wanted),
+        (None, None) => true,
+        _ => false,
     }
 }
 

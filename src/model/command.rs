@@ -31,8 +31,11 @@ commands! {
     ResetBreaker = "reset-breaker";
     ResetCapacity = "reset-capacity";
     Resume = "resume";
+    ResumeAll = "resume-all";
     Retry = "retry";
     Rollback = "rollback";
+    Scale = "scale";
+    StopAll = "stop-all";
     TakeOver = "take-over";
     Undelete = "undelete";
 }

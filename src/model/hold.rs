@@ -102,6 +102,8 @@ reasons! {
     CapacityUncertain = "capacityUncertain";
     /// The scale set's etag does not protect a capacity change from another writer.
     UnsafeRaise = "unsafeRaise";
+    /// A person scaled the pool, and for some time that outranks the number in its document.
+    ScaleOrder = "scaleOrder";
     /// Machines are held by a person, or protected in Azure.
     Kept = "kept";
     /// The revision of machines is not known.
@@ -126,6 +128,8 @@ reasons! {
     MixedRevisions = "mixedRevisions";
     /// Azure's own upgrade, repair or scale features are on.
     PlatformConflict = "platformConflict";
+    /// A person stopped all pools: nothing is begun before a person lifts that.
+    Stopped = "stopped";
     /// Another store owns the scale set: nothing starts before a person takes it over.
     ForeignOwner = "foreignOwner";
     /// A management lock in Azure forbids the change.

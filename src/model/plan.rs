@@ -7,12 +7,16 @@ use super::ids::{CommandId, InstanceId, Key, Revision};
 use super::inventory::SetReading;
 use super::journal::Entry;
 use super::machine::{Lifecycle, Machine};
-use super::owner::Keeper;
 use super::policy::Policy;
 use super::quantity::Resolved;
 use super::rollout::PoolState;
-use super::time::{Skew, Time};
+use super::stop::GlobalStop;
+use super::time::Time;
 use super::vocabulary::vocabulary;
+
+pub use super::facts::{DrainFact, Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
+
+pub use super::phase::RolloutPhase;
 
 /// Everything a decision is based on. The planner reads nothing else: no clock, no dice.
 #[derive(Debug, Clone)]
@@ -26,6 +30,8 @@ pub struct Input<'a> {
     pub open: &'a [Entry],
     pub commands: &'a [Command],
     pub facts: &'a Facts,
+    /// A person stopped all pools.
+    pub stop: Option<&'a GlobalStop>,
     /// `None`: the planner sees the pool for the first time.
     pub state: Option<&'a PoolState>,
 }
@@ -53,7 +59,7 @@ pub struct Command {
     pub about: CommandArgs,
 }
 
-/// What a verb is about. Of an `approve` the waiting item; empty: the only one.
+/// What a verb is about. Of an `approve` the waiting item; empty: the only one. Of a `scale` the number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandArgs {
     pub what: Option<WaitKind>,
@@ -61,6 +67,10 @@ pub struct CommandArgs {
     pub revision: Option<Revision>,
     /// Of a `promote`: every later wait of the rollout too.
     pub full: bool,
+    /// Of a `scale`: when its number stops outranking the pool's document.
+    pub until: Option<Time>,
+    /// Of a `scale`: the machines that leave by the fall.
+    pub machines: Vec<InstanceId>,
 }
 
 vocabulary! {
@@ -85,6 +95,8 @@ pub enum CommandVerb {
     Promote,
     Rollback,
     Refresh,
+    /// Set the size of the pool; without a number, end that order.
+    Scale,
     /// Close the repair breaker.
     ResetBreaker,
     /// Stop counting a machine that is stuck in deletion.
@@ -97,7 +109,7 @@ pub enum CommandVerb {
 
 impl CommandVerb {
     /// The verbs without an argument: all but `Abandon`, which names its machine.
-    pub const PLAIN: [CommandVerb; 11] = [
+    pub const PLAIN: [CommandVerb; 12] = [
         CommandVerb::Pause,
         CommandVerb::Resume,
         CommandVerb::Abort,
@@ -106,6 +118,7 @@ impl CommandVerb {
         CommandVerb::Promote,
         CommandVerb::Rollback,
         CommandVerb::Refresh,
+        CommandVerb::Scale,
         CommandVerb::ResetBreaker,
         CommandVerb::ResetCapacity,
         CommandVerb::TakeOver,
@@ -136,90 +149,13 @@ impl CommandVerb {
             CommandVerb::Promote => CommandName::Promote,
             CommandVerb::Rollback => CommandName::Rollback,
             CommandVerb::Refresh => CommandName::Refresh,
+            CommandVerb::Scale => CommandName::Scale,
             CommandVerb::ResetBreaker => CommandName::ResetBreaker,
             CommandVerb::Abandon(_) => CommandName::Abandon,
             CommandVerb::ResetCapacity => CommandName::ResetCapacity,
             CommandVerb::TakeOver => CommandName::TakeOver,
         }
     }
-}
-
-/// Facts that other components measured for the planner.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Facts {
-    pub gates: Vec<Gate>,
-    pub quota: Option<Quota>,
-    pub drains: Vec<DrainFact>,
-    /// Losses elsewhere, for pools too small to tell by themselves whether our observation failed.
-    pub witnesses: Vec<Witness>,
-    /// The present version of a followed gallery image.
-    pub follow: Option<Follow>,
-    /// How far the cloud's clock is ahead of ours; negative when behind.
-    pub clock_ahead: Option<Skew>,
-    /// The identity of this planner.
-    pub keeper: Keeper,
-}
-
-vocabulary! {
-    pub enum Verdict {
-        Pass = "pass",
-        Fail = "fail",
-        Unknown = "unknown",
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gate {
-    pub name: Box<str>,
-    pub verdict: Verdict,
-    pub at: Time,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quota {
-    pub family: Box<str>,
-    pub cores_left: u32,
-    pub cores_each: u32,
-}
-
-/// A loss outside the pool at this time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Witness {
-    pub what: WitnessKind,
-    pub at: Time,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WitnessKind {
-    /// The API server was unreachable.
-    ApiServer,
-    /// Another pool lost more than half of its machines within a minute.
-    Pool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DrainFact {
-    pub id: InstanceId,
-    pub step: Box<str>,
-    pub since: Time,
-    pub blocker: Option<Box<str>>,
-    /// The blocker of the drain is gone.
-    pub clear: bool,
-}
-
-impl DrainFact {
-    /// The drain is already evicting pods, not only preparing to.
-    pub fn is_evicting(&self) -> bool {
-        const EVICTING: [&str; 6] =
-            ["evict", "evicting", "grace", "shorterGrace", "delete", "volumes"];
-        EVICTING.contains(&&*self.step)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Follow {
-    pub image: Box<str>,
-    pub at: Time,
 }
 
 /// The decision, and the reasons for everything not decided. Neither may be dropped.
@@ -351,6 +287,8 @@ pub enum MachineReason {
     WaitsRollout,
     /// Everything waits: another store owns the set.
     WaitsOwner,
+    /// Everything waits: a person stopped all pools.
+    WaitsStopped,
     /// Everything waits: the read is incomplete or too old.
     WaitsPicture,
     /// Everything waits: a delete was refused as a whole.
@@ -368,33 +306,6 @@ pub struct CommandAnswer {
     pub id: CommandId,
     pub accepted: bool,
     pub message: Box<str>,
-}
-
-vocabulary! {
-    #[derive(Default)]
-    pub enum RolloutPhase {
-        #[default]
-        None = "None",
-        Progressing = "Progressing",
-        Waiting = "Waiting",
-        Paused = "Paused",
-        Stalled = "Stalled",
-        Baking = "Baking",
-        RollingBack = "RollingBack",
-        Succeeded = "Succeeded",
-        SucceededWithExceptions = "SucceededWithExceptions",
-        Aborted = "Aborted",
-        RolledBack = "RolledBack",
-    }
-}
-
-impl RolloutPhase {
-    /// Whether a rollout is open in the phase with this name.
-    pub fn is_open(name: &str) -> bool {
-        use RolloutPhase::{Aborted, RolledBack, Succeeded, SucceededWithExceptions};
-        let at_rest = [Self::None, Succeeded, SucceededWithExceptions, Aborted, RolledBack];
-        !at_rest.iter().any(|phase| phase.name() == name)
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

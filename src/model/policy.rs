@@ -94,6 +94,18 @@ pub enum UnconfirmedFall {
     Allow,
 }
 
+/// The largest fall within an hour that needs no confirmation: a fifth, and never less than one.
+pub const fn harmless_fall(of: u32) -> u32 {
+    if of / 5 > 1 { of / 5 } else { 1 }
+}
+
+impl UnconfirmedFall {
+    /// Whether a fall from the highest size of the last hour waits for a person.
+    pub const fn holds(self, highest: u32, to: u32) -> bool {
+        matches!(self, UnconfirmedFall::Hold) && highest.saturating_sub(to) > harmless_fall(highest)
+    }
+}
+
 /// The image that the pool wants in the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {

@@ -10,6 +10,7 @@ use super::journal::Refusal;
 use super::owner::OwnerTag;
 use super::plan::WaitKind;
 use super::revisions::Revisions;
+use super::scale::ScaleOrder;
 use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
@@ -138,7 +139,16 @@ pub struct PauseRequest {
     pub at: Time,
 }
 
+/// Under a stop that spares repair: repair fills the pool up to what it had when the stop was first seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RepairLimit {
+    /// When that stop began: another stop has another limit.
+    pub since: Time,
+    pub size: u32,
+}
+
 vocabulary! {
+    /// How a rollout ended.
     pub enum RolloutEnding {
         Succeeded = "succeeded",
         SucceededWithExceptions = "succeededWithExceptions",
@@ -158,6 +168,11 @@ pub struct RolloutRecord {
     pub done: u32,
     pub covered: u32,
     pub failed: u32,
+}
+
+/// Why a fall of the size waits.
+pub fn fall_waits(from: u32, to: u32) -> String {
+    format!("the size would drop from {from} to {to} at once; approve it to continue")
 }
 
 /// A fall of the size that no person confirmed.
@@ -324,6 +339,8 @@ pub struct PoolState {
     /// An aborted rollout left machines on two revisions: only a command, or a new target, moves them.
     pub mixed: bool,
     pub desired: Desired,
+    /// A person's order about the size.
+    pub scale: Option<ScaleOrder>,
     /// The wanted revision. Never set by reading back what we wrote.
     pub wanted: Option<Revision>,
     /// Revisions that served, newest last.
@@ -382,6 +399,7 @@ pub struct PoolState {
     pub honoured: Vec<CommandId>,
     /// What waits for an approval now. An approval covers what was here when a person gave it.
     pub waiting: Vec<Wait>,
+    pub repair_limit: Option<RepairLimit>,
 }
 
 impl PoolState {

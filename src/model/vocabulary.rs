@@ -2,6 +2,8 @@
 
 /// Every value with its name. A format whose names differ has a table of its own.
 pub trait Vocabulary: Copy + PartialEq + 'static {
+    /// Name of the type, for a format's schema.
+    const NAME: &'static str;
     const WORDS: &'static [(&'static str, Self)];
 
     fn parse(word: &str) -> Option<Self> {
@@ -34,6 +36,7 @@ macro_rules! vocabulary {
         }
 
         impl $crate::model::vocabulary::Vocabulary for $name {
+            const NAME: &'static str = stringify!($name);
             const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$value)),+];
         }
     )+};

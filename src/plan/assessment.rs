@@ -16,6 +16,7 @@ use super::journal::Journal;
 use super::machines::PoolMachines;
 use super::owner;
 use super::setbacks::{self, RequestWait};
+use super::stop;
 use super::surplus_brake;
 use super::version;
 
@@ -23,6 +24,8 @@ use super::version;
 pub(super) struct Assessment<'i> {
     /// The read is complete, fresh, and began after the last answer to one of our writes.
     pub usable: bool,
+    /// A person stopped all pools, and not even repair goes on.
+    pub stopped: bool,
     /// Another store's tag on the set.
     pub foreign_owner: Option<&'i str>,
     /// Too many machines are invisible: we cannot see them, so do not treat them as unhealthy.
@@ -82,6 +85,7 @@ impl<'i> Assessment<'i> {
             || input.policy.windows.at(input.now).denied;
         Self {
             usable: is_usable(input, journal),
+            stopped: stop::is_whole(input),
             foreign_owner: owner::foreign(input, memory),
             blind: is_blind(input, count),
             evictions_take_size: desired::evictions_take_size(input),
@@ -102,9 +106,15 @@ impl<'i> Assessment<'i> {
         }
     }
 
+    /// Nothing may be begun on the set.
+    pub const fn begins_nothing(&self) -> bool {
+        self.stopped || self.foreign_owner.is_some()
+    }
+
     /// What blocks every removal of this turn.
     pub fn removals(&self) -> Option<MachineReason> {
         match () {
+            () if self.stopped => Some(MachineReason::WaitsStopped),
             () if self.foreign_owner.is_some() => Some(MachineReason::WaitsOwner),
             () if !self.usable || self.blind => Some(MachineReason::WaitsPicture),
             () if self.evictions_take_size => Some(MachineReason::WaitsPicture),

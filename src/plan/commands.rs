@@ -18,6 +18,7 @@ use super::pause;
 use super::reference::{count_outdated, reference};
 use super::remedy;
 use super::rollout;
+use super::scale_command;
 use super::{exceptions, setbacks};
 
 /// Commands remembered as honoured.
@@ -41,8 +42,15 @@ impl CommandEffects {
             let say = "not every machine is done any more; nothing was skipped";
             self.refuse(input, &CommandVerb::Promote, say);
         }
-        if self.settle_capacity && !raised {
-            let say = "there is no drift to reset now, or machines are being created; run the command again";
+        if self.settle_capacity && (input.stop.is_some() || !raised) {
+            let say = match input.stop {
+                Some(_) => {
+                    "all pools are stopped; run `poolkeeper resume-all`, then the command again"
+                }
+                None => {
+                    "there is no drift to reset now, or machines are being created; run the command again"
+                }
+            };
             self.refuse(input, &CommandVerb::ResetCapacity, say);
         }
         self.answers
@@ -107,6 +115,7 @@ fn obey(
         CommandVerb::Abort => abort(input, memory),
         CommandVerb::Rollback => roll_back(input, memory, ask),
         CommandVerb::Refresh => Ok(refresh(input, memory, ask)),
+        CommandVerb::Scale => scale_command::apply(input, memory, ask),
         CommandVerb::ResetBreaker => {
             (memory.breaker_released, memory.breaker_opened) = (Some(input.now), None);
             Ok("the repair breaker is closed".into())

@@ -11,6 +11,8 @@ use crate::model::policy::{Owner, UnconfirmedFall};
 use crate::model::rollout::{DeleteEffect, Desired, Fall, LedgerLine, PoolState};
 use crate::model::time::{Span, Time};
 
+use super::scale;
+
 /// Falls add up over this time, so that many small ones count as one.
 pub(super) const FALL_WINDOW: Span = Span::hours(1);
 
@@ -33,11 +35,6 @@ const SOON_AFTER_REFILL: Span = Span::minutes(10);
 /// The planner forgets a capacity change by others after this.
 const OTHERS_REMEMBERED: Span = Span::hours(1);
 
-/// The largest fall within an hour that needs no confirmation: a fifth, and never less than one.
-pub(super) const fn harmless_fall(of: u32) -> u32 {
-    if of / 5 > 1 { of / 5 } else { 1 }
-}
-
 /// Settle D, the desired count, for this turn.
 pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     if memory.adopted.is_none() {
@@ -55,9 +52,10 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
     take_ledger(input, memory);
     let moved = foreign_change(input, memory, pending);
     let told = match input.policy.owner {
-        Owner::Pool => input.policy.count,
+        Owner::Pool => scale::wanted(input, memory),
         // A writer of the number wants at least one machine, however much of it was ours.
         Owner::ScaleSet => {
+            memory.scale = None;
             let least = input.set.capacity.min(1);
             memory.desired.count.saturating_add_signed(moved).max(least)
         }
@@ -75,6 +73,12 @@ pub(super) fn evictions_take_size(input: &Input) -> bool {
     input.policy.owner == Owner::ScaleSet && input.set.spot == Some(Eviction::Delete)
 }
 
+/// After a person's order about the size came or ended in this turn.
+pub(super) fn follow_order(input: &Input, memory: &mut PoolState) {
+    let told = scale::wanted(input, memory);
+    follow(input, memory, told);
+}
+
 fn follow(input: &Input, memory: &mut PoolState, told: u32) {
     let desired = &mut memory.desired;
     if told >= desired.count {
@@ -84,8 +88,7 @@ fn follow(input: &Input, memory: &mut PoolState, told: u32) {
     }
     let recent = desired.falls.iter().filter(|fall| input.now.since(fall.at) < FALL_WINDOW);
     let highest = recent.map(|fall| fall.from).max().unwrap_or(0).max(desired.count);
-    let harmless = highest - told <= harmless_fall(highest);
-    if harmless || input.policy.unconfirmed == UnconfirmedFall::Allow {
+    if !input.policy.unconfirmed.holds(highest, told) {
         fall_to(input, memory, told);
     } else if memory.desired.waiting.as_ref().is_none_or(|fall| fall.to != told) {
         memory.desired.waiting = Some(Fall { from: memory.desired.count, to: told, at: input.now });

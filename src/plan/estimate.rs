@@ -23,6 +23,19 @@ pub(super) fn work_left(basis: &Basis) -> Span {
     slot.times(rounds_left(basis))
 }
 
+/// Until the soaks ahead and the bake are over. Approvals and windows have no end that is known.
+fn waits_left(basis: &Basis) -> Span {
+    let (policy, now) = (&basis.input.policy.rollout, basis.input.now);
+    let Some(open) = basis.memory.rollout.as_ref().filter(|open| !open.full) else {
+        return Span::ZERO;
+    };
+    let ahead = policy.checkpoints.iter().skip(open.passed as usize).map(|point| point.soak);
+    let soaks = ahead.clone().fold(Span::ZERO, Span::plus);
+    let soaked = open.soaking.map_or(Span::ZERO, |since| now.since(since));
+    let soaked = soaked.min(ahead.clone().next().unwrap_or(Span::ZERO)).max(Span::ZERO);
+    Span::from_millis(soaks.plus(policy.bake).millis() - soaked.millis())
+}
+
 pub(super) fn raised(actions: &[Action]) -> i64 {
     let raise = actions.iter().find_map(|action| match action {
         Action::Raise { from, to, .. } => Some(i64::from(to.saturating_sub(*from))),
@@ -42,7 +55,7 @@ pub(super) fn estimate(basis: &Basis, actions: &[Action]) -> Estimate {
     let peak_machines = peak.max(0) as u32;
     let writes = if basis.is_in_place() { 1 } else { 2 };
     Estimate {
-        finishes: open.then(|| basis.input.now.plus(work_left(basis))),
+        finishes: open.then(|| basis.input.now.plus(work_left(basis)).plus(waits_left(basis))),
         peak_machines,
         peak_cores: each.map(|each| each.saturating_mul(peak_machines)),
         calls: if open { (rounds * (writes + 2)).max(0) as u32 } else { actions.len() as u32 },

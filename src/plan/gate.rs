@@ -15,6 +15,8 @@ use super::reference::RevisionReference;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RolloutClose {
     NoRollout,
+    /// A person stopped all pools.
+    Stopped,
     /// Another store owns the set.
     ForeignOwner,
     Paused,
@@ -39,6 +41,9 @@ pub(super) fn closed(
         RolloutStage::Paused { .. } => return Some(RolloutClose::Paused),
         RolloutStage::Failing { .. } => return Some(RolloutClose::Failing),
         RolloutStage::Going | RolloutStage::Baking { .. } => {}
+    }
+    if input.stop.is_some() {
+        return Some(RolloutClose::Stopped);
     }
     if owner::foreign(input, memory).is_some() {
         return Some(RolloutClose::ForeignOwner);

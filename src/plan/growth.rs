@@ -5,6 +5,7 @@ use crate::model::plan::PlanBug;
 use super::basis::Basis;
 use super::counts;
 use super::create::Growth;
+use super::repair_limit;
 use super::requests::ActionRequests;
 
 /// The counts assume that the restored machines are back in service. Restored machines that are marked for deletion
@@ -23,5 +24,5 @@ pub(super) fn choose(basis: &Basis, sent: &ActionRequests) -> Result<Growth, Pla
     let open = basis.rollout.closed.is_none();
     let growth = Growth { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live, open };
     counts::check(&c, basis.rows.len(), basis.gate(), growth.total())?;
-    Ok(growth)
+    Ok(repair_limit::only_repair(basis.input, basis.memory, &c, growth))
 }

@@ -6,7 +6,7 @@ use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::UnconfirmedFall;
 use crate::model::quantity::counted;
-use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutStage};
+use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutStage, fall_waits};
 use crate::model::time::Time;
 
 use super::basis::Basis;
@@ -26,6 +26,8 @@ use super::{
 };
 
 mod lock;
+mod ordered_size;
+mod stop;
 mod waiting_models;
 mod waiting_requests;
 
@@ -37,6 +39,7 @@ pub(super) fn collect(
     sent: &ActionRequests,
 ) -> Holds {
     let found = &mut holds;
+    stop::tell(basis, found);
     if !basis.why_not.usable {
         about_the_picture(basis, found);
     }
@@ -59,6 +62,7 @@ pub(super) fn collect(
     about_the_course(basis, found);
     about_the_size(basis, found, removals);
     about_doubted_size(basis, found, removals);
+    ordered_size::tell(basis, found);
     backoff::about_refused(basis.input, basis.memory, found);
     if basis.why_not.usable {
         surplus::about_waiting(basis, found, removals);
@@ -383,13 +387,7 @@ fn about_the_size(basis: &Basis, holds: &mut Holds, removals: &Removals) {
     let c = basis.count;
     if let Some(fall) = &basis.memory.desired.waiting {
         holds
-            .add(
-                HoldReason::ScaleDownUnconfirmed,
-                format!(
-                    "the size would drop from {} to {} at once; approve it to continue",
-                    fall.from, fall.to
-                ),
-            )
+            .add(HoldReason::ScaleDownUnconfirmed, fall_waits(fall.from, fall.to))
             .number("from", i64::from(fall.from))
             .number("to", i64::from(fall.to))
             .ask(CommandName::Approve);

@@ -8,15 +8,16 @@ use super::checkpoint::Barrier;
 use super::gate::{RolloutClose, RolloutLimits};
 use super::machines::PoolMachines;
 
-/// The rollout waits for something people configured: a window, a pause, a soak, an approval, a gate without a verdict,
+/// The rollout waits for something people configured: a window, a pause, a stop, a soak, an approval, a gate without a verdict,
 /// the watch at its end.
 pub(super) fn waits_on_purpose(
     memory: &PoolState,
     closed: Option<RolloutClose>,
     barrier: &Barrier,
 ) -> bool {
-    use RolloutClose::{ForeignOwner, Locked, ModelMoved, Paused, Window};
-    let closed = matches!(closed, Some(ForeignOwner | Locked | ModelMoved | Window | Paused));
+    use RolloutClose::{ForeignOwner, Locked, ModelMoved, Paused, Stopped, Window};
+    let closed =
+        matches!(closed, Some(ForeignOwner | Locked | ModelMoved | Window | Paused | Stopped));
     let barrier =
         matches!(barrier, Barrier::Soaking(..) | Barrier::Approval(_) | Barrier::GateUnknown(..));
     let rollout = memory.rollout.as_ref();

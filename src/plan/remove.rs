@@ -7,6 +7,7 @@ use crate::model::plan::{Input, MachineReason};
 use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
 use super::removal_order::Picker;
+use super::stop;
 
 mod stand_ins;
 mod waiting;
@@ -116,8 +117,8 @@ pub(super) fn choose(basis: &Basis) -> Removals {
         return Removals::default();
     }
     let mut removals = pick(basis);
-    if basis.journal.in_doubt {
-        // Until the effect of a lost request is known, remove only failed machines.
+    if basis.journal.in_doubt || stop::spares_repair(basis.input) {
+        // Until the effect of a lost request is known, and under a stop except repair, only failed machines leave.
         removals.picked.retain(|(_, because)| *because == RemovalReason::Failed);
         removals.updated.clear();
     }
@@ -363,7 +364,8 @@ impl Taker<'_> {
         let mut over = there.min(self.surplus);
         for (group, side) in SURPLUS_ORDER {
             if matches!(side, Side::OffTarget | Side::Named) {
-                let most = over.min(self.existing_too_many(low));
+                let kept = if side == Side::OffTarget { self.ordered() } else { 0 };
+                let most = over.min(self.existing_too_many(low)) - kept;
                 over -= self.take_surplus(group, side, most);
             }
         }
@@ -415,7 +417,7 @@ impl Taker<'_> {
         if over <= 0 {
             return;
         }
-        let (waiting, breaker_holds) = (self.wait_briefly(), self.breaker_holds());
+        let (waiting, breaker_holds) = (self.wait_briefly() + self.ordered(), self.breaker_holds());
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
             // Failed machines go first, then stand-ins.
             if at == 1 && self.in_place {
@@ -425,7 +427,7 @@ impl Taker<'_> {
             let young_replacement = *group == CandidateGroup::Young && current;
             // If a failed machine may not leave, do not remove an existing one in its place.
             let most = if *group == CandidateGroup::Failed {
-                over
+                over - self.ordered()
             } else {
                 over.min(self.existing_too_many(bound))
             };

@@ -214,6 +214,7 @@ fn why_outdated(basis: &Basis) -> MachineReason {
             | RolloutClose::Locked
             | RolloutClose::PlatformFeatures,
         ) => MachineReason::WaitsRollout,
+        Some(RolloutClose::Stopped) => MachineReason::WaitsStopped,
         Some(RolloutClose::ForeignOwner) => MachineReason::WaitsOwner,
         Some(RolloutClose::Paused) => MachineReason::WaitsPaused,
         Some(RolloutClose::Failing) => MachineReason::WaitsFailing,

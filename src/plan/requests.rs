@@ -15,6 +15,7 @@ use super::identity::is;
 use super::locks;
 use super::remove::Removals;
 use super::setbacks::{self, ASKED_ONCE_MORE, LISTS_LAG};
+use super::stop;
 
 /// The requests to send, and the new state of each row.
 #[derive(Debug, Default)]
@@ -89,8 +90,8 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
         for at in 0..basis.rows.len() {
             go_on(basis, &mut batches, at);
         }
-        let owned = basis.why_not.foreign_owner.is_none();
-        if batches.delete.is_empty() && !basis.journal.in_doubt && owned {
+        let begins = !basis.why_not.begins_nothing();
+        if batches.delete.is_empty() && !basis.journal.in_doubt && begins {
             ask_once_more(basis, &mut batches);
         }
     }
@@ -141,8 +142,10 @@ fn ask_once_more(basis: &Basis, batches: &mut Batches) {
         };
         let stuck = row.doing == MachineActivity::CloudDeletes && row.overdue && !row.written_off;
         let ours = || machine.lifecycle == Lifecycle::Deleting && !row.is_untouchable();
-        if stuck && !row.unlisted && !row.is_waiting() && ours() && !asked() {
-            put(basis, &mut batches.delete, at, row.because.unwrap_or(RemovalReason::Failed));
+        let because = row.because.unwrap_or(RemovalReason::Failed);
+        let may = stop::allows(basis.input, because);
+        if may && stuck && !row.unlisted && !row.is_waiting() && ours() && !asked() {
+            put(basis, &mut batches.delete, at, because);
             batches.moved.push((at, Lifecycle::Deleting, MachineReason::StuckDelete));
             batches.again = true;
         }
@@ -234,7 +237,10 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
     // Its condition changed since it was asked to leave, or it was never drained: something may run on it. A drain with
     // nothing to do costs one read.
     let unsure = machine.since > row.asked || row.doing == MachineActivity::DrainAgain;
-    let because = if row.is_named_now() { RemovalReason::DeleteRequestedNow } else { because };
+    let because = match row.is_named_now() && basis.input.stop.is_none() {
+        true => RemovalReason::DeleteRequestedNow,
+        false => because,
+    };
     let again = because != RemovalReason::Failed || row.doing == MachineActivity::DrainAgain;
     if unsure && again && drains(machine, because) {
         put(basis, &mut batches.drain, at, because);
@@ -321,6 +327,7 @@ fn still_wanted(basis: &Basis, row: &MachineCandidate, missing: i64) -> Option<R
         Some(
             RolloutClose::NoRollout
                 | RolloutClose::Paused
+                | RolloutClose::Stopped
                 | RolloutClose::Failing
                 | RolloutClose::ModelMoved
         )
@@ -342,7 +349,8 @@ fn still_wanted(basis: &Basis, row: &MachineCandidate, missing: i64) -> Option<R
         RemovalReason::Surplus => missing <= 0 && row.because == Some(RemovalReason::Surplus),
     };
     let any = [RemovalReason::Failed, RemovalReason::DeleteRequested, RemovalReason::Outdated];
-    row.because.into_iter().chain(any).find(stands)
+    let may = |because: &RemovalReason| stop::allows(basis.input, *because) && stands(because);
+    row.because.into_iter().chain(any).find(may)
 }
 
 /// When a window closes, drains that already evict finish, and drains that only wait are released.

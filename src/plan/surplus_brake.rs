@@ -2,12 +2,12 @@
 
 use crate::model::inventory::PlatformFeature;
 use crate::model::plan::Input;
-use crate::model::policy::UnconfirmedFall;
+use crate::model::policy::{UnconfirmedFall, harmless_fall};
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 
 use super::counts::PoolCounts;
-use super::desired::{self, FALL_WINDOW};
+use super::desired::FALL_WINDOW;
 use super::journal::Journal;
 
 /// After another writer changed the capacity, the planner does not believe surplus for this long.
@@ -26,7 +26,7 @@ pub(super) fn left(input: &Input, memory: &PoolState) -> i64 {
         memory.surplus_removed.iter().filter(|(at, _)| within(*at)).map(|(_, n)| n).sum();
     let agreed =
         if memory.desired.confirmed.is_some_and(within) { memory.desired.agreed } else { 0 };
-    i64::from(desired::harmless_fall(start)) + i64::from(agreed) - i64::from(removed)
+    i64::from(harmless_fall(start)) + i64::from(agreed) - i64::from(removed)
 }
 
 /// Until when the planner does not believe surplus, because others have just changed the capacity.

@@ -86,6 +86,7 @@ pub fn decide<D: Decide>(
         planned: &planned,
         before: input.state,
         facts: input.facts,
+        stop: input.stop,
         commands: input.commands,
     });
     let planned = if notes.is_empty() { planned } else { freeze(planned, &notes, input) };

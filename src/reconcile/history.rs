@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::memory::{AuditEntry, EventDetail, HistoryEvent, HistoryRecord, Inbox};
 use crate::model::action::Action;
+use crate::model::command::CommandName;
 use crate::model::hold::{Hold, HoldReason};
-use crate::model::ids::{PoolName, Revision};
+use crate::model::ids::{Key, PoolName, Revision};
 use crate::model::journal::Entry;
 use crate::model::plan::{CommandVerb, Decision, RolloutPhase};
 use crate::model::revision::scheme;
 use crate::model::rollout::PoolState;
+use crate::model::scale::ScaleOrder;
 use crate::model::time::Time;
 use crate::observe::{CloseReason, MachineChange, RecordChange};
 
@@ -55,7 +57,7 @@ pub(super) fn decided(entry: &Entry, planned: Option<&Decision>, at: Time) -> Hi
 }
 
 /// Adds who asked for what happened, and why, and puts the lines in order of time.
-pub(super) fn complete(lines: &mut [HistoryRecord], inbox: &Inbox) {
+pub(super) fn complete(lines: &mut [HistoryRecord], inbox: &Inbox, order: Option<&ScaleOrder>) {
     for HistoryRecord { event, detail, .. } in lines.iter_mut() {
         match event {
             HistoryEvent::Answered { command, .. } => {
@@ -67,10 +69,9 @@ pub(super) fn complete(lines: &mut [HistoryRecord], inbox: &Inbox) {
                 }
             }
             HistoryEvent::Closed { key, .. } => {
-                let marks = inbox.marks.iter().find(|(marked, _)| marked == key);
-                if let Some(request) = marks.and_then(|(_, marks)| marks.delete.as_ref()) {
-                    detail.who = Some(request.by.clone());
-                    detail.why = Some(request.why.clone());
+                if let Some(asked) = asked_to_leave(inbox, order, key) {
+                    detail.who = Some(asked.by.into());
+                    detail.why = Some(asked.why.into());
                 }
             }
             _ => {}
@@ -78,6 +79,28 @@ pub(super) fn complete(lines: &mut [HistoryRecord], inbox: &Inbox) {
     }
     // Entries move while the turn reads, before it has a time of its own.
     lines.sort_by_key(|line| line.at);
+}
+
+/// A person's request that a machine leaves.
+struct LeaveRequest<'a> {
+    verb: &'static str,
+    by: &'a str,
+    why: &'a str,
+}
+
+/// Who asked that this machine leaves: by its mark, or by the order that scaled the pool.
+fn asked_to_leave<'a>(
+    inbox: &'a Inbox,
+    order: Option<&'a ScaleOrder>,
+    key: &Key,
+) -> Option<LeaveRequest<'a>> {
+    let marks = inbox.marks.iter().find(|(marked, _)| marked == key);
+    if let Some(request) = marks.and_then(|(_, marks)| marks.delete.as_ref()) {
+        let verb = if request.now { "delete-machine --now" } else { "delete-machine" };
+        return Some(LeaveRequest { verb, by: &request.by, why: &request.why });
+    }
+    let order = order.filter(|order| order.remove.contains(key))?;
+    Some(LeaveRequest { verb: CommandName::Scale.name(), by: &order.by, why: &order.why })
 }
 
 /// The rollout of a state: the open one, else the last.
@@ -98,7 +121,12 @@ fn rollout_detail(state: &PoolState, to: Option<&Revision>) -> EventDetail {
 
 /// Audit lines for answered requests and for closed machines that people had marked for deletion. The audit also says
 /// who made the request.
-pub(super) fn outcomes(pool: &PoolName, inbox: &Inbox, lines: &[HistoryRecord]) -> Vec<AuditEntry> {
+pub(super) fn outcomes(
+    pool: &PoolName,
+    inbox: &Inbox,
+    order: Option<&ScaleOrder>,
+    lines: &[HistoryRecord],
+) -> Vec<AuditEntry> {
     let blank = |at, who: &str, verb: &str, why: &str| AuditEntry {
         at,
         who: who.into(),
@@ -121,11 +149,9 @@ pub(super) fn outcomes(pool: &PoolName, inbox: &Inbox, lines: &[HistoryRecord]) 
             Some(AuditEntry { on: on.into(), came, ..line })
         }
         HistoryEvent::Closed { id, key, deleted } => {
-            let (_, marks) = inbox.marks.iter().find(|(marked, _)| marked == key)?;
-            let request = marks.delete.as_ref()?;
-            let verb = if request.now { "delete-machine --now" } else { "delete-machine" };
+            let asked = asked_to_leave(inbox, order, key)?;
             let came = if *deleted { "deleted" } else { "gone, not by us" };
-            let line = blank(line.at, &request.by, verb, &request.why);
+            let line = blank(line.at, asked.by, asked.verb, asked.why);
             Some(AuditEntry { on: id.as_str().into(), came: came.into(), ..line })
         }
         _ => None,
@@ -202,7 +228,7 @@ impl RememberedHolds {
 mod tests {
     use super::*;
     use crate::model::action::ActionKind;
-    use crate::model::ids::{CommandId, EntryId, InstanceId, Key};
+    use crate::model::ids::{CommandId, EntryId, InstanceId};
     use crate::model::machine::{DeleteRequest, Overrides};
     use crate::model::plan::{Command, CommandArgs};
     use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutRecord};
@@ -226,6 +252,7 @@ mod tests {
                 about: CommandArgs::default(),
             }],
             marks: vec![(key.clone(), Overrides { delete, hold: None })],
+            stop: None,
         };
         let (entry, verb, message) = (EntryId::new("e"), ActionKind::Delete, "done".into());
         let mut lines = vec![
@@ -236,7 +263,7 @@ mod tests {
                 HistoryEvent::Answered { command, accepted: true, message: "paused".into() },
             ),
         ];
-        complete(&mut lines, &inbox);
+        complete(&mut lines, &inbox, None);
         let told: Vec<(i64, Option<&str>, Option<&str>)> = lines
             .iter()
             .map(|line| {
@@ -248,6 +275,29 @@ mod tests {
             told,
             [(7, None, None), (9, Some("bob"), None), (9, Some("ann"), Some("pause"))]
         );
+    }
+
+    #[test]
+    fn who_scaled_the_pool_asked_that_the_named_machines_leave() {
+        let (id, key) = (InstanceId::new("6"), Key::new("vm-6"));
+        let order = ScaleOrder {
+            to: 3,
+            until: None,
+            over: 4,
+            remove: vec![key.clone()],
+            by: "ann".into(),
+            why: "smaller".into(),
+            at: at(1),
+        };
+        let (pool, inbox) = (PoolName::new("web"), Inbox::default());
+        let closed = HistoryEvent::Closed { id, key, deleted: true };
+        let mut lines = vec![HistoryRecord::new(at(9), closed)];
+        assert!(outcomes(&pool, &inbox, None, &lines).is_empty());
+        complete(&mut lines, &inbox, Some(&order));
+        assert_eq!(lines[0].detail.who.as_deref(), Some("ann"));
+        let audit = outcomes(&pool, &inbox, Some(&order), &lines);
+        let line = (&*audit[0].verb, &*audit[0].who, &*audit[0].why, &*audit[0].came);
+        assert_eq!(line, ("scale", "ann", "smaller", "deleted"));
     }
 
     #[test]

@@ -276,6 +276,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             open: self.book.journal.open(),
             commands: &self.inbox.commands,
             facts: &self.observed.facts,
+            stop: self.inbox.stop.as_ref(),
             state,
         };
         decide(self.world.decide(), &input, self.book.journal.all())
@@ -331,8 +332,9 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         commit.history.extend(remembered.news(carried, state, frozen, now));
         let decided = commit.written.iter().map(|entry| history::decided(entry, carried, now));
         commit.history.extend(decided);
-        history::complete(&mut commit.history, self.inbox);
-        commit.audit = history::outcomes(self.book.pool, self.inbox, &commit.history);
+        let order = state.and_then(|state| state.scale.as_ref());
+        history::complete(&mut commit.history, self.inbox, order);
+        commit.audit = history::outcomes(self.book.pool, self.inbox, order, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
         (commit, written)
     }

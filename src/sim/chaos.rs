@@ -156,10 +156,25 @@ pub(super) fn wishes(scenario: &mut Scenario, dice: &mut Dice) {
                 UserAction::Gate(one_of(dice, &turns, Verdict::Unknown))
             }
             6 => UserAction::Cordon { nth: dice.below(300) as u32 },
+            7 => scale(n, Span::from_millis(storm.millis() - at.millis()), dice),
             _ => UserAction::Ask(one_of(dice, &CommandVerb::PLAIN, CommandVerb::Pause)),
         };
         scenario.wishes.push((at, wish));
     }
+}
+
+/// A person scales the pool, by as many as are named, by one more or less, or up. It ends with the storm.
+pub(super) fn scale(size: u32, left: Span, dice: &mut Dice) -> UserAction {
+    let places: Vec<u32> = (0..dice.below(4)).map(|_| dice.below(300) as u32).collect();
+    let named = places.len() as u32;
+    let to = match dice.below(6) {
+        0 => size + 1 + dice.below(u64::from(size / 2) + 1) as u32,
+        1 => size.saturating_sub(named + 1),
+        2 => 0,
+        _ => size.saturating_sub(named),
+    };
+    let lasts = dice.chance(0.6).then(|| moment(dice, left).max(Span::seconds(1)));
+    UserAction::Scale { to, lasts, places }
 }
 
 pub(super) fn request(dice: &mut Dice) -> DeleteRequest {

@@ -14,6 +14,7 @@ use crate::memory::{
 use crate::model::ids::{Epoch, Key, PoolName};
 use crate::model::journal::Entry;
 use crate::model::plan::Command;
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,5 +197,13 @@ impl<S: InboxStore + Sync> InboxStore for SimDisk<S> {
         mark: &OverrideWrite,
     ) -> Result<bool, StoreError> {
         self.write(async || self.store.mark(pool, machine, mark).await).await
+    }
+
+    async fn set_stop(&self, stop: Option<&GlobalStop>) -> Result<bool, StoreError> {
+        self.write(async || self.store.set_stop(stop).await).await
+    }
+
+    async fn stop(&self) -> Result<Option<GlobalStop>, StoreError> {
+        self.store.stop().await
     }
 }

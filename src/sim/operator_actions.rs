@@ -9,6 +9,8 @@ use crate::model::ids::{CommandId, InstanceId, Key};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb};
 use crate::model::quantity::counted;
+use crate::model::stop::GlobalStop;
+use crate::model::time::Span;
 use crate::world::{self, Deletes, ExternalEvent, Guid, InstanceProtection, PlatformSpec, Which};
 
 impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
@@ -26,6 +28,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         match wish {
             UserAction::Ask(verb) => self.ask(verb, CommandArgs::default()),
             UserAction::AskAbout(verb, about) => self.ask(verb, about),
+            UserAction::Scale { to, lasts, places } => self.scale(to, lasts, &places),
             UserAction::Delete { nth, request } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 self.mark(&key, &OverrideWrite::Delete(Some(request)));
@@ -78,6 +81,8 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 "a newer version of the program starts; it computes fingerprints another way"
                     .to_owned()
             }
+            UserAction::StopAll { except_repair } => self.stop_all(except_repair),
+            UserAction::ResumeAll => self.resume_all(),
             UserAction::Cordon { nth } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 let mut stage = self.ports.stage.lock();
@@ -88,6 +93,18 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 format!("another person cordons m{id}")
             }
         }
+    }
+
+    fn scale(&mut self, to: u32, lasts: Option<Span>, places: &[u32]) -> String {
+        let named = places.iter().filter_map(|nth| self.nth(*nth));
+        let machines = named.map(|(id, _)| id).collect();
+        let until = lasts.map(|lasts| self.now().plus(lasts));
+        let about = CommandArgs { number: Some(to), until, machines, ..CommandArgs::default() };
+        let told = self.ask(CommandVerb::Scale, about);
+        if lasts.is_none() {
+            self.policy = changed(&self.policy, |draft| draft.count = to);
+        }
+        told
     }
 
     fn ask(&mut self, verb: CommandVerb, about: CommandArgs) -> String {
@@ -111,6 +128,27 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let pool = self.policy.name.clone();
         loop {
             let _answer = now_or_never(self.ports.disk.mark(&pool, key, mark));
+            if !self.is_cut_off() {
+                return;
+            }
+        }
+    }
+
+    fn stop_all(&mut self, except_repair: bool) -> String {
+        let (since, by, why) = (self.now(), "ann".into(), "rehearsal".into());
+        self.set_stop(Some(&GlobalStop { since, by, why, except_repair }));
+        let except = if except_repair { " except repair" } else { "" };
+        format!("an operator stops all pools{except}")
+    }
+
+    fn resume_all(&mut self) -> String {
+        self.set_stop(None);
+        "an operator resumes all pools".to_owned()
+    }
+
+    fn set_stop(&mut self, stop: Option<&GlobalStop>) {
+        loop {
+            let _answer = now_or_never(self.ports.disk.set_stop(stop));
             if !self.is_cut_off() {
                 return;
             }
@@ -168,6 +206,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 stage.hear();
                 format!("the operator frees {}", counted(ids.len(), "machine"))
             }
+            Act::ResumeAll => self.resume_all(),
             Act::Lift => {
                 let mut stage = self.ports.stage.lock();
                 let set = stage.set;

@@ -34,6 +34,7 @@ pub(super) enum Act {
     SwitchOff,
     /// Remove the locks from the set.
     Lift,
+    ResumeAll,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -149,7 +150,7 @@ fn about(hold: &Hold, waiting: &[Wait]) -> CommandArgs {
         what: Some(wait.what),
         number: wait.number,
         revision: wait.revision.clone(),
-        full: false,
+        ..CommandArgs::default()
     })
 }
 
@@ -175,6 +176,7 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         CommandName::ResetCapacity => ask(CommandVerb::ResetCapacity),
         CommandName::ResetBreaker => ask(CommandVerb::ResetBreaker),
         CommandName::TakeOver => ask(CommandVerb::TakeOver),
+        CommandName::ResumeAll => Act::ResumeAll,
         CommandName::Release => Act::Free(blockers()),
         CommandName::DeleteMachine => Act::Delete(blockers()),
         CommandName::Abandon => ask(CommandVerb::Abandon(blockers().into_iter().next()?)),
@@ -182,6 +184,8 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         | CommandName::Hold
         | CommandName::Pause
         | CommandName::Rollback
+        | CommandName::Scale
+        | CommandName::StopAll
         | CommandName::Undelete => return None,
     })
 }

@@ -14,6 +14,7 @@ use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Command, Decision, Facts, Input, PlanBug};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 use crate::reconcile::Decide;
 use crate::world::{Guid, MINUTE, Millis};
@@ -28,6 +29,7 @@ pub(super) struct RecordedDecision {
     pub learnt: usize,
     pub before: Option<PoolState>,
     pub facts: Facts,
+    pub stop: Option<GlobalStop>,
     pub commands: Vec<Command>,
     pub planned: Decision,
     /// The world before the calls of this turn.
@@ -47,6 +49,7 @@ impl RecordedDecision {
             planned: &self.planned,
             before: self.before.as_ref(),
             facts: &self.facts,
+            stop: self.stop.as_ref(),
             commands: &self.commands,
         }
     }
@@ -108,6 +111,7 @@ impl Decide for Watching {
             learnt: case.learnt,
             before: case.before.cloned(),
             facts: case.facts.clone(),
+            stop: case.stop.cloned(),
             commands: case.commands.to_vec(),
             planned: case.planned.clone(),
             world: self.stage.lock().real(case.machines),

@@ -38,6 +38,8 @@ pub enum UserAction {
     Ask(CommandVerb),
     /// An operator gives a command with arguments.
     AskAbout(CommandVerb, CommandArgs),
+    /// Scale the pool: for this long, or with its file; and let the machines at these places of the listing leave.
+    Scale { to: u32, lasts: Option<Span>, places: Vec<u32> },
     /// Mark the machine at this place of the listing for deletion.
     Delete { nth: u32, request: DeleteRequest },
     /// Remove that mark from the machine at this place.
@@ -58,6 +60,10 @@ pub enum UserAction {
     GateTime(GateTime),
     /// A newer version of this program starts, which computes fingerprints differently.
     Upgrade,
+    /// An operator stops all pools, perhaps except repair.
+    StopAll { except_repair: bool },
+    /// An operator lifts that.
+    ResumeAll,
     /// Another actor cordons the node of the machine at this place.
     Cordon { nth: u32 },
 }

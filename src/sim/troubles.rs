@@ -23,7 +23,7 @@ pub(super) fn more(scenario: &mut Scenario, dice: &Dice) {
         let mut own = dice.branch(what);
         own.chance(chance).then_some(own)
     };
-    let troubles: [(&str, f64, Trouble); 13] = [
+    let troubles: [(&str, f64, Trouble); 14] = [
         ("clock", 0.15, clock),
         ("zones", 0.15, zones),
         ("deletes", 0.15, deletes),
@@ -37,6 +37,7 @@ pub(super) fn more(scenario: &mut Scenario, dice: &Dice) {
         ("gates", 0.3, gates),
         ("rounding", 0.1, small),
         ("locks", 0.5, hidden_locks),
+        ("stops", 0.1, stops),
     ];
     for (name, chance, trouble) in troubles {
         if let Some(mut own) = drawn(name, chance) {
@@ -85,6 +86,21 @@ fn deletes(scenario: &mut Scenario, dice: &mut Dice) {
         let later = at.plus(Span::minutes(one_of(dice, &[3, 20, 90], 20)));
         scenario.deeds.push((later, ExternalEvent::Deletes(Deletes::Allowed)));
     }
+}
+
+/// All pools are stopped for a while, perhaps except repair, perhaps with other words later. In the calm they go on.
+fn stops(scenario: &mut Scenario, dice: &mut Dice) {
+    let storm = scenario.calm_after;
+    for _ in 0..=dice.below(2) {
+        let at = moment(dice, storm);
+        let stop = UserAction::StopAll { except_repair: dice.chance(0.5) };
+        scenario.wishes.push((at, stop));
+        if dice.chance(0.6) {
+            let later = at.plus(moment(dice, Span::minutes(40))).min(storm);
+            scenario.wishes.push((later, UserAction::ResumeAll));
+        }
+    }
+    scenario.wishes.push((storm, UserAction::ResumeAll));
 }
 
 /// Disruption budgets block evictions on some or all machines.
@@ -142,7 +158,7 @@ fn arguments(scenario: &mut Scenario, dice: &mut Dice) {
         let what = dice.pick(&WaitKind::ALL).copied();
         let number = dice.chance(0.6).then(|| dice.below(count + 3) as u32);
         let revision = dice.chance(0.2).then(|| Revision::new("v1:0123456789abcdef"));
-        let about = CommandArgs { what, number, revision, full: false };
+        let about = CommandArgs { what, number, revision, ..CommandArgs::default() };
         let at = moment(dice, scenario.calm_after);
         scenario.wishes.push((at, UserAction::AskAbout(CommandVerb::Approve, about)));
     }

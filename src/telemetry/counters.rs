@@ -108,7 +108,7 @@ impl Counters {
         page.family(&TURNS, each);
         page.histogram(&TURN_TIME, &TURN_SECONDS, &sums.times, sums.seconds);
         // Export zeros as well, so that an alarm sees the first increment.
-        let laws = (0..=12_u8).map(|law| {
+        let laws = (0..=13_u8).map(|law| {
             let count = sums.laws.get(&law).copied().unwrap_or(0);
             (law.to_string(), count as f64)
         });
@@ -144,7 +144,7 @@ mod tests {
             "poolkeeper_turn_seconds_bucket{le=\"60\"} 2",
             "poolkeeper_turn_seconds_bucket{le=\"+Inf\"} 3",
             "poolkeeper_invariant_violations_total{invariant=\"2\"} 1",
-            "poolkeeper_invariant_violations_total{invariant=\"12\"} 0",
+            "poolkeeper_invariant_violations_total{invariant=\"13\"} 0",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }

@@ -42,6 +42,7 @@ families! {
     KEYS_FAIL = "poolkeeper_api_identity_keys_failing" Gauge [] "1 while the keys of the identity provider cannot be fetched.";
     REQUESTS = "poolkeeper_api_requests_total" Counter ["answer"] "Requests to the API by status class: 2xx, 3xx, 4xx, 5xx.";
     NOT_ADMITTED = "poolkeeper_api_not_admitted_total" Counter ["reason"] "Requests to the API that were not admitted, by problem code.";
+    STOPPED = "poolkeeper_stopped" Gauge [] "1 while a person stops all pools: nothing is begun, except repair if the stop spares it.";
     POOLS = "poolkeeper_pools" Gauge ["standing"] "Pools by standing: managed, or released and watched until their open entries end.";
     FILES = "poolkeeper_pool_file_faults" Gauge [] "Current faults in pool files; pools of such a file keep their last valid settings.";
     FILES_LOOKED = "poolkeeper_pool_files_last_scan_timestamp_seconds" Gauge [] "When all pool files were last scanned; absent without a folder of pool files.";

@@ -25,7 +25,7 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [MachineReason; 46] = [
+const WHYS: [MachineReason; 47] = [
     MachineReason::Fine,
     MachineReason::CloudDeletes,
     MachineReason::Deleting,
@@ -72,6 +72,7 @@ const WHYS: [MachineReason; 46] = [
     MachineReason::WaitsConfirmation,
     MachineReason::UpdateFailed,
     MachineReason::Frozen,
+    MachineReason::WaitsStopped,
 ];
 
 /// A plan with nothing in it but a report of each machine.

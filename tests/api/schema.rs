@@ -7,7 +7,7 @@ use std::path::Path;
 
 use poolkeeper::api::v1::diagnostic::Code;
 use poolkeeper::api::v1::node::{self, Node, NodeKind};
-use poolkeeper::api::v1::pool::{file_schema, key_paths, to_json};
+use poolkeeper::api::v1::pool::{KeyPath, file_schema, key_paths, to_json};
 use serde_json::{Map, Value};
 
 use crate::api::pools::{BAD, GOOD, WHOLE};
@@ -115,6 +115,71 @@ fn what_the_reader_refuses_for_its_form_does_not_fit() {
         }
     }
     assert!(refused > 60, "{refused}");
+}
+
+/// The least and the most of a number, and whether the key also takes percents.
+fn bounds(schema: &Value) -> Option<(i64, i64, bool)> {
+    let forms = schema["anyOf"].as_array().cloned().unwrap_or_else(|| vec![schema.clone()]);
+    let number = forms.iter().find(|form| form["type"] == "integer")?;
+    let takes_percents = forms.iter().any(|form| form["type"] == "string");
+    Some((number["minimum"].as_i64()?, number["maximum"].as_i64()?, takes_percents))
+}
+
+/// The least document with this value at a path such as `rollout.checkpoints[].at`.
+fn with(path: &str, value: &str) -> String {
+    let parts = path.rsplit('.');
+    let inner = parts.fold(value.to_owned(), |inner, part| match part.strip_suffix("[]") {
+        Some(list) => format!("{{{list}: [{inner}]}}"),
+        None => format!("{{{part}: {inner}}}"),
+    });
+    let line = inner.strip_prefix('{').and_then(|line| line.strip_suffix('}')).unwrap();
+    match line.strip_prefix("replicas: ") {
+        Some(_) => LEAST.replace("count: 30", &format!("count: {value}")),
+        None => format!("{LEAST}{line}\n"),
+    }
+}
+
+#[test]
+fn the_bounds_of_each_number_are_those_of_the_reader() {
+    let mut numbers = Vec::new();
+    for KeyPath { path, key } in key_paths() {
+        let Some((least, most, takes_percents)) = bounds(&key.form.schema) else { continue };
+        let place = path.replace("[]", "[0]");
+        let agree = |value: String, is_good: bool| {
+            let text = with(&path, &value);
+            let (_, faults) = read(&text);
+            let is_refused = faults.iter().any(|fault| fault.key == place);
+            assert_eq!(is_refused, !is_good, "the reader: {text}{faults:?}");
+            assert_eq!(judged(&text).is_ok(), is_good, "the schema: {text}");
+        };
+        for (number, is_good) in
+            [(least - 1, false), (least, true), (most, true), (most + 1, false)]
+        {
+            agree(number.to_string(), is_good);
+        }
+        if takes_percents {
+            for (percent, is_good) in
+                [("0%", least == 0), ("1%", true), ("100%", true), ("101%", false)]
+            {
+                agree(percent.to_owned(), is_good);
+            }
+        }
+        let range = format!("from {least} to {most}");
+        assert!(key.form.words.contains(&range), "{path}: {}", key.form.words);
+        numbers.push(path);
+    }
+    let known = [
+        "replicas.count",
+        "rollout.maxSurge",
+        "rollout.maxUnavailable",
+        "rollout.ramp.first",
+        "rollout.ramp.factor",
+        "rollout.failureThreshold",
+        "rollout.checkpoints[].at",
+        "repair.maxAtOnce",
+        "drain.maxBlocked",
+    ];
+    assert_eq!(numbers, known);
 }
 
 /// A map of the format: the lines that open it with an unknown key, and the schemas of its keys.

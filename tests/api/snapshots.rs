@@ -10,6 +10,7 @@ use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use poolkeeper::model::owner::Keeper;
 use poolkeeper::model::plan::{CommandVerb, Verdict};
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Time;
 
 use crate::api::support::{json_pool, snapshot, snapshot_with};
@@ -49,12 +50,35 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+fn the_stop_of_all_pools_is_read() {
+    assert_eq!(read(&snapshot(3)).unwrap().stop, None);
+    let stop = r#"{"since":"2026-03-01T11:00:00Z","by":"kim","why":"quota","except":"repair"}"#;
+    let found = read(&snapshot_with("stopAll", stop)).unwrap();
+    let stop = GlobalStop {
+        since: time("2026-03-01T11:00:00Z"),
+        by: "kim".into(),
+        why: "quota".into(),
+        except_repair: true,
+    };
+    assert_eq!(found.stop.as_ref(), Some(&stop));
+    assert_eq!(found.input().stop, Some(&stop));
+    // What is left out: it began now, and nobody is named.
+    let plain = read(&snapshot_with("stopAll", "{}")).unwrap();
+    let unnamed =
+        GlobalStop { since: plain.now, by: "".into(), why: "".into(), except_repair: false };
+    assert_eq!(plain.stop, Some(unnamed));
+    for wrong in [r#"{"except":"removal"}"#, r#"{"sinse":"2026-03-01T11:00:00Z"}"#, "true"] {
+        assert!(read(&snapshot_with("stopAll", wrong)).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn null_is_the_same_as_left_out() {
     let nulls = ",\"vmId\":null,\"zone\":null,\"imagedAt\":null,\"firstSeen\":null,\"evidence\":null,\
         \"everAvailable\":null,\"lifecycle\":null,\"lifecycleSince\":null,\"deleteRequested\":null,\
         \"hold\":null,\"protection\":null,\"workloads\":null,\"node\":null";
     assert_eq!(read(&machine_with(nulls)).unwrap(), read(&machine_with("")).unwrap());
-    for key in ["seed", "open", "commands", "facts", "state", "apiVersion", "kind"] {
+    for key in ["seed", "open", "commands", "facts", "stopAll", "state", "apiVersion", "kind"] {
         assert!(read(&snapshot_with(key, "null")).is_ok(), "{key}");
     }
 }
@@ -252,6 +276,26 @@ fn asks_and_facts_arrive() {
     let read = self::read(&snapshot_with("facts", facts)).unwrap();
     assert_eq!(read.facts.gates[0].verdict, Verdict::Unknown);
     assert_eq!((read.facts.quota.unwrap().cores_left, read.facts.drains.len()), (8, 1));
+}
+
+#[test]
+fn a_scale_says_how_many_until_when_and_who_leaves() {
+    let read = |verb: &str, args: &str| {
+        let ask = format!(r#"[{{"id":"a","verb":"{verb}","args":{args}}}]"#);
+        read(&snapshot_with("commands", &ask))
+    };
+    let all = r#"{"number":2,"until":"2026-03-01T13:00:00Z","machines":["1"]}"#;
+    let about = read("scale", all).unwrap().commands.remove(0).about;
+    assert_eq!((about.number, about.machines[0].as_str()), (Some(2), "1"));
+    assert_eq!(about.until.unwrap().to_string(), "2026-03-01T13:00:00Z");
+    for (verb, args) in [
+        ("scale", r#"{"machines":["1"]}"#),
+        ("scale", r#"{"number":2,"full":true}"#),
+        ("approve", r#"{"number":2,"machines":["1"]}"#),
+        ("pause", all),
+    ] {
+        assert!(read(verb, args).is_err(), "{verb} {args}");
+    }
 }
 
 /// A key, what is put there, and what is said of it.

@@ -378,6 +378,7 @@ fn bare() -> impl Strategy<Value = PoolState> {
             hot_loop_released: revisions[2].clone(),
             honoured: more.2,
             waiting: more.5,
+            repair_limit: times[6].map(|since| RepairLimit { since, size: 3 }),
             ..PoolState::default()
         },
     )

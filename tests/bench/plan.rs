@@ -104,6 +104,7 @@ impl Case {
             open: &[],
             commands: &[],
             facts: &self.facts,
+            stop: None,
             state,
         }
     }
@@ -158,6 +159,7 @@ fn ratios(_: &mut Criterion) {
             planned: &planned,
             before: Some(&one.state),
             facts: &one.facts,
+            stop: None,
             commands: &[],
         };
         assert!(black_box(judge::before(&case)).is_empty());

@@ -20,7 +20,7 @@ use poolkeeper::telemetry::families::FAMILIES;
 use serde_json::json;
 
 use super::deploy::{alarms, field, words};
-use super::run::{HOME, command, file, finish};
+use super::run::{HOME, command, finish};
 
 const README: &str = "README.md";
 /// What a person reads in a few minutes.
@@ -86,15 +86,6 @@ fn the_readme_is_short_and_holds_the_two_commands() {
     for of in GUIDES {
         assert!(text.contains(&format!("]({})", guide(of.topic))), "{} is not in it", of.topic);
     }
-}
-
-#[test]
-fn the_picture_is_drawn_by_the_program() {
-    let drawn = file("guides", "demo.svg");
-    let args = ["simulate", "config/pools/web.yaml", "--machines", "12", "--seed", "1", "--svg"];
-    let ended = finish(command(&[&args[..], &[&drawn]].concat()), b"");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    keep("config/demo.svg", &fs::read_to_string(drawn).unwrap());
 }
 
 #[test]

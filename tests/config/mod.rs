@@ -21,7 +21,8 @@ fn text(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Each has a test here (the description of the API has its own in `tests/http`, the schema of a pool file in `tests/api`); a new one needs its own.
+/// Each has a test here (the description of the API has its own in `tests/http`, the schema of a pool file in `tests/api`, the picture
+/// of the demo in `src/cli/demo`); a new one needs its own.
 #[test]
 fn every_file_is_read_by_a_test() {
     let known = [

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolkeeper::judge::Note;
 use poolkeeper::model::action::{Action, ActionKind, RemovalReason, Target};
 use poolkeeper::model::command::CommandName;
-use poolkeeper::model::hold::HoldReason;
+use poolkeeper::model::hold::{Hold, HoldReason};
 use poolkeeper::model::ids::{EntryId, Epoch, NodeName, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
 use poolkeeper::model::machine::{Condition, Machine, Protection};
@@ -18,6 +18,7 @@ use poolkeeper::model::rollout::{
     DeleteEffect, DeleteEffects, KeyBackOff, PoolState, Progress, Rollout, RolloutCause,
     RolloutStage,
 };
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Span;
 
 use super::kinds::{
@@ -32,6 +33,8 @@ pub struct Setting {
     pub ramp: bool,
     pub checkpoint: Option<u8>,
     pub paused: bool,
+    /// A person stopped all pools.
+    pub stopped: bool,
     /// Whether the cloud lowers the capacity when a delete is done, or when it is accepted.
     pub late_capacity: bool,
     /// That it falls when a delete is done was learnt: raises do not wait for deletes.
@@ -42,6 +45,13 @@ pub struct Setting {
     pub in_place: bool,
     /// What failed did so lately: more than one of them stop repair.
     pub breaker: bool,
+}
+
+impl Setting {
+    /// The gate of the rollout is closed.
+    const fn is_closed(&self) -> bool {
+        self.paused || self.stopped
+    }
 }
 
 #[derive(Debug, Default)]
@@ -123,6 +133,12 @@ impl Case {
         let mut memory = self.memory.clone();
         memory.desired.explained = capacity as u32;
         let facts = Facts::default();
+        let stop = Some(GlobalStop {
+            since: NOW.minus(Span::minutes(5)),
+            by: "ops".into(),
+            why: "test".into(),
+            except_repair: false,
+        });
         let input = Input {
             now: NOW,
             seed: 0,
@@ -132,6 +148,7 @@ impl Case {
             open: &open,
             commands: &[],
             facts: &facts,
+            stop: stop.as_ref().filter(|_| self.setting.stopped),
             state: Some(&memory),
         };
         let (planned, notes) = judged(&input, &[]);
@@ -268,8 +285,12 @@ fn stopped(case: &Case, state: &State, planned: &Decision, whole: bool) -> bool 
 pub fn follow(case: &Case, state: &State, place: &str, found: &mut Found) -> Vec<State> {
     let (planned, turn, notes) = case.decide(state);
     let place = format!("{place}: {} -> {turn:?}", state.show());
-    for law in broken(state, &case.limits, &turn, case.setting.paused) {
+    for law in broken(state, &case.limits, &turn, case.setting.is_closed()) {
         found.broken.push(format!("{law}: {place}"));
+    }
+    let puts_back = |(from, to, _): &(Kind, Kind, u8)| in_service(*from) == *to;
+    if case.setting.stopped && !(turn.create == 0 && turn.moved.iter().all(puts_back)) {
+        found.broken.push(format!("begins something while all pools are stopped: {place}"));
     }
     for note in notes {
         found.broken.push(format!("law {} ({}): {place}", note.law, note.say));
@@ -315,6 +336,14 @@ pub fn explore(states: &[State], setting: Setting, d: u8, s: u8, u: u8) -> Found
 
 /// A state in which nothing happens any more, and which is not the goal, must name who has to act.
 fn judge_end(case: &Case, state: &State, planned: &Decision, place: &str, found: &mut Found) {
+    if case.setting.stopped {
+        let stops = |hold: &Hold| hold.reason == HoldReason::Stopped && hold.remedy.is_some();
+        match planned.report.holds.iter().any(stops) {
+            true => found.waiting += 1,
+            false => found.broken.push(format!("says nothing of the stop: {place}")),
+        }
+        return;
+    }
     let waits = planned.report.holds.iter().any(|hold| OUTSIDE.contains(&hold.reason));
     let served: i64 = AVAILABLE.iter().map(|kind| state.of(*kind)).sum();
     let whole = served >= case.limits.desired;

@@ -4,7 +4,7 @@ use super::kinds::{KINDS, Kind, Kind::*, State, is_leaving};
 
 /// Those that are held here: by the judge before every turn, and by the graph, which asks that a pool ends (7) and that
 /// nothing is done at its goal (8). There are no leases here (9).
-pub const LAWS: &str = "1 to 8 and 10 to 12";
+pub const LAWS: &str = "1 to 8 and 10 to 13";
 
 /// One turn, as counts.
 #[derive(Debug, Clone, Default)]

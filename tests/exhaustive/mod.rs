@@ -30,6 +30,7 @@ const OPEN: Setting = Setting {
     ramp: false,
     checkpoint: None,
     paused: false,
+    stopped: false,
     late_capacity: false,
     known_late: false,
     nodes: false,
@@ -55,6 +56,7 @@ fn replaced() -> Suite {
         Setting { name: "ramp, checkpoint at 1", ramp: true, checkpoint: Some(1), ..OPEN },
         Setting { name: "ramp, checkpoint at 2", ramp: true, checkpoint: Some(2), ..OPEN },
         Setting { name: "paused", paused: true, ..OPEN },
+        Setting { name: "stopped", stopped: true, ..OPEN },
     ];
     Suite { settings, kinds: PLAIN.to_vec(), top: top(5), desired: 4 }
 }
@@ -67,6 +69,7 @@ fn drained() -> Suite {
         NODES,
         Setting { name: "nodes, ramp", ramp: true, ..NODES },
         Setting { name: "nodes, paused", paused: true, ..NODES },
+        Setting { name: "nodes, stopped", stopped: true, ..NODES },
         Setting { name: "nodes, deleting ones do not count", count_deleting: false, ..NODES },
     ];
     Suite { settings, kinds: with_nodes(), top: top(3), desired: 3 }
@@ -74,8 +77,11 @@ fn drained() -> Suite {
 
 fn drained_in_place() -> Suite {
     let in_place = Setting { name: "nodes, in place", in_place: true, ..NODES };
-    let settings =
-        vec![in_place, Setting { name: "nodes, in place, paused", paused: true, ..in_place }];
+    let settings = vec![
+        in_place,
+        Setting { name: "nodes, in place, paused", paused: true, ..in_place },
+        Setting { name: "nodes, in place, stopped", stopped: true, ..in_place },
+    ];
     let kinds = with_nodes().into_iter().chain(IN_PLACE).collect();
     Suite { settings, kinds, top: top(3), desired: 3 }
 }

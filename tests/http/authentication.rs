@@ -15,6 +15,7 @@ fn concrete(template: &str) -> String {
 fn sound<'a>(method: &'a str, path: &'a str) -> Ask<'a> {
     let ask = Ask::new(method, path);
     match method {
+        "POST" if path.ends_with("/scale") => ask.json(r#"{"why":"x","end":true}"#),
         "POST" => ask.json(r#"{"why":"x"}"#),
         "PUT" => ask.body("application/yaml", &document("web", 7)),
         _ => ask,

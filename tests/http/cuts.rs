@@ -13,6 +13,7 @@ use poolkeeper::memory::{
 };
 use poolkeeper::model::ids::{Epoch, Key, PoolName};
 use poolkeeper::model::plan::Command as Asked;
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::{Span, Time};
 
 use crate::http::kit::{Ask, HERE, Kit, Reply, WHY, document};
@@ -69,6 +70,10 @@ impl InboxStore for Cut {
     cut! {
         ask(pool: &PoolName, ask: &Asked) -> ();
         mark(pool: &PoolName, machine: &Key, mark: &OverrideWrite) -> bool;
+        set_stop(stop: Option<&GlobalStop>) -> bool;
+    }
+    passed! {
+        stop() -> Option<GlobalStop>;
     }
 }
 
@@ -136,9 +141,20 @@ fn apply() -> Ask<'static> {
     Ask::new("PUT", "/api/v1/pools/new?why=x").body("application/yaml", &document("new", 3))
 }
 
+fn stop_all() -> Ask<'static> {
+    Ask::new("POST", "/api/v1/stop-all").json(WHY)
+}
+
+/// How much of what was asked is in the store.
+fn done(loaded: &PoolRecord, put: Option<&Document>) -> usize {
+    let inbox = &loaded.inbox;
+    let once = usize::from(put.is_some()) + usize::from(inbox.stop.is_some());
+    inbox.commands.len() + inbox.marks.len() + once
+}
+
 #[tokio::test]
 async fn a_wish_is_done_once_wherever_the_store_fails() {
-    for ask in [pause, hold, apply] {
+    for ask in [pause, hold, apply, stop_all] {
         let mut was_cut = 0;
         for (at, late) in (0..8).flat_map(|at| [(at, false), (at, true)]) {
             let kit = Kit::open().await;
@@ -155,17 +171,14 @@ async fn a_wish_is_done_once_wherever_the_store_fails() {
             );
             let loaded = kit.store.load(&PoolName::new("web")).await.unwrap();
             let put = kit.store.document(&PoolName::new("new")).await.unwrap();
-            let done =
-                loaded.inbox.commands.len() + loaded.inbox.marks.len() + usize::from(put.is_some());
-            assert_eq!(done, 1, "cut at {at} (late: {late}): {statuses:?}");
+            let done_once = done(&loaded, put.as_ref());
+            assert_eq!(done_once, 1, "cut at {at} (late: {late}): {statuses:?}");
             let asked = kit.audit().await.iter().filter(|line| line.ends_with(": asked")).count();
             assert!((1..=1 + usize::from(doubted)).contains(&asked), "{:?}", kit.audit().await);
             let again = insist(&api, &kit, ask).await;
             assert!(again.len() == 1 || !doubted, "its answer is kept: {again:?}");
             let loaded = kit.store.load(&PoolName::new("web")).await.unwrap();
-            let done =
-                loaded.inbox.commands.len() + loaded.inbox.marks.len() + usize::from(put.is_some());
-            assert_eq!(done, 1, "and it is not done again");
+            assert_eq!(done(&loaded, put.as_ref()), 1, "and it is not done again");
         }
         assert!(was_cut >= 6, "claim, audit, the deed and the answer were cut: {was_cut}");
     }

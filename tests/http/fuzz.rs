@@ -40,6 +40,9 @@ fn query() -> impl Strategy<Value = String> {
 fn body() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         3 => Just(br#"{"why":"because"}"#.to_vec()),
+        1 => (0_u32..2_000, select(vec!["2h", "0s", "1000d", "x"])).prop_map(|(to, time)| {
+            format!(r#"{{"why":"because","to":{to},"duration":"{time}","remove":["3"]}}"#).into_bytes()
+        }),
         1 => Just(document("web", 7).into_bytes()),
         1 => Just(document("new", 2).into_bytes()),
         1 => Just(Vec::new()),

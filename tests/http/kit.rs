@@ -125,6 +125,10 @@ impl Backend for TestBackend {
         self.lock().pools.get(name).cloned()
     }
 
+    fn size_line(&self, _: &PoolName) -> Option<u32> {
+        Some(5)
+    }
+
     fn plan_context<'a>(&'a self, name: &'a PoolName) -> BoxFuture<'a, Option<PlanContext>> {
         Box::pin(async { self.lock().contexts.get(name).cloned() })
     }
@@ -239,6 +243,7 @@ fn context() -> PlanContext {
         open: Vec::new(),
         commands: Vec::new(),
         facts: Facts::default(),
+        stop: None,
         state: Some(state),
     };
     let planned = poolkeeper::plan::plan(&context.input()).unwrap();

@@ -167,7 +167,7 @@ async fn a_frozen_pool_says_so_first() {
     assert_eq!(status["frozen"]["reason"], "invariantViolated");
     assert_eq!(status["frozen"]["numbers"]["invariant"], 2);
     let explained = kit.get("/api/v1/pools/web/explain").await.json();
-    let says = "web waits: invariantViolated: the ceiling; invariant 2, total 9; blocked by 3; next check 2026-03-01T12:00:30Z (in 30s)";
+    let says = "web waits: invariantViolated: the ceiling; invariant 2, total 9; blocked by 3; next check at 2026-03-01T12:00:30Z";
     assert_eq!(explained["message"], says);
 }
 

@@ -5,9 +5,11 @@ mod apply;
 mod audited;
 mod authentication;
 mod completion;
+mod contexts;
 mod contract;
 mod cuts;
 mod description;
+mod endings;
 mod events;
 mod follow;
 mod fuzz;
@@ -18,13 +20,16 @@ mod limits;
 mod lists;
 
 mod looks;
+mod overtaken;
 mod people;
 mod persons;
 mod plans;
+mod scale;
 mod scopes;
 mod screens;
 
 mod sockets;
+mod stop;
 mod stories;
 mod terminal;
 mod watch;

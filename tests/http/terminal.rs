@@ -55,11 +55,44 @@ impl Served {
 async fn every_verb_of_a_pool_has_its_command() {
     let served = serve(Kit::open().await).await;
     for (n, verb) in CommandVerb::PLAIN.iter().enumerate() {
-        let out = served.done(&[verb.name(), "web", "--why", "it must", "--no-wait"]).await;
+        let mut args = vec![verb.name(), "web", "--why", "it must", "--no-wait"];
+        if *verb == CommandVerb::Scale {
+            args.push("--end");
+        }
+        let out = served.done(&args).await;
         assert!(out.starts_with(&format!("{} web: requested; ", verb.name())), "{out}");
         let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
         let last = commands.last().unwrap();
         assert_eq!((commands.len(), &last.verb, &*last.why), (n + 1, verb, "it must"));
+    }
+}
+
+#[tokio::test]
+async fn scale_says_what_it_asks_for_and_its_code_what_came_of_it() {
+    let served = serve(Kit::open().await).await;
+    let scale = async |pool: &str, more: &[&str]| {
+        let args = ["scale", pool, "--why", "the sale begins", "--no-wait"];
+        served.run(&[&args[..], more].concat()).await
+    };
+    let ended = scale("web", &["--to", "12", "--for", "2h"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.out.starts_with("scale web: requested; "), "{ended:?}");
+    let commands = served.kit.store.inbox(&PoolName::new("web")).await.unwrap().commands;
+    let ask = commands.last().unwrap();
+    assert_eq!((&ask.verb, ask.about.number), (&CommandVerb::Scale, Some(12)));
+    assert!(ask.about.until.is_some() && ask.about.machines.is_empty());
+    let same = scale("web", &["--to", "7"]).await;
+    let said = "scale web: not done: the size is 7 already\n";
+    assert_eq!((same.code, same.out.as_str()), (Some(11), said));
+    let unknown = scale("web", &["--to", "6", "--remove", "99"]).await;
+    assert_eq!(unknown.code, Some(4), "{unknown:?}");
+    let file = scale("batch", &["--to", "12"]).await;
+    assert_eq!(file.code, Some(2), "{file:?}");
+    assert!(file.err.contains("written in pools/batch.yaml:5: 3"), "{file:?}");
+    assert!(file.err.contains("poolkeeper scale batch --to 12 --for 2h"), "{file:?}");
+    for wrong in [&[][..], &["--for", "2h"], &["--end", "--to", "3"], &["--to", "3", "--for", "0s"]]
+    {
+        assert_eq!(scale("web", wrong).await.code, Some(2), "{wrong:?}");
     }
 }
 
@@ -278,7 +311,12 @@ async fn failures_have_their_codes_and_say_what_helps() {
         (Some("pk_wrong"), &pause, 6, "the token in POOLKEEPER_TOKEN"),
         (token("viewer"), &pause, 6, "a token with a higher role"),
         (token("operator"), &["pause", "wbe", "--why", "x"], 4, "nearest: web"),
-        (token("operator"), &["hold", "web", "99", "--why", "x"], 4, "pool web has no machine 99"),
+        (
+            token("operator"),
+            &["hold", "web", "99", "--why", "x"],
+            4,
+            "there is no machine 99 in pool web",
+        ),
         (token("operator"), &["pause", "web"], 2, "--why"),
         (token("operator"), &["pause", "web", "--why", " "], 2, "a reason is required"),
         (

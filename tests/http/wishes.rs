@@ -17,7 +17,11 @@ fn web() -> PoolName {
 async fn each_verb_is_recorded_and_the_pool_is_woken() {
     let kit = Kit::open().await;
     for (n, verb) in CommandVerb::PLAIN.into_iter().enumerate() {
-        let reply = kit.post(&format!("/api/v1/pools/web/{}", verb.name()), WHY).await;
+        let (body, said) = match verb {
+            CommandVerb::Scale => (r#"{"why":"because","end":true}"#, "scale --end"),
+            _ => (WHY, verb.name()),
+        };
+        let reply = kit.post(&format!("/api/v1/pools/web/{}", verb.name()), body).await;
         assert_eq!(reply.status, 202, "{}", reply.text);
         let receipt = reply.json();
         let commands = kit.store.inbox(&web()).await.unwrap().commands;
@@ -29,7 +33,7 @@ async fn each_verb_is_recorded_and_the_pool_is_woken() {
         let look = kit.get(receipt["look"].as_str().unwrap()).await.json();
         assert_eq!((&look["state"], &look["verb"]), (&"waiting".into(), &verb.name().into()));
         assert_eq!(kit.backend.lock().woken.len(), n + 1);
-        let line = format!("local {} web/ (because): asked", verb.name());
+        let line = format!("local {said} web/ (because): asked");
         assert_eq!(kit.audit().await.last(), Some(&line));
     }
     let audit = kit.get("/api/v1/audit?limit=2").await.json();

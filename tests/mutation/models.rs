@@ -241,3 +241,36 @@ pub fn counted() -> Scenario {
     new_image(&mut scenario);
     scenario
 }
+
+/// A person names who leaves by a fall, and another one goes.
+pub fn takes_unnamed(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    let Some(order) = planned.state.scale.clone() else { return Ok(planned) };
+    let other = |m: &&Machine| serves(m, input) && !order.remove.contains(&m.key());
+    let named = |target: &&mut Target| target.because == RemovalReason::DeleteRequested;
+    let mut targets = planned.actions.iter_mut().filter_map(targets_mut).flatten();
+    if let Some((target, machine)) = targets.find(named).zip(input.machines.iter().find(other)) {
+        *target = Target::of(machine, RemovalReason::Surplus);
+    }
+    Ok(planned)
+}
+
+/// An order about the size goes on for ever.
+pub fn never_ends(input: &Input<'_>) -> Answer {
+    let Some(known) = input.state else { return plan(input) };
+    let mut believed = known.clone();
+    let until = believed.scale.as_mut().and_then(|order| order.until.as_mut());
+    let Some(until) = until.filter(|until| **until <= input.now) else { return plan(input) };
+    *until = input.now.plus(Span::hours(1));
+    plan(&Input { state: Some(&believed), ..input.clone() })
+}
+
+/// Five machines at rest. One of them is named, and the pool scaled to four for half an hour.
+pub fn scaled() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    let lasts = Some(Span::minutes(30));
+    let order = UserAction::Scale { to: 4, lasts, places: vec![2] };
+    scenario.wishes.push((Span::minutes(1), order));
+    scenario.calm_after = Span::hours(1);
+    scenario
+}

@@ -98,6 +98,42 @@ pub fn paused() -> Scenario {
     scenario
 }
 
+/// All pools are stopped in the middle of a rollout.
+pub fn stopped() -> Scenario {
+    let mut scenario = rollout();
+    scenario.wishes.push((Span::minutes(6), UserAction::StopAll { except_repair: false }));
+    scenario
+}
+
+/// The same, except repair.
+pub fn only_repair() -> Scenario {
+    let mut scenario = rollout();
+    scenario.wishes.push((Span::minutes(6), UserAction::StopAll { except_repair: true }));
+    scenario
+}
+
+/// A machine fails while all pools are stopped.
+pub fn stopped_ill() -> Scenario {
+    let mut scenario = dead();
+    scenario.wishes.push((Span::minutes(1), UserAction::StopAll { except_repair: false }));
+    scenario
+}
+
+/// The pool file asks for three more while only repair goes on.
+pub fn only_repair_grows() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    scenario.wishes.push((Span::minutes(1), UserAction::StopAll { except_repair: true }));
+    scenario.wishes.push((Span::minutes(20), UserAction::Count(8)));
+    scenario
+}
+
+/// One machine of five fails for good.
+fn dead() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |_| {});
+    scenario.deeds.push((Span::minutes(5), ExternalEvent::Sicken(Which::Id("0".into()), None)));
+    scenario
+}
+
 /// A pause from before there was a rollout.
 pub fn paused_early() -> Scenario {
     let mut scenario = rollout();

@@ -11,6 +11,7 @@ use poolkeeper::model::plan::{
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::PoolState;
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::{Span, Time};
 
 pub use super::turn::Turn;
@@ -31,6 +32,7 @@ pub struct Pool {
     pub dropped: Vec<Entry>,
     pub commands: Vec<Command>,
     pub facts: Facts,
+    pub stop: Option<GlobalStop>,
     pub state: Option<PoolState>,
 }
 
@@ -53,6 +55,7 @@ impl Pool {
             dropped: Vec::new(),
             commands: Vec::new(),
             facts: Facts::default(),
+            stop: None,
             state: Some(memory(desired)),
         }
     }
@@ -244,6 +247,13 @@ impl Pool {
         }
     }
 
+    /// A person stops all pools, perhaps except repair.
+    pub fn stopped(mut self, except_repair: bool) -> Self {
+        let (since, by, why) = (self.now, "kim".into(), "quota incident".into());
+        self.stop = Some(GlobalStop { since, by, why, except_repair });
+        self
+    }
+
     /// Approves this very thing.
     pub fn approve(mut self, what: WaitKind, number: Option<u32>) -> Self {
         self.speak(CommandVerb::Approve);
@@ -278,7 +288,7 @@ impl Pool {
                 what: Some(wait.what),
                 number: wait.number,
                 revision: wait.revision,
-                full: false,
+                ..CommandArgs::default()
             };
         }
     }
@@ -403,6 +413,7 @@ impl Pool {
             open: &self.open,
             commands: &self.commands,
             facts: &self.facts,
+            stop: self.stop.as_ref(),
             state: state.as_ref(),
         };
         let (planned, notes) = judged(&input, &self.dropped);

@@ -6,7 +6,7 @@ use poolkeeper::model::action::RemovalReason;
 use poolkeeper::model::ids::Zone;
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle};
-use poolkeeper::model::plan::{CommandVerb, Verdict};
+use poolkeeper::model::plan::{CommandArgs, CommandVerb, Verdict};
 use poolkeeper::model::policy::{Checkpoint, Method, OnFailure, Owner, Ramp, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::PoolState;
@@ -63,7 +63,11 @@ fn any_pool(dice: &mut Dice) -> Pool {
     if dice.once_in(4) {
         pool = pool.first_sight();
     }
-    pool.gate("slo", dice.of(&[Verdict::Pass, Verdict::Fail, Verdict::Unknown]))
+    pool = pool.gate("slo", dice.of(&[Verdict::Pass, Verdict::Fail, Verdict::Unknown]));
+    if dice.once_in(6) {
+        pool = pool.stopped(dice.once_in(2));
+    }
+    pool
 }
 
 fn any_policy(dice: &mut Dice, pool: &mut Pool) {
@@ -188,6 +192,27 @@ fn any_verb(dice: &mut Dice) -> CommandVerb {
     dice.of(&verbs)
 }
 
+/// A command, and of a scale its numbers, which may fit.
+fn any_command(dice: &mut Dice, pool: &mut Pool) {
+    let verb = any_verb(dice);
+    pool.speak(verb.clone());
+    if verb != CommandVerb::Scale || dice.once_in(5) {
+        return;
+    }
+    let mut machines = Vec::new();
+    for machine in &pool.machines {
+        if dice.once_in(4) {
+            machines.push(machine.id.clone());
+        }
+    }
+    let size = pool.state.as_ref().map_or(3, |state| state.desired.count);
+    let fits = size.saturating_sub(machines.len() as u32);
+    let number = Some(dice.of(&[fits, fits, fits, 0, size + 1]));
+    let until = dice.once_in(2).then(|| pool.now.plus(Span::seconds(dice.of(&[1, 90, 1_300]))));
+    let about = CommandArgs { number, until, machines, ..CommandArgs::default() };
+    pool.commands.last_mut().unwrap().about = about;
+}
+
 /// A memory that turns really lead to.
 fn lived(dice: &mut Dice, mut pool: Pool) -> Pool {
     for _ in 0..dice.roll(4) {
@@ -197,8 +222,7 @@ fn lived(dice: &mut Dice, mut pool: Pool) -> Pool {
             pool.set.revision = rev(dice.of(&["r1", "r2", "r3"]));
         }
         if dice.once_in(3) {
-            let verb = any_verb(dice);
-            pool.speak(verb);
+            any_command(dice, &mut pool);
         }
         let draft = pool.clone();
         for at in 0..pool.machines.len() {
@@ -299,14 +323,26 @@ fn storm(dice: &mut Dice) {
     world.falls_late = dice.once_in(2);
     for _ in 0..40 {
         accident(dice, &mut world);
+        stop_or_resume(dice, &mut world);
         world.step();
     }
     calm(&mut world);
 }
 
+/// Now and then a person stops all pools, or lifts that.
+fn stop_or_resume(dice: &mut Dice, world: &mut World) {
+    if !dice.once_in(12) {
+        return;
+    }
+    world.pool.stop = match world.pool.stop {
+        Some(_) => None,
+        None => world.pool.clone().stopped(dice.once_in(2)).stop,
+    };
+}
+
 /// Accidents end, people answer what waits for them, and the pool arrives.
 fn calm(world: &mut World) {
-    (world.refusals, world.bad) = (0, None);
+    (world.refusals, world.bad, world.pool.stop) = (0, None, None);
     for machine in &mut world.pool.machines {
         machine.marks = None;
         if !matches!(machine.condition, Condition::Provisioning | Condition::Deleting) {
@@ -359,7 +395,7 @@ fn accident(dice: &mut Dice, world: &mut World) {
         9 => world.refusals = 1 + dice.roll(2) as u32,
         10 => world.bad = Some(dice.of(&["r2", "r3"]).to_owned()),
         11 => world.bad = None,
-        12 => world.pool.speak(any_verb(dice)),
+        12 => any_command(dice, &mut world.pool),
         8 if at.is_some() => {
             let id = world.pool.machines[at.unwrap()].id.as_str().to_owned();
             let now = dice.once_in(4);

@@ -14,6 +14,7 @@ mod provider;
 mod rollouts;
 mod seal;
 mod settings;
+mod stop_all;
 mod traces;
 
 use crate::support::golden as golden_files;

@@ -183,7 +183,7 @@ fn storms_are_played_and_each_can_be_told_again() {
     let args = ["simulate", "--storms", "6", "--first-seed", "40"];
     let (page, document) = (run(&args), run(&[&args[..], &["-o", "json"]].concat()));
     assert!(page.out.starts_with("6 storms, seeds 40 to 45"), "{page:?}");
-    assert!(page.out.contains("   invariants 12   "), "{page:?}");
+    assert!(page.out.contains("   invariants 13   "), "{page:?}");
     let (code, document) = (document.code, document.json());
     assert_eq!((&document["kind"], &document["storms"]), (&"Storms".into(), &6.into()));
     let ends = document["ends"].as_object().unwrap();

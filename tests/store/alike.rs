@@ -9,6 +9,7 @@ use poolkeeper::model::journal::{Entry, EntryEvent, EntryOutcome, OperationUrl, 
 use poolkeeper::model::machine::{Machine, Overrides};
 use poolkeeper::model::plan::Command;
 use poolkeeper::model::rollout::PoolState;
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::{Span, Time};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -21,6 +22,7 @@ enum Doing {
     Commit(Box<Turn>),
     Ask(Command),
     Mark(Index, Overrides),
+    Stop(Option<GlobalStop>),
     Forget,
     Acquire(u8),
     Reopen,
@@ -102,6 +104,7 @@ fn doing() -> BoxedStrategy<(&'static str, Doing)> {
         10 => turn().prop_map(|turn| Doing::Commit(Box::new(turn))),
         3 => samples::ask().prop_map(Doing::Ask),
         3 => (any::<Index>(), samples::marks()).prop_map(|(of, marks)| Doing::Mark(of, marks)),
+        2 => prop::option::of(samples::stop()).prop_map(Doing::Stop),
         1 => Just(Doing::Forget),
         1 => (0_u8..3).prop_map(Doing::Acquire),
         1 => Just(Doing::Reopen),
@@ -213,6 +216,10 @@ async fn both(doings: Vec<(&'static str, Doing)>) {
                     last = (one, file.mark(&pool, &key, &mark).await);
                 }
                 last
+            }
+            Doing::Stop(stop) => {
+                let stop = stop.as_ref();
+                (memory.set_stop(stop).await, file.set_stop(stop).await)
             }
             Doing::Forget => {
                 let one = memory.forget(&pool, now.epoch).await;

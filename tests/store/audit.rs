@@ -86,7 +86,8 @@ fn the_chain_begins_after_the_lines_of_an_older_program() {
     written(&path, 0..2);
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
-        "DROP TABLE audit_chain; ALTER TABLE audits DROP COLUMN hash; PRAGMA user_version = 3",
+        "DROP TABLE stop; DROP TABLE audit_chain; ALTER TABLE audits DROP COLUMN hash;
+         PRAGMA user_version = 3",
     )
     .unwrap();
     drop(db);

@@ -13,6 +13,7 @@ use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase};
 use poolkeeper::model::rollout::*;
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Time;
 
 use super::golden::golden;
@@ -273,6 +274,9 @@ fn records_are_written_as_they_always_were() {
     say(record::write_audit(&audit).unwrap());
     let awaited = AuditEntry { consent: Some(Consent::Awaited), ..audit };
     say(record::write_audit(&awaited).unwrap());
+    let (by, why) = ("kim".into(), "quota".into());
+    let stop = GlobalStop { since: at(0), by, why, except_repair: true };
+    say(record::write_stop(&stop).unwrap());
     golden("store/records-v1.txt", &text);
 }
 

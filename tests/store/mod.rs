@@ -11,6 +11,7 @@ mod power;
 mod records;
 mod samples;
 mod shared;
+mod stop;
 mod sweep;
 mod trouble;
 
@@ -65,8 +66,8 @@ fn a_file_keeps_its_name_and_an_older_one_is_given_one() {
     // As the schema before it left a file.
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
-        "DROP TABLE audit_chain; ALTER TABLE audits DROP COLUMN hash; DROP TABLE installation;
-         PRAGMA user_version = 2",
+        "DROP TABLE stop; DROP TABLE audit_chain; ALTER TABLE audits DROP COLUMN hash;
+         DROP TABLE installation; PRAGMA user_version = 2",
     )
     .unwrap();
     drop(db);

@@ -31,8 +31,11 @@ proptest! {
 
     #[test]
     fn what_people_said_survives(
-        ask in samples::ask(), marks in samples::marks(), audit in samples::audit()
+        ask in samples::ask(), marks in samples::marks(), audit in samples::audit(),
+        stop in samples::stop()
     ) {
+        let text = record::write_stop(&stop).unwrap();
+        prop_assert_eq!(record::read_stop(&text).unwrap(), stop, "{}", text);
         let text = record::write_ask(&ask).unwrap();
         prop_assert_eq!(record::read_ask(&text).unwrap(), ask, "{}", text);
         let text = record::write_marks(&marks).unwrap();
@@ -47,6 +50,7 @@ proptest! {
         let _ = record::read_entry(&text);
         let _ = record::read_line(&text);
         let _ = record::read_state(&text);
+        let _ = record::read_stop(&text);
     }
 }
 

@@ -14,6 +14,7 @@ use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::rollout::RolloutCause;
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Time;
 use proptest::option::of as option;
 use proptest::prelude::*;
@@ -252,10 +253,12 @@ pub fn ask() -> BoxedStrategy<Command> {
         text().prop_map(|id| CommandVerb::Abandon(InstanceId::new(id))),
     ];
     let kind = select(WaitKind::ALL.to_vec());
-    let about = (option(kind), option(number()), option(text()), any::<bool>()).prop_map(
-        |(what, number, revision, full)| {
+    let size = (option(time()), some(text()));
+    let about = (option(kind), option(number()), option(text()), any::<bool>(), size).prop_map(
+        |(what, number, revision, full, (until, machines))| {
             let revision = revision.map(Revision::new);
-            CommandArgs { what, number, revision, full }
+            let machines = machines.into_iter().map(InstanceId::new).collect();
+            CommandArgs { what, number, revision, full, until, machines }
         },
     );
     (text(), verb, boxed(), boxed(), time(), about)
@@ -353,6 +356,12 @@ fn event_detail() -> BoxedStrategy<EventDetail> {
                 covered,
             }
         })
+        .boxed()
+}
+
+pub fn stop() -> BoxedStrategy<GlobalStop> {
+    (time(), boxed(), boxed(), any::<bool>())
+        .prop_map(|(since, by, why, except_repair)| GlobalStop { since, by, why, except_repair })
         .boxed()
 }
 

@@ -70,6 +70,7 @@ pub fn judged(input: &Input<'_>, dropped: &[Entry]) -> (Decision, Vec<Note>) {
         planned: &planned,
         before: input.state,
         facts: input.facts,
+        stop: input.stop,
         commands: input.commands,
     };
     let notes = judge::before(&case);

@@ -6,6 +6,7 @@ use poolkeeper::memory::{
 };
 use poolkeeper::model::ids::{Key, PoolName};
 use poolkeeper::model::plan::Command;
+use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::{Span, Time};
 
 /// Who has the store.
@@ -48,5 +49,13 @@ impl<W: Waits + Sync> InboxStore for Waiting<W> {
         mark: &OverrideWrite,
     ) -> Result<bool, StoreError> {
         self.0.wait(async |store| store.mark(pool, machine, mark).await)
+    }
+
+    async fn set_stop(&self, stop: Option<&GlobalStop>) -> Result<bool, StoreError> {
+        self.0.wait(async |store| store.set_stop(stop).await)
+    }
+
+    async fn stop(&self) -> Result<Option<GlobalStop>, StoreError> {
+        self.0.wait(async |store| store.stop().await)
     }
 }

@@ -1,5 +1,5 @@
-//! What the interfaces (API and CLI) request from the turns: commands (table `commands`), and overrides of machines (table
-//! `marks`).
+//! What the interfaces (API and CLI) request from the turns: commands (table `asks`), overrides of machines (table
+//! `marks`), and the stop of all pools (`stop`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::SqliteFault;
 use super::rows::{all, enter, number, text};
+use super::stop;
 use crate::memory::record;
 use crate::memory::{ANSWERED_KEPT, Inbox, OverrideWrite};
 use crate::model::ids::{CommandId, Key, PoolName};
@@ -18,13 +19,13 @@ pub(super) fn load(db: &Connection, pool: i64) -> Result<Inbox, SqliteFault> {
     let commands = all(db, sql, [pool], |row| Ok(record::read_ask(text(row, 0)?)?))?;
     let sql = "SELECT key, record FROM marks WHERE pool = ?1 ORDER BY key";
     let mark = |row: &Row<'_>| Ok((Key::new(text(row, 0)?), record::read_marks(text(row, 1)?)?));
-    Ok(Inbox { commands, marks: all(db, sql, [pool], mark)? })
+    Ok(Inbox { commands, marks: all(db, sql, [pool], mark)?, stop: stop::current(db)? })
 }
 
 pub(super) fn of_pool(db: &Connection, name: &PoolName) -> Result<Inbox, SqliteFault> {
     match number(db, name)? {
         Some(pool) => load(db, pool),
-        None => Ok(Inbox::default()),
+        None => Ok(Inbox { stop: stop::current(db)?, ..Inbox::default() }),
     }
 }
 
@@ -72,14 +73,21 @@ pub(super) fn honour(
 pub(super) fn asked_elsewhere(
     db: &Connection,
     last: &AtomicI64,
+    stops: &AtomicI64,
 ) -> Result<Vec<PoolName>, SqliteFault> {
     let mut found = db.prepare_cached("PRAGMA data_version")?;
     let version: i64 = found.query_row([], |row| row.get(0))?;
     if last.swap(version, Ordering::Relaxed) == version {
         return Ok(Vec::new());
     }
-    let sql = "SELECT name FROM pools WHERE id IN
-               (SELECT pool FROM asks WHERE record IS NOT NULL UNION SELECT pool FROM marks)";
+    let changes = stop::changes(db)?;
+    let sql = match stops.swap(changes, Ordering::Relaxed) == changes {
+        true => {
+            "SELECT name FROM pools WHERE id IN
+             (SELECT pool FROM asks WHERE record IS NOT NULL UNION SELECT pool FROM marks)"
+        }
+        false => "SELECT name FROM pools",
+    };
     all(db, sql, [], |row| Ok(PoolName::new(text(row, 0)?)))
 }
 

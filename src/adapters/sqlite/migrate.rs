@@ -8,6 +8,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
+    include_str!("migrations/0005.sql"),
 ];
 /// The schema that this program writes.
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
@@ -64,7 +65,13 @@ mod tests {
             MIGRATIONS.iter().map(|sql| format!("{:016x}", print_of(sql))).collect();
         assert_eq!(
             prints,
-            ["123c5e84a150aab1", "9d19a56c911a3211", "0e85973c139e238f", "f6aef2a2a433ebb7"],
+            [
+                "123c5e84a150aab1",
+                "9d19a56c911a3211",
+                "0e85973c139e238f",
+                "f6aef2a2a433ebb7",
+                "1fe0abc2d29eef01"
+            ],
             "write a new migration instead of changing one"
         );
     }

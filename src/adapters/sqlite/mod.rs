@@ -19,6 +19,7 @@ mod open;
 mod pool_rows;
 mod readers;
 mod rows;
+mod stop;
 mod sweep;
 mod watch;
 mod writer;
@@ -38,6 +39,7 @@ use crate::memory::{
 };
 use crate::model::ids::{Epoch, Key, PoolName, StoreId};
 use crate::model::plan::Command;
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 use lock::FileLock;
 use pool_rows::PreparedTurn;
@@ -75,6 +77,8 @@ pub struct SqliteStore {
     readers: Readers,
     /// SQLite's data version at the last check, which detects writes by other connections.
     version: Arc<AtomicI64>,
+    /// How often the stop of all pools had changed at the last check.
+    stops: Arc<AtomicI64>,
     alone: bool,
     /// Declared last, so that it is released last.
     _lock: FileLock,
@@ -96,7 +100,8 @@ impl SqliteStore {
         let watch = Arc::new(FileWatch::begin(path, options.alone, &db)?);
         let readers = Readers::start(readers, Arc::clone(&watch))?;
         let (writer, alone) = (Writer::start(db, watch)?, options.alone);
-        Ok(Self { id, writer, readers, version: Arc::default(), alone, _lock: lock })
+        let (version, stops) = (Arc::default(), Arc::default());
+        Ok(Self { id, writer, readers, version, stops, alone, _lock: lock })
     }
 }
 
@@ -146,9 +151,18 @@ impl InboxStore for SqliteStore {
         self.writer.write(move |db| inbox::mark(db, &pool, &machine, &mark)).await
     }
 
+    async fn set_stop(&self, stop: Option<&GlobalStop>) -> Result<bool, StoreError> {
+        let stop = stop.cloned();
+        self.writer.write(move |db| stop::set(db, stop.as_ref())).await
+    }
+
+    async fn stop(&self) -> Result<Option<GlobalStop>, StoreError> {
+        self.readers.read(stop::current).await
+    }
+
     async fn asked_elsewhere(&self) -> Result<Vec<PoolName>, StoreError> {
-        let version = Arc::clone(&self.version);
-        self.writer.write(move |db| inbox::asked_elsewhere(db, &version)).await
+        let (version, stops) = (Arc::clone(&self.version), Arc::clone(&self.stops));
+        self.writer.write(move |db| inbox::asked_elsewhere(db, &version, &stops)).await
     }
 }
 

@@ -32,22 +32,33 @@ pub async fn apply(state: &ApiState, call: &Call) -> HttpResult {
     stays(current.as_ref(), &policy)?;
     alone(state, &policy)?;
     let text = std::str::from_utf8(&call.body).unwrap_or_default();
-    let before = state.store.document(name).await?;
-    let found = found(before.as_ref());
     state.audit.write(&change, ASKED).await?;
-    let put = state.store.put_document(name, text, call.who(), call.now, found).await;
-    let revision = settle(state, &change, put).await?;
-    if state.backend.reload(name).await
-        && let Some((_, fault)) = state.backend.refused().into_iter().find(|(pool, _)| pool == name)
-    {
-        take_back(state, name, before, revision).await?;
-        state.audit.write(&change, "refused").await?;
-        return Err(Problem::conflict("refused", fault.to_string()));
-    }
+    keep(state, &change, text).await?;
     state.audit.write(&change, DONE).await?;
     let answer = HttpAnswer::tagged_bytes(to_json(&policy).into());
     let status = if current.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     Ok(HttpAnswer { status, ..answer })
+}
+
+/// Stores the document and lets the daemon load it; if the daemon refuses it, restores what the store held before.
+pub(super) async fn keep(
+    state: &ApiState,
+    change: &ChangeRequest<'_>,
+    text: &str,
+) -> Result<(), Problem> {
+    let (name, call) = (&change.pool, change.call);
+    let before = state.store.document(name).await?;
+    let found = found(before.as_ref());
+    let put = state.store.put_document(name, text, call.who(), call.now, found).await;
+    let revision = settle(state, change, put).await?;
+    if state.backend.reload(name).await
+        && let Some((_, fault)) = state.backend.refused().into_iter().find(|(pool, _)| pool == name)
+    {
+        take_back(state, name, before, revision).await?;
+        state.audit.write(change, "refused").await?;
+        return Err(Problem::conflict("refused", fault.to_string()));
+    }
+    Ok(())
 }
 
 pub async fn unmanage(state: &ApiState, call: &Call) -> HttpResult {

@@ -8,13 +8,14 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::memory::{AuditEntry, PoolRecord};
+use crate::memory::{AuditEntry, Inbox, PoolRecord};
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
 use crate::model::plan::{Command, Facts, Input};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 use crate::reconcile::TurnReport;
 
@@ -70,6 +71,8 @@ pub struct PlanContext {
     pub open: Vec<Entry>,
     pub commands: Vec<Command>,
     pub facts: Facts,
+    /// The stop of all pools that the decision knew.
+    pub stop: Option<GlobalStop>,
     /// The state before the decision.
     pub state: Option<PoolState>,
 }
@@ -90,7 +93,8 @@ impl PlanContext {
         }
         inbox.put_on(&mut machines);
         let open = journal.open().to_vec();
-        Some(Self { policy, report, machines, open, commands: inbox.commands, facts, state })
+        let Inbox { commands, stop, .. } = inbox;
+        Some(Self { policy, report, machines, open, commands, facts, stop, state })
     }
 
     /// The input of the decision, for printing it.
@@ -104,6 +108,7 @@ impl PlanContext {
             open: &self.open,
             commands: &self.commands,
             facts: &self.facts,
+            stop: self.stop.as_ref(),
             state: self.state.as_ref(),
         }
     }
@@ -153,6 +158,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Current faults of pool files and documents.
     fn faults(&self) -> Vec<Diagnostic>;
+
+    /// The line of the pool's file that says its size.
+    fn size_line(&self, _: &PoolName) -> Option<u32> {
+        None
+    }
 
     /// The store has records of this pool, but since the start no file and no document names it.
     fn is_unnamed(&self, _: &PoolName) -> bool {

@@ -17,7 +17,8 @@ use super::route::{BASE, Route};
 use super::state::ApiState;
 use crate::api::v1::API_VERSION;
 use crate::api::v1::resources::asked::{
-    Approval, CommandReceipt, DeleteMachineRequest, GoBack, Promotion, Reason, ReceiptState,
+    Approval, CommandReceipt, DeleteMachineRequest, Promotion, Reason, ReceiptState,
+    RollbackRequest,
 };
 use crate::api::v1::resources::{When, WordOf};
 use crate::memory::{AuditEntry, OverrideWrite};
@@ -25,6 +26,7 @@ use crate::model::command::CommandName;
 use crate::model::ids::{CommandId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb, WaitKind};
+use crate::model::scale::find;
 use crate::model::vocabulary::Vocabulary;
 
 /// Commands of one identity that may wait for a turn of one pool.
@@ -56,7 +58,7 @@ pub async fn command(state: &ApiState, call: &Call, id: &Id, verb: CommandVerb) 
     let (why, about) = match verb {
         CommandVerb::Approve => approval(call.json()?)?,
         CommandVerb::Rollback => {
-            let GoBack { why, revision } = call.json()?;
+            let RollbackRequest { why, revision } = call.json()?;
             let revision = revision.map(Revision::new);
             (why.0, CommandArgs { revision, ..CommandArgs::default() })
         }
@@ -70,7 +72,8 @@ pub async fn command(state: &ApiState, call: &Call, id: &Id, verb: CommandVerb) 
     let why = reason(&why)?;
     let pool = state.pool(call)?.policy.name.clone();
     let change = ChangeRequest { call, pool, verb: verb.name(), machine: None, why };
-    record(state, id, &change, verb.clone(), about).await
+    let two = verb == CommandVerb::Abort;
+    record(state, id, &change, (verb.clone(), about), two).await
 }
 
 /// The reason, and what the approval covers.
@@ -84,7 +87,10 @@ fn approval(asked: Approval) -> Result<(String, CommandArgs), Problem> {
     };
     let what = asked.what.as_ref().map(kind).transpose()?;
     let revision = asked.revision.map(Revision::new);
-    Ok((asked.why.0, CommandArgs { what, number: asked.number, revision, full: false }))
+    Ok((
+        asked.why.0,
+        CommandArgs { what, number: asked.number, revision, ..CommandArgs::default() },
+    ))
 }
 
 pub async fn abandon(state: &ApiState, call: &Call, id: &Id) -> HttpResult {
@@ -94,7 +100,7 @@ pub async fn abandon(state: &ApiState, call: &Call, id: &Id) -> HttpResult {
     let verb = CommandVerb::Abandon(machine.id.clone());
     let machine = Some(machine.id.to_string());
     let change = ChangeRequest { call, pool, verb: CommandName::Abandon.name(), machine, why };
-    record(state, id, &change, verb, CommandArgs::default()).await
+    record(state, id, &change, (verb, CommandArgs::default()), false).await
 }
 
 pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> HttpResult {
@@ -140,7 +146,8 @@ pub async fn mark(state: &ApiState, call: &Call, id: &Id, verb: MarkVerb) -> Htt
     };
     if !marked {
         state.audit.write(&change, "notFound").await?;
-        return Err(Problem::no_machine(&change.pool, machine.id.as_str()));
+        let left = state.store.load(&change.pool).await?.machines;
+        return Err(Problem::no_machine(&change.pool, machine.id.as_str(), &left));
     }
     if verb != MarkVerb::Delete {
         state.audit.write(&change, DONE).await?;
@@ -183,22 +190,21 @@ fn marked_text(machine: &Machine, verb: MarkVerb) -> String {
     }
 }
 
-async fn record(
+/// Records a command for the pool's next turn. `two`: it may need a second person.
+pub(super) async fn record(
     state: &ApiState,
     id: &Id,
     change: &ChangeRequest<'_>,
-    verb: CommandVerb,
-    about: CommandArgs,
+    (verb, about): (CommandVerb, CommandArgs),
+    two: bool,
 ) -> HttpResult {
     let (command, by) = (CommandId::new(&id.text), change.call.who());
     // Checked before the audit line is written, since that takes space too.
     bounded(state, &change.pool, by, &command).await?;
     let asked = change.line(ASKED);
-    let asked = match verb {
-        CommandVerb::Abort => agreed(state, asked).await?,
-        _ => asked,
-    };
+    let asked = if two { agreed(state, asked).await? } else { asked };
     state.audit.write_line(&asked).await?;
+    let name = verb.name();
     let (why, at) = (change.why.clone(), change.call.now);
     let command = Command { id: command, verb, by: by.into(), why, at, about };
     if let Err(error) = state.store.ask(&change.pool, &command).await {
@@ -208,7 +214,7 @@ async fn record(
     state.backend.wake(&change.pool);
     let look = format!("{BASE}/pools/{}/commands/{}", change.pool, id.text);
     let answer = Answer { state: ReceiptState::Waiting, message: None, look };
-    Ok(receipt(change, change.verb, id, answer))
+    Ok(receipt(change, name, id, answer))
 }
 
 /// Refuses a command if too many of the same identity wait. A repetition under the same id is already waiting.
@@ -235,13 +241,18 @@ async fn bounded(
 }
 
 /// What a receipt says about the request so far.
-struct Answer {
-    state: ReceiptState,
-    message: Option<String>,
-    look: String,
+pub(super) struct Answer {
+    pub(super) state: ReceiptState,
+    pub(super) message: Option<String>,
+    pub(super) look: String,
 }
 
-fn receipt(change: &ChangeRequest<'_>, verb: &str, id: &Id, answer: Answer) -> HttpAnswer {
+pub(super) fn receipt(
+    change: &ChangeRequest<'_>,
+    verb: &str,
+    id: &Id,
+    answer: Answer,
+) -> HttpAnswer {
     let Answer { state, message, look } = answer;
     let accepted = CommandReceipt {
         api_version: API_VERSION.into(),
@@ -292,20 +303,11 @@ pub async fn forbidden(
     }
 }
 
-/// Of several machines with one id, the newest: the others are its predecessors.
-pub fn find<'a>(machines: &'a [Machine], written: &str) -> Option<&'a Machine> {
-    let is = |machine: &&Machine| machine.id.as_str() == written;
-    let also = |machine: &&Machine| {
-        machine.vm.as_ref().is_some_and(|vm| vm.as_str().eq_ignore_ascii_case(written))
-    };
-    machines.iter().rfind(is).or_else(|| machines.iter().rfind(also))
-}
-
 /// With its marks.
 async fn machine(state: &ApiState, call: &Call) -> Result<Machine, Problem> {
     let mut loaded = state.store.load(&call.pool()).await?;
     loaded.inbox.put_on(&mut loaded.machines);
     let written = call.param("machine");
     let found = find(&loaded.machines, written).cloned();
-    found.ok_or_else(|| Problem::no_machine(&call.pool(), written))
+    found.ok_or_else(|| Problem::no_machine(&call.pool(), written, &loaded.machines))
 }

@@ -8,6 +8,7 @@ use crate::memory::{
 };
 use crate::model::ids::{Key, PoolName};
 use crate::model::plan::Command;
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 
 macro_rules! dyn_store {
@@ -35,6 +36,8 @@ dyn_store! {
     pools() -> Vec<PoolName>;
     ask(pool: &'a PoolName, ask: &'a Command) -> ();
     mark(pool: &'a PoolName, machine: &'a Key, mark: &'a OverrideWrite) -> bool;
+    set_stop(stop: Option<&'a GlobalStop>) -> bool;
+    stop() -> Option<GlobalStop>;
     audit(line: &'a AuditEntry) -> Seq;
     audits_after(after: Seq, limit: usize) -> Vec<(Seq, AuditEntry)>;
     audits_before(before: Seq, limit: usize) -> Vec<(Seq, AuditEntry)>;

@@ -26,7 +26,9 @@ mod request;
 mod request_id;
 mod route;
 pub mod routes;
+mod scale;
 mod state;
+mod stop;
 mod stream;
 pub(super) mod text;
 
@@ -293,7 +295,10 @@ fn forbidden(
             format!("{} may not access this pool: {say}", who.name)
         }
         None => {
-            format!("{} may access some pools only, and this request covers all of them", who.name)
+            let (name, role) = (&who.name, needed.name());
+            format!(
+                "{name} may access some pools only, and this needs the role {role} on all pools"
+            )
         }
     })
 }

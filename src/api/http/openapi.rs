@@ -24,8 +24,7 @@ pub fn document() -> Value {
             path.insert(route.method.as_str().to_ascii_lowercase(), operation);
         }
     }
-    let mut schemas = book.into_schemas();
-    list_words(&mut schemas);
+    let mut schemas = list_words(book);
     add_examples(&mut schemas);
     json!({
         "openapi": "3.1.0",
@@ -82,7 +81,9 @@ fn tag(route: &Route) -> &'static str {
     match parts[..] {
         ["events" | "audit"] | ["pools", _, "history" | "events"] => "events",
         ["pools", _, "machines", ..] => "machines",
-        ["pools"] | ["pools", _] | ["pools", _, "status" | "explain"] => "pools",
+        ["pools" | "stop-all" | "resume-all"]
+        | ["pools", _]
+        | ["pools", _, "status" | "explain"] => "pools",
         ["pools", ..] => "rollout",
         _ => "server",
     }

@@ -6,8 +6,10 @@ use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 use crate::api::v1::diagnostic::Diagnostic;
+use crate::api::v1::explanation::no_machine;
 use crate::memory::StoreError;
 use crate::model::ids::PoolName;
+use crate::model::machine::Machine;
 
 /// Why a request fails: a code for programs and a text for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,10 +67,11 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "notFound", format!("there is no {what} {}", plain(name)))
     }
 
-    pub fn no_machine(pool: &PoolName, name: &str) -> Self {
-        let say = format!("pool {pool} has no machine {}", plain(name));
+    /// The pool has only these machines.
+    pub fn no_machine(pool: &PoolName, written: &str, machines: &[Machine]) -> Self {
+        let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+        let say = no_machine(pool.as_str(), written, &ids);
         Self::new(StatusCode::NOT_FOUND, "notFound", say)
-            .help(format!("`poolkeeper get {pool} machines` lists them"))
     }
 
     pub fn conflict(code: &'static str, detail: impl Into<String>) -> Self {

@@ -14,16 +14,18 @@ use super::request_id::Id;
 use super::route::Gives::{Events, Json, Tagged, Text};
 use super::route::{BASE, Gives, Handler, Route};
 use super::state::ApiState;
-use super::{apply, stream};
+use super::{apply, scale, stop, stream};
 use crate::api::v1::resources::HasSchema;
 use crate::api::v1::resources::asked::{
-    Approval, CommandStatus, DeleteMachineRequest, GoBack, Promotion, Reason, UnmanageReceipt,
+    Approval, CommandStatus, DeleteMachineRequest, Promotion, Reason, RollbackRequest,
+    ScaleRequest, UnmanageReceipt,
 };
 use crate::api::v1::resources::machines::{MachineList, MachineStatus};
 use crate::api::v1::resources::pools::{
     Explanation, PoolList, PoolStatus, RevisionList, RolloutStatus,
 };
 use crate::api::v1::resources::shapes::{OpenApiDocument, PlanDocument, PoolDocument};
+use crate::api::v1::resources::stop::{StopReceipt, StopRequest, StopStatus};
 use crate::api::v1::resources::told::{AuditPage, HealthStatus, HistoryPage, ReadinessStatus};
 use crate::model::command::CommandName;
 use crate::model::plan::CommandVerb;
@@ -65,16 +67,19 @@ pub fn routes() -> Vec<Route> {
         let asks = match verb {
             CommandVerb::Approve => Approval::schema,
             CommandVerb::Promote => Promotion::schema,
-            CommandVerb::Rollback => GoBack::schema,
+            CommandVerb::Rollback => RollbackRequest::schema,
+            CommandVerb::Scale => ScaleRequest::schema,
             _ => Reason::schema,
         };
-        let handler = command(move |state, call, id| {
-            Box::pin(commands::command(state, call, id, verb.clone()))
+        let handler = command(move |state, call, id| match verb {
+            CommandVerb::Scale => Box::pin(scale::scale(state, call, id)),
+            _ => Box::pin(commands::command(state, call, id, verb.clone())),
         });
         Route::post(&format!("/pools/{{pool}}/{name}"), handler, asks)
             .called(camel_case(name), about)
             .role(Some(if is_takeover { Role::Admin } else { Role::Operator }))
     }));
+    all.extend(of_all_pools());
     all.extend(of_the_daemon());
     all
 }
@@ -174,6 +179,26 @@ const MARKS: [(MarkVerb, SchemaOf, &str); 4] = [
     (MarkVerb::Undelete, Reason::schema, "Cancel the delete request for this machine"),
 ];
 
+/// Requests that hold for every pool, of today or later.
+fn of_all_pools() -> Vec<Route> {
+    let (stops, resumes) = (CommandName::StopAll.name(), CommandName::ResumeAll.name());
+    let change = |path: &str, handler, body| Route {
+        all_pools: true,
+        gives: Json(StopReceipt::schema),
+        ..Route::post(&format!("/{path}"), handler, body)
+    };
+    let stop = command(|state, call, id| Box::pin(stop::stop_all(state, call, id)));
+    let resume = command(|state, call, id| Box::pin(stop::resume_all(state, call, id)));
+    vec![
+        Route::get(&format!("/{stops}"), query!(stop::status), Tagged(StopStatus::schema))
+            .called("getStopAll", "Whether a person stopped all pools, and what still goes on"),
+        change(stops, stop, StopRequest::schema)
+            .called(camel_case(stops), "Begin nothing in any pool until resume-all"),
+        change(resumes, resume, Reason::schema)
+            .called(camel_case(resumes), "Lift the stop of all pools, and only that"),
+    ]
+}
+
 fn of_the_daemon() -> Vec<Route> {
     let mut all = vec![
         Route::get("/events", at_once(stream::events), Events)
@@ -242,6 +267,9 @@ const fn verb_about(verb: &CommandVerb) -> &'static str {
         CommandVerb::Promote => "Skip the current wait of the rollout",
         CommandVerb::Rollback => "Roll back to the last completed revision, or to the named one",
         CommandVerb::Refresh => "Replace every machine, whatever its revision",
+        CommandVerb::Scale => {
+            "Set the size of a pool, for some time or in its document, and name who leaves"
+        }
         CommandVerb::ResetBreaker => "Close the repair breaker",
         CommandVerb::Abandon(_) => "Stop counting a machine that is stuck in deletion",
         CommandVerb::ResetCapacity => {

@@ -10,7 +10,7 @@ use super::replacements::Departure;
 use super::resources::machines::MachineStatus;
 use super::resources::plans::{HoldStatus, PlanSummary};
 use super::resources::pools::Explanation;
-use super::text::{TIE, away, list, plain};
+use super::text::{TIE, list, plain};
 use crate::model::action::MachineClass;
 use crate::model::plan::{MachineReason, MachineReport};
 use crate::model::quantity::counted;
@@ -98,8 +98,7 @@ pub fn headline(plan: &PlanSummary<'_>) -> String {
             plan.resolved.outdated
         ),
     };
-    let (next, now) = (plan.next_check_at.0, plan.at.0);
-    format!("{say}; next check {next} ({})", away(next, now)).replace(TIE, " ")
+    format!("{say}; next check at {}", plan.next_check_at.0).replace(TIE, " ")
 }
 
 /// The object of an action, as text.

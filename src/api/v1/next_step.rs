@@ -51,6 +51,7 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::WaitsLast => "it is replaced as soon as another machine is available",
         Why::WaitsRollout => "it is replaced when a rollout is open",
         Why::WaitsOwner => "nothing until `take-over` takes the scale set from its other owner",
+        Why::WaitsStopped => "nothing until `resume-all`",
         Why::WaitsPicture => "the next complete and fresh listing decides",
         Why::WaitsRefused => "it is decided after the back-off of the refused delete",
         Why::WaitsConfirmation => "it is replaced once the removal of surplus is approved",

@@ -6,6 +6,7 @@ use crate::model::hold::HoldReason;
 const ORDER: &[HoldReason] = &[
     // Nothing is done at all.
     HoldReason::InvariantViolated,
+    HoldReason::Stopped,
     HoldReason::ForeignOwner,
     HoldReason::ListingIncomplete,
     HoldReason::DeleteInDoubt,
@@ -66,6 +67,8 @@ const ORDER: &[HoldReason] = &[
     HoldReason::OnDelete,
     HoldReason::RevisionUnknown,
     HoldReason::Kept,
+    // Nothing waits: a size is explained.
+    HoldReason::ScaleOrder,
 ];
 
 /// The rank of a hold by its name in documents. The lowest rank matters most.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::resources::{HasSchema, SchemaBook};
+use crate::model::command::CommandName;
 use crate::model::hold::Remedy;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ impl RemedyKeys {
     /// The command that a person types, with a placeholder for the reason; `None` for an edit.
     pub fn command(&self, pool: &str) -> Option<String> {
         let RemedyKeys::Command { verb, machine } = self else { return None };
+        if [CommandName::ResumeAll, CommandName::StopAll].iter().any(|all| all.name() == verb) {
+            return Some(format!("poolkeeper {verb} --why …"));
+        }
         let machine = machine.as_ref().map(|machine| format!(" {machine}"));
         Some(format!("poolkeeper {verb} {pool}{} --why …", machine.unwrap_or_default()))
     }
@@ -44,20 +48,23 @@ impl RemedyKeys {
 }
 
 impl HasSchema for RemedyKeys {
-    fn schema(_: &mut SchemaBook) -> Value {
+    fn schema(book: &mut SchemaBook) -> Value {
         let text = json!({ "type": "string" });
         let maybe = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
-        let of = |name: &str, other: &str, about: &str| {
+        let of = |key: &str, other: &str, about: &str| {
             json!({
                 "type": "object",
                 "description": about,
-                "required": [name, other],
-                "properties": { name: text.clone(), other: maybe.clone() },
+                "required": [key, other],
+                "properties": { key: text.clone(), other: maybe.clone() },
+                "additionalProperties": false,
             })
         };
+        let command = "A command of the command line, for the pool or one machine.";
+        let edit = "A field of the model, and its value; null: the message describes the edit.";
         json!({ "anyOf": [
-            of("verb", "machine", "A command of the command line, for the pool or one machine."),
-            of("edit", "to", "A field of the model, and its value; null: the message describes the edit."),
+            book.named("CommandRemedy", |_| of("verb", "machine", command)),
+            book.named("EditRemedy", |_| of("edit", "to", edit)),
         ] })
     }
 }
@@ -65,13 +72,13 @@ impl HasSchema for RemedyKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::command::CommandName;
     use crate::model::ids::InstanceId;
 
     #[test]
     fn a_command_is_printed_as_a_person_types_it() {
         for (verb, machine, typed) in [
             (CommandName::Resume, None, "poolkeeper resume web --why …"),
+            (CommandName::ResumeAll, None, "poolkeeper resume-all --why …"),
             (CommandName::ResetCapacity, None, "poolkeeper reset-capacity web --why …"),
             (CommandName::ResetBreaker, None, "poolkeeper reset-breaker web --why …"),
             (CommandName::Release, Some("3"), "poolkeeper release web 3 --why …"),

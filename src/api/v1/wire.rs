@@ -52,6 +52,8 @@ impl Serialize for Rfc3339 {
 
 /// A value with few variants, each with its word.
 pub trait WordTable: Copy + PartialEq + 'static {
+    /// The name of its schema: generated clients have a type of this name.
+    const NAME: &'static str;
     const WORDS: &'static [(&'static str, Self)];
 
     fn word(self) -> &'static str {

@@ -5,11 +5,12 @@ use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 use crate::model::machine::{Condition, Evidence, Lifecycle};
 use crate::model::plan::WitnessKind;
-use crate::model::vocabulary::Vocabulary;
+use crate::model::vocabulary::{Vocabulary, vocabulary};
 
 macro_rules! words {
-    ($($of:ty { $($word:literal => $value:expr,)* })*) => {$(
+    ($($of:ident { $($word:literal => $value:expr,)* })*) => {$(
         impl WordTable for $of {
+            const NAME: &'static str = stringify!($of);
             const WORDS: &'static [(&'static str, Self)] = &[$(($word, $value)),*];
         }
     )*};
@@ -84,7 +85,15 @@ words! {
     }
 }
 
+vocabulary! {
+    /// What a stop of all pools spares.
+    pub enum StopException {
+        Repair = "repair",
+    }
+}
+
 impl<T: Vocabulary> WordTable for T {
+    const NAME: &'static str = <T as Vocabulary>::NAME;
     const WORDS: &'static [(&'static str, Self)] = <T as Vocabulary>::WORDS;
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::managed::ManagedPool;
 use super::why::Why;
 use super::{ENVIRONMENT, Server, ServerLine, failure};
-use crate::api::client::{Request, digest};
+use crate::api::client::{ClientError, Request, digest};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::node::MAX_BYTES;
 use crate::api::v1::pool::to_json;
@@ -26,7 +26,8 @@ const ABOUT: &str = "Puts pools under management, or changes their documents";
 const MORE: &str = "\
 Checks every pool of the files here before it sends the first: one faulty file, and nothing is sent. Then it shows \
 what each pool changes, and sends the pool to the running daemon, which stores it. A pool that did not change is not \
-sent. A pool from a folder that the daemon watches is changed in that folder, not by this command. Without --why, the \
+sent. A pool that another person changes meanwhile is not overwritten: the command says what changed, and ends with exit \
+code 11. A pool from a folder that the daemon watches is changed in that folder, not by this command. Without --why, the \
 audit records the name of the file and its digest.
 
 --plan applies what `plan --out` saved: the pool as it was planned, if the model of the scale set, the desired number \
@@ -38,6 +39,9 @@ Examples:
   poolkeeper apply pools/ --why 'new image'
   poolkeeper plan --pool-file web.yaml --out web.plan && poolkeeper apply --plan web.plan";
 const WHY: &str = "Reason for the request, or POOLKEEPER_WHY; by default, the file and its digest. Recorded with the name of the caller";
+
+/// The status of a request whose condition does not hold.
+const CHANGED: u16 = 412;
 
 /// Of a longer path, the reason has the last part.
 const LONGEST_NAME: usize = 200;
@@ -196,8 +200,20 @@ impl<'a> PoolChange<'a> {
             shell.flush()?;
         }
         let path = ["pools", name.as_str()];
-        let request = Request::put(&path, self.document).map_err(|error| failure(&error))?;
-        let written = line.send(&request.with("why", &self.why))?;
+        let request = Request::put(&path, self.document.clone());
+        let request = request.map_err(|error| failure(&error))?.with("why", &self.why);
+        // Another person may change the pool after it was read, or while this one reads what it changes.
+        let request = match self.managed.as_ref().map(|managed| &managed.tag) {
+            None => request.if_new(),
+            Some(Some(tag)) => request.if_match(tag),
+            Some(None) => request,
+        };
+        let written = match line.try_send(&request) {
+            Err(ClientError::Refused(refused)) if refused.status == CHANGED => {
+                self.changed_meanwhile(line)?
+            }
+            sent => sent.map_err(|error| failure(&error))?.text,
+        };
         if !is_table {
             return shell.line(&written);
         }
@@ -206,5 +222,27 @@ impl<'a> PoolChange<'a> {
             Some(_) => format!("changed: {}", changes::keys(&self.changes)),
         };
         shell.line(&format!("applied: {name} ({what})"))
+    }
+
+    /// What the daemon manages now, if that is what was to be applied: the answer to the first of two attempts was lost, or
+    /// another person applied the same.
+    fn changed_meanwhile(&self, line: &ServerLine) -> Result<String, CommandFailure> {
+        let name = &self.policy.name;
+        let now = line.managed(name.as_str())?;
+        let before = self.managed.as_ref().map(|managed| &managed.document);
+        let what = match (&now, before) {
+            (Some(now), _) if changes::of_pool(Some(&now.document), self.policy).is_empty() => {
+                return Ok(now.text.clone());
+            }
+            (Some(now), Some(before)) => {
+                changes::sentence(&changes::between(before, &now.document))
+            }
+            (Some(_), None) => "it is managed now".to_owned(),
+            (None, _) => "it is not managed any more".to_owned(),
+        };
+        let say = format!("{name} is not applied: it changed since it was read: {what}");
+        Err(CommandFailure::new(Exit::NothingDone, "conflict", say).help(
+            "`poolkeeper audit` says who changed it; apply the file again to see what it changes now",
+        ))
     }
 }

@@ -1,7 +1,7 @@
 //! A failed request as a failure of the command, with a hint that fits its cause.
 
 use super::environment::set;
-use crate::api::client::{ClientError, ConnectFault, RefusedAnswer};
+use crate::api::client::{ClientError, ClientWait, ConnectFault, RefusedAnswer};
 use crate::cli::exit::{CommandFailure, Exit};
 
 /// The error code of a pool whose first turn has not planned yet.
@@ -15,15 +15,35 @@ pub(in crate::cli) fn failure(error: &ClientError) -> CommandFailure {
         ClientError::Unsealed(_) => CommandFailure::usage(say),
         ClientError::Setup(_) => CommandFailure::new(Exit::Input, "badCertificates", say)
             .help("--server-ca and POOLKEEPER_CA_FILE name a file of PEM certificates"),
+        ClientError::Identity(_) => CommandFailure::new(Exit::Input, "badCertificates", say)
+            .help("clientCertificate and clientKey of the context name PEM files"),
         ClientError::NoDice => CommandFailure::new(Exit::Internal, "internal", say),
         ClientError::Unreachable { server, fault, .. } => {
             CommandFailure::new(Exit::Unreachable, "unreachable", say).help(hint(*fault, server))
         }
-        ClientError::TimedOut { server } => CommandFailure::new(Exit::Unreachable, "timedOut", say)
-            .help(format!("check that a firewall lets you reach {server}, or try again")),
+        ClientError::TimedOut { server, wait } => {
+            CommandFailure::new(Exit::Unreachable, "timedOut", say).help(silence(*wait, server))
+        }
         ClientError::Strange { .. } => CommandFailure::new(Exit::Unreachable, "strangeAnswer", say)
             .help("--server names the address of a running Poolkeeper daemon"),
         ClientError::Refused(refused) => of_answer(refused, say),
+    }
+}
+
+/// What to do about a server that did not answer in time.
+fn silence(wait: ClientWait, server: &str) -> String {
+    match wait {
+        ClientWait::Connection => {
+            format!("check that a firewall lets you reach {server}, or try again")
+        }
+        ClientWait::Answer => {
+            "it accepts connections and does not answer: check that a Poolkeeper \
+                               daemon listens there, and look at its log"
+                .to_owned()
+        }
+        ClientWait::Limit => format!(
+            "check with `poolkeeper doctor` that a daemon answers at {server}, or give it more time"
+        ),
     }
 }
 
@@ -55,7 +75,8 @@ fn hint(fault: ConnectFault, server: &str) -> String {
                 .to_owned()
         }
         ConnectFault::NeedsCertificate => {
-            "the server requires a client certificate: ask for a token instead, or use curl --cert"
+            "the server requires a client certificate: `poolkeeper context set` names one with \
+             --client-certificate and --client-key"
                 .to_owned()
         }
         ConnectFault::Other => {
@@ -90,7 +111,10 @@ fn of_identity(status: u16) -> Option<String> {
     let source =
         ["POOLKEEPER_TOKEN_FILE", "POOLKEEPER_TOKEN"].into_iter().find(|name| set(name).is_some());
     match (status, source) {
-        (401, None) => Some("set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN".to_owned()),
+        (401, None) => Some(
+            "set POOLKEEPER_TOKEN_FILE or POOLKEEPER_TOKEN, or check the token of the context"
+                .to_owned(),
+        ),
         (401, Some(source)) => Some(format!(
             "the server does not accept the token in {source}: it may have expired, or belong to another server"
         )),

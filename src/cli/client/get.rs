@@ -8,9 +8,10 @@ use super::{ENVIRONMENT, Server, items, understood};
 use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::{PoolNumbers, PoolStatus};
+use crate::api::v1::resources::stop::StopDetail;
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::{ListStyle, OutputFormat, Shell};
-use crate::cli::page::{MachineListing, MachineOrder};
+use crate::cli::page::{MachineListing, MachineOrder, push_stop};
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::Style;
 use crate::cli::text::plain;
@@ -194,9 +195,15 @@ impl Get {
         let items: Vec<PoolStatus> = items(&list)?;
         match shell.list {
             ListStyle::Name => names("pool", items.iter().map(|item| item.name.as_str()), shell),
-            _ if items.is_empty() => shell.line("none"),
-            ListStyle::Wide => shell.table(&pools(&items, true), None),
-            ListStyle::Table => shell.table(&pools(&items, false), shell.term.width),
+            style => {
+                let stop = items.first().and_then(|item| item.stop_all.as_ref());
+                print_stop(stop, shell)?;
+                match style {
+                    _ if items.is_empty() => shell.line("none"),
+                    ListStyle::Wide => shell.table(&pools(&items, true), None),
+                    _ => shell.table(&pools(&items, false), shell.term.width),
+                }
+            }
         }
     }
 
@@ -216,7 +223,9 @@ impl Get {
         if items.is_empty() {
             return shell.line("none");
         }
-        let now = line.status(pool)?.1.at.map(|at| at.0);
+        let status = line.status(pool)?.1;
+        print_stop(status.stop_all.as_ref(), shell)?;
+        let now = status.at.map(|at| at.0);
         let list = MachineListing::of(&items, order, now, self.timestamps);
         if shell.list == ListStyle::Wide {
             return shell.table(&list.wide(), None);
@@ -261,6 +270,12 @@ fn names<'n>(
     shell: &mut Shell,
 ) -> Result<(), CommandFailure> {
     names.try_for_each(|name| shell.line(&format!("{kind}/{}", plain(name))))
+}
+
+fn print_stop(stop: Option<&StopDetail>, shell: &mut Shell) -> Result<(), CommandFailure> {
+    let mut first = String::new();
+    push_stop(stop, shell.term, &mut first);
+    shell.print(&first)
 }
 
 fn number(pool: &PoolStatus, of: fn(&PoolNumbers) -> u32) -> Cell {

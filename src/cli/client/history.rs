@@ -14,6 +14,7 @@ use crate::api::v1::resources::pools::RevisionList;
 use crate::api::v1::resources::told::{AuditLine, HistoryLine, StreamEnd};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::{OutputFormat, Shell};
+use crate::cli::page::push_stop;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::cli::text::plain;
@@ -103,6 +104,11 @@ impl HistoryCommand {
         let page = self.lines.read(&path);
         let page = page.map_err(|failure| self.lines.server.nearest(&self.pool, failure))?;
         // With --follow and an empty history, wait for the first line instead of printing that there is none.
+        if shell.format == OutputFormat::Table {
+            let mut first = String::new();
+            push_stop(self.lines.server.line()?.stop().as_ref(), shell.term, &mut first);
+            shell.print(&first)?;
+        }
         let is_silent = self.follow && page["items"].as_array().is_some_and(Vec::is_empty);
         let mut printer = HistoryPrinter::new(self.verbose, self.lines.timestamps);
         if !is_silent && !documents(shell, &page)? {
@@ -193,8 +199,9 @@ impl AuditCommand {
         for line in &lines {
             let AuditLine { at, who, verb, on, came, why, .. } = line;
             let on = if on.is_empty() { String::new() } else { format!(" machine {on}") };
-            let (at, pool) = (clock.next(at.0), line.pool.as_deref().unwrap_or_default());
-            shell.line(&plain(&format!("{at}  {who} {verb} {pool}{on}: {came} ({why})")))?;
+            let pool = line.pool.as_ref().map(|pool| format!(" {pool}")).unwrap_or_default();
+            let at = clock.next(at.0);
+            shell.line(&plain(&format!("{at}  {who} {verb}{pool}{on}: {came} ({why})")))?;
         }
         Ok(Exit::Done)
     }

@@ -18,6 +18,8 @@ use crate::model::time::Span;
 /// The first pause between two looks; each later one is twice as long, up to the longest.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A server that answers takes less.
+const SILENT: Duration = Duration::from_secs(5);
 
 /// How long a command waits for the answer.
 #[derive(Debug, Args)]
@@ -53,8 +55,21 @@ pub(super) struct Outcome {
 }
 
 impl Patience {
+    /// How long to wait; `None`: not at all.
+    pub fn limit(&self) -> Option<Duration> {
+        (!self.no_wait).then_some(self.timeout)
+    }
+
     pub const fn of(timeout: Duration) -> Self {
         Self { no_wait: false, timeout }
+    }
+
+    pub const fn new(no_wait: bool, timeout: Duration) -> Self {
+        Self { no_wait, timeout }
+    }
+
+    pub const fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Waits until the request is answered. `written`: the receipt as the server wrote it.
@@ -161,38 +176,105 @@ impl ServerLine {
     pub(in crate::cli) fn repeat<T>(
         &self,
         limit: Duration,
+        look: impl FnMut(&Self) -> Result<Option<T>, CommandFailure>,
+    ) -> Result<Option<T>, CommandFailure> {
+        self.within(limit, |line| line.repeat_in_time(look))
+    }
+
+    fn repeat_in_time<T>(
+        &self,
         mut look: impl FnMut(&Self) -> Result<Option<T>, CommandFailure>,
     ) -> Result<Option<T>, CommandFailure> {
-        let mut over = {
-            let _timers = self.runtime.enter();
-            Box::pin(tokio::time::sleep(limit))
-        };
-        let mut pause = PAUSE;
+        let (mut pause, mut has_answered) = (PAUSE, self.has_answered.get());
         loop {
+            let silent = self.after(SILENT);
             let lost = match look(self) {
                 Ok(Some(found)) => return Ok(Some(found)),
                 Ok(None) => None,
                 Err(failure) if failure.exit == Exit::Unreachable => Some(failure),
                 Err(failure) => return Err(failure),
             };
-            let is_over = self.runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    () = &mut over => true,
-                    () = tokio::time::sleep(pause) => false,
-                }
-            });
-            if is_over {
-                return lost.map_or(Ok(None), Err);
+            // A look that the end of the time cuts short says nothing against the server.
+            let is_cut = lost.as_ref().is_some_and(|failure| failure.code == "timedOut")
+                && has_answered
+                && self.after(Duration::ZERO) < silent;
+            has_answered |= lost.is_none();
+            if self.is_over_after(pause) {
+                return lost.filter(|_| !is_cut).map_or(Ok(None), Err);
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    /// Pauses; true: the deadline came first.
+    fn is_over_after(&self, pause: Duration) -> bool {
+        self.runtime.block_on(async {
+            let pause = tokio::time::sleep(pause);
+            match self.deadline.get() {
+                Some(deadline) => tokio::time::timeout_at(deadline, pause).await.is_err(),
+                None => {
+                    pause.await;
+                    false
+                }
+            }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
+    use crate::api::client::Client;
+
+    /// It accepts connections, and never answers.
+    fn silent() -> (TcpListener, ServerLine) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = Client::new(&listener.local_addr().unwrap().to_string(), None, None).unwrap();
+        (listener, ServerLine::of(client).unwrap())
+    }
+
+    const SHORT: Duration = Duration::from_millis(30);
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_time_is_kept_against_a_silent_server() {
+        let (_listener, line) = silent();
+        let over = line.after(LONG);
+        let path = ["pools", "web", "status"];
+        let sent = line.within(SHORT, |line| line.send(&Request::get(&path))).unwrap_err();
+        assert_eq!((sent.exit, sent.code), (Exit::Unreachable, "timedOut"));
+        let repeated = line.repeat(SHORT, |line| line.send(&Request::get(&path)).map(Some));
+        assert_eq!(repeated.unwrap_err().code, "timedOut");
+        // The limit around another one holds.
+        let within = line.within(SHORT, |line| {
+            line.repeat(LONG, |line| line.send(&Request::get(&path)).map(Some))
+        });
+        assert_eq!(within.unwrap_err().code, "timedOut");
+        let patience = Patience::of(SHORT);
+        let asked = line.request(&["pools", "web", "pause"], &serde_json::json!({}), &patience);
+        let failure = asked.unwrap_err();
+        assert_eq!(failure.code, "timedOut");
+        let help = failure.report.help.unwrap();
+        assert!(help.contains("poolkeeper doctor") && help.contains("poolkeeper audit"), "{help}");
+        assert!(line.after(Duration::ZERO) < over, "the time was not kept");
+        assert!(line.deadline.get().is_none(), "a limit ends with its requests");
+    }
+
+    #[test]
+    fn the_end_of_the_time_is_no_fault_of_a_server_that_answers() {
+        let (_listener, line) = silent();
+        let mut looks = 0;
+        let found = line.repeat(2 * PAUSE, |line| {
+            looks += 1;
+            match looks {
+                1 => Ok(None::<String>),
+                _ => line.send(&Request::get(&["pools"])).map(Some),
+            }
+        });
+        assert_eq!((found, looks), (Ok(None), 2));
+    }
 
     #[test]
     fn a_duration_is_more_than_nothing() {

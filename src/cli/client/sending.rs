@@ -20,9 +20,12 @@ impl ServerLine {
         patience: &Patience,
     ) -> Result<Outcome, CommandFailure> {
         let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
-        let sent: Result<(_, CommandReceipt), _> = self.read(&request);
-        let (written, receipt) = sent.map_err(|failure| self.about(path, failure))?;
-        let outcome = patience.outcome(self, written, &receipt)?;
+        let (receipt, outcome) = self.within(patience.timeout(), |line| {
+            let sent: Result<(_, CommandReceipt), _> = line.read(&request);
+            let (written, receipt) = sent.map_err(|failure| line.about(path, unsure(failure)))?;
+            let outcome = patience.outcome(line, written, &receipt)?;
+            Ok::<_, CommandFailure>((receipt, outcome))
+        })?;
         let (verb, pool) = (plain(&receipt.verb), plain(&receipt.pool));
         Ok(Outcome { message: format!("{verb} {pool}: {}", outcome.message), ..outcome })
     }
@@ -37,4 +40,13 @@ impl ServerLine {
         let outcome = self.request(path, &json!({ "why": why }), &Patience::of(limit))?;
         Ok((outcome.exit, outcome.message))
     }
+}
+
+/// A request without an answer may be recorded all the same.
+fn unsure(failure: CommandFailure) -> CommandFailure {
+    if failure.code != "timedOut" {
+        return failure;
+    }
+    let help = failure.report.help.clone().unwrap_or_default();
+    failure.help(format!("{help}; `poolkeeper audit` shows whether the request is recorded"))
 }

@@ -47,14 +47,14 @@ const BOOKKEEPING: [HoldReason; 18] = [
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fact {
+pub(in crate::cli) struct Fact {
     pub at: Time,
     pub text: String,
 }
 
 /// What the lines so far said, for those that follow.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(in crate::cli) struct Story {
     pairs: Replacements,
     /// The machines of each entry.
     entries: BTreeMap<String, Vec<String>>,
@@ -91,7 +91,7 @@ enum Piece {
 
 impl Story {
     /// The facts of these lines, in order of time and then of id.
-    pub(super) fn tell(&mut self, lines: &[HistoryLine]) -> Vec<Fact> {
+    pub fn tell(&mut self, lines: &[HistoryLine]) -> Vec<Fact> {
         let mut lines: Vec<&HistoryLine> = lines.iter().collect();
         lines.sort_by_key(|line| (line.at.0, line.id));
         let mut facts = Vec::new();

@@ -46,7 +46,7 @@ impl Wish {
         mut body: Value,
     ) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("a command")?;
-        body["why"] = json!(self.why.given()?);
+        body["why"] = json!(self.why.given(self.server.context_name().as_deref())?);
         let outcome = self.server.line()?.request(path, &body, &self.patience)?;
         shell.line(if is_json { &outcome.document } else { &outcome.message })?;
         Ok(outcome.exit)

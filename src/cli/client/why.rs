@@ -7,6 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use super::environment::set;
 use crate::cli::exit::CommandFailure;
+use crate::cli::text::plain;
 
 /// From the option, else from the environment; else a person at a terminal is asked.
 #[derive(Debug, Args)]
@@ -22,24 +23,42 @@ impl Why {
         self.why.clone().or_else(|| set("POOLKEEPER_WHY"))
     }
 
-    pub fn given(&self) -> Result<String, CommandFailure> {
+    /// The reason for a change on the server of this context.
+    pub fn given(&self, context: Option<&str>) -> Result<String, CommandFailure> {
         match self.written() {
             Some(why) => Ok(why),
-            None if io::stdin().is_terminal() && io::stderr().is_terminal() => asked(),
+            None if io::stdin().is_terminal() && io::stderr().is_terminal() => asked(context),
             None => Err(CommandFailure::usage("the reason is missing")
                 .help("add --why TEXT, or set POOLKEEPER_WHY")),
         }
     }
 }
 
-fn asked() -> Result<String, CommandFailure> {
+/// The question names the context: a person sees which servers the change is for.
+fn question(context: Option<&str>) -> String {
+    context.map_or_else(|| "Why? ".to_owned(), |name| format!("{}: why? ", plain(name)))
+}
+
+fn asked(context: Option<&str>) -> Result<String, CommandFailure> {
     // If the question cannot be shown, the answer is blank, and the error below says what to do.
-    let _ = io::stderr().write_all(b"Why? ").and_then(|()| io::stderr().flush());
+    let _ =
+        io::stderr().write_all(question(context).as_bytes()).and_then(|()| io::stderr().flush());
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
     read.map_err(|error| CommandFailure::unreadable("the terminal", &error))?;
     match line.trim() {
         "" => Err(CommandFailure::usage("no reason was given, and nothing was requested")),
         why => Ok(why.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_question_names_the_context() {
+        assert_eq!(question(None), "Why? ");
+        assert_eq!(question(Some("prod\u{1b}")), "prod\u{fffd}: why? ");
     }
 }

@@ -10,12 +10,14 @@ pub(super) struct CompletionContext {
     pub meant: CompletionTarget,
     pub server: Option<String>,
     pub ca: Option<PathBuf>,
+    pub context: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CompletionTarget {
     Pools,
     MachinesOf(String),
+    Contexts,
 }
 
 /// Options that make a command read from somewhere other than a server.
@@ -26,6 +28,11 @@ pub(super) fn is_pool(arg: &Arg) -> bool {
     matches!(arg.get_id().as_str(), "pool" | "pools") && arg.is_positional()
 }
 
+/// Whether an argument is the name of a known context.
+fn is_context(command: &Command, arg: &Arg) -> bool {
+    arg.get_id() == "name" && matches!(command.get_name(), "use" | "remove" | "set")
+}
+
 pub(super) fn is_machine(arg: &Arg) -> bool {
     arg.get_id() == "machine" && arg.is_positional()
 }
@@ -33,26 +40,31 @@ pub(super) fn is_machine(arg: &Arg) -> bool {
 /// `None`: neither a pool name nor a machine name fits here.
 pub(super) fn asked(root: &Command, words: &[String]) -> Option<CompletionContext> {
     let (mut command, mut named) = (None::<&Command>, Vec::new());
-    let (mut server, mut ca) = (None, None);
+    let (mut server, mut ca, mut context) = (None, None, None);
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         let options = command.unwrap_or(root);
         if let Some((arg, value)) = option(options, word) {
             let takes = arg.is_some_and(|arg| arg.get_action().takes_values());
             let value = match (value, takes) {
-                (None, true) => Some(words.next()?),
+                (None, true) => match (words.next(), arg.and_then(Arg::get_long)) {
+                    (None, Some("context")) => return Some(CompletionContext::contexts()),
+                    (value, _) => Some(value?),
+                },
                 (value, _) => value,
             };
             match arg.and_then(Arg::get_long) {
                 Some("server") => server = value.map(str::to_owned),
+                Some("context") => context = value.map(str::to_owned),
                 Some("server-ca") => ca = value.map(PathBuf::from),
                 Some(long) if ELSEWHERE.contains(&long) => return None,
                 _ => {}
             }
-        } else if command.is_some() {
-            named.push(word);
+        } else if let Some(inner) = options.find_subcommand(word) {
+            command = Some(inner);
         } else {
-            command = Some(root.find_subcommand(word)?);
+            command?;
+            named.push(word);
         }
     }
     let mut places = command?.get_positionals();
@@ -63,12 +75,19 @@ pub(super) fn asked(root: &Command, words: &[String]) -> Option<CompletionContex
     let is_after_kind = command?.get_name() == "get"
         && matches!(named[..], ["pool" | "pools" | "machine" | "machines"]);
     let meant = match arg {
+        arg if is_context(command?, arg) => CompletionTarget::Contexts,
         _ if is_after_kind => CompletionTarget::Pools,
         arg if is_pool(arg) => CompletionTarget::Pools,
         arg if is_machine(arg) => CompletionTarget::MachinesOf((*named.first()?).to_owned()),
         _ => return None,
     };
-    Some(CompletionContext { meant, server, ca })
+    Some(CompletionContext { meant, server, ca, context })
+}
+
+impl CompletionContext {
+    const fn contexts() -> Self {
+        Self { meant: CompletionTarget::Contexts, server: None, ca: None, context: None }
+    }
 }
 
 fn takes_many(arg: &Arg) -> bool {
@@ -142,12 +161,30 @@ mod tests {
     }
 
     #[test]
+    fn contexts_come_where_a_context_is_meant() {
+        for line in
+            ["context use", "context remove", "context set", "--context", "status --context"]
+        {
+            let meant = of(line).map(|asked| asked.meant);
+            assert_eq!(meant, Some(CompletionTarget::Contexts), "{line}");
+        }
+        for line in ["--context lab status", "status --context lab", "status --context=lab"] {
+            let asked = of(line).unwrap();
+            let found = (asked.meant, asked.context.as_deref());
+            assert_eq!(found, (CompletionTarget::Pools, Some("lab")), "{line}");
+        }
+    }
+
+    #[test]
     fn elsewhere_none_are_meant() {
         for line in [
             "",
             "sta",
             "audit",
             "validate",
+            "context",
+            "context use lab",
+            "store backup",
             "pause web",
             "explain web 17",
             "get web",

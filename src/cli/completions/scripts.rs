@@ -42,6 +42,9 @@ pub(super) fn with_names(shell: Kind, script: &str, command: &Command) -> String
 /// script.
 fn zsh(script: &str) -> String {
     let is_name = |line: &str| {
+        if line.starts_with("'--context=") {
+            return true;
+        }
         let name = line.trim_start_matches(['\'', '*', ':']);
         ["pool -- ", "pools -- ", "machine -- "].iter().any(|start| name.starts_with(start))
     };
@@ -68,9 +71,10 @@ fn fish(command: &Command) -> String {
         .get_subcommands()
         .filter(|command| command.get_positionals().any(|arg| is_pool(arg) || is_machine(arg)));
     let names: Vec<&str> = commands.map(Command::get_name).collect();
+    const ASK: &str = "(poolkeeper names -- (commandline -opc)[2..-1] 2>/dev/null)";
     format!(
-        "complete -c poolkeeper -n \"__fish_poolkeeper_using_subcommand {}\" -f \
-         -a \"(poolkeeper names -- (commandline -opc)[2..-1] 2>/dev/null)\"\n",
+        "complete -c poolkeeper -l context -x -a \"{ASK}\"\n\
+         complete -c poolkeeper -n \"__fish_poolkeeper_using_subcommand {} context\" -f -a \"{ASK}\"\n",
         names.join(" ")
     )
 }

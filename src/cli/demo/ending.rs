@@ -5,13 +5,15 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use super::service::{ServiceLimits, ServiceReport};
-use super::sight::DemoSight;
 use super::stage::{DemoStage, POOL};
 use crate::api::client::DEFAULT_SERVER;
 use crate::api::v1::API_VERSION;
+use crate::api::v1::resources::pools::PoolNumbers;
+use crate::cli::status::PoolLook;
 use crate::cli::table::push_line;
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{short, width, wrap};
+use crate::daemon::run::Calls;
 use crate::emulator::Extremes;
 use crate::model::time::Span;
 
@@ -22,7 +24,12 @@ const WIDEST: usize = 78;
 
 #[derive(Debug)]
 pub struct DemoSummary {
-    sight: DemoSight,
+    numbers: PoolNumbers,
+    /// The machine that is last on the screen.
+    machine: Box<str>,
+    calls: Calls,
+    /// The number of broken invariants.
+    violations: u64,
     service: Option<ServiceReport>,
     /// The extremes of the emulated machines themselves.
     extremes: Option<Extremes>,
@@ -35,27 +42,45 @@ pub struct DemoSummary {
 
 impl DemoSummary {
     /// `failed`: the machines that the script made unhealthy.
-    pub fn of(stage: &DemoStage, sight: DemoSight, took: Span, failed: &[Box<str>]) -> Self {
-        let limits = ServiceLimits { desired: sight.numbers.desired, floor: sight.limits.floor };
-        let service = stage.service(limits, failed);
-        let times = stage.clock.times();
-        let (azure, api, extremes) = (stage.azure, stage.api, stage.extremes());
-        Self { sight, service, extremes, took, azure, api, times }
+    pub fn of(
+        stage: &DemoStage,
+        look: &PoolLook,
+        numbers: PoolNumbers,
+        took: Span,
+        failed: &[Box<str>],
+    ) -> Self {
+        let limits = ServiceLimits { desired: numbers.desired, floor: numbers.floor };
+        Self {
+            numbers,
+            machine: look.more.machines.last().map_or("0", |machine| &machine.id).into(),
+            calls: stage.calls(),
+            violations: stage.violations(),
+            service: stage.service(limits, failed),
+            extremes: stage.extremes(),
+            took,
+            azure: stage.azure,
+            api: stage.api,
+            times: stage.clock.times(),
+        }
     }
 
     pub fn is_good(&self) -> bool {
-        self.sight.laws == 0
+        self.violations == 0 && !self.is_above_ceiling()
+    }
+
+    fn is_above_ceiling(&self) -> bool {
+        self.extremes.is_some_and(|seen| seen.most_there > self.numbers.ceiling as usize)
     }
 
     pub fn document(&self) -> Value {
-        let (sight, extremes) = (&self.sight, self.extremes);
+        let (numbers, extremes) = (&self.numbers, self.extremes);
         json!({ "apiVersion": API_VERSION, "kind": "Demo",
-            "desired": sight.numbers.desired, "floor": sight.limits.floor, "ceiling": sight.limits.ceiling,
+            "desired": numbers.desired, "floor": numbers.floor, "ceiling": numbers.ceiling,
             "fewestReady": extremes.map(|e| e.fewest_ready), "mostThere": extremes.map(|e| e.most_there),
             "belowFloor": self.service.as_ref().map(|service| service.below.to_string()),
-            "outdated": sight.numbers.outdated, "took": self.took.to_string(),
-            "calls": sight.calls.made, "saved": sight.calls.saved, "refused": sight.calls.throttled,
-            "invariantViolations": sight.laws })
+            "outdated": numbers.outdated, "took": self.took.to_string(),
+            "calls": self.calls.made, "saved": self.calls.saved, "refused": self.calls.throttled,
+            "invariantViolations": self.violations })
     }
 
     pub fn page(&self, term: Term) -> String {
@@ -70,31 +95,33 @@ impl DemoSummary {
     }
 
     fn verdict(&self) -> Vec<String> {
-        let (sight, limits) = (&self.sight, self.sight.limits);
-        if !self.is_good() {
-            return vec![
-                "An invariant was violated, and the pool froze: this is a bug in Poolkeeper."
-                    .to_owned(),
-            ];
+        let numbers = &self.numbers;
+        if self.violations > 0 {
+            let say = "An invariant was violated, and the pool froze: this is a bug in Poolkeeper.";
+            return vec![say.to_owned()];
         }
         let mut lines = vec![format!(
             "All {} machines are on the new image, after {} (shown {} times as fast).",
-            sight.numbers.desired,
+            numbers.desired,
             short(self.took),
             self.times
         )];
         lines.extend(self.service.as_ref().map(ServiceReport::sentence));
         let own = self.service.as_ref().and_then(ServiceReport::own_part);
+        let bug = if self.is_above_ceiling() { ": this is a bug in Poolkeeper" } else { "" };
         let most = self.extremes.map(|seen| {
-            format!("At most {} existed (the ceiling is {}).", seen.most_there, limits.ceiling)
+            format!(
+                "At most {} existed (the ceiling is {}){bug}.",
+                seen.most_there, numbers.ceiling
+            )
         });
         lines.push(own.into_iter().chain(most).collect::<Vec<_>>().join(" "));
-        let throttled = match sight.calls.throttled {
+        let throttled = match self.calls.throttled {
             0 => "Azure throttled none of them".to_owned(),
             1 => "1 was throttled and retried".to_owned(),
             more => format!("{more} were throttled and retried"),
         };
-        lines.push(format!("{} calls to Azure: {throttled}.", sight.calls.made));
+        lines.push(format!("{} calls to Azure: {throttled}.", self.calls.made));
         lines.push("An independent safety checker verified every plan: 0 violations.".to_owned());
         lines
     }
@@ -108,7 +135,7 @@ impl DemoSummary {
         if api != DEFAULT_SERVER {
             push_line(&mut page, &format!("  export POOLKEEPER_SERVER={api}"));
         }
-        let last = self.sight.machines.last().map_or("0", |machine| &*machine.id);
+        let last = &self.machine;
         let commands = [
             format!("status {POOL}"),
             format!("explain {POOL} {last}"),

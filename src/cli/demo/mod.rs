@@ -1,39 +1,49 @@
 //! `demo`: the daemon and an Azure emulator in one process, and a live rollout of thirty machines: one machine becomes
 //! unhealthy on the way, and Azure throttles calls for a while.
 //!
-//! Never here: decisions or actions (the daemon is the one that `serve` runs). Begin with [`Demo::run`]; `stage` starts
-//! the daemon and the emulator, `script` says what happens to the pool, `show` plays it; `sight` is the observed state,
-//! `service` what clients of the pool saw, `words` the lines of text, `screen` draws.
+//! Never here: decisions or actions (the daemon is the one that `serve` runs), or a picture (the screen is that of
+//! `watch`). Begin with [`Demo::run`]; `stage` starts the daemon and the emulator, `script` says what happens to the pool,
+//! `director` plays it, `service` is what clients of the pool saw, `ending` the result.
 
+mod director;
 mod ending;
-mod screen;
 mod script;
 mod service;
-mod show;
-mod sight;
 mod stage;
-mod words;
+#[cfg(test)]
+mod tests;
 
 use std::env;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::client::Fact;
+use super::draw::axis::clock;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
 use super::term::{Style, Term};
-use show::{Manner, Show};
-use stage::DemoStage;
+use super::text::plain;
+use super::watch::{WatchSession, can_draw};
+use crate::model::time::{Span, Time};
+use director::{DemoEnd, DemoLine, Director, PATIENCE};
+use stage::{DemoStage, POOL};
 
 const ABOUT: &str = "Shows a live rollout of 30 machines, in two minutes";
 const MORE: &str = "\
 Needs nothing: no file, no account, no network beyond this machine. It starts a simulated Azure and the daemon that \
 `serve` runs in this process, on the loopback, and time passes faster for both. 30 machines get a new image while \
-they serve, one of them becomes unhealthy, and Azure throttles calls for a while. It shows each decision with its \
-reasons. On a terminal it draws a picture, and the daemon keeps running until Ctrl-C, so that you can query it; \
-elsewhere, or with --once, it prints each line as it happens and exits by itself. It keeps nothing.";
+they serve, one of them becomes unhealthy, and Azure throttles calls for a while. On a terminal you see the pool on the \
+screen of `watch`: the script says above it what it does, the keys of `watch` work, and q ends the demo. At the end it \
+prints the result, and the daemon runs until Ctrl-C, so that you can query it. Elsewhere, or with --once, it prints \
+each line as it happens and exits by itself. It keeps nothing.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper demo
@@ -60,19 +70,33 @@ pub struct Demo {
     listen: Option<SocketAddr>,
 }
 
+/// How long the finished pool stays on the screen.
+const CURTAIN: Duration = Duration::from_secs(6);
+
+/// The form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Drawn,
+    Lines,
+    Silent,
+}
+
+/// How a command ends: with an exit code, or by a signal.
+type Ended = ControlFlow<i32, Exit>;
+
 impl Demo {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        let json = shell.one_document("demo")?;
+        let manner = self.manner(shell)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
             CommandFailure::new(Exit::Internal, "internal", format!("cannot start: {error}"))
         })?;
-        let ended = runtime.block_on(self.show(shell, json));
+        let ended = self.play(&runtime, shell, manner);
         // Do not wait for tasks that still block on a socket.
         runtime.shutdown_background();
         match ended? {
-            Over::Told(exit) => Ok(exit),
-            Over::Cut(signal) => {
+            Ended::Continue(exit) => Ok(exit),
+            Ended::Break(signal) => {
                 shell.flush()?;
                 // The exit code that a shell reports for a process that a signal ended.
                 std::process::exit(128 + signal)
@@ -80,71 +104,133 @@ impl Demo {
         }
     }
 
-    async fn show(&self, shell: &mut Shell, json: bool) -> Result<Over, CommandFailure> {
-        let mut signals = Signals::heard()?;
-        let stage = tokio::select! {
-            stage = DemoStage::set_up(self.listen, TIMES) => stage?,
-            signal = signals.next() => return Ok(Over::Cut(signal)),
-        };
-        let is_watched = io::stdout().is_terminal() && !self.once;
-        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let obstacle = obstacle(shell.term, dumb);
-        let manner = match (json, is_watched, &obstacle) {
-            (true, ..) => Manner::Silent,
-            (false, true, None) => Manner::Drawn,
-            (false, ..) => Manner::Lines,
-        };
-        if let Some(say) = obstacle.filter(|_| is_watched && !json) {
-            shell.line(&shell.term.paint(Style::Dim, &say))?;
-            shell.flush()?;
-        }
-        let mut show = Show::new(stage, shell, manner);
-        let ending = tokio::select! {
-            ending = show.play() => ending?,
-            signal = signals.next() => {
-                show.cut_short().await?;
-                return Ok(Over::Cut(signal));
-            }
-        };
-        show.draw_end()?;
-        let exit = if ending.is_good() { Exit::Done } else { Exit::Refused };
-        let program = program();
-        match manner {
-            Manner::Silent => show.shell.line(&ending.document().to_string())?,
-            _ => show.shell.print(&ending.page(show.shell.term))?,
-        }
-        if manner == Manner::Drawn {
-            show.shell.print(&ending.hints(show.shell.term, &program))?;
-            show.shell.flush()?;
+    fn manner(&self, shell: &Shell) -> Result<Manner, CommandFailure> {
+        Ok(match shell.one_document("demo")? {
+            true => Manner::Silent,
+            false if self.once || !can_draw() => Manner::Lines,
+            false => Manner::Drawn,
+        })
+    }
+
+    fn play(
+        &self,
+        runtime: &Runtime,
+        shell: &mut Shell,
+        manner: Manner,
+    ) -> Result<Ended, CommandFailure> {
+        let mut heard = runtime.block_on(async { Signals::heard() })?;
+        let stage = runtime.block_on(async {
             tokio::select! {
-                failed = show.go_on() => failed?,
-                _ = signals.next() => {}
+                stage = DemoStage::set_up(self.listen, TIMES) => stage.map(ControlFlow::Continue),
+                signal = heard.next() => Ok(ControlFlow::Break(signal)),
+            }
+        });
+        let stage = match stage? {
+            ControlFlow::Continue(stage) => stage,
+            ControlFlow::Break(signal) => return Ok(Ended::Break(signal)),
+        };
+        let (tell, signals) = channel();
+        runtime.spawn(async move { while tell.send(heard.next().await).is_ok() {} });
+        let ended = show(&stage, shell, manner, &signals);
+        runtime.block_on(stage.end())?;
+        ended
+    }
+}
+
+/// Plays the demo in this form, and prints its result.
+fn show(
+    stage: &DemoStage,
+    shell: &mut Shell,
+    manner: Manner,
+    signals: &Receiver<i32>,
+) -> Result<Ended, CommandFailure> {
+    let mut director = Director::new(stage)?;
+    let ended = match manner {
+        Manner::Drawn => on_screen(stage, &mut director, shell.term)?,
+        Manner::Lines => {
+            director.play(PATIENCE, signals, &mut |line| print(stage.began, shell, &line))?
+        }
+        Manner::Silent => director.play(PATIENCE, signals, &mut |_| Ok(()))?,
+    };
+    let summary = match ended {
+        DemoEnd::Summary(summary) => summary,
+        DemoEnd::Cut(signal) => {
+            if manner != Manner::Silent {
+                let say = director.progress.map_or_else(
+                    || "Ended before the rollout began.".to_owned(),
+                    |(done, total)| format!("Ended at {done} of {total} machines."),
+                );
+                shell.print(&format!("\n{say} Nothing of it is left behind.\n"))?;
+            }
+            return Ok(signal.map_or(Ended::Continue(Exit::Done), Ended::Break));
+        }
+    };
+    let exit = if summary.is_good() { Exit::Done } else { Exit::Refused };
+    let (program, term) = (program(), shell.term);
+    if manner == Manner::Silent {
+        shell.line(&summary.document().to_string())?;
+        return Ok(Ended::Continue(exit));
+    }
+    shell.print(&summary.page(term))?;
+    if manner == Manner::Drawn {
+        shell.print(&summary.hints(term, &program))?;
+        shell.flush()?;
+        director.follow(signals, &mut |line| print(stage.began, shell, &line))?;
+    }
+    shell.print(&ending::next(term, &program))?;
+    Ok(Ended::Continue(exit))
+}
+
+/// Plays the demo while a person looks at the pool on the screen of `watch`.
+fn on_screen(
+    stage: &DemoStage,
+    director: &mut Director<'_>,
+    term: Term,
+) -> Result<DemoEnd, CommandFailure> {
+    let session = WatchSession::new(Some(POOL), term)?.narrated(TIMES);
+    let screen = session.handle();
+    let (stop, stopped) = channel();
+    thread::scope(|scope| {
+        // Its end ends the director too.
+        let stop = stop;
+        let director = scope.spawn(move || {
+            // A person may pause the rollout.
+            let ended = director.play(Span::hours(24), &stopped, &mut |line| {
+                if let DemoLine::Script(Fact { text, .. }) = line {
+                    screen.narrate(text);
+                }
+                Ok(())
+            });
+            if let Ok(DemoEnd::Summary(_)) = ended {
+                screen.narrate(script::closing());
+                let _ = stopped.recv_timeout(CURTAIN);
+            }
+            screen.end();
+            ended
+        });
+        let signal = session.run(&|| stage.line())?;
+        drop(stop);
+        match director.join() {
+            Ok(Ok(DemoEnd::Cut(_))) => Ok(DemoEnd::Cut(signal)),
+            Ok(ended) => ended,
+            Err(_) => {
+                let say = "the part that plays the demo ended by itself";
+                Err(CommandFailure::new(Exit::Internal, "internal", say))
             }
         }
-        if manner != Manner::Silent {
-            show.shell.print(&ending::next(show.shell.term, &program))?;
-        }
-        show.stage.end().await?;
-        Ok(Over::Told(exit))
-    }
+    })
 }
 
-enum Over {
-    Told(Exit),
-    /// Interrupted by this signal before the end.
-    Cut(i32),
-}
-
-/// Why this terminal gets lines instead of a picture that is redrawn in place.
-fn obstacle(term: Term, dumb: bool) -> Option<String> {
-    if dumb {
-        return Some("Printing lines: TERM names no terminal that redraws a picture.".to_owned());
-    }
-    let (wide, tall) = (term.width.unwrap_or(0), term.height.unwrap_or(usize::MAX));
-    let fits = wide >= screen::WIDE && tall > screen::TALL;
-    let least = format!("{}x{}", screen::WIDE, screen::TALL + 1);
-    let size = term.height.map_or_else(|| format!("{wide} wide"), |tall| format!("{wide}x{tall}"));
-    (!fits).then(|| format!("Printing lines: a picture needs {least}, this is {size}."))
+/// Prints a line as it happens.
+fn print(began: Time, shell: &mut Shell, line: &DemoLine) -> Result<(), CommandFailure> {
+    let (fact, style) = match line {
+        DemoLine::Script(fact) => (fact, Style::Yellow),
+        DemoLine::Pool(fact) => (fact, Style::Plain),
+    };
+    let clock = format!("{:>9}", clock(fact.at.since(began).millis()));
+    let text = shell.term.paint(style, &plain(&fact.text));
+    shell.line(&format!("{}  {text}", shell.term.paint(Style::Dim, &clock)))?;
+    shell.flush()
 }
 
 /// The program as it was called, so that the suggested commands work from the current folder.
@@ -171,22 +257,5 @@ impl Signals {
             _ = self.0.recv() => SignalKind::interrupt().as_raw_value(),
             _ = self.1.recv() => SignalKind::terminate().as_raw_value(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_terminal_without_a_picture_says_why() {
-        let size = |wide, tall| Term { width: Some(wide), height: Some(tall), ..Term::PLAIN };
-        assert_eq!(obstacle(size(78, 24), false), None);
-        assert_eq!(obstacle(Term { height: None, ..size(160, 1) }, false), None);
-        let small = obstacle(size(60, 18), false);
-        let say = "Printing lines: a picture needs 78x24, this is 60x18.";
-        assert_eq!(small.as_deref(), Some(say));
-        assert!(obstacle(size(78, 23), false).is_some() && obstacle(size(77, 24), false).is_some());
-        assert!(obstacle(size(100, 50), true).is_some_and(|say| say.contains("TERM")));
     }
 }

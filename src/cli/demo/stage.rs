@@ -8,31 +8,30 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::service::{ServiceLimits, ServiceReport};
-use super::sight::DemoSight;
-use crate::api::client::{Client, Request};
+use crate::cli::client::ServerLine;
 use crate::cli::exit::{CommandFailure, Exit};
-use crate::cli::{client, cloud, emulate, serve};
+use crate::cli::text::short;
+use crate::cli::{cloud, emulate, serve};
 use crate::daemon::api_server::{ApiServerError, ListenError, listen};
 use crate::daemon::run::{Calls, Daemon, DaemonConfig, DaemonEnd, FastClock, ServeError, Stop};
 use crate::daemon::settings::{Settings, Sources};
 use crate::daemon::{Access, Handle, descriptors};
 use crate::emulator::{Emulator, EmulatorListener, Extremes, Rule, Seed};
-use crate::memory::{HistoryRecord, HistoryStore, MemoryStore, Seq};
-use crate::model::ids::PoolName;
+use crate::memory::MemoryStore;
 use crate::model::time::{Span, Time};
 
 /// Name of the pool and of its scale set.
 pub const POOL: &str = "web";
 pub const MACHINES: u32 = 30;
+/// How long a machine must be unhealthy before it is replaced.
+pub const GRACE: Span = Span::minutes(2);
 /// The Retry-After of a throttled call.
-pub const PATIENCE: Span = Span::seconds(90);
+pub const QUIET: Span = Span::seconds(90);
 
 const SET: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/demo/providers/Microsoft.Compute/virtualMachineScaleSets/web";
 const IMAGE: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/demo/providers/Microsoft.Compute/galleries/demo/images/web/versions/";
 /// The port that this program's commands use by default.
 const USUAL_PORT: u16 = 7770;
-/// Lines of history to read at once.
-const LINES: usize = 200;
 
 /// The desired image of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +48,6 @@ pub struct DemoStage {
     pub began: Time,
     emulator: Emulator,
     handle: Arc<Handle<MemoryStore, FastClock>>,
-    pool: PoolName,
-    client: Client,
-    read: Seq,
     stop: Stop,
     daemon: JoinHandle<Result<DaemonEnd, ServeError>>,
 }
@@ -78,21 +74,14 @@ impl DemoStage {
         tokio::spawn(there.serve(emulator.clone()));
         let (daemon, api) = open(api, azure, &seed.tenant, clock).await?;
         let (handle, stop) = (daemon.handle(), daemon.stop());
-        let client = Client::new(&format!("http://{api}"), None, None)
-            .map_err(|error| client::failure(&error))?;
-        let (pool, read) = (PoolName::new(POOL), Seq(0));
         let daemon = tokio::spawn(daemon.run());
         let began = handle.now();
-        Ok(Self { azure, api, clock, began, emulator, handle, pool, client, read, stop, daemon })
+        Ok(Self { azure, api, clock, began, emulator, handle, stop, daemon })
     }
 
-    /// Applies the pool over the API, as any client would.
-    pub async fn apply(&self, version: DemoVersion) -> Result<(), CommandFailure> {
-        let (document, why) = (document(version), "the demo");
-        let path = ["pools", POOL];
-        let request = Request::put(&path, document.into_bytes());
-        let request = request.map_err(|error| client::failure(&error))?.with("why", why);
-        self.client.send(&request).await.map(|_| ()).map_err(|error| client::failure(&error))
+    /// A connection, as any client has one.
+    pub fn line(&self) -> Result<ServerLine, CommandFailure> {
+        ServerLine::without_token(&format!("http://{}", self.api))
     }
 
     /// Makes a machine unhealthy from now on.
@@ -103,9 +92,9 @@ impl DemoStage {
 
     /// Makes Azure throttle the next call about the scale set.
     pub fn throttle(&self) -> Result<(), CommandFailure> {
-        let seconds = PATIENCE.millis() / 1_000;
+        let seconds = QUIET.millis() / 1_000;
         let rule = json!({ "path": SET, "times": 1, "status": 429, "code": "TooManyRequests",
-            "retryAfter": seconds });
+            "message": "the subscription is over its limit of calls", "retryAfter": seconds });
         let rule: Rule = serde_json::from_value(rule).map_err(|error| fault(&error.to_string()))?;
         self.emulator.order(rule);
         Ok(())
@@ -115,22 +104,13 @@ impl DemoStage {
         self.handle.now()
     }
 
-    /// `None`: no turn has decided yet.
-    pub async fn look(&self) -> Option<DemoSight> {
-        let context = self.handle.turns.plan_context(&self.pool).await?;
-        DemoSight::of(&context, self.calls(), self.handle.counters().laws(), self.now())
-    }
-
     pub fn calls(&self) -> Calls {
         self.handle.calls()
     }
 
-    /// The history lines since the last call.
-    pub async fn news(&mut self) -> Result<Vec<HistoryRecord>, CommandFailure> {
-        let lines = self.handle.store.history_after(&self.pool, self.read, LINES).await;
-        let lines = lines.map_err(|error| fault(&error.to_string()))?;
-        self.read = lines.last().map_or(self.read, |(seq, _)| *seq);
-        Ok(lines.into_iter().map(|(_, line)| line).collect())
+    /// The number of broken invariants.
+    pub fn violations(&self) -> u64 {
+        self.handle.counters().laws()
     }
 
     /// The extremes of the emulated machines themselves, not of what the daemon saw.
@@ -163,26 +143,33 @@ impl DemoStage {
 fn seed() -> Result<Seed, CommandFailure> {
     let seed = json!({
         "scaleSets": [{ "name": POOL, "resourceGroup": "demo", "capacity": MACHINES,
-            "zones": ["1", "2", "3"], "image": image(DemoVersion::Old) }],
+            "zones": ["1", "2", "3"], "image": DemoVersion::Old.image() }],
         "settings": { "record": true },
     });
     serde_json::from_value(seed).map_err(|error| fault(&error.to_string()))
 }
 
-fn image(version: DemoVersion) -> String {
-    let number = match version {
-        DemoVersion::Old => "1.0.0",
-        DemoVersion::New => "1.1.0",
-    };
-    format!("{IMAGE}{number}")
+impl DemoVersion {
+    pub const fn number(self) -> &'static str {
+        match self {
+            DemoVersion::Old => "1.0.0",
+            DemoVersion::New => "1.1.0",
+        }
+    }
+
+    fn image(self) -> String {
+        format!("{IMAGE}{}", self.number())
+    }
 }
 
-fn document(version: DemoVersion) -> String {
+/// The pool document with this image.
+pub fn document(version: DemoVersion) -> String {
     format!(
         "apiVersion: poolkeeper/v1\nkind: Pool\nname: {POOL}\nscaleSet: {SET}\n\
          replicas: {{owner: pool, count: {MACHINES}}}\nmodel: {{image: {}}}\n\
-         rollout: {{maxSurge: 3, maxUnavailable: 1, minReady: 30s}}\nrepair: {{after: 2m}}\nadopt: roll\n",
-        image(version)
+         rollout: {{maxSurge: 3, maxUnavailable: 1, minReady: 30s}}\nrepair: {{after: {}}}\nadopt: roll\n",
+        version.image(),
+        short(GRACE)
     )
 }
 

@@ -150,6 +150,13 @@ pub(in crate::cli) fn draw(changes: &[KeyChange], term: Term, page: &mut String)
     table.draw(term, page);
 }
 
+/// Each key with its values, on one line.
+pub(in crate::cli) fn sentence(changes: &[KeyChange]) -> String {
+    let each = changes.iter().map(|change| format!("{}: {}", change.key, change.values()));
+    let each: Vec<String> = each.collect();
+    plain(&list(each.iter().map(String::as_str), NAMED)).into_owned()
+}
+
 /// The keys alone, on one line.
 pub(in crate::cli) fn keys(changes: &[KeyChange]) -> String {
     plain(&list(changes.iter().map(|change| change.key.as_str()), NAMED)).into_owned()

@@ -1,8 +1,6 @@
 //! The look of a machine: a glyph that is legible without colour, a style, a colour, words.
 
 use crate::cli::term::Style;
-use crate::model::action::MachineClass;
-use crate::model::machine::{Condition, Lifecycle};
 use crate::sim::{Segment, Timeline, TimelineState};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,28 +38,6 @@ impl DrawStyle {
             TimelineState::Updating => DrawStyle::Updating,
             TimelineState::Deleting => DrawStyle::Deleting,
             TimelineState::Failed => DrawStyle::Failed,
-        }
-    }
-
-    /// The look of a machine of a real pool.
-    pub const fn of_machine(
-        lifecycle: Lifecycle,
-        condition: Condition,
-        class: Option<MachineClass>,
-        ever_available: bool,
-    ) -> DrawStyle {
-        match (lifecycle, condition, class) {
-            (Lifecycle::Deleting, ..) | (_, Condition::Deleting, _) => DrawStyle::Deleting,
-            (Lifecycle::Draining | Lifecycle::Drained, ..) => DrawStyle::Draining,
-            (Lifecycle::Updating, ..) => DrawStyle::Updating,
-            (_, Condition::Provisioning, _) => DrawStyle::Booting,
-            (_, Condition::Unready | Condition::Failed | Condition::Stopped, _) => {
-                if ever_available { DrawStyle::Failed } else { DrawStyle::Booting }
-            }
-            (_, Condition::Unknown, _) => DrawStyle::Deleting,
-            (.., Some(MachineClass::NotYetAvailable)) => DrawStyle::Settling,
-            (.., Some(MachineClass::Outdated)) => DrawStyle::Old,
-            _ => DrawStyle::New,
         }
     }
 

@@ -1,5 +1,5 @@
 //! PICTURES of simulation runs: machines as rows, time as columns; the size of the pool between its floor and its
-//! ceiling; the same as SVG, for one run or for several side by side. `demo` and `watch` draw machines with the same looks.
+//! ceiling; the same as SVG, for one run or for several side by side. `watch` draws machines with the same looks.
 //!
 //! Never here: a number of its own. Every number comes from the timeline of a run.
 //! Begin with [`look`], the possible looks of a machine; [`grid`] turns a timeline into cells, [`page`], [`svg`]

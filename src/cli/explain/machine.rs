@@ -6,10 +6,10 @@ use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::cli::exit::{CommandFailure, Exit};
-use crate::cli::page::{StatusPage, class_style, revision, since};
+use crate::cli::page::{StatusPage, TimeStyle, class_style, revision};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
-use crate::cli::text::{alike, clock, list, nearer, when};
+use crate::cli::text::{alike, count, list};
 use crate::model::action::MachineClass;
 use crate::model::journal::{Entry, EntryOutcome, Phase};
 use crate::model::machine::{Machine, Protection};
@@ -35,7 +35,7 @@ pub(super) fn page(
     machine: &MachineStatus,
     history: Vec<(&'static str, String)>,
 ) {
-    let (plan, now) = (&page.facts.plan, page.facts.at());
+    let plan = &page.facts.plan;
     let mut table = Table::new(2);
     let mut row = |name: &str, text: String, style: Style| {
         table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
@@ -44,16 +44,16 @@ pub(super) fn page(
         row("Becomes", becomes.to_string(), Style::Bold);
     }
     if let Some(next) = machine.next_check_at {
-        row("Next check", when(next.0, now), Style::Plain);
+        row("Next check", page.time(next.0), Style::Plain);
     }
     if let Some(class) = machine.class() {
         row("Class", means(class), class_style(class));
     }
     let target = plan.rollout.reference_name.as_deref().unwrap_or("not known");
-    for (name, text) in record(machine, target, now).into_iter().chain(history) {
+    for (name, text) in record(machine, target, page).into_iter().chain(history) {
         row(name, text, Style::Plain);
     }
-    row("Pool", nearer(&headline(plan), now), Style::Plain);
+    row("Pool", page.said(&headline(plan)), Style::Plain);
     page.draw(&table);
 }
 
@@ -75,20 +75,25 @@ fn means(class: MachineClass) -> String {
 }
 
 /// The rows from the machine's record.
-fn record(machine: &MachineStatus, target: &str, now: Time) -> Vec<(&'static str, String)> {
+fn record(
+    machine: &MachineStatus,
+    target: &str,
+    page: &StatusPage<'_>,
+) -> Vec<(&'static str, String)> {
+    let since = |what: &str, at: Time| page.times.since(what, at, page.facts.at());
     let MachineStatus { condition, lifecycle, .. } = machine;
     let mut rows = vec![
-        ("Condition", since(condition.word(), machine.since.0, now)),
-        ("Lifecycle", since(lifecycle.word(), machine.lifecycle_since.0, now)),
+        ("Condition", since(condition.word(), machine.since.0)),
+        ("Lifecycle", since(lifecycle.word(), machine.lifecycle_since.0)),
         ("Revision", format!("{}; the target is {target}", revision(machine))),
         (
             "Served",
             if machine.ever_available { "yes, it was available" } else { "never yet" }.into(),
         ),
-        ("Created", when(machine.created_at.0, now)),
+        ("Created", page.time(machine.created_at.0)),
     ];
     if machine.imaged_at != machine.created_at {
-        rows.push(("Disk from", when(machine.imaged_at.0, now)));
+        rows.push(("Disk from", page.time(machine.imaged_at.0)));
     }
     let named = [("Zone", &machine.zone), ("vmId", &machine.vm_id), ("Node", &machine.node)];
     rows.extend(named.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
@@ -116,25 +121,26 @@ fn record(machine: &MachineStatus, target: &str, now: Time) -> Vec<(&'static str
 pub(super) fn history(
     report: &MachineReport,
     snapshot: &SnapshotInput,
+    times: TimeStyle,
 ) -> Vec<(&'static str, String)> {
     let Some(machine) = snapshot.machines.get(report.index as usize) else { return Vec::new() };
     let now = snapshot.now;
     let mut rows = Vec::new();
     for entry in &snapshot.open {
         if entry.action.targets().iter().any(|target| target.is(machine)) {
-            rows.push(("Journal", told(entry, machine, snapshot)));
+            rows.push(("Journal", told(entry, machine, snapshot, times)));
         }
     }
     for fact in snapshot.facts.drains.iter().filter(|fact| fact.id == machine.id) {
         let blocker = fact.blocker.as_ref().map(|by| format!("; blocked by {by}"));
-        let say = since(&fact.step, fact.since, now);
+        let say = times.since(&fact.step, fact.since, now);
         rows.push(("Drain", format!("{say}{}", blocker.unwrap_or_default())));
     }
     let state = snapshot.state.as_ref();
     let key = machine.key();
     for blocked in state.iter().flat_map(|state| &state.blocked).filter(|b| b.key == key) {
-        let times = crate::cli::text::count(blocked.times as usize, "time");
-        rows.push(("Blocked", format!("{times}; next try {}", when(blocked.until, now))));
+        let tried = count(blocked.times as usize, "time");
+        rows.push(("Blocked", format!("{tried}; next try {}", times.time(blocked.until, now))));
     }
     if machine.lifecycle != report.lifecycle {
         let (from, to) = (WordOf(machine.lifecycle).word(), WordOf(report.lifecycle).word());
@@ -143,8 +149,9 @@ pub(super) fn history(
     rows
 }
 
-fn told(entry: &Entry, machine: &Machine, snapshot: &SnapshotInput) -> String {
+fn told(entry: &Entry, machine: &Machine, snapshot: &SnapshotInput, times: TimeStyle) -> String {
     let now = snapshot.now;
+    let when = |what: &str, at: Time| times.sentence(&format!("{what} at {at}"), now);
     let phase = match &entry.phase {
         Phase::Ended { at, outcome, .. } => {
             let how = match (outcome, entry.outcome_for(&machine.key())) {
@@ -155,13 +162,14 @@ fn told(entry: &Entry, machine: &Machine, snapshot: &SnapshotInput) -> String {
                 }
                 _ => "done".to_owned(),
             };
-            format!("{how} at {}", clock(*at, now))
+            when(&how, *at)
         }
         // A program that keeps the journal for us reports no more detail about an open entry.
         Phase::Intended | Phase::Asking { .. } => "under way".to_owned(),
-        Phase::Accepted { at, .. } => format!("accepted at {}", clock(*at, now)),
+        Phase::Accepted { at, .. } => when("accepted", *at),
         Phase::Doubtful { .. } => "its answer was lost; the next listing tells".to_owned(),
     };
     let verb = entry.verb().name();
-    format!("{} {verb} since {}: {phase}", entry.id, clock(entry.written, now))
+    let since = times.since(verb, entry.written, now);
+    format!("{} {since}: {phase}", entry.id)
 }

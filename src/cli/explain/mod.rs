@@ -18,7 +18,7 @@ use super::client::{ENVIRONMENT, Server};
 use super::decide::decide;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
-use super::page::PoolFacts;
+use super::page::{PoolFacts, TimeStyle};
 use super::schema::KeyArgs;
 use super::source::SnapshotSource;
 use crate::api::v1::resources::machines::MachineStatus;
@@ -73,6 +73,10 @@ pub struct Explain {
     )]
     machine: Option<String>,
 
+    /// Show times as they are, not as distances from the last turn
+    #[arg(long)]
+    timestamps: bool,
+
     #[command(flatten)]
     keys: KeyArgs,
 
@@ -86,24 +90,28 @@ impl Explain {
         if let Some(exit) = self.keys.explain(shell)? {
             return Ok(exit);
         }
+        let times = TimeStyle::of(self.timestamps);
         match (&self.snapshot, &self.pool) {
             (None, Some(pool)) => {
                 super::live::pool_name(pool)
                     .map_err(|bad| CommandFailure::usage(bad.to_string()))?;
-                served::explain(&self.server, pool, self.machine.as_deref(), json, shell)
+                let times = (!json).then_some(times);
+                served::explain(&self.server, pool, self.machine.as_deref(), times, shell)
             }
             (Some(source), machine) => {
-                of_snapshot(&SnapshotSource::new(source), machine.as_deref(), json, shell)
+                let times = (!json).then_some(times);
+                of_snapshot(&SnapshotSource::new(source), machine.as_deref(), times, shell)
             }
             (None, None) => Err(CommandFailure::usage("a pool or a snapshot is needed")),
         }
     }
 }
 
+/// `times`: how the page shows them; none for the document.
 fn of_snapshot(
     source: &SnapshotSource,
     machine: Option<&str>,
-    json: bool,
+    times: Option<TimeStyle>,
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
     let snapshot = super::plan::read(source, shell)?;
@@ -117,14 +125,16 @@ fn of_snapshot(
         })?;
         let report = judged.get(at);
         told = told.about(facts.machines[at].clone(), report.map(|report| report.why));
-        history = report.map(|report| machine::history(report, &snapshot)).unwrap_or_default();
+        let shown = times.unwrap_or_default();
+        let told = report.map(|report| machine::history(report, &snapshot, shown));
+        history = told.unwrap_or_default();
     }
-    if json {
+    if let Some(times) = times {
+        page::print(facts, &told, history, times, shell)?;
+    } else {
         let written = serde_json::to_string(&told)
             .map_err(|error| CommandFailure::new(Exit::Internal, "internal", error.to_string()))?;
         shell.line(&written)?;
-    } else {
-        page::print(facts, &told, history, shell)?;
     }
     Ok(decision.exit())
 }

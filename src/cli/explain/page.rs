@@ -4,18 +4,18 @@ use super::machine;
 use crate::api::v1::resources::pools::Explanation;
 use crate::cli::exit::CommandFailure;
 use crate::cli::output::Shell;
-use crate::cli::page::{PoolFacts, StatusPage};
-use crate::cli::text::nearer;
+use crate::cli::page::{PoolFacts, StatusPage, TimeStyle};
 
 /// `history`: rows about the machine, if the explanation is about one.
 pub(super) fn print(
     facts: PoolFacts<'_>,
     told: &Explanation,
     history: Vec<(&'static str, String)>,
+    times: TimeStyle,
     shell: &mut Shell,
 ) -> Result<(), CommandFailure> {
-    let mut page = StatusPage::of(facts, shell.term);
-    page.paragraph(&nearer(&told.message, page.facts.at()));
+    let mut page = StatusPage::of(facts, shell.term, times);
+    page.paragraph(&page.said(&told.message));
     page.line("");
     match &told.machine {
         Some(machine) => machine::page(&mut page, told, machine, history),

@@ -9,9 +9,10 @@ use crate::api::v1::text::second;
 use crate::cli::client::{Server, ServerLine};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
+use crate::cli::page::{TimeStyle, push_stop};
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::Style;
-use crate::cli::text::{clock, nearer, wrap};
+use crate::cli::text::wrap;
 use crate::model::time::Time;
 
 /// The most recent lines of the pool's history to search for lines about the machine.
@@ -19,11 +20,12 @@ const LOOKED_AT: u32 = 500;
 /// The most lines about the machine to show, counted from the latest.
 const TOLD: usize = 6;
 
+/// `times`: how the page shows them; none for the document.
 pub(super) fn explain(
     server: &Server,
     pool: &str,
     machine: Option<&str>,
-    json: bool,
+    times: Option<TimeStyle>,
     shell: &mut Shell,
 ) -> Result<Exit, CommandFailure> {
     let line = server.line()?;
@@ -42,34 +44,38 @@ pub(super) fn explain(
             }
             _ => failure,
         })?;
-    if json {
+    let Some(times) = times else {
         shell.line(&written)?;
         return Ok(exit);
-    }
+    };
     let history = match (&told.machine, found) {
-        (Some(machine), _) => history(&line, pool, &machine.id, machine.created_at.0, facts.at())?,
+        (Some(machine), _) => {
+            history(&line, pool, &machine.id, machine.created_at.0, (times, facts.at()))?
+        }
         // A machine that is gone: the whole answer is one line, and what happened to it.
         (None, Some((name, _))) => {
-            let history = history(&line, pool, name, Time::from_millis(0), facts.at())?;
-            gone(&told, history, facts.at(), shell)?;
+            let history = history(&line, pool, name, Time::from_millis(0), (times, facts.at()))?;
+            let mut first = String::new();
+            push_stop(facts.status.stop_all.as_ref(), shell.term, &mut first);
+            shell.print(&first)?;
+            gone(&times.sentence(&told.message, facts.at()), history, shell)?;
             return Ok(exit);
         }
         (None, None) => Vec::new(),
     };
     // The server also knows when a failed turn is tried again.
     facts.plan.next_check_at = told.next_check_at;
-    page::print(facts, &told, history, shell)?;
+    page::print(facts, &told, history, times, shell)?;
     Ok(exit)
 }
 
 fn gone(
-    told: &Explanation,
+    message: &str,
     history: Vec<(&'static str, String)>,
-    now: Time,
     shell: &mut Shell,
 ) -> Result<(), CommandFailure> {
     let mut text = String::new();
-    for line in wrap(&nearer(&told.message, now), shell.term.width) {
+    for line in wrap(message, shell.term.width) {
         push_line(&mut text, &line);
     }
     push_line(&mut text, "");
@@ -87,7 +93,7 @@ fn history(
     pool: &str,
     id: &str,
     since: Time,
-    now: Time,
+    (times, now): (TimeStyle, Time),
 ) -> Result<Vec<(&'static str, String)>, CommandFailure> {
     let path = ["pools", pool, "history"];
     let (_, page): (_, HistoryPage) = line.read(&Request::get(&path).with("limit", LOOKED_AT))?;
@@ -97,8 +103,10 @@ fn history(
             && (item.machine.as_deref() == Some(id) || item.machines.iter().any(|one| one == id))
     };
     let told = page.items.iter().filter(about);
-    let told = told
-        .map(|item| format!("{} {}", clock(second(item.at.0), now), nearer(&item.message, now)));
+    let told = told.map(|item| {
+        let at = times.time(second(item.at.0), now);
+        format!("{at}: {}", times.sentence(&item.message, now))
+    });
     let told: Vec<String> = told.collect();
     let last = told.len().saturating_sub(TOLD);
     let rows = told.into_iter().skip(last).enumerate();

@@ -4,7 +4,7 @@
 
 mod draft;
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
+use super::file::{FileAccess, replace};
 use super::live::{self, TargetArg};
 use super::output::Shell;
 use super::source::SnapshotSource;
@@ -130,12 +131,8 @@ fn accepted(text: &str) -> Result<(), CommandFailure> {
     Err(CommandFailure::new(Exit::Internal, "internal", say))
 }
 
+/// With `force` the old file stays until the new one is complete.
 fn put(path: &Path, text: &str, force: bool) -> Result<(), CommandFailure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    if !force {
-        options.create_new(true);
-    }
     let name = path.display().to_string();
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => {
@@ -144,6 +141,9 @@ fn put(path: &Path, text: &str, force: bool) -> Result<(), CommandFailure> {
         }
         _ => CommandFailure::unwritable_file(&name, &error),
     };
-    let mut file = options.open(path).map_err(failed)?;
+    if force {
+        return replace(path, text.as_bytes(), FileAccess::AsBefore).map_err(failed);
+    }
+    let mut file = File::create_new(path).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)
 }

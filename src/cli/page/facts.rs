@@ -4,6 +4,7 @@ use crate::api::v1::plan::summary;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::plans::{HoldStatus, PlanSummary};
 use crate::api::v1::resources::pools::PoolStatus;
+use crate::api::v1::resources::stop::StopDetail;
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::time::Time;
 use crate::reconcile::DecisionOutcome;
@@ -26,7 +27,10 @@ impl<'a> PoolFacts<'a> {
         });
         Self {
             machines: machines.collect(),
-            status: PoolStatus::of(&snapshot.policy, Some(report), decision.hold()),
+            status: PoolStatus {
+                stop_all: snapshot.stop.as_ref().map(StopDetail::of),
+                ..PoolStatus::of(&snapshot.policy, Some(report), decision.hold())
+            },
             plan: summary(&input, planned),
         }
     }

@@ -1,9 +1,10 @@
 //! The table of machines.
 
+use super::sentence::TimeStyle;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
-use crate::cli::text::{nearer, short};
+use crate::cli::text::short;
 use crate::model::action::MachineClass;
 use crate::model::machine::{Evidence, Lifecycle};
 use crate::model::time::Time;
@@ -13,7 +14,12 @@ use crate::model::time::Time;
 const FITS: usize = 40;
 
 /// The table, and how many machines it leaves out. `all`: list also the machines with nothing to report.
-pub(super) fn listed(machines: &[MachineStatus], now: Time, all: bool) -> (Table, usize) {
+pub(super) fn listed(
+    machines: &[MachineStatus],
+    now: Time,
+    times: TimeStyle,
+    all: bool,
+) -> (Table, usize) {
     let all = all || machines.len() <= FITS;
     let quiet = |machine: &&MachineStatus| !all && machine.is_quiet();
     let left_out = machines.iter().filter(quiet).count();
@@ -33,7 +39,7 @@ pub(super) fn listed(machines: &[MachineStatus], now: Time, all: bool) -> (Table
             condition(machine).into(),
             short(now.since(machine.imaged_at.0)).into(),
             revision(machine).into(),
-            nearer(machine.message.as_deref().unwrap_or_default(), now).into(),
+            times.sentence(machine.message.as_deref().unwrap_or_default(), now).into(),
         ]);
     }
     (table, left_out)

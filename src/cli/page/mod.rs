@@ -10,9 +10,11 @@ mod machine_list;
 mod machines;
 mod sentence;
 mod status_page;
+mod stop;
 
 pub(super) use facts::PoolFacts;
 pub(super) use machine_list::{MachineListing, MachineOrder};
 pub(super) use machines::{class_style, revision};
 pub(super) use sentence::{Sentence, SentenceKey, TimeStyle};
-pub(super) use status_page::{StatusPage, reason_and_message, rollout, since};
+pub(super) use status_page::{StatusPage, reason_and_message, rollout};
+pub(super) use stop::{push_stop, stop_line};

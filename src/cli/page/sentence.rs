@@ -1,7 +1,7 @@
 //! Sentences with times, relative to now. Sentences that differ only in their times are one sentence with ranges.
 
 use crate::api::v1::text::away;
-use crate::cli::text::{clock, nearer};
+use crate::cli::text::{clock, nearer, short};
 use crate::model::time::{Span, Time};
 
 /// How times are shown.
@@ -25,6 +25,14 @@ impl TimeStyle {
         match self {
             TimeStyle::Relative => Sentence::of(text).relative(now),
             TimeStyle::Absolute => nearer(text, now),
+        }
+    }
+
+    /// How long something is so, and from when.
+    pub fn since(self, what: &str, at: Time, now: Time) -> String {
+        match self {
+            TimeStyle::Relative => format!("{what} for {}", short(now.since(at))),
+            TimeStyle::Absolute => format!("{what} since {}", clock(at, now)),
         }
     }
 
@@ -202,6 +210,14 @@ mod tests {
             assert_eq!(sentence.relative(now()), relative);
             assert_eq!(sentence.absolute(None), text);
         }
+    }
+
+    #[test]
+    fn a_state_has_a_length_or_a_beginning() {
+        let at = now().minus(Span::minutes(90));
+        assert_eq!(TimeStyle::Relative.since("Ready", at, now()), "Ready for 1h 30m");
+        assert_eq!(TimeStyle::Absolute.since("Ready", at, now()), "Ready since 10:30:00Z");
+        assert_eq!(TimeStyle::Relative.time(at, now()), "1h 30m ago");
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::fmt::Write;
 use super::facts::PoolFacts;
 use super::machines::{class_style, listed};
 use super::sentence::TimeStyle;
+use super::stop::push_stop;
 use crate::api::v1::explanation::{NAMES, circumstances, object, remedy};
 use crate::api::v1::resources::plans::{HoldStatus, RolloutProgress};
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{TIE, clock, count, list, nearer, plain, short, when, wrap};
+use crate::cli::text::{TIE, count, list, plain, wrap};
 use crate::model::action::MachineClass;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
@@ -21,12 +22,24 @@ const ALWAYS: usize = 5;
 pub(in crate::cli) struct StatusPage<'a> {
     pub facts: PoolFacts<'a>,
     pub term: Term,
+    pub times: TimeStyle,
     pub text: String,
 }
 
 impl<'a> StatusPage<'a> {
-    pub fn of(facts: PoolFacts<'a>, term: Term) -> Self {
-        Self { facts, term, text: String::new() }
+    pub fn of(facts: PoolFacts<'a>, term: Term, times: TimeStyle) -> Self {
+        let mut text = String::new();
+        push_stop(facts.status.stop_all.as_ref(), term, &mut text);
+        Self { facts, term, times, text }
+    }
+
+    /// A sentence as the page shows its times.
+    pub fn said(&self, text: &str) -> String {
+        self.times.sentence(text, self.facts.at())
+    }
+
+    pub fn time(&self, at: Time) -> String {
+        self.times.time(at, self.facts.at())
     }
 
     pub fn line(&mut self, line: &str) {
@@ -75,7 +88,7 @@ impl<'a> StatusPage<'a> {
 
     /// The numbers that the decision rests on, and the progress of the rollout.
     pub fn numbers(&mut self) {
-        let (facts, now) = (&self.facts, self.facts.at());
+        let facts = &self.facts;
         let (plan, estimate) = (&facts.plan.resolved, &facts.plan.estimate);
         let mut table = Table::new(2);
         let mut row = |name: &str, text: String| {
@@ -93,14 +106,14 @@ impl<'a> StatusPage<'a> {
         let told = all.iter().enumerate().filter(|(at, (_, n))| *at < ALWAYS || *n > 0);
         row("Machines", numbers(told.map(|(_, pair)| pair)));
         row("Rollout", rollout(&facts.plan.rollout));
-        let finishes = estimate.finishes.map(|at| format!("ends {}   ", when(at.0, now)));
+        let finishes = estimate.finishes.map(|at| format!("ends {}   ", self.time(at.0)));
         let cores = estimate.peak_cores.map(|cores| format!("   peak cores {cores}"));
         let (finishes, cores) = (finishes.unwrap_or_default(), cores.unwrap_or_default());
         let (peak, calls) = (estimate.peak_machines, estimate.calls);
         row("Estimate", format!("{finishes}peak machines {peak}{cores}   calls {calls}"));
-        row("Next check", when(facts.plan.next_check_at.0, now));
+        row("Next check", self.time(facts.plan.next_check_at.0));
         for notice in &plan.notices {
-            row("Notice", nearer(notice, now));
+            row("Notice", self.said(notice));
         }
         self.draw(&table);
     }
@@ -117,7 +130,7 @@ impl<'a> StatusPage<'a> {
                 Cell::new((n + 1).to_string(), Style::Dim),
                 Cell::new(&action.verb, Style::Cyan),
                 Cell::new(object(action), Style::Bold),
-                nearer(&action.message, facts.at()).into(),
+                self.said(&action.message).into(),
             ]);
         }
         self.section("Actions", "in the order they are sent");
@@ -134,12 +147,9 @@ impl<'a> StatusPage<'a> {
         }
         let mut table = Table::new(2);
         for hold in holds {
-            table.row([
-                Cell::new(&hold.reason, Style::Yellow),
-                nearer(&hold.message, facts.at()).into(),
-            ]);
+            table.row([Cell::new(&hold.reason, Style::Yellow), self.said(&hold.message).into()]);
             let mut parts = circumstances(hold);
-            parts.push(format!("next check {}", when(hold.next_check_at.0, facts.at())));
+            parts.push(format!("next check {}", self.time(hold.next_check_at.0)));
             parts.extend(remedy(hold));
             table.row([Cell::default(), Cell::new(parts.join(" · "), Style::Dim)]);
             if meanings {
@@ -164,7 +174,7 @@ impl<'a> StatusPage<'a> {
             table.row([
                 answer.id.as_str().into(),
                 Cell::new(word, style),
-                nearer(&answer.message, facts.at()).into(),
+                self.said(&answer.message).into(),
             ]);
         }
         self.section("Commands", "what operators requested");
@@ -178,7 +188,7 @@ impl<'a> StatusPage<'a> {
             self.section("Machines", "none");
             return;
         }
-        let (table, left_out) = listed(machines, self.facts.at(), all);
+        let (table, left_out) = listed(machines, self.facts.at(), self.times, all);
         let what = if left_out < machines.len() { "more machine" } else { "machine" };
         self.section("Machines", "age counts from the birth of the disk");
         self.draw(&table);
@@ -240,9 +250,4 @@ pub(in crate::cli) fn rollout(rollout: &RolloutProgress) -> String {
 /// A hold in one line.
 pub(in crate::cli) fn reason_and_message(hold: &HoldStatus, now: Time, times: TimeStyle) -> String {
     format!("{}: {}", hold.reason, times.sentence(&hold.message, now))
-}
-
-/// `Ready for 3d 4h, since …`; the start time has its date only if that is not today's.
-pub(in crate::cli) fn since(what: &str, at: Time, now: Time) -> String {
-    format!("{what} for {}, since {}", short(now.since(at)), clock(at, now))
 }

@@ -6,7 +6,6 @@ use super::forecast::{Forecast, carrying, is_replaced, wanted_fields};
 use super::headline::{Headline, slots};
 use super::plan_changes::PlanChanges;
 use super::saved::{self, SavedPlan};
-use crate::api::v1::pool::PoolDocuments;
 use crate::api::v1::resources::pools::RevisionList;
 use crate::cli::client::ServerLine;
 use crate::cli::client::managed::ManagedPool;
@@ -14,6 +13,7 @@ use crate::cli::diff::changes;
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::page::PoolFacts;
 use crate::model::action::MachineClass;
+use crate::model::hold::HoldReason;
 use crate::model::inventory::ModelFields;
 use crate::model::policy::{Method, Policy};
 
@@ -65,10 +65,7 @@ impl ChangedPool {
 
     /// The model of the scale set, else what the present document wants of it.
     fn present_model(&self) -> ModelFields {
-        let wanted = || {
-            let (policies, _) = PoolDocuments::default().read(&self.managed.text, None);
-            policies.first().and_then(|policy| wanted_fields(policy, None))
-        };
+        let wanted = || self.managed.policy().and_then(|policy| wanted_fields(&policy, None));
         self.model().or_else(wanted).unwrap_or_default()
     }
 
@@ -103,13 +100,16 @@ impl ChangedPool {
         let policy = &self.policy;
         let now = &self.facts.plan.resolved;
         let in_place = policy.rollout.method == Method::Reimage;
-        let before = Headline::of(&self.facts, &self.forecast(), in_place);
-        let desired = policy.desired(now.desired);
+        let before = Headline::of(&self.facts, &self.forecast(), Some(policy));
+        // A person's order outranks the number of the file.
+        let mut holds = self.facts.plan.holds.iter();
+        let is_ordered = holds.any(|hold| hold.reason == HoldReason::ScaleOrder.code());
+        let desired = if is_ordered { now.desired } else { policy.desired(now.desired) };
         let limits = policy.limits(desired);
         let grows = desired.saturating_sub(now.desired);
         let shrinks = now.desired.saturating_sub(desired);
         let most = if before.replace > 0 { limits.ceiling } else { desired };
-        Headline {
+        let changed = Headline {
             replace: before.replace.min(desired),
             create: before.create.saturating_add(grows),
             remove: before.remove.saturating_add(shrinks),
@@ -120,6 +120,7 @@ impl ChangedPool {
             floor: limits.floor,
             most: most.max(now.total),
             ..before
-        }
+        };
+        changed.with_fall(policy, Some(now.desired))
     }
 }

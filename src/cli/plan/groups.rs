@@ -2,7 +2,7 @@
 
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::page::groups::{self, Group};
-use crate::cli::page::{Sentence, SentenceKey, class_style, revision};
+use crate::cli::page::{Sentence, SentenceKey, TimeStyle, class_style, revision};
 use crate::cli::table::{Cell, Table};
 use crate::cli::term::Style;
 use crate::model::time::Time;
@@ -11,12 +11,16 @@ use crate::model::time::Time;
 const NAMED: usize = 12;
 
 /// A table with a line for each group, in the order of the plan.
-pub(super) fn table<'a>(machines: &'a [MachineStatus], now: Time) -> Table {
+pub(super) fn table<'a>(machines: &'a [MachineStatus], now: Time, times: TimeStyle) -> Table {
     let mut table = Table::new(2).names(&[1]);
     if !machines.is_empty() {
         table.heading(&["N", "MACHINES", "CLASS", "CONDITION", "REVISION", "WHY"]);
     }
     let said = |machine: &'a MachineStatus| machine.message.as_deref().unwrap_or_default();
+    let shown = |sentence: Sentence| match times {
+        TimeStyle::Relative => sentence.relative(now),
+        TimeStyle::Absolute => sentence.absolute(Some(now)),
+    };
     let keyed = machines.iter().map(|machine| {
         let looks = (machine.class(), machine.condition.word(), machine.lifecycle.word());
         ((looks, revision(machine), SentenceKey(Sentence::of(said(machine)))), machine)
@@ -35,7 +39,7 @@ pub(super) fn table<'a>(machines: &'a [MachineStatus], now: Time) -> Table {
             class,
             condition.into(),
             revision.into(),
-            sentence.map(|sentence| sentence.absolute(Some(now))).unwrap_or_default().into(),
+            sentence.map(shown).unwrap_or_default().into(),
         ]);
     }
     table
@@ -62,14 +66,17 @@ mod tests {
             of("7", "current", "ready since 2026-03-01T10:00:00Z"),
             of("8", "outdated", "ready since 2026-03-01T10:00:00Z"),
         ];
-        let mut page = String::new();
-        table(&machines, at).draw(Term::PLAIN, &mut page);
-        let rows: Vec<String> = page
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-            .collect();
+        let rows = |times: TimeStyle| {
+            let mut page = String::new();
+            table(&machines, at, times).draw(Term::PLAIN, &mut page);
+            let rows =
+                page.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+            rows.collect::<Vec<String>>()
+        };
+        let relative = rows(TimeStyle::Relative);
+        assert_eq!(relative.get(1).unwrap(), "2 4, 7 current Ready ? ready for 40m–2h");
         assert_eq!(
-            rows,
+            rows(TimeStyle::Absolute),
             [
                 "N MACHINES CLASS CONDITION REVISION WHY",
                 "2 4, 7 current Ready ? ready since 10:00:00Z–11:20:00Z",

@@ -1,12 +1,16 @@
 //! The first line of a plan: what will be done, how long it takes, and what stays guaranteed meanwhile.
 
+use std::fmt;
+
 use super::forecast::Forecast;
 use crate::api::v1::resources::plans::HoldStatus;
-use crate::cli::page::PoolFacts;
-use crate::cli::text::{count, nearer};
+use crate::cli::page::{PoolFacts, TimeStyle};
+use crate::cli::text::count;
 use crate::model::action::MachineClass;
 use crate::model::plan::RolloutPhase;
-use crate::model::time::Span;
+use crate::model::policy::{Checkpoint, Method, Owner, Policy};
+use crate::model::rollout::fall_waits;
+use crate::model::time::{Span, Time};
 
 /// What the first line says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +25,8 @@ pub(super) struct Headline {
     pub slots: u32,
     /// Until the last machine serves. `None`: not known.
     pub lasts: Option<Span>,
+    /// The waits that are not in it.
+    pub without: UncountedWaits,
     pub desired: u32,
     pub available: u32,
     /// Available machines on the target revision.
@@ -31,7 +37,7 @@ pub(super) struct Headline {
     pub most: u32,
     /// Calls to Azure until it ends. `None`: not known.
     pub calls: Option<u64>,
-    /// Why nothing more happens now.
+    /// Why nothing more happens now, with its times as they are.
     pub waits: Option<String>,
     pub is_frozen: bool,
 }
@@ -41,7 +47,9 @@ const WAITING: [RolloutPhase; 3] =
     [RolloutPhase::Waiting, RolloutPhase::Paused, RolloutPhase::Stalled];
 
 impl Headline {
-    pub fn of(facts: &PoolFacts<'_>, forecast: &Forecast, in_place: bool) -> Self {
+    /// `policy`: that of the pool, if it is known.
+    pub fn of(facts: &PoolFacts<'_>, forecast: &Forecast, policy: Option<&Policy>) -> Self {
+        let in_place = policy.is_some_and(|policy| policy.rollout.method == Method::Reimage);
         let (plan, estimate) = (&facts.plan.resolved, &facts.plan.estimate);
         let rollout = &facts.plan.rollout;
         // Outdated machines without a rollout wait for a person too.
@@ -52,6 +60,15 @@ impl Headline {
         // While the rollout is closed, the estimate has no end, and counts no machine that will be created.
         let finishes = estimate.finishes.filter(|_| !forecast.writes_model);
         let lasts = finishes.filter(|_| waits.is_none()).map(|at| at.0.since(facts.at()));
+        let played = rehearsal.map(|rehearsal| rehearsal.lasts);
+        let without = policy.map(|policy| UncountedWaits::of(policy, plan.desired, rollout.done));
+        let without = without.unwrap_or_default();
+        // A rehearsal waits for windows, as the daemon will.
+        let (lasts, without) = match (lasts, played) {
+            (Some(lasts), None) => (Some(lasts), without),
+            (Some(lasts), Some(_)) if without.is_none() => (Some(lasts), without),
+            (_, played) => (played, UncountedWaits::default()),
+        };
         let most = match rehearsal {
             _ if finishes.is_some() => estimate.peak_machines,
             Some(rehearsal) => rehearsal.most,
@@ -68,7 +85,8 @@ impl Headline {
             remove: remove as u32,
             actions: facts.plan.actions.len() as u32,
             slots: slots(plan.surge, plan.unavailable, in_place),
-            lasts: lasts.or(rehearsal.map(|rehearsal| rehearsal.lasts)),
+            lasts,
+            without,
             desired: plan.desired,
             available: plan.available,
             on_target: plan.current.min(plan.available),
@@ -76,9 +94,19 @@ impl Headline {
             floor: plan.floor,
             most: most.max(plan.total),
             calls: rehearsal.map(|rehearsal| rehearsal.calls),
-            waits: waits.map(|hold| nearer(&hold.message, facts.at())),
+            waits: waits.map(|hold| hold.message.clone()),
             is_frozen: facts.is_frozen(),
         }
+    }
+
+    /// The size falls from that of the document that the daemon manages: a large fall waits for a person.
+    pub fn with_fall(self, policy: &Policy, managed: Option<u32>) -> Self {
+        let from = managed.filter(|_| policy.owner == Owner::Pool).unwrap_or_default();
+        if !policy.unconfirmed.holds(from, policy.count) {
+            return self;
+        }
+        let waits = self.waits.unwrap_or_else(|| fall_waits(from, policy.count));
+        Self { waits: Some(waits), lasts: None, ..self }
     }
 
     /// Something is to be done, now or later.
@@ -86,7 +114,8 @@ impl Headline {
         self.replace + self.create + self.remove + self.actions > 0
     }
 
-    pub fn words(&self) -> String {
+    /// `now`: when the plan was made.
+    pub fn words(&self, times: TimeStyle, now: Time) -> String {
         if self.is_frozen {
             return "Frozen: the plan would violate an invariant, and nothing is done.".to_owned();
         }
@@ -95,7 +124,9 @@ impl Headline {
         } else {
             vec![self.rest()]
         };
-        parts.extend(self.waits.as_ref().map(|waits| format!("it waits: {waits}")));
+        parts.extend(
+            self.waits.as_ref().map(|waits| format!("it waits: {}", times.sentence(waits, now))),
+        );
         parts.retain(|part| !part.is_empty());
         parts.join("; ")
     }
@@ -115,7 +146,7 @@ impl Headline {
         if work.is_empty() {
             work.push(count(self.actions as usize, "action"));
         }
-        work.extend(self.lasts.map(about));
+        work.extend(self.lasts.map(|lasts| format!("{}{}", about(lasts), self.without)));
         work
     }
 
@@ -148,6 +179,46 @@ impl Headline {
     }
 }
 
+/// Waits of a rollout whose end is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct UncountedWaits {
+    /// Checkpoints ahead at which a person must approve.
+    approvals: usize,
+    has_windows: bool,
+}
+
+impl UncountedWaits {
+    /// `done`: the machines that the rollout has replaced.
+    fn of(policy: &Policy, desired: u32, done: u32) -> Self {
+        let is_ahead = |point: &&Checkpoint| point.approval && point.at.round_up(desired) > done;
+        let windows = &policy.windows;
+        Self {
+            approvals: policy.rollout.checkpoints.iter().filter(is_ahead).count(),
+            has_windows: !windows.allow().is_empty() || !windows.deny().is_empty(),
+        }
+    }
+
+    const fn is_none(self) -> bool {
+        self.approvals == 0 && !self.has_windows
+    }
+}
+
+impl fmt::Display for UncountedWaits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let approvals = match self.approvals {
+            0 => None,
+            1 => Some("the approval at 1 checkpoint".to_owned()),
+            more => Some(format!("the approvals at {more} checkpoints")),
+        };
+        let windows = self.has_windows.then(|| "the waits for windows".to_owned());
+        match (approvals, windows) {
+            (Some(approvals), Some(windows)) => write!(f, " without {approvals} and {windows}"),
+            (Some(one), None) | (None, Some(one)) => write!(f, " without {one}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
 /// How many machines may be in progress together. Updates in place take only what may be unavailable: at most one
 /// machine stands in, however large the surge is.
 pub(super) const fn slots(surge: u32, unavailable: u32, in_place: bool) -> u32 {
@@ -172,6 +243,8 @@ fn about(span: Span) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOW: Time = Time::from_millis(60_000);
 
     fn rolls() -> Headline {
         Headline {
@@ -203,6 +276,14 @@ mod tests {
                 "12 to replace, 2 at a time; at least 12 serving, at most 14 alive",
             ),
             (
+                Headline {
+                    without: UncountedWaits { approvals: 2, has_windows: true },
+                    calls: None,
+                    ..rolls()
+                },
+                "12 to replace, 2 at a time, about 25 min without the approvals at 2 checkpoints and the waits for windows; at least 12 serving, at most 14 alive",
+            ),
+            (
                 Headline { replace: 1, in_place: true, available: 10, calls: Some(1), ..rolls() },
                 "1 to update in place, 1 at a time, about 25 min; 10 of 12 serve now, at most 14 alive; 1 call",
             ),
@@ -226,8 +307,12 @@ mod tests {
                 "Frozen: the plan would violate an invariant, and nothing is done.",
             ),
         ] {
-            assert_eq!(headline.words(), words);
+            assert_eq!(headline.words(TimeStyle::Absolute, NOW), words);
         }
+        let waits = Some("paused by kim since 1970-01-01T00:00:00Z".to_owned());
+        let waits = Headline { waits, ..rolls() };
+        assert!(waits.words(TimeStyle::Relative, NOW).ends_with("it waits: paused by kim for 1m"));
+        assert!(waits.words(TimeStyle::Absolute, NOW).ends_with("by kim since 00:00:00Z"));
     }
 
     #[test]

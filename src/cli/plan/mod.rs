@@ -16,19 +16,20 @@ mod stream;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 
+use super::client::managed::ManagedPool;
 use super::client::{self, Server};
 use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::decide::decide;
 use super::diff::changes;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
+use super::file::{FileAccess, replace};
 use super::live::{self, LiveSet, Targets};
 use super::output::{OutputFormat, Shell};
-use super::page::{PoolFacts, StatusPage};
+use super::page::{PoolFacts, StatusPage, TimeStyle};
 use super::source::SnapshotSource;
 use super::term::Style;
 use super::text::plain;
@@ -37,7 +38,7 @@ use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::snapshot::{MAX_BYTES, SnapshotInput, Snapshots};
 use crate::daemon::{CloudReader, set_id};
 use crate::model::ids::ScaleSetId;
-use crate::model::policy::Method;
+use crate::model::time::Time;
 use crate::reconcile::DecisionOutcome;
 use changed::ChangedPool;
 use forecast::Forecast;
@@ -129,6 +130,10 @@ pub struct PlanCommand {
     #[arg(long)]
     all: bool,
 
+    /// Show times as they are, not as distances from the plan
+    #[arg(long)]
+    timestamps: bool,
+
     /// Exit with 10 if anything is to be done or differs
     #[arg(long)]
     detailed_exitcode: bool,
@@ -162,15 +167,14 @@ impl PlanCommand {
         let mut pending = false;
         if is_table || self.detailed_exitcode {
             let managed = line.managed(pool)?;
-            let method = managed.as_ref().map(|pool| &pool.document["rollout"]["method"]);
-            let method = method.and_then(Value::as_str).unwrap_or_default();
+            let policy = managed.as_ref().and_then(ManagedPool::policy);
             let classes = facts.machines.iter().filter_map(MachineStatus::class);
             let replace = forecast::replaced(classes, facts.plan.resolved.outdated);
             let forecast = Forecast { replace, ..Forecast::default() };
-            let headline = Headline::of(&facts, &forecast, method == "reimage");
+            let headline = Headline::of(&facts, &forecast, policy.as_ref());
             pending = headline.is_pending();
             if is_table {
-                let mut page = StatusPage::of(facts, shell.term);
+                let mut page = StatusPage::of(facts, shell.term, self.times());
                 PlanChanges::default().draw(&headline, &mut page);
                 shell.print(&finished(page, self.all))?;
             }
@@ -191,11 +195,11 @@ impl PlanCommand {
         };
         let changed = ChangedPool::read(&meant.policy, &self.server.line()?)?;
         let (changes, headline) = (changed.changes(), changed.headline());
-        let plan = changed.saved(headline.words());
+        let plan = changed.saved(saved_words(&headline, changed.facts.at()));
         let pending = headline.is_pending() || !changes.is_empty();
         let frozen = changed.facts.is_frozen();
         if shell.format == OutputFormat::Table {
-            let mut page = StatusPage::of(changed.facts, shell.term);
+            let mut page = StatusPage::of(changed.facts, shell.term, self.times());
             changes.draw(&headline, &mut page);
             shell.print(&page.text)?;
         } else {
@@ -223,14 +227,14 @@ impl PlanCommand {
             let pool = held.map(|held| changes::of_pool(held.as_ref(), policy));
             let changes =
                 PlanChanges { pool: pool.unwrap_or_default(), ..PlanChanges::of(snapshot) };
-            let headline = self.show(snapshot, &seen.decision, &changes, shell)?;
+            let count = held.and_then(|held| held.as_ref()?["replicas"]["count"].as_u64());
+            let desired = count.and_then(|count| u32::try_from(count).ok());
+            let headline = self.show(snapshot, &seen.decision, &changes, desired, shell)?;
             pending |= headline.is_pending() || !changes.is_empty();
             if !seen.decision.is_frozen() {
-                let count = held.and_then(|held| held.as_ref()?["replicas"]["count"].as_u64());
-                let desired = count.and_then(|count| u32::try_from(count).ok());
                 let basis = PlanBasis::of_snapshot(snapshot, desired);
                 let replaces = held.and_then(|held| held.as_ref());
-                let (words, now) = (headline.words(), snapshot.now);
+                let (words, now) = (saved_words(&headline, snapshot.now), snapshot.now);
                 self.save(&SavedPlan::new(policy, replaces, basis, words, now), shell)?;
             }
             Ok(())
@@ -278,26 +282,29 @@ impl PlanCommand {
         let snapshot = read(source, shell)?;
         let decision = decide(&snapshot)?;
         let changes = PlanChanges::of(&snapshot);
-        let headline = self.show(&snapshot, &decision, &changes, shell)?;
+        let headline = self.show(&snapshot, &decision, &changes, None, shell)?;
         let pending = headline.is_pending() || !changes.is_empty();
         Ok(self.exit(decision.exit(), pending))
     }
 
+    /// `managed`: the size in the document that the daemon manages.
     fn show(
         &self,
         snapshot: &SnapshotInput,
         decision: &DecisionOutcome,
         changes: &PlanChanges,
+        managed: Option<u32>,
         shell: &mut Shell,
     ) -> Result<Headline, CommandFailure> {
         let is_table = shell.format == OutputFormat::Table;
         let needs_rehearsal = is_table || self.out.is_some();
         let forecast = forecast::forecast(snapshot, decision, needs_rehearsal);
         let facts = PoolFacts::of(snapshot, decision);
-        let in_place = snapshot.policy.rollout.method == Method::Reimage;
-        let headline = Headline::of(&facts, &forecast, in_place);
+        let policy = &snapshot.policy;
+        let headline = Headline::of(&facts, &forecast, Some(policy));
+        let headline = headline.with_fall(policy, managed);
         if is_table {
-            let mut page = StatusPage::of(facts, shell.term);
+            let mut page = StatusPage::of(facts, shell.term, self.times());
             changes.draw(&headline, &mut page);
             if !changes.is_empty() {
                 page.line("");
@@ -313,7 +320,7 @@ impl PlanCommand {
     fn save(&self, plan: &SavedPlan, shell: &mut Shell) -> Result<(), CommandFailure> {
         let Some(path) = self.out.as_deref() else { return Ok(()) };
         let name = Path::display(path).to_string();
-        fs::write(path, plan.to_json() + "\n")
+        replace(path, (plan.to_json() + "\n").as_bytes(), FileAccess::AsBefore)
             .map_err(|error| CommandFailure::unwritable_file(&name, &error))?;
         if shell.format == OutputFormat::Table {
             let name = plain(&name);
@@ -323,10 +330,19 @@ impl PlanCommand {
         Ok(())
     }
 
+    fn times(&self) -> TimeStyle {
+        TimeStyle::of(self.timestamps)
+    }
+
     fn exit(&self, exit: Exit, pending: bool) -> Exit {
         let changes = self.detailed_exitcode && pending && exit == Exit::Done;
         if changes { Exit::ChangesPending } else { exit }
     }
+}
+
+/// The headline for a file, which is read at any time.
+fn saved_words(headline: &Headline, at: Time) -> String {
+    headline.words(TimeStyle::Absolute, at)
 }
 
 /// Reads the one snapshot of a source.
@@ -351,7 +367,7 @@ fn finished(mut page: StatusPage<'_>, all: bool) -> String {
         page.machines(all);
     } else {
         page.section("Machines", "grouped by what is said of them; --all lists each");
-        let table = groups::table(&page.facts.machines, page.facts.at());
+        let table = groups::table(&page.facts.machines, page.facts.at(), page.times);
         page.draw(&table);
     }
     page.text

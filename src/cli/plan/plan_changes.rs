@@ -36,7 +36,7 @@ impl PlanChanges {
             true => Style::Yellow,
             false => Style::Green,
         };
-        for line in wrap(&headline.words(), page.term.width) {
+        for line in wrap(&headline.words(page.times, page.facts.at()), page.term.width) {
             let line = page.term.paint(style, &line);
             page.line(&line);
         }

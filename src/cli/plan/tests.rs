@@ -7,18 +7,22 @@ use super::forecast::{NextModel, forecast, scenario};
 use super::headline::Headline;
 use crate::api::v1::snapshot::{SnapshotInput, Snapshots};
 use crate::cli::decide::decide;
-use crate::cli::page::PoolFacts;
+use crate::cli::page::{PoolFacts, TimeStyle};
 use crate::model::ids::Revision;
-use crate::model::policy::{Adopt, Draft, Image, Method, OwnedModel};
+use crate::model::policy::{Adopt, Draft, Image, Method, OwnedModel, UnconfirmedFall};
 use crate::model::quantity::Quantity;
+use crate::model::time::{Span, Time};
 use crate::sim::{self, End, Timeline, TimelineState};
 
 /// The headline without a rehearsal.
 fn headline(snapshot: &SnapshotInput) -> Headline {
     let decision = decide(snapshot).unwrap();
-    let in_place = snapshot.policy.rollout.method == Method::Reimage;
     let forecast = forecast(snapshot, &decision, false);
-    Headline::of(&PoolFacts::of(snapshot, &decision), &forecast, in_place)
+    Headline::of(&PoolFacts::of(snapshot, &decision), &forecast, Some(&snapshot.policy))
+}
+
+fn words(headline: &Headline) -> String {
+    headline.words(TimeStyle::Absolute, Time::from_millis(0))
 }
 
 /// The most machines that were updated in place at one time.
@@ -49,7 +53,7 @@ fn a_rollout_keeps_what_the_headline_promises() {
         let decision = decide(&snapshot).unwrap();
         let (says, next) = (headline(&snapshot), NextModel::of(&snapshot, &decision));
         let outcome = sim::run(&scenario(&snapshot, &decision, next.as_ref()).unwrap());
-        let case = format!("{method:?} {surge} {unavailable}: {}", says.words());
+        let case = format!("{method:?} {surge} {unavailable}: {}", words(&says));
         assert!(matches!(outcome.end, End::Ended(_)) && !outcome.is_broken(), "{case}");
         assert_eq!(says.replace, 6, "{case}");
         let (lowest, highest) = (outcome.lowest_available, outcome.highest_live);
@@ -74,8 +78,42 @@ fn machines_that_wait_for_a_person_are_promised_nothing() {
     snapshot.machines[0].revision = Some(Revision::new("r1"));
     let says = headline(&snapshot);
     assert_eq!((says.replace, says.lasts, says.calls), (1, None, None));
-    let words = says.words();
+    let words = words(&says);
     assert!(words.contains("; it waits: ") && words.contains("adopted"), "{words}");
+}
+
+#[test]
+fn a_large_fall_waits_for_a_person() {
+    let fall = |from: u32, to: u32, change: fn(&mut Draft)| {
+        let snapshot = idle(to as usize, change);
+        words(&headline(&snapshot).with_fall(&snapshot.policy, Some(from)))
+    };
+    let says = fall(30, 10, |_| {});
+    let waits = "it waits: the size would drop from 30 to 10 at once; approve it to continue";
+    assert!(says.ends_with(waits), "{says}");
+    let allows = |draft: &mut Draft| draft.unconfirmed = UnconfirmedFall::Allow;
+    for says in [fall(12, 10, |_| {}), fall(30, 10, allows), fall(0, 10, |_| {})] {
+        assert!(!says.contains("it waits"), "{says}");
+    }
+}
+
+#[test]
+fn the_minutes_count_soaks_and_the_bake() {
+    let text = include_str!("../../../tests/cli/inputs/rolling.json");
+    let plain: Value = serde_json::from_str(text).unwrap();
+    let says = |pool: &Value| {
+        let snapshot = Snapshots::default().read(pool.to_string().as_bytes()).unwrap();
+        headline(&snapshot)
+    };
+    let mut waits = plain.clone();
+    waits["pool"]["rollout"]["bake"] = json!("1h");
+    waits["pool"]["rollout"]["checkpoints"] =
+        json!([{"at": "50%", "soak": "10m"}, {"at": "100%", "soak": "5m"}]);
+    let (without, with) = (says(&plain).lasts.unwrap(), says(&waits).lasts.unwrap());
+    assert_eq!(with.millis() - without.millis(), Span::minutes(75).millis());
+    waits["pool"]["rollout"]["checkpoints"][1]["approval"] = json!(true);
+    let says = words(&says(&waits));
+    assert!(says.contains(" without the approval at 1 checkpoint;"), "{says}");
 }
 
 #[test]

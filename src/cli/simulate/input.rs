@@ -11,9 +11,9 @@ use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
 use crate::cli::source::SnapshotSource;
 use crate::cli::text::list;
-use crate::model::policy::{HealthPolicy, Owner, Policy};
-use crate::model::time::Time;
-use crate::sim::{ClusterSpec, Scenario, WorldFaults};
+use crate::model::policy::{Draft, HealthPolicy, Owner, Policy};
+use crate::model::time::{Span, Time};
+use crate::sim::{ClusterSpec, Scenario, UserAction, WorldFaults};
 
 /// The most pool names that an error lists.
 const NAMED: usize = 10;
@@ -93,7 +93,13 @@ impl SimulateInput {
                 Scenario::from_policy(policy, terms.machines, seed, terms.faults)
             }
             SimulateInput::Snapshot(it) => {
-                Scenario::from_snapshot(policy, &it.set, &it.machines, seed, terms.faults)
+                let policy = ordered(policy, it);
+                let mut scenario =
+                    Scenario::from_snapshot(&policy, &it.set, &it.machines, seed, terms.faults);
+                let stop = it.stop.as_ref().map(|stop| stop.except_repair);
+                let stop = stop.map(|except_repair| UserAction::StopAll { except_repair });
+                scenario.wishes.extend(stop.map(|stop| (Span::ZERO, stop)));
+                scenario
             }
         };
         // Health from nodes requires nodes.
@@ -144,4 +150,12 @@ fn choose(
                 .help("give a pool file in YAML, or a snapshot in JSON"))
         }
     }
+}
+
+/// The policy with the size that a person ordered, while the order outranks the document.
+fn ordered(policy: &Policy, snapshot: &SnapshotInput) -> Policy {
+    let order = snapshot.state.as_ref().and_then(|state| state.scale.as_ref());
+    let order = order.filter(|order| order.outranks(policy.count, snapshot.now));
+    let count = order.map_or(policy.count, |order| order.to);
+    Policy::build(Draft { count, ..Draft::clone(policy) }).unwrap_or_else(|_| policy.clone())
 }

@@ -11,7 +11,7 @@ use crate::api::v1::resources::told::ReadinessStatus;
 use crate::cli::client::{Server, ServerLine, understood};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
-use crate::cli::page::TimeStyle;
+use crate::cli::page::{TimeStyle, push_stop};
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{clock, plain, short};
@@ -88,7 +88,10 @@ fn several(
     match shell.format {
         OutputFormat::Table => {
             let reports: Vec<&PoolReport> = reports.iter().map(|(_, one)| one).collect();
-            shell.print(&table(&reports, &ready, all, times, shell.term))?;
+            let mut text = String::new();
+            push_stop(line.stop().as_ref(), shell.term, &mut text);
+            text.push_str(&table(&reports, &ready, all, times, shell.term));
+            shell.print(&text)?;
         }
         OutputFormat::Ndjson => {
             for (status, report) in &reports {
@@ -166,6 +169,7 @@ fn table(
 
 fn page(report: &PoolReport, more: &More<'_>, ready: &ReadinessStatus, term: Term) -> String {
     let mut text = String::new();
+    push_stop(report.status.stop_all.as_ref(), term, &mut text);
     idle(ready, term, &mut text);
     title(report, term, &mut text);
     let mut table = Table::new(2);

@@ -2,7 +2,7 @@
 //!
 //! Never here: a rule about pool files (they belong to the format). Begin with [`Validate::run`]; `walk` finds files.
 
-mod snippet;
+pub(super) mod snippet;
 pub(super) mod walk;
 
 use std::path::PathBuf;
@@ -126,7 +126,7 @@ impl Sum {
     }
 
     fn line(&self) -> String {
-        let mut parts = vec![format!("{} fine", count(self.pools, "pool"))];
+        let mut parts = vec![format!("{} ok", count(self.pools, "pool"))];
         if self.faults > 0 {
             parts.push(format!("{} in {}", count(self.faults, "fault"), count(self.bad, "file")));
         }
@@ -176,7 +176,7 @@ fn print(file: &FileResult, bytes: &[u8], shell: &mut Shell) -> Result<(), Comma
         (_, faults) => {
             let but = if faults > 0 { " (but for the faults above)" } else { "" };
             let pools = list(read.pools.iter().map(String::as_str), usize::MAX);
-            shell.line(&format!("{name}: {} {pools}{but}", term.paint(Style::Green, "fine:")))
+            shell.line(&format!("{name}: {} {pools}{but}", term.paint(Style::Green, "ok:")))
         }
     }
 }

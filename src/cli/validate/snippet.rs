@@ -13,13 +13,13 @@ const DRAWN: usize = 1_000;
 const ERROR: &str = "error: ";
 
 /// The lines of a file, as the reader of YAML counts them.
-pub(super) fn lines(text: &str) -> Vec<&str> {
+pub(in crate::cli) fn lines(text: &str) -> Vec<&str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r')).collect()
 }
 
 /// Draws a fault of the file `name` with these lines.
-pub(super) fn draw(fault: &Diagnostic, name: &str, lines: &[&str], term: Term) -> String {
+pub(in crate::cli) fn draw(fault: &Diagnostic, name: &str, lines: &[&str], term: Term) -> String {
     let fold = |text: &str, before: usize| {
         let room = term.width.map(|wide| wide.saturating_sub(before));
         wrap(text, room).join("\n")

@@ -7,6 +7,7 @@ use super::state::{
 use crate::api::v1::resources::asked::LONGEST_WHY;
 use crate::cli::term::Style;
 use crate::model::command::CommandName;
+use crate::model::time::Span;
 
 /// Pools or lines of history that Page Up and Page Down pass.
 const PAGE: usize = 10;
@@ -116,8 +117,8 @@ impl WatchState {
             WatchKey::Home => select_machine(open, |_, _| 0),
             WatchKey::End => select_machine(open, |_, last| last),
             WatchKey::PageUp => {
-                let lines = open.picture.as_ref().map_or(0, |picture| picture.lines.len());
-                open.scroll = (open.scroll + PAGE).min(lines.saturating_sub(1));
+                let last = open.facts.len().saturating_sub(1);
+                open.scroll = (open.scroll + PAGE).min(last);
             }
             WatchKey::PageDown => open.scroll = open.scroll.saturating_sub(PAGE),
             _ => {}
@@ -209,7 +210,7 @@ impl WatchState {
     /// Another subject is on the screen: reads it at once.
     fn read_now(&mut self) -> WatchEffect {
         let subject = self.subject();
-        (self.reading, self.since_try, self.is_stale) = (Some(subject.clone()), 0, false);
+        (self.reading, self.since_try, self.is_stale) = (Some(subject.clone()), Span::ZERO, false);
         WatchEffect::Read(subject)
     }
 }

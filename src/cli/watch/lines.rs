@@ -1,19 +1,19 @@
 //! `status --watch`: a line, or a document, for each change of a pool.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::reading::{broken, spawn};
+use super::reading::{broken, follow, pools, read_on_demand, spawn};
 use crate::api::v1::resources::plans::RolloutProgress;
 use crate::cli::client::{Server, ServerLine, StreamNews};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::{OutputFormat, Shell};
-use crate::cli::page::TimeStyle;
-use crate::cli::status::{More, PoolLook, PoolReport, style as health_style};
+use crate::cli::page::{TimeStyle, stop_line};
+use crate::cli::status::{PoolLook, PoolReport, style as health_style};
 use crate::cli::term::Style;
 use crate::cli::text::{plain, short};
 use crate::model::plan::RolloutPhase;
@@ -47,9 +47,17 @@ pub(in crate::cli) fn print_changes(
     // A server that cannot be reached, or a wrong name, ends the command at once.
     log.print(first(&line, names)?, shell)?;
     let (tell, events) = channel();
-    follow(server.line()?, tell.clone())?;
+    follow(server.line()?, None, tell.clone(), |news| match news {
+        Some(StreamNews::Loss(error)) => LineEvent::Loss(error.to_string()),
+        // If the server refuses, a reading shows why, and ends the command.
+        _ => LineEvent::News,
+    })?;
     // A server that is silent holds up its reader only, and not Ctrl-C.
-    let reader = read_on_demand(line, names, tell.clone())?;
+    let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let reader = read_on_demand(tell.clone(), move |()| {
+        let names: Vec<&str> = owned.iter().map(String::as_str).collect();
+        LineEvent::Reading(read(&line, &names))
+    })?;
     beat(tell)?;
     let (mut since, mut is_stale, mut is_lost) = (0, true, false);
     let lost = |is_lost: &mut bool, say: &str, shell: &Shell| {
@@ -74,61 +82,18 @@ pub(in crate::cli) fn print_changes(
             LineEvent::Reading(Err(failure)) => lost(&mut is_lost, &failure.to_string(), shell),
             LineEvent::Second => {
                 since += 1;
-                if (is_stale || is_lost || since >= CALM) && is_asked(&reader)? {
+                if is_stale || is_lost || since >= CALM {
                     (since, is_stale) = (0, false);
+                    reader.send(()).map_err(|_| {
+                        let say = "the part that reads the pools ended by itself";
+                        CommandFailure::new(Exit::Internal, "internal", say)
+                    })?;
                 }
             }
             LineEvent::Stop => break,
         }
     }
     Ok(Exit::Done)
-}
-
-/// Asks for a reading; `false`: the last one has not ended.
-fn is_asked(reader: &SyncSender<()>) -> Result<bool, CommandFailure> {
-    match reader.try_send(()) {
-        Ok(()) => Ok(true),
-        Err(TrySendError::Full(())) => Ok(false),
-        Err(TrySendError::Disconnected(())) => {
-            let say = "the part that reads the pools ended by itself";
-            Err(CommandFailure::new(Exit::Internal, "internal", say))
-        }
-    }
-}
-
-fn read_on_demand(
-    line: ServerLine,
-    names: &[&str],
-    tell: Sender<LineEvent>,
-) -> Result<SyncSender<()>, CommandFailure> {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let (ask, asked) = sync_channel(0);
-    spawn("reader", move || {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        while asked.recv().is_ok() {
-            if tell.send(LineEvent::Reading(read(&line, &names))).is_err() {
-                return;
-            }
-        }
-    })?;
-    Ok(ask)
-}
-
-fn follow(line: ServerLine, tell: Sender<LineEvent>) -> Result<(), CommandFailure> {
-    spawn("stream", move || {
-        let news = |news| {
-            let event = match news {
-                StreamNews::Connection | StreamNews::Event(_) => LineEvent::News,
-                StreamNews::Loss(error) => LineEvent::Loss(error.to_string()),
-            };
-            let closed = |_| CommandFailure::new(Exit::Done, "closed", "the command ended");
-            tell.send(event).map_err(closed)
-        };
-        // A reading shows why the server refuses, and ends the command.
-        if line.follow(&["events"], news).is_err() {
-            let _ = tell.send(LineEvent::News);
-        }
-    })
 }
 
 /// Tells of each second, and of Ctrl-C.
@@ -166,6 +131,8 @@ struct PoolLine {
     text: String,
     /// Until the expected end.
     eta: Option<String>,
+    /// All pools are stopped.
+    stop: Option<String>,
     document: Value,
 }
 
@@ -180,20 +147,16 @@ fn first(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFail
 }
 
 /// The pools that there are, the worst first.
-fn read(line: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFailure> {
+fn read(server: &ServerLine, names: &[&str]) -> Result<Vec<PoolLine>, CommandFailure> {
     if names.is_empty() {
-        let none = More::default();
-        let of = |(status, read)| (PoolReport::of(read, &none, TimeStyle::Absolute), status);
-        let mut pools: Vec<(PoolReport, Value)> = line.pools()?.into_iter().map(of).collect();
-        pools.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
         let line = |(report, status): (PoolReport, Value)| {
             PoolLine::of(&report, None, report.document(&status, None))
         };
-        return Ok(pools.into_iter().map(line).collect());
+        return Ok(pools(server)?.into_iter().map(line).collect());
     }
     let mut found = Vec::new();
     for name in names {
-        match PoolLook::at(line, name, TimeStyle::Absolute) {
+        match PoolLook::at(server, name, TimeStyle::Absolute) {
             Ok(look) => found.push(of_look(&look)),
             // It is no longer managed, or not again yet.
             Err(failure) if failure.exit == Exit::NotFound => {}
@@ -237,6 +200,7 @@ impl PoolLine {
             health: health_style(report.health),
             text,
             eta: eta.map(|(end, at)| short(end.since(at))),
+            stop: status.stop_all.as_ref().map(stop_line),
             document,
         }
     }
@@ -256,11 +220,21 @@ struct ChangeLog {
     keys: BTreeMap<String, String>,
     /// The latest time of the server.
     now: Option<Time>,
+    /// The stop of all pools that was printed last.
+    stop: Option<String>,
 }
 
 impl ChangeLog {
     fn print(&mut self, pools: Vec<PoolLine>, shell: &mut Shell) -> Result<(), CommandFailure> {
         self.now = pools.iter().filter_map(|pool| pool.at).max().max(self.now);
+        let stop = pools.iter().find_map(|pool| pool.stop.clone());
+        if shell.format == OutputFormat::Table && self.stop != stop && !pools.is_empty() {
+            let say = stop.as_deref().unwrap_or("the pools are no longer stopped");
+            shell.line(&shell.term.paint(Style::Yellow, say))?;
+        }
+        if !pools.is_empty() {
+            self.stop = stop;
+        }
         let is_gone = |name: &&String| !pools.iter().any(|pool| pool.name == **name);
         let gone: Vec<String> = self.keys.keys().filter(is_gone).cloned().collect();
         for name in gone {

@@ -1,9 +1,11 @@
 //! Threads that read the pools, follow the events and send requests, each over its own connection.
 
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use super::state::{
     PoolPicture, PoolsPicture, WatchEvent, WatchPicture, WatchRequest, WatchSubject,
@@ -15,7 +17,7 @@ use crate::cli::exit::{CommandFailure, Exit, reason};
 use crate::cli::page::TimeStyle;
 use crate::cli::status::{More, PoolLook, PoolReport};
 
-/// Lines of history that can be scrolled.
+/// Lines of history that a story begins with.
 const LINES: u32 = 200;
 /// How long a request may wait for its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,12 +29,7 @@ pub(super) fn read(
     match subject {
         WatchSubject::Pools => {
             let ready = line.probe(&["ready"])?;
-            let none = More::default();
-            let read = line.pools()?.into_iter();
-            let mut pools: Vec<PoolReport> = read
-                .map(|(_, status)| PoolReport::of(status, &none, TimeStyle::Absolute))
-                .collect();
-            pools.sort_by(|a, b| a.place().cmp(&b.place()));
+            let pools = pools(line)?.into_iter().map(|(report, _)| report).collect();
             Ok(WatchPicture::Pools(PoolsPicture { pools, ready }))
         }
         WatchSubject::Pool(name) => {
@@ -45,17 +42,25 @@ pub(super) fn read(
     }
 }
 
+/// All pools, the worst first, each with what the server answered.
+pub(super) fn pools(line: &ServerLine) -> Result<Vec<(PoolReport, Value)>, CommandFailure> {
+    let none = More::default();
+    let of = |(status, read)| (PoolReport::of(read, &none, TimeStyle::Absolute), status);
+    let mut pools: Vec<(PoolReport, Value)> = line.pools()?.into_iter().map(of).collect();
+    pools.sort_by(|(a, _), (b, _)| a.place().cmp(&b.place()));
+    Ok(pools)
+}
+
 /// Reads what is asked for, the latest first: an older question is not answered.
-pub(super) fn read_on_demand(
-    line: ServerLine,
-    events: Sender<WatchEvent>,
-) -> Result<Sender<WatchSubject>, CommandFailure> {
-    let (ask, asked): (_, Receiver<WatchSubject>) = channel();
+pub(super) fn read_on_demand<S: Send + 'static, E: Send + 'static>(
+    events: Sender<E>,
+    read: impl Fn(S) -> E + Send + 'static,
+) -> Result<Sender<S>, CommandFailure> {
+    let (ask, asked) = channel();
     spawn("reader", move || {
         while let Ok(first) = asked.recv() {
             let subject = asked.try_iter().last().unwrap_or(first);
-            let answer = read(&line, &subject);
-            if events.send(WatchEvent::Reading(subject, answer)).is_err() {
+            if events.send(read(subject)).is_err() {
                 return;
             }
         }
@@ -63,33 +68,37 @@ pub(super) fn read_on_demand(
     Ok(ask)
 }
 
-/// Tells of each event of the server, or of one pool.
-pub(super) fn follow(
+/// Tells of each event of the server, or of one pool. `of` makes an event of it; `None`: the server refuses.
+pub(super) fn follow<E: Send + 'static>(
     line: ServerLine,
-    pool: Option<String>,
-    events: Sender<WatchEvent>,
+    pool: Option<&str>,
+    events: Sender<E>,
+    of: impl Fn(Option<StreamNews>) -> E + Send + 'static,
 ) -> Result<(), CommandFailure> {
+    let pool = pool.map(str::to_owned);
     spawn("stream", move || {
-        let tell = |news| {
-            let event = match news {
-                StreamNews::Connection => WatchEvent::Stream(true),
-                StreamNews::Loss(_) => WatchEvent::Stream(false),
-                StreamNews::Event(event) => {
-                    let line = serde_json::from_str::<HistoryLine>(&event.data);
-                    WatchEvent::News(line.ok().map(|line| line.at.0))
-                }
-            };
-            events.send(event).map_err(|_| ended())
-        };
         let path: Vec<&str> = match &pool {
             Some(pool) => vec!["pools", pool, "events"],
             None => vec!["events"],
         };
-        // The readings show why the server refuses.
+        let tell = |news| events.send(of(Some(news))).map_err(|_| ended());
+        // The readings show why.
         if line.follow(&path, tell).is_err() {
-            let _ = events.send(WatchEvent::Stream(false));
+            let _ = events.send(of(None));
         }
     })
+}
+
+/// What the stream of events tells the screen.
+pub(super) fn news(news: Option<StreamNews>) -> WatchEvent {
+    match news {
+        Some(StreamNews::Connection) => WatchEvent::Stream(true),
+        Some(StreamNews::Loss(_)) | None => WatchEvent::Stream(false),
+        Some(StreamNews::Event(event)) => {
+            let line = serde_json::from_str::<HistoryLine>(&event.data);
+            WatchEvent::News(line.ok().map(|line| line.at.0))
+        }
+    }
 }
 
 /// Sends a request and waits for its answer.

@@ -1,12 +1,14 @@
 //! What the screen shows: pools, the selection, one pool, its history, the connection, a question.
 
 use crate::api::v1::resources::machines::MachineStatus;
+use crate::api::v1::resources::stop::StopDetail;
 use crate::api::v1::resources::told::{HistoryLine, ReadinessStatus};
+use crate::cli::client::{Fact, Story};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::status::{PoolLook, PoolReport};
 use crate::cli::term::Style;
 use crate::model::command::CommandName;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// What is read from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,8 +66,8 @@ pub(super) enum WatchEvent {
     Resize(u16, u16),
     /// A tenth of a second passed: the screen may be drawn again.
     Beat,
-    /// A second passed.
-    Second,
+    /// The clock of the server ticked.
+    Tick,
     /// Something happened on the server, at this time.
     News(Option<Time>),
     /// The stream of events is open, or it is not.
@@ -73,8 +75,12 @@ pub(super) enum WatchEvent {
     Reading(WatchSubject, Result<WatchPicture, CommandFailure>),
     /// How a request ended, and in words.
     Answer(Result<(Exit, String), CommandFailure>),
-    /// A signal to suspend or to end this process.
+    /// What a script does to the pools, for people.
+    Narration(String),
+    /// A signal to suspend this process, or another one, by its number.
     Suspend,
+    Signal(i32),
+    /// A part of this process ends the screen.
     Stop,
 }
 
@@ -138,13 +144,26 @@ pub(super) struct PoolScreen {
     pub picture: Option<PoolPicture>,
     /// The key of the selected machine.
     pub machine: Option<String>,
-    /// Lines of history between the last visible one and the newest.
+    /// What its history says to people, oldest first. It is told once: a later beginning would pair other machines.
+    pub facts: Vec<Fact>,
+    pub story: Story,
+    /// The last line that the story knows.
+    pub told: Option<u64>,
+    /// Facts of the history between the last visible one and the newest.
     pub scroll: usize,
 }
 
 impl PoolScreen {
     pub fn of(name: &str) -> Self {
-        Self { name: name.to_owned(), picture: None, machine: None, scroll: 0 }
+        Self {
+            name: name.to_owned(),
+            picture: None,
+            machine: None,
+            facts: Vec::new(),
+            story: Story::default(),
+            told: None,
+            scroll: 0,
+        }
     }
 
     /// In the order of the screen: by zone, then the oldest first.
@@ -177,6 +196,8 @@ pub(super) struct Palette {
 #[derive(Debug)]
 pub(super) struct WatchState {
     pub palette: Palette,
+    /// The name of the context whose server this is.
+    pub context: Option<String>,
     /// Columns and lines.
     pub size: (u16, u16),
     pub pools: Option<PoolsPicture>,
@@ -187,6 +208,8 @@ pub(super) struct WatchState {
     /// The command names one pool: there is no list to go back to.
     pub is_single: bool,
     pub mode: WatchMode,
+    /// What a script does to the pools; it stands above them.
+    pub narration: Option<String>,
     pub notice: Option<WatchNotice>,
     /// The name of the request that is not answered yet.
     pub sending: Option<String>,
@@ -194,21 +217,33 @@ pub(super) struct WatchState {
     pub lost: Option<String>,
     /// The stream of events is open.
     pub is_live: bool,
-    /// Seconds since the last good reading.
-    pub age: u32,
+    /// How much of the server's time passes from tick to tick.
+    pub tick: Span,
+    /// Since the last good reading.
+    pub age: Span,
     /// The time of the server, as far as its answers show it.
     pub now: Option<Time>,
-    /// Since the last try, in seconds.
-    pub since_try: u32,
+    /// Since the last try.
+    pub since_try: Span,
     pub reading: Option<WatchSubject>,
     /// Something happened since the last reading began.
     pub is_stale: bool,
 }
 
 impl WatchState {
+    /// The stop of all pools, as the picture on the screen has it.
+    pub fn stop(&self) -> Option<&StopDetail> {
+        let pool = match &self.open {
+            Some(open) => &open.picture.as_ref()?.look.report,
+            None => self.pools.as_ref()?.pools.first()?,
+        };
+        pool.status.stop_all.as_ref()
+    }
+
     pub fn new(pool: Option<&str>, palette: Palette, size: (u16, u16)) -> Self {
         Self {
             palette,
+            context: None,
             size,
             pools: None,
             selected: None,
@@ -216,13 +251,15 @@ impl WatchState {
             open: pool.map(PoolScreen::of),
             is_single: pool.is_some(),
             mode: WatchMode::Browse,
+            narration: None,
             notice: None,
             sending: None,
             lost: None,
             is_live: false,
-            age: 0,
+            tick: Span::seconds(1),
+            age: Span::ZERO,
             now: None,
-            since_try: 0,
+            since_try: Span::ZERO,
             reading: None,
             is_stale: false,
         }

@@ -172,6 +172,9 @@ fn key_of(key: KeyEvent) -> Option<WatchKey> {
     })
 }
 
+/// The signal of Ctrl-C.
+pub(super) const INTERRUPT: i32 = Signal::INT.as_raw();
+
 /// Tells of signals, and beats ten times a second.
 pub(super) fn listen_to_signals(events: Sender<WatchEvent>) -> Result<(), CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -191,9 +194,9 @@ pub(super) fn listen_to_signals(events: Sender<WatchEvent>) -> Result<(), Comman
             loop {
                 let event = tokio::select! {
                     _ = beats.tick() => WatchEvent::Beat,
-                    _ = interrupt.recv() => WatchEvent::Stop,
-                    _ = terminate.recv() => WatchEvent::Stop,
-                    _ = hang_up.recv() => WatchEvent::Stop,
+                    _ = interrupt.recv() => WatchEvent::Signal(INTERRUPT),
+                    _ = terminate.recv() => WatchEvent::Signal(Signal::TERM.as_raw()),
+                    _ = hang_up.recv() => WatchEvent::Signal(Signal::HUP.as_raw()),
                     _ = suspend.recv() => WatchEvent::Suspend,
                 };
                 if events.send(event).is_err() {

@@ -5,12 +5,14 @@ use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::term::Style;
 use crate::model::time::Span;
 
-/// The longest pause between two readings while the stream of events is open, and while it is not, in seconds. A turn
-/// that changes nothing writes no event.
-const CALM: u32 = 15;
-pub(super) const BLIND: u32 = 5;
-/// The pause after a reading that failed, in seconds.
-const RETRY: u32 = 2;
+/// The longest pause between two readings while the stream of events is open, and while it is not. A turn that
+/// changes nothing writes no event.
+const CALM: Span = Span::seconds(15);
+pub(super) const BLIND: Span = Span::seconds(5);
+/// Facts of the history that can be scrolled.
+const FACTS: usize = 500;
+/// The pause after a reading that failed.
+const RETRY: Span = Span::seconds(2);
 
 impl WatchState {
     /// Takes one event in. The answer is what to do about it.
@@ -19,7 +21,7 @@ impl WatchState {
             WatchEvent::Key(key) => return self.press(key),
             WatchEvent::Resize(wide, tall) => self.size = (wide, tall),
             WatchEvent::Beat => {}
-            WatchEvent::Second => return self.second(),
+            WatchEvent::Tick => return self.tick(),
             WatchEvent::News(at) => {
                 self.reach(at);
                 self.is_stale = true;
@@ -30,21 +32,22 @@ impl WatchState {
             }
             WatchEvent::Reading(subject, answer) => self.take(&subject, answer),
             WatchEvent::Answer(answer) => self.answer(answer),
+            WatchEvent::Narration(text) => self.narration = Some(text),
             WatchEvent::Suspend => return Some(WatchEffect::Suspend),
-            WatchEvent::Stop => return Some(WatchEffect::Quit),
+            WatchEvent::Signal(_) | WatchEvent::Stop => return Some(WatchEffect::Quit),
         }
         None
     }
 
-    fn second(&mut self) -> Option<WatchEffect> {
-        self.age = self.age.saturating_add(1);
-        self.since_try = self.since_try.saturating_add(1);
-        self.now = self.now.map(|now| now.plus(Span::seconds(1)));
+    fn tick(&mut self) -> Option<WatchEffect> {
+        self.age = self.age.plus(self.tick);
+        self.since_try = self.since_try.plus(self.tick);
+        self.now = self.now.map(|now| now.plus(self.tick));
         if self.reading.is_some() || !self.is_due() {
             return None;
         }
         let subject = self.subject();
-        (self.reading, self.since_try, self.is_stale) = (Some(subject.clone()), 0, false);
+        (self.reading, self.since_try, self.is_stale) = (Some(subject.clone()), Span::ZERO, false);
         Some(WatchEffect::Read(subject))
     }
 
@@ -84,17 +87,20 @@ impl WatchState {
     }
 
     fn arrive(&mut self) {
-        (self.age, self.lost) = (0, None);
+        (self.age, self.lost) = (Span::ZERO, None);
     }
 
-    fn show(&mut self, picture: PoolPicture) {
+    fn show(&mut self, mut picture: PoolPicture) {
         let Some(open) = &mut self.open else { return };
-        // New lines do not move what the person reads.
-        if open.scroll > 0 {
-            let last = open.picture.as_ref().and_then(|old| old.lines.last()).map(|line| line.id);
-            let later = picture.lines.iter().filter(|line| Some(line.id) > last).count();
-            open.scroll = (open.scroll + later).min(picture.lines.len().saturating_sub(1));
-        }
+        let mut later = std::mem::take(&mut picture.lines);
+        later.retain(|line| Some(line.id) > open.told);
+        open.told = later.last().map(|line| line.id).or(open.told);
+        let facts = open.story.tell(&later);
+        // New facts do not move what the person reads.
+        open.scroll += if open.scroll > 0 { facts.len() } else { 0 };
+        open.facts.extend(facts);
+        open.facts.drain(..open.facts.len().saturating_sub(FACTS));
+        open.scroll = open.scroll.min(open.facts.len().saturating_sub(1));
         open.picture = Some(picture);
     }
 

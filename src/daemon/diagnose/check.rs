@@ -4,7 +4,7 @@ use crate::model::vocabulary::vocabulary;
 
 vocabulary! {
     pub enum CheckOutcome {
-        Fine = "fine",
+        Fine = "ok",
         /// Worth knowing; no action needed.
         Note = "note",
         /// It could not be determined.

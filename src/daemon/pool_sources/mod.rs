@@ -12,10 +12,12 @@ mod claims;
 mod file;
 mod missing;
 mod search;
+mod size;
 mod spec;
 mod walk;
 
 pub use search::{FolderListing, Search};
+pub use size::size_line;
 pub use spec::{ManagedPoolSpec, PoolSource};
 pub use walk::files;
 

@@ -135,7 +135,8 @@ pub(super) async fn keep<S: Store, C: MonotonicClock>(
         let lease = tell.borrow().clone();
         let now = clock.now();
         let wait = if said_why { TRIES_AGAIN } else { third(ttl) };
-        if let Some(lost) = lost_until(&**store, clock, now.plus(wait)).await {
+        note_stop(&**store, board).await;
+        if let Some(lost) = lost_until(&**store, board, clock, now.plus(wait)).await {
             return stop_leading(board, &lost);
         }
         let mark = clock.mark();
@@ -180,6 +181,7 @@ pub(super) async fn keep<S: Store, C: MonotonicClock>(
 /// Watches the store until `then`. `Some`: the store is lost.
 async fn lost_until<S: Store, C: MonotonicClock>(
     store: &S,
+    board: &Board,
     clock: &C,
     then: Time,
 ) -> Option<StoreError> {
@@ -193,6 +195,15 @@ async fn lost_until<S: Store, C: MonotonicClock>(
         if let Err(lost @ StoreError::Lost(_)) = store.intact().await {
             return Some(lost);
         }
+        note_stop(store, board).await;
+    }
+}
+
+/// Whether a person stopped all pools, for metrics: any process that shares the store may have recorded it.
+async fn note_stop<S: Store>(store: &S, board: &Board) {
+    let Ok(stop) = store.stop().await else { return };
+    if board.status().stopped != stop.is_some() {
+        board.set_status(|status| status.stopped = stop.is_some());
     }
 }
 

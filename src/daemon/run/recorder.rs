@@ -8,6 +8,7 @@ use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
 use crate::model::plan::{Command, Decision, Facts, Input, PlanBug};
 use crate::model::rollout::PoolState;
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 use crate::reconcile::{Case, Decide, Decisions, Note};
 
@@ -20,6 +21,7 @@ pub(in crate::daemon) struct DecisionInputs {
     pub open: Vec<Entry>,
     pub commands: Vec<Command>,
     pub facts: Facts,
+    pub stop: Option<GlobalStop>,
     pub state: Option<PoolState>,
 }
 
@@ -73,6 +75,7 @@ impl Decide for RecordingDecider {
             open: input.open.to_vec(),
             commands: input.commands.to_vec(),
             facts: input.facts.clone(),
+            stop: input.stop.cloned(),
             state: input.state.cloned(),
         };
         self.inputs().entry(input.policy.name.clone()).or_default().latest = Some(inputs);

@@ -409,9 +409,10 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         let report = self.board.pool(pool).and_then(|seen| seen.report.clone());
         let inputs = self.production.decide().shown(pool);
         if let (Some(report), Some(inputs), Some(image)) = (report, inputs, turn.remembered()) {
-            let DecisionInputs { open, commands, facts, state, .. } = inputs;
+            let DecisionInputs { open, commands, facts, stop, state, .. } = inputs;
             let (policy, machines) = (Arc::clone(&managed.policy), image.machines.clone());
-            let context = PlanContext { policy, report, machines, open, commands, facts, state };
+            let context =
+                PlanContext { policy, report, machines, open, commands, facts, stop, state };
             // The requester may be gone.
             let _unseen = show.send(context);
         }

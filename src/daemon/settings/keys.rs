@@ -54,12 +54,14 @@ pub const FILE: &str = "POOLKEEPER_SETTINGS";
 const OF_CLUSTERS: [&str; 2] = ["POOLKEEPER_SERVICE_", "POOLKEEPER_PORT"];
 
 /// Variables of the client commands. A shell often sets them for every command.
-const OF_CLIENTS: [&str; 5] = [
+const OF_CLIENTS: [&str; 7] = [
     "POOLKEEPER_SERVER",
     "POOLKEEPER_TOKEN",
     "POOLKEEPER_TOKEN_FILE",
     "POOLKEEPER_CA_FILE",
     "POOLKEEPER_WHY",
+    "POOLKEEPER_CONTEXT",
+    "POOLKEEPER_CLIENT_FILE",
 ];
 
 /// True if a variable with our prefix belongs to another program or another command.

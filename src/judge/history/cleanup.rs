@@ -125,7 +125,8 @@ fn drains(view: &View) -> BTreeMap<Key, (Time, Fate, RemovalReason)> {
 }
 
 /// Holds that report that the model waits for something.
-const MODEL_HOLDS: [HoldReason; 6] = [
+const MODEL_HOLDS: [HoldReason; 7] = [
+    HoldReason::Stopped,
     HoldReason::RestoreModel,
     HoldReason::WaitingForModel,
     HoldReason::ModelUnproven,

@@ -7,6 +7,7 @@ use super::super::facts::{MachineCounts, View};
 use super::super::machine_view::{MachineState, MachineView};
 use super::super::removal::writes_to_set;
 use super::super::scale_down_rate::BRAKE_LOOKS_BACK;
+use super::super::scale_order;
 use super::super::truth::Truth;
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::calendar::WindowState;
@@ -16,6 +17,7 @@ use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::rollout::{KeyBackOff, Rollout, RolloutCause, RolloutStage};
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
 /// The planner rechecks a hold within this time, or names what an operator can do.
@@ -60,6 +62,8 @@ pub struct CalmProgress {
     reported: bool,
     /// When a hold last asked for an operator.
     asked: Option<Time>,
+    /// The stop of all pools: what it interrupted is repeated after it.
+    stop: Option<GlobalStop>,
 }
 
 impl CalmProgress {
@@ -70,6 +74,9 @@ impl CalmProgress {
         if !truth.calm || !truth.case.planned.report.commands.is_empty() {
             *self = Self::default();
             return;
+        }
+        if self.stop.as_ref() != truth.case.stop {
+            *self = Self { stop: truth.case.stop.cloned(), ..Self::default() };
         }
         let now = truth.case.now;
         let since = *self.since.get_or_insert(now);
@@ -324,6 +331,8 @@ pub struct Quiet {
 #[derive(Debug, PartialEq)]
 struct Same {
     desired: i64,
+    /// A person's order outranks the document.
+    is_ordered: bool,
     policy: Policy,
     revision: Revision,
     capacity: u32,
@@ -385,6 +394,7 @@ impl Same {
         let open = case.journal.iter().filter(|entry| !entry.is_ended());
         Self {
             desired: view.desired,
+            is_ordered: scale_order::is_word(view),
             policy: case.policy.clone(),
             revision: case.set.revision.clone(),
             capacity: case.set.capacity,

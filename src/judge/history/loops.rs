@@ -16,6 +16,7 @@ use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, Entry, EntryOutcome, Refusal};
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::Policy;
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
 /// The same write may be refused in the same way this often within an hour.
@@ -124,6 +125,7 @@ struct Outside {
     desired: i64,
     revision: Revision,
     policy: Policy,
+    stop: Option<GlobalStop>,
 }
 
 impl Loops {
@@ -133,6 +135,7 @@ impl Loops {
             desired: view.desired,
             revision: case.set.revision.clone(),
             policy: case.policy.clone(),
+            stop: case.stop.cloned(),
         };
         let asked = !case.planned.report.commands.is_empty();
         let moved = self.outside.as_ref() != Some(&outside);

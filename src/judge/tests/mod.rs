@@ -8,8 +8,10 @@ mod loops;
 mod random;
 mod removal;
 mod rest;
+mod scale;
 mod seen;
 mod size;
+mod stop;
 mod windows;
 
 use super::{Case, Note, before};
@@ -35,6 +37,7 @@ use crate::model::quantity::{Quantity, resolve};
 use crate::model::rollout::{
     Desired, PoolState, Progress, Rollout, RolloutCause, RolloutStage, Wait,
 };
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
 pub(super) const OLD: &str = "r1";
@@ -58,6 +61,7 @@ pub(super) struct Pool {
     pub(super) before: Option<PoolState>,
     pub(super) state: PoolState,
     pub(super) facts: Facts,
+    pub(super) stop: Option<GlobalStop>,
     pub(super) commands: Vec<Command>,
     pub(super) desired: Option<u32>,
     /// This plan carries out an operator's command.
@@ -102,6 +106,7 @@ impl Pool {
             before: Some(state.clone()),
             state,
             facts: Facts::default(),
+            stop: None,
             commands: Vec::new(),
             desired: None,
             asked: false,
@@ -262,6 +267,7 @@ impl Pool {
             planned: &planned,
             before: self.before.as_ref(),
             facts: &self.facts,
+            stop: self.stop.as_ref(),
             commands: &self.commands,
         })
     }

@@ -1,10 +1,11 @@
-//! Operators' input: asks, marks on machines, the audit.
+//! Operators' input: asks, marks on machines, the stop of all pools, the audit.
 
 use super::codec::{Form, keys, variants};
 use crate::memory::{AuditEntry, Consent};
 use crate::model::ids::{CommandId, InstanceId, PoolName, Revision};
 use crate::model::machine::{DeleteRequest, MachineHold, Overrides};
 use crate::model::plan::{Command, CommandArgs, CommandVerb, WaitKind};
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 
 keys! {
@@ -27,6 +28,8 @@ keys! {
             number: Option<u32>,
             revision: Option<Revision>,
             full: bool,
+            until: Option<Time>,
+            machines: Vec<InstanceId>,
         }
     }
     Overrides as MarksKeys with v; {
@@ -51,6 +54,16 @@ keys! {
             why: Box<str>,
         }
         may {}
+    }
+    GlobalStop as StopKeys with v; {
+        must {
+            since: Time,
+            by: Box<str>,
+            why: Box<str>,
+        }
+        may {
+            except_repair: bool,
+        }
     }
     AuditEntry as AuditKeys with v; {
         must {
@@ -79,6 +92,7 @@ variants! {
             Promote,
             Rollback,
             Refresh,
+            Scale,
             #[serde(rename = "release")]
             ResetBreaker,
             #[serde(rename = "settleCapacity")]

@@ -19,6 +19,7 @@ use crate::model::journal::Entry;
 use crate::model::machine::{Machine, Overrides};
 use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
+use crate::model::stop::GlobalStop;
 use codec::Form;
 
 pub use codec::RecordText;
@@ -95,6 +96,7 @@ records! {
     write_line, read_line: HistoryRecord as history::LineKeys<'_>, Form::back, "line of history";
     write_ask, read_ask: Command as inbox::AskKeys<'_>, Form::back, "ask";
     write_marks, read_marks: Overrides as inbox::MarksKeys<'_>, Form::back, "mark";
+    write_stop, read_stop: GlobalStop as inbox::StopKeys<'_>, Form::back, "stop";
     write_audit, read_audit: AuditEntry as inbox::AuditKeys<'_>, Form::back, "line of the audit";
 }
 

@@ -14,9 +14,10 @@ use crate::model::revisions::{KnownRevision, Revisions};
 use crate::model::rollout::{
     BackOff, DeleteEffect, DeleteEffects, Desired, EtagHistory, EtagVerdict, Exception, Fall,
     GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory, PauseRequest,
-    PoolState, Probe, Progress, RequestBackOff, Rollout, RolloutCause, RolloutEnding,
+    PoolState, Probe, Progress, RepairLimit, RequestBackOff, Rollout, RolloutCause, RolloutEnding,
     RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
 };
+use crate::model::scale::ScaleOrder;
 use crate::model::time::{Span, Time};
 
 keys! {
@@ -31,6 +32,7 @@ keys! {
             adoption_held: bool,
             advisory_before: Option<Time>,
             mixed: bool,
+            scale: Option<ScaleOrder>,
             wanted: Option<Revision>,
             good_revisions: Vec<GoodRevision>,
             revisions: Revisions,
@@ -66,12 +68,26 @@ keys! {
             hot_loop_released: Option<Revision>,
             honoured: Vec<CommandId>,
             waiting: Vec<Wait>,
+            repair_limit: Option<RepairLimit>,
         }
         old {
             good: Vec<Revision>,
         }
         gone {
             alone_until,
+        }
+    }
+    ScaleOrder as ScaleKeys; {
+        must {
+            to: u32,
+            over: u32,
+            by: Box<str>,
+            why: Box<str>,
+            at: Time,
+        }
+        may {
+            until: Option<Time>,
+            remove: Vec<Key>,
         }
     }
     UndeliveredRaise as UndeliveredKeys; {
@@ -287,6 +303,13 @@ keys! {
             number: Option<u32>,
             revision: Option<Revision>,
         }
+    }
+    RepairLimit as RepairLimitKeys; {
+        must {
+            since: Time,
+            size: u32,
+        }
+        may {}
     }
     PauseRequest as PauseKeys; {
         must {

@@ -3,6 +3,7 @@
 
 use super::{Taker, looks_failed, movable, replaceable};
 use crate::plan::candidate::{CandidateGroup, MachineCandidate, RetryWait};
+use crate::plan::scale;
 
 impl Taker<'_> {
     /// The breaker keeps a failed off-target machine, so no on-target machine leaves in its place.
@@ -23,6 +24,15 @@ impl Taker<'_> {
             row.wait == RetryWait::Brief && free && (row.is_named() || replaceable(row))
         };
         self.left().filter(waits).count() as i64
+    }
+
+    /// Machines that `scale` named and that stay for now: a fall of the size takes no others instead.
+    pub(super) fn ordered(&self) -> i64 {
+        let (input, memory) = (self.basis.input, self.basis.memory);
+        let there =
+            |row: &&MachineCandidate| row.group.exists() || row.group == CandidateGroup::Failed;
+        let named = |row: &&MachineCandidate| scale::is_named(memory, row.machine(input));
+        self.left().filter(there).filter(named).count() as i64
     }
 
     /// A young replacement is not surplus while a machine it replaces still serves: only those above D are. It is not

@@ -80,6 +80,7 @@ impl FrozenTurn {
             open: self.pool.journal.open(),
             commands: &self.pool.inbox.commands,
             facts,
+            stop: None,
             state: self.pool.state.as_ref(),
         }
     }

@@ -3,6 +3,7 @@
 //! Each call of `fresh` returns an empty store. [`api_store`] has the contract of a desk; [`sweep`] checks what both prune.
 
 pub mod api_store;
+mod stop;
 pub mod sweep;
 
 use std::fmt::Debug;
@@ -44,6 +45,7 @@ pub async fn check<S: Store>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     asks_wait_until_they_are_honoured(&fresh()).await?;
     answered_asks_are_forgotten_in_their_order(&fresh()).await?;
     marks_belong_to_the_doors(&fresh()).await?;
+    stop::holds_for_every_pool(&fresh()).await?;
     history_is_kept_in_order_and_bounded(&fresh()).await?;
     history_goes_on_from_any_line(&fresh()).await?;
     a_forgotten_pool_is_as_new(&fresh()).await

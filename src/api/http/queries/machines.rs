@@ -1,15 +1,11 @@
 //! Answers for the machines of a pool.
 
-use axum::http::StatusCode;
-
 use super::super::backend::PlanContext;
-use super::super::commands::find;
 use super::super::problem::Problem;
 use super::super::request::{Call, HttpAnswer, HttpResult, Query};
 use super::super::state::ApiState;
 use super::explanation;
 use crate::api::v1::API_VERSION;
-use crate::api::v1::explanation::no_machine;
 use crate::api::v1::replacements::Departure;
 use crate::api::v1::resources::machines::{MachineList, MachineStatus};
 use crate::api::v1::resources::told::HistoryLine;
@@ -17,6 +13,7 @@ use crate::memory::HISTORY_KEPT;
 use crate::model::ids::{Key, PoolName};
 use crate::model::machine::Machine;
 use crate::model::plan::{Decision, Input, MachineReport};
+use crate::model::scale::find;
 use crate::model::time::Time;
 use std::collections::BTreeMap;
 
@@ -53,7 +50,7 @@ pub async fn machine(state: &ApiState, call: &Call) -> HttpResult {
     let machines = listed(state, &pool).await?;
     let written = call.param("machine");
     let found = find(&machines, written);
-    let machine = found.ok_or_else(|| missing(&pool, &machines, written))?;
+    let machine = found.ok_or_else(|| Problem::no_machine(&pool, written, &machines))?;
     let context = state.backend.plan_context(&pool).await;
     let judgements = context.as_ref().and_then(Judgements::of);
     Ok(HttpAnswer::tagged(&shown(machine, judgements.as_ref())))
@@ -86,13 +83,7 @@ async fn departure(
     let lines = records.iter().map(|line| HistoryLine::of(0, pool.as_str(), line));
     let lines: Vec<HistoryLine> = lines.collect();
     let found = Departure::find(&lines, written);
-    found.ok_or_else(|| missing(pool, &context.machines, written))
-}
-
-fn missing(pool: &PoolName, machines: &[Machine], written: &str) -> Problem {
-    let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
-    let say = no_machine(pool.as_str(), written, &ids);
-    Problem::new(StatusCode::NOT_FOUND, "notFound", say)
+    found.ok_or_else(|| Problem::no_machine(pool, written, &context.machines))
 }
 
 /// What a plan decided about machines, by their keys: the records may have changed since.

@@ -15,6 +15,7 @@ use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::{
     Explanation, IgnoredFile, PoolList, PoolStatus, ReconcileError, RefusedDocument,
 };
+use crate::api::v1::resources::stop::StopDetail;
 use crate::api::v1::resources::told::{HealthStatus, ReadinessStatus};
 use crate::api::v1::{API_VERSION, plan as document, pool as pools};
 use crate::memory::AuditEntry;
@@ -43,8 +44,8 @@ pub async fn pools(state: &ApiState, call: &Call) -> HttpResult {
     let mut all = state.backend.pools();
     all.retain(|pool| call.covers(pool.policy.name.as_str()));
     let mut later = all.iter().filter(|pool| pool.policy.name.as_str() > after);
-    let awaited = awaited(state).await.ok();
-    let of_pool = |pool| of_pool(pool, awaited.as_deref());
+    let of_all = OfAllPools::read(state).await;
+    let of_pool = |pool| of_pool(pool, &of_all);
     let items: Vec<PoolStatus> = later.by_ref().take(limit).map(of_pool).collect();
     let next = later.next().and(items.last()).map(|last| last.name.clone());
     let refused = state.backend.refused().into_iter();
@@ -72,7 +73,7 @@ pub fn pool(state: &ApiState, call: &Call) -> HttpResult {
 
 pub async fn status(state: &ApiState, call: &Call) -> HttpResult {
     let pool = state.pool(call)?;
-    Ok(HttpAnswer::tagged(&of_pool(&pool, awaited(state).await.ok().as_deref())))
+    Ok(HttpAnswer::tagged(&of_pool(&pool, &OfAllPools::read(state).await)))
 }
 
 pub async fn plan(state: &ApiState, call: &Call) -> HttpResult {
@@ -97,8 +98,22 @@ async fn explanation(state: &ApiState, call: &Call) -> Result<(PlanContext, Expl
     Ok((context, explanation))
 }
 
-/// `awaited`: requests in all pools that wait for a second person.
-fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
+/// What the store says of every pool at once; a store that cannot be read hides no pool.
+struct OfAllPools {
+    /// Requests that wait for a second person.
+    awaited: Option<Vec<AuditEntry>>,
+    stop: Option<StopDetail>,
+}
+
+impl OfAllPools {
+    async fn read(state: &ApiState) -> Self {
+        let stop = state.store.stop().await.ok().flatten();
+        let stop = stop.as_ref().map(StopDetail::of);
+        Self { awaited: awaited(state).await.ok(), stop }
+    }
+}
+
+fn of_pool(pool: &PoolView, of_all: &OfAllPools) -> PoolStatus {
     let of_this = |line: &&AuditEntry| line.pool.as_ref() == Some(&pool.policy.name);
     let turn = pool.report.as_deref();
     let report = turn.and_then(|turn| turn.planned.as_ref()).map(|planned| &planned.report);
@@ -122,8 +137,11 @@ fn of_pool(pool: &PoolView, awaited: Option<&[AuditEntry]>) -> PoolStatus {
             message: say.to_string(),
         }),
         file,
-        awaiting_second_person: awaited
+        awaiting_second_person: of_all
+            .awaited
+            .as_ref()
             .map(|lines| lines.iter().filter(of_this).map(persons::shown).collect()),
+        stop_all: of_all.stop.clone(),
         ..PoolStatus::of(&pool.policy, report, turn.and_then(|turn| turn.frozen.as_ref()))
     }
 }

@@ -50,6 +50,7 @@ impl Display for Say<'_> {
             | Why::FailedBreaker
             | Why::NamedWaits
             | Why::WaitsOwner
+            | Why::WaitsStopped
             | Why::WaitsPicture
             | Why::WaitsRefused
             | Why::Frozen => self.waits(f),
@@ -235,16 +236,24 @@ impl Say<'_> {
                 f.write_str(if never { " and never served" } else { "" })
             }
             Why::RemovedNamed => {
-                let request = seen.delete_request();
-                let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
+                let (by, why) = self.requested();
                 write!(f, "requested{}", Who(by, why))?;
-                let now = request.is_some_and(|asked| asked.now);
+                let now = seen.delete_request().is_some_and(|asked| asked.now);
                 f.write_str(if now { ", accepting the loss" } else { "" })
             }
             Why::RemovedSurplus => {
                 write!(f, "surplus, {} existing and {} desired", numbers.exist, numbers.desired)
             }
             _ => OutdatedReason(self).fmt(f),
+        }
+    }
+
+    /// Who asked for its deletion, and why: by its own mark, or by the order that scaled the pool.
+    fn requested(&self) -> (&str, &str) {
+        match (self.seen.delete_request(), &self.planned.state.scale) {
+            (Some(asked), _) => (&asked.by, &asked.why),
+            (None, Some(order)) => (&order.by, &order.why),
+            (None, None) => ("", ""),
         }
     }
 
@@ -271,8 +280,7 @@ impl Say<'_> {
                 repair.window
             ),
             Why::NamedWaits => {
-                let request = seen.delete_request();
-                let (by, why) = request.map_or(("", ""), |asked| (&asked.by, &asked.why));
+                let (by, why) = self.requested();
                 write!(f, "delete requested{}; ", Who(by, why))?;
                 self.floor_waits(f)
             }
@@ -284,6 +292,7 @@ impl Say<'_> {
                 let refused = |hold: &Hold| hold.reason == HoldReason::PlatformConflict;
                 let waits = match why {
                     Why::WaitsRefused => "the back-off of a refused delete",
+                    Why::WaitsStopped => "`resume-all`: all pools are stopped",
                     Why::WaitsOwner => "a person to take over the scale set from its other owner",
                     _ if self.planned.report.holds.iter().any(blind) => {
                         "more machines of the pool to be visible"

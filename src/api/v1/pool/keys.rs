@@ -116,7 +116,7 @@ tables! {
         /// The time over which the breaker counts failures.
         "window": DURATION => r.window, like "2h";
         /// How many failed machines may be in replacement at the same time; at least 1.
-        "maxAtOnce": whole::<MOST_AT_ONCE>() => r.max_at_once, like 2;
+        "maxAtOnce": whole::<1, MOST_AT_ONCE>() => r.max_at_once, like 2;
         /// The share of the pool that may fail within the window. If more machines fail, the pool stops repairing: their
         /// common cause is then elsewhere.
         "breaker": PERCENT => r.breaker_percent, like "25%";
@@ -129,7 +129,7 @@ tables! {
     }
     DRAIN(d: DrainPolicy) { later: CLUSTER_DRAIN } = {
         /// A rollout may end with this many machines that could not be drained.
-        "maxBlocked": whole::<MOST_AT_ONCE>() => d.max_blocked, like 0;
+        "maxBlocked": whole::<0, MOST_AT_ONCE>() => d.max_blocked, like 0;
         /// How long the drain of a failed machine may take.
         "failedAfter": DURATION => d.failed_after, like "10m";
     }
@@ -159,7 +159,7 @@ const GRAY: Later = (
     "gray scale-down is not built yet",
 );
 
-const COUNT: Scalar<u32> = whole::<MOST_MACHINES>();
+const COUNT: Scalar<u32> = whole::<0, MOST_MACHINES>();
 const VERSION: Scalar<()> = Scalar::new(
     |value| this_word(value, API_VERSION),
     |()| text(API_VERSION),
@@ -207,8 +207,8 @@ const IMAGE: Special<Option<Image>> = Special {
         let pattern = "^(/\\S+|[^:/\\s]+:[^:/\\s]+:[^:/\\s]+:[^:/\\s]+)$";
         let exact = json!({ "type": "string", "pattern": pattern, "maxLength": LONGEST_ID });
         let words = "publisher:offer:sku:version or the id of an image";
-        ValueForm::new(words, exact)
-            .or(FOLLOWED.form(&None).words("{follow: <id of a gallery image>}"))
+        let latest = FOLLOWED.form(&None).title("LatestImage");
+        ValueForm::new(words, exact).or(latest.words("{follow: <id of a gallery image>}"))
     },
 };
 const TAGS: Special<BTreeMap<Box<str>, Box<str>>> = Special {

@@ -47,7 +47,7 @@ tables! {
         /// revision. continue: it continues.
         "onFailure": word::<OnFailure>() => r.on_failure, like "rollback";
         /// How many failed replacements make the rollout fail; a percentage is of the machines that it began with.
-        "failureThreshold": AMOUNT => r.failure_threshold, like "5%";
+        "failureThreshold": SOME => r.failure_threshold, like "5%";
         /// Points at which the rollout stops for a time or for an approval.
         "checkpoints": CHECKPOINTS => r.checkpoints,
             like [{"at": "10%", "soak": "15m", "approval": true}];
@@ -69,13 +69,13 @@ tables! {
     }
     RAMP(r: Ramp) = {
         /// Machines of the first stage; at least 1.
-        "first": whole::<MOST_RAMP>() => r.first, like 2;
+        "first": whole::<1, MOST_RAMP>() => r.first, like 2;
         /// How many times as many machines the next stage has; at least 2.
-        "factor": whole::<MOST_RAMP>() => r.factor, like 3;
+        "factor": whole::<2, MOST_RAMP>() => r.factor, like 3;
     }
     CHECKPOINT(c: Checkpoint) = {
         /// The number of machines on the new revision at which the rollout stops; a percentage is of the size.
-        required "at": AMOUNT => c.at, like "10%";
+        required "at": SOME => c.at, like "10%";
         /// How long the rollout waits there.
         "soak": DURATION => c.soak, like "15m";
         /// Whether the rollout also waits there for the command approve.
@@ -110,7 +110,7 @@ const CHECKPOINTS: List<Checkpoint> = List {
         Some(checkpoint)
     },
     print: |of| CHECKPOINT.pairs(of),
-    form: || CHECKPOINT.form(&no_checkpoint()),
+    form: || CHECKPOINT.form(&no_checkpoint()).title("Checkpoint"),
 };
 
 const SCHEDULES: List<Schedule> = List {
@@ -122,7 +122,7 @@ const SCHEDULES: List<Schedule> = List {
         Some(Schedule { cron: cron?, zone, what })
     },
     print: |of| SCHEDULE.pairs(&(Some(of.cron.clone()), of.zone.clone(), of.what)),
-    form: || SCHEDULE.form(&no_schedule()),
+    form: || SCHEDULE.form(&no_schedule()).title("RolloutSchedule"),
 };
 
 /// The ramp of a file that writes only one of its keys.
@@ -131,7 +131,7 @@ const GENTLE: Ramp = Ramp { first: 1, factor: 2 };
 const RAMP_OR_OFF: Special<Option<Ramp>> = Special {
     read: ramp,
     write: |of| of.as_ref().map_or_else(|| Some(text("off")), |ramp| RAMP.write(ramp)),
-    form: |of| RAMP.form(&of.unwrap_or(GENTLE)).or(off()),
+    form: |of| RAMP.form(&of.unwrap_or(GENTLE)).title("Ramp").or(off()),
 };
 
 fn ramp(value: &SectionValue<'_>, slot: &mut Option<Ramp>, out: &mut Vec<Diagnostic>) {
@@ -143,6 +143,10 @@ fn ramp(value: &SectionValue<'_>, slot: &mut Option<Ramp>, out: &mut Vec<Diagnos
     let before = out.len();
     if RAMP.open(value, &mut ramp, out).is_some() {
         *slot = Some(ramp);
+        let faults = out.iter_mut().skip(before);
+        for fault in faults.filter(|fault| fault.key.ends_with(".factor")) {
+            fault.help.get_or_insert_with(|| "write `ramp: off` for no ramp".to_owned());
+        }
     } else if let Some(fault) = out.get_mut(before) {
         fault.help = Some("write {first: 1, factor: 2}, or off".to_owned());
     }

@@ -15,6 +15,7 @@ use crate::model::time::Span;
 /// `90s`, `1h30m`: whole numbers with their units, largest first.
 const SPAN: &str = "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 const PERCENTS: &str = "^(0|[1-9][0-9]?|100)%$";
+const SOME_PERCENTS: &str = "^([1-9][0-9]?|100)%$";
 /// A percent that may have zeros before it.
 const PADDED_PERCENTS: &str = "^0*([0-9]|[1-9][0-9]|100)%$";
 /// Text that is not blank.
@@ -54,19 +55,30 @@ pub(super) const DURATION_OR_OFF: Scalar<Option<Span>> = Scalar::new(
 );
 
 /// A whole number, or a percent as text.
-pub(super) const AMOUNT: Scalar<Quantity> = Scalar::new(
-    quantity,
-    |of| {
-        let text = of.to_string();
-        text.parse().map_or(OrderedJson::Text(text), OrderedJson::Number)
+pub(super) const AMOUNT: Scalar<Quantity> =
+    Scalar::new(quantity, |of| an_amount(*of), || amounts(0, PERCENTS));
+/// The same, but not 0.
+pub(super) const SOME: Scalar<Quantity> = Scalar::new(
+    |value| {
+        let found = quantity(value)?;
+        let fault = || value.bad("must be at least 1, or 1%");
+        Some(found).filter(|found| !found.is_zero_literal()).ok_or_else(fault)
     },
-    || {
-        let number = json!({ "type": "integer", "minimum": 0, "maximum": MOST_MACHINES });
-        let percent = json!({ "type": "string", "pattern": PERCENTS });
-        let words = format!("a whole number from 0 to {MOST_MACHINES}");
-        ValueForm::new(words, number).or(ValueForm::new("a percent from 0% to 100%", percent))
-    },
+    |of| an_amount(*of),
+    || amounts(1, SOME_PERCENTS),
 );
+
+fn an_amount(of: Quantity) -> OrderedJson {
+    let text = of.to_string();
+    text.parse().map_or(OrderedJson::Text(text), OrderedJson::Number)
+}
+
+fn amounts(least: u32, percents: &str) -> ValueForm {
+    let number = json!({ "type": "integer", "minimum": least, "maximum": MOST_MACHINES });
+    let percent = json!({ "type": "string", "pattern": percents });
+    let number = ValueForm::new(range(least, u32::from(MOST_MACHINES)), number);
+    number.or(ValueForm::new(format!("a percent from {least}% to 100%"), percent))
+}
 
 pub(super) fn off() -> ValueForm {
     ValueForm::new("off", json!({ "type": "string", "const": "off" }))
@@ -82,15 +94,19 @@ pub(super) fn a_line(words: &str, longest: usize) -> ValueForm {
     ValueForm::new(words, schema)
 }
 
-pub(super) const fn whole<const MOST: u32>() -> Scalar<u32> {
+pub(super) const fn whole<const LEAST: u32, const MOST: u32>() -> Scalar<u32> {
     Scalar::new(
-        |value| integer(value, MOST),
+        |value| integer(value, LEAST, MOST),
         |of| OrderedJson::Number(*of),
         || {
-            let schema = json!({ "type": "integer", "minimum": 0, "maximum": MOST });
-            ValueForm::new(format!("a whole number from 0 to {MOST}"), schema)
+            let schema = json!({ "type": "integer", "minimum": LEAST, "maximum": MOST });
+            ValueForm::new(range(LEAST, MOST), schema)
         },
     )
+}
+
+fn range(least: u32, most: u32) -> String {
+    format!("a whole number from {least} to {most}")
 }
 
 pub(super) const fn line<const LONGEST: usize>() -> Scalar<Box<str>> {
@@ -161,8 +177,7 @@ fn duration_or_off(value: &SectionValue<'_>) -> SectionResult<Option<Span>> {
     duration(value).map(Some).map_err(|fault| Box::new(fault.help(help)))
 }
 
-/// A whole number from 0.
-fn integer(value: &SectionValue<'_>, most: u32) -> SectionResult<u32> {
+fn integer(value: &SectionValue<'_>, least: u32, most: u32) -> SectionResult<u32> {
     let NodeKind::Number(text) = &value.node.kind else {
         let fault = value.wrong_type("a whole number");
         let digits = matches!(&value.node.kind, NodeKind::Text(t) if t.text.parse::<u32>().is_ok());
@@ -170,8 +185,8 @@ fn integer(value: &SectionValue<'_>, most: u32) -> SectionResult<u32> {
         return Err(Box::new(Diagnostic { help, ..*fault }));
     };
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|n| is_plain && *n <= most);
-    let say = || format!("{} is not a whole number from 0 to {most}", quote(text));
+    let number = text.parse().ok().filter(|n| is_plain && (least..=most).contains(n));
+    let say = || format!("{} is not {}", quote(text), range(least, most));
     number.ok_or_else(|| value.bad(say()))
 }
 

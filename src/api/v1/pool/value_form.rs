@@ -54,6 +54,14 @@ impl ValueForm {
         Self { words: format!("{}, or {}", self.words, other.words), schema, keys, is_list: false }
     }
 
+    /// A map that stands at more than one place or beside another form: a generated client calls its type so.
+    pub(super) fn title(mut self, title: &'static str) -> Self {
+        if let Some(schema) = self.schema.as_object_mut() {
+            schema.insert("title".into(), title.into());
+        }
+        self
+    }
+
     pub(super) fn words(self, words: &str) -> Self {
         Self { words: words.to_owned(), ..self }
     }
@@ -77,7 +85,8 @@ impl KeyReference {
         let mut schema = self.form.schema.clone();
         let Some(keys) = schema.as_object_mut() else { return schema };
         keys.insert("description".into(), self.about.clone().into());
-        if let Some(default) = &self.default {
+        // The default of a map is that of its keys, and generators of clients refuse any other.
+        if let Some(default) = self.default.as_ref().filter(|default| !default.is_object()) {
             keys.insert("default".into(), default.clone());
         }
         if let Some(example) = &self.example {

@@ -66,7 +66,8 @@ const WINDOW_LIST: List<Window> = List {
     print: pairs,
     form: || {
         let zone = || Some(ScheduleZone::utc());
-        RECURRING.form(&(None, None, zone())).or(DATED.form(&(None, None, zone())))
+        let recurring = RECURRING.form(&(None, None, zone())).title("RecurringWindow");
+        recurring.or(DATED.form(&(None, None, zone())).title("SingleWindow"))
     },
 };
 

@@ -58,7 +58,7 @@ asks! {
     }
 
     /// Roll back to a revision that completed.
-    pub struct GoBack {
+    pub struct RollbackRequest {
         pub why: WhyText,
         /// Its name, its number as in #7, or its fingerprint. Default: the last one that completed.
         pub revision: Option<String>,
@@ -69,6 +69,20 @@ asks! {
         pub why: WhyText,
         /// Skip every later wait too: checkpoints, gates, and the bake at its end. Default false.
         pub full: Option<bool>,
+    }
+
+    /// Set the size of a pool, or end such an order.
+    pub struct ScaleRequest {
+        pub why: WhyText,
+        /// How many machines the pool is to have. Needed unless `end` is true.
+        pub to: Option<u32>,
+        /// For how long this outranks the number in the pool's document, such as 2h. Without it the document is
+        /// changed, which a pool from a file refuses.
+        pub duration: Option<String>,
+        /// Ids or vmIds of the machines that leave by the fall. No other machine leaves in their place.
+        pub remove: Option<Vec<String>>,
+        /// End the order in force: the document speaks again. Default false.
+        pub end: Option<bool>,
     }
 
     /// Replace one machine.
@@ -91,6 +105,7 @@ pub enum ReceiptState {
 }
 
 impl WordTable for ReceiptState {
+    const NAME: &'static str = "ReceiptState";
     const WORDS: &'static [(&'static str, Self)] =
         &[("waiting", Self::Waiting), ("done", Self::Done), ("unchanged", Self::Unchanged)];
 }
@@ -107,6 +122,7 @@ pub enum CommandState {
 }
 
 impl WordTable for CommandState {
+    const NAME: &'static str = "CommandState";
     const WORDS: &'static [(&'static str, Self)] =
         &[("waiting", Self::Waiting), ("accepted", Self::Accepted), ("refused", Self::Refused)];
 }

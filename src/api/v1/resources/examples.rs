@@ -42,6 +42,7 @@ fn pool_status() -> Value {
             "finishes": "2026-03-01T12:40:00Z", "peakMachines": 33, "peakCores": 132, "calls": 60,
         },
         "awaitingSecondPerson": [],
+        "stopAll": null,
     })
 }
 

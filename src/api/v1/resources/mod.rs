@@ -11,6 +11,7 @@ pub mod plans;
 pub mod pools;
 pub mod schema;
 pub mod shapes;
+pub mod stop;
 pub mod told;
 
 pub use super::wire::WordOf;

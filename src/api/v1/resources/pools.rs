@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::plans::{EstimateStatus, HoldStatus, RolloutProgress};
 use super::schema::{When, answers};
+use super::stop::StopDetail;
 use crate::model::hold::Hold;
 use crate::model::plan::{Report, RolloutPhase};
 use crate::model::policy::Policy;
@@ -35,6 +36,8 @@ answers! {
         pub estimate: Option<EstimateStatus>,
         /// Requests of one person that a second person must repeat; null: the store cannot be read.
         pub awaiting_second_person: Option<Vec<AwaitedRequest>>,
+        /// A person stopped all pools; null: no person did, or the store cannot be read.
+        pub stop_all: Option<StopDetail>,
     }
 
     /// A request that runs once a second person makes the same request.
@@ -220,6 +223,7 @@ impl PoolStatus {
             ignored: None,
             estimate: report.map(|report| EstimateStatus::of(&report.estimate)),
             awaiting_second_person: None,
+            stop_all: None,
         }
     }
 

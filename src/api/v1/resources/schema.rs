@@ -13,27 +13,28 @@ use crate::model::time::Time;
 /// The named schemas, each once.
 #[derive(Debug, Default)]
 pub struct SchemaBook {
-    named: BTreeMap<&'static str, Value>,
+    named: BTreeMap<String, Value>,
 }
 
 impl SchemaBook {
     /// A reference to the schema of this name; creates the schema if it is new.
-    pub fn named(
-        &mut self,
-        name: &'static str,
-        make: impl FnOnce(&mut SchemaBook) -> Value,
-    ) -> Value {
+    pub fn named(&mut self, name: &str, make: impl FnOnce(&mut SchemaBook) -> Value) -> Value {
         if !self.named.contains_key(name) {
             // Registered before the schema is built, so that a recursive type ends.
-            self.named.insert(name, Value::Null);
+            self.named.insert(name.to_owned(), Value::Null);
             let made = make(self);
-            self.named.insert(name, made);
+            self.named.insert(name.to_owned(), made);
         }
         json!({ "$ref": format!("#/components/schemas/{name}") })
     }
 
+    /// A reference to a closed list of words.
+    pub fn words(&mut self, name: &str, words: &[&str]) -> Value {
+        self.named(name, |_| json!({ "type": "string", "enum": words }))
+    }
+
     pub fn into_schemas(self) -> Map<String, Value> {
-        self.named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+        self.named.into_iter().collect()
     }
 }
 
@@ -93,9 +94,9 @@ impl<T: HasSchema> HasSchema for Pairs<'_, T> {
 }
 
 impl<T: WordTable> HasSchema for WordOf<T> {
-    fn schema(_: &mut SchemaBook) -> Value {
+    fn schema(book: &mut SchemaBook) -> Value {
         let words: Vec<&str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-        json!({ "type": "string", "enum": words })
+        book.words(T::NAME, &words)
     }
 }
 
@@ -153,7 +154,7 @@ pub(super) fn object(about: &[&str], fields: Vec<Field>) -> Value {
     object
 }
 
-fn told(mut schema: Value, says: &[&str]) -> Value {
+pub(super) fn told(mut schema: Value, says: &[&str]) -> Value {
     if let (false, Some(object)) = (says.is_empty(), schema.as_object_mut()) {
         object.insert("description".into(), text(says).into());
     }

@@ -67,6 +67,7 @@ pub(super) fn input(
         machines,
         commands: commands(wire.commands.as_deref().unwrap_or_default(), now, strings)?,
         facts: wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default(),
+        stop: wire.stop_all.as_ref().map(|stop| stop.read(now)),
         state,
     })
 }
@@ -249,7 +250,7 @@ fn commands(
     Ok(commands)
 }
 
-/// What an approval covers, where a rollback goes, or that a promotion is one in full; other verbs have no choice.
+/// What an approval covers, where a rollback goes, that a promotion is one in full, or a size; other verbs have no choice.
 fn about(
     ask: &wire::CommandKeys<'_>,
     n: usize,
@@ -261,20 +262,26 @@ fn about(
         number: args.number,
         revision: args.revision.as_ref().map(|text| strings.revision(text.as_str())),
         full: args.full.unwrap_or_default(),
+        until: args.until.map(|until| until.0),
+        machines: args.machines.iter().flatten().map(|id| InstanceId::new(id.as_str())).collect(),
     };
     let is_else = |rest: CommandArgs| rest == CommandArgs::default();
     let names_revision = is_else(CommandArgs { revision: None, ..about.clone() });
     let is_full = is_else(CommandArgs { full: false, ..about.clone() });
+    let scales =
+        is_else(CommandArgs { number: None, until: None, machines: Vec::new(), ..about.clone() });
+    let approves = !about.full && about.until.is_none() && about.machines.is_empty();
     let verb = ask.verb.as_str();
     if about == CommandArgs::default()
-        || (verb == CommandVerb::Approve.name() && !about.full)
+        || (verb == CommandVerb::Approve.name() && approves)
+        || (verb == CommandVerb::Scale.name() && scales && about.number.is_some())
         || (verb == CommandVerb::Promote.name() && is_full)
         || (verb == CommandVerb::Rollback.name() && names_revision)
     {
         return Ok(about);
     }
     let say = format!(
-        "{verb} takes no such argument: approve takes what, number and revision, rollback a revision, promote full"
+        "{verb} takes no such argument: approve takes what, number and revision, rollback a revision, promote full, scale number, until and machines"
     );
     Err(Fault::new(format!("commands[{n}].args"), Code::BadValue, say).help("leave them out"))
 }

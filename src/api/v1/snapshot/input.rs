@@ -8,6 +8,7 @@ use crate::model::machine::Machine;
 use crate::model::plan::{Command, Facts, Input};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 
 /// The content of a snapshot, owned. Its lists have a fixed order, independent of the order in the document.
@@ -21,6 +22,8 @@ pub struct SnapshotInput {
     pub open: Vec<Entry>,
     pub commands: Vec<Command>,
     pub facts: Facts,
+    /// A person stopped all pools.
+    pub stop: Option<GlobalStop>,
     pub state: Option<PoolState>,
 }
 
@@ -35,6 +38,7 @@ impl SnapshotInput {
             open: &self.open,
             commands: &self.commands,
             facts: &self.facts,
+            stop: self.stop.as_ref(),
             state: self.state.as_ref(),
         }
     }

@@ -10,6 +10,7 @@ mod json_errors;
 mod lists;
 mod open;
 mod place;
+mod stop;
 mod strings;
 mod wire;
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::stop::StopKeys;
 use crate::api::v1::wire::{RecordText, Stamp, WordOf, required};
 use crate::api::v1::words::Do;
 use crate::model::action::{ModelWrite, RemovalReason};
@@ -29,6 +30,7 @@ pub(super) struct Snapshot<'a> {
     pub open: Option<Vec<Open<'a>>>,
     pub commands: Option<Vec<CommandKeys<'a>>>,
     pub facts: Option<FactKeys<'a>>,
+    pub stop_all: Option<StopKeys<'a>>,
     pub state: Option<&'a RawValue>,
 }
 
@@ -253,6 +255,9 @@ pub(super) struct Args<'a> {
     pub revision: Option<RecordText<'a>>,
     pub full: Option<bool>,
     pub machine: Option<RecordText<'a>>,
+    pub until: Option<Stamp>,
+    #[serde(borrow)]
+    pub machines: Option<Vec<RecordText<'a>>>,
 }
 
 #[derive(Deserialize)]

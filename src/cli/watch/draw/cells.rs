@@ -6,6 +6,8 @@ use crate::api::v1::resources::machines::MachineStatus;
 use crate::cli::draw::look::DrawStyle;
 use crate::cli::term::Style;
 use crate::cli::text::width;
+use crate::model::action::MachineClass;
+use crate::model::machine::{Condition, Lifecycle};
 
 /// With more machines than this, or longer ids, a machine is one sign without its id.
 const WITH_IDS: usize = 120;
@@ -13,33 +15,44 @@ const LONGEST_ID: usize = 8;
 /// The column of the zones.
 pub(super) const ZONE: usize = 8;
 
-/// The look of a machine on the screen: that of the demo, and one for machines that a person holds.
+/// The look of a machine on the screen: that of `simulate`, and one for what only real pools have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MachineLook {
     Drawn(DrawStyle),
+    /// A person holds it.
     Hold,
+    /// Azure does not say in which state it is.
+    Unknown,
 }
 
 impl MachineLook {
     /// In the order of the legend.
     pub fn all() -> impl Iterator<Item = Self> {
-        DrawStyle::ALL.into_iter().map(MachineLook::Drawn).chain([MachineLook::Hold])
+        let drawn = DrawStyle::ALL.into_iter().map(MachineLook::Drawn);
+        drawn.chain([MachineLook::Hold, MachineLook::Unknown])
     }
 
     pub fn of(machine: &MachineStatus) -> Self {
-        let look = DrawStyle::of_machine(
-            machine.lifecycle.0,
-            machine.condition.0,
-            machine.class(),
-            machine.ever_available,
-        );
-        let serves = matches!(look, DrawStyle::Settling | DrawStyle::Old | DrawStyle::New);
-        if serves && machine.hold.is_some() { MachineLook::Hold } else { MachineLook::Drawn(look) }
+        MachineLook::Drawn(match (machine.lifecycle.0, machine.condition.0, machine.class()) {
+            (Lifecycle::Deleting, ..) | (_, Condition::Deleting, _) => DrawStyle::Deleting,
+            (Lifecycle::Draining | Lifecycle::Drained, ..) => DrawStyle::Draining,
+            (Lifecycle::Updating, ..) => DrawStyle::Updating,
+            (_, Condition::Unknown, _) => return MachineLook::Unknown,
+            (_, Condition::Provisioning, _) => DrawStyle::Booting,
+            (_, Condition::Unready | Condition::Failed | Condition::Stopped, _) => {
+                if machine.ever_available { DrawStyle::Failed } else { DrawStyle::Booting }
+            }
+            _ if machine.hold.is_some() => return MachineLook::Hold,
+            (.., Some(MachineClass::NotYetAvailable)) => DrawStyle::Settling,
+            (.., Some(MachineClass::Outdated)) => DrawStyle::Old,
+            _ => DrawStyle::New,
+        })
     }
 
     pub const fn glyph(self, unicode: bool) -> char {
         match self {
             MachineLook::Hold => 'H',
+            MachineLook::Unknown => '?',
             MachineLook::Drawn(look) if unicode => look.glyph(),
             MachineLook::Drawn(look) => match look {
                 DrawStyle::Old => 'o',
@@ -56,7 +69,7 @@ impl MachineLook {
 
     pub const fn style(self) -> Style {
         match self {
-            MachineLook::Hold => Style::Yellow,
+            MachineLook::Hold | MachineLook::Unknown => Style::Yellow,
             MachineLook::Drawn(look) => look.style(),
         }
     }
@@ -64,6 +77,7 @@ impl MachineLook {
     pub const fn words(self) -> &'static str {
         match self {
             MachineLook::Hold => "held",
+            MachineLook::Unknown => "unknown",
             MachineLook::Drawn(look) => look.words(),
         }
     }
@@ -91,13 +105,13 @@ pub(in crate::cli::watch) struct Fleet {
 impl Fleet {
     /// Of machines in the order of the screen, on a screen of `wide` columns.
     pub(in crate::cli::watch) fn of(machines: &[&MachineStatus], wide: usize) -> Self {
-        let longest = machines.iter().map(|machine| width(&machine.id)).max().unwrap_or(0).max(3);
+        let longest = machines.iter().map(|machine| width(&machine.id)).max().unwrap_or(0).max(2);
         let id = (machines.len() <= WITH_IDS && longest <= LONGEST_ID).then_some(longest);
         let has_zones = machines.iter().any(|machine| machine.zone.is_some());
         let indent = if has_zones { ZONE } else { 1 };
         // A space, the id, a space, two signs; or one sign alone.
         let cell = id.map_or(1, |id| id + 4);
-        let abreast = (wide.saturating_sub(indent + 1) / cell).max(1);
+        let abreast = (wide.saturating_sub(indent) / cell).max(1);
         let mut lines = Vec::new();
         let mut from = 0;
         for zone in machines.chunk_by(|a, b| a.zone == b.zone) {

@@ -13,6 +13,7 @@ use ratatui::layout::Rect;
 
 use super::keys::KEYS;
 use super::state::{WatchMode, WatchNotice, WatchState};
+use crate::cli::page::stop_line;
 use crate::cli::term::Style;
 use crate::cli::text::{width, wrap};
 use sheet::{Ink, InkLine, Sheet};
@@ -20,6 +21,8 @@ use sheet::{Ink, InkLine, Sheet};
 /// The smallest screen that is drawn.
 const NARROWEST: u16 = 60;
 const LOWEST: u16 = 16;
+/// Lines of a narration.
+const NARRATION: usize = 2;
 
 pub(super) fn draw(state: &WatchState, area: Rect) -> Buffer {
     let mut sheet = Sheet::new(area, state.palette);
@@ -29,6 +32,12 @@ pub(super) fn draw(state: &WatchState, area: Rect) -> Buffer {
         sheet.line(&[Ink::new("q quits", Style::Dim)]);
         return sheet.finish();
     }
+    if let Some(stop) = state.stop() {
+        sheet.line(&[Ink::new(stop_line(stop), Style::Yellow)]);
+    }
+    if let Some(text) = &state.narration {
+        narrate(text, &mut sheet);
+    }
     match (&state.mode, &state.open) {
         (WatchMode::Help, _) => help(&mut sheet),
         (_, Some(open)) => pool::draw(state, open, &mut sheet),
@@ -36,6 +45,17 @@ pub(super) fn draw(state: &WatchState, area: Rect) -> Buffer {
     }
     bottom(state, &mut sheet);
     sheet.finish()
+}
+
+/// What a script does, above the pools, and always as tall, so that they do not jump.
+fn narrate(text: &str, sheet: &mut Sheet) {
+    let wide = sheet.wide();
+    let mut lines = wrap(text, Some(wide.saturating_sub(1))).into_iter();
+    for _ in 0..NARRATION {
+        let line = lines.next().unwrap_or_default();
+        sheet.line(&[Ink::new(format!(" {line}"), Style::Bold)]);
+    }
+    sheet.line(&[Ink::new("─".repeat(wide), Style::Dim)]);
 }
 
 /// The last two lines: a question or a message, and the keys. A long message takes the place of the keys.

@@ -4,7 +4,7 @@ use super::cells::{Fleet, MachineLook, ZONE};
 use super::link::link;
 use super::sheet::{BOTTOM, Ink, InkLine, Sheet, spread};
 use crate::api::v1::resources::machines::MachineStatus;
-use crate::api::v1::resources::told::HistoryLine;
+use crate::cli::client::Fact;
 use crate::cli::status::{PoolLook, holds, style as health_style};
 use crate::cli::term::Style;
 use crate::cli::text::{clock, count, cut, nearer, short, width, wrap};
@@ -47,7 +47,7 @@ pub(super) fn draw(state: &WatchState, open: &PoolScreen, sheet: &mut Sheet) {
         }
     }
     let room = sheet.room().saturating_sub(BOTTOM);
-    for line in history(&picture.lines, open.scroll, room, state.now) {
+    for line in history(&open.facts, open.scroll, room, state.now) {
         sheet.line(&line);
     }
 }
@@ -222,18 +222,18 @@ fn labelled(label: &str, texts: &[String], style: Style, wide: usize, most: usiz
     all.iter().take(last).enumerate().map(line).collect()
 }
 
-/// The last lines that fit, without the newest `scroll` ones.
-fn history(lines: &[HistoryLine], scroll: usize, room: usize, now: Option<Time>) -> Vec<InkLine> {
-    let end = lines.len().saturating_sub(scroll);
-    let end = end.max(room.min(lines.len()));
+/// The last facts that fit, without the newest `scroll` ones.
+fn history(facts: &[Fact], scroll: usize, room: usize, now: Option<Time>) -> Vec<InkLine> {
+    let end = facts.len().saturating_sub(scroll);
+    let end = end.max(room.min(facts.len()));
     let begin = end.saturating_sub(room);
-    let shown = lines.get(begin..end).unwrap_or_default();
-    let line = |line: &HistoryLine| {
+    let shown = facts.get(begin..end).unwrap_or_default();
+    let line = |fact: &Fact| {
         // Whole seconds: the texts stand one below the other.
-        let at = line.at.0.millis();
+        let at = fact.at.millis();
         let at = Time::from_millis(at - at.rem_euclid(1_000));
         let at = clock(at, now.unwrap_or(at));
-        vec![Ink::new(format!(" {at}  "), Style::Dim), Ink::plain(line.message.clone())]
+        vec![Ink::new(format!(" {at}  "), Style::Dim), Ink::plain(fact.text.clone())]
     };
     shown.iter().map(line).collect()
 }

@@ -117,7 +117,7 @@ impl Sheet {
                 let ascii = match cell.symbol() {
                     symbol if symbol.is_ascii() => continue,
                     "█" => "#",
-                    "░" | "·" | "–" => "-",
+                    "░" | "·" | "–" | "─" => "-",
                     "…" => "~",
                     "→" => ">",
                     _ => "?",

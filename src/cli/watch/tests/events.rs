@@ -8,7 +8,7 @@ use crate::model::time::Span;
 /// The seconds until the screen reads again.
 fn pause(state: &mut WatchState) -> u32 {
     for second in 1..100 {
-        if state.on(WatchEvent::Second).is_some() {
+        if state.on(WatchEvent::Tick).is_some() {
             return second;
         }
     }
@@ -35,7 +35,7 @@ fn it_reads_after_events_and_once_for_many() {
     assert_eq!(pause(&mut state), 1);
     // What happens while it reads leads to one more reading.
     state.on(WatchEvent::News(None));
-    assert_eq!(state.on(WatchEvent::Second), None);
+    assert_eq!(state.on(WatchEvent::Tick), None);
     answered(&mut state);
     assert_eq!(pause(&mut state), 1);
     answered(&mut state);
@@ -65,6 +65,16 @@ fn without_a_stream_it_reads_every_five_seconds() {
 }
 
 #[test]
+fn a_faster_server_is_read_more_often() {
+    let mut state = of_list((80, 24));
+    state.tick = Span::from_millis(3_200);
+    pause(&mut state);
+    answered(&mut state);
+    // 15 seconds of the server.
+    assert_eq!(pause(&mut state), 5);
+}
+
+#[test]
 fn a_failed_reading_is_tried_again_and_an_answer_mends_it() {
     let mut state = of_list((80, 24));
     pause(&mut state);
@@ -73,7 +83,7 @@ fn a_failed_reading_is_tried_again_and_an_answer_mends_it() {
     failed(&mut state);
     assert_eq!(pause(&mut state), 2);
     answered(&mut state);
-    assert_eq!((&state.lost, state.age), (&None, 0));
+    assert_eq!((&state.lost, state.age), (&None, Span::ZERO));
 }
 
 #[test]
@@ -90,6 +100,7 @@ fn an_answer_for_another_screen_is_dropped() {
 fn signals_end_or_suspend_it() {
     let mut state = of_list((80, 24));
     assert_eq!(state.on(WatchEvent::Stop), Some(WatchEffect::Quit));
+    assert_eq!(state.on(WatchEvent::Signal(15)), Some(WatchEffect::Quit));
     assert_eq!(state.on(WatchEvent::Suspend), Some(WatchEffect::Suspend));
     assert_eq!(state.on(WatchEvent::Beat), None);
     assert_eq!(state.on(WatchEvent::Resize(10, 5)), None);

@@ -6,9 +6,10 @@ mod golden;
 mod events;
 mod pictures;
 mod presses;
+pub mod readme;
 mod samples;
 
-use super::is_unicode;
+use super::session::is_unicode;
 
 #[test]
 fn the_first_locale_that_is_set_decides() {

@@ -9,18 +9,20 @@ use ratatui::style::{Color, Modifier};
 use super::golden::golden;
 use super::presses::press;
 use super::samples::*;
-use crate::api::v1::resources::When;
 use crate::api::v1::resources::pools::PoolStatus;
+use crate::api::v1::resources::stop::StopDetail;
+use crate::api::v1::resources::{When, WordOf};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::watch::draw::draw;
 use crate::cli::watch::state::{Palette, PoolPicture, WatchEvent, WatchPicture, WatchState};
 use crate::model::action::MachineClass;
+use crate::model::machine::Condition;
 use crate::model::time::Span;
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (140, 40);
 
-fn picture(state: &WatchState) -> Buffer {
+pub fn picture(state: &WatchState) -> Buffer {
     let (wide, tall) = state.size;
     let mut terminal = Terminal::new(TestBackend::new(wide, tall)).unwrap();
     terminal
@@ -87,6 +89,27 @@ fn a_list_that_is_longer_than_the_screen_follows_the_selection() {
 }
 
 #[test]
+fn the_screen_begins_with_the_stop_of_all_pools() {
+    let stop = StopDetail {
+        since: When(NOW),
+        by: "kim".into(),
+        why: "quota".into(),
+        except: None,
+        message: "all pools are stopped since now by kim: quota".into(),
+    };
+    let status = PoolStatus { stop_all: Some(stop), ..status("web") };
+    let mut state = WatchState::new(None, RICH, SMALL);
+    give(&mut state, list(vec![status.clone()]));
+    let says = "all pools are stopped since now by kim: quota; `poolkeeper resume-all` lifts it";
+    assert_eq!(text(&state)[0], says);
+    shows(&text(&state), &["Pools  1 pool", "> web"]);
+    let mut state = WatchState::new(Some("web"), RICH, SMALL);
+    let look = look(&status, machines(5, 1));
+    give(&mut state, WatchPicture::Pool(Box::new(PoolPicture { look, lines: lines(3) })));
+    assert_eq!(text(&state)[0], says);
+}
+
+#[test]
 fn one_pool_in_a_rollout() {
     let mut state = of_pool(SMALL, machines(32, 0));
     press(&mut state, "Right Right Right Right");
@@ -99,13 +122,34 @@ fn one_pool_in_a_rollout() {
             "in service 29 (floor 29)   alive 32 (ceiling 33)   outdated 19   failed 0",
             "[3]",
             "machine   3 Failed, failed, 2.0.0, 1d 6h old; failed",
-            "line 40 of the history",
+            "fact 40 of the history",
         ],
     );
     shows(
         &lines,
         &["░ serves, old", "× is deleted", "· boots", "█ serves, new", "! failed", "H held"],
     );
+}
+
+#[test]
+fn a_machine_without_a_state_is_unknown_and_not_deleted() {
+    let mut odd = machine("3", None, MachineClass::Unknown);
+    odd.condition = WordOf(Condition::Unknown);
+    let state = of_pool(SMALL, vec![odd]);
+    shows(&text(&state), &["3 ??", " ? unknown"]);
+}
+
+#[test]
+fn a_narration_stands_above_the_pools() {
+    for mut state in [of_list(SMALL), of_pool(SMALL, machines(32, 3))] {
+        let without = text(&state);
+        state.on(WatchEvent::Narration("A new image follows soon. ".repeat(9)));
+        let lines = text(&state);
+        assert!(lines[0].starts_with(" A new") && lines[1].starts_with(" new image"), "{lines:#?}");
+        assert_eq!(lines[2], "─".repeat(80));
+        assert_eq!(lines[3], without[0]);
+        assert_eq!(lines[23], without[23]);
+    }
 }
 
 #[test]
@@ -124,7 +168,7 @@ fn a_thousand_machines_are_single_signs() {
         // The selected machine is on the screen, and the text names it.
         shows(&last, &["machine   99"]);
         assert_ne!(first, last);
-        shows(&last, &["line 40 of the history", "in service"]);
+        shows(&last, &["fact 40 of the history", "in service"]);
     }
 }
 
@@ -156,12 +200,12 @@ fn a_terminal_without_utf8_gets_ascii_only() {
 
 #[test]
 fn times_of_the_history_have_one_width() {
-    let mut state = of_pool(SMALL, machines(3, 0));
+    let mut state = WatchState::new(Some("web"), RICH, SMALL);
     let mut lines = lines(3);
     lines[1].at = When(lines[1].at.0.plus(Span::from_millis(708)));
     let picture = PoolPicture { look: look(&status("web"), machines(3, 0)), lines };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
-    shows(&text(&state), &[" 11:59:50Z  line 2 of the history", " 12:00:00Z  line 3"]);
+    shows(&text(&state), &[" 11:59:50Z  fact 2 of the history", " 12:00:00Z  fact 3"]);
 }
 
 #[test]
@@ -178,7 +222,7 @@ fn a_lost_connection_keeps_the_picture_and_says_its_age() {
     let subject = state.subject();
     state.on(WatchEvent::Reading(subject, Err(lost)));
     for _ in 0..75 {
-        state.on(WatchEvent::Second);
+        state.on(WatchEvent::Tick);
     }
     let lines = keep("lost", &state);
     shows(&lines, &["not updated for 1m 15s", "the server cannot be reached", "in service 29"]);
@@ -222,7 +266,7 @@ fn colour_says_nothing_that_the_signs_do_not_say() {
     press(&mut state, "Right");
     let reversed = |cell: &Cell| cell.modifier.contains(Modifier::REVERSED);
     assert!(picture(&state).content.iter().any(reversed));
-    assert!(text(&state)[1].starts_with("   [0]"), "{:#?}", text(&state));
+    assert!(text(&state)[1].starts_with("  [0]"), "{:#?}", text(&state));
 }
 
 #[test]

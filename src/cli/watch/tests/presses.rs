@@ -102,17 +102,17 @@ fn keys_of_one_pool() {
 
 #[test]
 fn arrows_move_over_the_fleet() {
-    // 80 columns hold 11 machines of 7 columns.
+    // 80 columns hold 13 machines of 6 columns.
     for (keys, machine) in [
         ("Right", "vm-0"),
         ("Right Left", "vm-0"),
         ("Right Right", "vm-1"),
-        ("Right Down", "vm-11"),
-        ("Right Down Down", "vm-22"),
-        ("Right Down Down Down", "vm-22"),
+        ("Right Down", "vm-13"),
+        ("Right Down Down", "vm-26"),
+        ("Right Down Down Down", "vm-26"),
         ("End", "vm-31"),
         ("End End", "vm-31"),
-        ("Right End Up", "vm-20"),
+        ("Right End Up", "vm-18"),
         ("Right End Down", "vm-31"),
         ("Right End Home", "vm-0"),
     ] {
@@ -203,17 +203,20 @@ fn answers_are_shown_until_the_next_key() {
 fn the_history_scrolls_and_stays_where_it_is_read() {
     let mut state = of_pool((80, 24), machines(32, 0));
     let last = |state: &WatchState| text(state)[21].clone();
-    assert!(last(&state).ends_with("line 40 of the history"), "{}", last(&state));
+    assert!(last(&state).ends_with("fact 40 of the history"), "{}", last(&state));
     press(&mut state, "PgUp");
-    assert!(last(&state).ends_with("line 30 of the history"), "{}", last(&state));
+    assert!(last(&state).ends_with("fact 30 of the history"), "{}", last(&state));
     let mut later = lines(45);
     later.drain(..5);
     let look = look(&status("web"), machines(32, 0));
     let picture = PoolPicture { look, lines: later };
     give(&mut state, WatchPicture::Pool(Box::new(picture)));
-    assert!(last(&state).ends_with("line 30 of the history"), "{}", last(&state));
+    assert!(last(&state).ends_with("fact 30 of the history"), "{}", last(&state));
+    // What was told stays, and nothing is told twice.
+    let facts = &state.open.as_ref().unwrap().facts;
+    assert!(facts.len() == 45 && facts[0].text == "fact 1 of the history", "{facts:?}");
     press(&mut state, "PgUp PgUp PgUp PgUp PgUp");
-    assert!(text(&state).iter().any(|line| line.ends_with("line 6 of the history")));
+    assert!(text(&state).iter().any(|line| line.ends_with("fact 6 of the history")));
     press(&mut state, "PgDn PgDn PgDn PgDn PgDn PgDn");
-    assert!(last(&state).ends_with("line 45 of the history"), "{}", last(&state));
+    assert!(last(&state).ends_with("fact 45 of the history"), "{}", last(&state));
 }

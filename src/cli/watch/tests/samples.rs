@@ -17,7 +17,7 @@ use crate::memory::{HistoryEvent, HistoryRecord};
 use crate::model::action::MachineClass;
 use crate::model::command::CommandName;
 use crate::model::hold::{Hold, HoldReason, Remedy};
-use crate::model::ids::{InstanceId, VmId, Zone};
+use crate::model::ids::{CommandId, InstanceId, VmId, Zone};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::RolloutPhase;
 use crate::model::time::{Span, Time};
@@ -79,6 +79,7 @@ pub fn status(name: &str) -> PoolStatus {
             calls: 60,
         }),
         awaiting_second_person: Some(Vec::new()),
+        stop_all: None,
     }
 }
 
@@ -182,11 +183,12 @@ pub fn machines(many: usize, zones: usize) -> Vec<MachineStatus> {
     (0..many).map(|n| machine(&n.to_string(), zone(n).as_deref(), class(n))).collect()
 }
 
+/// Each is a fact.
 pub fn lines(many: u64) -> Vec<HistoryLine> {
     let line = |n: u64| {
         let at = NOW.minus(Span::seconds(i64::try_from(many - n).unwrap() * 10));
-        let message = format!("line {n} of the history").into();
-        let event = HistoryEvent::Held { reason: HoldReason::Floor, message };
+        let (command, message) = (CommandId::new("c"), format!("fact {n} of the history").into());
+        let event = HistoryEvent::Answered { command, accepted: true, message };
         HistoryLine::of(n, "web", &HistoryRecord::new(at, event))
     };
     (1..=many).map(line).collect()

@@ -1,0 +1,84 @@
+//! What other components measured for the planner.
+
+use super::ids::InstanceId;
+use super::owner::Keeper;
+use super::time::{Skew, Time};
+use super::vocabulary::vocabulary;
+
+/// Facts that other components measured for the planner.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    pub gates: Vec<Gate>,
+    pub quota: Option<Quota>,
+    pub drains: Vec<DrainFact>,
+    /// Losses elsewhere, for pools too small to tell by themselves whether our observation failed.
+    pub witnesses: Vec<Witness>,
+    /// The present version of a followed gallery image.
+    pub follow: Option<Follow>,
+    /// How far the cloud's clock is ahead of ours; negative when behind.
+    pub clock_ahead: Option<Skew>,
+    /// The identity of this planner.
+    pub keeper: Keeper,
+}
+
+vocabulary! {
+    pub enum Verdict {
+        Pass = "pass",
+        Fail = "fail",
+        Unknown = "unknown",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    pub name: Box<str>,
+    pub verdict: Verdict,
+    pub at: Time,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    pub family: Box<str>,
+    pub cores_left: u32,
+    pub cores_each: u32,
+}
+
+/// A loss outside the pool at this time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Witness {
+    pub what: WitnessKind,
+    pub at: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WitnessKind {
+    /// The API server was unreachable.
+    ApiServer,
+    /// Another pool lost more than half of its machines within a minute.
+    Pool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrainFact {
+    pub id: InstanceId,
+    pub step: Box<str>,
+    pub since: Time,
+    pub blocker: Option<Box<str>>,
+    /// The blocker of the drain is gone.
+    pub clear: bool,
+}
+
+impl DrainFact {
+    /// The drain is already evicting pods, not only preparing to.
+    pub fn is_evicting(&self) -> bool {
+        const EVICTING: [&str; 6] =
+            ["evict", "evicting", "grace", "shorterGrace", "delete", "volumes"];
+        EVICTING.contains(&&*self.step)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    pub image: Box<str>,
+    pub at: Time,
+}

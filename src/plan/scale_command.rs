@@ -1,0 +1,129 @@
+//! The command `scale`: what the order is checked for, and what it asks.
+
+use crate::model::ids::Key;
+use crate::model::machine::Lifecycle;
+use crate::model::plan::{Command, Input};
+use crate::model::policy::Owner;
+use crate::model::quantity::MOST_MACHINES;
+use crate::model::rollout::PoolState;
+use crate::model::scale::{self, ScaleOrder};
+
+use super::desired;
+use super::identity::is;
+
+pub(super) fn apply(
+    input: &Input,
+    memory: &mut PoolState,
+    ask: &Command,
+) -> Result<String, String> {
+    if input.policy.owner == Owner::ScaleSet {
+        return Err(
+            "the capacity of the scale set is the size of this pool: set it with `az vmss scale`"
+                .into(),
+        );
+    }
+    if input.is_first_sight() {
+        return Err("this is the first read of the pool; run the command again".into());
+    }
+    let Some(to) = ask.about.number else { return end(input, memory) };
+    let until = ask.about.until;
+    if let Some(until) = until.filter(|until| *until <= input.now) {
+        return Err(format!("its time was over at {until}, before a turn read it"));
+    }
+    if to > u32::from(MOST_MACHINES) {
+        return Err(format!("a scale set holds at most {MOST_MACHINES} machines"));
+    }
+    let from = in_force(input, memory, to);
+    let ids = &ask.about.machines;
+    let remove = scale::named(ids, input.machines, memory, until.is_none())?;
+    scale::fits(from, to, remove.len())?;
+    let remove = with_earlier(input, memory, to, remove);
+    let order = ScaleOrder {
+        to,
+        until,
+        over: input.policy.count,
+        remove,
+        by: ask.by.clone(),
+        why: ask.why.clone(),
+        at: ask.at.min(input.now),
+    };
+    if says_nothing_new(input, memory, &order) {
+        return Err(format!("the size is {to} already"));
+    }
+    let gone = order.remove.len();
+    let idle = until.is_none() && gone == 0 && to == input.policy.count;
+    memory.scale = Some(order).filter(|_| !idle);
+    desired::follow_order(input, memory);
+    Ok(said(memory, (from, to), gone))
+}
+
+/// Ends the order in force: the document speaks again.
+fn end(input: &Input, memory: &mut PoolState) -> Result<String, String> {
+    let Some(order) = memory.scale.take() else {
+        return Err("no scale order is in force".into());
+    };
+    desired::follow_order(input, memory);
+    let count = input.policy.count;
+    Ok(format!("the order to scale to {} has ended; the pool's document says {count}", order.to))
+}
+
+/// The size before this order. A document that says the same number may have come first, in this very turn.
+fn in_force(input: &Input, memory: &PoolState, to: u32) -> u32 {
+    let now = memory.desired.count;
+    let before = input.state.map_or(now, |state| state.desired.count);
+    if now <= to && input.policy.count == to { now.max(before) } else { now }
+}
+
+/// With the names of the earlier order: a further fall adds to them, and a smaller fall without names keeps as many as
+/// it still needs, first those that leave already.
+fn with_earlier(input: &Input, memory: &PoolState, to: u32, named: Vec<Key>) -> Vec<Key> {
+    let Some(old) = &memory.scale else { return named };
+    let mut keys = old.remove.clone();
+    if to <= old.to {
+        keys.extend(named);
+        return keys;
+    }
+    if !named.is_empty() {
+        return named;
+    }
+    let leaving = |key: &Key| {
+        let found = input.machines.iter().find(|machine| is(key, machine));
+        found.map_or(0, |machine| match machine.lifecycle {
+            _ if machine.goes() => 0,
+            Lifecycle::Draining | Lifecycle::Drained => 1,
+            _ => 2,
+        })
+    };
+    keys.sort_by_key(leaving);
+    keys.truncate(keys.len().saturating_sub((to - old.to) as usize));
+    keys
+}
+
+/// The same order is in force, or the document says the same number and no order outranks it.
+fn says_nothing_new(input: &Input, memory: &PoolState, new: &ScaleOrder) -> bool {
+    match &memory.scale {
+        Some(old) => {
+            let known = new.remove.iter().all(|key| old.remove.contains(key));
+            (old.to, old.until) == (new.to, new.until) && known
+        }
+        None => new.until.is_some() && new.to == input.policy.count && new.remove.is_empty(),
+    }
+}
+
+fn said(memory: &PoolState, (from, to): (u32, u32), named: usize) -> String {
+    let until = memory.scale.as_ref().and_then(|order| order.until);
+    let until = until.map_or(String::new(), |until| format!(" until {until}"));
+    let leave = match named {
+        0 => String::new(),
+        1 => "; the named machine leaves".into(),
+        _ => format!("; the {named} named machines leave"),
+    };
+    match memory.desired.count {
+        now if now > to => format!(
+            "the size is to drop from {from} to {to}{until}; so large a drop waits for `poolkeeper approve`{leave}"
+        ),
+        _ if from > to => format!("the size drops from {from} to {to}{until}{leave}"),
+        _ if from < to => format!("the size rises from {from} to {to}{until}"),
+        _ => format!("the size is {to}{until}"),
+    }
+}
