@@ -1,9 +1,9 @@
 //! Law 13: while a person stops all pools, nothing is begun. The exception for repair lets failed machines leave, and
 //! lets the pool grow back to what it had when it was stopped.
 
-use super::Notes;
 use super::facts::View;
 use super::machine_view::{Aim, MachineState, MachineView};
+use super::{Notes, pending};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::machine::Machine;
 use crate::model::rollout::RepairLimit;
@@ -76,9 +76,9 @@ fn size(view: &View, stop: &GlobalStop, notes: &mut Notes) {
     }
 }
 
-/// Machines that exist, or whose replacement repair may still owe: failed, or on their way out.
+/// The most machines that exist, or whose replacement repair may still owe: failed, or on their way out.
 fn there(view: &View) -> i64 {
     let ghosts = view.looks.iter().filter(|look| look.standing == MachineState::Ghost).count();
     let tally = &view.tally;
-    tally.exist + view.pending + tally.failed + tally.leaving + ghosts as i64
+    tally.exist + pending::most(view.case) + tally.failed + tally.leaving + ghosts as i64
 }

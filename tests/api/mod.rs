@@ -1,6 +1,7 @@
 //! The documents of version 1: what is read, what is refused and where, and what is written.
 
 mod bad_bytes;
+mod bad_snapshots;
 mod conversation;
 mod plans;
 mod pools;

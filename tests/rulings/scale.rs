@@ -147,10 +147,10 @@ fn a_machine_held_later_stays_and_none_leaves_in_its_place() {
 
 #[test]
 fn the_floor_holds_the_named_and_no_other_leaves_instead() {
-    let pool = Pool::new(14, "1", "0").settled().new_ready(12).new_unready(2);
-    scale(pool, 12, Some(HOURS), &["n1", "n2"]).plan().does(None, &[]);
-    let one = Pool::new(14, "1", "0").settled().new_ready(13).new_unready(1);
-    scale(one, 12, Some(HOURS), &["n1", "n2"]).plan().does(None, &["n1"]);
+    let pool = Pool::new(14, "1", "0").settled().new_unready(2).new_ready(12);
+    scale(pool, 12, Some(HOURS), &["n3", "n4"]).plan().does(None, &[]);
+    let one = Pool::new(14, "1", "0").settled().new_unready(1).new_ready(13);
+    scale(one, 12, Some(HOURS), &["n3", "n4"]).plan().does(None, &["n3"]);
 }
 
 #[test]

@@ -76,7 +76,10 @@ impl PreparedTurn {
 }
 
 pub(super) fn load(db: &Connection, name: &PoolName) -> Result<PoolRecord, SqliteFault> {
-    let Some(pool) = number(db, name)? else { return Ok(PoolRecord::default()) };
+    let Some(pool) = number(db, name)? else {
+        // A stop of all pools holds for a pool from its first turn on.
+        return Ok(PoolRecord { inbox: inbox::of_pool(db, name)?, ..PoolRecord::default() });
+    };
     let sql = "SELECT record FROM states WHERE pool = ?1";
     let mut state = db.prepare_cached(sql)?;
     let state: Option<String> = state.query_row([pool], |row| row.get(0)).optional()?;

@@ -182,7 +182,7 @@ mod tests {
             "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
             "nextCheckAt": AT, "phase": phase, "holds": hold.into_iter().collect::<Vec<_>>(),
             "frozen": null, "trouble": null, "ignored": null, "estimate": null,
-            "awaitingSecondPerson": [],
+            "awaitingSecondPerson": [], "stopAll": null,
             "numbers": {
                 "desired": desired, "surge": 1, "unavailable": 0, "floor": desired,
                 "ceiling": desired + 1, "total": total, "available": available,

@@ -43,6 +43,7 @@ pub const CODES: &[&str] = &[
     "refused",
     "scaleSetTaken",
     "secondPerson",
+    "sizeOwned",
     "storeUnavailable",
     "timedOut",
     "tooManyCommands",
