@@ -225,7 +225,8 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
         }
         return;
     };
-    let waits_no_more = row.is_named_now() || dies_waiting(basis, row, machine);
+    let named_now = is_named_now(basis, row);
+    let waits_no_more = named_now || dies_waiting(basis, row, machine);
     // A wanted drain runs to its end, except on a machine that nothing runs on, or whose loss is accepted.
     if row.doing == MachineActivity::Draining && !waits_no_more {
         return;
@@ -237,17 +238,14 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
     // Its condition changed since it was asked to leave, or it was never drained: something may run on it. A drain with
     // nothing to do costs one read.
     let unsure = machine.since > row.asked || row.doing == MachineActivity::DrainAgain;
-    let because = match row.is_named_now() && basis.input.stop.is_none() {
-        true => RemovalReason::DeleteRequestedNow,
-        false => because,
-    };
+    let because = if named_now { RemovalReason::DeleteRequestedNow } else { because };
     let again = because != RemovalReason::Failed || row.doing == MachineActivity::DrainAgain;
     if unsure && again && drains(machine, because) {
         put(basis, &mut batches.drain, at, because);
         batches.moved.push((at, Lifecycle::Draining, MachineReason::Draining));
         return;
     }
-    if updates && !row.is_named_now() {
+    if updates && !named_now {
         put(basis, &mut batches.reimage, at, because);
         batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
     } else {
@@ -258,6 +256,11 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
 
 fn is_updated(basis: &Basis, row: &MachineCandidate) -> bool {
     basis.is_in_place() && row.because == Some(RemovalReason::Outdated)
+}
+
+/// An operator accepts the loss of what runs on it. Under a stop, that waits too.
+fn is_named_now(basis: &Basis, row: &MachineCandidate) -> bool {
+    row.is_named_now() && basis.input.stop.is_none()
 }
 
 /// It failed, its drain has lasted long enough, and it no longer responds.
@@ -279,7 +282,7 @@ fn waits(
 ) -> bool {
     let verb = if updates { ActionKind::Reimage } else { ActionKind::Delete };
     let Some(wait) = basis.why_not.wait_of(verb) else { return false };
-    if row.is_named_now() && !wait.told {
+    if is_named_now(basis, row) && !wait.told {
         return false;
     }
     if wait.long {

@@ -100,6 +100,20 @@ fn what_was_taken_out_of_service_is_put_back() {
     assert_eq!(draining.stopped(false).plan().restored(), ["o1"]);
 }
 
+/// Its loss was accepted, but not in a stop: repair drains it first, as every other failed machine.
+#[test]
+fn a_failed_machine_that_is_to_go_now_is_drained_while_all_pools_are_stopped() {
+    let pool = Pool::new(3, "1", "1").settled().new_ready(2).old_ready(1).nodes();
+    let pool = pool.edit("o1", |machine| {
+        (machine.condition, machine.since) = (Condition::Unready, NOW.minus(Span::minutes(12)));
+    });
+    let pool = pool.drain_open("o1", RemovalReason::Failed).named("o1", true);
+    assert_eq!(pool.plan().deleted(), ["o1"]);
+    let turn = pool.stopped(true).plan();
+    turn.does(Some(4), &[]);
+    assert_eq!(turn.restored(), [""; 0]);
+}
+
 #[test]
 fn what_is_begun_is_watched_to_its_end() {
     let going = Pool::new(3, "1", "0").settled().new_ready(4);
