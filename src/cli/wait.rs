@@ -160,7 +160,7 @@ impl Until {
             let why = open.why.as_deref().unwrap_or_default();
             return End::new(Exit::RolloutFailed, format!("the rollout failed: {why}"));
         }
-        if open.stage != RolloutStage::PAUSED && report.health != PoolHealth::ActionRequired {
+        if open.stage != RolloutStage::PAUSED && !report.needs_person() {
             return None;
         }
         let is_there =
@@ -171,7 +171,7 @@ impl Until {
     /// No rollout is open.
     fn at_rest(self, look: &PoolLook) -> Option<End> {
         let report = &look.report;
-        let needs_person = report.health == PoolHealth::ActionRequired;
+        let needs_person = report.needs_person();
         if self == Until::Healthy {
             return match report.health {
                 PoolHealth::Healthy => End::new(Exit::Done, "healthy"),
@@ -225,6 +225,7 @@ fn last(last: Option<&LastRollout>) -> End {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::v1::resources::stop::StopDetail;
     use crate::api::v1::resources::told::ReadinessStatus;
     use serde_json::{Value, json};
 
@@ -314,6 +315,17 @@ mod tests {
         let writes = look(0, &[model], &none, &ended("succeeded"));
         ends("writes the model", writes, [None, None, Some(0)]);
         ends("only marks", look(2, &[], &none, &none), [Some(9), Some(9), Some(0)]);
+        let mut stopped = look(2, &[], &open("progressing"), &none);
+        stopped.report.status.stop_all = Some(stop());
+        ends("is stopped with all pools", stopped, [Some(9), Some(9), Some(9)]);
+    }
+
+    fn stop() -> StopDetail {
+        let stop = json!({
+            "since": AT, "by": "kim", "why": "quota", "except": null,
+            "message": "all pools are stopped",
+        });
+        serde_json::from_value(stop).unwrap()
     }
 
     #[test]

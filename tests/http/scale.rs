@@ -165,12 +165,19 @@ async fn where_two_decide_a_large_fall_needs_both() {
     let kit = Kit::guarded().await;
     seven(&kit).await;
     kit.backend.lock().approvals = 2;
-    let by = async |role: &str, to: u32| {
+    let named = async |role: &str, to: u32, ids: &str| {
         let bearer = format!("Bearer {}", kit.tokens[role]);
-        let body = format!(r#"{{"why":"because","to":{to},"duration":"2h"}}"#);
+        let body = format!(r#"{{"why":"because","to":{to},"duration":"2h","remove":[{ids}]}}"#);
         kit.ask(Ask::new("POST", WEB).json(&body).header("authorization", bearer)).await
     };
+    let by = async |role: &str, to: u32| named(role, to, "").await;
     by("operator", 6).await.is(202, "");
+    // Both must mean the same machines.
+    named("operator", 4, r#""1","2","3""#).await.is(409, "secondPerson");
+    named("admin", 4, r#""1","2","4""#).await.is(409, "secondPerson");
+    let audit = kit.audit().await;
+    let refused = "scale --to 4 --for 2h --remove 1 --remove 2 --remove 4 web/ (because)";
+    assert!(audit.iter().any(|line| line.contains(refused)), "{audit:?}");
     by("operator", 2).await.is(409, "secondPerson");
     by("operator", 2).await.is(409, "secondPerson");
     by("admin", 3).await.is(409, "secondPerson");

@@ -18,7 +18,7 @@ use super::state::ApiState;
 use crate::api::v1::pool::to_json;
 use crate::api::v1::resources::asked::{ReceiptState, ScaleRequest};
 use crate::memory::PoolRecord;
-use crate::model::ids::{CommandId, InstanceId};
+use crate::model::ids::{CommandId, InstanceId, PoolName};
 use crate::model::plan::{Command, CommandArgs, CommandVerb};
 use crate::model::policy::{Draft, Owner, Policy, UnconfirmedFall};
 use crate::model::quantity::MOST_MACHINES;
@@ -45,14 +45,13 @@ pub async fn scale(state: &ApiState, call: &Call, id: &Id) -> HttpResult {
     }
     let (to, until) = numbers(call, &asked)?;
     may_scale(state, call, &view, to, until.is_some())?;
-    let length = asked.duration.as_ref().map_or(String::new(), |time| format!(" --for {time}"));
-    let verb = format!("scale --to {to}{length}");
-    let change = ChangeRequest { call, pool, verb: &verb, machine: None, why };
     // Documents change one at a time, so that none comes between the check and the change.
     let _one_at_a_time = state.applying.lock().await;
-    let mut loaded = state.store.load(&change.pool).await?;
+    let mut loaded = state.store.load(&pool).await?;
     loaded.inbox.put_on(&mut loaded.machines);
-    let machines = machines(&change, &loaded, asked.remove.as_deref().unwrap_or_default())?;
+    let machines = machines(&pool, &loaded, asked.remove.as_deref().unwrap_or_default())?;
+    let verb = words(&asked, to, &machines);
+    let change = ChangeRequest { call, pool, verb: &verb, machine: None, why };
     let about = CommandArgs { number: Some(to), until, machines, ..CommandArgs::default() };
     let refused = (!id.is_repeated).then(|| refusal(&view.policy, &loaded, &about, to)).flatten();
     if let Some(message) = refused {
@@ -139,15 +138,30 @@ fn az_scale(policy: &Policy, to: u32) -> String {
     }
 }
 
+/// The order as the audit has it. A second person agrees to exactly that.
+fn words(asked: &ScaleRequest, to: u32, machines: &[InstanceId]) -> String {
+    let mut words = format!("scale --to {to}");
+    if let Some(time) = &asked.duration {
+        words += &format!(" --for {time}");
+    }
+    let mut ids: Vec<&str> = machines.iter().map(InstanceId::as_str).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    for id in ids {
+        words += &format!(" --remove {id}");
+    }
+    words
+}
+
 /// The named machines by their ids; one that is unknown refuses all.
 fn machines(
-    change: &ChangeRequest<'_>,
+    pool: &PoolName,
     loaded: &PoolRecord,
     written: &[String],
 ) -> Result<Vec<InstanceId>, Problem> {
     let known = |written: &String| {
         let found = find(&loaded.machines, written).map(|machine| machine.id.clone());
-        found.ok_or_else(|| Problem::no_machine(&change.pool, written, &loaded.machines))
+        found.ok_or_else(|| Problem::no_machine(pool, written, &loaded.machines))
     };
     written.iter().map(known).collect()
 }

@@ -159,7 +159,7 @@ fn end(look: &PoolLook, to: u32) -> Option<(Exit, String)> {
     if numbers.desired == to && numbers.available >= to && fits {
         return Some((Exit::Done, format!("{} available", count(to as usize, "machine"))));
     }
-    (report.health == PoolHealth::ActionRequired).then(|| (Exit::NeedsPerson, task()))
+    report.needs_person().then(|| (Exit::NeedsPerson, task()))
 }
 
 #[cfg(test)]

@@ -128,6 +128,11 @@ impl PoolReport {
         })
     }
 
+    /// The pool moves only after a person did something. A stop of all pools stands behind worse news in `health`.
+    pub fn needs_person(&self) -> bool {
+        self.health == PoolHealth::ActionRequired || self.status.stop_all.is_some()
+    }
+
     /// The place in a list: the worst first, then by name.
     pub fn place(&self) -> (PoolHealth, &str) {
         (self.health, &self.status.name)
