@@ -16,6 +16,7 @@ use super::text::{count, plain};
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::pools::LastRollout;
 use crate::model::command::CommandName;
+use crate::model::hold::HoldReason;
 use crate::model::rollout::{RolloutEnding, RolloutStage};
 
 const ABOUT: &str = "Waits until the rollout of a pool is done, or paused, or the pool is healthy";
@@ -171,7 +172,11 @@ impl Until {
     /// No rollout is open.
     fn at_rest(self, look: &PoolLook) -> Option<End> {
         let report = &look.report;
-        let needs_person = report.needs_person();
+        // Azure refuses what the pool needs, for example the model of the next rollout: nothing is done yet.
+        let mut holds = report.status.holds.iter();
+        let refused = holds.find(|hold| hold.reason == HoldReason::Refused.code());
+        let is_refused = refused.is_some_and(|hold| hold.remedy.is_some());
+        let needs_person = is_refused || report.needs_person();
         if self == Until::Healthy {
             return match report.health {
                 PoolHealth::Healthy => End::new(Exit::Done, "healthy"),
@@ -179,7 +184,10 @@ impl Until {
                 _ => None,
             };
         }
-        if look.is_model_moving() {
+        if is_refused {
+            return End::new(Exit::NeedsPerson, task(report));
+        }
+        if refused.is_some() || look.is_model_moving() {
             return None;
         }
         let last = last(look.more.rollout.as_ref().and_then(|rollout| rollout.last.as_ref()));
@@ -315,6 +323,9 @@ mod tests {
         let writes = look(0, &[model], &none, &ended("succeeded"));
         ends("writes the model", writes, [None, None, Some(0)]);
         ends("only marks", look(2, &[], &none, &none), [Some(9), Some(9), Some(0)]);
+        let refused = |verb| look(0, &[hold("refused", verb)], &none, &ended("succeeded"));
+        ends("Azure refused, and it is tried again", refused(None), [None, None, Some(0)]);
+        ends("Azure refuses it for long", refused(Some("retry")), [Some(9), Some(9), Some(9)]);
         let mut stopped = look(2, &[], &open("progressing"), &none);
         stopped.report.status.stop_all = Some(stop());
         ends("is stopped with all pools", stopped, [Some(9), Some(9), Some(9)]);
