@@ -21,7 +21,7 @@ use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{Observation, ReadCloud, fold};
 use serde_json::json;
 
-use crate::azure::kit::{self as azure, Purse, Sheet};
+use crate::azure::kit::{self as azure, Changes as _, Purse, Sheet};
 use crate::{bounded, runtime};
 
 const ARM: &str = "https://arm.example";
@@ -175,7 +175,7 @@ async fn changes(azure: &Azure, shown: &mut String) {
     let mut answers = vec![
         azure.raise(&order, 2, 3, &expect).await,
         azure.delete(&order, &targets, false).await,
-        azure.reimage(&order, &targets, &revision).await,
+        azure.reimage(&order, &targets).await,
         azure.update_model(&order, &fields, WriteScope::Image, &expect).await,
         azure.restore(&order, &targets).await,
     ];
