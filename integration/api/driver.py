@@ -81,7 +81,9 @@ def accepted(daemon):
         page = ask(f"{daemon.url}/api/v1/audit?limit=500{place}", source="127.0.2.4").json()
         lines += page["items"]
         before = page["earlier"] if page["items"] else 0
-    taken = {line["verb"] for line in lines if line["pool"] == WEB and line["came"] in TAKEN}
+    # A verb about all pools names none; a verb stands before its options.
+    of_web = [line for line in lines if (line["pool"] or WEB) == WEB]
+    taken = {line["verb"].split()[0] for line in of_web if line["came"] in TAKEN}
     # The machine that the fuzzer names may be deleted, as it asked, before it asks for all else.
     of_machines = {path.rsplit("/", 1)[1] for path, methods in described.items() if "post" in methods and "{machine}" in path}
     for verb in sorted((verbs - taken) & of_machines):
@@ -91,8 +93,20 @@ def accepted(daemon):
         answer = ask(f"{pool}/machines/{machine}/{verb}", "POST", b'{"why": "a test"}', headers=kind, source="127.0.2.4")
         if answer.status == 202:
             taken.add(verb)
+    if "scale" in verbs - taken:
+        # Of the numbers that the fuzzer thinks of, few fit the pool and the machines that it names.
+        pool = f"{daemon.url}/api/v1/pools/{WEB}"
+        more = ask(f"{pool}/status", source="127.0.2.4").json()["numbers"]["desired"] + 1
+        body = b'{"why": "a test", "duration": "1h", "to": %d}' % more
+        kind = {"content-type": "application/json"}
+        answer = ask(f"{pool}/scale", "POST", body, headers=kind, source="127.0.2.4")
+        if answer.status == 202 and answer.json()["state"] == "waiting":
+            taken.add("scale")
     if verbs - taken:
         raise Failed(f"of {WEB} the fuzzer never got taken: {sorted(verbs - taken)}; the audit has {sorted(taken)}")
+    # The last word of the fuzzer may be a stop, under which nothing is deleted.
+    kind = {"content-type": "application/json"}
+    ask(f"{daemon.url}/api/v1/resume-all", "POST", b'{"why": "a test"}', headers=kind, source="127.0.2.4")
     return f"{len(lines)} lines in the audit, all {len(verbs)} verbs taken"
 
 
