@@ -104,9 +104,7 @@ def accepted(daemon):
             taken.add("scale")
     if verbs - taken:
         raise Failed(f"of {WEB} the fuzzer never got taken: {sorted(verbs - taken)}; the audit has {sorted(taken)}")
-    # The last word of the fuzzer may be a stop, under which nothing is deleted.
-    kind = {"content-type": "application/json"}
-    ask(f"{daemon.url}/api/v1/resume-all", "POST", b'{"why": "a test"}', headers=kind, source="127.0.2.4")
+    resume_all(daemon)
     return f"{len(lines)} lines in the audit, all {len(verbs)} verbs taken"
 
 
@@ -153,11 +151,20 @@ def machines(house):
     return f"{len(accepted)} changes, {len(gone)} machines deleted, no law broken"
 
 
+def resume_all(daemon, token=None):
+    """The last word about all pools may be a stop, under which nothing is deleted."""
+    kind = {"content-type": "application/json"}
+    answer = ask(f"{daemon.url}/api/v1/resume-all", "POST", b'{"why": "a test"}', token, kind, source="127.0.2.3")
+    if answer.status != 202:
+        raise Failed(f"the stop of all pools is not lifted: {answer.status} {answer.body!r}")
+
+
 def asked_for(house, daemon, token):
     """Who named nothing changed nothing; who names a machine has it replaced."""
     pool = f"{daemon.url}/api/v1/pools/{CALM}"
     if house.changes([CALM]):
         raise Failed(f"nobody named {CALM}, and this was asked of it: {house.changes([CALM])[:3]}")
+    resume_all(daemon, token)
     machine = ask(f"{pool}/machines", token=token, source="127.0.2.3").json()["items"][0]["id"]
     answer = ask(
         f"{pool}/machines/{machine}/delete-machine", "POST", b'{"why": "it is asked for"}', token,
