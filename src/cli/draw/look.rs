@@ -71,8 +71,8 @@ impl DrawStyle {
             DrawStyle::Booting => "boots",
             DrawStyle::Settling => "settles",
             DrawStyle::Draining => "drains",
-            DrawStyle::Updating => "is updated",
-            DrawStyle::Deleting => "is deleted",
+            DrawStyle::Updating => "updates",
+            DrawStyle::Deleting => "leaves",
             DrawStyle::Failed => "failed",
         }
     }

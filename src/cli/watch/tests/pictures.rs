@@ -125,10 +125,7 @@ fn one_pool_in_a_rollout() {
             "fact 40 of the history",
         ],
     );
-    shows(
-        &lines,
-        &["░ serves, old", "× is deleted", "· boots", "█ serves, new", "! failed", "H held"],
-    );
+    shows(&lines, &["░ serves, old", "× leaves", "· boots", "█ serves, new", "! failed", "H held"]);
 }
 
 #[test]
@@ -195,7 +192,7 @@ fn a_terminal_without_utf8_gets_ascii_only() {
     press(&mut state, "Right");
     let lines = keep("ascii", &state);
     assert!(lines.iter().all(|line| line.is_ascii()), "{lines:#?}");
-    shows(&lines, &["o serves, old", "x is deleted", ". boots", "# serves, new"]);
+    shows(&lines, &["o serves, old", "x leaves", ". boots", "# serves, new"]);
 }
 
 #[test]
