@@ -14,10 +14,12 @@ mod stage;
 mod tests;
 
 use std::env;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, channel};
+use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
@@ -118,7 +120,7 @@ impl Demo {
         shell: &mut Shell,
         manner: Manner,
     ) -> Result<Ended, CommandFailure> {
-        let mut heard = runtime.block_on(async { Signals::heard() })?;
+        let mut heard = runtime.block_on(async { Signals::heard(manner) })?;
         let stage = runtime.block_on(async {
             tokio::select! {
                 stage = DemoStage::set_up(self.listen, TIMES) => stage.map(ControlFlow::Continue),
@@ -191,8 +193,6 @@ fn on_screen(
     let screen = session.handle();
     let (stop, stopped) = channel();
     thread::scope(|scope| {
-        // Its end ends the director too.
-        let stop = stop;
         let director = scope.spawn(move || {
             // A person may pause the rollout.
             let ended = director.play(Span::hours(24), &stopped, &mut |line| {
@@ -208,12 +208,14 @@ fn on_screen(
             screen.end();
             ended
         });
-        let signal = session.run(&|| stage.line())?;
+        let shown = session.run(&|| stage.line());
+        // The end of the screen ends the director too.
         drop(stop);
-        match director.join() {
-            Ok(Ok(DemoEnd::Cut(_))) => Ok(DemoEnd::Cut(signal)),
-            Ok(ended) => ended,
-            Err(_) => {
+        match (director.join(), shown?) {
+            // Even if the script has ended, and the finished pool stays on the screen.
+            (Ok(Ok(_)), Some(signal)) => Ok(DemoEnd::Cut(Some(signal))),
+            (Ok(ended), _) => ended,
+            (Err(_), _) => {
                 let say = "the part that plays the demo ended by itself";
                 Err(CommandFailure::new(Exit::Internal, "internal", say))
             }
@@ -239,23 +241,30 @@ fn program() -> String {
     called.unwrap_or_else(|| ending::NAME.to_owned())
 }
 
-/// SIGINT and SIGTERM.
-struct Signals(Signal, Signal);
+/// The signals that end the demo.
+struct Signals(Vec<(SignalKind, Signal)>);
 
 impl Signals {
-    fn heard() -> Result<Self, CommandFailure> {
-        let unheard = |error: io::Error| {
+    fn heard(manner: Manner) -> Result<Self, CommandFailure> {
+        let mut kinds = vec![SignalKind::interrupt(), SignalKind::terminate()];
+        if manner == Manner::Drawn {
+            // The screen listens to it, which replaces its default action for good. Elsewhere `nohup` may ignore it.
+            kinds.push(SignalKind::hangup());
+        }
+        let heard = kinds.into_iter().map(|kind| signal(kind).map(|signal| (kind, signal)));
+        heard.collect::<io::Result<_>>().map(Self).map_err(|error| {
             let say = format!("cannot listen for signals: {error}");
             CommandFailure::new(Exit::Internal, "internal", say)
-        };
-        let interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
-        Ok(Self(interrupt, signal(SignalKind::terminate()).map_err(unheard)?))
+        })
     }
 
     async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.0.recv() => SignalKind::interrupt().as_raw_value(),
-            _ = self.1.recv() => SignalKind::terminate().as_raw_value(),
-        }
+        poll_fn(|context| {
+            let mut heard = self.0.iter_mut().filter_map(|(kind, signal)| {
+                signal.poll_recv(context).is_ready().then(|| kind.as_raw_value())
+            });
+            heard.next().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 }

@@ -2,9 +2,12 @@
 
 use std::sync::mpsc::channel;
 
+use rustix::process::{Signal, getpid, kill_process};
+
 use super::director::{DemoEnd, DemoLine, Director};
 use super::script::ScriptStep;
 use super::stage::DemoStage;
+use super::{Manner, Signals};
 use crate::cli::term::Term;
 use crate::cli::text::width;
 use crate::cli::watch::tests::readme;
@@ -14,8 +17,15 @@ use crate::model::time::Span;
 const QUICK: u32 = 300;
 
 #[test]
-fn the_picture_of_the_readme_is_the_screen_of_the_demo() {
-    readme::keep(ScriptStep::Sicken("30".into()).words(29));
+fn the_picture_of_the_readme_is_kept() {
+    readme::keep(&ScriptStep::Sicken("30".into()).words(29));
+}
+
+#[tokio::test]
+async fn a_terminal_that_closes_ends_the_drawn_demo() {
+    let mut heard = Signals::heard(Manner::Drawn).unwrap();
+    kill_process(getpid(), Signal::HUP).unwrap();
+    assert_eq!(heard.next().await, Signal::HUP.as_raw());
 }
 
 #[test]
@@ -26,9 +36,15 @@ fn the_whole_demo_keeps_its_promises() {
     let (mut script, mut facts) = (Vec::new(), Vec::new());
     let mut director = Director::new(&stage).unwrap();
     let (_stop, stopped) = channel();
+    let server = stage.line().unwrap();
     let ended = director.play(Span::minutes(2), &stopped, &mut |line| {
         match line {
-            DemoLine::Script(fact) => script.push(fact.text),
+            DemoLine::Script(fact) => {
+                if fact.text.contains("fails by itself") {
+                    readme::is_of(&server, &fact.text);
+                }
+                script.push(fact.text);
+            }
             DemoLine::Pool(fact) => facts.push(fact.text),
         }
         Ok(())
@@ -43,6 +59,7 @@ fn the_whole_demo_keeps_its_promises() {
     for part in ["to 1.1.0 began: 30 machines", "because it had failed", "to 1.1.0 done in"] {
         assert!(facts.iter().any(|text| text.contains(part)), "{part}: {facts:#?}");
     }
+    readme::tells_of(&facts);
     assert!(end.is_good(), "{end:?}");
     let extremes = stage.extremes().unwrap();
     assert!(extremes.most_there <= 33 && extremes.fewest_ready >= 28, "{extremes:?}");

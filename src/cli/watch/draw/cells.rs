@@ -15,7 +15,7 @@ const LONGEST_ID: usize = 8;
 /// The column of the zones.
 pub(super) const ZONE: usize = 8;
 
-/// The look of a machine on the screen: that of `simulate`, and one for what only real pools have.
+/// The look of a machine on the screen: that of `simulate`, or one of those that only real pools have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MachineLook {
     Drawn(DrawStyle),

@@ -1,21 +1,24 @@
-//! The picture of the README: the screen in the middle of the demo, as SVG.
+//! The picture of the README: the screen in the middle of the demo, as SVG; and whether a demo looks so.
+
+use std::collections::BTreeSet;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use serde_json::to_value;
 
 use super::golden::golden;
-use super::pictures::picture;
+use super::pictures::{picture, text};
 use super::samples::*;
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::plans::RolloutProgress;
 use crate::api::v1::resources::pools::{PoolNumbers, PoolStatus, RolloutStatus};
-use crate::cli::client::Fact;
+use crate::cli::client::{Fact, ServerLine};
 use crate::cli::draw::canvas::escape;
 use crate::cli::page::TimeStyle;
 use crate::cli::status::PoolLook;
-use crate::cli::watch::state::{PoolPicture, WatchEvent, WatchPicture, WatchState};
+use crate::cli::watch::reading::read;
+use crate::cli::watch::state::{PoolPicture, WatchEvent, WatchPicture, WatchState, WatchSubject};
 use crate::model::action::MachineClass;
 use crate::model::hold::HoldReason;
 use crate::model::machine::Condition;
@@ -28,16 +31,73 @@ const STYLE: &str = "text{font:15px ui-monospace,SFMono-Regular,Menlo,Consolas,'
 .plain{fill:#d0d7de}.bold{fill:#fff;font-weight:600}.dim{fill:#8b949e}.red{fill:#ff7b72}\
 .green{fill:#3fb950}.yellow{fill:#d29922}.cyan{fill:#39c5cf}";
 
+/// Parts that the picture shows at any moment of a rollout.
+const PARTS: [&str; 9] = [
+    "web: ",
+    " zone 1 ",
+    " zone 2 ",
+    " zone 3 ",
+    "░ serves, old",
+    "█ serves, new",
+    " of 30  Progressing  ETA ",
+    " (floor 29)   alive ",
+    " (ceiling 33)   outdated ",
+];
+
 /// Compares with the kept picture.
-pub fn keep(narration: String) {
+pub fn keep(narration: &str) {
+    golden("../../config/demo.svg", &svg(&picture(&sample(narration))));
+}
+
+/// Compares with the screen of a demo in the middle of its rollout.
+pub fn is_of(demo: &ServerLine, narration: &str) {
+    let of = read(demo, &WatchSubject::Pool("web".to_owned())).unwrap();
+    let (real, kept) = (text(&screen(narration, of)), text(&sample(narration)));
+    assert_eq!((&real[..3], real.last()), (&kept[..3], kept.last()));
+    for part in PARTS {
+        for lines in [&real, &kept] {
+            assert!(lines.iter().any(|line| line.contains(part)), "no {part:?} in {lines:#?}");
+        }
+    }
+}
+
+/// Compares its history with what happened in a demo.
+pub fn tells_of(demo: &[String]) {
+    let real: BTreeSet<String> = demo.iter().map(|text| form(text)).collect();
+    for fact in facts() {
+        assert!(real.contains(&form(&fact.text)), "{:?} is not of {real:#?}", fact.text);
+    }
+}
+
+/// The same for any numbers, and for one machine as for several.
+fn form(fact: &str) -> String {
+    let words = fact.split(' ').map(|word| match word.trim_end_matches(',') {
+        number if number.parse::<u32>().is_ok() => "#",
+        "machines" => "machine",
+        "serves" => "serve",
+        "does" => "do",
+        "is" => "are",
+        _ => word,
+    });
+    let mut words: Vec<&str> = words.collect();
+    words.dedup();
+    words.join(" ")
+}
+
+fn screen(narration: &str, picture: WatchPicture) -> WatchState {
     let mut state = WatchState::new(Some("web"), RICH, (80, 24));
     state.is_single = false;
     state.on(WatchEvent::Stream(true));
-    state.on(WatchEvent::Narration(narration));
-    let look = PoolPicture { look: pool(), lines: Vec::new() };
-    give(&mut state, WatchPicture::Pool(Box::new(look)));
+    state.on(WatchEvent::Narration(narration.to_owned()));
+    give(&mut state, picture);
+    state
+}
+
+fn sample(narration: &str) -> WatchState {
+    let of = PoolPicture { look: pool(), lines: Vec::new() };
+    let mut state = screen(narration, WatchPicture::Pool(Box::new(of)));
     state.open.as_mut().unwrap().facts = facts();
-    golden("../../config/demo.svg", &svg(&picture(&state)));
+    state
 }
 
 /// Ten of thirty machines are done, and one of them does not serve any more.
