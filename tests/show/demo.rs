@@ -8,6 +8,10 @@ use std::process::{Command, Stdio};
 use super::program::{Running, command};
 use super::support::*;
 
+/// What restores a terminal: the end of its alternate screen, and its cursor.
+const LEAVES_SCREEN: &str = "\u{1b}[?1049l";
+const SHOWS_CURSOR: &str = "\u{1b}[?25h";
+
 #[test]
 fn a_port_that_is_taken_is_told_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -38,7 +42,19 @@ fn interrupted_it_says_how_far_it_came_and_ends() {
 }
 
 #[test]
-fn on_a_terminal_the_pool_is_watched_and_q_ends_it() {
+fn on_a_terminal_the_pool_is_watched_and_a_key_ends_it() {
+    const CTRL_C: &[u8] = b"\x03";
+    for (key, code) in [(&b"q"[..], 0), (CTRL_C, 130)] {
+        let (rest, ended) = pressed(key);
+        let (_, after) = rest.rsplit_once(LEAVES_SCREEN).unwrap_or_else(|| panic!("{rest:?}"));
+        assert!(after.contains(SHOWS_CURSOR), "{after:?}");
+        assert!(after.contains("Ended ") && after.contains("left behind"), "{after:?}");
+        assert_eq!(ended, Some(code), "{after:?}");
+    }
+}
+
+/// What the terminal gets from this key on, and the exit code. The key is pressed once the pool is on the screen.
+fn pressed(key: &[u8]) -> (String, Option<i32>) {
     let program = env!("CARGO_BIN_EXE_poolkeeper");
     let line = format!("stty cols 80 rows 24; exec {program} demo --listen 127.0.0.1:0");
     let mut command = Command::new("script");
@@ -55,10 +71,8 @@ fn on_a_terminal_the_pool_is_watched_and_q_ends_it() {
         assert!(read > 0, "{shown:?}");
         shown.push_str(&String::from_utf8_lossy(&bytes[..read]));
     }
-    input.write_all(b"q").unwrap();
+    input.write_all(key).unwrap();
     let mut rest = Vec::new();
     out.read_to_end(&mut rest).unwrap();
-    let rest = String::from_utf8_lossy(&rest);
-    assert!(rest.contains("Ended ") && rest.contains("left behind"), "{rest:?}");
-    assert_eq!(demo.code(), Some(0));
+    (String::from_utf8_lossy(&rest).into_owned(), demo.code())
 }
