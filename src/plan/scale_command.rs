@@ -2,7 +2,7 @@
 
 use crate::model::ids::Key;
 use crate::model::machine::Lifecycle;
-use crate::model::plan::{Command, Input};
+use crate::model::plan::{Command, Input, WaitKind};
 use crate::model::policy::Owner;
 use crate::model::quantity::MOST_MACHINES;
 use crate::model::rollout::PoolState;
@@ -54,6 +54,8 @@ pub(super) fn apply(
     let gone = order.names().count();
     let idle = until.is_none() && gone == 0 && to == input.policy.count;
     memory.scale = Some(order).filter(|_| !idle);
+    // An approval covers the machines that were shown, not those that this order names.
+    memory.waiting.retain(|wait| wait.what != WaitKind::ScaleDown);
     desired::follow_order(input, memory);
     Ok(said(memory, (from, to), gone))
 }

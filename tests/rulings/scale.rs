@@ -286,6 +286,21 @@ fn names_that_wait_give_way_to_new_ones() {
 }
 
 #[test]
+fn an_approval_covers_the_names_that_were_shown() {
+    let pool = scale(fourteen(), 11, Some(HOURS), &["n1", "n2", "n3"]);
+    let turn = pool.plan();
+    let shown = pool.after(&turn, Span::minutes(1));
+    let approved_at = shown.now;
+    let other = scale(shown.after(&turn, Span::minutes(1)), 11, Some(HOURS), &["n4", "n5", "n6"]);
+    let turn = other.plan();
+    let later = other.after(&turn, Span::minutes(1)).approve(WaitKind::ScaleDown, Some(11));
+    let mut early = later.clone();
+    early.commands.last_mut().unwrap().at = approved_at;
+    refuses(&early, "started to wait at");
+    later.plan().does(None, &["n4", "n5", "n6"]);
+}
+
+#[test]
 fn without_an_end_the_document_is_to_follow() {
     let pool = scale(fourteen(), 12, None, &["n4", "n9"]);
     let turn = pool.plan();
