@@ -22,7 +22,7 @@
 //! | 10 put back | before: we put nothing back that we did not take; after: within two turns, or a hold names it | anything while its owner lives |
 //! | 11 closed gate | before: what a closed gate permits, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, restarted, passed, ended | machines already leaving when the gate closed; the move that a verb names |
 //! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many machines that had served fail; after: over the whole history | the very fall or surplus that an operator approved after it was shown, or a policy that allows it |
-//! | 13 stopped | before: nothing is begun while a person stops all pools; with the exception for repair, only failed machines leave, and no raise goes beyond what the pool had when it was stopped | returning machines to service |
+//! | 13 stopped | before: nothing is begun while a person stops all pools; with the exception for repair, only failed machines leave, and no raise goes beyond what the pool had when it was stopped; after: no such call was sent while the stop really stood | returning machines to service |
 //!
 //! The judge trusts the planner's memory for five facts that nothing else shows: the stage of the rollout, its
 //! checkpoints, the wanted revision, the confirmed size, and the size that repair may fill up to under a stop. It checks

@@ -6,7 +6,7 @@ use super::facts::View;
 use super::history::History;
 use super::removal::{last_change, writes_to_set};
 use super::truth::{Real, SentCall, Truth};
-use super::{Case, Note, Notes, scale_order};
+use super::{Case, Note, Notes, scale_order, stop};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Phase};
@@ -27,6 +27,7 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
         past.fence.call(sent, entry, &mut notes);
         past.once.call(truth, sent, entry, &mut notes);
     }
+    stop::sent(truth, &mut notes);
     past.fence.journal(truth.journal, &mut notes);
     past.once.births(truth.births, &mut notes);
     past.progress.turn(truth, &view, &mut notes);

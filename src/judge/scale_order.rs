@@ -10,7 +10,6 @@ use crate::model::ids::{InstanceId, Key, VmId};
 use crate::model::machine::{DeleteRequest, Machine};
 use crate::model::plan::{Command, CommandVerb};
 use crate::model::policy::Owner;
-use crate::model::rollout::PoolState;
 use crate::model::scale::ScaleOrder;
 use crate::model::time::{Span, Time};
 
@@ -28,8 +27,8 @@ struct OrderEvidence<'a> {
     ids: &'a [InstanceId],
     /// The machines that earlier commands of this turn named.
     also: Vec<&'a InstanceId>,
-    /// The machines that an earlier order named.
-    keys: &'a [Key],
+    /// The machines that an earlier order named, and that may leave by this one.
+    keys: Vec<&'a Key>,
     /// A command of this turn gave it.
     is_new: bool,
 }
@@ -37,10 +36,17 @@ struct OrderEvidence<'a> {
 impl<'a> OrderEvidence<'a> {
     fn before(order: &'a ScaleOrder) -> Self {
         let ScaleOrder { to, until, over, at, .. } = *order;
-        Self { to, until, over, at, ids: &[], also: Vec::new(), keys: &order.remove, is_new: false }
+        let keys = all(order);
+        Self { to, until, over, at, ids: &[], also: Vec::new(), keys, is_new: false }
     }
 
-    fn given(view: &View<'a>, ask: &'a Command, to: u32, keys: &'a [Key]) -> Self {
+    /// New names take the place of those whose fall never came.
+    fn given(view: &View<'a>, ask: &'a Command, to: u32) -> Self {
+        let known = view.case.before.and_then(|before| before.scale.as_ref());
+        let keys = match ask.about.machines.is_empty() {
+            true => known.map_or_else(Vec::new, all),
+            false => leaving_before(view.case),
+        };
         Self {
             to,
             until: ask.about.until,
@@ -71,8 +77,26 @@ impl<'a> OrderEvidence<'a> {
 
     fn may_name(&self, machine: &Machine) -> bool {
         let earlier = self.also.iter().any(|id| is_called(machine, id));
-        earlier || self.asks_for(machine) || self.keys.contains(&machine.key())
+        earlier || self.asks_for(machine) || self.keys.contains(&&machine.key())
     }
+}
+
+fn all(order: &ScaleOrder) -> Vec<&Key> {
+    order.earlier.iter().chain(&order.remove).collect()
+}
+
+/// The machines that the order of the memory names, if the size has fallen for them.
+fn leaving_before<'a>(case: &Case<'a>) -> Vec<&'a Key> {
+    let Some((before, order)) = case.before.and_then(|it| Some((it, it.scale.as_ref()?))) else {
+        return Vec::new();
+    };
+    fallen(order, before.desired.count.min(case.planned.state.desired.count))
+}
+
+/// The machines that leave by an order where the size is this.
+fn fallen(order: &ScaleOrder, size: u32) -> Vec<&Key> {
+    let own = if size <= order.to { &order.remove[..] } else { &[] };
+    order.earlier.iter().chain(own).collect()
 }
 
 fn is_called(machine: &Machine, id: &InstanceId) -> bool {
@@ -93,11 +117,10 @@ fn in_force<'a>(view: &View<'a>) -> Option<OrderEvidence<'a>> {
     let mut asks: Vec<&Command> = said(view).filter(accepted).collect();
     asks.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     let known = case.before.and_then(|before| before.scale.as_ref());
-    let keys = known.map_or(&[][..], |order| &order.remove);
     let mut ordered = known.map(OrderEvidence::before);
     let mut also = Vec::new();
     for ask in asks {
-        let given = ask.about.number.map(|to| OrderEvidence::given(view, ask, to, keys));
+        let given = ask.about.number.map(|to| OrderEvidence::given(view, ask, to));
         ordered = given.map(|given| OrderEvidence { also: also.clone(), ..given });
         also.extend(&ask.about.machines);
     }
@@ -132,22 +155,38 @@ pub(super) fn given(view: &View, notes: &mut Notes) {
     let more = case
         .machines
         .iter()
-        .filter(|machine| order.remove.contains(&machine.key()) && !ordered.may_name(machine));
+        .filter(|machine| all(order).contains(&&machine.key()) && !ordered.may_name(machine));
     let more = more.map(Machine::key).collect();
     notes.about(12, "an order names machines that no operator named", more);
+    let before = leaving_before(case);
+    let early = case.machines.iter().filter(|machine| {
+        let key = machine.key();
+        let came = before.contains(&&key) || ordered.also.iter().any(|id| is_called(machine, id));
+        order.earlier.contains(&key) && !came
+    });
+    let early = early.map(Machine::key).collect();
+    notes.about(12, "machines leave by a fall of the size that has not come", early);
 }
 
 /// Law 3: while machines that an operator named stay, a fall of the size takes no other one instead.
 pub(super) fn only_named(view: &View, notes: &mut Notes) {
     let Some(order) = in_force(view) else { return };
-    if asked(view).max(u32::try_from(view.desired).unwrap_or(u32::MAX)) > order.to {
+    let size = u32::try_from(view.desired).unwrap_or(u32::MAX);
+    let waits = asked(view).max(size) > order.to;
+    if waits && view.case.before.is_none_or(|before| size > before.desired.count) {
         return;
     }
+    // While its fall waits, those of the order before it still leave.
+    let before = leaving_before(view.case);
     // A smaller fall than before may let some of the earlier names stay.
     let planned = view.case.planned.state.scale.as_ref();
-    let kept = |machine: &Machine| {
-        let sure = !order.is_new || order.asks_for(machine);
-        sure || planned.is_some_and(|order| order.remove.contains(&machine.key()))
+    let is_named = |machine: &Machine| match waits {
+        true => before.contains(&&machine.key()),
+        false => {
+            let sure = !order.is_new || order.asks_for(machine);
+            let kept = || planned.is_some_and(|order| all(order).contains(&&machine.key()));
+            order.may_name(machine) && (sure || kept())
+        }
     };
     let (mut left, mut named_left, mut others) = (pending::most(view.case), 0, Vec::new());
     for (machine, look) in view.pairs() {
@@ -156,7 +195,7 @@ pub(super) fn only_named(view: &View, notes: &mut Notes) {
             others.push(machine.key());
         } else if there && !look.taken() {
             left += 1;
-            named_left += i64::from(order.may_name(machine) && kept(machine));
+            named_left += i64::from(is_named(machine));
         }
     }
     if named_left > 0 && left < view.desired + named_left {
@@ -169,18 +208,17 @@ fn is_new_surplus(look: &MachineView) -> bool {
     look.removed() == Some(RemovalReason::Surplus) && look.standing != MachineState::Leaving
 }
 
-/// The order by which machines leave now.
-fn falls(state: &PoolState) -> Option<&ScaleOrder> {
-    let fallen = |order: &&ScaleOrder| order.to >= state.desired.count;
-    state.scale.as_ref().filter(|order| !order.remove.is_empty()).filter(fallen)
-}
-
 /// The machines with the requests that an order makes: each that it names is to leave. `None`: it names none.
 pub(super) fn marked(case: &Case) -> Option<Vec<Machine>> {
-    let order = falls(&case.planned.state)?;
+    let state = &case.planned.state;
+    let order = state.scale.as_ref()?;
+    let leaving = fallen(order, state.desired.count);
+    if leaving.is_empty() {
+        return None;
+    }
     let mut machines = case.machines.to_vec();
     for machine in &mut machines {
-        if order.remove.contains(&machine.key()) && machine.delete_request().is_none() {
+        if leaving.contains(&&machine.key()) && machine.delete_request().is_none() {
             let (by, why) = (order.by.clone(), order.why.clone());
             let request = DeleteRequest { by, why, now: false };
             machine.marks.get_or_insert_default().delete = Some(request);

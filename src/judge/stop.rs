@@ -3,6 +3,7 @@
 
 use super::facts::View;
 use super::machine_view::{Aim, MachineState, MachineView};
+use super::truth::Truth;
 use super::{Notes, pending};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::machine::Machine;
@@ -11,30 +12,36 @@ use crate::model::stop::GlobalStop;
 
 pub(super) fn stopped(view: &View, notes: &mut Notes) {
     let Some(stop) = view.case.stop else { return };
-    if !stop.except_repair {
-        let begun = view.case.planned.actions.iter().map(Action::verb);
-        for kind in begun.filter(|kind| *kind != ActionKind::Restore) {
-            let say = format!("sends {} though a person stopped all pools", kind.name());
-            notes.add(13, say, Vec::new());
-        }
-        return;
+    kinds(stop, view.case.planned.actions.iter().map(Action::verb), notes);
+    if stop.except_repair {
+        only_repair(view, notes);
+        size(view, stop, notes);
     }
-    only_repair(view, notes);
-    size(view, stop, notes);
 }
 
-/// Failed machines leave, restored ones come back, and the capacity is raised: nothing else. Law 11 judges whether they
-/// failed.
-fn only_repair(view: &View, notes: &mut Notes) {
-    let repairs = |kind| {
-        use ActionKind::{Delete, Drain, Raise, Restore};
-        matches!(kind, Raise | Drain | Delete | Restore)
+/// The same of the calls that were sent since the stop that really stood, whatever the turn had read.
+pub(super) fn sent(truth: &Truth, notes: &mut Notes) {
+    let Some(stop) = truth.stop else { return };
+    let since = truth.sent.iter().filter(|sent| sent.at > stop.since);
+    kinds(stop, since.map(|sent| sent.verb), notes);
+}
+
+/// Machines return to service. Beside that, repair drains and deletes machines, and raises the capacity.
+fn kinds(stop: &GlobalStop, sent: impl Iterator<Item = ActionKind>, notes: &mut Notes) {
+    use ActionKind::{Delete, Drain, Raise, Restore};
+    let repairs = |kind| stop.except_repair && matches!(kind, Raise | Drain | Delete);
+    let but = if stop.except_repair {
+        "only repair is spared from the stop"
+    } else {
+        "a person stopped all pools"
     };
-    let others = view.case.planned.actions.iter().map(Action::verb);
-    for kind in others.filter(|kind| !repairs(*kind)) {
-        let say = format!("sends {} though only repair is spared from the stop", kind.name());
-        notes.add(13, say, Vec::new());
+    for kind in sent.filter(|kind| *kind != Restore && !repairs(*kind)) {
+        notes.add(13, format!("sends {} though {but}", kind.name()), Vec::new());
     }
+}
+
+/// Only failed machines leave. Law 11 judges whether they failed.
+fn only_repair(view: &View, notes: &mut Notes) {
     let other = |aim: &Aim, _: Option<(&Machine, &MachineView)>| {
         aim.verb != ActionKind::Restore && aim.target.because != RemovalReason::Failed
     };

@@ -4,6 +4,7 @@ use super::Case;
 use crate::model::action::ActionKind;
 use crate::model::ids::{EntryId, Epoch, Key};
 use crate::model::journal::Entry;
+use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 
 /// One machine as it really is, except that others' changes since the read began, and anything the cloud has not shown
@@ -69,4 +70,6 @@ pub struct Truth<'a> {
     pub stored: u32,
     /// All faults and their effects are over: no more faults from now on, and no more requests.
     pub calm: bool,
+    /// The stop of all pools that really stood through this turn.
+    pub stop: Option<&'a GlobalStop>,
 }

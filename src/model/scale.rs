@@ -20,6 +20,8 @@ pub struct ScaleOrder {
     pub over: u32,
     /// The machines that leave by this fall. No other machine leaves in their place.
     pub remove: Vec<Key>,
+    /// The machines of the order before it, whose fall has come: they leave while this fall waits for an approval too.
+    pub earlier: Vec<Key>,
     pub by: Box<str>,
     pub why: Box<str>,
     pub at: Time,
@@ -34,9 +36,15 @@ impl ScaleOrder {
         }
     }
 
-    /// The machines that leave by it now: the size has fallen as far as it says.
-    pub fn leaving(&self, desired: u32) -> &[Key] {
-        if desired <= self.to { &self.remove } else { &[] }
+    /// Every machine that it names.
+    pub fn names(&self) -> impl Iterator<Item = &Key> {
+        self.earlier.iter().chain(&self.remove)
+    }
+
+    /// The machines that leave by it now: its own once the size has fallen as far as it says.
+    pub fn leaving(&self, desired: u32) -> impl Iterator<Item = &Key> {
+        let fallen = if desired <= self.to { &self.remove[..] } else { &[] };
+        self.earlier.iter().chain(fallen)
     }
 }
 
@@ -49,7 +57,10 @@ pub fn named(
     state: &PoolState,
     follows: bool,
 ) -> Result<Vec<Key>, String> {
-    let earlier = state.scale.as_ref().map_or(&[][..], |order| order.leaving(state.desired.count));
+    let order = state.scale.as_ref();
+    let leaves = |key: &Key| {
+        order.is_some_and(|order| order.leaving(state.desired.count).any(|known| known == key))
+    };
     let mut keys: Vec<Key> = Vec::with_capacity(ids.len());
     for id in ids {
         let Some(machine) = find(machines, id.as_str()) else {
@@ -57,7 +68,7 @@ pub fn named(
         };
         let key = machine.key();
         let is_gone = state.tombs.iter().any(|(tomb, _)| *tomb == key);
-        let why = match earlier.contains(&key) {
+        let why = match leaves(&key) {
             true => Some("is leaving already".into()),
             false => stays(machine, is_gone, follows),
         };

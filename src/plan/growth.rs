@@ -24,5 +24,5 @@ pub(super) fn choose(basis: &Basis, sent: &ActionRequests) -> Result<Growth, Pla
     let open = basis.rollout.closed.is_none();
     let growth = Growth { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live, open };
     counts::check(&c, basis.rows.len(), basis.gate(), growth.total())?;
-    Ok(repair_limit::only_repair(basis.input, basis.memory, &c, growth))
+    Ok(repair_limit::only_repair(basis, sent, &c, growth))
 }

@@ -2,7 +2,7 @@
 
 use crate::model::ids::Key;
 use crate::model::machine::Lifecycle;
-use crate::model::plan::{Command, Input};
+use crate::model::plan::{Command, Input, WaitKind};
 use crate::model::policy::Owner;
 use crate::model::quantity::MOST_MACHINES;
 use crate::model::rollout::PoolState;
@@ -37,12 +37,13 @@ pub(super) fn apply(
     let ids = &ask.about.machines;
     let remove = scale::named(ids, input.machines, memory, until.is_none())?;
     scale::fits(from, to, remove.len())?;
-    let remove = with_earlier(input, memory, to, remove);
+    let (earlier, remove) = with_earlier(input, memory, to, remove);
     let order = ScaleOrder {
         to,
         until,
         over: input.policy.count,
         remove,
+        earlier,
         by: ask.by.clone(),
         why: ask.why.clone(),
         at: ask.at.min(input.now),
@@ -50,9 +51,11 @@ pub(super) fn apply(
     if says_nothing_new(input, memory, &order) {
         return Err(format!("the size is {to} already"));
     }
-    let gone = order.remove.len();
+    let gone = order.names().count();
     let idle = until.is_none() && gone == 0 && to == input.policy.count;
     memory.scale = Some(order).filter(|_| !idle);
+    // An approval covers the machines that were shown, not those that this order names.
+    memory.waiting.retain(|wait| wait.what != WaitKind::ScaleDown);
     desired::follow_order(input, memory);
     Ok(said(memory, (from, to), gone))
 }
@@ -74,18 +77,18 @@ fn in_force(input: &Input, memory: &PoolState, to: u32) -> u32 {
     if now <= to && input.policy.count == to { now.max(before) } else { now }
 }
 
-/// With the names of the earlier order: a further fall adds to them, and a smaller fall without names keeps as many as
-/// it still needs, first those that leave already.
-fn with_earlier(input: &Input, memory: &PoolState, to: u32, named: Vec<Key>) -> Vec<Key> {
-    let Some(old) = &memory.scale else { return named };
-    let mut keys = old.remove.clone();
-    if to <= old.to {
-        keys.extend(named);
-        return keys;
-    }
-    if !named.is_empty() {
-        return named;
-    }
+/// The names of an earlier order whose fall has come, and those that wait for this fall. A further fall adds to the
+/// former, and a rise without names keeps as many of them as it still needs, first those that leave already. Names that
+/// still waited give way to new ones.
+fn with_earlier(
+    input: &Input,
+    memory: &PoolState,
+    to: u32,
+    named: Vec<Key>,
+) -> (Vec<Key>, Vec<Key>) {
+    let (now, old) = (memory.desired.count, memory.scale.as_ref());
+    let mut earlier: Vec<Key> = old.into_iter().flat_map(|old| old.leaving(now)).cloned().collect();
+    let waited = old.filter(|old| now > old.to).map_or(&[][..], |old| &old.remove);
     let leaving = |key: &Key| {
         let found = input.machines.iter().find(|machine| is(key, machine));
         found.map_or(0, |machine| match machine.lifecycle {
@@ -94,16 +97,24 @@ fn with_earlier(input: &Input, memory: &PoolState, to: u32, named: Vec<Key>) -> 
             _ => 2,
         })
     };
-    keys.sort_by_key(leaving);
-    keys.truncate(keys.len().saturating_sub((to - old.to) as usize));
-    keys
+    if to > now && named.is_empty() {
+        earlier.sort_by_key(leaving);
+        earlier.truncate(earlier.len().saturating_sub((to - now) as usize));
+    }
+    if to >= now {
+        earlier.extend(named);
+        return (Vec::new(), earlier);
+    }
+    let fall = (now - to) as usize;
+    let waits = if named.is_empty() { waited.iter().take(fall).cloned().collect() } else { named };
+    (earlier, waits)
 }
 
 /// The same order is in force, or the document says the same number and no order outranks it.
 fn says_nothing_new(input: &Input, memory: &PoolState, new: &ScaleOrder) -> bool {
     match &memory.scale {
         Some(old) => {
-            let known = new.remove.iter().all(|key| old.remove.contains(key));
+            let known = new.remove.iter().all(|key| old.names().any(|named| named == key));
             (old.to, old.until) == (new.to, new.until) && known
         }
         None => new.until.is_some() && new.to == input.policy.count && new.remove.is_empty(),

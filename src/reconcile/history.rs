@@ -99,7 +99,7 @@ fn asked_to_leave<'a>(
         let verb = if request.now { "delete-machine --now" } else { "delete-machine" };
         return Some(LeaveRequest { verb, by: &request.by, why: &request.why });
     }
-    let order = order.filter(|order| order.remove.contains(key))?;
+    let order = order.filter(|order| order.names().any(|named| named == key))?;
     Some(LeaveRequest { verb: CommandName::Scale.name(), by: &order.by, why: &order.why })
 }
 
@@ -285,6 +285,7 @@ mod tests {
             until: None,
             over: 4,
             remove: vec![key.clone()],
+            earlier: Vec::new(),
             by: "ann".into(),
             why: "smaller".into(),
             at: at(1),

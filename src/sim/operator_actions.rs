@@ -150,9 +150,10 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         loop {
             let _answer = now_or_never(self.ports.disk.set_stop(stop));
             if !self.is_cut_off() {
-                return;
+                break;
             }
         }
+        self.stop = stop.cloned();
     }
 
     /// After a power cut the process restarts, and the operator repeats the request before its first turn.

@@ -23,6 +23,7 @@ use crate::ambient::{Clock, Dice};
 use crate::judge::history::History;
 use crate::memory::{InboxStore, Lease, MemoryStore, StoreError, TurnStore};
 use crate::model::policy::Policy;
+use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 use crate::reconcile::{PoolTurn, TurnError, TurnReport};
 use crate::wake::{Wake, WakeReason};
@@ -102,6 +103,8 @@ pub(super) struct Run<'a, R, S> {
     first_lease: Option<Lease>,
     pub(super) wishes: Vec<(Time, UserAction)>,
     pub(super) next_ask: u32,
+    /// The stop of all pools, as persons gave it.
+    pub(super) stop: Option<GlobalStop>,
     asked: u64,
     turns: u32,
     failed: u32,
@@ -159,6 +162,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             first_lease: None,
             wishes,
             next_ask: 0,
+            stop: None,
             asked: 0,
             turns: 0,
             failed: 0,
@@ -352,7 +356,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         let mut stage = self.ports.stage.lock();
         // A machine that the listing still hides will appear later as a change that none of our calls made.
         let calm = calm && !stage.hides_any();
-        let turn = Turn { lease, stored, calm };
+        let turn = Turn { lease, stored, calm, stop: self.stop.as_ref() };
         let disk = &self.ports.disk;
         let notes = truth::judge(decision, &self.policy, &mut stage, disk, turn, &mut self.past);
         drop(stage);

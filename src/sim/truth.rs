@@ -11,6 +11,7 @@ use crate::memory::Lease;
 use crate::model::ids::Key;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
+use crate::model::stop::GlobalStop;
 
 /// Judges one turn and takes its calls off the stage.
 pub(super) fn judge<S>(
@@ -45,6 +46,7 @@ pub(super) fn judge<S>(
         journal: &journal,
         stored: turn.stored,
         calm: turn.calm,
+        stop: turn.stop,
     };
     judge::after(&truth, past)
 }
@@ -56,6 +58,8 @@ pub(super) struct Turn<'a> {
     /// Commits of this turn.
     pub stored: u32,
     pub calm: bool,
+    /// What the persons of the rehearsal said last about all pools.
+    pub stop: Option<&'a GlobalStop>,
 }
 
 fn sent(call: &SimCall, lease: &Lease) -> SentCall {

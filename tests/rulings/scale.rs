@@ -6,7 +6,7 @@ use poolkeeper::model::ids::InstanceId;
 use poolkeeper::model::machine::Lifecycle;
 use poolkeeper::model::plan::{CommandArgs, CommandVerb, WaitKind};
 use poolkeeper::model::policy::{Owner, UnconfirmedFall};
-use poolkeeper::model::rollout::PauseRequest;
+use poolkeeper::model::rollout::{Fall, PauseRequest};
 use poolkeeper::model::scale::ScaleOrder;
 use poolkeeper::model::time::Span;
 
@@ -36,6 +36,7 @@ fn ordered(pool: Pool, to: u32, named: &[&str]) -> Pool {
         until: Some(NOW.plus(HOURS)),
         over: pool.draft.count,
         remove,
+        earlier: Vec::new(),
         by: "ann".into(),
         why: "test".into(),
         at: NOW.minus(Span::minutes(1)),
@@ -236,6 +237,67 @@ fn a_rise_takes_back_what_has_not_begun_before_it_creates() {
     assert_eq!(turn.restored(), ["n4", "n9"]);
     // While it stands, the drains go on.
     assert!(drained().plan().is_idle());
+}
+
+/// The size fell from fourteen to twelve a minute ago: one machine less is as much as may leave within the hour.
+fn fell(pool: Pool) -> Pool {
+    let fall = Fall { from: 14, to: 12, at: NOW.minus(Span::minutes(1)) };
+    pool.state(|state| state.desired.falls.push(fall))
+}
+
+#[test]
+fn the_named_of_a_fall_that_came_leave_while_the_next_one_waits() {
+    let pool = scale(fell(drained()), 11, Some(HOURS), &["n1"]);
+    let turn = pool.plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    assert_eq!(turn.desired(), 12);
+    assert_eq!((turn.restored(), turn.drained()), (vec![], vec![]), "the two go on, and only they");
+    let written = decode(&encode(&turn.planned.state)).unwrap();
+    assert_eq!(written, turn.planned.state);
+    let shown = pool.after(&turn, Span::minutes(1));
+    let agreed = shown.approve(WaitKind::ScaleDown, Some(11)).plan();
+    assert_eq!((agreed.desired(), agreed.drained()), (11, vec!["n1"]));
+    // Those that have not begun to leave do so now. A fall without names takes no other one instead of them either.
+    for named in [&["n1"][..], &[]] {
+        let pool = fell(ordered(fourteen(), 12, &["n4", "n9"]));
+        scale(pool, 11, Some(HOURS), named).plan().does(None, &["n4", "n9"]);
+    }
+    // When the later order ends, the document's size needs the same two to leave.
+    let pool = scale(fell(drained()), 11, Some(HOURS), &["n1"]);
+    let turn = pool.plan();
+    let mut over = pool.after(&turn, HOURS);
+    over.draft.count = 12;
+    let turn = over.plan();
+    assert_eq!((turn.desired(), turn.restored(), turn.drained()), (12, vec![], vec![]));
+}
+
+#[test]
+fn names_that_wait_give_way_to_new_ones() {
+    let pool = scale(fourteen(), 11, Some(HOURS), &["n1", "n2", "n3"]);
+    let turn = pool.plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    let later = pool.after(&turn, Span::minutes(1));
+    let later = scale(later, 10, Some(HOURS), &["n4", "n5", "n6", "n7"]);
+    let turn = later.plan();
+    assert_eq!((turn.accepted(), turn.desired()), (vec![true], 14));
+    let shown = later.after(&turn, Span::minutes(1));
+    let agreed = shown.approve(WaitKind::ScaleDown, Some(10)).plan();
+    agreed.does(None, &["n4", "n5", "n6", "n7"]);
+}
+
+#[test]
+fn an_approval_covers_the_names_that_were_shown() {
+    let pool = scale(fourteen(), 11, Some(HOURS), &["n1", "n2", "n3"]);
+    let turn = pool.plan();
+    let shown = pool.after(&turn, Span::minutes(1));
+    let approved_at = shown.now;
+    let other = scale(shown.after(&turn, Span::minutes(1)), 11, Some(HOURS), &["n4", "n5", "n6"]);
+    let turn = other.plan();
+    let later = other.after(&turn, Span::minutes(1)).approve(WaitKind::ScaleDown, Some(11));
+    let mut early = later.clone();
+    early.commands.last_mut().unwrap().at = approved_at;
+    refuses(&early, "started to wait at");
+    later.plan().does(None, &["n4", "n5", "n6"]);
 }
 
 #[test]

@@ -196,6 +196,14 @@ fn repair_never_makes_a_pool_larger_than_it_was() {
 }
 
 #[test]
+fn a_drained_machine_counts_for_the_limit_of_repair_since_it_is_put_back() {
+    let pool = Pool::new(3, "0", "1").old_ready(3).nodes();
+    let turn = pool.drain_open("o1", RemovalReason::Outdated).stopped(true).plan();
+    assert_eq!((turn.restored(), turn.raise()), (vec!["o1"], None));
+    assert_eq!(turn.planned.state.repair_limit.map(|limit| limit.size), Some(3));
+}
+
+#[test]
 fn commands_are_taken_while_all_pools_are_stopped_and_begin_nothing() {
     let pool = outdated().shown().stopped(false);
     let turn = pool.clone().ask(CommandVerb::Pause).plan();

@@ -73,6 +73,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Candidate<'_, S, C> {
                         status.store = None;
                     });
                     told = Some(by);
+                    note_stop(&*self.handle.store, &self.handle.board).await;
                     self.catch_up().await;
                     until.min(now.plus(LOOKS_AGAIN)).max(now.plus(Span::from_millis(100)))
                 }
@@ -135,7 +136,6 @@ pub(super) async fn keep<S: Store, C: MonotonicClock>(
         let lease = tell.borrow().clone();
         let now = clock.now();
         let wait = if said_why { TRIES_AGAIN } else { third(ttl) };
-        note_stop(&**store, board).await;
         if let Some(lost) = lost_until(&**store, board, clock, now.plus(wait)).await {
             return stop_leading(board, &lost);
         }
@@ -186,6 +186,11 @@ async fn lost_until<S: Store, C: MonotonicClock>(
     then: Time,
 ) -> Option<StoreError> {
     loop {
+        // A slow read never delays the lease.
+        tokio::select! {
+            () = note_stop(store, board) => {}
+            () = clock.sleep_until(then) => return None,
+        }
         let next = clock.now().plus(LOOKS_AT_STORE);
         if next >= then {
             clock.sleep_until(then).await;
@@ -195,7 +200,6 @@ async fn lost_until<S: Store, C: MonotonicClock>(
         if let Err(lost @ StoreError::Lost(_)) = store.intact().await {
             return Some(lost);
         }
-        note_stop(store, board).await;
     }
 }
 

@@ -17,6 +17,7 @@ struct Turn {
     coming: u32,
     /// The call was sent before its doubt was written.
     hasty: bool,
+    stop: Option<GlobalStop>,
 }
 
 fn key(name: &str) -> Key {
@@ -43,6 +44,7 @@ fn deletes(names: &str, because: RemovalReason) -> Turn {
         births: Vec::new(),
         coming: 0,
         hasty: false,
+        stop: None,
     }
 }
 
@@ -55,6 +57,7 @@ fn raises(more: u32) -> Turn {
         births: Vec::new(),
         coming: more,
         hasty: false,
+        stop: None,
     }
 }
 
@@ -81,6 +84,7 @@ impl Turn {
                 journal: &journal,
                 stored: 0,
                 calm: false,
+                stop: self.stop.as_ref(),
             };
             after(&truth, past).iter().map(|note| note.law).collect()
         })
@@ -251,4 +255,18 @@ fn law_9_fenced() {
         turn.pool.journal.push(later);
     });
     assert_eq!(back.alone(), [9], "epochs go back in the journal");
+}
+
+#[test]
+fn law_13_what_is_sent_while_the_stop_really_stands() {
+    let stopped = |turn: Turn, since: Time, except_repair: bool| {
+        let (by, why) = ("kim".into(), "quota incident".into());
+        let stop = GlobalStop { since, by, why, except_repair };
+        turn.with(|turn| turn.stop = Some(stop)).alone()
+    };
+    let before = ago(Span::minutes(1));
+    assert_eq!(stopped(deletes("a", Outdated), before, false), [13], "the turn had read none");
+    assert_eq!(stopped(raises(1), before, false), [13]);
+    assert!(stopped(raises(1), before, true).is_empty(), "repair raises");
+    assert!(stopped(raises(1), NOW.plus(Span::minutes(1)), false).is_empty(), "sent before");
 }

@@ -34,6 +34,7 @@ pub(super) fn turn(pool: &Pool, past: &mut History, beside: Beside) -> Vec<u8> {
             journal: &pool.journal,
             stored: beside.stored,
             calm: beside.calm,
+            stop: None,
         };
         let mut laws: Vec<u8> = after(&truth, past).iter().map(|note| note.law).collect();
         laws.dedup();

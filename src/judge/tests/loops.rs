@@ -85,7 +85,8 @@ fn turn_with(pool: &Pool, past: &mut History, meanwhile: &Meanwhile) -> bool {
     pool.check(|case| {
         let Meanwhile { world, births, sent, calm } = *meanwhile;
         let journal = &pool.journal;
-        let truth = Truth { case, world, coming: 0, sent, births, journal, stored: 0, calm };
+        let truth =
+            Truth { case, world, coming: 0, sent, births, journal, stored: 0, calm, stop: None };
         after(&truth, past).iter().any(|note| note.law == 7)
     })
 }

@@ -230,7 +230,7 @@ proptest! {
                 let _ = (before(case), at_goal(case));
                 let (sent, births, world) = (&sent[..], &births[..], &world[..]);
                 let journal = &pool.journal[..];
-                let truth = Truth { case, world, coming, sent, births, journal, stored, calm };
+                let truth = Truth { case, world, coming, sent, births, journal, stored, calm, stop: None };
                 let _ = (after(&truth, &mut past), after(&truth, &mut past));
             });
         }

@@ -14,6 +14,7 @@ fn order(until: Time, named: &str) -> ScaleOrder {
         until: Some(until),
         over: 5,
         remove: named.chars().map(key).collect(),
+        earlier: Vec::new(),
         by: "ann".into(),
         why: "test".into(),
         at: ago(Span::minutes(1)),
@@ -53,6 +54,24 @@ fn no_other_leaves_in_place_of_a_named_one() {
     let forgets = pool("abcde", &order).delete("c", Surplus);
     let forgets = forgets.set(|pool| pool.state.scale.as_mut().unwrap().remove.clear());
     judged("forgotten names", &forgets, 3, true);
+}
+
+#[test]
+fn the_named_of_a_fall_that_came_leave_while_the_next_one_waits() {
+    let until = NOW.plus(Span::hours(1));
+    let order = ScaleOrder { to: 2, earlier: order(until, "ab").remove, ..order(until, "c") };
+    let named = pool("abcde", &order).delete("ab", DeleteRequested);
+    judged("those before", &named, 3, false);
+    judged("those before", &named, 11, false);
+    let other = pool("abcde", &order).delete("d", Surplus);
+    judged("another", &other, 3, true);
+    let waits = pool("abcde", &order).delete("c", DeleteRequested);
+    judged("one that waits", &waits, 11, true);
+    let early = pool("abcde", &order).set(|pool| {
+        let order = pool.state.scale.as_mut().unwrap();
+        order.earlier.append(&mut order.remove);
+    });
+    judged("before its fall", &early, 12, true);
 }
 
 #[test]
@@ -108,4 +127,7 @@ fn an_order_is_one_that_a_person_gave() {
     judged("of another number", &given(written("a"), 4, true), 12, true);
     judged("that was refused", &given(written("a"), 3, false), 12, true);
     judged("with another name", &given(written("ab"), 3, true), 12, true);
+    let waited = ScaleOrder { to: 2, ..order(until, "b") };
+    let beside = written("ab").set(|pool| pool.before.as_mut().unwrap().scale = Some(waited));
+    judged("with a name that waited", &given(beside, 3, true), 12, true);
 }

@@ -88,6 +88,7 @@ keys! {
         may {
             until: Option<Time>,
             remove: Vec<Key>,
+            earlier: Vec<Key>,
         }
     }
     UndeliveredRaise as UndeliveredKeys; {
