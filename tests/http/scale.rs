@@ -174,10 +174,16 @@ async fn where_two_decide_a_large_fall_needs_both() {
     by("operator", 6).await.is(202, "");
     // Both must mean the same machines.
     named("operator", 4, r#""1","2","3""#).await.is(409, "secondPerson");
-    named("admin", 4, r#""1","2","4""#).await.is(409, "secondPerson");
+    named("admin", 4, r#""4","1","2","VM-1""#).await.is(409, "secondPerson");
     let audit = kit.audit().await;
     let refused = "scale --to 4 --for 2h --remove 1 --remove 2 --remove 4 web/ (because)";
     assert!(audit.iter().any(|line| line.contains(refused)), "{audit:?}");
+    // What the second person types is read as the first person meant it.
+    let bearer = format!("Bearer {}", kit.tokens["viewer"]);
+    let status = Ask::new("GET", "/api/v1/pools/web/status").header("authorization", bearer);
+    let status = kit.ask(status).await.json();
+    let typed = "poolkeeper scale web --to 4 --for 2h --remove 1 --remove 2 --remove 4 --why …";
+    assert_eq!(status["awaitingSecondPerson"][0]["command"], typed, "{status}");
     by("operator", 2).await.is(409, "secondPerson");
     by("operator", 2).await.is(409, "secondPerson");
     by("admin", 3).await.is(409, "secondPerson");
