@@ -89,6 +89,8 @@ impl TestBackend {
 
     async fn read_again(&self, name: &PoolName) -> bool {
         let document = self.store.document(name).await.unwrap();
+        // As in the daemon, other requests run meanwhile.
+        tokio::task::yield_now().await;
         let mut known = self.lock();
         known.refused = None;
         if document.is_some() && known.refuses {
