@@ -8,14 +8,12 @@ import json
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
-import traceback
 
 import jsonschema_rs
-from house import Failed, House, ask, plain, set_id, tokens, until
+from house import Failed, House, ask, plain, play, set_id, tokens, until
 
 HERE = pathlib.Path(__file__).parent
 DOCUMENT = HERE.parent.parent / "config" / "openapi.json"
@@ -252,18 +250,7 @@ def main():
     for name in ("program", "scratch", "python", "node", "modules"):
         parser.add_argument(f"--{name}", required=True, type=pathlib.Path)
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    began = time.monotonic()
-    try:
-        try_clients(args)
-    except Failed as failed:
-        print(f"api: {failed}", file=sys.stderr)
-        return 1
-    except Exception:
-        traceback.print_exc()
-        return 1
-    print(f"api: both clients, {time.monotonic() - began:.0f} s", flush=True)
-    return 0
+    return play(lambda: try_clients(args), "both clients")
 
 
 if __name__ == "__main__":

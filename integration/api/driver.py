@@ -1,15 +1,13 @@
-"""Fuzzes the served description, tries its doors, and judges what became of machines that nobody asked about."""
+"""Fuzzes the served description, tries its doors, and judges what became of machines that no request named."""
 
 import argparse
 import pathlib
-import signal
 import subprocess
 import sys
 import time
-import traceback
 
 from doors import try_doors
-from house import Failed, House, ask, document, tokens, until
+from house import Failed, House, ask, document, play, tokens, until
 
 # Knows the laws of machines by the same record.
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "crash"))
@@ -27,7 +25,6 @@ CHECKS = [
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
     "response_schema_conformance", "unsupported_method",
 ]
-TAKEN = ["asked", "marked"]
 # A run of the fuzzer ends in a minute; this is for one that does not.
 FUZZER_ENDS = 240
 
@@ -71,6 +68,10 @@ def streams(daemon):
             raise Failed(f"{path} took a Last-Event-ID that is none: {bad.status}")
 
 
+def post(daemon, path, body=b'{"why": "a test"}', token=None):
+    return ask(f"{daemon.url}/api/v1/{path}", "POST", body, token, {"content-type": "application/json"}, "127.0.2.3")
+
+
 def accepted(daemon):
     """What the fuzzer asked was not all refused: each verb of the description was taken at least once."""
     described = ask(f"{daemon.url}/api/v1/openapi.json", source="127.0.2.4").json()["paths"]
@@ -83,22 +84,16 @@ def accepted(daemon):
         before = page["earlier"] if page["items"] else 0
     # A verb about all pools names none; a verb stands before its options.
     of_web = [line for line in lines if (line["pool"] or WEB) == WEB]
-    taken = {line["verb"].split()[0] for line in of_web if line["came"] in TAKEN}
+    taken = {line["verb"].split()[0] for line in of_web if line["came"] == "asked"}
     # The machine that the fuzzer names may be deleted, as it asked, before it asks for all else.
     of_machines = {path.rsplit("/", 1)[1] for path, methods in described.items() if "post" in methods and "{machine}" in path}
     for verb in sorted((verbs - taken) & of_machines):
-        pool = f"{daemon.url}/api/v1/pools/{WEB}"
-        machine = ask(f"{pool}/machines", source="127.0.2.4").json()["items"][0]["id"]
-        kind = {"content-type": "application/json"}
-        answer = ask(f"{pool}/machines/{machine}/{verb}", "POST", b'{"why": "a test"}', headers=kind, source="127.0.2.4")
-        if answer.status == 202:
+        machine = ask(f"{daemon.url}/api/v1/pools/{WEB}/machines", source="127.0.2.4").json()["items"][0]["id"]
+        if post(daemon, f"pools/{WEB}/machines/{machine}/{verb}").status == 202:
             taken.add(verb)
     if "scale" in verbs - taken:
         # Of the numbers that the fuzzer thinks of, few fit the pool and the machines that it names.
-        kind = {"content-type": "application/json"}
-        url = f"{daemon.url}/api/v1/pools/{WEB}/scale"
-        answer = ask(url, "POST", b'{"why": "a test", "end": true}', headers=kind, source="127.0.2.4")
-        if answer.status == 202:
+        if post(daemon, f"pools/{WEB}/scale", b'{"why": "a test", "end": true}').status == 202:
             taken.add("scale")
     if verbs - taken:
         raise Failed(f"of {WEB} the fuzzer never got taken: {sorted(verbs - taken)}; the audit has {sorted(taken)}")
@@ -151,8 +146,7 @@ def machines(house):
 
 def resume_all(daemon, token=None):
     """The last word about all pools may be a stop, under which nothing is deleted."""
-    kind = {"content-type": "application/json"}
-    answer = ask(f"{daemon.url}/api/v1/resume-all", "POST", b'{"why": "a test"}', token, kind, source="127.0.2.3")
+    answer = post(daemon, "resume-all", token=token)
     if answer.status != 202:
         raise Failed(f"the stop of all pools is not lifted: {answer.status} {answer.body!r}")
 
@@ -161,13 +155,10 @@ def asked_for(house, daemon, token):
     """Who named nothing changed nothing; who names a machine has it replaced."""
     pool = f"{daemon.url}/api/v1/pools/{CALM}"
     if house.changes([CALM]):
-        raise Failed(f"nobody named {CALM}, and this was asked of it: {house.changes([CALM])[:3]}")
+        raise Failed(f"no request named {CALM}, and this was asked of it: {house.changes([CALM])[:3]}")
     resume_all(daemon, token)
     machine = ask(f"{pool}/machines", token=token, source="127.0.2.3").json()["items"][0]["id"]
-    answer = ask(
-        f"{pool}/machines/{machine}/delete-machine", "POST", b'{"why": "it is asked for"}', token,
-        {"content-type": "application/json"}, source="127.0.2.3",
-    )
+    answer = post(daemon, f"pools/{CALM}/machines/{machine}/delete-machine", token=token)
     if answer.status != 202:
         raise Failed(f"a delete that is asked for was answered {answer.status}: {answer.body!r}")
     is_deleted = lambda: any(machine in deleted_by(one) for one in house.changes([CALM]))
@@ -211,18 +202,7 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--examples", type=int, default=20)
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    began = time.monotonic()
-    try:
-        run(args)
-    except Failed as failed:
-        print(f"api: {failed}", file=sys.stderr)
-        return 1
-    except Exception:
-        traceback.print_exc()
-        return 1
-    print(f"api: as described, in {time.monotonic() - began:.0f} s (seed {args.seed})")
-    return 0
+    return play(lambda: run(args), f"as described with seed {args.seed}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import time
+import traceback
 import urllib.parse
 
 SUBSCRIPTION = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute"
@@ -181,3 +183,20 @@ def until(what, found, seconds):
             return value
         time.sleep(0.05)
     raise Failed(f"waited {seconds} s in vain: {what}")
+
+
+def play(suite, said):
+    """The exit code of a suite. `said`: what it says where all is well."""
+    # What it started ends with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    began = time.monotonic()
+    try:
+        suite()
+    except Failed as failed:
+        print(f"api: {failed}", file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    print(f"api: {said}, {time.monotonic() - began:.0f} s", flush=True)
+    return 0

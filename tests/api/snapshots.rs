@@ -61,7 +61,7 @@ fn the_stop_of_all_pools_is_read() {
     };
     assert_eq!(found.stop.as_ref(), Some(&stop));
     assert_eq!(found.input().stop, Some(&stop));
-    // What is left out: it began now, and nobody is named.
+    // What is left out: it began now, and it has no name and no reason.
     let plain = read(&snapshot_with("stopAll", "{}")).unwrap();
     let unnamed =
         GlobalStop { since: plain.now, by: "".into(), why: "".into(), except_repair: false };
@@ -296,6 +296,7 @@ fn a_scale_says_how_many_until_when_and_who_leaves() {
         assert!(read(verb, args).is_err(), "{verb} {args}");
     }
 }
+
 #[test]
 fn one_reader_answers_each_line_from_that_line_alone() {
     let mut reader = Snapshots::default();

@@ -16,7 +16,7 @@ use poolkeeper::model::plan::Command as Asked;
 use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::{Span, Time};
 
-use crate::http::kit::{Ask, HERE, Kit, Reply, WHY, document};
+use crate::http::kit::{Ask, HERE, Kit, Reply, WHY, document, policy};
 
 /// Fails at one of its writes, and works before and after.
 struct Cut {
@@ -113,6 +113,12 @@ impl ApiStore for Cut {
     }
 }
 
+/// The API over a store that fails at this write.
+fn failing(kit: &Kit, at: usize, late: bool) -> Api {
+    let store = Cut { inner: Arc::clone(&kit.store), writes: AtomicUsize::new(0), at, late };
+    Api::new(Arc::new(store), Arc::new(kit.backend.clone()), Authentication::Open)
+}
+
 /// The same request until it is answered well; the statuses on the way.
 async fn insist(api: &Api, kit: &Kit, ask: impl Fn() -> Ask<'static>) -> Vec<u16> {
     let mut statuses = Vec::new();
@@ -158,10 +164,7 @@ async fn a_wish_is_done_once_wherever_the_store_fails() {
         let mut was_cut = 0;
         for (at, late) in (0..8).flat_map(|at| [(at, false), (at, true)]) {
             let kit = Kit::open().await;
-            let store =
-                Cut { inner: Arc::clone(&kit.store), writes: AtomicUsize::new(0), at, late };
-            let api =
-                Api::new(Arc::new(store), Arc::new(kit.backend.clone()), Authentication::Open);
+            let api = failing(&kit, at, late);
             let statuses = insist(&api, &kit, ask).await;
             let doubted = statuses.len() > 1;
             was_cut += usize::from(doubted);
@@ -181,6 +184,25 @@ async fn a_wish_is_done_once_wherever_the_store_fails() {
             assert_eq!(done(&loaded, put.as_ref()), 1, "and it is not done again");
         }
         assert!(was_cut >= 6, "claim, audit, the deed and the answer were cut: {was_cut}");
+    }
+}
+
+fn scale() -> Ask<'static> {
+    Ask::new("POST", "/api/v1/pools/web/scale").json(r#"{"why":"because","to":12}"#)
+}
+
+#[tokio::test]
+async fn a_size_is_ordered_and_written_wherever_the_store_fails() {
+    let web = PoolName::new("web");
+    for (at, late) in (0..8).flat_map(|at| [(at, false), (at, true)]) {
+        let kit = Kit::open().await;
+        let statuses = insist(&failing(&kit, at, late), &kit, scale).await;
+        let place = format!("cut at {at} (late: {late}): {statuses:?}");
+        let commands = kit.store.inbox(&web).await.unwrap().commands;
+        let numbers: Vec<Option<u32>> = commands.iter().map(|ask| ask.about.number).collect();
+        assert_eq!(numbers, [Some(12)], "the order is not ended: {place}");
+        let written = kit.store.document(&web).await.unwrap().unwrap();
+        assert_eq!(policy(&written.text).count, 12, "{place}");
     }
 }
 

@@ -1,9 +1,6 @@
 //! How `wait` ends: the codes for a pool that is frozen, and for a rollout that failed.
 
-use std::sync::Arc;
-
 use poolkeeper::memory::{Commit, TurnStore};
-use poolkeeper::model::hold::{Hold, HoldReason};
 use poolkeeper::model::ids::{Epoch, PoolName};
 use poolkeeper::model::rollout::{PoolState, RolloutEnding, RolloutStage};
 
@@ -37,20 +34,7 @@ async fn after(change: impl FnOnce(&mut PoolState)) -> Served {
 #[tokio::test]
 async fn a_frozen_pool_ends_each_wait_with_3() {
     let served = serve(Kit::open().await).await;
-    {
-        let mut known = served.kit.backend.lock();
-        let pool = known.pools.get_mut(&PoolName::new("web")).unwrap();
-        let mut report = (**pool.report.as_ref().unwrap()).clone();
-        report.frozen = Some(Hold {
-            reason: HoldReason::InvariantViolated,
-            message: "the floor".into(),
-            numbers: Vec::new(),
-            blockers: Vec::new(),
-            next_check_at: NOW,
-            remedy: None,
-        });
-        pool.report = Some(Arc::new(report));
-    }
+    served.kit.freeze();
     for (code, out) in ends(&served).await {
         assert_eq!(code, Some(3), "{out}");
         assert!(out.starts_with("web: ") && out.contains("the floor"), "{out}");

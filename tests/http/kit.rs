@@ -14,6 +14,7 @@ use poolkeeper::api::v1::pool::PoolDocuments;
 use poolkeeper::memory::{
     ApiStore, AuditEntry, Commit, Expected, HistoryEvent, HistoryRecord, MemoryStore, TurnStore,
 };
+use poolkeeper::model::hold::{Hold, HoldReason};
 use poolkeeper::model::ids::{CommandId, Epoch, InstanceId, PoolName, Revision};
 use poolkeeper::model::inventory::SetReading;
 use poolkeeper::model::machine::{Condition, Machine};
@@ -88,6 +89,8 @@ impl TestBackend {
 
     async fn read_again(&self, name: &PoolName) -> bool {
         let document = self.store.document(name).await.unwrap();
+        // As in the daemon, other requests run meanwhile.
+        tokio::task::yield_now().await;
         let mut known = self.lock();
         known.refused = None;
         if document.is_some() && known.refuses {
@@ -325,6 +328,22 @@ impl Kit {
         let commit = Commit { history: lines, ..Commit::new(PoolName::new(pool), Epoch(1), NOW) };
         self.store.commit(&commit).await.unwrap();
         self.backend.news.send_modify(|n| *n += 1);
+    }
+
+    /// The last plan of `web` would have broken an invariant.
+    pub fn freeze(&self) {
+        let mut known = self.backend.lock();
+        let pool = known.pools.get_mut(&PoolName::new("web")).unwrap();
+        let mut report = (**pool.report.as_ref().unwrap()).clone();
+        report.frozen = Some(Hold {
+            reason: HoldReason::InvariantViolated,
+            message: "the floor".into(),
+            numbers: Vec::new(),
+            blockers: Vec::new(),
+            next_check_at: NOW,
+            remedy: None,
+        });
+        pool.report = Some(Arc::new(report));
     }
 
     pub fn pass(&self, span: Span) {

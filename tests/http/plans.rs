@@ -2,14 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use poolkeeper::memory::ApiStore;
-use poolkeeper::model::hold::{Hold, HoldReason};
 use poolkeeper::model::ids::PoolName;
 use serde_json::{Value, json};
 
-use crate::http::kit::{Kit, NOW, document};
+use crate::http::kit::{Kit, document};
 use crate::http::program::{file, written};
 use crate::http::terminal::{Served, serve};
 
@@ -46,20 +44,7 @@ async fn a_changed_file_says_what_it_would_do() {
 #[tokio::test]
 async fn a_frozen_pool_ends_with_its_exit_code_and_saves_no_plan() {
     let served = serve(Kit::open().await).await;
-    {
-        let mut known = served.kit.backend.lock();
-        let pool = known.pools.get_mut(&PoolName::new("web")).unwrap();
-        let mut report = (**pool.report.as_ref().unwrap()).clone();
-        report.frozen = Some(Hold {
-            reason: HoldReason::InvariantViolated,
-            message: "the floor".into(),
-            numbers: Vec::new(),
-            blockers: Vec::new(),
-            next_check_at: NOW,
-            remedy: None,
-        });
-        pool.report = Some(Arc::new(report));
-    }
+    served.kit.freeze();
     let changed = written("http-plans", "frozen.yaml", document("web", 8).as_bytes());
     let path = written("http-plans", "frozen.plan", b"");
     let ended = served.run(&["plan", "web", "--pool-file", &changed, "--out", &path]).await;

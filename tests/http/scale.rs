@@ -4,6 +4,7 @@
 use poolkeeper::memory::{ApiStore, Commit, TurnStore};
 use poolkeeper::model::ids::{Epoch, InstanceId, PoolName};
 use poolkeeper::model::plan::{Command, CommandVerb};
+use poolkeeper::model::rollout::{Fall, PoolState};
 use poolkeeper::model::time::Span;
 
 use crate::http::kit::{Ask, Kit, NOW, document, policy};
@@ -23,9 +24,14 @@ async fn written(kit: &Kit) -> u32 {
 
 /// The state of the pool says that seven are desired.
 async fn seven(kit: &Kit) {
+    turn(kit, |state| state.desired.count = 7).await;
+}
+
+/// A turn of the pool leaves its state so.
+async fn turn(kit: &Kit, change: impl FnOnce(&mut PoolState)) {
     let pool = PoolName::new("web");
     let mut state = kit.store.load(&pool).await.unwrap().state.unwrap();
-    state.desired.count = 7;
+    change(&mut state);
     let commit = Commit { state: Some(state), ..Commit::new(pool, Epoch(1), NOW) };
     kit.store.commit(&commit).await.unwrap();
 }
@@ -62,6 +68,35 @@ async fn without_a_time_it_writes_the_document_that_was_applied() {
     assert_eq!((&again.json()["state"], asks(&kit, "web").await.len()), (&"unchanged".into(), 1));
     assert_eq!(again.json()["message"], "the size is 12 already");
     assert_eq!(kit.audit().await.last().unwrap(), "local scale --to 12 web/ (because): unchanged");
+}
+
+#[tokio::test]
+async fn it_keeps_what_another_person_changes_at_the_same_time() {
+    let kit = Kit::open().await;
+    let theirs = document("web", 7) + "rollout: {maxSurge: 3}\n";
+    let put = Ask::new("PUT", "/api/v1/pools/web?why=x").body("application/yaml", &theirs);
+    let (put, scaled) = tokio::join!(kit.ask(put), kit.post(WEB, r#"{"why":"because","to":12}"#));
+    put.is(200, "");
+    scaled.is(202, "");
+    let document = kit.get("/api/v1/pools/web").await.json();
+    assert_eq!(document["replicas"]["count"], 12, "{document}");
+    assert_eq!(document["rollout"]["maxSurge"], 3, "{document}");
+}
+
+#[tokio::test]
+async fn a_size_that_waits_for_an_approval_is_not_there_already() {
+    let kit = Kit::open().await;
+    turn(&kit, |state| {
+        state.desired.count = 30;
+        state.desired.waiting = Some(Fall { from: 30, to: 7, at: NOW });
+    })
+    .await;
+    let reply = kit.post(WEB, r#"{"why":"because","to":7}"#).await;
+    reply.is(202, "");
+    let receipt = reply.json();
+    let message = "the document says 7 already; so large a drop waits for `poolkeeper approve web`";
+    assert_eq!((&receipt["state"], &receipt["message"]), (&"unchanged".into(), &message.into()));
+    assert!(asks(&kit, "web").await.is_empty());
 }
 
 #[tokio::test]
@@ -110,6 +145,9 @@ async fn what_cannot_be_meant_is_refused() {
         r#"{"why":"because","to":3,"duration":"0s"}"#,
         r#"{"why":"because","to":3,"duration":"31d"}"#,
         r#"{"why":"because","to":3,"duration":"soon"}"#,
+        r#"{"why":"because","to":3,"end":true}"#,
+        r#"{"why":"because","duration":"2h","end":true}"#,
+        r#"{"why":"because","remove":["3"],"end":true}"#,
     ] {
         kit.post(WEB, body).await.is(422, "invalidDocument");
     }
@@ -174,10 +212,16 @@ async fn where_two_decide_a_large_fall_needs_both() {
     by("operator", 6).await.is(202, "");
     // Both must mean the same machines.
     named("operator", 4, r#""1","2","3""#).await.is(409, "secondPerson");
-    named("admin", 4, r#""1","2","4""#).await.is(409, "secondPerson");
+    named("admin", 4, r#""4","1","2","VM-1""#).await.is(409, "secondPerson");
     let audit = kit.audit().await;
     let refused = "scale --to 4 --for 2h --remove 1 --remove 2 --remove 4 web/ (because)";
     assert!(audit.iter().any(|line| line.contains(refused)), "{audit:?}");
+    // What the second person types is read as the first person meant it.
+    let bearer = format!("Bearer {}", kit.tokens["viewer"]);
+    let status = Ask::new("GET", "/api/v1/pools/web/status").header("authorization", bearer);
+    let status = kit.ask(status).await.json();
+    let typed = "poolkeeper scale web --to 4 --for 2h --remove 1 --remove 2 --remove 4 --why …";
+    assert_eq!(status["awaitingSecondPerson"][0]["command"], typed, "{status}");
     by("operator", 2).await.is(409, "secondPerson");
     by("operator", 2).await.is(409, "secondPerson");
     by("admin", 3).await.is(409, "secondPerson");

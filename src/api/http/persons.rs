@@ -1,7 +1,7 @@
 //! Two persons for what cannot be undone: where `api.approvals` is 2, it runs once two identities have requested the
 //! same. The first request is stored only in the audit, so it survives a restart and a standby knows it.
 
-use super::audit::{ASKED, DELETE_NOW};
+use super::audit::ASKED;
 use super::problem::Problem;
 use super::state::ApiState;
 use crate::api::v1::resources::When;
@@ -69,10 +69,10 @@ fn is_same(one: &AuditEntry, other: &AuditEntry) -> bool {
 /// The request as a pool shows it, with the command for the second person.
 pub fn shown(line: &AuditEntry) -> AwaitedRequest {
     let pool = line.pool.as_ref().map(ToString::to_string).unwrap_or_default();
-    let typed = match &*line.verb {
-        DELETE_NOW => format!("delete-machine {pool} {} --now", line.on),
-        verb => format!("{verb} {pool}"),
-    };
+    // The options come last: `--remove` takes every name that follows it.
+    let (name, options) = line.verb.split_once(' ').unwrap_or((&*line.verb, ""));
+    let mut typed = vec![name, pool.as_str(), &*line.on, options];
+    typed.retain(|word| !word.is_empty());
     AwaitedRequest {
         verb: line.verb.to_string(),
         machine: (!line.on.is_empty()).then(|| line.on.to_string()),
@@ -80,6 +80,6 @@ pub fn shown(line: &AuditEntry) -> AwaitedRequest {
         why: line.why.to_string(),
         at: When(line.at),
         until: When(line.at.plus(WITHIN)),
-        command: format!("poolkeeper {typed} --why …"),
+        command: format!("poolkeeper {} --why …", typed.join(" ")),
     }
 }

@@ -3,6 +3,8 @@
 //! The order is recorded before the document changes: a turn between the two already follows it, and knows which
 //! machines leave.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
 
 use super::apply;
@@ -36,17 +38,25 @@ const LARGE: u32 = 5;
 pub async fn scale(state: &ApiState, call: &Call, id: &Id) -> HttpResult {
     let asked: ScaleRequest = call.json()?;
     let why = reason(&asked.why.0)?;
-    let view = state.pool(call)?;
-    let pool = view.policy.name.clone();
+    let pool = state.pool(call)?.policy.name.clone();
     if asked.end.unwrap_or_default() {
+        if asked.to.is_some() || asked.duration.is_some() || asked.remove.is_some() {
+            let say =
+                "`end` ends the order in force: `to`, `duration` and `remove` are for a new one";
+            return Err(Problem::invalid("invalidDocument", say));
+        }
         let change = ChangeRequest { call, pool, verb: "scale --end", machine: None, why };
         let command = (CommandVerb::Scale, CommandArgs::default());
         return record(state, id, &change, command, false).await;
     }
     let (to, until) = numbers(call, &asked)?;
+    // Documents change one at a time, each from what it says then.
+    let _one_at_a_time = match until {
+        None => Some(state.applying.lock().await),
+        Some(_) => None,
+    };
+    let view = state.pool(call)?;
     may_scale(state, call, &view, to, until.is_some())?;
-    // Documents change one at a time, so that none comes between the check and the change.
-    let _one_at_a_time = state.applying.lock().await;
     let mut loaded = state.store.load(&pool).await?;
     loaded.inbox.put_on(&mut loaded.machines);
     let machines = machines(&pool, &loaded, asked.remove.as_deref().unwrap_or_default())?;
@@ -69,7 +79,10 @@ pub async fn scale(state: &ApiState, call: &Call, id: &Id) -> HttpResult {
     if let Some(document) = document.filter(|_| view.policy.count != to)
         && let Err(problem) = apply::keep(state, &change, &document).await
     {
-        take_back(state, id, &change).await?;
+        // After a store failure the document may have changed, and a repetition changes it: that needs the order.
+        if !problem.status.is_server_error() {
+            take_back(state, id, &change).await?;
+        }
         return Err(problem);
     }
     Ok(recorded)
@@ -144,16 +157,13 @@ fn words(asked: &ScaleRequest, to: u32, machines: &[InstanceId]) -> String {
     if let Some(time) = &asked.duration {
         words += &format!(" --for {time}");
     }
-    let mut ids: Vec<&str> = machines.iter().map(InstanceId::as_str).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    for id in ids {
+    for id in machines {
         words += &format!(" --remove {id}");
     }
     words
 }
 
-/// The named machines by their ids; one that is unknown refuses all.
+/// The named machines by their ids, each once; one that is unknown refuses all.
 fn machines(
     pool: &PoolName,
     loaded: &PoolRecord,
@@ -163,7 +173,8 @@ fn machines(
         let found = find(&loaded.machines, written).map(|machine| machine.id.clone());
         found.ok_or_else(|| Problem::no_machine(pool, written, &loaded.machines))
     };
-    written.iter().map(known).collect()
+    let ids: BTreeSet<InstanceId> = written.iter().map(known).collect::<Result<_, _>>()?;
+    Ok(ids.into_iter().collect())
 }
 
 /// Why the next turn would refuse the order. It is asked here too, so that a document does not change without it.
@@ -174,7 +185,13 @@ fn refusal(policy: &Policy, loaded: &PoolRecord, about: &CommandArgs, to: u32) -
         && to == policy.count
         && state.scale.is_none();
     if is_there {
-        return Some(format!("the size is {to} already"));
+        return Some(match state.desired.waiting {
+            None => format!("the size is {to} already"),
+            Some(_) => format!(
+                "the document says {to} already; so large a drop waits for `poolkeeper approve {}`",
+                policy.name
+            ),
+        });
     }
     let named = named(&about.machines, &loaded.machines, state, false);
     named.and_then(|keys| fits(state.desired.count, to, keys.len())).err()

@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 
 use super::audit::{ASKED, DONE, UNCHANGED};
 use super::backend::PoolView;
-use super::problem::Problem;
 use super::request::{Call, HttpAnswer, HttpResult, reason};
 use super::request_id::Id;
 use super::route::BASE;
@@ -67,23 +66,18 @@ async fn change(
             return Err(error.into());
         }
     };
-    state.audit.write_line(&came(if changed { DONE } else { UNCHANGED })).await?;
     if changed {
         for pool in state.backend.pools() {
             state.backend.wake(&pool.policy.name);
         }
     }
+    state.audit.write_line(&came(if changed { DONE } else { UNCHANGED })).await?;
     let message = match (stop, changed) {
-        (Some(_), _) => said(state).await?,
+        (Some(stop), _) => state.store.stop().await?.as_ref().unwrap_or(stop).to_string(),
         (None, true) => "all pools go on".to_owned(),
         (None, false) => "the pools are not stopped".to_owned(),
     };
     Ok(receipt(&asked, stop.is_some(), id, changed, message))
-}
-
-async fn said(state: &ApiState) -> Result<String, Problem> {
-    let stop = state.store.stop().await?;
-    Ok(stop.map_or_else(String::new, |stop| stop.to_string()))
 }
 
 fn receipt(asked: &AuditEntry, stops: bool, id: &Id, changed: bool, message: String) -> HttpAnswer {

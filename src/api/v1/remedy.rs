@@ -49,8 +49,7 @@ impl RemedyKeys {
 
 impl HasSchema for RemedyKeys {
     fn schema(book: &mut SchemaBook) -> Value {
-        let text = json!({ "type": "string" });
-        let maybe = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
+        let (text, maybe) = (String::schema(book), Option::<String>::schema(book));
         let of = |key: &str, other: &str, about: &str| {
             json!({
                 "type": "object",

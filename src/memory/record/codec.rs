@@ -33,6 +33,11 @@ impl<'a> RecordText<'a> {
     pub fn to_box(&self) -> Box<str> {
         self.as_str().into()
     }
+
+    /// The text; empty if it was left out.
+    pub fn or_empty(text: Option<&Self>) -> Box<str> {
+        text.map(Self::to_box).unwrap_or_default()
+    }
 }
 
 impl Serialize for RecordText<'_> {

@@ -100,7 +100,7 @@ pub enum ReceiptState {
     Waiting,
     /// It is recorded on the machine, and every later turn follows it.
     Done,
-    /// It asked for what is so already.
+    /// Nothing was recorded: it is so already, or it cannot be so.
     Unchanged,
 }
 
@@ -142,8 +142,8 @@ answers! {
         pub at: When,
         /// Where to read the result.
         pub look: String,
-        /// waiting: the next turn of the pool answers it. done: it is recorded on the machine. unchanged: the machine
-        /// was so already, and nothing was recorded.
+        /// waiting: the next turn of the pool answers it. done: it is recorded on the machine. unchanged: nothing was
+        /// recorded, and the message says why.
         pub state: WordOf<ReceiptState>,
         /// What was done, or why nothing was.
         pub message: Option<String>,

@@ -48,8 +48,7 @@ fn of<T: WordTable>() -> Vec<&'static str> {
 }
 
 /// Gives each such field the list of its words.
-pub fn list_words(book: SchemaBook) -> Map<String, Value> {
-    let mut book = book;
+pub fn list_words(mut book: SchemaBook) -> Map<String, Value> {
     let lists: Vec<Value> =
         FIELDS.iter().map(|(.., name, words)| book.words(name, &words())).collect();
     let mut schemas = book.into_schemas();

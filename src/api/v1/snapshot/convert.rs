@@ -208,21 +208,22 @@ fn machine(wire: &wire::MachineFields<'_>, strings: &mut Strings) -> Machine {
 }
 
 fn marks(wire: &wire::MachineFields<'_>) -> Option<Box<Overrides>> {
-    let text =
-        |text: &Option<RecordText<'_>>| text.as_ref().map(RecordText::to_box).unwrap_or_default();
     let delete = wire.delete_requested.as_ref().and_then(|request| match request {
         wire::DeleteRequestKeys::Plain(false) => None,
         wire::DeleteRequestKeys::Plain(true) => {
             Some(DeleteRequest { by: "".into(), why: "".into(), now: false })
         }
         wire::DeleteRequestKeys::Said(words) => Some(DeleteRequest {
-            by: text(&words.by),
-            why: text(&words.why),
+            by: RecordText::or_empty(words.by.as_ref()),
+            why: RecordText::or_empty(words.why.as_ref()),
             now: words.now.unwrap_or(false),
         }),
     });
     let hold = wire.hold.as_ref();
-    let hold = hold.map(|hold| MachineHold { by: text(&hold.by), why: text(&hold.why) });
+    let hold = hold.map(|hold| MachineHold {
+        by: RecordText::or_empty(hold.by.as_ref()),
+        why: RecordText::or_empty(hold.why.as_ref()),
+    });
     (delete.is_some() || hold.is_some()).then(|| Box::new(Overrides { delete, hold }))
 }
 
@@ -234,15 +235,12 @@ fn commands(
     each_once(wire.iter().map(|ask| ask.id.as_str()), |n| format!("commands[{n}].id"))?;
     let mut commands = Vec::with_capacity(wire.len());
     for (n, ask) in wire.iter().enumerate() {
-        let text = |text: &Option<RecordText<'_>>| {
-            text.as_ref().map(RecordText::to_box).unwrap_or_default()
-        };
         commands.push(Command {
             id: CommandId::new(ask.id.as_str()),
             verb: ask_verb(ask, n)?,
             about: about(ask, n, strings)?,
-            by: text(&ask.by),
-            why: text(&ask.why),
+            by: RecordText::or_empty(ask.by.as_ref()),
+            why: RecordText::or_empty(ask.why.as_ref()),
             at: ask.at.map_or(now, |at| at.0),
         });
     }
@@ -341,7 +339,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
     Ok(Facts {
         gates,
         quota: wire.quota.as_ref().map(|quota| Quota {
-            family: quota.family.as_ref().map(RecordText::to_box).unwrap_or_default(),
+            family: RecordText::or_empty(quota.family.as_ref()),
             cores_left: quota.cores_left,
             cores_each: quota.cores_each,
         }),

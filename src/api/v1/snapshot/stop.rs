@@ -8,25 +8,20 @@ use crate::model::stop::GlobalStop;
 use crate::model::time::Time;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct StopKeys<'a> {
     since: Option<Stamp>,
-    #[serde(borrow)]
     by: Option<RecordText<'a>>,
-    #[serde(borrow)]
     why: Option<RecordText<'a>>,
     except: Option<WordOf<StopException>>,
 }
 
 impl StopKeys<'_> {
     pub fn read(&self, now: Time) -> GlobalStop {
-        let text = |text: &Option<RecordText<'_>>| {
-            text.as_ref().map(RecordText::to_box).unwrap_or_default()
-        };
         GlobalStop {
             since: self.since.map_or(now, |since| since.0),
-            by: text(&self.by),
-            why: text(&self.why),
+            by: RecordText::or_empty(self.by.as_ref()),
+            why: RecordText::or_empty(self.why.as_ref()),
             except_repair: self.except.is_some(),
         }
     }

@@ -256,7 +256,6 @@ pub(super) struct Args<'a> {
     pub full: Option<bool>,
     pub machine: Option<RecordText<'a>>,
     pub until: Option<Stamp>,
-    #[serde(borrow)]
     pub machines: Option<Vec<RecordText<'a>>>,
 }
 
