@@ -165,52 +165,13 @@ fn end(look: &PoolLook, to: u32) -> Option<(Exit, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::v1::resources::told::ReadinessStatus;
-
-    const AT: &str = "2026-03-01T12:00:00Z";
+    use crate::cli::status::samples;
 
     /// A pool with so many machines desired, there and available.
     fn look([desired, total, available]: [u32; 3], verb: Option<&str>, rolls: bool) -> PoolLook {
-        let phase = if rolls { "Progressing" } else { "None" };
-        let hold = verb.map(|verb| {
-            json!({
-                "reason": "scaleDownUnconfirmed", "meaning": "", "message": "so", "numbers": {},
-                "blockers": [], "nextCheckAt": AT, "remedy": { "verb": verb },
-            })
-        });
-        let status = json!({
-            "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
-            "nextCheckAt": AT, "phase": phase, "holds": hold.into_iter().collect::<Vec<_>>(),
-            "frozen": null, "trouble": null, "ignored": null, "estimate": null,
-            "awaitingSecondPerson": [], "stopAll": null,
-            "numbers": {
-                "desired": desired, "surge": 1, "unavailable": 0, "floor": desired,
-                "ceiling": desired + 1, "total": total, "available": available,
-                "current": total, "outdated": 0, "failed": 0, "notYetAvailable": 0,
-                "deleting": 0, "requested": 0,
-            },
-        });
-        let open = rolls.then(|| {
-            json!({
-                "cause": "revision", "opened": AT, "covered": 3, "stage": "progressing",
-                "since": null, "by": null, "why": null, "checkpointsPassed": 0, "soaking": null,
-                "approved": false, "progressAt": AT,
-            })
-        });
-        let rollout = json!({
-            "apiVersion": "v1", "kind": "Rollout", "pool": "web", "phase": phase, "from": null,
-            "fromName": null, "to": null, "toName": null, "reference": null, "referenceName": null,
-            "done": 0, "total": 3, "failed": 0, "exceptions": [], "open": open, "last": null,
-            "commands": [], "estimate": null,
-        });
-        let ready = ReadinessStatus {
-            api_version: "v1".into(),
-            kind: "Readiness".into(),
-            ready: true,
-            message: String::new(),
-            pools: 1,
-        };
-        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Absolute).unwrap()
+        let hold = verb.map(|verb| samples::hold("scaleDownUnconfirmed", Some(verb)));
+        let open = if rolls { samples::open("progressing") } else { Value::Null };
+        samples::look([desired, total, available, 0], hold.as_slice(), &open, &Value::Null)
     }
 
     #[test]
