@@ -30,7 +30,7 @@ whole order. The floor holds: a machine that must still serve leaves once anothe
 that have not begun to be deleted stay. A large fall waits for `poolkeeper approve`, as it does from a file.
 
 The daemon records who sent the order, and why. This command waits until the pool has that many machines. Code 0: it \
-has; 9: it waits for a person; 11: the order was refused, or changes nothing; 5: the time is over.";
+has; 3: the pool is frozen; 9: it waits for a person; 11: the order was refused, or changes nothing; 5: the time is over.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper scale web --to 12 --for 2h --why 'the sale begins'
@@ -83,20 +83,33 @@ impl ScaleCommand {
         let is_json = shell.one_document("a command")?;
         let body = self.body()?;
         let line = self.server.line()?;
+        let outcome =
+            line.within(self.timeout, |line| self.outcome(line, &body, is_json, shell))?;
+        shell.line(if is_json { &outcome.document } else { &outcome.message })?;
+        Ok(outcome.exit)
+    }
+
+    fn outcome(
+        &self,
+        line: &ServerLine,
+        body: &Value,
+        is_json: bool,
+        shell: &Shell,
+    ) -> Result<Outcome, CommandFailure> {
         let path = ["pools", &self.pool, CommandName::Scale.name()];
         let patience = Patience::new(self.no_wait, self.timeout);
-        let answered = line.request(&path, &body, &patience)?;
+        let answered = line.request(&path, body, &patience)?;
         let to = self.to.filter(|_| answered.exit == Exit::Done && !self.no_wait);
-        let Some(to) = to else { return tell(shell, is_json, &answered) };
+        let Some(to) = to else { return Ok(answered) };
         if !is_json {
             shell.say(Style::Cyan, &plain(&self.pool), &answered.message);
         }
-        let ended = self.ended(&line, to, shell)?;
-        tell(shell, is_json, &Outcome { document: answered.document, ..ended })
+        let ended = self.ended(line, to, shell)?;
+        Ok(Outcome { document: answered.document, ..ended })
     }
 
     fn body(&self) -> Result<Value, CommandFailure> {
-        let mut body = json!({ "why": self.why.given(self.server.context_name().as_deref())? });
+        let mut body = json!({ "why": self.why.given(&self.server)? });
         if let Some(to) = self.to {
             body["to"] = json!(to);
         }
@@ -139,11 +152,6 @@ impl ScaleCommand {
         CommandFailure::new(Exit::Unreachable, "timedOut", say)
             .help(format!("the order stands; `poolkeeper explain {pool}` says what it waits for"))
     }
-}
-
-fn tell(shell: &mut Shell, is_json: bool, outcome: &Outcome) -> Result<Exit, CommandFailure> {
-    shell.line(if is_json { &outcome.document } else { &outcome.message })?;
-    Ok(outcome.exit)
 }
 
 /// How the wait ends; `None`: not yet.
