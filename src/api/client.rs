@@ -9,7 +9,8 @@ use std::fmt;
 use std::time::Duration;
 
 use reqwest::header::{
-    AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER,
+    AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
+    RETRY_AFTER,
 };
 use reqwest::{Identity, Method, Response, StatusCode};
 use ring::digest::SHA256;
@@ -49,6 +50,13 @@ impl ClientToken {
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())
     }
+
+    fn header(self) -> Result<HeaderValue, ClientError> {
+        let mut header =
+            HeaderValue::try_from(format!("Bearer {}", self.0)).map_err(|_| ClientError::Token)?;
+        header.set_sensitive(true);
+        Ok(header)
+    }
 }
 
 impl fmt::Debug for ClientToken {
@@ -63,6 +71,8 @@ pub enum ClientError {
     Address(String),
     #[error("a token would travel unsealed to {0}: use https")]
     Unsealed(String),
+    #[error("the token is not one line of letters and signs")]
+    Token,
     #[error("the HTTP client cannot be set up: {0}")]
     Setup(#[source] reqwest::Error),
     #[error("the client certificate and its key are not PEM: {0}")]
@@ -183,7 +193,7 @@ pub fn digest(document: &[u8]) -> String {
 pub struct Client {
     http: reqwest::Client,
     base: Url,
-    token: Option<ClientToken>,
+    authorization: Option<HeaderValue>,
 }
 
 impl Client {
@@ -217,6 +227,7 @@ impl Client {
         if token.is_some() && !is_sealed(&base) {
             return Err(ClientError::Unsealed(server.to_owned()));
         }
+        let authorization = token.map(ClientToken::header).transpose()?;
         let builder = client::builder(TIMEOUTS, &Proxy::towards(&base), ca);
         let mut builder = builder.map_err(|bad| match bad {
             BadClient::Ca(why) | BadClient::Proxy(why) | BadClient::Setup(why) => {
@@ -228,7 +239,7 @@ impl Client {
                 builder.identity(Identity::from_pem(identity).map_err(ClientError::Identity)?);
         }
         let http = builder.build().map_err(ClientError::Setup)?;
-        Ok(Self { http, base, token })
+        Ok(Self { http, base, authorization })
     }
 
     /// The body of the answer as text.
@@ -334,8 +345,8 @@ impl Client {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
         let mut built = self.http.request(request.method.clone(), url);
-        if let Some(ClientToken(token)) = &self.token {
-            built = built.header(AUTHORIZATION, format!("Bearer {token}"));
+        if let Some(authorization) = &self.authorization {
+            built = built.header(AUTHORIZATION, authorization);
         }
         if let Some(key) = &request.key {
             built = built.header("idempotency-key", key);
@@ -436,6 +447,9 @@ mod tests {
         }
         let shown = format!("{:?}", made(DEFAULT_SERVER, true).unwrap());
         assert!(!shown.contains("secret"), "{shown}");
+        let lines = ClientToken::new("WARNING: it expires\npk_secret");
+        let refused = Client::new(DEFAULT_SERVER, Some(lines), None).unwrap_err();
+        assert!(matches!(refused, ClientError::Token), "{refused}");
     }
 
     /// Time passes as soon as the client waits for nothing else.

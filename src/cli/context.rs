@@ -7,7 +7,7 @@ use std::path::{Path, absolute};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::client::context::{ClientContext, ClientSettings};
+use super::client::context::{CONTEXT, ClientContext, ClientSettings};
 use super::client::environment::set;
 use super::client::failure;
 use super::exit::{CommandFailure, Exit, with_exit_codes};
@@ -127,6 +127,11 @@ impl ContextCommand {
         }
         if let Some(server) = set("POOLKEEPER_SERVER") {
             let say = format!("any context, because POOLKEEPER_SERVER names {server}");
+            shell.say(Style::Yellow, "not used", &say);
+        } else if let Some(name) =
+            set(CONTEXT).filter(|name| settings.current.as_ref() != Some(name))
+        {
+            let say = format!("the current context, because {CONTEXT} names {name}");
             shell.say(Style::Yellow, "not used", &say);
         }
         Ok(Exit::Done)

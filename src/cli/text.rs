@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-pub use crate::api::v1::text::{TIE, is_control, list, plain, short};
+pub use crate::api::v1::text::{TIE, is_control, list, plain, second, short};
 pub use crate::model::quantity::counted as count;
 use crate::model::time::Time;
 
@@ -67,9 +67,9 @@ pub fn cut(text: &str, room: usize) -> String {
     format!("{}…", split(text, room.saturating_sub(1)).0)
 }
 
-/// A time, without its date if `now` has the same date.
+/// A time in whole seconds, without its date if `now` has the same date.
 pub fn clock(at: Time, now: Time) -> String {
-    let (at, now) = (at.to_string(), now.to_string());
+    let (at, now) = (second(at).to_string(), now.to_string());
     match (at.split_once('T'), now.split_once('T')) {
         (Some((date, clock)), Some((today, _))) if date == today => clock.to_owned(),
         _ => at,
@@ -130,6 +130,7 @@ mod tests {
         let now = Time::parse("2026-03-01T12:00:00Z").unwrap();
         assert_eq!(clock(now.plus(Span::seconds(15)), now), "12:00:15Z");
         assert_eq!(clock(now.minus(Span::days(1)), now), "2026-02-28T12:00:00Z");
+        assert_eq!(clock(now.plus(Span::from_millis(15_999)), now), "12:00:15Z");
     }
 
     #[test]

@@ -234,26 +234,8 @@ fn last(last: Option<&LastRollout>) -> End {
 mod tests {
     use super::*;
     use crate::api::v1::resources::stop::StopDetail;
-    use crate::api::v1::resources::told::ReadinessStatus;
+    use crate::cli::status::samples::{self, AT, hold, open};
     use serde_json::{Value, json};
-
-    const AT: &str = "2026-03-01T12:00:00Z";
-
-    fn hold(reason: &str, verb: Option<&str>) -> Value {
-        let remedy = verb.map(|verb| json!({ "verb": verb }));
-        json!({
-            "reason": reason, "meaning": "", "message": "so", "numbers": {}, "blockers": [],
-            "nextCheckAt": AT, "remedy": remedy,
-        })
-    }
-
-    fn open(stage: &str) -> Value {
-        json!({
-            "cause": "revision", "opened": AT, "covered": 3, "stage": stage, "since": null, "by": null,
-            "why": "two failed", "checkpointsPassed": 0, "soaking": null, "approved": false,
-            "progressAt": AT,
-        })
-    }
 
     fn ended(how: &str) -> Value {
         json!({
@@ -264,31 +246,7 @@ mod tests {
 
     /// A pool of three machines.
     fn look(outdated: u32, holds: &[Value], open: &Value, last: &Value) -> PoolLook {
-        let phase = if open.is_null() { "None" } else { "Progressing" };
-        let status = json!({
-            "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
-            "nextCheckAt": AT, "phase": phase, "holds": holds, "frozen": null, "trouble": null,
-            "ignored": null, "estimate": null, "awaitingSecondPerson": [], "stopAll": null,
-            "numbers": {
-                "desired": 3, "surge": 1, "unavailable": 0, "floor": 3, "ceiling": 4, "total": 3,
-                "available": 3, "current": 3 - outdated, "outdated": outdated, "failed": 0,
-                "notYetAvailable": 0, "deleting": 0, "requested": 0,
-            },
-        });
-        let rollout = json!({
-            "apiVersion": "v1", "kind": "Rollout", "pool": "web", "phase": phase, "from": null,
-            "fromName": null, "to": null, "toName": null, "reference": null, "referenceName": null,
-            "done": 0, "total": 3, "failed": 0, "exceptions": [], "open": open, "last": last,
-            "commands": [], "estimate": null,
-        });
-        let ready = ReadinessStatus {
-            api_version: "v1".into(),
-            kind: "Readiness".into(),
-            ready: true,
-            message: String::new(),
-            pools: 1,
-        };
-        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Absolute).unwrap()
+        samples::look([3, 3, 3, outdated], holds, open, last)
     }
 
     #[test]

@@ -68,6 +68,11 @@ contexts:
     let json = json.json();
     assert_eq!((&json["kind"], &json["current"]), (&"ContextList".into(), &"lab".into()));
     assert_eq!(json["items"][1]["tokenEnv"], "P");
+    // A shell that names another context is told so.
+    let shell = [("POOLKEEPER_CONTEXT", "lab")];
+    let ended = run(&client, &shell, &["context", "use", "prod"]).await;
+    let says = "not used: the current context, because POOLKEEPER_CONTEXT names lab\n";
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), says), "{ended:?}");
     let said = done(&client, &["context", "remove", "prod"]).await;
     assert_eq!(said, "removed: prod; no context is current\n");
     let unknown = run(&client, &[], &["context", "use", "lap"]).await;

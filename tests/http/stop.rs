@@ -191,7 +191,7 @@ async fn the_command_waits_for_the_pools_and_its_code_says_what_was_done() {
     let ended = served.run(&stop).await;
     assert_eq!(
         (ended.code, ended.out),
-        (Some(11), format!("stop-all: not done: {SAYS}\n")),
+        (Some(11), format!("stop-all: nothing to do: {SAYS}\n")),
         "{}",
         ended.err
     );
@@ -204,13 +204,26 @@ async fn the_command_waits_for_the_pools_and_its_code_says_what_was_done() {
     let ended = served.run(&resume).await;
     assert_eq!(
         (ended.code, ended.out.as_str()),
-        (Some(11), "resume-all: not done: the pools are not stopped\n"),
+        (Some(11), "resume-all: nothing to do: the pools are not stopped\n"),
         "{ended:?}"
     );
     let repair = ["stop-all", "--except", "repair", "--why", "freeze", "--no-wait", "-o", "json"];
     let ended = served.run(&repair).await;
     assert_eq!((ended.code, &ended.json()["state"]), (Some(0), &json!("done")));
     assert!(served.kit.store.stop().await.unwrap().is_some_and(|stop| stop.except_repair));
+}
+
+#[tokio::test]
+async fn a_stop_keeps_its_time_against_a_silent_server() {
+    let served = obedient().await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let args = ["stop-all", "--why", "because", "--timeout", "1s", "--server", &url];
+    let ended = served.run(&args).await;
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    for part in ["give it more time", "`poolkeeper audit` shows whether the request is recorded"] {
+        assert!(ended.err.contains(part), "{part}: {ended:?}");
+    }
 }
 
 #[tokio::test]

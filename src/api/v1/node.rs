@@ -6,6 +6,7 @@
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
 use super::diagnostic::{Code, Diagnostic, TextPlace, quote};
+use super::text::plain;
 
 /// A pool with every key takes 3 KB; this holds hundreds of them and still reads quickly.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -273,7 +274,7 @@ impl Tree {
             return self.refuse_depth(at);
         }
         let help = "look at the indentation, quotes and brackets at this place and just before it";
-        self.report(at, Code::Syntax, quote(info), Some(help));
+        self.report(at, Code::Syntax, plain(info).into_owned(), Some(help));
     }
 
     fn refuse_anchor(&mut self, at: TextPlace) {
@@ -379,6 +380,13 @@ mod tests {
         assert_eq!(codes("a: {b: 1, b: 2}\n"), [(Code::DuplicateKey, 1, 11, "a.b".to_owned())]);
         assert_eq!(codes("? [a]\n: 1\n")[0].0, Code::WrongType);
         assert_eq!(codes("a: [1\n")[0].0, Code::Syntax);
+    }
+
+    #[test]
+    fn the_words_of_the_parser_are_whole() {
+        let found = read("- 1\nb: 2\n").diagnostics;
+        let says = "while parsing a block collection, did not find expected '-' indicator";
+        assert_eq!(found[0].message, says);
     }
 
     #[test]

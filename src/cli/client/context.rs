@@ -21,7 +21,7 @@ use crate::cli::yaml::JsonTree;
 /// Names the file, wherever it is.
 const FILE: &str = "POOLKEEPER_CLIENT_FILE";
 /// Names the context of a shell.
-const CONTEXT: &str = "POOLKEEPER_CONTEXT";
+pub(in crate::cli) const CONTEXT: &str = "POOLKEEPER_CONTEXT";
 
 const KEYS: [&str; 8] = [
     "name",

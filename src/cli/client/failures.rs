@@ -13,6 +13,9 @@ pub(in crate::cli) fn failure(error: &ClientError) -> CommandFailure {
         ClientError::Address(_) => CommandFailure::usage(say)
             .help("write it like http://127.0.0.1:7770 or https://pools.example.com"),
         ClientError::Unsealed(_) => CommandFailure::usage(say),
+        ClientError::Token => {
+            CommandFailure::usage(say).help("its file, variable or command gives the token alone")
+        }
         ClientError::Setup(_) => CommandFailure::new(Exit::Input, "badCertificates", say)
             .help("--server-ca and POOLKEEPER_CA_FILE name a file of PEM certificates"),
         ClientError::Identity(_) => CommandFailure::new(Exit::Input, "badCertificates", say)

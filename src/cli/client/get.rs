@@ -2,10 +2,10 @@
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
+use serde_json::Value;
 
 use super::short_pool::shortest;
 use super::{ENVIRONMENT, Server, items, understood};
-use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::{PoolNumbers, PoolStatus};
 use crate::api::v1::resources::stop::StopDetail;
@@ -209,8 +209,8 @@ impl Get {
 
     fn machines(&self, pool: &str, shell: &mut Shell) -> Result<(), CommandFailure> {
         let line = self.server.line()?;
-        let list = line.all(&["pools", pool, "machines"]);
-        let list = list.map_err(|failure| self.server.nearest(pool, failure))?;
+        let path = ["pools", pool, "machines"];
+        let list = line.all(&path).map_err(|failure| line.about(&path, failure))?;
         if shell.format != OutputFormat::Table {
             return shell.line(&list.to_string());
         }
@@ -247,10 +247,7 @@ impl Get {
             let say = "this is one document, and no list";
             return Err(CommandFailure::usage(say).help("use --output yaml or --output json"));
         }
-        let mut path = vec!["pools", pool];
-        path.extend(part.path());
-        let answer = self.server.ask_json(&Request::get(&path));
-        let (written, _) = answer.map_err(|failure| self.server.nearest(pool, failure))?;
+        let (written, _): (_, Value) = self.server.line()?.of_pool(pool, part.path().as_slice())?;
         if shell.format != OutputFormat::Table {
             return shell.line(&written);
         }

@@ -97,16 +97,17 @@ impl HistoryCommand {
                 CommandFailure::usage(say).help("use --output ndjson, or leave --output out")
             );
         }
+        let server = self.lines.server.line()?;
         if self.revisions {
-            return revisions(&self.lines.server.line()?, &self.pool, shell);
+            return revisions(&server, &self.pool, shell);
         }
         let path = ["pools", self.pool.as_str(), "history"];
-        let page = self.lines.read(&path);
-        let page = page.map_err(|failure| self.lines.server.nearest(&self.pool, failure))?;
+        let page = self.lines.read(&server, &path);
+        let page = page.map_err(|failure| server.about(&path, failure))?;
         // With --follow and an empty history, wait for the first line instead of printing that there is none.
         if shell.format == OutputFormat::Table {
             let mut first = String::new();
-            push_stop(self.lines.server.line()?.stop().as_ref(), shell.term, &mut first);
+            push_stop(server.stop().as_ref(), shell.term, &mut first);
             shell.print(&first)?;
         }
         let is_silent = self.follow && page["items"].as_array().is_some_and(Vec::is_empty);
@@ -123,7 +124,7 @@ impl HistoryCommand {
         if !self.follow {
             return Ok(Exit::Done);
         }
-        follow(&self.lines.server.line()?, shell, &self.pool, page["next"].as_u64(), &mut printer)
+        follow(&server, shell, &self.pool, page["next"].as_u64(), &mut printer)
     }
 }
 
@@ -187,7 +188,7 @@ impl ClockColumn {
 
 impl AuditCommand {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        let page = self.lines.read(&["audit"])?;
+        let page = self.lines.read(&self.lines.server.line()?, &["audit"])?;
         if documents(shell, &page)? {
             return Ok(Exit::Done);
         }
@@ -339,8 +340,7 @@ fn show(
 
 impl Lines {
     /// The last lines, read page by page backwards and joined into one page.
-    fn read(&self, path: &[&str]) -> Result<Value, CommandFailure> {
-        let line = self.server.line()?;
+    fn read(&self, server: &ServerLine, path: &[&str]) -> Result<Value, CommandFailure> {
         let mut all: Option<Value> = None;
         let mut left = self.last;
         loop {
@@ -348,7 +348,7 @@ impl Lines {
             if let Some(before) = all.as_ref().and_then(|all| all["earlier"].as_u64()) {
                 request = request.with("before", before);
             }
-            let (_, mut page): (_, Value) = line.read(&request)?;
+            let (_, mut page): (_, Value) = server.read(&request)?;
             let count = rows(&mut page)?.len() as u64;
             left = left.saturating_sub(count);
             if let Some(mut later) = all {

@@ -139,10 +139,6 @@ impl Server {
     fn ask(&self, request: &Request<'_>) -> Result<String, CommandFailure> {
         self.line()?.send(request)
     }
-
-    fn ask_json(&self, request: &Request<'_>) -> Result<(String, Value), CommandFailure> {
-        self.line()?.read(request)
-    }
 }
 
 /// A connection to a server; every request uses one.

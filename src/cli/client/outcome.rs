@@ -11,6 +11,7 @@ use crate::api::v1::resources::asked::{CommandReceipt, CommandState, CommandStat
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
 use crate::cli::exit::{CommandFailure, Exit};
+use crate::cli::page::for_people;
 use crate::cli::text::plain;
 use crate::model::command::CommandName;
 use crate::model::time::Span;
@@ -79,7 +80,7 @@ impl Patience {
         written: String,
         receipt: &CommandReceipt,
     ) -> Result<Outcome, CommandFailure> {
-        let message = receipt.message.as_deref().map(|text| plain(text).into_owned());
+        let message = receipt.message.as_deref().map(for_people);
         if receipt.state.0 == ReceiptState::Unchanged {
             let message = format!("not done: {}", message.unwrap_or_default());
             return Ok(Outcome { exit: Exit::NothingDone, message, document: written });
@@ -105,7 +106,7 @@ fn of_command(
 ) -> Result<Option<Outcome>, CommandFailure> {
     let path = ["pools", &receipt.pool, "commands", &receipt.id];
     let (document, status): (_, CommandStatus) = line.read(&Request::get(&path))?;
-    let message = plain(status.message.as_deref().unwrap_or_default()).into_owned();
+    let message = for_people(status.message.as_deref().unwrap_or_default());
     let (exit, message) = match status.state.0 {
         CommandState::Waiting => return Ok(None),
         CommandState::Accepted => {
@@ -134,7 +135,7 @@ fn of_mark(
         }
         Err(failure) => return Err(failure),
     };
-    let message = plain(&explained.message).into_owned();
+    let message = for_people(&explained.message);
     Ok(match &explained.machine {
         Some(machine) if shows(machine, &receipt.verb) => {
             Some(Outcome { exit: Exit::Done, message, document })

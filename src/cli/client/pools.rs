@@ -34,7 +34,7 @@ impl Unmanage {
         let is_json = shell.one_document("unmanage")?;
         let path = ["pools", self.pool.as_str()];
         let request = Request::delete(&path).map_err(|error| failure(&error))?;
-        let why = self.why.given(self.server.context_name().as_deref())?;
+        let why = self.why.given(&self.server)?;
         let written = self.server.ask(&request.with("why", why))?;
         if is_json {
             shell.line(&written)?;

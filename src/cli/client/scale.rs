@@ -30,7 +30,7 @@ whole order. The floor holds: a machine that must still serve leaves once anothe
 that have not begun to be deleted stay. A large fall waits for `poolkeeper approve`, as it does from a file.
 
 The daemon records who sent the order, and why. This command waits until the pool has that many machines. Code 0: it \
-has; 9: it waits for a person; 11: the order was refused, or changes nothing; 5: the time is over.";
+has; 3: the pool is frozen; 9: it waits for a person; 11: the order was refused, or changes nothing; 5: the time is over.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper scale web --to 12 --for 2h --why 'the sale begins'
@@ -83,20 +83,33 @@ impl ScaleCommand {
         let is_json = shell.one_document("a command")?;
         let body = self.body()?;
         let line = self.server.line()?;
+        let outcome =
+            line.within(self.timeout, |line| self.outcome(line, &body, is_json, shell))?;
+        shell.line(if is_json { &outcome.document } else { &outcome.message })?;
+        Ok(outcome.exit)
+    }
+
+    fn outcome(
+        &self,
+        line: &ServerLine,
+        body: &Value,
+        is_json: bool,
+        shell: &Shell,
+    ) -> Result<Outcome, CommandFailure> {
         let path = ["pools", &self.pool, CommandName::Scale.name()];
         let patience = Patience::new(self.no_wait, self.timeout);
-        let answered = line.request(&path, &body, &patience)?;
+        let answered = line.request(&path, body, &patience)?;
         let to = self.to.filter(|_| answered.exit == Exit::Done && !self.no_wait);
-        let Some(to) = to else { return tell(shell, is_json, &answered) };
+        let Some(to) = to else { return Ok(answered) };
         if !is_json {
             shell.say(Style::Cyan, &plain(&self.pool), &answered.message);
         }
-        let ended = self.ended(&line, to, shell)?;
-        tell(shell, is_json, &Outcome { document: answered.document, ..ended })
+        let ended = self.ended(line, to, shell)?;
+        Ok(Outcome { document: answered.document, ..ended })
     }
 
     fn body(&self) -> Result<Value, CommandFailure> {
-        let mut body = json!({ "why": self.why.given(self.server.context_name().as_deref())? });
+        let mut body = json!({ "why": self.why.given(&self.server)? });
         if let Some(to) = self.to {
             body["to"] = json!(to);
         }
@@ -141,11 +154,6 @@ impl ScaleCommand {
     }
 }
 
-fn tell(shell: &mut Shell, is_json: bool, outcome: &Outcome) -> Result<Exit, CommandFailure> {
-    shell.line(if is_json { &outcome.document } else { &outcome.message })?;
-    Ok(outcome.exit)
-}
-
 /// How the wait ends; `None`: not yet.
 fn end(look: &PoolLook, to: u32) -> Option<(Exit, String)> {
     let report = &look.report;
@@ -165,52 +173,13 @@ fn end(look: &PoolLook, to: u32) -> Option<(Exit, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::v1::resources::told::ReadinessStatus;
-
-    const AT: &str = "2026-03-01T12:00:00Z";
+    use crate::cli::status::samples;
 
     /// A pool with so many machines desired, there and available.
     fn look([desired, total, available]: [u32; 3], verb: Option<&str>, rolls: bool) -> PoolLook {
-        let phase = if rolls { "Progressing" } else { "None" };
-        let hold = verb.map(|verb| {
-            json!({
-                "reason": "scaleDownUnconfirmed", "meaning": "", "message": "so", "numbers": {},
-                "blockers": [], "nextCheckAt": AT, "remedy": { "verb": verb },
-            })
-        });
-        let status = json!({
-            "name": "web", "scaleSet": "/x", "origin": "file", "file": null, "at": AT,
-            "nextCheckAt": AT, "phase": phase, "holds": hold.into_iter().collect::<Vec<_>>(),
-            "frozen": null, "trouble": null, "ignored": null, "estimate": null,
-            "awaitingSecondPerson": [], "stopAll": null,
-            "numbers": {
-                "desired": desired, "surge": 1, "unavailable": 0, "floor": desired,
-                "ceiling": desired + 1, "total": total, "available": available,
-                "current": total, "outdated": 0, "failed": 0, "notYetAvailable": 0,
-                "deleting": 0, "requested": 0,
-            },
-        });
-        let open = rolls.then(|| {
-            json!({
-                "cause": "revision", "opened": AT, "covered": 3, "stage": "progressing",
-                "since": null, "by": null, "why": null, "checkpointsPassed": 0, "soaking": null,
-                "approved": false, "progressAt": AT,
-            })
-        });
-        let rollout = json!({
-            "apiVersion": "v1", "kind": "Rollout", "pool": "web", "phase": phase, "from": null,
-            "fromName": null, "to": null, "toName": null, "reference": null, "referenceName": null,
-            "done": 0, "total": 3, "failed": 0, "exceptions": [], "open": open, "last": null,
-            "commands": [], "estimate": null,
-        });
-        let ready = ReadinessStatus {
-            api_version: "v1".into(),
-            kind: "Readiness".into(),
-            ready: true,
-            message: String::new(),
-            pools: 1,
-        };
-        PoolLook::of(&status, &rollout, Vec::new(), None, ready, TimeStyle::Absolute).unwrap()
+        let hold = verb.map(|verb| samples::hold("scaleDownUnconfirmed", Some(verb)));
+        let open = if rolls { samples::open("progressing") } else { Value::Null };
+        samples::look([desired, total, available, 0], hold.as_slice(), &open, &Value::Null)
     }
 
     #[test]

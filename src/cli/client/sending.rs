@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::outcome::{Outcome, Patience};
@@ -19,15 +20,24 @@ impl ServerLine {
         body: &Value,
         patience: &Patience,
     ) -> Result<Outcome, CommandFailure> {
-        let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
         let (receipt, outcome) = self.within(patience.timeout(), |line| {
-            let sent: Result<(_, CommandReceipt), _> = line.read(&request);
-            let (written, receipt) = sent.map_err(|failure| line.about(path, unsure(failure)))?;
+            let sent: Result<(_, CommandReceipt), _> = line.post(path, body);
+            let (written, receipt) = sent.map_err(|failure| line.about(path, failure))?;
             let outcome = patience.outcome(line, written, &receipt)?;
             Ok::<_, CommandFailure>((receipt, outcome))
         })?;
         let (verb, pool) = (plain(&receipt.verb), plain(&receipt.pool));
         Ok(Outcome { message: format!("{verb} {pool}: {}", outcome.message), ..outcome })
+    }
+
+    /// Sends a request. The failure says where to see whether a request without an answer is recorded.
+    pub(super) fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &Value,
+    ) -> Result<(String, T), CommandFailure> {
+        let request = Request::post(path, body.to_string()).map_err(|error| failure(&error))?;
+        self.read(&request).map_err(unsure)
     }
 
     /// Sends a request with its reason, and waits for its answer: how it ended, and in words.

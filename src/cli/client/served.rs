@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Server, ServerLine, strange};
+use super::{ServerLine, strange};
 use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::PoolStatus;
@@ -71,15 +71,6 @@ impl ServerLine {
         let machines = self.machines(pool)?;
         let (text, plan) = self.of_pool(pool, &["plan"])?;
         Ok((text, PoolFacts { plan, status, machines }))
-    }
-}
-
-impl Server {
-    pub(super) fn nearest(&self, pool: &str, failure: CommandFailure) -> CommandFailure {
-        match self.line() {
-            Ok(line) if failure.exit == Exit::NotFound => line.nearest(pool, failure),
-            _ => failure,
-        }
     }
 }
 

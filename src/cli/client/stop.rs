@@ -6,15 +6,16 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use super::outcome::{Outcome, Patience, span};
-use super::why::Why;
-use super::{ENVIRONMENT, Server, ServerLine, failure};
+use super::verbs::Wish;
+use super::{ENVIRONMENT, ServerLine};
 use crate::api::client::Request;
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::asked::ReceiptState;
 use crate::api::v1::resources::stop::{StopDetail, StopException, StopReceipt, StopStatus};
 use crate::cli::exit::{CommandFailure, Exit, with_exit_codes};
 use crate::cli::output::Shell;
-use crate::cli::text::{count, plain};
+use crate::cli::page::for_people;
+use crate::cli::text::count;
 use crate::model::command::CommandName;
 
 const STOP: &str = "Begins nothing in any pool, of today or later, until resume-all";
@@ -30,19 +31,6 @@ const WAITS: &str = "\
 The running daemon records who asked and why, and this command waits until the last turn of every pool went by it. Exit \
 code 0: it was done; 11: it was so already. It needs the role operator on all pools.";
 
-/// The options that both have.
-#[derive(Debug, Args)]
-struct WishForAll {
-    #[command(flatten)]
-    why: Why,
-
-    #[command(flatten)]
-    patience: Patience,
-
-    #[command(flatten)]
-    server: Server,
-}
-
 #[derive(Debug, Args)]
 #[command(
     about = STOP,
@@ -55,7 +43,7 @@ pub struct StopAll {
     except: Option<String>,
 
     #[command(flatten)]
-    wish: WishForAll,
+    wish: Wish,
 }
 
 #[derive(Debug, Args)]
@@ -66,7 +54,7 @@ pub struct StopAll {
 )]
 pub struct ResumeAll {
     #[command(flatten)]
-    wish: WishForAll,
+    wish: Wish,
 }
 
 impl StopAll {
@@ -75,34 +63,31 @@ impl StopAll {
             Some(except) => json!({ "except": except }),
             None => json!({}),
         };
-        self.wish.send(shell, CommandName::StopAll, body)
+        send(&self.wish, shell, CommandName::StopAll, body)
     }
 }
 
 impl ResumeAll {
     pub(in crate::cli) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
-        self.wish.send(shell, CommandName::ResumeAll, json!({}))
+        send(&self.wish, shell, CommandName::ResumeAll, json!({}))
     }
 }
 
-impl WishForAll {
-    fn send(
-        &self,
-        shell: &mut Shell,
-        verb: CommandName,
-        mut body: Value,
-    ) -> Result<Exit, CommandFailure> {
-        let is_json = shell.one_document("a command")?;
-        body["why"] = json!(self.why.given(self.server.context_name().as_deref())?);
-        let line = self.server.line()?;
-        let path = [verb.name()];
-        let request = Request::post(&path, body.to_string()).map_err(|error| failure(&error))?;
-        let (written, receipt): (_, StopReceipt) = line.read(&request)?;
-        let outcome = outcome(&line, written, &receipt, &self.patience)?;
-        let message = format!("{}: {}", verb.name(), outcome.message);
-        shell.line(if is_json { &outcome.document } else { &message })?;
-        Ok(outcome.exit)
-    }
+fn send(
+    wish: &Wish,
+    shell: &mut Shell,
+    verb: CommandName,
+    mut body: Value,
+) -> Result<Exit, CommandFailure> {
+    let is_json = shell.one_document("a command")?;
+    body["why"] = json!(wish.why.given(&wish.server)?);
+    let outcome = wish.server.line()?.within(wish.patience.timeout(), |line| {
+        let (written, receipt) = line.post(&[verb.name()], &body)?;
+        outcome(line, written, &receipt, &wish.patience)
+    })?;
+    let message = format!("{}: {}", verb.name(), outcome.message);
+    shell.line(if is_json { &outcome.document } else { &message })?;
+    Ok(outcome.exit)
 }
 
 fn outcome(
@@ -111,9 +96,9 @@ fn outcome(
     receipt: &StopReceipt,
     patience: &Patience,
 ) -> Result<Outcome, CommandFailure> {
-    let message = plain(&receipt.message).into_owned();
+    let message = for_people(&receipt.message);
     if receipt.state.0 == ReceiptState::Unchanged {
-        let message = format!("not done: {message}");
+        let message = format!("nothing to do: {message}");
         return Ok(Outcome { exit: Exit::NothingDone, message, document: written });
     }
     let Some(limit) = patience.limit() else {
@@ -127,13 +112,14 @@ fn outcome(
         Ok(is_there.then(|| Outcome { exit: Exit::Done, message: result(&status), document }))
     })?;
     found.ok_or_else(|| {
-        let (reached, pools) = last.unwrap_or_default();
-        let (verb, limit) = (&receipt.verb, span(limit));
-        let say = format!(
-            "{verb} is recorded, but {} of {} made no turn within {limit}",
-            pools.saturating_sub(reached),
-            count(pools as usize, "pool")
-        );
+        let what = match last {
+            Some((reached, pools)) => {
+                let left = pools.saturating_sub(reached);
+                format!("{left} of {} made no turn", count(pools as usize, "pool"))
+            }
+            None => "no answer says how far the pools are".to_owned(),
+        };
+        let say = format!("{} is recorded, but {what} within {}", receipt.verb, span(limit));
         CommandFailure::new(Exit::Unreachable, "timedOut", say)
             .help("`poolkeeper status` says which pools make no turn, and why")
     })

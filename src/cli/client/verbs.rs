@@ -22,15 +22,15 @@ With --output json it prints the command and its answer, for a hold or a delete 
 
 /// The options that every request has.
 #[derive(Debug, Args)]
-struct Wish {
+pub(super) struct Wish {
     #[command(flatten)]
-    why: Why,
+    pub why: Why,
 
     #[command(flatten)]
-    patience: Patience,
+    pub patience: Patience,
 
     #[command(flatten)]
-    server: Server,
+    pub server: Server,
 }
 
 impl Wish {
@@ -46,7 +46,7 @@ impl Wish {
         mut body: Value,
     ) -> Result<Exit, CommandFailure> {
         let is_json = shell.one_document("a command")?;
-        body["why"] = json!(self.why.given(self.server.context_name().as_deref())?);
+        body["why"] = json!(self.why.given(&self.server)?);
         let outcome = self.server.line()?.request(path, &body, &self.patience)?;
         shell.line(if is_json { &outcome.document } else { &outcome.message })?;
         Ok(outcome.exit)

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
+use super::Server;
 use super::environment::set;
 use crate::cli::exit::CommandFailure;
 use crate::cli::text::plain;
@@ -23,11 +24,13 @@ impl Why {
         self.why.clone().or_else(|| set("POOLKEEPER_WHY"))
     }
 
-    /// The reason for a change on the server of this context.
-    pub fn given(&self, context: Option<&str>) -> Result<String, CommandFailure> {
+    /// The reason for a change on this server.
+    pub fn given(&self, server: &Server) -> Result<String, CommandFailure> {
         match self.written() {
             Some(why) => Ok(why),
-            None if io::stdin().is_terminal() && io::stderr().is_terminal() => asked(context),
+            None if io::stdin().is_terminal() && io::stderr().is_terminal() => {
+                asked(server.context_name().as_deref())
+            }
             None => Err(CommandFailure::usage("the reason is missing")
                 .help("add --why TEXT, or set POOLKEEPER_WHY")),
         }

@@ -90,16 +90,14 @@ impl Explain {
         if let Some(exit) = self.keys.explain(shell)? {
             return Ok(exit);
         }
-        let times = TimeStyle::of(self.timestamps);
+        let times = (!json).then_some(TimeStyle::of(self.timestamps));
         match (&self.snapshot, &self.pool) {
             (None, Some(pool)) => {
                 super::live::pool_name(pool)
                     .map_err(|bad| CommandFailure::usage(bad.to_string()))?;
-                let times = (!json).then_some(times);
                 served::explain(&self.server, pool, self.machine.as_deref(), times, shell)
             }
             (Some(source), machine) => {
-                let times = (!json).then_some(times);
                 of_snapshot(&SnapshotSource::new(source), machine.as_deref(), times, shell)
             }
             (None, None) => Err(CommandFailure::usage("a pool or a snapshot is needed")),

@@ -15,6 +15,6 @@ mod stop;
 pub(super) use facts::PoolFacts;
 pub(super) use machine_list::{MachineListing, MachineOrder};
 pub(super) use machines::{class_style, revision};
-pub(super) use sentence::{Sentence, SentenceKey, TimeStyle};
+pub(super) use sentence::{Sentence, SentenceKey, TimeStyle, for_people};
 pub(super) use status_page::{StatusPage, reason_and_message, rollout};
 pub(super) use stop::{push_stop, stop_line};

@@ -1,7 +1,7 @@
 //! Sentences with times, relative to now. Sentences that differ only in their times are one sentence with ranges.
 
 use crate::api::v1::text::away;
-use crate::cli::text::{clock, nearer, short};
+use crate::cli::text::{clock, plain, second, short};
 use crate::model::time::{Span, Time};
 
 /// How times are shown.
@@ -24,7 +24,7 @@ impl TimeStyle {
     pub fn sentence(self, text: &str, now: Time) -> String {
         match self {
             TimeStyle::Relative => Sentence::of(text).relative(now),
-            TimeStyle::Absolute => nearer(text, now),
+            TimeStyle::Absolute => Sentence::of(text).absolute(Some(now)),
         }
     }
 
@@ -134,9 +134,9 @@ impl Sentence {
         })
     }
 
-    /// With times as they are, without the date of `now`.
+    /// With times in whole seconds, without the date of `now`.
     pub fn absolute(&self, now: Option<Time>) -> String {
-        let shown = |at: Time| now.map_or_else(|| at.to_string(), |now| clock(at, now));
+        let shown = |at: Time| now.map_or_else(|| second(at).to_string(), |now| clock(at, now));
         self.written(|text, from, to| match from == to {
             true => format!("{text}{}", shown(from)),
             false => format!("{text}{}–{}", shown(from), shown(to)),
@@ -149,6 +149,11 @@ impl Sentence {
         written.push_str(self.texts.last().map_or("", String::as_str));
         written
     }
+}
+
+/// A sentence of the server for people: its times in whole seconds, without control characters.
+pub(in crate::cli) fn for_people(text: &str) -> String {
+    plain(&Sentence::of(text).absolute(None)).into_owned()
 }
 
 /// Whether the next character begins a word.
@@ -232,6 +237,14 @@ mod tests {
         let mut both = Sentence::of("next at 2026-03-01T12:01:00Z");
         both.join(&near);
         assert_eq!(both.relative(now()), "next at 1m ago – in 1m");
+    }
+
+    #[test]
+    fn people_read_whole_seconds() {
+        let text = "stopped since 2026-03-01T11:59:58.999Z by kim\u{7}";
+        assert_eq!(for_people(text), "stopped since 2026-03-01T11:59:58Z by kim\u{fffd}");
+        let said = TimeStyle::Absolute.sentence("until 2026-03-01T12:00:00.5Z", now());
+        assert_eq!(said, "until 12:00:00Z");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The first line of every view while a person stops all pools.
 
+use super::sentence::for_people;
 use crate::api::v1::resources::stop::StopDetail;
 use crate::cli::table::push_line;
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{plain, wrap};
+use crate::cli::text::wrap;
 
 /// Since when, by whom, why, and what lifts it.
 pub(in crate::cli) fn stop_line(stop: &StopDetail) -> String {
-    format!("{}; `poolkeeper resume-all` lifts it", plain(&stop.message))
+    format!("{}; `poolkeeper resume-all` lifts it", for_people(&stop.message))
 }
 
 /// Adds that line, if all pools are stopped.

@@ -121,6 +121,7 @@ impl ChangedPool {
             most: most.max(now.total),
             ..before
         };
-        changed.with_fall(policy, Some(now.desired))
+        // While the order outranks the file, its number makes no fall.
+        changed.with_fall(policy, (!is_ordered).then_some(now.desired))
     }
 }

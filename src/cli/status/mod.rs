@@ -8,6 +8,8 @@ mod live_status;
 mod look;
 mod page;
 mod report;
+#[cfg(test)]
+pub(super) mod samples;
 mod served;
 
 use std::path::PathBuf;
