@@ -24,6 +24,7 @@ use poolkeeper::model::revisions::{KnownRevision, Revisions};
 use poolkeeper::model::rollout::{
     GoodRevision, PoolState, Rollout, RolloutCause, RolloutEnding, RolloutRecord,
 };
+use poolkeeper::model::scale::ScaleOrder;
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::reconcile::TurnReport;
 use tokio::sync::watch;
@@ -344,6 +345,24 @@ impl Kit {
             remedy: None,
         });
         pool.report = Some(Arc::new(report));
+    }
+
+    /// An operator scaled `web` to seven for an hour.
+    pub fn scale(&self) {
+        let mut known = self.backend.lock();
+        let context = known.contexts.get_mut(&PoolName::new("web")).unwrap();
+        context.state.as_mut().unwrap().scale = Some(ScaleOrder {
+            to: 7,
+            until: Some(NOW.plus(Span::hours(1))),
+            over: 7,
+            remove: Vec::new(),
+            earlier: Vec::new(),
+            by: "kim".into(),
+            why: "a sale".into(),
+            at: NOW,
+        });
+        let planned = poolkeeper::plan::plan(&context.input()).unwrap();
+        Arc::make_mut(&mut context.report).planned = Some(planned);
     }
 
     pub fn pass(&self, span: Span) {

@@ -59,20 +59,7 @@ async fn a_file_makes_no_fall_while_an_order_outranks_it() {
     let plan = ["plan", "web", "--pool-file", &small];
     let ended = served.run(&plan).await;
     assert!(ended.out.contains("it waits: the size would drop from 7 to 1"), "{ended:?}");
-    {
-        let mut known = served.kit.backend.lock();
-        let pool = known.pools.get_mut(&PoolName::new("web")).unwrap();
-        let mut report = (**pool.report.as_ref().unwrap()).clone();
-        report.planned.as_mut().unwrap().report.holds.push(Hold {
-            reason: HoldReason::ScaleOrder,
-            message: "scaled to 7".into(),
-            numbers: Vec::new(),
-            blockers: Vec::new(),
-            next_check_at: NOW,
-            remedy: None,
-        });
-        pool.report = Some(Arc::new(report));
-    }
+    served.kit.scale();
     let ended = served.run(&plan).await;
     assert!(ended.code == Some(0) && !ended.out.contains("would drop"), "{ended:?}");
 }
