@@ -14,7 +14,8 @@ use super::requests::ActionRequests;
 use super::stop;
 
 /// What the pool had when the stop was first seen: repair never makes it larger. Failed machines count, those that leave
-/// as failed, since their replacement may come later, and drained ones, which the stop puts back.
+/// as failed until no listing shows them, since their replacement may come later, and drained ones, which the stop puts
+/// back.
 pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachines) {
     let Some(stop) = input.stop.filter(|stop| stop.except_repair) else {
         memory.repair_limit = None;
@@ -28,7 +29,7 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachin
             let counts = row.because == Some(RemovalReason::Failed) || row.is_on_its_way();
             counts && !row.written_off
         }
-        CandidateGroup::Ghost => {
+        CandidateGroup::Ghost if !row.unlisted => {
             memory.casualties.iter().any(|(key, _)| is(key, row.machine(input)))
         }
         _ => false,

@@ -204,6 +204,19 @@ fn a_drained_machine_counts_for_the_limit_of_repair_since_it_is_put_back() {
 }
 
 #[test]
+fn a_deleted_machine_that_failed_counts_for_the_limit_of_repair_while_it_is_listed() {
+    let limit = |missed| {
+        let pool = Pool::new(3, "1", "0").settled().new_ready(2).new_failed(1);
+        let pool = pool.delete_ended(&["n3"], Span::seconds(10), EntryOutcome::Done);
+        let pool = pool.edit("n3", |machine| machine.missed = missed);
+        let key = pool.machines[2].key();
+        let pool = pool.state(|state| state.casualties.push((key, NOW.minus(Span::minutes(1)))));
+        pool.stopped(true).plan().planned.state.repair_limit.map(|limit| limit.size)
+    };
+    assert_eq!((limit(0), limit(1)), (Some(3), Some(2)));
+}
+
+#[test]
 fn commands_are_taken_while_all_pools_are_stopped_and_begin_nothing() {
     let pool = outdated().shown().stopped(false);
     let turn = pool.clone().ask(CommandVerb::Pause).plan();
