@@ -22,7 +22,8 @@ QUIET_SECONDS = 30 * 60
 # All times are those of the processor, so that other work on the machine takes nothing from them. By the clock a target
 # ends after so many times as much.
 CLOCK_FACTOR = 20
-# A look at 128 KB takes 0.2 s at most. Other work on the machine may make that twenty seconds; sixty are a hang.
+# A look at 128 KB takes 0.2 s at most. Other work on the machine may make that twenty seconds; sixty are a hang. The long
+# form may wait for its turn behind builds, so it has more by the clock.
 INPUT_SECONDS = 60
 MEMORY_MB = 2048
 # What the repository keeps of each target.
@@ -68,10 +69,11 @@ class Fuzzing:
             words(self.target, dictionary)
             found.mkdir()
             # What an earlier run found would make the short form longer with each.
+            each = INPUT_SECONDS
             if self.options.minutes is not None:
-                found = self.kept
+                found, each = self.kept, INPUT_SECONDS * CLOCK_FACTOR
             process = subprocess.Popen(
-                [self.options.program, f"-max_total_time={seconds * CLOCK_FACTOR}", f"-timeout={INPUT_SECONDS}",
+                [self.options.program, f"-max_total_time={seconds * CLOCK_FACTOR}", f"-timeout={each}",
                  f"-rss_limit_mb={MEMORY_MB}", f"-artifact_prefix={self.crashes}/", f"-dict={dictionary}",
                  "-print_final_stats=1", found, CORPUS / self.target],
                 env={**os.environ, "POOLKEEPER_FUZZ": self.target},
