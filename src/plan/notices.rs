@@ -1,12 +1,14 @@
 //! What a person should know, whatever the planner does.
 
 use crate::model::ids::InstanceId;
+use crate::model::inventory::ModelFields;
 use crate::model::quantity::counted;
 use crate::model::rollout::RolloutStage;
 use crate::model::time::Span;
 
 use super::basis::Basis;
 use super::estimate::work_left;
+use super::model;
 use super::owner;
 use super::set_size_limit::{self, LIMIT};
 
@@ -39,6 +41,7 @@ pub(super) fn notices(basis: &Basis, raised: i64) -> Vec<Box<str>> {
     notices.extend(past_checkpoint(basis, raised).map(Into::into));
     notices.extend(clocks_apart(basis).map(Into::into));
     notices.extend(attached(basis).map(Into::into));
+    notices.extend(declined(basis).map(Into::into));
     notices.extend(owner::notice(basis.input, basis.memory).map(Into::into));
     if let Some(busy) = &basis.input.set.busy {
         notices.push(
@@ -47,6 +50,15 @@ pub(super) fn notices(basis: &Basis, raised: i64) -> Vec<Box<str>> {
         );
     }
     notices
+}
+
+fn declined(basis: &Basis) -> Option<String> {
+    let ModelFields { image, vm_size, .. } = model::declined(basis.input, basis.memory)?;
+    let asked: Vec<Box<str>> = image.into_iter().chain(vm_size).collect();
+    let asked = asked.join(", ");
+    Some(format!(
+        "the pool file asks for {asked}, and a rollback left it: edit the file; its next change of image or vmSize is written"
+    ))
 }
 
 fn attached(basis: &Basis) -> Option<String> {

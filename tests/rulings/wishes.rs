@@ -136,14 +136,20 @@ fn after_a_completed_rollout_the_way_back_needs_no_person() {
     }
     let state = world.pool.state.clone().unwrap();
     assert_eq!(state.good_revisions, [known("r1", "v1"), known("r2", "v2"), known("r3", "v3")]);
+    let left = "the pool file asks for v3, and a rollback left it";
+    let says = |turn: &Turn| turn.planned.report.notices.iter().any(|one| one.contains(left));
+    assert!(!says(&world.step()));
     for revision in ["r2", "r1"] {
         world.pool.speak(CommandVerb::Rollback);
         world.step();
-        world.run(400, |world| world.is_at(3, revision));
+        world.run(400, |world| world.is_at(3, revision) && ending(world).is_some());
         assert_eq!(world.pool.set.revision, rev(revision));
+        assert!(says(&world.step()), "{revision}");
     }
     world.pool.speak(CommandVerb::Rollback);
     assert_eq!(world.step().accepted(), [false]);
+    wants(&mut world, "v4");
+    assert!(!says(&world.step()));
 }
 
 #[test]

@@ -166,4 +166,5 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (11_072_979, "raises that came in part passed for proof that the number counts deletes"),
     (11_263_037, "raises that met the ends of our own deletes passed for refused ones"),
     (11_294_956, "a lock kept a raise back that had no room yet, and no hold said so"),
+    (983_507_298_037, "repair was to fill up for a failed machine that no listing showed any more"),
 ];

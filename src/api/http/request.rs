@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::auth::{ClientNames, Principal};
 use super::problem::{Problem, plain};
 use super::text::fingerprint;
+use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use crate::api::v1::resources::SchemaBook;
 use crate::api::v1::resources::asked::LONGEST_WHY;
 use crate::memory::Seq;
@@ -146,22 +147,13 @@ impl Call {
         let read = serde_path_to_error::deserialize(&mut reader);
         let read = read.map_err(|error| {
             let inner = error.inner();
-            let at = crate::api::v1::diagnostic::TextPlace {
-                line: inner.line() as u32,
-                column: inner.column() as u32,
-            };
-            let code = crate::api::v1::diagnostic::Code::BadValue;
+            let at = TextPlace { line: inner.line() as u32, column: inner.column() as u32 };
             let field = match error.path().to_string() {
                 root if root == "." => String::new(),
-                field => field,
+                field => plain(&field),
             };
-            let fault = crate::api::v1::diagnostic::Diagnostic::new(
-                at,
-                field,
-                code,
-                plain(&inner.to_string()),
-            );
-            Problem::faults(vec![fault])
+            let says = plain(&inner.to_string());
+            Problem::faults(vec![Diagnostic::new(at, field, Code::BadValue, says)])
         })?;
         reader
             .end()

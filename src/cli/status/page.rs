@@ -4,7 +4,7 @@ use super::report::{More, PoolHealth, PoolReport};
 use crate::cli::page::reason_and_message;
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{count, plain, wrap};
+use crate::cli::text::{count, plain, second, wrap};
 
 /// The most holds to show; the rest are counted.
 const HOLDS: usize = 6;
@@ -48,6 +48,10 @@ pub(super) fn rows(report: &PoolReport, more: &More<'_>, table: &mut Table) {
     list("Action needed", &report.actions, Style::Yellow);
     list("Waiting for", &holds(report), Style::Plain);
     list("Machines", &[numbers(report)], Style::Plain);
+    let notices = more.plan.iter().flat_map(|plan| &plan.resolved.notices);
+    for notice in notices {
+        row(table, "Notice", report.sentence(notice), Style::Plain);
+    }
 }
 
 fn ends(report: &PoolReport, more: &More<'_>) -> String {
@@ -60,8 +64,10 @@ fn ends(report: &PoolReport, more: &More<'_>) -> String {
     }
     match more.rollout.as_ref().and_then(|rollout| rollout.last.as_ref()) {
         Some(last) => {
-            let at =
-                now.map_or_else(|| last.at.0.to_string(), |now| report.times.time(last.at.0, now));
+            let at = now.map_or_else(
+                || second(last.at.0).to_string(),
+                |now| report.times.time(last.at.0, now),
+            );
             format!("no rollout is open; the last, to {}, {} {at}", last.to_name, last.how)
         }
         None => "no rollout is open".to_owned(),

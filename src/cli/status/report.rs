@@ -10,7 +10,7 @@ use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::plans::{HoldStatus, PlanSummary, RolloutProgress};
 use crate::api::v1::resources::pools::{AwaitedRequest, IgnoredFile, PoolStatus, RolloutStatus};
 use crate::cli::page::{TimeStyle, reason_and_message, rollout};
-use crate::cli::text::{clock, count, list};
+use crate::cli::text::{clock, count, list, second};
 use crate::model::action::{ActionKind, MachineClass};
 use crate::model::hold::HoldReason;
 use crate::model::plan::RolloutPhase;
@@ -128,6 +128,12 @@ impl PoolReport {
         })
     }
 
+    /// A sentence of the planner, as people read its times.
+    pub fn sentence(&self, text: &str) -> String {
+        let now = self.status.at.map(|at| at.0);
+        now.map_or_else(|| text.to_owned(), |now| self.times.sentence(text, now))
+    }
+
     /// The pool moves only after a person did something. A stop of all pools stands behind worse news in `health`.
     pub fn needs_person(&self) -> bool {
         self.health == PoolHealth::ActionRequired || self.status.stop_all.is_some()
@@ -205,6 +211,7 @@ fn problems(
         let since = trouble.since.0;
         // The last reconcile that decided is older than the trouble, so there is no distance to show.
         let retry = trouble.retry.map(|at| format!("; next try at {}", clock(at.0, since)));
+        let since = second(since);
         format!("since {since}: {}{}", trouble.message, retry.unwrap_or_default())
     }));
     found.extend(status.ignored.as_ref().map(|ignored| {
@@ -252,7 +259,9 @@ fn progress(status: &PoolStatus, more: &More<'_>) -> Vec<String> {
             &of(MachineClass::NotYetAvailable),
         ));
         found.extend(named(0, "updated in place", &of(MachineClass::Updating)));
-        found.extend(named(numbers.deleting, "being removed", &of(MachineClass::Deleting)));
+        // A listing may still show a machine that is deleted.
+        let leaving = if numbers.deleting > 0 { of(MachineClass::Deleting) } else { Vec::new() };
+        found.extend(named(numbers.deleting, "being removed", &leaving));
     }
     found
 }

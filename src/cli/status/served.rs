@@ -14,7 +14,7 @@ use crate::cli::output::{OutputFormat, Shell};
 use crate::cli::page::{TimeStyle, push_stop};
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
-use crate::cli::text::{clock, plain, short};
+use crate::cli::text::{clock, plain, second, short};
 
 /// With more pools than this, healthy ones are counted instead of listed.
 const FITS: usize = 40;
@@ -185,9 +185,9 @@ fn page(report: &PoolReport, more: &More<'_>, ready: &ReadinessStatus, term: Ter
 fn turns(report: &PoolReport) -> String {
     match (report.status.at, report.status.next_check_at) {
         (Some(at), Some(again)) => {
-            format!("{}; next {}", at.0, report.times.time(again.0, at.0))
+            format!("{}; next {}", second(at.0), report.times.time(again.0, at.0))
         }
-        (Some(at), None) => format!("{}", at.0),
+        (Some(at), None) => second(at.0).to_string(),
         _ => "none yet".to_owned(),
     }
 }
