@@ -119,11 +119,14 @@ impl<'a> Director<'a> {
             self.carry_out(&step)?;
             tell(DemoLine::Script(Fact { at: self.stage.now(), text: step.words(numbers.floor) }))?;
         }
-        Ok(self.script.is_over(&look, &numbers).then(|| {
-            let decided = look.decided_at().unwrap_or(now);
-            let took = self.since.map_or(Span::ZERO, |since| decided.since(since));
-            DemoSummary::of(self.stage, &look, numbers, took, &self.failed)
-        }))
+        if !self.script.is_over(&look, &numbers) {
+            return Ok(None);
+        }
+        // The state is younger than the news, which may lack the end.
+        self.news(tell)?;
+        let decided = look.decided_at().unwrap_or(now);
+        let took = self.since.map_or(Span::ZERO, |since| decided.since(since));
+        Ok(Some(DemoSummary::of(self.stage, &look, numbers, took, &self.failed)))
     }
 
     fn news(&mut self, tell: Tell<'_>) -> Result<(), CommandFailure> {
