@@ -96,11 +96,11 @@ fn audited(seq: Seq, line: &AuditEntry) -> AuditLine {
 pub async fn command(state: &ApiState, call: &Call) -> HttpResult {
     let pool = state.pool(call)?.policy.name.clone();
     let id = call.param("command");
-    let answered = answered(state, &pool, id).await?;
-    if let Some(state) = answered {
+    // The inbox first: a turn moves the command from it to the history, so one of the two reads finds it.
+    let inbox = state.store.inbox(&pool).await?;
+    if let Some(state) = answered(state, &pool, id).await? {
         return Ok(HttpAnswer::tagged(&state));
     }
-    let inbox = state.store.inbox(&pool).await?;
     let waiting = inbox.commands.iter().find(|ask| ask.id.as_str() == id);
     let waiting = waiting.ok_or_else(|| Problem::not_found("command", id))?;
     Ok(HttpAnswer::tagged(&CommandStatus {
