@@ -287,7 +287,7 @@ fn is_same_wish(memory: &PoolState, wanted: &ModelFields) -> bool {
     memory.model.wanted_fields.as_ref().is_some_and(|before| !wanted.moves(before))
 }
 
-/// What the pool file asks for though a rollback left it.
+/// What the document asks for though a rollback left it.
 pub(super) fn declined(input: &Input, memory: &PoolState) -> Option<ModelFields> {
     let (model, wanted) = (input.set.model.as_ref()?, wanted_fields(input)?.without_tags());
     let stands = memory.model.declined && memory.rollout.is_none();

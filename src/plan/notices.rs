@@ -57,7 +57,7 @@ fn declined(basis: &Basis) -> Option<String> {
     let asked: Vec<Box<str>> = image.into_iter().chain(vm_size).collect();
     let asked = asked.join(", ");
     Some(format!(
-        "the pool file asks for {asked}, and a rollback left it: edit the file; its next change of image or vmSize is written"
+        "the pool's document asks for {asked}, which a rollback left; change its image or vmSize to roll out again"
     ))
 }
 

@@ -1,5 +1,5 @@
 //! The store failing at every one of its writes, before it or right after it: what was asked under a key is done once,
-//! and nothing is ever done that nobody wrote down.
+//! and nothing is ever done that nobody wrote down. And a turn between any two reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use poolkeeper::model::plan::Command as Asked;
 use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::{Span, Time};
 
-use crate::http::kit::{Ask, HERE, Kit, Reply, WHY, document, policy};
+use crate::http::kit::{Ask, HERE, Kit, NOW, Reply, WHY, answer, document, policy};
 
 /// Fails at one of its writes, and works before and after.
 struct Cut {
@@ -25,9 +25,17 @@ struct Cut {
     at: usize,
     /// The write is made all the same, and only its answer is lost.
     late: bool,
+    /// A turn answers what waits right after each read.
+    turns: bool,
 }
 
 impl Cut {
+    /// One that works.
+    fn of(kit: &Kit) -> Self {
+        let (inner, writes) = (Arc::clone(&kit.store), AtomicUsize::new(0));
+        Self { inner, writes, at: usize::MAX, late: false, turns: false }
+    }
+
     async fn write<T>(
         &self,
         done: impl Future<Output = Result<T, StoreError>>,
@@ -38,6 +46,12 @@ impl Cut {
         }
         let done = done.await;
         if is_cut { Err(StoreError::Unavailable("cut after".into())) } else { done }
+    }
+
+    async fn turn(&self, pool: &PoolName) {
+        if self.turns {
+            answer(&self.inner, pool, NOW, true, "done").await;
+        }
     }
 }
 
@@ -60,9 +74,14 @@ macro_rules! cut {
 impl TurnStore for Cut {
     passed! {
         load(pool: &PoolName) -> PoolRecord;
-        inbox(pool: &PoolName) -> Inbox;
         acquire(holder: &str, now: Time, ttl: Span) -> Lease;
         commit(commit: &Commit) -> ();
+    }
+
+    async fn inbox(&self, pool: &PoolName) -> Result<Inbox, StoreError> {
+        let found = self.inner.inbox(pool).await;
+        self.turn(pool).await;
+        found
     }
 }
 
@@ -79,10 +98,19 @@ impl InboxStore for Cut {
 
 impl HistoryStore for Cut {
     passed! {
-        history(pool: &PoolName, last: usize) -> Vec<HistoryRecord>;
         history_after(pool: &PoolName, after: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
         history_before(pool: &PoolName, before: Seq, limit: usize) -> Vec<(Seq, HistoryRecord)>;
         events_after(after: Seq, limit: usize) -> Vec<(Seq, PoolName, HistoryRecord)>;
+    }
+
+    async fn history(
+        &self,
+        pool: &PoolName,
+        last: usize,
+    ) -> Result<Vec<HistoryRecord>, StoreError> {
+        let found = self.inner.history(pool, last).await;
+        self.turn(pool).await;
+        found
     }
 }
 
@@ -115,7 +143,10 @@ impl ApiStore for Cut {
 
 /// The API over a store that fails at this write.
 fn failing(kit: &Kit, at: usize, late: bool) -> Api {
-    let store = Cut { inner: Arc::clone(&kit.store), writes: AtomicUsize::new(0), at, late };
+    over(kit, Cut { at, late, ..Cut::of(kit) })
+}
+
+fn over(kit: &Kit, store: Cut) -> Api {
     Api::new(Arc::new(store), Arc::new(kit.backend.clone()), Authentication::Open)
 }
 
@@ -204,6 +235,18 @@ async fn a_size_is_ordered_and_written_wherever_the_store_fails() {
         let written = kit.store.document(&web).await.unwrap().unwrap();
         assert_eq!(policy(&written.text).count, 12, "{place}");
     }
+}
+
+#[tokio::test]
+async fn a_command_is_found_while_a_turn_answers_it() {
+    let kit = Kit::open().await;
+    let receipt = kit.post("/api/v1/pools/web/pause", WHY).await.json();
+    assert_eq!(receipt["state"], "waiting");
+    let api = over(&kit, Cut { turns: true, ..Cut::of(&kit) });
+    let look = Ask::new("GET", receipt["look"].as_str().unwrap()).request();
+    let found = Reply::read(api.answer(look, HERE).await).await.unwrap();
+    found.is(200, "");
+    assert_eq!(found.json()["state"], "accepted");
 }
 
 #[tokio::test]

@@ -401,7 +401,8 @@ impl Kit {
 }
 
 /// What a turn writes about the commands that wait.
-async fn answer(store: &MemoryStore, pool: &PoolName, at: Time, accepted: bool, message: &str) {
+/// A turn of the pool answers what waits.
+pub async fn answer(store: &MemoryStore, pool: &PoolName, at: Time, accepted: bool, message: &str) {
     let commands = store.inbox(pool).await.unwrap().commands;
     let answered = |id| HistoryEvent::Answered { command: id, accepted, message: message.into() };
     let history =

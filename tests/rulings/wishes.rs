@@ -136,7 +136,7 @@ fn after_a_completed_rollout_the_way_back_needs_no_person() {
     }
     let state = world.pool.state.clone().unwrap();
     assert_eq!(state.good_revisions, [known("r1", "v1"), known("r2", "v2"), known("r3", "v3")]);
-    let left = "the pool file asks for v3, and a rollback left it";
+    let left = "the pool's document asks for v3, which a rollback left";
     let says = |turn: &Turn| turn.planned.report.notices.iter().any(|one| one.contains(left));
     assert!(!says(&world.step()));
     for revision in ["r2", "r1"] {

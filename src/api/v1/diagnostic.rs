@@ -4,7 +4,6 @@ use std::fmt;
 
 use strsim::osa_distance;
 
-use super::text::plain;
 use crate::model::vocabulary::vocabulary;
 
 /// A position in the text; both count from 1, columns in characters.
@@ -149,18 +148,6 @@ pub fn closest<'a>(written: &str, candidates: &[&'a str], most: usize) -> Vec<&'
 /// Longest piece of a document that a message repeats.
 const LONGEST_QUOTE: usize = 60;
 
-/// Longest sentence of a parser. It may repeat a key, which may be as long as the document.
-const LONGEST_SENTENCE: usize = 400;
-
-/// What a parser says, on one line.
-pub fn sentence(text: &str) -> String {
-    let mut said: String = plain(text).chars().take(LONGEST_SENTENCE).collect();
-    if text.chars().nth(LONGEST_SENTENCE).is_some() {
-        said.push('…');
-    }
-    said
-}
-
 /// What was written, shortened and escaped for one line of a message.
 pub fn quote(text: &str) -> String {
     let mut quoted: String =
@@ -191,7 +178,5 @@ mod tests {
     fn quotes_are_short_and_plain() {
         assert_eq!(quote("a\nb"), "a\\nb");
         assert!(quote(&"é".repeat(1_000)).chars().count() <= LONGEST_QUOTE + 1);
-        assert_eq!(sentence("expected '-'\n"), "expected '-'\u{fffd}");
-        assert_eq!(sentence(&"é".repeat(1_000)).chars().count(), LONGEST_SENTENCE + 1);
     }
 }

@@ -5,7 +5,8 @@
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
-use super::diagnostic::{Code, Diagnostic, TextPlace, quote, sentence};
+use super::diagnostic::{Code, Diagnostic, TextPlace, quote};
+use super::text::plain;
 
 /// A pool with every key takes 3 KB; this holds hundreds of them and still reads quickly.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -273,7 +274,7 @@ impl Tree {
             return self.refuse_depth(at);
         }
         let help = "look at the indentation, quotes and brackets at this place and just before it";
-        self.report(at, Code::Syntax, sentence(info), Some(help));
+        self.report(at, Code::Syntax, plain(info).into_owned(), Some(help));
     }
 
     fn refuse_anchor(&mut self, at: TextPlace) {
