@@ -130,7 +130,7 @@ fn service(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, set: SetId) -> Hand
         super::document::meaning(&view.name, &super::document::whole(&view, &place.location))?
             .native;
     let native = PlatformSpec {
-        autoscale: view.native.autoscale,
+        autoscale: view.native.autoscale.clone(),
         repairs: written.repairs.filter(|_| !place.suspended.contains(REPAIRS)),
         rebalance: written.rebalance && !place.suspended.contains(REBALANCING),
         ..PlatformSpec::clone(&view.native)

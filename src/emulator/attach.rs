@@ -115,7 +115,7 @@ pub(super) fn put(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRe
     cloud.spell_image(&model.image);
     let name = InstanceId::from(ask.named().name);
     let spec = VmSpec { name: name.clone(), model, zone: zone(&body), priority };
-    let done = cloud.world.put_vm(set, &spec, !cloud.attach_leaves_capacity)?;
+    let done = cloud.world.put_vm(set, &spec, !cloud.switches.attach_leaves_capacity)?;
     let (place, reply) = (cloud.place(set)?, EmulatorReply::json(201, &shown(cloud, set, &name)?));
     let scope = operation::scope(&place.subscription, &place.location);
     Ok(operation::with_resource(cloud, ask, reply, &done, &scope))
@@ -154,7 +154,7 @@ pub(super) fn write(
         None => return same(cloud, &before),
         Some(to) => to.get("id").filter(|id| !id.is_null()),
     };
-    let leaves = cloud.attach_leaves_capacity;
+    let leaves = cloud.switches.attach_leaves_capacity;
     let (to, counts) = match target {
         None if from.alone => return same(cloud, &before),
         None => {

@@ -12,7 +12,7 @@ use super::operation::OperationKind;
 use super::record::Record;
 use super::reply::{EmulatorReply, Rejection};
 use super::request::EmulatorRequest;
-use super::seed::{IdentitySeed, Seed, SetSeed};
+use super::seed::{IdentitySeed, Seed, SetSeed, SwitchesSeed};
 use super::text::hash;
 use crate::ambient::Dice;
 use crate::world::{ExternalEvent, Guid, Millis, OpId, SECOND, SetId, SetSpec, SetView, World};
@@ -117,12 +117,7 @@ pub(super) struct EmulatedCloud {
     /// Tokens of an older generation are rejected.
     pub generation: u64,
     pub locks: Vec<ResourceLock>,
-    /// A lock on a VM of a Flexible set rejects a batch of the set that names the VM.
-    pub locked_vm_stops_batch: bool,
-    /// An attached VM does not count in the capacity of its set.
-    pub attach_leaves_capacity: bool,
-    pub image_patch_resets_disks: bool,
-    pub image_patch_drops_data_disks: bool,
+    pub switches: SwitchesSeed,
     pub rules: Vec<Rule>,
     /// Number of requests by method and resource kind.
     pub requests: BTreeMap<String, u64>,
@@ -165,10 +160,7 @@ impl EmulatedCloud {
             token_seconds: seed.token_seconds,
             generation: 0,
             locks: Vec::new(),
-            locked_vm_stops_batch: seed.settings.switches.locked_vm_stops_batch,
-            attach_leaves_capacity: seed.settings.switches.attach_leaves_capacity,
-            image_patch_resets_disks: seed.settings.switches.image_patch_resets_disks,
-            image_patch_drops_data_disks: seed.settings.switches.image_patch_drops_data_disks,
+            switches: seed.settings.switches,
             rules: seed.faults.rules.clone(),
             requests: BTreeMap::new(),
             vm_etags: BTreeMap::new(),
@@ -236,7 +228,7 @@ impl EmulatedCloud {
         }
         let below = format!("{}/", group.id()).to_ascii_lowercase();
         self.autoscale.retain(|id, _| !id.starts_with(&below));
-        super::other_resources::apply_autoscale(self);
+        super::autoscale::apply(self);
         if self.subscription().eq_ignore_ascii_case(&group.subscription) {
             self.images.retain(|image| !image.group.eq_ignore_ascii_case(&group.name));
         }
@@ -285,13 +277,19 @@ impl EmulatedCloud {
         }
         self.add_group(&subscription, seed.group(), location, json!({}));
         let set = self.world.create_set(&spec);
+        if let Some(load) = seed.load {
+            self.world.set_load(set, load.into());
+        }
         let location = document::text(&body, "/location").unwrap_or(location).to_owned();
         let group = seed.group().to_owned();
         let (creation, suspended) = (None, BTreeSet::new());
         let place =
             ResourcePlace { subscription, group, location, creation, suspended, alone: false };
         self.places.insert(set, place);
-        Ok(())
+        match &seed.autoscale {
+            Some(properties) => super::autoscale::found(self, set, &seed.name, properties),
+            None => Ok(()),
+        }
     }
 
     pub fn add_group(&mut self, subscription: &str, name: &str, location: &str, tags: Value) {
@@ -464,6 +462,7 @@ fn kind_of(ask: &EmulatorRequest) -> String {
         "virtualmachinescalesets",
         "virtualmachines",
         "autoscalesettings",
+        "eventtypes",
         "permissions",
     ];
     let mut kind = Vec::new();

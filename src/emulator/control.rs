@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::cloud::EmulatedCloud;
 use super::faults::{FaultSeed, shown};
@@ -11,11 +11,11 @@ use super::locks;
 use super::record;
 use super::reply::EmulatorReply;
 use super::request::EmulatorRequest;
-use super::seed::{ImageSeed, image_reference};
+use super::seed::{ImageSeed, LoadSeed, image_reference};
 use super::text::{from_span, rfc3339};
 use crate::world::{
-    Bad, ExternalEvent, InstanceId, InstanceProtection, Millis, Provisioning, SetId, TrueInstance,
-    Which,
+    ActivityEntry, Actor, Bad, ExternalEvent, InstanceId, InstanceProtection, Millis, Provisioning,
+    SetId, TrueInstance, Which, WorldChange,
 };
 
 pub(super) fn answer(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> Option<EmulatorReply> {
@@ -26,12 +26,16 @@ pub(super) fn answer(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> Option
         ("GET", "clock") => Ok(clock(cloud)),
         ("GET", "faults") => Ok(faults(cloud)),
         ("GET", "record") => record::shown(cloud, ask),
+        ("GET", "switches") => Ok(json!(cloud.switches)),
+        ("GET", "activity") => Ok(activity(cloud)),
         ("POST", "clock") => read(ask).and_then(|order| turn(cloud, &order)),
         ("POST", "faults") => read(ask).and_then(|order| trouble(cloud, &order)),
         ("POST", "deeds") => read(ask).and_then(|order| happen(cloud, &order)),
         ("POST", "images") => read(ask).and_then(|image| publish(cloud, &image)),
         ("POST", "tokens") => Ok(revoke(cloud)),
-        _ => Err("there are: GET state, clock, faults, record; POST clock, faults, deeds, images, tokens"
+        ("POST", "switches") => read(ask).and_then(|order| switch(cloud, order)),
+        _ => Err("there are: GET state, clock, faults, record, switches, activity; POST clock, faults, deeds, images, tokens, \
+             switches"
             .to_owned()),
     };
     Some(match done {
@@ -135,9 +139,13 @@ enum Doing {
     Evict,
     Vanish,
     Delete,
+    Deallocate,
+    Start,
     FlipLatestModelApplied,
     Protect { scale_in: bool, set_actions: bool },
     SetCapacity(u32),
+    // What the metric of its autoscale rules shows.
+    SetLoad(LoadSeed),
     // A new version of an image; sets that reference the image use it for their next VM.
     Publish { image: Value, version: String },
     // An image whose VMs never become ready, or become unhealthy after a while.
@@ -193,12 +201,15 @@ fn deed(cloud: &EmulatedCloud, doing: &Doing, which: Which) -> Result<ExternalEv
         Doing::Evict => ExternalEvent::Evict(which),
         Doing::Vanish => ExternalEvent::Vanish(which),
         Doing::Delete => ExternalEvent::DeleteInstance(which),
+        Doing::Deallocate => ExternalEvent::ChangeInstance(which, WorldChange::Deallocate),
+        Doing::Start => ExternalEvent::ChangeInstance(which, WorldChange::Start),
         Doing::FlipLatestModelApplied => ExternalEvent::FlipLatestModelApplied(which),
         Doing::Protect { scale_in, set_actions } => {
             let protection = InstanceProtection { scale_in: *scale_in, set_actions: *set_actions };
             ExternalEvent::Protect(which, protection)
         }
         Doing::SetCapacity(to) => ExternalEvent::SetCapacity(*to),
+        Doing::SetLoad(load) => ExternalEvent::SetLoad((*load).into()),
         Doing::Publish { image, version } => {
             ExternalEvent::Publish { image: name(image), version: version.clone() }
         }
@@ -243,6 +254,33 @@ fn publish(cloud: &mut EmulatedCloud, image: &ImageSeed) -> Result<Value, String
         return Err(format!("\"{}\" is no version such as 1.2.3", image.version));
     }
     Ok(json!({ "id": cloud.publish(image) }))
+}
+
+/// Undocumented behaviours from now on; a switch that the order does not name stays.
+fn switch(cloud: &mut EmulatedCloud, order: Map<String, Value>) -> Result<Value, String> {
+    let mut all = json!(cloud.switches);
+    if let Some(all) = all.as_object_mut() {
+        all.extend(order);
+    }
+    cloud.switches = serde_json::from_value(all).map_err(|error| error.to_string())?;
+    cloud.world.set_switches(cloud.switches.switches());
+    Ok(json!(cloud.switches))
+}
+
+/// Oldest first, with the entries that ARM's log names in ways that no document tells.
+fn activity(cloud: &EmulatedCloud) -> Value {
+    let one = |entry: &ActivityEntry| {
+        let sizes = entry.sizes.map(|(from, to)| json!({ "from": from, "to": to }));
+        let by = match entry.by {
+            Actor::Caller => "client",
+            Actor::Native => "autoscale",
+            Actor::Person => "person",
+            Actor::Azure => "azure",
+        };
+        json!({ "at": rfc3339(entry.at), "by": by, "what": entry.what.name(),
+            "status": entry.status.name(), "sizes": sizes })
+    };
+    json!({ "entries": cloud.world.activity().map(one).collect::<Vec<_>>() })
 }
 
 /// Expires every token issued so far.

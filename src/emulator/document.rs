@@ -235,6 +235,8 @@ pub(super) fn model(
         }
     }
     profile.remove("timeCreated");
+    let disk = profile.get("storageProfile").and_then(|s| s.pointer("/osDisk/diffDiskSettings"));
+    model.ephemeral_disk = disk.and_then(|d| text(d, "/option")) == Some("Local");
     model.extensions = extensions(profile.get_mut("extensionProfile"))?;
     model.rest = Value::Object(profile).to_string();
     Ok(model)

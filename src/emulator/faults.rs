@@ -48,7 +48,7 @@ macro_rules! chances {
 chances! {
     throttled server_error lost_before doubt conflict preempts op_lost stale_list stale_set cut_list silent_cut
     flag_flaps latecomer ghost allocation_fails boot_fails boot_hangs serves_failed never_ready delete_hangs
-    delete_fails change_fails sickens fails stops vanishes evictions flag_flips shortages person_capacity
+    delete_fails change_fails start_fails sickens fails stops vanishes evictions flag_flips shortages person_capacity
     person_deletes
 }
 

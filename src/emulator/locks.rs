@@ -418,7 +418,7 @@ fn in_batch(cloud: &EmulatedCloud, ask: &EmulatorRequest) -> Vec<String> {
     let words = ask.words();
     let is_batch = ask.method == "POST"
         && matches!(words.as_slice(), [.., "virtualmachinescalesets", _, "delete"]);
-    if !is_batch || !cloud.locked_vm_stops_batch {
+    if !is_batch || !cloud.switches.locked_vm_stops_batch {
         return Vec::new();
     }
     let body = ask.object_or_none().unwrap_or_default();

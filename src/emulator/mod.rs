@@ -7,12 +7,14 @@
 //! listens only on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: `request` parses a request, `route` finds its handler (`set`, `members`,
-//! `flexible`, `attach`, `actions`, `extensions`, `gallery`, `other_resources`, `locks`, `tags`, `rolling`,
+//! `flexible`, `attach`, `actions`, `extensions`, `gallery`, `autoscale`, `activity`, `other_resources`, `locks`, `tags`, `rolling`,
 //! `operation`; `entra` for tokens, `control` for orders), and the handler calls the world. `document` and `instance`
 //! are the wire forms; `serve` listens.
 
 mod actions;
+mod activity;
 mod attach;
+mod autoscale;
 mod cloud;
 mod control;
 mod document;
@@ -52,7 +54,7 @@ pub use faults::{Chances, ConnectionCut, FaultSeed, Rule};
 pub use locks::{LockSeed, ResourceLockLevel};
 pub use record::{Extremes, ReadyCount};
 pub use seed::{
-    CapacityFallsSeed, FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, Seed, SetSeed,
+    CapacityFallsSeed, FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, LoadSeed, Seed, SetSeed,
     SettingsSeed, SwitchesSeed,
 };
 pub use serve::{EmulatorListener, EmulatorServeError, Tls};

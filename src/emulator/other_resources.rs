@@ -1,4 +1,4 @@
-//! Other resources that clients read: subscriptions, groups, usage, sizes, autoscale settings, permissions.
+//! Other resources that clients read: subscriptions, groups, usage, sizes, permissions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::document;
 use super::operation;
 use super::reply::{EmulatorReply, HandledRequest, Rejection};
 use super::request::EmulatorRequest;
-use crate::world::{AutoscaleSpec, MINUTE, SetId, TrueInstance, VmPriority, WorldRefusal};
+use crate::world::{SetId, TrueInstance, VmPriority, WorldRefusal};
 
 fn subscription(cloud: &EmulatedCloud, id: &str) -> Value {
     json!({ "id": format!("/subscriptions/{id}"), "subscriptionId": id, "tenantId": cloud.tenant,
@@ -254,118 +254,6 @@ pub(super) fn set_skus(cloud: &mut EmulatedCloud, set: SetId) -> HandledRequest 
     };
     let all: Vec<Value> = sizes(cloud).into_iter().map(one).collect();
     Ok(EmulatorReply::ok(&json!({ "value": all })))
-}
-
-/// Autoscale settings: synchronous; older versions have their own error format.
-pub(super) fn autoscale(
-    cloud: &mut EmulatedCloud,
-    ask: &EmulatorRequest,
-    name: Option<&str>,
-) -> HandledRequest {
-    cloud.check_scope(ask)?;
-    let (subscription, group) = (ask.subscription(), ask.group());
-    let at = |group: &str, name: &str| {
-        format!(
-            "/subscriptions/{subscription}/resourceGroups/{group}/providers/microsoft.insights/autoscalesettings/{name}"
-        )
-    };
-    let (Some(group), Some(name)) = (group, name) else {
-        cloud.world.neighbour(false)?;
-        let prefix = match group {
-            Some(group) => at(group, ""),
-            None => format!("/subscriptions/{subscription}/"),
-        };
-        let prefix = prefix.to_ascii_lowercase();
-        let here = cloud.autoscale.iter().filter(|(id, _)| id.starts_with(&prefix));
-        let all: Vec<&Value> = here.map(|(_, setting)| setting).collect();
-        return Ok(EmulatorReply::ok(&json!({ "value": all })));
-    };
-    cloud.world.neighbour(ask.method != "GET")?;
-    let id = at(group, name);
-    let key = id.to_ascii_lowercase();
-    let known = cloud.autoscale.get(&key).cloned();
-    match (ask.method.as_str(), known) {
-        ("GET", Some(setting)) => Ok(EmulatorReply::ok(&setting)),
-        ("GET" | "PATCH", None) => Err(Rejection::refused(
-            404,
-            "ResourceNotFound",
-            format!("The autoscale setting '{name}' could not be found."),
-        )),
-        ("DELETE", known) => {
-            cloud.autoscale.remove(&key);
-            apply_autoscale(cloud);
-            Ok(EmulatorReply::empty(if known.is_some() { 200 } else { 204 }))
-        }
-        ("PUT" | "PATCH", known) => {
-            let is_new = known.is_none();
-            let body = Value::Object(ask.object()?);
-            let mut setting = known.filter(|_| ask.method == "PATCH").unwrap_or_else(|| json!({}));
-            document::merge(&mut setting, &body);
-            check_autoscale(&setting)?;
-            document::put(&mut setting, &["id"], json!(id));
-            document::put(&mut setting, &["name"], json!(name));
-            let kind = json!("Microsoft.Insights/autoscaleSettings");
-            document::put(&mut setting, &["type"], kind);
-            if setting.pointer("/properties/enabled").is_none() {
-                document::put(&mut setting, &["properties", "enabled"], json!(false));
-            }
-            cloud.autoscale.insert(key, setting.clone());
-            apply_autoscale(cloud);
-            Ok(EmulatorReply::json(if is_new { 201 } else { 200 }, &setting))
-        }
-        _ => Err(super::members::not_served(ask)),
-    }
-}
-
-/// Numbers in a profile are strings.
-fn check_autoscale(setting: &Value) -> Result<(), Rejection> {
-    let bad = |what: &str| -> Rejection {
-        let text = format!("The autoscale setting is not valid: {what}.");
-        WorldRefusal::new(400, "BadRequest", text).into()
-    };
-    let profiles = setting.pointer("/properties/profiles").and_then(Value::as_array);
-    let Some(profiles) = profiles.filter(|profiles| !profiles.is_empty()) else {
-        return Err(bad("properties.profiles is required"));
-    };
-    for profile in profiles {
-        for key in ["minimum", "maximum", "default"] {
-            let text = profile.pointer(&format!("/capacity/{key}")).and_then(Value::as_str);
-            if text.and_then(|text| text.parse::<u32>().ok()).is_none() {
-                return Err(bad(&format!("capacity.{key} is a number in quotes")));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// How often the autoscale service reads its metrics.
-const AUTOSCALE_EVERY: i64 = 5 * MINUTE;
-
-/// The enabled setting of each set becomes an actor in the world.
-pub(super) fn apply_autoscale(cloud: &mut EmulatedCloud) {
-    let sets: Vec<SetId> = cloud.places.keys().copied().collect();
-    for set in sets {
-        let Some(view) = cloud.world.peek(set) else { continue };
-        let Some(place) = cloud.places.get(&set) else { continue };
-        let id = EmulatedCloud::set_id(place, &view.name, false);
-        let of_this = |setting: &&Value| {
-            let target = document::text(setting, "/properties/targetResourceUri");
-            target.is_some_and(|target| target.eq_ignore_ascii_case(&id))
-                && setting.pointer("/properties/enabled") == Some(&Value::Bool(true))
-        };
-        let setting = cloud.autoscale.values().find(of_this);
-        let limit = |key: &str| {
-            let pointer = format!("/properties/profiles/0/capacity/{key}");
-            setting.and_then(|s| document::text(s, &pointer)).and_then(|n| n.parse().ok())
-        };
-        let autoscale = match (limit("minimum"), limit("maximum")) {
-            (Some(min), Some(max)) => Some(AutoscaleSpec { min, max, every: AUTOSCALE_EVERY }),
-            _ => None,
-        };
-        if view.native.autoscale != autoscale {
-            cloud.world.set_autoscale(set, autoscale);
-        }
-    }
 }
 
 /// The permissions of the caller at a scope, which clients check before they begin.

@@ -99,6 +99,8 @@ fn orders(base: &str) -> String {
         format!(
             "curl {base}/_control/deeds  -d '{{\"instance\":\"oldest\",\"deed\":{{\"sicken\":{{}}}}}}'"
         ),
+        format!("curl {base}/_control/deeds  -d '{{\"deed\":{{\"setLoad\":{{\"level\":80}}}}}}'"),
+        format!("curl {base}/_control/switches -d '{{\"startRefusedAtOnce\":true}}'"),
     ];
     escaped(&lines.join("\n"))
 }

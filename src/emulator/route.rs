@@ -1,6 +1,8 @@
 //! Finds the handler of a call. Fixed words of a path match in any case; names keep theirs.
 
 use super::actions;
+use super::activity;
+use super::autoscale;
 use super::cloud::EmulatedCloud;
 use super::entra;
 use super::extensions;
@@ -86,12 +88,14 @@ fn served(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, words: &[&str]) -> H
         ["subscriptions", _, "providers", COMPUTE, rest @ ..] if get => {
             of_subscription(cloud, ask, rest)
         }
-        ["subscriptions", _, "providers", INSIGHTS, "autoscalesettings"] if get => {
-            other_resources::autoscale(cloud, ask, None)
-        }
+        ["subscriptions", _, "providers", INSIGHTS, rest @ ..] if get => match rest {
+            ["autoscalesettings"] => autoscale::list(cloud, ask),
+            ["eventtypes", "management", "values"] => activity::list(cloud, ask),
+            _ => unknown(cloud, ask),
+        },
         ["subscriptions", _, "resourcegroups", _, "providers", INSIGHTS, rest @ ..] => match rest {
-            ["autoscalesettings"] if get => other_resources::autoscale(cloud, ask, None),
-            ["autoscalesettings", _] => other_resources::autoscale(cloud, ask, Some(ask.part(7))),
+            ["autoscalesettings"] if get => autoscale::list(cloud, ask),
+            ["autoscalesettings", _] => autoscale::one(cloud, ask, ask.part(7)),
             _ => unknown(cloud, ask),
         },
         ["subscriptions", _, "resourcegroups", _, "providers", COMPUTE, rest @ ..] => {

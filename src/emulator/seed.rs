@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::faults::FaultSeed;
 use super::locks::LockSeed;
 use crate::world::{
-    CapacityFalls, Durations, InitialState, InstanceId, InstanceProtection, InstanceSpec, Millis,
-    ModelSpec, Spread, Switches, WorldSettings,
+    CapacityFalls, Durations, InitialState, InstanceId, InstanceProtection, InstanceSpec,
+    MetricLoad, Millis, ModelSpec, Spread, Switches, WorldSettings,
 };
 
 pub(super) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
@@ -79,7 +79,7 @@ pub struct SettingsSeed {
 }
 
 /// Undocumented behaviours; each default is the other behaviour.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SwitchesSeed {
     pub ids_reused: bool,
@@ -94,16 +94,33 @@ pub struct SwitchesSeed {
     pub reimage_takes_newest: bool,
     pub tokens_by_minute: bool,
     pub gone_delete_fails: bool,
+    /// A lock on a VM of a Flexible set rejects a batch of the set that names the VM.
     pub locked_vm_stops_batch: bool,
+    /// An attached VM does not count in the capacity of its set.
     pub attach_leaves_capacity: bool,
     /// A PATCH of the image without `osDisk` resets the OS disk to the image's kind and size.
     pub image_patch_resets_disks: bool,
     /// A PATCH of the image without `dataDisks` removes the data disks, as Azure did until October 2020.
     pub image_patch_drops_data_disks: bool,
+    /// A start without capacity is refused at once, not at the end of its operation.
+    pub start_refused_at_once: bool,
+    /// A VM that could not be started keeps the provisioning state Succeeded.
+    pub failed_start_leaves_vm: bool,
+    pub deallocated_keeps_flag: bool,
+    /// A VM that does not run shows no health instead of `unknown`.
+    pub stopped_hides_health: bool,
+    pub power_busy_refused: bool,
+    pub autoscale_forgets_cooldown: bool,
+    /// An autoscale setting without `enabled` is on.
+    pub autoscale_on_unless_said: bool,
+    /// A PATCH of an autoscale setting replaces `properties` as a whole.
+    pub autoscale_patch_replaces: bool,
+    /// Answers show an autoscale setting as it was written.
+    pub autoscale_answers_plain: bool,
 }
 
 /// When a machine delete lowers `sku.capacity`.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CapacityFallsSeed {
     #[default]
@@ -125,7 +142,7 @@ impl From<CapacityFallsSeed> for CapacityFalls {
 
 impl SettingsSeed {
     pub(super) fn settings(&self, location: &str) -> WorldSettings {
-        let (mut settings, flip) = (WorldSettings::default(), self.switches);
+        let mut settings = WorldSettings::default();
         location.clone_into(&mut settings.location);
         settings.page_size = self.page_size.unwrap_or(settings.page_size).max(1);
         settings.quota_cores = self.quota_cores;
@@ -137,22 +154,34 @@ impl SettingsSeed {
             Some(seconds) => Some(seconds),
             None => settings.poll_retry_after,
         };
-        settings.switches = Switches {
-            ids_reused: flip.ids_reused,
-            busy_refused: flip.busy_refused,
-            tags_flip_flag: flip.tags_flip_flag,
-            same_model_flips_flag: flip.same_model_flips_flag,
-            protection_write_flips_flag: flip.protection_write_flips_flag,
-            etag_moves_on_capacity: !flip.etag_stays_on_capacity,
-            etag_moves_on_delete: !flip.etag_stays_on_delete,
-            etag_moves_on_same_write: flip.etag_moves_on_same_write,
-            capacity_falls: flip.capacity_falls.into(),
-            reimage_takes_newest: flip.reimage_takes_newest,
-            tokens_by_minute: flip.tokens_by_minute,
-            gone_delete_succeeds: !flip.gone_delete_fails,
-            ..settings.switches
-        };
+        settings.switches = self.switches.switches();
         settings
+    }
+}
+
+impl SwitchesSeed {
+    pub(super) fn switches(self) -> Switches {
+        Switches {
+            ids_reused: self.ids_reused,
+            busy_refused: self.busy_refused,
+            tags_flip_flag: self.tags_flip_flag,
+            same_model_flips_flag: self.same_model_flips_flag,
+            protection_write_flips_flag: self.protection_write_flips_flag,
+            etag_moves_on_capacity: !self.etag_stays_on_capacity,
+            etag_moves_on_delete: !self.etag_stays_on_delete,
+            etag_moves_on_same_write: self.etag_moves_on_same_write,
+            capacity_falls: self.capacity_falls.into(),
+            reimage_takes_newest: self.reimage_takes_newest,
+            tokens_by_minute: self.tokens_by_minute,
+            gone_delete_succeeds: !self.gone_delete_fails,
+            start_refused_at_once: self.start_refused_at_once,
+            failed_start_marks_vm: !self.failed_start_leaves_vm,
+            deallocated_keeps_flag: self.deallocated_keeps_flag,
+            stopped_shows_health: !self.stopped_hides_health,
+            power_busy_refused: self.power_busy_refused,
+            autoscale_forgets_cooldown: self.autoscale_forgets_cooldown,
+            ..Switches::default()
+        }
     }
 }
 
@@ -172,6 +201,7 @@ fn quicker(mut all: Durations, times: f64) -> Durations {
         &mut all.upgrade_image,
         &mut all.deallocate,
         &mut all.start,
+        &mut all.autoscale,
         &mut all.accept,
     ] {
         *one = Spread::new(one.median / times, one.sigma, one.min / times, one.max / times);
@@ -208,6 +238,31 @@ pub struct SetSeed {
     pub resource: Map<String, Value>,
     #[serde(default)]
     pub instances: Vec<InstanceSeed>,
+    /// The properties of an autoscale setting of this name that targets the set.
+    pub autoscale: Option<Value>,
+    /// What the metric of its rules shows.
+    pub load: Option<LoadSeed>,
+}
+
+/// What the metric of a scale set shows to autoscale rules.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LoadSeed {
+    Wanders,
+    Unreadable,
+    Level(f64),
+    Shared(f64),
+}
+
+impl From<LoadSeed> for MetricLoad {
+    fn from(seed: LoadSeed) -> Self {
+        match seed {
+            LoadSeed::Wanders => Self::Wanders,
+            LoadSeed::Unreadable => Self::Unreadable,
+            LoadSeed::Level(level) => Self::Level(level),
+            LoadSeed::Shared(work) => Self::Shared(work),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -160,7 +160,7 @@ fn create(
             alone: false,
         };
         cloud.places.insert(new, place);
-        super::other_resources::apply_autoscale(cloud);
+        super::autoscale::apply(cloud);
     }
     let (set, done) = made?;
     let (place, view) = (cloud.place(set)?.clone(), cloud.peek(set)?);
@@ -226,11 +226,11 @@ fn reset_disks(cloud: &EmulatedCloud, after: &mut Value, body: &Value) {
     const STORAGE: &str = "/properties/virtualMachineProfile/storageProfile";
     let sent = body.pointer(STORAGE).filter(|sent| sent["imageReference"].is_object());
     let (Some(sent), Some(storage)) = (sent, after.pointer_mut(STORAGE)) else { return };
-    if cloud.image_patch_resets_disks && sent["osDisk"].is_null() {
+    if cloud.switches.image_patch_resets_disks && sent["osDisk"].is_null() {
         storage["osDisk"]["diskSizeGB"] = json!(document::IMAGE_DISK_GB);
         storage["osDisk"]["managedDisk"]["storageAccountType"] = json!("Standard_LRS");
     }
-    if cloud.image_patch_drops_data_disks && sent["dataDisks"].is_null() {
+    if cloud.switches.image_patch_drops_data_disks && sent["dataDisks"].is_null() {
         storage["dataDisks"] = json!([]);
     }
 }
@@ -257,7 +257,7 @@ fn set_write(spec: &SetSpec, view: &SetView, place: &ResourcePlace, body: &Value
 fn suspended(native: &PlatformSpec, view: &SetView, place: &ResourcePlace) -> PlatformSpec {
     let is = |service: &str| place.suspended.contains(service);
     PlatformSpec {
-        autoscale: view.native.autoscale,
+        autoscale: view.native.autoscale.clone(),
         repairs: native.repairs.filter(|_| !is(REPAIRS)),
         rebalance: native.rebalance && !is(REBALANCING),
         ..native.clone()

@@ -277,7 +277,7 @@ fn platform_features(native: &world::PlatformSpec) -> Vec<PlatformFeature> {
         (upgrades, PlatformFeature::RollingUpgrade),
         (native.auto_os_upgrade, PlatformFeature::AutoOsUpgrade),
         (native.repairs.is_some(), PlatformFeature::AutomaticRepairs),
-        (native.autoscale.is_some(), PlatformFeature::Autoscale),
+        (native.autoscale.as_ref().is_some_and(|a| a.enabled), PlatformFeature::Autoscale),
         (native.overprovision, PlatformFeature::Overprovision),
     ]
     .into_iter()

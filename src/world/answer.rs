@@ -139,6 +139,20 @@ impl WorldRefusal {
         ))
     }
 
+    pub(super) fn ephemeral() -> Self {
+        Self::not_allowed(
+            "Operation 'deallocate' is not supported for VMs or VM Scale Set instances using an \
+             ephemeral OS disk.",
+        )
+    }
+
+    pub(super) fn power_busy(id: &InstanceId, power: &str, change: &str) -> Self {
+        Self::not_allowed(format!(
+            "An ongoing operation is changing power state of Virtual Machine {id} to {power}. \
+             Please perform operation {change} after some time."
+        ))
+    }
+
     pub(super) fn rolling(name: &str) -> Self {
         Self::not_allowed(format!(
             "Operation is not allowed on Virtual Machine Scale Set '{name}' since a rolling \

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::World;
+use super::activity::{ActivityKind, ActivityStatus};
 use super::answer::{WorldRefusal, quota_text};
 use super::events::{Actor, EventKind};
 use super::instance::{Lowers, WorldInstance};
@@ -72,6 +73,10 @@ impl World {
         }
         if from != to {
             self.log(set, EventKind::CapacityWritten { by, from, to });
+            if by != Actor::Native {
+                let (what, status) = (ActivityKind::CapacityWrite, ActivityStatus::Succeeded);
+                self.note(set, by, what, status, Some((from, to)));
+            }
         }
         if more > 0 {
             self.raise(set, more, op, by);

@@ -121,11 +121,11 @@ impl World {
     /// The VM no longer exists; listings may show it for a while.
     pub(super) fn remove_vm(&mut self, set: SetId, key: u64, by: Actor, came: &PartResult) {
         let (now, faults, leaves) = (self.now, self.faults, self.settings.durations.leaves_list);
-        let moves = self.settings.switches.etag_moves_on_delete;
+        let switches = self.settings.switches;
         self.leaves_raise(set, key);
         let Some(it) = self.sets.get_mut(&set) else { return };
         let goal = it.goal;
-        let Some((mut instance, view)) = it.remove(key) else { return };
+        let Some((mut instance, view)) = it.remove(key, &switches) else { return };
         let lingers = leaves.draw(&mut instance.dice);
         let haunts = instance.dice.chance(faults.ghost);
         let until = now + lingers + if haunts { minutes(&mut instance.dice, 2, 10) } else { 0 };
@@ -134,7 +134,7 @@ impl World {
             it.ghosts.push((until, view));
         }
         let (from, to) = (goal, it.goal);
-        it.etag += u64::from(moves && from != to);
+        it.etag += u64::from(switches.etag_moves_on_delete && from != to);
         let used = self.cores_used.of(instance.priority);
         *used = used.saturating_sub(instance.installed.cores());
         let (id, vm) = (instance.id, instance.vm);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::World;
-use super::events::{Actor, EventKind};
+use super::autoscale::{AutoscaleSetting, MetricLoad};
+use super::events::{Actor, EventKind, WorldChange};
 use super::faults::WorldFaults;
 use super::instance::{InstanceStep, Power, Provisioning, WorldInstance};
 use super::operation::PartResult;
@@ -47,6 +48,9 @@ pub enum ExternalEvent {
     SetCapacity(u32),
     PatchModel(ModelPatch),
     SetNative(PlatformSpec),
+    // The autoscale setting that targets the set; `None`: it is deleted.
+    SetAutoscale(Option<Box<AutoscaleSetting>>),
+    SetLoad(MetricLoad),
     // Like POST delete: the capacity falls.
     DeleteInstance(Which),
     // Shut down from inside the VM or through the portal.
@@ -56,6 +60,8 @@ pub enum ExternalEvent {
     // Unhealthy for this long; `None`: permanently.
     Sicken(Which, Option<Millis>),
     FlipLatestModelApplied(Which),
+    // Through the portal, as the VM's own call.
+    ChangeInstance(Which, WorldChange),
     Evict(Which),
     // Lost by the cloud; the capacity stays.
     Vanish(Which),
@@ -95,6 +101,10 @@ impl World {
             ExternalEvent::SetNative(native) => {
                 let _refused = self.write_native(set, &native, None, Actor::Person);
             }
+            ExternalEvent::SetAutoscale(setting) => {
+                self.set_autoscale(set, setting.map(|setting| *setting), Actor::Person);
+            }
+            ExternalEvent::SetLoad(load) => self.set_load(set, load),
             ExternalEvent::MarkModelBad { image, bad: Some(bad) } => {
                 self.bad.insert(image, bad);
             }
@@ -127,6 +137,7 @@ impl World {
         | ExternalEvent::FailInstance(which)
         | ExternalEvent::Sicken(which, _)
         | ExternalEvent::FlipLatestModelApplied(which)
+        | ExternalEvent::ChangeInstance(which, _)
         | ExternalEvent::Evict(which)
         | ExternalEvent::Vanish(which)
         | ExternalEvent::Protect(which, _)) = deed
@@ -138,6 +149,9 @@ impl World {
         match deed {
             ExternalEvent::DeleteInstance(_) => {
                 let _refused = self.write_delete(set, &[id], false, Actor::Person);
+            }
+            ExternalEvent::ChangeInstance(_, change) => {
+                let _refused = self.write_change(set, &[id], *change, Actor::Person);
             }
             ExternalEvent::Protect(_, protection) => {
                 let _refused = self.write_protection(set, &id, *protection, Actor::Person);

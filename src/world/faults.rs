@@ -46,6 +46,8 @@ pub struct WorldFaults {
     pub delete_hangs: f64,
     pub delete_fails: f64,
     pub change_fails: f64,
+    /// No capacity for a deallocated VM that is started.
+    pub start_fails: f64,
     // Rates per VM.
     pub sickens: f64,
     pub fails: f64,
@@ -70,7 +72,12 @@ impl WorldFaults {
             "mild" => Self::mild(),
             "storm" => Self::storm(),
             "throttle" => Self { throttled: 0.15, ..Self::default() },
-            "nocapacity" => Self { allocation_fails: 0.10, shortages: 2.0, ..Self::default() },
+            "nocapacity" => Self {
+                allocation_fails: 0.10,
+                start_fails: 0.25,
+                shortages: 2.0,
+                ..Self::default()
+            },
             "stale" => Self {
                 stale_list: 0.25,
                 stale_set: 0.15,
@@ -132,6 +139,7 @@ impl WorldFaults {
             delete_hangs: 0.003,
             delete_fails: 0.001,
             change_fails: 0.002,
+            start_fails: 0.005,
             sickens: 0.002,
             fails: 0.000_5,
             stops: 0.000_5,
@@ -165,6 +173,7 @@ impl WorldFaults {
             delete_hangs: 0.02,
             delete_fails: 0.02,
             change_fails: 0.02,
+            start_fails: 0.05,
             sickens: 0.05,
             fails: 0.02,
             stops: 0.02,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::World;
 use super::answer::{WorldAnswer, WorldFailure, WorldRefusal};
 use super::names::named;
-use super::spec::{Millis, Spread};
+use super::settings::Spread;
+use super::spec::Millis;
 use super::throttle::{Charge, ThrottlePolicy};
 use crate::ambient::Dice;
 

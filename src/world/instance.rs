@@ -64,10 +64,21 @@ pub(super) enum Lowers {
 #[derive(Debug, Clone)]
 pub(super) enum InstanceStep {
     Provisioned(ProvisionPlan),
-    Changed { change: WorldChange, to: Option<ModelState>, fails: bool },
+    Changed(ChangePlan),
     Gone,
     DeleteFails,
     Evict,
+}
+
+/// How a change of a VM will end.
+#[derive(Debug, Clone)]
+pub(super) struct ChangePlan {
+    pub change: WorldChange,
+    pub to: Option<ModelState>,
+    /// The code, if it fails.
+    pub fails: Option<&'static str>,
+    /// The power state before it.
+    pub was: Power,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,15 @@
 //!
 //! Begin with [`World`]: callers use its reads (`reads`) and writes (`writes`), each through the `front_door`.
 //! `resource` has the calls on a set as a resource, `attach` those on VMs with a configuration of their own.
-//! `external_events` and `platform` act beside them. `provision`, `guest`, `change` and `delete` are the life of a VM.
+//! `external_events`, `platform` and `autoscaler` act beside them; `activity` is the log that clients read. `provision`, `guest`, `change` and `delete` are the life of a VM.
 //! [`World::truth`] and [`World::take_events`] are for judges only.
 
+mod activity;
 mod answer;
 mod attach;
+mod autoscale;
+mod autoscaler;
+mod calendar;
 mod capacity;
 mod change;
 mod delete;
@@ -30,6 +34,7 @@ mod quirks;
 mod reads;
 mod resource;
 mod set;
+mod settings;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -37,11 +42,17 @@ mod throttle;
 mod truth;
 mod writes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+pub use activity::{ActivityEntry, ActivityKind, ActivityStatus};
 pub use answer::{ErrorDetail, OperationHandle, WorldAnswer, WorldFailure, WorldRefusal};
 pub use attach::VmSpec;
+pub use autoscale::{
+    AUTOSCALE_COOLDOWN, AutoscaleProfile, AutoscaleRule, AutoscaleSetting, MetricAggregation,
+    MetricLoad, MetricOperator, ProfileTime, ScaleDirection, ScaleStep,
+};
+pub use calendar::{WeeklyTime, moment};
 pub use events::{Actor, EventKind, WorldChange, WorldEvent};
 pub use external_events::{Bad, Deletes, ExternalEvent, Which};
 pub use faults::WorldFaults;
@@ -54,6 +65,7 @@ pub use quirks::{
 pub use reads::{CoreUsage, Leaf, PageToken, Usages};
 pub use resource::{OsUpgrade, RollingStands, RollingView, SetWrite, WriteLocks};
 pub use set::{MODEL_LIMIT, SetState, SetView, SpotMix};
+pub use settings::{Durations, Spread, WorldSettings};
 pub use spec::*;
 pub use throttle::ThrottlePolicy;
 pub use truth::{InstanceTruth, TrueInstance, TrueSet, TrueSizes};
@@ -112,7 +124,9 @@ pub struct World {
     next_deed: u64,
     next_chaos: u64,
     next_rolling: u64,
+    next_autoscale: u64,
     events: Vec<WorldEvent>,
+    activity: VecDeque<ActivityEntry>,
     calls: Calls,
     meter: Option<TokenMeter>,
 }
@@ -144,7 +158,9 @@ impl World {
             next_deed: 0,
             next_chaos: 0,
             next_rolling: 0,
+            next_autoscale: 0,
             events: Vec::new(),
+            activity: VecDeque::new(),
             calls: Calls::new(),
             meter: None,
         }
@@ -156,6 +172,11 @@ impl World {
 
     pub fn settings(&self) -> &WorldSettings {
         &self.settings
+    }
+
+    /// Another Azure from now on: what is undocumented may change at any time.
+    pub fn set_switches(&mut self, switches: Switches) {
+        self.settings.switches = switches;
     }
 
     /// Without a call, nothing happens before this moment. A superseded step still counts.
@@ -178,7 +199,7 @@ impl World {
             Due::Guest { set, key, turn, step } => self.guest_step(set, key, turn, step),
             Due::Release(op) => self.release_op(op),
             Due::Rolling { set, number } => self.rolling_step(set, number),
-            Due::Autoscale { set, number } => self.autoscale(set, number),
+            Due::Autoscale(set) => self.autoscale(set),
             Due::Rebalance { set, number } => self.rebalance(set, number),
             Due::Chaos { set, number } => self.chaos(set, number),
             Due::Deed { set, deed } => self.happens(set, *deed),

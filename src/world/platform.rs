@@ -1,4 +1,4 @@
-//! Platform features: upgrades by policy, repairs, autoscale, zone rebalancing.
+//! Platform features: upgrades by policy, repairs, zone rebalancing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,14 +31,11 @@ impl World {
     pub(super) fn arm_native(&mut self, set: SetId) {
         let Some(it) = self.sets.get_mut(&set) else { return };
         it.native_number += 1;
-        let (native, number) = (Arc::clone(&it.native), it.native_number);
-        if let Some(autoscale) = native.autoscale {
-            let at = self.now + autoscale.every.max(SECOND);
-            self.queue.push(at, Due::Autoscale { set, number });
-        }
-        if native.rebalance {
+        let number = it.native_number;
+        if it.native.rebalance {
             self.queue.push(self.now + REBALANCE_EVERY, Due::Rebalance { set, number });
         }
+        self.arm_autoscale(set);
     }
 
     /// Turns off autoscale and rebalancing, so that no platform feature changes the size.
@@ -249,27 +246,6 @@ impl World {
                 self.create_vm(set, zone, None, Actor::Native, None);
             }
         }
-    }
-
-    pub(super) fn autoscale(&mut self, set: SetId, number: u64) {
-        let Some(it) = self.sets.get(&set).filter(|s| s.native_number == number) else { return };
-        let Some(autoscale) = it.native.autoscale else { return };
-        let goal = it.goal;
-        self.next_deed += 1;
-        let mut dice = self.dice.branch("autoscale").branch_number(self.next_deed);
-        let step = 1 + dice.below(3) as u32;
-        let to = match dice.below(3) {
-            0 => goal + step,
-            1 => goal.saturating_sub(step),
-            _ => goal,
-        };
-        let to = to.clamp(autoscale.min, autoscale.max.max(autoscale.min));
-        if to != goal {
-            self.luck = dice;
-            let _refused = self.write_capacity(set, to, None, Actor::Native);
-        }
-        let at = self.now + autoscale.every.max(SECOND);
-        self.queue.push(at, Due::Autoscale { set, number });
     }
 
     /// One VM at a time: creates one in the zone with the fewest, then deletes one in the zone with the most.

@@ -147,9 +147,7 @@ impl World {
         }
         match step {
             InstanceStep::Provisioned(birth) => self.provisioned(set, key, birth),
-            InstanceStep::Changed { change, to, fails } => {
-                self.changed(set, key, change, to, fails);
-            }
+            InstanceStep::Changed(plan) => self.changed(set, key, plan),
             InstanceStep::Gone => self.gone(set, key),
             InstanceStep::DeleteFails => {
                 self.delete_fails(set, key);
@@ -256,7 +254,7 @@ fn next_id(set: &mut WorldSet, reused: bool, dice: &mut Dice) -> InstanceId {
     }
 }
 
-fn vm_message(code: &str, id: &InstanceId) -> String {
+pub(super) fn vm_message(code: &str, id: &InstanceId) -> String {
     match code {
         "OSProvisioningTimedOut" => format!(
             "OS Provisioning for VM '{id}' did not finish in the allotted time. The VM may still \
@@ -272,6 +270,11 @@ fn vm_message(code: &str, id: &InstanceId) -> String {
         "ZonalAllocationFailed" => "Allocation failed. We do not have sufficient capacity for the \
              requested VM size in this zone. Read more about improving likelihood of allocation \
              success at http://aka.ms/allocation-guidance"
+            .to_owned(),
+        "OverconstrainedAllocationRequest" => "Allocation failed. VM(s) with the following \
+             constraints cannot be allocated, because the condition is too restrictive. Please \
+             remove some constraints and try again. Constraints applied are:\n  - Networking \
+             Constraints\n  - Subscription Pinning\n  - VM Size"
             .to_owned(),
         "AllocationFailed" => "Allocation failed. Please read more about improving likelihood of \
              allocation success at http://aka.ms/allocation-guidance"

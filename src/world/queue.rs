@@ -14,7 +14,7 @@ pub(super) enum Due {
     // The minimum duration of an operation is over.
     Release(OpId),
     Rolling { set: SetId, number: u64 },
-    Autoscale { set: SetId, number: u64 },
+    Autoscale(SetId),
     Rebalance { set: SetId, number: u64 },
     Chaos { set: SetId, number: u64 },
     Deed { set: SetId, deed: Box<ExternalEvent> },

@@ -145,6 +145,19 @@ switches! {
     image_write_resets_rest: bool = false, drawn false;
     /// Each page of a list costs a token, not only the first.
     pages_cost: bool = true;
+    // The draws of the rest stand on branches, so that they leave those above and all later ones as they were.
+    /// A start without capacity is refused at once instead of failing at the end of its operation.
+    start_refused_at_once: bool = false, drawn dice.branch("start refused").chance(0.5);
+    /// A VM that could not be started has the provisioning state Failed.
+    failed_start_marks_vm: bool = true, drawn dice.branch("failed start").chance(0.5);
+    /// A change of the model leaves the flag of a deallocated VM until it is started.
+    deallocated_keeps_flag: bool = false, drawn dice.branch("deallocated flag").chance(0.5);
+    /// A VM that does not run reports its health as unknown; otherwise it reports none.
+    stopped_shows_health: bool = true, drawn dice.branch("stopped health").chance(0.5);
+    /// 409 for a power change of a VM while another one runs.
+    power_busy_refused: bool = false, drawn dice.branch("power busy").chance(0.25);
+    /// An autoscale setting that is enabled again remembers no cooldown.
+    autoscale_forgets_cooldown: bool = false, drawn dice.branch("cooldown").chance(0.5);
 }
 
 fn one_of<T: Copy + Default, const N: usize>(dice: &mut Dice, answers: [T; N]) -> T {

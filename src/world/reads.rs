@@ -181,7 +181,7 @@ impl World {
             None => Err(WorldRefusal::no_set(set)),
             Some(it) => it
                 .find(id)
-                .map(|i| i.view(it.orchestration, it.model_no, it.health_extension))
+                .map(|i| it.show(i, &self.settings.switches))
                 .ok_or_else(WorldRefusal::vm_not_found),
         };
         self.leave(FrontDoorCall::GetInstance, gate, seen)

@@ -13,11 +13,10 @@ use super::provision::exact;
 use super::reads::{Leaf, PageToken};
 use super::set::{RollingRun, SetView, SpotMix, WorldSet};
 use super::spec::{
-    AutoscaleSpec, InstanceId, Millis, ModelSpec, OpId, PlatformSpec, Rolling, ScaleIn, SetId,
-    SetSpec, ZoneNumber,
+    InstanceId, Millis, ModelSpec, OpId, PlatformSpec, Rolling, ScaleIn, SetId, SetSpec, ZoneNumber,
 };
 use super::throttle::{Charge, ThrottlePolicy};
-use super::writes::patch_cost;
+use super::writes::{change_cost, patch_cost};
 
 /// The changes of one write to a set; absent fields stay.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -85,7 +84,7 @@ impl World {
     /// The VM's current view, likewise.
     pub fn peek_instance(&self, set: SetId, id: &InstanceId) -> Option<InstanceView> {
         let it = self.sets.get(&set)?;
-        it.find(id).map(|i| i.view(it.orchestration, it.model_no, it.health_extension))
+        it.find(id).map(|i| it.show(i, &self.settings.switches))
     }
 
     pub fn locks(&self, set: SetId) -> WriteLocks {
@@ -168,13 +167,23 @@ impl World {
 
     /// A call to a resource other than scale sets: it only passes the gate.
     pub fn neighbour(&mut self, writes: bool) -> WorldAnswer<()> {
-        let (call, policy) = if writes {
-            (FrontDoorCall::OtherWrite, ThrottlePolicy::FrontWrites)
-        } else {
-            (FrontDoorCall::OtherRead, ThrottlePolicy::FrontReads)
-        };
-        let gate = self.enter(call, &[(policy, 0, 1)])?;
+        if writes {
+            return self.neighbour_write(|_| Ok(()));
+        }
+        let call = FrontDoorCall::OtherRead;
+        let gate = self.enter(call, &[(ThrottlePolicy::FrontReads, 0, 1)])?;
         self.leave(call, gate, Ok(()))
+    }
+
+    /// A write of such a resource. The effect stands even if its answer is lost.
+    pub fn neighbour_write<T>(
+        &mut self,
+        effect: impl FnOnce(&mut Self) -> Result<T, WorldRefusal>,
+    ) -> WorldAnswer<T> {
+        let call = FrontDoorCall::OtherWrite;
+        let gate = self.enter(call, &[(ThrottlePolicy::FrontWrites, 0, 1)])?;
+        let done = effect(self);
+        self.leave(call, gate, done)
     }
 
     /// Creates a set that comes up VM by VM, unlike an existing one.
@@ -291,15 +300,6 @@ impl World {
         }
     }
 
-    /// Autoscale is a resource of its own: the write does not change the set.
-    pub fn set_autoscale(&mut self, set: SetId, autoscale: Option<AutoscaleSpec>) {
-        let Some(it) = self.sets.get_mut(&set) else { return };
-        if it.native.autoscale != autoscale {
-            it.native = Arc::new(PlatformSpec { autoscale, ..PlatformSpec::clone(&it.native) });
-            self.arm_native(set);
-        }
-    }
-
     pub fn remove_set(&mut self, set: SetId, force: bool) -> WorldAnswer<OperationHandle> {
         let cost =
             [(ThrottlePolicy::FrontDeletes, 0, 1), (ThrottlePolicy::DeleteSubscription, 0, 1)];
@@ -351,10 +351,8 @@ impl World {
             world.check_writable(set, None, Actor::Caller)?;
             let Some(it) = world.sets.get(&set) else { return Err(WorldRefusal::no_set(set)) };
             let Some(instance) = it.find(id) else { return Err(WorldRefusal::vm_not_found()) };
-            if instance.is_deleting() {
-                return Err(WorldRefusal::vm_marked_for_deletion(id));
-            }
             let key = instance.key;
+            world.check_change(set, &[key], change)?;
             let op = world.start_op(set, OpKind::OneInstance, Actor::Caller);
             world.begin_change(set, key, Some(op), (change, Actor::Caller), false);
             Ok(op)
@@ -373,15 +371,10 @@ impl World {
             WorldChange::Reimage => FrontDoorCall::Reimage,
             _ => FrontDoorCall::Power,
         };
-        let vms = (ids.len() as u32).max(1);
-        let cost = [
-            (ThrottlePolicy::FrontWrites, 0, 1),
-            (ThrottlePolicy::Actions, 0, 1),
-            (ThrottlePolicy::BatchedVms, 0, vms),
-        ];
-        self.write(call, set, &cost, |world| {
+        self.write(call, set, &change_cost(change, &ids), |world| {
             world.check_writable(set, None, Actor::Caller)?;
             let keys = if ids.is_empty() { Vec::new() } else { world.batch(set, &ids)? };
+            world.check_change(set, &keys, change)?;
             let op = world.start_op(set, OpKind::Change(change), Actor::Caller);
             for key in keys {
                 world.begin_change(set, key, Some(op), (change, Actor::Caller), false);

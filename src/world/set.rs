@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::autoscaler::AutoscaleRun;
 use super::external_events::Deletes;
-use super::instance::{InstanceView, Lowers, WorldInstance};
+use super::instance::{InstanceView, Lowers, Power, WorldInstance};
 use super::quirks::{CapacityFalls, Switches};
 use super::resource::{OsUpgrade, RollingStands, RollingView};
 use super::spec::{
@@ -156,6 +157,7 @@ pub(super) struct WorldSet {
     pub native_number: u64,
     /// Running over-provisioned raises.
     pub raising: Vec<OpId>,
+    pub autoscale: AutoscaleRun,
 }
 
 impl WorldSet {
@@ -199,6 +201,7 @@ impl WorldSet {
             chaos: None,
             native_number: 0,
             raising: Vec::new(),
+            autoscale: AutoscaleRun::default(),
         }
     }
 
@@ -311,13 +314,26 @@ impl WorldSet {
         }
     }
 
+    pub fn show(&self, instance: &WorldInstance, switches: &Switches) -> InstanceView {
+        let reports = switches.stopped_shows_health || instance.power == Power::Running;
+        instance.view(self.orchestration, self.model_no, self.health_extension && reports)
+    }
+
+    /// Deallocated VMs keep the flag that they showed while the set had the model `before`.
+    pub fn keep_flags(&mut self, before: u32) {
+        let now = self.model_no;
+        for instance in self.instances.values_mut().filter(|i| i.power == Power::Deallocated) {
+            let shown = (instance.model_no == before) != instance.flag_lies;
+            instance.flag_lies = (instance.model_no == now) != shown;
+        }
+    }
+
     /// What a listing shows now, ghosts included.
     pub fn picture(&mut self, now: Millis, switches: &Switches) -> Picture {
         self.ghosts.retain(|(until, _)| *until > now);
         let listed =
             |i: &&WorldInstance| i.visible_at <= now && (switches.extras_listed || !i.extra);
-        let view =
-            |i: &WorldInstance| i.view(self.orchestration, self.model_no, self.health_extension);
+        let view = |i: &WorldInstance| self.show(i, switches);
         let ghosts = self.ghosts.iter().filter(|(_, g)| !self.by_id.contains_key(&g.id));
         let mut items: Vec<InstanceView> =
             self.instances.values().filter(listed).map(view).collect();
@@ -347,7 +363,11 @@ impl WorldSet {
     }
 
     /// Removes the VM from the set; returns it with the view that listings may still show.
-    pub fn remove(&mut self, key: u64) -> Option<(WorldInstance, InstanceView)> {
+    pub fn remove(
+        &mut self,
+        key: u64,
+        switches: &Switches,
+    ) -> Option<(WorldInstance, InstanceView)> {
         let instance = self.instances.remove(&key)?;
         self.by_id.remove(&instance.id);
         if let Ok(number) = instance.id.0.parse() {
@@ -358,7 +378,7 @@ impl WorldSet {
             Lowers::Already => self.leaving = self.leaving.saturating_sub(1),
             Lowers::AtEnd => self.goal = self.goal.saturating_sub(1),
         }
-        let view = instance.view(self.orchestration, self.model_no, self.health_extension);
+        let view = self.show(&instance, switches);
         Some((instance, view))
     }
 }

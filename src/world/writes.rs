@@ -85,6 +85,7 @@ impl World {
         self.change(FrontDoorCall::Reimage, set, ids, WorldChange::Reimage)
     }
 
+    /// A deallocated VM needs capacity again: without any, it stays deallocated.
     pub fn start(&mut self, set: SetId, ids: &[InstanceId]) -> WorldAnswer<OperationHandle> {
         self.change(FrontDoorCall::Power, set, ids, WorldChange::Start)
     }
@@ -124,7 +125,7 @@ impl World {
         ids: &[InstanceId],
         change: WorldChange,
     ) -> WorldAnswer<OperationHandle> {
-        self.write(call, set, &batch_cost(ids), |world| {
+        self.write(call, set, &change_cost(change, ids), |world| {
             world.write_change(set, ids, change, Actor::Caller)
         })
     }
@@ -244,7 +245,11 @@ impl World {
         let (from, to) = (it.model.print(), new.print());
         if let Some(it) = self.sets.get_mut(&set) {
             it.model = Arc::new(new);
+            let before = it.model_no;
             it.model_no += u32::from(flips);
+            if flips && switches.deallocated_keeps_flag {
+                it.keep_flags(before);
+            }
             it.etag += u64::from(!same || switches.etag_moves_on_same_write);
         }
         if !same {
@@ -369,12 +374,7 @@ impl World {
     ) -> Result<OpId, WorldRefusal> {
         self.check_writable(set, None, by)?;
         let keys = self.batch(set, ids)?;
-        let leaving = self.sets.get(&set).and_then(|it| {
-            keys.iter().filter_map(|key| it.instances.get(key)).find(|i| i.is_deleting())
-        });
-        if let Some(instance) = leaving {
-            return Err(WorldRefusal::vm_marked_for_deletion(&instance.id));
-        }
+        self.check_change(set, &keys, change)?;
         let op = self.start_op(set, OpKind::Change(change), by);
         for key in keys {
             self.begin_change(set, key, Some(op), (change, by), false);
@@ -415,6 +415,17 @@ pub(super) fn patch_cost(set: SetId) -> [Charge; 3] {
         (ThrottlePolicy::UpdateSet, u64::from(set.0), 1),
         (ThrottlePolicy::UpdateSubscription, 0, 1),
     ]
+}
+
+/// Deallocating and powering off share the tokens of deletes.
+pub(super) fn change_cost(change: WorldChange, ids: &[InstanceId]) -> [Charge; 3] {
+    let [front, actions, vms] = batch_cost(ids);
+    match change {
+        WorldChange::PowerOff | WorldChange::Deallocate => {
+            [front, (ThrottlePolicy::DeleteSubscription, 0, 1), vms]
+        }
+        _ => [front, actions, vms],
+    }
 }
 
 /// One token per VM.

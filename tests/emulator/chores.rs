@@ -90,38 +90,3 @@ fn versions_of_gallery_images_reach_new_vms() {
         "a new version alone outdates nothing"
     );
 }
-
-#[test]
-fn autoscale_settings_are_synchronous_and_act_while_enabled() {
-    let client = Client::web();
-    let path =
-        format!("{SUB}/resourcegroups/rg/providers/Microsoft.Insights/autoscalesettings/mine");
-    let capacity = json!({ "minimum": "6", "maximum": "8", "default": "6" });
-    let body = |enabled: Value| {
-        json!({ "location": "eastus2", "properties": { "enabled": enabled, "targetResourceUri": SET.to_uppercase(),
-            "profiles": [{ "name": "all", "capacity": capacity, "rules": [] }] } })
-    };
-    assert_eq!(client.get(&path).expect(404).code(), "ResourceNotFound");
-    client.put(&path, &body(Value::Null)).expect(201);
-    assert_eq!(
-        client.get(&path).expect(200).json()["properties"]["enabled"],
-        false,
-        "off unless asked for"
-    );
-    client.wait(60);
-    assert_eq!(client.ids().len(), 3);
-    let etag = client.get(SET).json()["etag"].clone();
-    client.patch(&path, &body(json!(true))).expect(200);
-    assert_eq!(client.get(SET).json()["etag"], etag, "the set itself was not written");
-    client.wait(60);
-    assert!((6..=8).contains(&client.ids().len()));
-    let all = client
-        .get(&format!("{SUB}/providers/Microsoft.Insights/autoscalesettings"))
-        .expect(200)
-        .json();
-    assert_eq!(all["value"].as_array().unwrap().len(), 1);
-    let numbers = json!({ "location": "eastus2", "properties": { "profiles": [{ "capacity": { "minimum": 1 } }] } });
-    client.put(&path, &numbers).expect(400);
-    client.delete(&path).expect(200);
-    client.delete(&path).expect(204);
-}

@@ -1,6 +1,7 @@
 //! The face of Azure, asked as its clients ask it: in the process, without a socket, with a clock that stands still.
 
 mod attach;
+mod autoscale;
 mod chores;
 mod control;
 mod extensions;
@@ -16,5 +17,6 @@ mod rolling;
 mod served;
 mod sets;
 mod spot;
+mod standby;
 mod support;
 mod tags;

@@ -24,11 +24,18 @@ const CRATES: &[(&str, Where)] = &[
     ("governor", Where::Rooms(&["ambient", "adapters::azure", "api"])),
     // What is kept of Azure's answers.
     ("moka", Where::Rooms(&["adapters::azure"])),
-    // Clients: of Azure, of an identity provider, of a collector of traces, and of our own API (`api::client`), which no
-    // room on the cloud's side may see. All are built in `net`.
+    // Clients: of Azure, of an identity provider, of a collector of traces, of a metric server, and of our own API
+    // (`api::client`), which no room on the cloud's side may see. All are built in `net`.
     (
         "reqwest",
-        Where::Rooms(&["net", "adapters::azure", "adapters::issuer", "adapters::otlp", "api"]),
+        Where::Rooms(&[
+            "net",
+            "adapters::azure",
+            "adapters::issuer",
+            "adapters::otlp",
+            "adapters::prometheus",
+            "api",
+        ]),
     ),
     // Dates in headers of ARM.
     ("httpdate", Where::Rooms(AZURE)),
@@ -47,6 +54,7 @@ const CRATES: &[(&str, Where)] = &[
             "net",
             "adapters::azure",
             "adapters::issuer",
+            "adapters::prometheus",
             "adapters::sqlite",
             "api",
             "daemon",
@@ -71,6 +79,7 @@ const CRATES: &[(&str, Where)] = &[
             "adapters::azure",
             "adapters::issuer",
             "adapters::otlp",
+            "adapters::prometheus",
             "api",
             "daemon",
             "emulator",
@@ -78,7 +87,7 @@ const CRATES: &[(&str, Where)] = &[
     ),
     // The nearest name to a mistyped one.
     ("strsim", Where::Rooms(&["model", "api"])),
-    ("jiff", Where::Rooms(&["model", "ambient", "emulator"])),
+    ("jiff", Where::Rooms(&["model", "ambient", "emulator", "world"])),
     ("serde", Where::Rooms(FORMATS)),
     ("serde_json", Where::Rooms(FORMATS)),
     ("serde_path_to_error", Where::Rooms(&["api", "cli"])),
@@ -105,8 +114,16 @@ const CRATES: &[(&str, Where)] = &[
 ];
 
 /// The edges at which a format is read or written.
-const FORMATS: &[&str] =
-    &["api", "memory", "cli", "adapters::azure", "adapters::issuer", "adapters::otlp", "emulator"];
+const FORMATS: &[&str] = &[
+    "api",
+    "memory",
+    "cli",
+    "adapters::azure",
+    "adapters::issuer",
+    "adapters::otlp",
+    "adapters::prometheus",
+    "emulator",
+];
 
 /// Whoever talks to ARM.
 const AZURE: &[&str] = &["adapters::azure"];

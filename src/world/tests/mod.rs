@@ -1,5 +1,6 @@
 //! Each cloud behaviour by name, both answers of each switch, and properties over random calls.
 
+mod autoscale;
 mod capacity;
 mod changes;
 mod faults;
@@ -8,6 +9,7 @@ mod operations;
 mod properties;
 mod reads;
 mod resource;
+mod standby;
 
 use super::*;
 

@@ -146,8 +146,12 @@ fn resilient_create_replaces_what_does_not_come_up() {
 #[test]
 fn autoscale_writes_the_capacity_until_it_is_switched_off() {
     let mut world = world();
-    let autoscale = Some(AutoscaleSpec { min: 2, max: 6, every: 5 * MINUTE });
-    let set = native(&mut world, 4, PlatformSpec { autoscale, ..PlatformSpec::default() });
+    let autoscale = Some(AutoscaleSetting::between(2, 6).by_load(5 * MINUTE));
+    let set = native(
+        &mut world,
+        4,
+        PlatformSpec { autoscale: autoscale.clone(), ..PlatformSpec::default() },
+    );
     settle(&mut world);
     let written = |world: &mut World| -> Vec<u32> {
         let events = world.take_events();

@@ -13,7 +13,8 @@ fn step(world: &mut World, set: SetId, dice: &mut Dice) {
     let capacity = dice.below(30) as u32;
     let image = format!("v{}", dice.below(15));
     let kept = InstanceProtection { scale_in: dice.chance(0.5), set_actions: dice.chance(0.3) };
-    match dice.below(16) {
+    let wants = AutoscaleSetting { enabled: capacity > 4, ..AutoscaleSetting::between(1, 20) };
+    match dice.below(18) {
         0 | 1 => drop(world.patch_capacity(set, capacity, None)),
         2 => drop(world.patch_model(set, &ModelPatch::image(&image), Some("\"3\""))),
         3 => drop(world.patch_model(set, &ModelPatch::image(&image), None)),
@@ -27,6 +28,8 @@ fn step(world: &mut World, set: SetId, dice: &mut Dice) {
         12 => world.happens(set, ExternalEvent::Evict(Which::Any)),
         13 => world.happens(set, ExternalEvent::Vanish(Which::Any)),
         14 => drop(world.get_set(set)),
+        15 => drop(world.put_autoscale(set, (capacity > 1).then_some(wants))),
+        16 => drop(world.change_instance(set, &one, WorldChange::Deallocate)),
         _ => drop(world.restart(set, &some)),
     }
     world.advance_to(world.now() + dice.below(200_000) as Millis);
@@ -50,7 +53,7 @@ fn random_world(seed: u64, faults: &str) -> (World, SetId, Dice) {
         overprovision: dice.chance(0.5),
         resilient_create: dice.chance(0.5),
         rebalance: dice.chance(0.5),
-        autoscale: dice.chance(0.3).then_some(AutoscaleSpec { min: 1, max: 20, every: 5 * MINUTE }),
+        autoscale: dice.chance(0.3).then(|| AutoscaleSetting::between(1, 20).by_load(5 * MINUTE)),
         terminate_notice: dice.chance(0.2),
         auto_os_upgrade: false,
     };
@@ -73,6 +76,9 @@ fn check(world: &World, set: SetId, ever: &mut BTreeSet<VmId>, events: &[WorldEv
         }
     }
     let truth = truth(world, set);
+    for vm in truth.instances.iter().filter(|vm| vm.power == Power::Deallocated) {
+        assert_eq!(vm.guest, GuestState::Down, "a deallocated VM serves");
+    }
     let live: BTreeSet<&InstanceId> = truth.instances.iter().map(|i| &i.id).collect();
     assert_eq!(live.len(), truth.instances.len(), "two live VMs with one id");
     let over = truth.active() as i64 - i64::from(truth.extras) - i64::from(truth.capacity);

@@ -101,14 +101,3 @@ fn every_vm_is_changed_and_a_survey_shares_the_tokens_of_listings() {
     assert_eq!(refused(world.list_page(set, None)).status, 429);
     assert_eq!(world.list_members(set, None).expect("another bucket").rows, 0..3);
 }
-
-#[test]
-fn an_autoscale_setting_is_no_write_of_the_set() {
-    let mut world = world();
-    let set = set_of(&mut world, 3);
-    let every = AutoscaleSpec { min: 10, max: 12, every: MINUTE };
-    world.set_autoscale(set, Some(every));
-    assert_eq!(truth(&world, set).etag, 1);
-    settle(&mut world);
-    assert!((10..=12).contains(&truth(&world, set).capacity));
-}
