@@ -6,4 +6,5 @@
 pub mod azure;
 pub mod issuer;
 pub mod otlp;
+pub mod prometheus;
 pub mod sqlite;

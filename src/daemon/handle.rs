@@ -14,12 +14,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::board::Board;
 use super::clock::MonotonicClock;
+use super::health;
+use super::metrics::{self, ProfileMetrics};
 use super::pool_sources::{ManagedPoolSpec, PoolSource, size_line};
 use super::refused_requests::RefusedRequests;
 use super::run::{FileScan, LoopHandle, PoolSet, Production, audited};
-use super::{health, metrics};
 use crate::api::http::{Backend, PlanContext, PoolOrigin, PoolView, Readiness};
 use crate::api::v1::diagnostic::Diagnostic;
+use crate::api::v1::pool::MetricServerNames;
 use crate::memory::{AuditEntry, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -43,6 +45,7 @@ pub struct Handle<S, C> {
     pub(super) refused_requests: RefusedRequests,
     /// How many people must request an irreversible action.
     pub(super) approvals: u32,
+    pub(super) metric_servers: MetricServerNames,
 }
 
 impl<S, C: MonotonicClock> Handle<S, C> {
@@ -137,6 +140,10 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
         Some(self.view(specs.get(found)?, &self.board.status().faults))
     }
 
+    fn metric_servers(&self) -> MetricServerNames {
+        self.metric_servers.clone()
+    }
+
     fn size_line(&self, name: &PoolName) -> Option<u32> {
         let specs = self.specs();
         let found = specs.binary_search_by(|spec| spec.policy.name.cmp(name)).ok()?;
@@ -194,6 +201,11 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
             let say = "documents of applied pools are refused; `poolkeeper get -o json` lists them";
             troubles.push(format!("{refused} {say}"));
         }
+        let failing = self.production.metrics().readings().iter().filter(|of| of.failing).count();
+        if failing > 0 {
+            troubles
+                .push(format!("{failing} metrics of profiles have no new value; the log says why"));
+        }
         troubles
     }
 
@@ -221,7 +233,9 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
     fn metrics(&self) -> String {
         let ahead = self.production.azure().clock_ahead();
         let calls = self.production.pacer().counts();
-        metrics::page(&self.board, &self.counters, &calls, ahead, self.now())
+        let watch = self.production.metrics();
+        let profiles = ProfileMetrics { readings: watch.readings(), queries: watch.counts() };
+        metrics::page(&self.board, &self.counters, &calls, ahead, &profiles, self.now())
     }
 
     fn news(&self) -> watch::Receiver<u64> {

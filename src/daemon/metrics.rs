@@ -3,18 +3,27 @@
 use std::sync::Arc;
 
 use super::board::{Board, Lead, ManagementStatus, PoolBoard};
+use super::run::{MetricReading, QueryCounts};
 use crate::model::hold::HoldReason;
 use crate::model::plan::{Report, RolloutPhase};
 use crate::model::time::{Skew, Time};
+use crate::observe::MetricFaultReason;
 use crate::pace::{CallTally, Counts};
 use crate::telemetry::families::*;
 use crate::telemetry::{Counters, Exposition, Family};
+
+/// What is known of the metrics that profiles name.
+pub(super) struct ProfileMetrics {
+    pub readings: Vec<MetricReading>,
+    pub queries: Vec<QueryCounts>,
+}
 
 pub(super) fn page(
     board: &Board,
     counters: &Counters,
     calls: &Counts,
     clock_ahead: Option<Skew>,
+    profiles: &ProfileMetrics,
     now: Time,
 ) -> String {
     let mut page = Exposition::default();
@@ -24,6 +33,7 @@ pub(super) fn page(
     records(&mut page, &pools, now);
     plans(&mut page, &pools);
     rollouts(&mut page, &pools);
+    of_profiles(&mut page, profiles);
     cloud(&mut page, calls);
     page.family(&CLOCK, clock_ahead.map(|ahead| ([""; 0], seconds(ahead.millis()))));
     page.finish()
@@ -117,6 +127,23 @@ fn rollouts(page: &mut Exposition, pools: &[Arc<PoolBoard>]) {
     each(&ROLLOUT_FAILED, &|report| report.rollout.failed);
     let ends = known.iter().filter_map(|(pool, r)| Some((*pool, r.estimate.finishes?)));
     page.family(&FINISHES, ends.map(|(pool, at)| ([pool], seconds(at.millis()))));
+}
+
+fn of_profiles(page: &mut Exposition, ProfileMetrics { readings, queries }: &ProfileMetrics) {
+    let latest = || readings.iter().filter_map(|of| Some((of, of.latest?)));
+    let value = latest().map(|(of, (value, _))| (of.labels(), value.get()));
+    page.family(&METRIC_VALUE, value);
+    let at = latest().map(|(of, (_, at))| (of.labels(), seconds(at.millis())));
+    page.family(&METRIC_AT, at);
+    let failing = readings.iter().map(|of| (of.labels(), f64::from(u8::from(of.failing))));
+    page.family(&METRIC_FAILING, failing);
+    page.family(&QUERIES, queries.iter().map(|of| ([&*of.server], of.asked as f64)));
+    let failed = queries.iter().flat_map(|of| {
+        let count = |reason: &MetricFaultReason| of.failed.get(reason).copied().unwrap_or(0);
+        // Export zeros as well, so that an alarm sees the first increment.
+        MetricFaultReason::ALL.map(|reason| ([&*of.server, reason.name()], count(&reason) as f64))
+    });
+    page.family(&QUERIES_FAILED, failed);
 }
 
 fn cloud(page: &mut Exposition, calls: &Counts) {

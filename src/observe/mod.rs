@@ -1,14 +1,17 @@
 //! LOOK. The ports that read a pool, and the fold of one read into our machine records.
 //!
 //! Never here: a decision (the planner decides what a read means for the pool), a retry, a store. Nothing here turns
-//! "not seen" into "not there": complete listings must show absence. Begin with [`ReadCloud`] and [`fold`].
+//! "not seen" into "not there": complete listings must show absence. Begin with [`ReadCloud`] and [`fold`];
+//! [`ReadMetric`] is the port of a metric server.
 
 mod fold;
 mod join;
 mod lost;
+mod metric;
 
 pub use fold::{CloseReason, FoldResult, MachineChange, Observation, RecordChange, fold};
 pub use lost::lost_together;
+pub use metric::{MetricFault, MetricFaultReason, ReadMetric};
 
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::Inventory;

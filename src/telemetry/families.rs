@@ -69,6 +69,11 @@ families! {
     TOTAL = "poolkeeper_rollout_total_machines" Gauge ["pool"] "Machines that the rollout covers.";
     ROLLOUT_FAILED = "poolkeeper_rollout_failed_machines" Gauge ["pool"] "Replacements of the rollout that failed.";
     FINISHES = "poolkeeper_rollout_finishes_timestamp_seconds" Gauge ["pool"] "When the rollout is expected to end; absent if unknown.";
+    METRIC_VALUE = "poolkeeper_pool_metric_value" Gauge ["pool", "profile"] "Last value of the metric of a profile; absent before the first.";
+    METRIC_AT = "poolkeeper_pool_metric_timestamp_seconds" Gauge ["pool", "profile"] "When the metric server was asked for that value. A value is used until it is two minutes old.";
+    METRIC_FAILING = "poolkeeper_pool_metric_failing" Gauge ["pool", "profile"] "1 while the last query of the metric of a profile has no value.";
+    QUERIES = "poolkeeper_metric_queries_total" Counter ["server"] "Queries to a metric server.";
+    QUERIES_FAILED = "poolkeeper_metric_query_failures_total" Counter ["server", "reason"] "Queries to a metric server that have no value, by reason.";
     CALLS = "poolkeeper_arm_calls_total" Counter ["operation"] "Calls sent to Azure.";
     SAVED = "poolkeeper_arm_calls_saved_total" Counter ["operation"] "Requests that shared the response of another call.";
     WAITS = "poolkeeper_arm_waits_total" Counter ["operation"] "Calls that waited for a rate limit or for their turn.";

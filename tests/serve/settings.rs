@@ -112,3 +112,83 @@ fn no_password_of_a_value_is_shown() {
     let shown = shown.settle().unwrap().to_yaml();
     assert!(!shown.contains("hunter2") && shown.contains("arm.example"), "{shown}");
 }
+
+fn servers(text: &str) -> Sources {
+    file(&format!("metrics:\n{text}"))
+}
+
+#[test]
+fn metric_servers_have_names_and_their_own_keys() {
+    let mut sources = servers(
+        "  main: {url: 'https://prometheus.example/base', bearerTokenFile: token, timeout: 5s}\n  \
+         eu: {url: 'http://127.0.0.1:9090', basicAuth: {username: kim, passwordFile: password}, tenant: eu}\n",
+    );
+    sources.flags = vec![
+        ("set", "metrics.main.interval".to_owned(), "30s".to_owned()),
+        ("set", "metrics.new.url".to_owned(), "http://localhost:9090/".to_owned()),
+    ];
+    let settled = sources.settle().unwrap();
+    let found = settled.settings().metrics;
+    let short: Vec<(&str, &str, String)> = found
+        .iter()
+        .map(|of| {
+            (&*of.name, of.server.at.as_str(), format!("{} {}", of.interval, of.server.timeout))
+        })
+        .collect();
+    let expected = [
+        ("eu", "http://127.0.0.1:9090/api/v1/query", "15s 10s"),
+        ("main", "https://prometheus.example/base/api/v1/query", "30s 5s"),
+        ("new", "http://localhost:9090/api/v1/query", "15s 10s"),
+    ];
+    assert_eq!(short, expected.map(|(name, at, times)| (name, at, times.to_owned())));
+    let shown = settled.to_yaml();
+    let section = shown.split_once("\nmetrics:\n").unwrap().1;
+    for line in [
+        "  eu:\n    url: 'http://127.0.0.1:9090'",
+        "    basicAuth:\n      username: kim",
+        "      passwordFile: password",
+        "    interval: 30s                        # --set",
+        "    # bearerTokenFile:                   # not set",
+    ] {
+        assert!(section.contains(line), "{line}: {section}");
+    }
+    assert_eq!(
+        file(&shown).settle().unwrap().settings().metrics,
+        found,
+        "what is printed may be used"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_metric_servers_is_told_at_once() {
+    let mut sources = servers(
+        "  main: {url: 127.0.0.1:9090, interval: 90s, tokenFile: t, basicAuth: {user: kim}}\n  \
+         a b: {url: 'http://127.0.0.1:9090'}\n  \
+         open: {url: 'http://prometheus.example', bearerTokenFile: t, basicAuth: {username: kim}, key: k.pem}\n  \
+         none:\n",
+    );
+    sources.flags = vec![
+        ("set", "metrics.main.urls".to_owned(), "http://127.0.0.1".to_owned()),
+        ("set", "metrics.main".to_owned(), "http://127.0.0.1".to_owned()),
+    ];
+    let said = refused(&sources);
+    for line in [
+        "poolkeeper.yaml:2:15: metrics.main.url: 127.0.0.1:9090: must be an address",
+        "metrics.main.interval: 90s: must be from 1s to 1m",
+        "metrics.main.tokenFile: there is no key tokenFile",
+        "metrics.main.basicAuth.user: there is no key user; allowed: username, passwordFile",
+        "metrics: a b is no name of a metric server",
+        "poolkeeper.yaml:4:3: metrics.open.bearerTokenFile: a token and a password are both set",
+        "metrics.open.basicAuth.passwordFile: it is needed with basicAuth.username",
+        "metrics.open.certificate: it is needed with key",
+        "metrics.open.url: credentials are sent only over https://",
+        "poolkeeper.yaml:5:3: metrics.none.url: url is missing",
+        "--set: there is no key metrics.main.urls; did you mean url?",
+        "--set: there is no key metrics.main;",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert_eq!(said.matches("metrics.main.url:").count(), 1, "a wrong one is not missing: {said}");
+    let secret = servers("  main: {url: 'http://kim:hunter2@127.0.0.1:9090'}\n");
+    assert!(!refused(&secret).contains("hunter2"));
+}

@@ -9,7 +9,8 @@ use crate::tree::{Source, Violation};
 pub const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("ambient", &["model"]),
-    ("plan", &["model"]),
+    ("size", &["model"]),
+    ("plan", &["model", "size"]),
     ("judge", &["model"]),
     ("observe", &["model", "ambient"]),
     ("memory", &["model", "ambient"]),
@@ -26,6 +27,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     // What it tells is believed, or not, by the API.
     ("adapters::issuer", &["net"]),
     ("adapters::otlp", &["model", "telemetry", "net"]),
+    // It reads one number; what it means is for others.
+    ("adapters::prometheus", &["model", "observe", "net"]),
     ("adapters::sqlite", &["model", "memory", "telemetry"]),
     // Time comes in with each request; what passed between two is counted by one clock of limiters.
     (

@@ -106,7 +106,31 @@ fn by_metrics(metrics: &str, faults: &[String]) -> Vec<Check> {
             "the metrics do not say whether this process leads",
         ),
     };
-    vec![leader, laws(metrics), files(metrics, faults)]
+    let mut checks = vec![leader, laws(metrics), files(metrics, faults)];
+    checks.extend(profile_metrics(metrics));
+    checks
+}
+
+/// Checks that the metrics of profiles have values. `None`: no pool has such a profile.
+fn profile_metrics(metrics: &str) -> Option<Check> {
+    const NAME: &str = "metrics";
+    let all: Vec<(&str, f64)> = values(metrics, "poolkeeper_pool_metric_failing").collect();
+    let failing = all.iter().filter(|(_, failing)| *failing > 0.0);
+    let failing: Vec<String> = failing
+        .map(|(labels, _)| labels.replace("pool=", "").replace(",profile=", "/").replace('"', ""))
+        .collect();
+    if all.is_empty() {
+        return None;
+    }
+    let count = count(all.len(), "metric");
+    if failing.is_empty() {
+        return Some(check(NAME, CheckOutcome::Fine, format!("{count}, all with values")));
+    }
+    let names = list(failing.iter().map(String::as_str), NAMES);
+    let say = format!("{} of {count} without a new value: {names}", failing.len());
+    let next =
+        "the server's log says why; the section metrics of its settings names the metric servers";
+    Some(Check { next: Some(next.to_owned()), ..check(NAME, CheckOutcome::Finding, say) })
 }
 
 fn laws(metrics: &str) -> Check {

@@ -66,6 +66,11 @@ fn examples() -> String {
         let default = if key.default.is_empty() { "not set" } else { key.default };
         text.push_str(&format!("  {:<22} {:<34} {default}\n", key.name, key.variable));
     }
+    text.push_str("\nKeys of each metric server, by its name in the file or in --set metrics.NAME.KEY=VALUE:\n");
+    for key in keys::SERVER_KEYS {
+        let default = if key.default.is_empty() { "not set" } else { key.default };
+        text.push_str(&format!("  metrics.NAME.{:<22} {default}\n", key.name));
+    }
     format!("{text}\n{}", super::cloud::ENVIRONMENT)
 }
 

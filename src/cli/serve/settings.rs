@@ -1,9 +1,12 @@
 //! The effective settings as a JSON document.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::api::v1::API_VERSION;
-use crate::daemon::settings::Effective;
+use crate::daemon::settings::keys::SERVERS;
+use crate::daemon::settings::{Effective, From};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,20 +20,25 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct Row {
-    key: &'static str,
+    key: Cow<'static, str>,
     value: Option<String>,
     from: Option<String>,
 }
 
 pub(super) fn document(settled: &Effective) -> String {
-    let settings = settled.values().map(|(key, value)| {
+    let row = |key: Cow<'static, str>, value: Option<(String, &From)>| {
         let (value, from) = value.map(|(text, from)| (text, from.to_string())).unzip();
-        Row { key: key.name, value, from }
+        Row { key, value, from }
+    };
+    let settings = settled.values().map(|(key, value)| row(key.name.into(), value));
+    let of_servers = settled.servers().flat_map(|(name, values)| {
+        let path = move |key: &str| format!("{SERVERS}.{name}.{key}");
+        values.map(move |(key, value)| row(path(key.name).into(), value))
     });
     let document = Document {
         api_version: API_VERSION,
         kind: "Settings",
-        settings: settings.collect(),
+        settings: settings.chain(of_servers).collect(),
         not_shown: settled.secrets(),
     };
     serde_json::to_string(&document).unwrap_or_default()

@@ -12,25 +12,30 @@ use serde::Serialize;
 
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
+use super::serve::settings_file;
 use super::source::SnapshotSource;
 use super::term::Style;
 use super::text::{count, list, plain};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::api::v1::node::MAX_BYTES;
-use crate::api::v1::pool::PoolDocuments;
+use crate::api::v1::pool::{MetricServerNames, PoolDocuments};
+use crate::daemon::settings::Sources;
 
 const ABOUT: &str = "Checks pool files, and reports every fault at once";
 const MORE: &str = "\
 Reads pool files in YAML or JSON, with one or more pools each, and reports for each file whether it is valid. Each \
 fault has its place, its line, the key, the allowed values, and what was probably meant. Two pools with the same name or the \
 same scale set are a fault, in whatever files they are. In a folder and its subfolders it reads every *.yaml, *.yml \
-and *.json file, and skips names that begin with a dot.";
+and *.json file, and skips names that begin with a dot.
+
+With the daemon's settings, a metric profile may name only a metric server that they have; without them, any.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper validate web.yaml
   poolkeeper validate pools/                 a folder, sorted by name
   poolkeeper validate - < web.yaml           standard input
+  poolkeeper validate pools/ --settings poolkeeper.yaml
   poolkeeper validate pools/ -o json | jq '.files[] | select(.ok | not)'
 
 Example of a fault:
@@ -53,6 +58,11 @@ pub struct Validate {
     /// Pool files, folders of them, or `-` for standard input
     #[arg(required = true, value_name = "FILE|FOLDER")]
     paths: Vec<PathBuf>,
+
+    /// Settings file of the daemon, which names the metric servers that pools may use; by default, the file that
+    /// POOLKEEPER_SETTINGS names
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
 }
 
 /// The result of one file.
@@ -88,7 +98,10 @@ impl Validate {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("validate")?;
         let found = walk::files(&self.paths);
-        let mut known = PoolDocuments::default();
+        let mut known = match self.metric_servers()? {
+            Some(servers) => PoolDocuments::with_servers(&servers),
+            None => PoolDocuments::default(),
+        };
         let (mut checked, mut sum) = (Vec::new(), Sum::default());
         for file in found {
             let (file, bytes) = match file {
@@ -110,6 +123,20 @@ impl Validate {
             shell.line(&shell.term.paint(style, &line))?;
         }
         Ok(sum.exit())
+    }
+
+    /// The metric servers of the settings. `None`: no settings are named, so every name is allowed.
+    fn metric_servers(&self) -> Result<Option<MetricServerNames>, CommandFailure> {
+        let Some(file) = settings_file(self.settings.clone())? else { return Ok(None) };
+        let name = file.0.clone();
+        let settled = Sources { file: Some(file), ..Sources::default() }.settle();
+        let settled = settled.map_err(|faults| {
+            let first = faults.first().map(ToString::to_string).unwrap_or_default();
+            CommandFailure::new(Exit::Input, "badValue", first).help(format!(
+                "`poolkeeper serve --settings {name} --print-settings` shows every fault"
+            ))
+        })?;
+        Ok(Some(settled.servers().map(|(name, _)| name.into()).collect()))
     }
 }
 

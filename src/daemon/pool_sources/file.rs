@@ -8,7 +8,7 @@ use super::claims::Claim;
 use super::search::FileStamp;
 use super::spec::{PoolSource, shown};
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::api::v1::pool::PoolDocuments;
+use crate::api::v1::pool::{MetricServerNames, PoolDocuments};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 
@@ -55,7 +55,13 @@ impl PoolFile {
     }
 
     /// Takes the current content. Returns true if it changed.
-    pub fn take(&mut self, path: &Path, stamp: FileStamp, bytes: &[u8]) -> bool {
+    pub fn take(
+        &mut self,
+        path: &Path,
+        stamp: FileStamp,
+        bytes: &[u8],
+        servers: &MetricServerNames,
+    ) -> bool {
         self.stamp = Some(stamp);
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
@@ -65,7 +71,7 @@ impl PoolFile {
         }
         self.hash = hash;
         let name = shown(path);
-        let (policies, faults) = PoolDocuments::default().read_file(bytes, &name);
+        let (policies, faults) = PoolDocuments::with_servers(servers).read_file(bytes, &name);
         // Keep the old `Arc` if nothing changed, so that the pool does not look new.
         let keep = |policy: Policy| {
             let same = self.good.iter().find(|known| ***known == policy);

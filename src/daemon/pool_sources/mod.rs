@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
+use crate::api::v1::pool::MetricServerNames;
 use crate::memory::Document;
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
@@ -57,6 +58,8 @@ pub struct FolderScan {
 pub struct Folder {
     /// `None`: there are no files; pools come only over the API.
     path: Option<PathBuf>,
+    /// The names of the metric servers that pools may use.
+    servers: MetricServerNames,
     missing: MissingPools,
     files: BTreeMap<PathBuf, PoolFile>,
     /// Paths that the last scan could not list or read.
@@ -75,7 +78,14 @@ impl Folder {
         let (files, unread, applied, pools, faults) = Default::default();
         // Two scans alone may be moments apart if a program requests them, so require this much time as well.
         let missing = MissingPools::new(every.times(2));
-        Self { path, missing, files, unread, applied, pools, faults, looks: 0, unsettled: true }
+        let servers = MetricServerNames::default();
+        let (looks, unsettled) = (0, true);
+        Self { path, servers, missing, files, unread, applied, pools, faults, looks, unsettled }
+    }
+
+    /// `servers`: the metric servers that pools may use; without this, none.
+    pub fn with_servers(self, servers: MetricServerNames) -> Self {
+        Self { servers, ..self }
     }
 
     /// True if pools may be declared in files.
@@ -89,7 +99,7 @@ impl Folder {
 
     /// Takes all current documents. [`Folder::settled`] resolves them together with the files.
     pub fn take(&mut self, documents: &[Document]) {
-        self.unsettled |= self.applied.take(documents);
+        self.unsettled |= self.applied.take(documents, &self.servers);
     }
 
     /// Stored documents that are not in force, and why.
@@ -128,7 +138,7 @@ impl Folder {
         for (path, content) in found.files {
             let file = self.files.entry(path.clone()).or_default();
             if let FileContent::Read(stamp, bytes) = content {
-                self.unsettled |= file.take(&path, stamp, &bytes);
+                self.unsettled |= file.take(&path, stamp, &bytes, &self.servers);
             }
             there.insert(path);
         }

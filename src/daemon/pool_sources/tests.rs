@@ -337,3 +337,30 @@ fn of_a_file_and_a_document_the_first_stays() {
     assert!(!place.folder.settled().faults.is_empty());
     assert_eq!(place.counts(), of(&[("a", 1), ("b", 7)]));
 }
+
+#[test]
+fn a_metric_of_a_server_that_the_settings_lack_is_refused() {
+    let mut place = Place::new("servers");
+    let metric = |server: &str| {
+        let profile = format!("{{name: load, metric: {{server: {server}, query: q, target: 1}}}}");
+        let sized = format!("replicas:\n  min: 1\n  max: 2\n  profiles:\n  - {profile}\n");
+        pool("a", "a", 3).replace("replicas: {owner: pool, count: 3}\n", &sized)
+    };
+    place.write("a.yaml", &metric("mian"));
+    let told =
+        |looked: FolderScan| looked.faults.iter().map(ToString::to_string).collect::<String>();
+    let said = told(place.look());
+    assert!(
+        said.contains("the settings of the daemon have no metric server mian; they have none"),
+        "{said}"
+    );
+    let path = place.path.clone();
+    place.folder = Folder::new(Some(path), EVERY)
+        .with_servers(["main", "eu"].map(Box::<str>::from).into_iter().collect());
+    let said = told(place.look());
+    let expected = "replicas.profiles[0].metric.server: the settings of the daemon have no metric server mian; they have main, eu; did you mean main?";
+    assert!(said.contains("a.yaml:9:") && said.contains(expected), "{said}");
+    assert_eq!(place.counts(), of(&[]));
+    place.write("a.yaml", &metric("main"));
+    assert_eq!((told(place.look()), place.folder.pools().count()), (String::new(), 1));
+}

@@ -10,11 +10,13 @@ use tokio::task::JoinSet;
 use super::files::{FileScan, Files, PoolSet};
 use super::lease::{Candidate, keep};
 use super::loop_handle::{LoopHandle, LoopMessage};
+use super::metric_watch::{MetricWatch, WatchedServer};
 use super::poll::poll_shared_store;
 use super::production::{DaemonOpenError, Production};
 use super::stop::{Stop, Stopping};
 use super::sweep::sweep;
 use super::turns::{LoopInputs, Scheduler, TermEnd};
+use crate::adapters::prometheus::MetricServer;
 use crate::ambient::Dice;
 use crate::daemon::access::Access;
 use crate::daemon::board::Lead;
@@ -23,7 +25,7 @@ use crate::daemon::handle::Handle;
 use crate::daemon::notify::ServiceNotify;
 use crate::daemon::pool_sources::Folder;
 use crate::daemon::refused_requests::RefusedRequests;
-use crate::daemon::settings::Settings;
+use crate::daemon::settings::{MetricServerSettings, Settings};
 use crate::memory::{ApiStore, Lease, MemoryStore, Store};
 use crate::reconcile::Decisions;
 
@@ -106,9 +108,10 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
     pub async fn open(config: DaemonConfig<S, C>) -> Result<Self, ServeError> {
         let DaemonConfig { settings, access, store, clock, manager, holder, decide } = config;
         let trusted = access.net.ca.clone();
-        let production =
-            Production::open(access, Arc::clone(&store), decide, clock.clone()).await?;
         let (turns, messages) = LoopHandle::new();
+        let metrics = metrics(&settings, trusted.as_ref(), clock.clone(), turns.clone());
+        let opened = Production::open(access, Arc::clone(&store), decide, clock.clone(), metrics);
+        let production = opened.await?;
         let (tell, pools) = watch::channel(PoolSet::default());
         let (scans, look_for) = mpsc::channel(TAKEN_UP);
         let handle = Handle {
@@ -122,6 +125,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
             scans,
             refused_requests: RefusedRequests::default(),
             approvals: settings.api.approvals,
+            metric_servers: settings.metrics.iter().map(|server| server.name.clone()).collect(),
         };
         Ok(Self {
             settings,
@@ -211,8 +215,9 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
     /// One term of leadership after another.
     async fn terms(&mut self, stopping: &Stopping) -> DaemonEnd {
         let (_, none) = mpsc::channel(1);
+        let folder = Folder::new(self.settings.pools.clone(), self.settings.reload);
         let files = Files {
-            folder: Folder::new(self.settings.pools.clone(), self.settings.reload),
+            folder: folder.with_servers(self.handle.metric_servers.clone()),
             store: Arc::clone(&self.handle.store),
             tell: Arc::clone(&self.tell),
             look: std::mem::replace(&mut self.look_for, none),
@@ -278,6 +283,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
             TermEnd::Stopped => self.end(&mut turns, hear).await,
             TermEnd::Deposed => turns.cut().await,
         }
+        handle.production.metrics().clear();
         if let Some(lease) = left {
             // This lease is ours but unused: give it up, so that the next term need not wait until it expires.
             let _or_it_waits = store.resign(lease.epoch, clock.now()).await.is_err();
@@ -307,4 +313,19 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
             );
         }
     }
+}
+
+/// The servers of the settings. A metric with another value is news for its pool's turn.
+fn metrics<C: MonotonicClock>(
+    settings: &Settings,
+    trusted: Option<&Vec<u8>>,
+    clock: C,
+    turns: LoopHandle,
+) -> MetricWatch<MetricServer, C> {
+    let server = |of: &MetricServerSettings| {
+        let reader = MetricServer::new(of.server.clone(), trusted.cloned());
+        (of.name.clone(), WatchedServer::new(reader, of.interval))
+    };
+    let servers = settings.metrics.iter().map(server).collect();
+    MetricWatch::new(servers, clock, Box::new(move |pool| turns.metric_news(pool)))
 }

@@ -19,6 +19,8 @@ pub(super) enum LoopMessage {
     Wake(PoolName),
     /// Another process may have recorded one.
     WakeForOther(PoolName),
+    /// A metric of the pool has another value.
+    News(PoolName),
     /// Show the result of this pool's last turn.
     Show(PoolName, oneshot::Sender<PlanContext>),
 }
@@ -36,6 +38,11 @@ impl LoopHandle {
             let send = self.0.clone();
             tokio::spawn(async move { send.send(message).await.is_ok() });
         }
+    }
+
+    /// A metric of the pool has another value. If the queue is full, the pool's next turn finds it.
+    pub(super) fn metric_news(&self, pool: &PoolName) {
+        let _or_later = self.0.try_send(LoopMessage::News(pool.clone())).is_err();
     }
 
     /// Another process may have recorded a request. False: the loop has ended.

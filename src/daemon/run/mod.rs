@@ -10,6 +10,7 @@
 //! | pool files and documents | the last valid content stays; the next scan reads them again |
 //! | the lease | after it expires no turn starts and nothing is sent; then this process waits like any other |
 //! | deleting old records | nothing is lost; the daemon retries |
+//! | a metric's query | its last value is used until it is two minutes old; the next query may succeed |
 //! | a server | the process stops: clients could no longer reach it |
 //!
 //! Shutdown: servers are notified, no turn starts, running turns finish, the lease is given up, the store is closed.
@@ -20,6 +21,7 @@ mod files;
 mod lease;
 mod looker;
 mod loop_handle;
+mod metric_watch;
 mod poll;
 mod production;
 mod recorder;
@@ -31,6 +33,7 @@ mod turns;
 pub use daemon::{Daemon, DaemonConfig, DaemonEnd, ServeError};
 pub(super) use files::{FileScan, PoolSet};
 pub use loop_handle::LoopHandle;
+pub(super) use metric_watch::{MetricReading, QueryCounts};
 pub use production::{DaemonOpenError, NoCluster, Production};
 pub use recorder::RecordingDecider;
 pub use stop::{Stop, Stopping};

@@ -1,11 +1,13 @@
 //! The world of a turn in production.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::metric_watch::MetricWatch;
 use super::recorder::RecordingDecider;
 use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
 use crate::adapters::azure::Azure;
+use crate::adapters::prometheus::MetricServer;
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::cloud::CloudAccess;
@@ -14,8 +16,10 @@ use crate::memory::Store;
 use crate::model::ids::PoolName;
 use crate::model::machine::Machine;
 use crate::model::owner::Keeper;
-use crate::model::plan::{Facts, Witness, WitnessKind};
-use crate::model::time::Time;
+use crate::model::plan::{Facts, Report, Witness, WitnessKind};
+use crate::model::policy::Policy;
+use crate::model::size::{PoolFact, SizeSource};
+use crate::model::time::{Span, Time};
 use crate::observe::{ReadFacts, lost_together};
 use crate::pace::{Pacer, SerializedCloud};
 use crate::reconcile::{Decisions, TurnEnvironment};
@@ -28,9 +32,26 @@ pub struct Production<S, C> {
     store: Arc<S>,
     decide: RecordingDecider,
     clock: C,
-    /// When each pool last lost more than half of its machines at once.
-    losses: Mutex<BTreeMap<PoolName, Time>>,
+    metrics: MetricWatch<MetricServer, C>,
+    /// What each pool's last turn showed that matters to other pools.
+    known: Mutex<BTreeMap<PoolName, KnownPool>>,
 }
+
+/// A pool as its last turn left it.
+#[derive(Debug)]
+struct KnownPool {
+    at: Time,
+    available: u32,
+    desired: u32,
+    /// When it last lost more than half of its machines at once.
+    lost: Option<Time>,
+    /// The pools that its shares are of.
+    shares: Vec<PoolName>,
+}
+
+/// Older numbers of another pool say nothing of now.
+// 15 min: a pool at rest has a turn every five.
+const POOLS_EXPIRE: Span = Span::minutes(15);
 
 impl<S, C: MonotonicClock> Production<S, C> {
     /// Opens the cloud and acquires a token. Bad credentials stop the start; a missing answer does not.
@@ -39,6 +60,7 @@ impl<S, C: MonotonicClock> Production<S, C> {
         store: Arc<S>,
         decide: Decisions,
         clock: C,
+        metrics: MetricWatch<MetricServer, C>,
     ) -> Result<Self, DaemonOpenError> {
         let access = CloudAccess::open(access, clock.wall_clock())?;
         match access.enter().await {
@@ -52,7 +74,24 @@ impl<S, C: MonotonicClock> Production<S, C> {
         let azure = access.azure(Some(Arc::clone(&pacer)), Arc::new(clock.clone()));
         let cloud = SerializedCloud::new(azure, pacer);
         let (cluster, decide) = (NoCluster, RecordingDecider::new(decide));
-        Ok(Self { cloud, cluster, store, decide, clock, losses: Mutex::default() })
+        let known = Mutex::default();
+        Ok(Self { cloud, cluster, store, decide, clock, metrics, known })
+    }
+
+    /// From now on, this pool's facts refer to what its policy names.
+    pub(super) fn watch(&self, pool: &PoolName, policy: &Policy) {
+        self.azure().watch(pool, policy);
+        self.metrics.watch(pool, policy);
+    }
+
+    pub(super) fn forget(&self, pool: &PoolName) {
+        self.azure().forget(pool);
+        self.metrics.forget(pool);
+        self.pools().remove(pool);
+    }
+
+    pub fn metrics(&self) -> &MetricWatch<MetricServer, C> {
+        &self.metrics
     }
 
     pub fn azure(&self) -> &Azure {
@@ -105,28 +144,48 @@ impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S
     }
 }
 
-/// Azure's facts about a pool, and losses in other pools.
+/// Azure's facts about a pool, its metrics, and losses in other pools.
 impl<S: Store + Send + Sync, C: MonotonicClock> ReadFacts for Production<S, C> {
     async fn facts(&self, pool: &PoolName) -> Facts {
         let mut facts = self.cloud.port().facts(pool).await;
-        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = losses.iter().filter(|(other, _)| *other != pool);
-        facts.witnesses =
-            others.map(|(_, at)| Witness { what: WitnessKind::Pool, at: *at }).collect();
+        facts.metrics = self.metrics.facts(pool);
+        let known = self.pools();
+        let lost = known.iter().filter(|(other, _)| *other != pool);
+        let lost = lost.filter_map(|(_, known)| known.lost);
+        facts.witnesses = lost.map(|at| Witness { what: WitnessKind::Pool, at }).collect();
         facts.witnesses.sort_unstable();
+        let now = self.clock.now();
+        let shares = known.get(pool).map_or(&[][..], |own| &own.shares);
+        let fresh = shares.iter().filter_map(|name| {
+            let known = known.get(name).filter(|known| now.since(known.at) <= POOLS_EXPIRE)?;
+            let KnownPool { available, desired, .. } = *known;
+            Some(PoolFact { name: name.clone(), available, desired })
+        });
+        facts.pools = fresh.collect();
         facts.keeper = self.store.id().map_or(Keeper::Passing, Keeper::Store);
         facts
     }
 }
 
 impl<S, C: MonotonicClock> Production<S, C> {
-    /// Records from the machines after the last turn whether this pool lost many of them at once.
-    pub fn note_losses(&self, pool: &PoolName, machines: &[Machine]) {
-        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        match lost_together(machines) {
-            Some(at) => losses.insert(pool.clone(), at),
-            None => losses.remove(pool),
+    /// Records what the last turn of a pool showed.
+    pub fn note_turn(&self, policy: &Policy, machines: &[Machine], report: &Report) {
+        let shares = policy.size.profiles.iter().filter_map(|profile| match &profile.source {
+            SizeSource::Share(of) => Some(&of.of),
+            _ => None,
+        });
+        let known = KnownPool {
+            at: report.at,
+            available: report.numbers.available,
+            desired: report.numbers.desired,
+            lost: lost_together(machines),
+            shares: shares.flatten().cloned().collect(),
         };
+        self.pools().insert(policy.name.clone(), known);
+    }
+
+    fn pools(&self) -> MutexGuard<'_, BTreeMap<PoolName, KnownPool>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn now(&self) -> Time {

@@ -155,6 +155,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 Some(message) = messages.recv() => match message {
                     LoopMessage::Wake(pool) => self.wake(&pool, clock.now()),
                     LoopMessage::WakeForOther(pool) => self.wake_if_managed(&pool, clock.now()),
+                    LoopMessage::News(pool) => self.metric_news(&pool, clock.now()),
                     LoopMessage::Show(pool, show) => self.show(&pool, show),
                 },
                 () = tick(&mut beat) => self.manager.alive(),
@@ -292,10 +293,15 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                     self.counters.law(0);
                 }
                 let before = self.board.pool(name);
-                let turn = self.managed.get(name).and_then(|managed| managed.turn.as_ref());
-                let journal = turn.and_then(PoolTurn::remembered).map(|image| &image.journal);
-                if let Some(image) = turn.and_then(PoolTurn::remembered) {
-                    self.production.note_losses(name, &image.machines);
+                let managed = self.managed.get(name);
+                let turn = managed.and_then(|managed| managed.turn.as_ref());
+                let image = turn.and_then(PoolTurn::remembered);
+                let journal = image.map(|image| &image.journal);
+                if let (Some(managed), Some(image), Some(planned)) =
+                    (managed, image, &report.planned)
+                {
+                    let machines = &image.machines;
+                    self.production.note_turn(&managed.policy, machines, &planned.report);
                 }
                 let was = before.as_ref().and_then(|seen| seen.report.as_deref());
                 turn_log::turn(was, &report, journal);
@@ -314,8 +320,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 self.queue.forget(name);
                 self.queue.done(name, now);
                 self.managed.remove(name);
-                self.production.azure().forget(name);
-                self.production.note_losses(name, &[]);
+                self.production.forget(name);
                 self.production.decide().forget(name);
                 self.board.remove(name);
             }
@@ -397,6 +402,12 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         if let Some(managed) = self.managed.get(pool) {
             self.production.pacer().try_now(&managed.policy.scale_set);
             self.queue.ask(pool, WakeReason::Operator, now);
+        }
+    }
+
+    fn metric_news(&mut self, pool: &PoolName, now: Time) {
+        if self.managed.get(pool).is_some_and(|managed| !managed.released) {
+            self.queue.ask(pool, WakeReason::News(Span::ZERO), now);
         }
     }
 

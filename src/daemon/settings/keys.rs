@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::adapters::{issuer, otlp};
+use crate::adapters::{issuer, otlp, prometheus};
 use crate::api::http::Proxies;
 use crate::api::http::auth::PoolScope;
 use crate::model::time::Span;
@@ -29,6 +29,10 @@ pub enum SettingsKind {
     Collector,
     /// Groups, each with pool name patterns.
     PoolsOfGroups,
+    /// The address of a metric server.
+    MetricServer,
+    /// The value of an HTTP header.
+    Header,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,11 +176,93 @@ keys! {
         "Timeout of a request.";
 }
 
-impl SettingsKey {
-    pub fn named(name: &str) -> Option<&'static SettingsKey> {
-        KEYS.iter().find(|key| key.name == name)
-    }
+/// The section of metric servers: each has a name and the keys of [`SERVER_KEYS`].
+pub const SERVERS: &str = "metrics";
 
+/// A key of each metric server. No variable sets it, since servers have names.
+const fn of_server(
+    name: &'static str,
+    default: &'static str,
+    kind: SettingsKind,
+    about: &'static str,
+) -> SettingsKey {
+    SettingsKey { name, variable: "", default, kind, about }
+}
+
+pub const SERVER_URL: SettingsKey = of_server(
+    "url",
+    "",
+    SettingsKind::MetricServer,
+    "The address of a server with Prometheus' HTTP API: the part before /api/v1. It is required.",
+);
+pub const SERVER_TOKEN: SettingsKey = of_server(
+    "bearerTokenFile",
+    "",
+    SettingsKind::Path,
+    "The file with the token that is sent to it. The file is reread for each query.",
+);
+pub const SERVER_USERNAME: SettingsKey = of_server(
+    "basicAuth.username",
+    "",
+    SettingsKind::Text,
+    "The user name that is sent to it, instead of a token.",
+);
+pub const SERVER_PASSWORD: SettingsKey = of_server(
+    "basicAuth.passwordFile",
+    "",
+    SettingsKind::Path,
+    "The file with that user's password. The file is reread for each query.",
+);
+pub const SERVER_TENANT: SettingsKey = of_server(
+    "tenant",
+    "",
+    SettingsKind::Header,
+    "The tenant whose metrics are read, for servers that have tenants: the header X-Scope-OrgID.",
+);
+pub const SERVER_CA: SettingsKey = of_server(
+    "caFile",
+    "",
+    SettingsKind::Path,
+    "Certificates to trust in addition to the system's and those of azure.caFile, in PEM. The file is reread for each query.",
+);
+pub const SERVER_CERTIFICATE: SettingsKey = of_server(
+    "certificate",
+    "",
+    SettingsKind::Path,
+    "The certificate that Poolkeeper presents to it, in PEM. The file is reread for each query.",
+);
+pub const SERVER_KEY: SettingsKey =
+    of_server("key", "", SettingsKind::Path, "The private key of that certificate, in PEM.");
+pub const SERVER_TIMEOUT: SettingsKey =
+    of_server("timeout", "10s", between(Span::seconds(1), Span::minutes(1)), "Timeout of a query.");
+pub const SERVER_INTERVAL: SettingsKey = of_server(
+    "interval",
+    "15s",
+    between(Span::seconds(1), Span::minutes(1)),
+    "How often each query is asked. A value is used until it is two minutes old.",
+);
+
+/// In display order.
+pub const SERVER_KEYS: &[SettingsKey] = &[
+    SERVER_URL,
+    SERVER_TOKEN,
+    SERVER_USERNAME,
+    SERVER_PASSWORD,
+    SERVER_TENANT,
+    SERVER_CA,
+    SERVER_CERTIFICATE,
+    SERVER_KEY,
+    SERVER_TIMEOUT,
+    SERVER_INTERVAL,
+];
+
+fn is_header(text: &str) -> bool {
+    !text.is_empty()
+        && text.trim() == text
+        && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+impl SettingsKey {
     /// Checks a value; the error says what is wrong and what is allowed.
     pub fn check(&self, text: &str) -> Result<(), Wrong> {
         let wrong = |say: String| Err(Wrong { say, allowed: &[] });
@@ -219,6 +305,15 @@ impl SettingsKey {
                 "must be groups with their pools, as in `web-ops=web-*,db; eu-ops=*-eu`, each group once"
                     .to_owned(),
             ),
+            SettingsKind::MetricServer if prometheus::at(text).is_some() => Ok(()),
+            SettingsKind::MetricServer => wrong(
+                "must be an address such as http://127.0.0.1:9090, without user, query or fragment, and end before /api/v1"
+                    .to_owned(),
+            ),
+            SettingsKind::Header if is_header(text) => Ok(()),
+            SettingsKind::Header => {
+                wrong("must be printable ASCII, without a space at its ends".to_owned())
+            }
             SettingsKind::Word(words) if words.contains(&text) => Ok(()),
             SettingsKind::Word(words) => {
                 Err(Wrong { say: "there is no such value".to_owned(), allowed: words })
@@ -252,8 +347,25 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_servers_is_sound() {
+        for (n, key) in SERVER_KEYS.iter().enumerate() {
+            assert!(key.default.is_empty() || key.check(key.default).is_ok(), "{key:?}");
+            assert!(key.variable.is_empty() && key.about.ends_with('.'), "{key:?}");
+            assert!(!SERVER_KEYS[n + 1..].iter().any(|other| other.name == key.name), "{key:?}");
+        }
+        assert!(!KEYS.iter().any(|key| key.name.split('.').next() == Some(SERVERS)));
+    }
+
+    #[test]
     fn what_is_out_of_bounds_is_refused() {
         for (key, bad) in [
+            (SERVER_URL, "127.0.0.1:9090"),
+            (SERVER_URL, "https://kim:pw@prometheus.example"),
+            (SERVER_URL, "https://prometheus.example/api/v1"),
+            (SERVER_TENANT, "a\nb"),
+            (SERVER_TENANT, " a"),
+            (SERVER_TENANT, "\u{e4}"),
+            (SERVER_INTERVAL, "90s"),
             (AT_ONCE, "0"),
             (AT_ONCE, "many"),
             (STOP, "10s"),

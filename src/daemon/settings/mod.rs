@@ -6,6 +6,7 @@
 
 pub mod keys;
 mod read;
+mod servers;
 mod show;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 pub(crate) use read::without_secrets;
 pub use read::{From, SettingsFault};
+pub use servers::MetricServerSettings;
 
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
@@ -28,7 +30,7 @@ use crate::model::vocabulary::Vocabulary;
 use crate::telemetry::Traces;
 use crate::telemetry::log::{Log, LogDetail, LogFormat};
 use keys::SettingsKey;
-use read::Layers;
+use read::{KeyValues, Layers, NamedServer};
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -43,7 +45,8 @@ pub struct Sources {
 /// All keys with their values and sources.
 #[derive(Debug, Clone)]
 pub struct Effective {
-    values: Vec<(&'static SettingsKey, Option<(String, From)>)>,
+    values: KeyValues,
+    servers: BTreeMap<String, NamedServer>,
     /// Names of the secret variables that are set.
     secrets: Vec<&'static str>,
 }
@@ -112,7 +115,22 @@ pub struct Settings {
     pub format: Option<LogFormat>,
     /// Address of the trace collector, if any.
     pub otlp: Option<String>,
+    /// Metric servers, by name.
+    pub metrics: Vec<MetricServerSettings>,
     pub choice: Choice,
+}
+
+/// A key with its value in a form safe to show, if it has one, and the source of the value.
+pub type ShownValue<'a> = (&'static SettingsKey, Option<(String, &'a From)>);
+
+fn shown(values: &KeyValues) -> impl Iterator<Item = ShownValue<'_>> {
+    let shown = |text: &String| match text.contains("://") {
+        true => without_secrets(text),
+        false => text.clone(),
+    };
+    values
+        .iter()
+        .map(move |(key, value)| (*key, value.as_ref().map(|(text, from)| (shown(text), from))))
 }
 
 impl Sources {
@@ -128,23 +146,24 @@ impl Sources {
         }
         let is_set = |name: &&&str| self.variables.iter().any(|(known, _)| known == **name);
         let secrets = SECRETS.iter().filter(is_set).copied().collect();
-        match taken.faults.is_empty() {
-            true => Ok(Effective { values: taken.values, secrets }),
-            false => Err(taken.faults),
+        let Layers { values, servers, mut faults } = taken;
+        faults.extend(servers::faults(&servers, &faults));
+        match faults.is_empty() {
+            true => Ok(Effective { values, servers, secrets }),
+            false => Err(faults),
         }
     }
 }
 
 impl Effective {
     /// Every key with its value in a form safe to show, if it has one, and its source.
-    pub fn values(&self) -> impl Iterator<Item = (&'static SettingsKey, Option<(String, &From)>)> {
-        let shown = |text: &String| match text.contains("://") {
-            true => without_secrets(text),
-            false => text.clone(),
-        };
-        self.values
-            .iter()
-            .map(move |(key, value)| (*key, value.as_ref().map(|(text, from)| (shown(text), from))))
+    pub fn values(&self) -> impl Iterator<Item = ShownValue<'_>> {
+        shown(&self.values)
+    }
+
+    /// The same for each metric server, by name.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ShownValue<'_>>)> {
+        self.servers.iter().map(|(name, server)| (name.as_str(), shown(&server.values)))
     }
 
     /// Names of the secret variables that are set.
@@ -237,6 +256,7 @@ impl Effective {
             detail: detail.unwrap_or(LogDetail::Info),
             format,
             otlp: self.text(&keys::OTLP),
+            metrics: servers::settings(&self.servers),
             choice: Choice {
                 cloud: self.text(&keys::CLOUD),
                 authority: self.text(&keys::AUTHORITY),

@@ -1,8 +1,9 @@
 //! Reads values from a file, the environment and flags, each with its source; reports all faults at once.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use super::keys::{FILE, KEYS, PREFIX, SettingsKey, is_foreign};
+use super::keys::{FILE, KEYS, PREFIX, SERVER_KEYS, SERVERS, SettingsKey, is_foreign};
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, closest, quote};
 use crate::api::v1::node::{self, Node, NodeEntry, NodeKind};
 
@@ -43,26 +44,103 @@ impl fmt::Display for SettingsFault {
     }
 }
 
-/// Values by key, in the order of the table. Sources with lower precedence are read first.
+/// Values by key, in the order of a table.
+pub(super) type KeyValues = Vec<(&'static SettingsKey, Option<(String, From)>)>;
+
+fn defaults(keys: &'static [SettingsKey]) -> KeyValues {
+    let value = |key: &'static SettingsKey| {
+        let default = Some(key.default).filter(|text| !text.is_empty());
+        (key, default.map(|text| (text.to_owned(), From::Default)))
+    };
+    keys.iter().map(value).collect()
+}
+
+/// A metric server and its values.
+#[derive(Debug, Clone)]
+pub(super) struct NamedServer {
+    pub values: KeyValues,
+    /// Where it is named first.
+    pub from: From,
+}
+
+impl NamedServer {
+    pub fn text(&self, key: &SettingsKey) -> Option<&str> {
+        let of = |(known, _): &&(&'static SettingsKey, _)| known.name == key.name;
+        self.values.iter().find(of)?.1.as_ref().map(|(text, _)| text.as_str())
+    }
+}
+
+/// The keys of a part of the file: those of the daemon, or those of a metric server.
+#[derive(Debug, Clone, Copy)]
+struct KeyGroup<'a> {
+    keys: &'static [SettingsKey],
+    server: Option<&'a str>,
+}
+
+impl<'a> KeyGroup<'a> {
+    const DAEMON: KeyGroup<'static> = KeyGroup { keys: KEYS, server: None };
+
+    fn of_server(name: &'a str) -> Self {
+        Self { keys: SERVER_KEYS, server: Some(name) }
+    }
+
+    fn named(self, name: &str) -> Option<&'static SettingsKey> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// The path of a key from the root of the file.
+    fn path(self, name: &str) -> String {
+        match self.server {
+            None => name.to_owned(),
+            Some(server) if name.is_empty() => format!("{SERVERS}.{server}"),
+            Some(server) => format!("{SERVERS}.{server}.{name}"),
+        }
+    }
+
+    /// The keys and sections allowed under this path.
+    fn beside(self, path: &str) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for key in self.keys {
+            let rest = match path.is_empty() {
+                true => Some(key.name),
+                false => key.name.strip_prefix(path).and_then(|rest| rest.strip_prefix('.')),
+            };
+            let first = rest.and_then(|rest| rest.split('.').next());
+            names.extend(first.filter(|first| !names.contains(first)));
+        }
+        if path.is_empty() && self.server.is_none() {
+            names.push(SERVERS);
+        }
+        names
+    }
+}
+
+/// Sources with lower precedence are read first.
 #[derive(Debug, Clone)]
 pub(super) struct Layers {
-    pub values: Vec<(&'static SettingsKey, Option<(String, From)>)>,
+    pub values: KeyValues,
+    pub servers: BTreeMap<String, NamedServer>,
     pub faults: Vec<SettingsFault>,
 }
 
 impl Layers {
     pub fn defaults() -> Self {
-        let value = |key: &'static SettingsKey| {
-            let default = Some(key.default).filter(|text| !text.is_empty());
-            (key, default.map(|text| (text.to_owned(), From::Default)))
-        };
-        Self { values: KEYS.iter().map(value).collect(), faults: Vec::new() }
+        Self { values: defaults(KEYS), servers: BTreeMap::new(), faults: Vec::new() }
     }
 
-    fn set(&mut self, key: &SettingsKey, text: &str, from: From) {
-        if let Some((_, value)) = self.values.iter_mut().find(|(known, _)| known.name == key.name) {
+    fn set(&mut self, group: KeyGroup<'_>, key: &SettingsKey, text: &str, from: From) {
+        let values = match group.server {
+            None => &mut self.values,
+            Some(name) => &mut self.server(name, from.clone()).values,
+        };
+        if let Some((_, value)) = values.iter_mut().find(|(known, _)| known.name == key.name) {
             *value = Some((text.to_owned(), from));
         }
+    }
+
+    fn server(&mut self, name: &str, from: From) -> &mut NamedServer {
+        let new = || NamedServer { values: defaults(SERVER_KEYS), from };
+        self.servers.entry(name.to_owned()).or_insert_with(new)
     }
 
     pub fn file(&mut self, bytes: &[u8], file: &str) {
@@ -88,43 +166,70 @@ impl Layers {
             let say = "settings are one document";
             out.push(Diagnostic::new(second.at, "", Code::WrongType, say));
         }
-        self.section(root, "", file, out);
+        self.section(KeyGroup::DAEMON, root, "", file, out);
     }
 
-    fn section(&mut self, node: &Node, path: &str, file: &str, out: &mut Vec<Diagnostic>) {
-        match &node.kind {
-            // A section in which every key is commented out.
-            NodeKind::Null | NodeKind::Broken => {}
-            NodeKind::Map(entries) => {
-                for entry in entries {
-                    self.entry(entry, path, file, out);
-                }
-            }
-            _ => {
-                let say = format!("this is {}, where a map of keys is needed", node.what());
-                out.push(Diagnostic::new(node.at, path, Code::WrongType, say));
-            }
+    fn section(
+        &mut self,
+        group: KeyGroup<'_>,
+        node: &Node,
+        path: &str,
+        file: &str,
+        out: &mut Vec<Diagnostic>,
+    ) {
+        for entry in entries(node, &group.path(path), out) {
+            self.entry(group, entry, path, file, out);
         }
     }
 
-    fn entry(&mut self, entry: &NodeEntry, path: &str, file: &str, out: &mut Vec<Diagnostic>) {
+    fn entry(
+        &mut self,
+        group: KeyGroup<'_>,
+        entry: &NodeEntry,
+        path: &str,
+        file: &str,
+        out: &mut Vec<Diagnostic>,
+    ) {
         let name = match path.is_empty() {
             true => entry.key.to_string(),
             false => format!("{path}.{}", entry.key),
         };
         let inner = format!("{name}.");
-        if let Some(key) = SettingsKey::named(&name) {
-            self.value(key, &entry.value, file, out);
-        } else if KEYS.iter().any(|key| key.name.starts_with(&inner)) {
-            self.section(&entry.value, &name, file, out);
+        if let Some(key) = group.named(&name) {
+            self.value(group, key, &entry.value, file, out);
+        } else if group.keys.iter().any(|key| key.name.starts_with(&inner)) {
+            self.section(group, &entry.value, &name, file, out);
+        } else if group.server.is_none() && name == SERVERS {
+            self.servers(&entry.value, file, out);
         } else {
             let say = format!("there is no key {}", quote(&entry.key));
-            let fault = Diagnostic::new(entry.at, quote(&name), Code::UnknownKey, say);
-            out.push(fault.allowed(&beside(path), &entry.key));
+            let path_of = quote(&group.path(&name));
+            let fault = Diagnostic::new(entry.at, path_of, Code::UnknownKey, say);
+            out.push(fault.allowed(&group.beside(path), &entry.key));
         }
     }
 
-    fn value(&mut self, key: &SettingsKey, node: &Node, file: &str, out: &mut Vec<Diagnostic>) {
+    fn servers(&mut self, node: &Node, file: &str, out: &mut Vec<Diagnostic>) {
+        for NodeEntry { key: name, at, value } in entries(node, SERVERS, out) {
+            if !is_server_name(name) {
+                let say = format!("{} is no name of a metric server", quote(name));
+                let fault = Diagnostic::new(*at, SERVERS, Code::BadValue, say);
+                out.push(fault.help(SERVER_NAMES));
+                continue;
+            }
+            self.server(name, From::File(format!("{file}:{}:{}", at.line, at.column)));
+            self.section(KeyGroup::of_server(name), value, "", file, out);
+        }
+    }
+
+    fn value(
+        &mut self,
+        group: KeyGroup<'_>,
+        key: &SettingsKey,
+        node: &Node,
+        file: &str,
+        out: &mut Vec<Diagnostic>,
+    ) {
         let text = match &node.kind {
             NodeKind::Text(text) => text.text.to_string(),
             NodeKind::Number(text) => text.to_string(),
@@ -132,16 +237,16 @@ impl Layers {
             NodeKind::Broken => return,
             NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => {
                 let say = format!("this is {}, where one value is needed", node.what());
-                let fault = Diagnostic::new(node.at, key.name, Code::WrongType, say);
+                let fault = Diagnostic::new(node.at, group.path(key.name), Code::WrongType, say);
                 out.push(fault.help("leave the key out for its default"));
                 return;
             }
         };
-        match wrong(key, &text, node.at) {
+        match wrong(group, key, &text, node.at) {
             Some(fault) => out.push(fault),
             None => {
                 let TextPlace { line, column } = node.at;
-                self.set(key, &text, From::File(format!("{file}:{line}:{column}")));
+                self.set(group, key, &text, From::File(format!("{file}:{line}:{column}")));
             }
         }
     }
@@ -153,9 +258,10 @@ impl Layers {
         ours.sort();
         for (name, text) in ours {
             if let Some(key) = KEYS.iter().find(|key| key.variable == name) {
-                match wrong(key, &text, TextPlace::START) {
+                let group = KeyGroup::DAEMON;
+                match wrong(group, key, &text, TextPlace::START) {
                     Some(found) => self.faults.push(SettingsFault { from: Some(name), found }),
-                    None => self.set(key, &text, From::Variable(key.variable)),
+                    None => self.set(group, key, &text, From::Variable(key.variable)),
                 }
             } else if !is_foreign(&name) {
                 let known: Vec<&'static str> = KEYS.iter().map(|key| key.variable).collect();
@@ -174,17 +280,46 @@ impl Layers {
     /// Reads a flag, or `--set key=value`.
     pub fn flag(&mut self, flag: &str, name: &str, text: &str) {
         let from = format!("--{flag}");
-        let Some(key) = SettingsKey::named(name) else {
-            let known: Vec<&'static str> = KEYS.iter().map(|key| key.name).collect();
+        let of_server = name.strip_prefix(SERVERS).and_then(|rest| rest.strip_prefix('.'));
+        let of_server = of_server.and_then(|rest| rest.split_once('.'));
+        let (group, key) = match of_server {
+            Some((server, key)) if is_server_name(server) => (KeyGroup::of_server(server), key),
+            _ => (KeyGroup::DAEMON, name),
+        };
+        let Some(key) = group.named(key) else {
+            let known: Vec<&'static str> = group.keys.iter().map(|key| key.name).collect();
             let say = format!("there is no key {}", quote(name));
             let fault = Diagnostic::new(TextPlace::START, "", Code::UnknownKey, say);
-            let found = few(fault.allowed(&known, name), name, &known);
+            let found = few(fault.allowed(&known, key), key, &known);
             self.faults.push(SettingsFault { from: Some(from), found });
             return;
         };
-        match wrong(key, text, TextPlace::START) {
+        match wrong(group, key, text, TextPlace::START) {
             Some(found) => self.faults.push(SettingsFault { from: Some(from), found }),
-            None => self.set(key, text, From::Flag(from)),
+            None => self.set(group, key, text, From::Flag(from)),
+        }
+    }
+}
+
+/// A name that `--set` and a pool file can say.
+fn is_server_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    (1..=LONGEST_SERVER_NAME).contains(&name.len()) && name.bytes().all(allowed)
+}
+
+/// As long as other names in pool files.
+const LONGEST_SERVER_NAME: usize = 63;
+const SERVER_NAMES: &str = "use at most 63 letters, digits, - and _";
+
+/// The entries of a section. A section in which every key is commented out has none.
+fn entries<'n>(node: &'n Node, path: &str, out: &mut Vec<Diagnostic>) -> &'n [NodeEntry] {
+    match &node.kind {
+        NodeKind::Null | NodeKind::Broken => &[],
+        NodeKind::Map(entries) => entries,
+        _ => {
+            let say = format!("this is {}, where a map of keys is needed", node.what());
+            out.push(Diagnostic::new(node.at, path, Code::WrongType, say));
+            &[]
         }
     }
 }
@@ -200,24 +335,10 @@ fn few(fault: Diagnostic, written: &str, known: &[&'static str]) -> Diagnostic {
     fault.help(format!("nearest: {near}; `serve --print-settings` lists all"))
 }
 
-/// The keys and sections allowed under this path.
-fn beside(path: &str) -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = Vec::new();
-    for key in KEYS {
-        let rest = match path.is_empty() {
-            true => Some(key.name),
-            false => key.name.strip_prefix(path).and_then(|rest| rest.strip_prefix('.')),
-        };
-        let first = rest.and_then(|rest| rest.split('.').next());
-        names.extend(first.filter(|first| !names.contains(first)));
-    }
-    names
-}
-
-fn wrong(key: &SettingsKey, text: &str, at: TextPlace) -> Option<Diagnostic> {
+fn wrong(group: KeyGroup<'_>, key: &SettingsKey, text: &str, at: TextPlace) -> Option<Diagnostic> {
     let wrong = key.check(text).err()?;
     let say = format!("{}: {}", quote(&without_secrets(text)), wrong.say);
-    let found = Diagnostic::new(at, key.name, Code::BadValue, say);
+    let found = Diagnostic::new(at, group.path(key.name), Code::BadValue, say);
     Some(found.allowed(wrong.allowed, text))
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::Effective;
+use super::keys::SERVERS;
+use super::{Effective, ShownValue};
 
 /// Column of the remark on a line, if the line is not longer.
 const REMARKS_AT: usize = 40;
@@ -10,26 +11,39 @@ const REMARKS_AT: usize = 40;
 impl Effective {
     /// Reading the result gives the same settings.
     pub fn to_yaml(&self) -> String {
-        let (mut text, mut open) = (String::new(), "");
-        for (key, value) in self.values() {
-            let (section, name) = key.name.split_once('.').unwrap_or(("", key.name));
-            if section != open && !section.is_empty() {
-                let _ = writeln!(text, "{section}:");
+        let mut text = String::new();
+        section(&mut text, "", self.values());
+        for (n, (name, values)) in self.servers().enumerate() {
+            if n == 0 {
+                let _ = writeln!(text, "{SERVERS}:");
             }
-            open = section;
-            let indent = if section.is_empty() { "" } else { "  " };
-            let (line, from) = match value {
-                Some((value, from)) => {
-                    (format!("{indent}{name}: {}", scalar(&value)), from.to_string())
-                }
-                None => (format!("{indent}# {name}:"), "not set".to_owned()),
-            };
-            let _ = writeln!(text, "{line:<REMARKS_AT$} # {from}");
+            let _ = writeln!(text, "  {name}:");
+            section(&mut text, "    ", values);
         }
         for name in self.secrets() {
             let _ = writeln!(text, "# {name} is set, and not shown");
         }
         text
+    }
+}
+
+/// Writes keys and their own sections behind this indent.
+fn section<'a>(text: &mut String, indent: &str, values: impl Iterator<Item = ShownValue<'a>>) {
+    let mut open = "";
+    for (key, value) in values {
+        let (section, name) = key.name.split_once('.').unwrap_or(("", key.name));
+        if section != open && !section.is_empty() {
+            let _ = writeln!(text, "{indent}{section}:");
+        }
+        open = section;
+        let deeper = if section.is_empty() { "" } else { "  " };
+        let (line, from) = match value {
+            Some((value, from)) => {
+                (format!("{indent}{deeper}{name}: {}", scalar(&value)), from.to_string())
+            }
+            None => (format!("{indent}{deeper}# {name}:"), "not set".to_owned()),
+        };
+        let _ = writeln!(text, "{line:<REMARKS_AT$} # {from}");
     }
 }
 

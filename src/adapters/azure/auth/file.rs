@@ -1,30 +1,18 @@
-//! Credential files. They are read again for each token because people and clusters renew them. A disk that hangs
-//! blocks one thread and no task.
+//! Credential files: certificates, tokens and secrets of our identity.
 
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use azure_core::credentials::Secret;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
 use super::failed::AuthFailureReason;
+use crate::net::files::{CredentialFiles, FileFault};
 
 /// Maximum number of bytes read from such a file.
 // 64 KiB: a key with a certificate chain has a few kilobytes.
 const MOST: u64 = 64 << 10;
 
-/// Reads one file at a time, so that at most one thread waits for a disk that hangs.
-#[derive(Debug)]
-pub(super) struct SecretFiles(Arc<Semaphore>);
-
-impl Default for SecretFiles {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
-    }
-}
+#[derive(Debug, Default)]
+pub(super) struct SecretFiles(CredentialFiles);
 
 impl SecretFiles {
     /// The bytes of a regular file. `what` names it in errors, which reveal neither its path nor its contents.
@@ -33,17 +21,16 @@ impl SecretFiles {
         file: &Path,
         what: &'static str,
     ) -> Result<Vec<u8>, AuthFailureReason> {
-        let unusable = |say| AuthFailureReason::Unusable { what, say };
-        let Ok(reading) = Arc::clone(&self.0).try_acquire_owned() else {
-            return Err(AuthFailureReason::Unanswered("its disk does not answer"));
+        let say = match self.0.read(file, MOST).await {
+            Ok(bytes) => return Ok(bytes),
+            Err(FileFault::Hangs) => {
+                return Err(AuthFailureReason::Unanswered("its disk does not answer"));
+            }
+            Err(FileFault::Unread) => "cannot be read",
+            Err(FileFault::NotPlain) => "is no plain file",
+            Err(FileFault::TooLong) => "is longer than 64 KiB",
         };
-        let file = file.to_owned();
-        let read = spawn_blocking(move || {
-            let read = bytes(&file);
-            drop(reading);
-            read
-        });
-        read.await.map_err(|_| unusable("cannot be read"))?.map_err(unusable)
+        Err(AuthFailureReason::Unusable { what, say })
     }
 
     /// Reads a secret as text and trims white space.
@@ -59,20 +46,5 @@ impl SecretFiles {
             "" => Err(unusable("is empty")),
             text => Ok(Secret::new(text.to_owned())),
         }
-    }
-}
-
-/// Reads regular files only: opening a pipe would wait for its writer, and a device may never end.
-fn bytes(file: &Path) -> Result<Vec<u8>, &'static str> {
-    const UNREAD: &str = "cannot be read";
-    if !fs::metadata(file).map_err(|_| UNREAD)?.is_file() {
-        return Err("is no plain file");
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(file).map_err(|_| UNREAD)?;
-    file.take(MOST + 1).read_to_end(&mut bytes).map_err(|_| UNREAD)?;
-    match bytes.len() as u64 > MOST {
-        true => Err("is longer than 64 KiB"),
-        false => Ok(bytes),
     }
 }

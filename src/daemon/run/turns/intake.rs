@@ -84,7 +84,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         };
         tracing::info!(pool, open, "nothing names it: what was begun is watched to its end");
         let policy = Arc::new(policy);
-        self.production.azure().watch(name, &policy);
+        self.production.watch(name, &policy);
         let seen = PoolBoard::new(Arc::clone(&policy));
         self.managed
             .insert(name.clone(), ManagedPool { released: true, ..ManagedPool::new(policy, turn) });
@@ -161,6 +161,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         {
             changed = true;
             managed.released = true;
+            self.production.metrics().forget(name);
             tracing::info!(
                 pool = name.as_str(),
                 "released: nothing names it; nothing is begun, and no machine is touched"
@@ -177,7 +178,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
     fn keep(&mut self, spec: &ManagedPoolSpec, fresh: PoolTurn) {
         let policy = &spec.policy;
         let name = &policy.name;
-        self.production.azure().watch(name, policy);
+        self.production.watch(name, policy);
         match self.managed.get_mut(name) {
             Some(managed) => (managed.policy, managed.released) = (Arc::clone(policy), false),
             None => {

@@ -1,0 +1,69 @@
+//! The port that reads a metric, and why a query has no value.
+
+use crate::model::size::Decimal;
+use crate::model::time::Time;
+use crate::model::vocabulary::vocabulary;
+
+/// A server of metrics.
+pub trait ReadMetric {
+    /// The one number that a query has at this time. One request, without retries.
+    fn value(
+        &self,
+        query: &str,
+        at: Time,
+    ) -> impl Future<Output = Result<Decimal, MetricFault>> + Send;
+}
+
+vocabulary! {
+    pub enum MetricFaultReason {
+        Unreachable = "unreachable",
+        Timeout = "timeout",
+        /// A file with a credential or a certificate of ours is unusable.
+        Credentials = "credentials",
+        /// The server does not accept our credentials.
+        Denied = "denied",
+        /// The server fails or is overloaded.
+        Unavailable = "unavailable",
+        /// Another program answers.
+        NotPrometheus = "notPrometheus",
+        BadQuery = "badQuery",
+        NoData = "noData",
+        SeveralSeries = "severalSeries",
+        /// NaN or infinite.
+        NotFinite = "notFinite",
+        /// A text, a histogram or values over time.
+        NotNumber = "notNumber",
+        /// Some of the data is missing in the answer.
+        Partial = "partial",
+        TooLarge = "tooLarge",
+    }
+}
+
+impl MetricFaultReason {
+    /// The same for every query: the server did not come to look at this one.
+    pub const fn is_of_server(self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable
+                | Self::Credentials
+                | Self::Denied
+                | Self::Unavailable
+                | Self::NotPrometheus
+        )
+    }
+}
+
+/// Why a query has no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{say}")]
+pub struct MetricFault {
+    pub reason: MetricFaultReason,
+    /// State, cause and remedy. It has no secret.
+    pub say: Box<str>,
+}
+
+impl MetricFault {
+    pub fn new(reason: MetricFaultReason, say: impl Into<Box<str>>) -> Self {
+        Self { reason, say: say.into() }
+    }
+}
