@@ -1,7 +1,7 @@
 //! Poolkeeper keeps pools of cloud VMs at the right size and on the right model.
 //!
-//! The modules follow the reconcile loop: data types ([`model`]), read the cloud ([`observe`]), decide ([`plan`]),
-//! check the plan ([`judge`]), execute it ([`act`]), persist ([`memory`]), and the turn that calls each of them once
+//! The modules follow the reconcile loop: data types ([`model`]), read the cloud ([`observe`]), how many ([`size`]), decide
+//! ([`plan`]), check the plan ([`judge`]), execute it ([`act`]), persist ([`memory`]), and the turn that calls each of them once
 //! ([`reconcile`]). [`wake`] schedules turns, [`pace`] limits the rate of calls to the cloud, [`telemetry`] defines
 //! logs, metrics and traces. [`adapters`] connect to everything outside the process, and [`daemon`] assembles them.
 //! Programs enter through [`api`]; [`docs`] is the manual. [`net`] holds what all HTTP clients and listeners share.
@@ -38,6 +38,7 @@ pub mod pace;
 pub mod plan;
 pub mod reconcile;
 pub mod sim;
+pub mod size;
 pub mod telemetry;
 pub mod wake;
 pub mod world;

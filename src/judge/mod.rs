@@ -40,6 +40,7 @@ mod outcomes;
 mod owner;
 mod pending;
 mod postconditions;
+mod profiles;
 mod removal;
 mod rollout_moves;
 mod scale_down_rate;

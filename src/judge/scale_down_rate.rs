@@ -8,6 +8,7 @@ use super::machine_index::REPAIRED;
 use super::machine_view::{MachineState, MachineView};
 use super::outcomes::{Fate, Fates};
 use super::pending;
+use super::profiles;
 use super::standing::counted_from;
 use super::verbs::{approved, heard};
 use crate::model::action::{ActionKind, RemovalReason};
@@ -82,7 +83,8 @@ fn words(view: &View, notes: &mut Notes) {
     let first = approved(view, WaitKind::FirstSurplus).and_then(|wait| wait.number);
     let surge = part(case.policy.rollout.max_surge, was.max(view.desired), 99);
     let abort = heard(view, &[CommandVerb::Abort]).then_some(surge);
-    let most = fall.max(first.map(i64::from)).max(abort);
+    let clock = profiles::clock_lowers_to(view).map(|to| was - i64::from(to));
+    let most = fall.max(first.map(i64::from)).max(abort).max(clock);
     if most.is_none_or(|most| i64::from(new.1) > most) {
         notes.add(12, "a confirmation is written down that no operator gave", Vec::new());
     }
@@ -109,7 +111,8 @@ fn fall(view: &View, notes: &mut Notes) {
     // The owner has already lowered the capacity; only the planner's ledger says how much our writes explain.
     let allowed = case.policy.unconfirmed == UnconfirmedFall::Allow;
     let yes = approved(view, WaitKind::ScaleDown).and_then(|wait| wait.number);
-    if case.policy.owner == Owner::ScaleSet || allowed || yes.map(i64::from) == Some(is) {
+    let clock = profiles::clock_lowers_to(view).map(i64::from) == Some(is);
+    if case.policy.owner == Owner::ScaleSet || allowed || clock || yes.map(i64::from) == Some(is) {
         return;
     }
     let start = start_of_hour(view, view.at.minus(BRAKE_LOOKS_BACK));

@@ -146,7 +146,9 @@ pub(super) fn given(view: &View, notes: &mut Notes) {
         return;
     }
     let is_it = |given: &OrderEvidence| {
-        (given.to, given.until, given.over) == (order.to, order.until, order.over)
+        // The document's number matters only to an order without an end.
+        let over = given.until.is_some() || given.over == order.over;
+        (given.to, given.until) == (order.to, order.until) && over
     };
     let Some(ordered) = in_force(view).filter(is_it) else {
         notes.add(12, "a size is written down that no operator ordered", Vec::new());

@@ -2,7 +2,7 @@
 
 use super::facts::View;
 use super::machine_view::{MachineState, MachineView};
-use super::{Notes, pending, scale_order, supply};
+use super::{Notes, pending, profiles, scale_order, supply};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::inventory::Orchestration;
@@ -81,11 +81,13 @@ pub(super) fn desired(view: &View, notes: &mut Notes) {
         return;
     }
     let memory = &case.planned.state.desired;
-    let asked = match case.policy.owner {
-        Owner::Pool => i64::from(scale_order::asked(view)),
-        Owner::ScaleSet => i64::from(memory.count),
+    let exactly = |number: u32| (i64::from(number), i64::from(number));
+    let (asked, most) = match (case.policy.owner, profiles::asked(view)) {
+        (Owner::ScaleSet, _) => exactly(memory.count),
+        (Owner::Pool, Some(bounds)) if !scale_order::is_word(view) => bounds,
+        (Owner::Pool, _) => exactly(scale_order::asked(view)),
     };
-    if desired == asked {
+    if (asked..=most).contains(&desired) {
         return;
     }
     // At first sight no size was in force before: nothing above the present capacity can be.

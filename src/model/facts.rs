@@ -2,6 +2,7 @@
 
 use super::ids::InstanceId;
 use super::owner::Keeper;
+use super::size::{MetricFact, PoolFact};
 use super::time::{Skew, Time};
 use super::vocabulary::vocabulary;
 
@@ -13,6 +14,10 @@ pub struct Facts {
     pub drains: Vec<DrainFact>,
     /// Losses elsewhere, for pools too small to tell by themselves whether our observation failed.
     pub witnesses: Vec<Witness>,
+    /// What the metrics of the pool's profiles are.
+    pub metrics: Vec<MetricFact>,
+    /// The pools that the pool's shares are of, if they were read within the last minutes.
+    pub pools: Vec<PoolFact>,
     /// The present version of a followed gallery image.
     pub follow: Option<Follow>,
     /// How far the cloud's clock is ahead of ours; negative when behind.

@@ -48,6 +48,8 @@ reasons! {
     Updating = "updating";
     /// A drain was blocked; the machine is back in service until its next try.
     DrainBlocked = "drainBlocked";
+    /// No profile says how many machines the pool has, so its size stays.
+    SizeUnknown = "sizeUnknown";
     /// Machines above the size stay: an open rollout keeps them as its surge.
     Surplus = "surplus";
     /// Azure refused a delete or an update as a whole; until its back-off ends no other machine is taken out of service.

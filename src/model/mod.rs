@@ -24,6 +24,7 @@ pub mod revisions;
 pub mod rollout;
 pub mod scale;
 pub mod setbacks;
+pub mod size;
 pub mod stage;
 pub mod stop;
 pub mod time;

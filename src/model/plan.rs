@@ -10,6 +10,7 @@ use super::machine::{Lifecycle, Machine};
 use super::policy::Policy;
 use super::quantity::Resolved;
 use super::rollout::PoolState;
+use super::size::SizeReport;
 use super::stop::GlobalStop;
 use super::time::Time;
 use super::vocabulary::vocabulary;
@@ -183,6 +184,7 @@ impl Decision {
 pub struct Report {
     pub at: Time,
     pub resolved: Resolved,
+    pub size: SizeReport,
     pub numbers: Numbers,
     /// Notes for the person on how the planner read the policy.
     pub notices: Vec<Box<str>>,

@@ -8,6 +8,7 @@ use super::ids::{PoolName, ScaleSetId};
 use super::inventory::ModelFields;
 use super::owner::OWNER_TAG;
 use super::quantity::{MOST_MACHINES, Quantity, Resolved, resolve};
+use super::size::{SizePolicy, SizeProfile, SizeSource, SizeSpeaker};
 use super::time::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,8 +181,10 @@ pub struct Draft {
     pub name: PoolName,
     pub scale_set: ScaleSetId,
     pub owner: Owner,
-    /// The size, if the pool owns it.
+    /// The size, if the pool owns it and has no profiles.
     pub count: u32,
+    /// Profiles that say how many; none where `count` does.
+    pub size: SizePolicy,
     pub model: OwnedModel,
     pub rollout: RolloutPolicy,
     pub windows: Windows,
@@ -204,6 +207,7 @@ impl Draft {
             scale_set,
             owner: Owner::Pool,
             count: 0,
+            size: SizePolicy::none(),
             model: OwnedModel::default(),
             rollout: RolloutPolicy {
                 method: Method::Replace,
@@ -240,6 +244,33 @@ impl Draft {
             tags_owner: true,
         }
     }
+
+    /// Profiles say how many.
+    pub const fn has_profiles(&self) -> bool {
+        !self.size.profiles.is_empty()
+    }
+
+    /// The fewest machines that the document may ask for.
+    pub const fn least_count(&self) -> u32 {
+        if self.has_profiles() { self.size.min } else { self.count }
+    }
+
+    /// What a person edits to change the size: the count, or the number of each static profile.
+    pub fn say_count(&mut self, count: u32) {
+        self.count = count;
+        let SizePolicy { min, max, profiles, .. } = &mut self.size;
+        for profile in profiles {
+            if let SizeSource::Static(number) = &mut profile.source {
+                *number = count.max(*min).min(*max);
+            }
+        }
+    }
+
+    /// This count, and no profiles.
+    pub fn fix_count(&mut self, count: u32) {
+        self.count = count;
+        self.size = SizePolicy::none();
+    }
 }
 
 /// Why a draft is refused, and the key of the pool file at fault.
@@ -268,9 +299,16 @@ impl Policy {
         if faults.is_empty() { Ok(Policy(draft)) } else { Err(faults) }
     }
 
+    /// The same with another number in place of its count.
+    #[must_use]
+    pub fn counting(&self, count: u32) -> Policy {
+        Policy(Draft { count, ..self.0.clone() })
+    }
+
     /// The desired number, at a capacity of the scale set.
     pub fn desired(&self, capacity: u32) -> u32 {
         match self.owner {
+            Owner::Pool if self.has_profiles() => self.size.within(capacity),
             Owner::Pool => self.count,
             Owner::ScaleSet => capacity,
         }
@@ -295,6 +333,52 @@ fn fault(key: &'static str, say: impl Into<Box<str>>) -> Option<PolicyError> {
 }
 
 const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
+    |d| {
+        let SizePolicy { min, max, .. } = d.size;
+        (min > max).then(|| {
+            fault("replicas.max", format!("{max} is below replicas.min, which is {min}"))
+        })?
+    },
+    |d| {
+        let each = d.size.profiles.iter().enumerate();
+        let again = each
+            .clone()
+            .find(|(n, one)| each.clone().any(|(m, other)| m < *n && one.name == other.name));
+        again.and_then(|(_, one)| {
+            fault("replicas.profiles", format!("two profiles have the name {}", one.name))
+        })
+    },
+    |d| {
+        let reserved = |profile: &&SizeProfile| SizeSpeaker::WORDS.contains(&&*profile.name);
+        let profile = d.size.profiles.iter().find(reserved)?;
+        fault("replicas.profiles", format!("a profile cannot have the name {}", profile.name))
+    },
+    |d| {
+        let SizePolicy { min, max, profiles, .. } = &d.size;
+        let outside = profiles.iter().find_map(|profile| {
+            let count = match &profile.source {
+                SizeSource::Static(count) => *count,
+                SizeSource::Cron(of) => of.count,
+                SizeSource::Metric(_) | SizeSource::Share(_) => return None,
+            };
+            (!(*min..=*max).contains(&count)).then_some((&profile.name, count))
+        });
+        let (name, count) = outside?;
+        fault(
+            "replicas.profiles",
+            format!("the profile {name} says {count}, and only {min} to {max} may be"),
+        )
+    },
+    |d| {
+        let own = d.size.profiles.iter().find(|profile| match &profile.source {
+            SizeSource::Share(of) => of.of.contains(&d.name),
+            _ => false,
+        });
+        let say = |profile: &SizeProfile| {
+            format!("the profile {} is a share of its own pool", profile.name)
+        };
+        own.and_then(|profile| fault("replicas.profiles", say(profile)))
+    },
     |d| {
         let zero = |q: &Quantity| q.is_zero_literal();
         if zero(&d.rollout.max_surge) && zero(&d.rollout.max_unavailable) {

@@ -11,6 +11,7 @@ use super::owner::OwnerTag;
 use super::plan::WaitKind;
 use super::revisions::Revisions;
 use super::scale::ScaleOrder;
+use super::size::SizeMemory;
 use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
@@ -341,6 +342,8 @@ pub struct PoolState {
     pub desired: Desired,
     /// A person's order about the size.
     pub scale: Option<ScaleOrder>,
+    /// What the profiles of the document must remember.
+    pub size: SizeMemory,
     /// The wanted revision. Never set by reading back what we wrote.
     pub wanted: Option<Revision>,
     /// Revisions that served, newest last.

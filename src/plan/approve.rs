@@ -140,10 +140,7 @@ fn scale_down(input: &Input, memory: &mut PoolState, to: u32) -> Option<String> 
     let from = memory.desired.count;
     match &memory.desired.waiting {
         Some(fall) if fall.to == to => {
-            agree(memory, from.saturating_sub(to), input.now);
-            desired::fall_to(input, memory, to);
-            // Later falls are measured from the size that the person agreed to.
-            memory.desired.falls.clear();
+            desired::confirm_fall(input, memory, to);
             Some(format!("the size drops from {from} to {to}"))
         }
         // It has fallen already, and the brake holds the machines above it.

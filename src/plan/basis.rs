@@ -8,6 +8,7 @@ use crate::model::rollout::PoolState;
 use super::assessment::Assessment;
 use super::candidate::MachineCandidate;
 use super::counts::PoolCounts;
+use super::document_size::ProfiledSize;
 use super::gate::RolloutLimits;
 use super::in_place;
 use super::journal::Journal;
@@ -23,6 +24,8 @@ pub(super) struct Basis<'a> {
     pub count: &'a PoolCounts,
     pub rollout: &'a RolloutLimits,
     pub why_not: &'a Assessment<'a>,
+    /// What the profiles say, if the document has any.
+    pub size: Option<&'a ProfiledSize>,
 }
 
 impl<'a> Basis<'a> {
@@ -33,9 +36,10 @@ impl<'a> Basis<'a> {
         machines: &'a PoolMachines,
         rollout: &'a RolloutLimits,
         why_not: &'a Assessment<'a>,
+        size: Option<&'a ProfiledSize>,
     ) -> Self {
         let (rows, count) = (&machines.rows[..], &machines.count);
-        Self { input, memory, journal, machines, rows, count, rollout, why_not }
+        Self { input, memory, journal, machines, rows, count, rollout, why_not, size }
     }
 
     /// Machines may be replaced now, and some are outdated.

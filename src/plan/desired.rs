@@ -35,8 +35,9 @@ const SOON_AFTER_REFILL: Span = Span::minutes(10);
 /// The planner forgets a capacity change by others after this.
 const OTHERS_REMEMBERED: Span = Span::hours(1);
 
-/// Settle D, the desired count, for this turn.
-pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
+/// Settle D, the desired count, for this turn. `confirmed`: a person wrote when the document's number falls to what it
+/// is now.
+pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32, confirmed: bool) {
     if memory.adopted.is_none() {
         memory.desired.explained = input.set.capacity;
         watch_capacity(input, memory);
@@ -61,6 +62,9 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, pending: u32) {
         }
     };
     match input.policy.owner {
+        Owner::Pool if confirmed && told < memory.desired.count && told == input.policy.count => {
+            confirm_fall(input, memory, told);
+        }
         Owner::Pool => follow(input, memory, told),
         // The owner has already lowered the capacity: nothing is left to hold back.
         Owner::ScaleSet if evictions_take_size(input) => {}
@@ -101,6 +105,15 @@ pub(super) fn fall_to(input: &Input, memory: &mut PoolState, to: u32) {
     desired.falls.push(Fall { from: desired.count, to, at: input.now });
     desired.count = to;
     desired.waiting = None;
+}
+
+/// A person said that the pool is to be so much smaller: the brake lets the surplus go.
+pub(super) fn confirm_fall(input: &Input, memory: &mut PoolState, to: u32) {
+    let many = memory.desired.count.saturating_sub(to);
+    fall_to(input, memory, to);
+    // Later falls are measured from the size that the person agreed to.
+    memory.desired.falls.clear();
+    (memory.desired.confirmed, memory.desired.agreed) = (Some(input.now), many);
 }
 
 /// How much of the capacity an entry may explain, least and most.

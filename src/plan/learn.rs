@@ -7,6 +7,7 @@ use super::backoff;
 use super::breaker;
 use super::deletes;
 use super::desired;
+use super::document_size::ProfiledSize;
 use super::exceptions;
 use super::follow_model;
 use super::journal::Journal;
@@ -19,13 +20,19 @@ use super::setbacks;
 use super::version;
 
 /// The state before any command: the wanted model, the desired count, what was refused, whose set it is.
-pub(super) fn from_read(input: &Input, journal: &Journal) -> PoolState {
+pub(super) fn from_read(
+    input: &Input,
+    journal: &Journal,
+    size: Option<&ProfiledSize>,
+) -> PoolState {
     let mut memory = input.state.cloned().unwrap_or_default();
     follow_model::learn(input, &mut memory);
     known::learn(input, &mut memory);
     model::follow_wish(input, &mut memory);
     version::learn(input, &mut memory);
-    desired::settle(input, &mut memory, journal.pending);
+    let confirmed = size.is_some_and(|size| size.sizing.confirmed);
+    memory.size = size.map(|size| size.memory.clone()).unwrap_or_default();
+    desired::settle(input, &mut memory, journal.pending, confirmed);
     setbacks::learn(input, &mut memory);
     exceptions::learn(input, &mut memory);
     owner::learn(input, &mut memory);

@@ -21,6 +21,7 @@ mod counts;
 mod create;
 mod deletes;
 mod desired;
+mod document_size;
 mod estimate;
 mod exceptions;
 mod follow_model;
@@ -82,7 +83,10 @@ use machines::PoolMachines;
 /// from it; then it learns what was chosen, and the report explains the whole.
 pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let journal = Journal::read(input);
-    let mut state = learn::from_read(input, &journal);
+    let size = document_size::of(input);
+    let policy = document_size::counted(input, size.as_ref());
+    let input = &Input { policy: &policy, ..*input };
+    let mut state = learn::from_read(input, &journal, size.as_ref());
     let commands = commands::apply(input, &mut state);
     let marked = scale::marked(input, &state);
     let input = &Input { machines: marked.as_deref().unwrap_or(input.machines), ..*input };
@@ -94,14 +98,14 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     repair_limit::learn(input, &mut state, &machines);
 
     let why_not = Assessment::of(input, &state, &journal, &machines);
-    let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not);
+    let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not, size.as_ref());
     let removals = remove::choose(&basis);
     let mut requests = requests::build(&basis, &removals);
     let growth = growth::choose(&basis, &requests)?;
     let writes = writes::choose(&basis, growth, commands.settle_capacity);
 
     remember::decisions(input, &mut state, &machines.rows, &removals, &requests, &writes);
-    let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not);
+    let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not, size.as_ref());
     let mut actions = writes.actions;
     actions.append(&mut requests.actions);
     actions.sort_by_key(Action::verb);

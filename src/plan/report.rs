@@ -14,6 +14,7 @@ use crate::model::time::{Span, Time};
 use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
 use super::checkpoint::Barrier;
+use super::document_size;
 use super::estimate;
 use super::gate::RolloutClose;
 use super::holds::Holds;
@@ -42,9 +43,12 @@ pub(super) fn assemble(
     let again = next_check::again(basis, actions, moments);
     let holds = holds.finish();
     let again = holds.iter().map(|hold| hold.next_check_at).fold(again, Time::min);
+    let changes = basis.size.and_then(|size| size.sizing.changes);
+    let again = changes.map_or(again, |at| again.min(at));
     Report {
         at: basis.input.now,
         resolved: basis.machines.resolved,
+        size: document_size::report(basis.input, basis.memory, basis.size),
         numbers: basis.count.for_people(),
         notices: notices::notices(basis, estimate::raised(actions)),
         machines,

@@ -26,6 +26,12 @@ pub(super) fn wanted(input: &Input, memory: &mut PoolState) -> u32 {
     wanted
 }
 
+/// A person's order says the size now, not the document.
+pub(super) fn outranks(input: &Input, memory: &PoolState) -> bool {
+    let order = memory.scale.as_ref();
+    order.is_some_and(|order| order.outranks(input.policy.count, input.now))
+}
+
 /// The machines, with a delete request on each that leaves by the fall; `None`: no order names one now.
 pub(super) fn marked(input: &Input, memory: &PoolState) -> Option<Vec<Machine>> {
     let order = memory.scale.as_ref()?;

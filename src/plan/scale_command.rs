@@ -27,6 +27,10 @@ pub(super) fn apply(
     }
     let Some(to) = ask.about.number else { return end(input, memory) };
     let until = ask.about.until;
+    if input.policy.has_profiles() && until.is_none() {
+        let say = "the profiles of the pool say how many: give the order an end with --for, or change the profiles";
+        return Err(say.into());
+    }
     if let Some(until) = until.filter(|until| *until <= input.now) {
         return Err(format!("its time was over at {until}, before a turn read it"));
     }

@@ -5,6 +5,7 @@ use super::chaos;
 use super::cluster::ClusterSpec;
 use super::disk::DiskCut;
 use super::scenario::{NEW_IMAGE, OLD_IMAGE, Scenario, draft};
+use super::size_profiles;
 use super::stage::Adapter;
 use super::troubles;
 use super::windows_and_quota;
@@ -16,7 +17,7 @@ use crate::model::policy::{
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
 use crate::world::{
-    AutoscaleSpec, EvictionPolicy, HOUR, MINUTE, PlatformSpec, RepairAction, Repairs, Rolling,
+    AutoscaleSetting, EvictionPolicy, HOUR, MINUTE, PlatformSpec, RepairAction, Repairs, Rolling,
     SECOND, SetOrchestration, SetSpec, Switches, UpgradeMode, VmPriority, WorldSettings,
 };
 
@@ -52,11 +53,18 @@ pub fn drawn(seed: u64) -> Scenario {
     if seed >= LARGER_FROM {
         troubles::more(&mut scenario, &dice.branch("larger menu"));
     }
+    let mut sizes = dice.branch("profiles");
+    if seed >= PROFILES_FROM && sizes.chance(0.15) {
+        size_profiles::profiles(&mut scenario, &mut sizes);
+    }
     scenario
 }
 
 /// From this seed on, storms also draw from the larger menu. Earlier seeds keep their scenarios.
 pub const LARGER_FROM: u64 = 1_000_000;
+
+/// From this seed on, some storms have pools with profiles.
+pub const PROFILES_FROM: u64 = 1 << 40;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)
@@ -202,7 +210,7 @@ fn native(dice: &mut Dice, count: u32) -> PlatformSpec {
             5 => native.terminate_notice = true,
             _ => {
                 let (min, max) = (count / 2, count + count / 4 + 1);
-                native.autoscale = Some(AutoscaleSpec { min, max, every: 20 * MINUTE });
+                native.autoscale = Some(AutoscaleSetting::between(min, max).by_load(20 * MINUTE));
             }
         }
     }

@@ -23,6 +23,7 @@ mod refuse;
 mod residual_faults;
 mod run;
 mod scenario;
+mod size_profiles;
 mod stage;
 mod storm;
 mod story;

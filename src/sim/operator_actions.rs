@@ -46,7 +46,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 format!("an operator {} m{id}", if held { "holds" } else { "lets go of" })
             }
             UserAction::Count(count) => {
-                self.policy = changed(&self.policy, |draft| draft.count = count);
+                self.policy = changed(&self.policy, |draft| draft.say_count(count));
                 format!("the pool file says {}", counted(count as usize, "machine"))
             }
             UserAction::Image(image) => {
@@ -57,15 +57,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 self.policy = changed(&self.policy, |draft| draft.windows = windows);
                 "the pool file says other windows".to_owned()
             }
-            UserAction::Meter(meter) => {
-                let told = match meter {
-                    QuotaSource::Missing => "free cores are no longer reported".to_owned(),
-                    QuotaSource::Cloud { .. } => "Azure reports the free cores".to_owned(),
-                    QuotaSource::Says(cores) => format!("{cores} free cores are reported"),
-                };
-                self.ports.facts.meter(meter);
-                told
-            }
+            UserAction::Meter(meter) => self.meter(meter),
             UserAction::Gate(verdict) => {
                 self.ports.facts.turn_gate(verdict);
                 format!("the gates say {}", verdict.name())
@@ -74,6 +66,8 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 self.ports.facts.gate_time(time);
                 "the gates measure at another time".to_owned()
             }
+            UserAction::Metric(value) => self.metric(value),
+            UserAction::OtherPool(available) => self.other_pool(available),
             UserAction::Upgrade => {
                 self.ports.stage.lock().scheme += 1;
                 let now = self.now();
@@ -95,13 +89,38 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         }
     }
 
+    fn meter(&mut self, meter: QuotaSource) -> String {
+        self.ports.facts.meter(meter);
+        match meter {
+            QuotaSource::Missing => "free cores are no longer reported".to_owned(),
+            QuotaSource::Cloud { .. } => "Azure reports the free cores".to_owned(),
+            QuotaSource::Says(cores) => format!("{cores} free cores are reported"),
+        }
+    }
+
+    fn metric(&mut self, value: Option<u32>) -> String {
+        self.ports.facts.metric(value);
+        match value {
+            Some(value) => format!("the metric says {value}"),
+            None => "the metric has no value".to_owned(),
+        }
+    }
+
+    fn other_pool(&mut self, available: Option<u32>) -> String {
+        self.ports.facts.other_pool(available);
+        match available {
+            Some(n) => format!("{} available in the other pool", counted(n as usize, "machine")),
+            None => "nothing is known of the other pool".to_owned(),
+        }
+    }
+
     fn scale(&mut self, to: u32, lasts: Option<Span>, places: &[u32]) -> String {
         let named = places.iter().filter_map(|nth| self.nth(*nth));
         let machines = named.map(|(id, _)| id).collect();
         let until = lasts.map(|lasts| self.now().plus(lasts));
         let about = CommandArgs { number: Some(to), until, machines, ..CommandArgs::default() };
         let told = self.ask(CommandVerb::Scale, about);
-        if lasts.is_none() {
+        if lasts.is_none() && !self.policy.has_profiles() {
             self.policy = changed(&self.policy, |draft| draft.count = to);
         }
         told

@@ -13,6 +13,7 @@ use crate::model::ids::PoolName;
 use crate::model::owner::Keeper;
 use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
 use crate::model::policy::Image;
+use crate::model::size::{Decimal, MetricFact, PoolFact, SizePolicy, SizeProfile, SizeSource};
 use crate::model::time::{Skew, Time};
 use crate::observe::ReadFacts;
 use crate::reconcile::TurnEnvironment;
@@ -78,6 +79,9 @@ struct State {
     meter: QuotaSource,
     /// When the meter was read, and what it showed.
     read: Option<(Time, Option<u32>)>,
+    size: SizePolicy,
+    metric: Option<u32>,
+    other_pool: Option<u32>,
 }
 
 impl SimFacts {
@@ -100,6 +104,9 @@ impl SimFacts {
             follow,
             meter: scenario.meter,
             read: None,
+            size: policy.size.clone(),
+            metric: None,
+            other_pool: None,
         };
         Self { stage, state: Mutex::new(state) }
     }
@@ -115,6 +122,14 @@ impl SimFacts {
     pub fn gate_time(&self, time: GateTime) {
         let mut state = self.state();
         (state.gate_time, state.gate_set) = (time, self.stage.now());
+    }
+
+    pub fn metric(&self, value: Option<u32>) {
+        self.state().metric = value;
+    }
+
+    pub fn other_pool(&self, available: Option<u32>) {
+        self.state().other_pool = available;
     }
 
     pub fn meter(&self, meter: QuotaSource) {
@@ -140,6 +155,27 @@ impl SimFacts {
     }
 }
 
+impl State {
+    fn metrics(&self, at: Time) -> Vec<MetricFact> {
+        let asks = |profile: &&SizeProfile| matches!(profile.source, SizeSource::Metric(_));
+        let value = self.metric.and_then(|value| Decimal::new(f64::from(value)));
+        let profiles = self.size.profiles.iter().filter(asks);
+        profiles
+            .map(|profile| MetricFact { profile: profile.name.clone(), value, at, since: None })
+            .collect()
+    }
+
+    fn pools(&self) -> Vec<PoolFact> {
+        let Some(available) = self.other_pool else { return Vec::new() };
+        let named = self.size.profiles.iter().filter_map(|profile| match &profile.source {
+            SizeSource::Share(of) => Some(&of.of),
+            _ => None,
+        });
+        let each = named.flatten().cloned();
+        each.map(|name| PoolFact { name, available, desired: available }).collect()
+    }
+}
+
 impl ReadFacts for SimFacts {
     async fn facts(&self, _pool: &PoolName) -> Facts {
         let quota = self.quota();
@@ -159,6 +195,8 @@ impl ReadFacts for SimFacts {
             gates: state.gates.iter().map(|name| gate(name)).collect(),
             quota,
             drains: Vec::new(),
+            metrics: state.metrics(now),
+            pools: state.pools(),
             follow: state.follow.clone().map(|image| Follow { image, at: now }),
             witnesses: if reached { Vec::new() } else { vec![witness] },
             clock_ahead: Some(clock_as_told(now, self.stage.lock().adapter.ahead)),

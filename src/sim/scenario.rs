@@ -58,6 +58,10 @@ pub enum UserAction {
     Gate(Verdict),
     /// From now on gates report this measuring time.
     GateTime(GateTime),
+    /// The metric of the pool's profiles has another value, or none.
+    Metric(Option<u32>),
+    /// This many machines serve in the pool that shares are of. `None`: nothing is known of it.
+    OtherPool(Option<u32>),
     /// A newer version of this program starts, which computes fingerprints differently.
     Upgrade,
     /// An operator stops all pools, perhaps except repair.
@@ -133,10 +137,10 @@ impl Scenario {
         seed: u64,
         faults: WorldFaults,
     ) -> Self {
-        let capacity = machines.unwrap_or(policy.count).min(LARGEST);
+        let capacity = machines.unwrap_or(policy.least_count()).min(LARGEST);
         let mut draft = Draft::clone(policy);
         if machines.is_some() {
-            draft.count = capacity;
+            draft.fix_count(capacity);
         }
         let owns_image = draft.model.image.is_some() || draft.model.fields.image.is_some();
         let mut set = SetSpec::new(draft.name.as_str(), capacity, OLD_IMAGE);

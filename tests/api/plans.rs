@@ -12,6 +12,7 @@ use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHol
 use poolkeeper::model::plan::*;
 use poolkeeper::model::quantity::{Quantity, resolve};
 use poolkeeper::model::rollout::*;
+use poolkeeper::model::size::{SizeReport, SizeSpeaker};
 use poolkeeper::model::time::Time;
 use proptest::prelude::*;
 
@@ -90,6 +91,7 @@ fn planned(input: &SnapshotInput) -> Decision {
         report: Report {
             at,
             resolved: resolve(Quantity::of(1), Quantity::of(0), 30),
+            size: SizeReport { by: SizeSpeaker::Count, others: Vec::new() },
             numbers: Numbers {
                 desired: 30,
                 total: 31,

@@ -211,7 +211,13 @@ pub const WHOLE: &[(&str, &[&str])] = &[
     ),
     (
         "apiVersion: poolkeeper/v1\nkind: Pool\nname: 7\nscaleSet:\nreplicas:\n  profiles: []\n",
-        &["3:7 name wrongType", "4:1 scaleSet missingKey", "6:3 replicas.profiles notBuilt"],
+        &[
+            "3:7 name wrongType",
+            "4:1 scaleSet missingKey",
+            "6:3 replicas.min missingKey",
+            "6:3 replicas.max missingKey",
+            "6:13 replicas.profiles badValue",
+        ],
     ),
     (
         "apiVersion: poolkeeper/v1\nkind: Pool\nname: a\nscaleSet: /subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/a\nreplicas:\n  owner: scaleSet\n  count: 3\n",

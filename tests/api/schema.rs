@@ -133,10 +133,25 @@ fn with(path: &str, value: &str) -> String {
         None => format!("{{{part}: {inner}}}"),
     });
     let line = inner.strip_prefix('{').and_then(|line| line.strip_suffix('}')).unwrap();
-    match line.strip_prefix("replicas: ") {
-        Some(_) => LEAST.replace("count: 30", &format!("count: {value}")),
-        None => format!("{LEAST}{line}\n"),
-    }
+    let profile = |of: String| format!("{{min: 0, max: 9, profiles: [{{name: a, {of}}}]}}");
+    let replicas = match path {
+        "replicas.count" => format!("{{count: {value}}}"),
+        "replicas.min" => {
+            format!("{{min: {value}, profiles: [{{name: a, static: {{count: 1}}}}]}}")
+        }
+        "replicas.max" => {
+            format!("{{max: {value}, profiles: [{{name: a, static: {{count: 1}}}}]}}")
+        }
+        "replicas.profiles[].priority" => {
+            profile(format!("priority: {value}, static: {{count: 1}}"))
+        }
+        "replicas.profiles[].static.count" => profile(format!("static: {{count: {value}}}")),
+        "replicas.profiles[].cron.count" => {
+            profile(format!("cron: {{start: '@daily', end: '0 9 * * *', count: {value}}}"))
+        }
+        _ => return format!("{LEAST}{line}\n"),
+    };
+    LEAST.replace("{owner: pool, count: 30}", &replicas)
 }
 
 #[test]
@@ -170,6 +185,11 @@ fn the_bounds_of_each_number_are_those_of_the_reader() {
     }
     let known = [
         "replicas.count",
+        "replicas.min",
+        "replicas.max",
+        "replicas.profiles[].priority",
+        "replicas.profiles[].static.count",
+        "replicas.profiles[].cron.count",
         "rollout.maxSurge",
         "rollout.maxUnavailable",
         "rollout.ramp.first",
@@ -219,6 +239,26 @@ const MAPS: &[(&str, &[&str])] = &[
     ("drain: {zzz: 1}", &["/properties/drain"]),
     ("scaleDown: {zzz: 1}", &["/properties/scaleDown"]),
     ("replicas: {owner: pool, count: 30, zzz: 1}", &["/properties/replicas"]),
+    (
+        "replicas: {profiles: [{name: a, zzz: 1}]}",
+        &["/properties/replicas/properties/profiles/items"],
+    ),
+    (
+        "replicas: {profiles: [{name: a, static: {count: 1, zzz: 1}}]}",
+        &["/properties/replicas/properties/profiles/items/properties/static"],
+    ),
+    (
+        "replicas: {profiles: [{name: a, cron: {start: '@daily', zzz: 1}}]}",
+        &["/properties/replicas/properties/profiles/items/properties/cron"],
+    ),
+    (
+        "replicas: {profiles: [{name: a, metric: {server: main, zzz: 1}}]}",
+        &["/properties/replicas/properties/profiles/items/properties/metric"],
+    ),
+    (
+        "replicas: {profiles: [{name: a, share: {percent: 1%, zzz: 1}}]}",
+        &["/properties/replicas/properties/profiles/items/properties/share"],
+    ),
 ];
 
 #[test]

@@ -91,6 +91,25 @@ fn explanations() {
     document("explain-7", &["explain", "--snapshot", ROLLING, "7", "-o", "json"], "");
 }
 
+/// Who says how many: one profile speaks, and the others say why they do not.
+#[test]
+fn a_size_is_explained_by_its_profiles() {
+    let mut snapshot = idle(6);
+    snapshot["pool"]["replicas"] = json!({ "min": 2, "max": 20, "profiles": [
+        { "name": "base", "static": { "count": 6 } },
+        { "name": "night", "priority": 2, "cron": { "start": "0 22 * * *", "end": "0 5 * * *", "count": 3 } },
+        { "name": "load", "priority": 1, "metric": { "server": "main", "query": "q", "target": 10 } },
+        { "name": "share", "share": { "of": ["blue"], "percent": "50%" } },
+    ] });
+    snapshot["facts"] = json!({ "pools": [{ "name": "blue", "available": 8, "desired": 8 }] });
+    let text = snapshot.to_string();
+    page("explain-size", &["explain", "--snapshot", "-", "size"], &text);
+    document("explain-size", &["explain", "--snapshot", "-", "size", "-o", "json"], &text);
+    page("plan-profiles", &["plan", "--snapshot", "-"], &text);
+    let counted = run(&["explain", "--snapshot", ROLLING, "size"], "");
+    assert!(counted.out.starts_with("The size is 6: the document says so"), "{}", counted.out);
+}
+
 /// A snapshot is explained in the document that a server answers.
 #[test]
 fn an_explanation_has_the_keys_of_the_api() {

@@ -84,7 +84,19 @@ fn each_example_fits_its_schema() {
             found.push(name.as_str());
         }
     }
-    assert_eq!(found, ["CommandReceipt", "Pool", "PoolStatus", "Problem"]);
+    assert_eq!(
+        found,
+        [
+            "CommandReceipt",
+            "CronSize",
+            "MetricSize",
+            "Pool",
+            "PoolStatus",
+            "Problem",
+            "ShareSize",
+            "StaticSize"
+        ]
+    );
 }
 
 /// What a linter of OpenAPI asks for.

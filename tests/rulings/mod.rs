@@ -17,6 +17,7 @@ mod models;
 mod moved;
 mod owner;
 mod patience;
+mod profiles;
 mod properties;
 mod removals;
 mod replacing;

@@ -43,8 +43,10 @@ pub fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result
             "additionalProperties" => {
                 others(document, said, keys.get("properties"), value, at)?;
             }
-            "minimum" | "maximum" | "maxItems" | "maxProperties" | "minLength" | "maxLength"
-            | "pattern" => say(is_within(key, said, value), format!("{at} breaks {key} {said}"))?,
+            "minimum" | "maximum" | "exclusiveMinimum" | "maxItems" | "maxProperties"
+            | "minLength" | "maxLength" | "pattern" => {
+                say(is_within(key, said, value), format!("{at} breaks {key} {said}"))?;
+            }
             "format" => {
                 let read = value.as_str().is_none_or(|text| is_time(text, said));
                 say(read, format!("{at} is no time"))?;
@@ -63,6 +65,7 @@ fn is_within(key: &str, said: &Value, value: &Value) -> bool {
     match key {
         "minimum" => value.as_f64().is_none_or(|number| Some(number) >= said.as_f64()),
         "maximum" => value.as_f64().is_none_or(|number| Some(number) <= said.as_f64()),
+        "exclusiveMinimum" => value.as_f64().is_none_or(|number| Some(number) > said.as_f64()),
         "maxItems" => value.as_array().is_none_or(|items| items.len() <= number()),
         "maxProperties" => value.as_object().is_none_or(|of| of.len() <= number()),
         "minLength" => letters.is_none_or(|many| many >= number()),

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::api::v1::diagnostic::Diagnostic;
+use crate::api::v1::pool::MetricServerNames;
 use crate::memory::{AuditEntry, Inbox, PoolRecord};
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
@@ -158,6 +159,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Current faults of pool files and documents.
     fn faults(&self) -> Vec<Diagnostic>;
+
+    /// The metric servers that pools may use.
+    fn metric_servers(&self) -> MetricServerNames {
+        MetricServerNames::default()
+    }
 
     /// The line of the pool's file that says its size.
     fn size_line(&self, _: &PoolName) -> Option<u32> {

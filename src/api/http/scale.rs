@@ -119,6 +119,13 @@ fn may_scale(
         return Err(Problem::conflict("sizeOwned", say)
             .help(format!("run `{}`", az_scale(&view.policy, to))));
     }
+    if view.policy.has_profiles() && !for_some_time {
+        let say = format!("the profiles of pool {name} say how many");
+        let help = format!(
+            "say for how long: `poolkeeper scale {name} --to {to} --for 2h`, or change the profiles"
+        );
+        return Err(Problem::conflict("sizeOwned", say).help(help));
+    }
     let for_2h = format!("or say for how long: `poolkeeper scale {name} --to {to} --for 2h`");
     match &view.origin {
         _ if for_some_time => Ok(()),

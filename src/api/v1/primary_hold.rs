@@ -57,6 +57,7 @@ const ORDER: &[HoldReason] = &[
     HoldReason::Surplus,
     HoldReason::ConflictingWriters,
     HoldReason::Drift,
+    HoldReason::SizeUnknown,
     // Single machines.
     HoldReason::Breaker,
     HoldReason::RepairInTurn,

@@ -113,7 +113,7 @@ fn set_of(policy: &Policy, source: &SnapshotSource) -> Result<SetSeed, CommandFa
         CommandFailure::new(Exit::Input, "badValue", say)
     };
     let (subscription, group, name) = named.ok_or_else(unknown)?;
-    let capacity = if policy.owner == Owner::ScaleSet { SOME } else { policy.count };
+    let capacity = if policy.owner == Owner::ScaleSet { SOME } else { policy.least_count() };
     let seed = json!({ "name": name, "subscription": subscription, "resourceGroup": group,
         "capacity": capacity });
     serde_json::from_value(seed).map_err(|_| unknown())

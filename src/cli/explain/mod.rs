@@ -8,6 +8,7 @@
 mod machine;
 mod page;
 mod served;
+mod size;
 
 use std::path::PathBuf;
 
@@ -34,12 +35,15 @@ With a MACHINE it explains that machine: its class, the reason, what happens to 
 say and, from a running daemon, also its history. A machine is named by its id, its vmId or its node. Of a machine \
 that is gone a running daemon says when it left, why, and which machine took its place.
 
+With `size` in place of a MACHINE it explains who says how many machines the pool has, and what each profile says.
+
 With --key it explains a key of the pool file: what it does, its values, its default and an example.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper explain web                               why the pool waits
   poolkeeper explain web 17                            why machine 17 is (not) replaced
-  poolkeeper explain --snapshot now.json               the same, for a snapshot
+  poolkeeper explain web size                          who says how many machines it has
+  poolkeeper explain --snapshot now.json               the first, for a snapshot
   poolkeeper explain --snapshot now.json 17
   poolkeeper explain --key rollout.maxSurge            what a key of the pool file does
   poolkeeper explain web -o json | jq -r .message      the one line, for a chat message";
@@ -66,7 +70,7 @@ pub struct Explain {
     )]
     pool: Option<String>,
 
-    /// Explain one machine: its id, its vmId or its node
+    /// Explain one machine: its id, its vmId or its node; or `size`
     #[arg(
         value_parser = NonEmptyStringValueParser::new(),
         conflicts_with = "snapshot"
@@ -116,6 +120,10 @@ fn of_snapshot(
     let decision = decide(&snapshot)?;
     let judged = &decision.planned.report.machines;
     let facts = PoolFacts::of(&snapshot, &decision);
+    if size::is_asked(machine, &facts) {
+        size::print(&facts, times, shell)?;
+        return Ok(decision.exit());
+    }
     let (mut told, mut history) = (Explanation::of(&facts.plan, judged), Vec::new());
     if let Some(name) = machine {
         let at = MachineStatus::find(&facts.machines, name).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! From a running server: the decision of the last turn, and the history of a machine.
 
-use super::{machine, page};
+use super::{machine, page, size};
 use crate::api::client::Request;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
@@ -31,6 +31,10 @@ pub(super) fn explain(
     let line = server.line()?;
     let (_, mut facts) = line.decided(pool)?;
     let exit = if facts.is_frozen() { Exit::Refused } else { Exit::Done };
+    if size::is_asked(machine, &facts) {
+        size::print(&facts, times, shell)?;
+        return Ok(exit);
+    }
     let found = machine.map(|name| (name, MachineStatus::find(&facts.machines, name)));
     let part: Vec<&str> = match found {
         Some((_, Some(at))) => vec!["machines", &facts.machines[at].id, "explain"],

@@ -102,6 +102,9 @@ impl<'a> StatusPage<'a> {
             ("ceiling", plan.ceiling),
         ];
         row("Resolved", numbers(resolved.iter()));
+        if let Some(size) = plan.size.sentence() {
+            row("Size", self.said(&size));
+        }
         let all = facts.numbers();
         let told = all.iter().enumerate().filter(|(at, (_, n))| *at < ALWAYS || *n > 0);
         row("Machines", numbers(told.map(|(_, pair)| pair)));

@@ -174,7 +174,7 @@ pub(super) fn scenario(
     // The simulated set has images of its own.
     let image = next.map(|_| Image::Exact(NEW_IMAGE.into()));
     draft.model = OwnedModel { image, ..OwnedModel::default() };
-    draft.count = desired;
+    draft.fix_count(desired);
     if decision.planned.state.rollout.is_some() {
         // The rehearsal begins without the state, and the rollout is open already.
         draft.adopt = Adopt::Roll;

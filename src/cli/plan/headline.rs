@@ -102,10 +102,11 @@ impl Headline {
     /// The size falls from that of the document that the daemon manages: a large fall waits for a person.
     pub fn with_fall(self, policy: &Policy, managed: Option<u32>) -> Self {
         let from = managed.filter(|_| policy.owner == Owner::Pool).unwrap_or_default();
-        if !policy.unconfirmed.holds(from, policy.count) {
+        let to = policy.desired(from);
+        if !policy.unconfirmed.holds(from, to) {
             return self;
         }
-        let waits = self.waits.unwrap_or_else(|| fall_waits(from, policy.count));
+        let waits = self.waits.unwrap_or_else(|| fall_waits(from, to));
         Self { waits: Some(waits), lasts: None, ..self }
     }
 

@@ -155,7 +155,10 @@ fn choose(
 /// The policy with the size that a person ordered, while the order outranks the document.
 fn ordered(policy: &Policy, snapshot: &SnapshotInput) -> Policy {
     let order = snapshot.state.as_ref().and_then(|state| state.scale.as_ref());
-    let order = order.filter(|order| order.outranks(policy.count, snapshot.now));
-    let count = order.map_or(policy.count, |order| order.to);
-    Policy::build(Draft { count, ..Draft::clone(policy) }).unwrap_or_else(|_| policy.clone())
+    let Some(order) = order.filter(|order| order.outranks(policy.count, snapshot.now)) else {
+        return policy.clone();
+    };
+    let mut draft = Draft::clone(policy);
+    draft.fix_count(order.to);
+    Policy::build(draft).unwrap_or_else(|_| policy.clone())
 }

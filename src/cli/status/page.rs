@@ -48,6 +48,9 @@ pub(super) fn rows(report: &PoolReport, more: &More<'_>, table: &mut Table) {
     list("Action needed", &report.actions, Style::Yellow);
     list("Waiting for", &holds(report), Style::Plain);
     list("Machines", &[numbers(report)], Style::Plain);
+    if let Some(size) = more.plan.as_ref().and_then(|plan| plan.resolved.size.sentence()) {
+        row(table, "Size", report.sentence(&size), Style::Plain);
+    }
     let notices = more.plan.iter().flat_map(|plan| &plan.resolved.notices);
     for notice in notices {
         row(table, "Notice", report.sentence(notice), Style::Plain);

@@ -5,6 +5,7 @@ mod course;
 mod gate;
 mod history;
 mod loops;
+mod profiles;
 mod random;
 mod removal;
 mod rest;
@@ -37,6 +38,7 @@ use crate::model::quantity::{Quantity, resolve};
 use crate::model::rollout::{
     Desired, PoolState, Progress, Rollout, RolloutCause, RolloutStage, Wait,
 };
+use crate::model::size::{SizeReport, SizeSpeaker};
 use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
@@ -278,6 +280,7 @@ impl Pool {
         let report = Report {
             at: NOW,
             resolved: resolve(rollout.max_surge, rollout.max_unavailable, desired),
+            size: SizeReport { by: SizeSpeaker::Count, others: Vec::new() },
             numbers: Numbers { desired, ..Numbers::default() },
             notices: Vec::new(),
             machines: self.given_back(),

@@ -18,6 +18,7 @@ use crate::model::rollout::{
     RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
 };
 use crate::model::scale::ScaleOrder;
+use crate::model::size::{MetricMemory, ShareBase, SizeMemory};
 use crate::model::time::{Span, Time};
 
 keys! {
@@ -33,6 +34,7 @@ keys! {
             advisory_before: Option<Time>,
             mixed: bool,
             scale: Option<ScaleOrder>,
+            size: SizeMemory,
             wanted: Option<Revision>,
             good_revisions: Vec<GoodRevision>,
             revisions: Revisions,
@@ -76,6 +78,28 @@ keys! {
         gone {
             alone_until,
         }
+    }
+    SizeMemory as SizeKeys; {
+        must {}
+        may {
+            spoke: Option<(Box<str>, u32)>,
+            metrics: Vec<MetricMemory>,
+            bases: Vec<ShareBase>,
+        }
+    }
+    MetricMemory as MetricKeys; {
+        must {
+            profile: Box<str>,
+            wants: Vec<(Time, u32)>,
+        }
+        may {}
+    }
+    ShareBase as ShareKeys; {
+        must {
+            profile: Box<str>,
+            machines: u32,
+        }
+        may {}
     }
     ScaleOrder as ScaleKeys; {
         must {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::form::*;
+use super::replicas::REPLICAS;
 use super::rollout::ROLLOUT;
 use super::scalar::*;
-use super::section::{Later, Section, SectionResult, SectionValue};
+use super::section::{Later, SectionResult, SectionValue};
 use super::table::{Key, KeyTable, tables};
 use super::value_form::{KeyReference, ValueForm};
 use super::windows::WINDOWS;
@@ -17,22 +18,18 @@ use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
 use crate::api::v1::node::{NodeEntry, NodeKind, join};
 use crate::api::v1::wire::WordTable;
 use crate::model::action::WriteScope;
-use crate::model::ids::{PoolName, ScaleSetId};
+use crate::model::ids::ScaleSetId;
 use crate::model::policy::{
-    Adopt, Deletion, Draft, DrainPolicy, HealthPolicy, Image, OwnedModel, Owner, PlatformFeatures,
-    Repair, UnconfirmedFall,
+    Adopt, Deletion, Draft, DrainPolicy, HealthPolicy, Image, OwnedModel, PlatformFeatures, Repair,
+    UnconfirmedFall,
 };
 
-/// The limit of a DNS name, because it becomes part of other names.
-const LONGEST_NAME: usize = 63;
 /// Resource ids have about 200 characters; this is the longest address that ARM accepts.
 const LONGEST_ID: usize = 2_048;
 /// Longest value of a tag.
 const LONGEST_TEXT: usize = 256;
 /// Most tags of a resource.
 const MOST_TAGS: usize = 50;
-/// A hundred times what a scale set holds: other groups may hold more, and a typing error is still caught.
-const MOST_MACHINES: u32 = 100_000;
 /// Far more broken machines than anyone would remove at once.
 const MOST_AT_ONCE: u32 = 1_000;
 
@@ -77,13 +74,6 @@ tables! {
         "scaleDown": SCALE_DOWN => d.unconfirmed, like {"unconfirmed": "allow"};
         /// Not built yet: leave it empty.
         "autoscaler": AUTOSCALER => (), like {};
-    }
-    REPLICAS(d: Draft) { later: PROFILES, check: check_count, unset: &["count"] } = {
-        /// What sets the size. pool: this file. scaleSet: the capacity of the scale set, which an autoscaler or a person
-        /// changes.
-        "owner": word::<Owner>() => d.owner, like "pool";
-        /// The desired number of machines. It is needed with owner pool, and not allowed with owner scaleSet.
-        "count": COUNT => d.count, if d.owner == Owner::Pool, like 30;
     }
     MODEL(m: OwnedModel) = {
         /// The image of new machines, or the gallery image whose newest version the pool follows.
@@ -140,7 +130,6 @@ tables! {
     }
 }
 
-const PROFILES: Later = (&["profiles"], "profiles are not built yet: give a count");
 const CLUSTER_DRAIN: Later = (
     &["cluster", "filters", "rules", "ladder", "volumes", "nodeDeletion"],
     "draining by a cluster of the pool's own is not built yet",
@@ -159,7 +148,6 @@ const GRAY: Later = (
     "gray scale-down is not built yet",
 );
 
-const COUNT: Scalar<u32> = whole::<0, MOST_MACHINES>();
 const VERSION: Scalar<()> = Scalar::new(
     |value| this_word(value, API_VERSION),
     |()| text(API_VERSION),
@@ -167,16 +155,6 @@ const VERSION: Scalar<()> = Scalar::new(
 );
 const KIND: Scalar<()> =
     Scalar::new(|value| this_word(value, "Pool"), |()| text("Pool"), || constant("Pool"));
-const NAME: Scalar<PoolName> = Scalar::new(
-    pool_name,
-    |name| text(name.as_str()),
-    || {
-        let words = "a letter or digit, then letters, digits, -, _ and .";
-        let pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
-        let schema = json!({ "type": "string", "pattern": pattern, "maxLength": LONGEST_NAME });
-        ValueForm::new(words, schema)
-    },
-);
 const SCALE_SET: Scalar<ScaleSetId> = Scalar::new(
     scale_set,
     |id| text(id.as_str()),
@@ -239,23 +217,6 @@ fn constant(word: &str) -> ValueForm {
     ValueForm::new(word, json!({ "type": "string", "const": word }))
 }
 
-/// Who owns the size decides whether the file must give it, or must not.
-fn check_count(replicas: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
-    let has_count = replicas.get("count").is_some_and(|value| (COUNT.parse)(&value).is_ok());
-    let is_clear = replicas.get("owner").is_none_or(|value| one_of::<Owner>(&value).is_ok());
-    match draft.owner {
-        Owner::Pool if is_clear && !replicas.has("profiles") => {
-            REPLICAS.require(replicas, "count", out);
-        }
-        Owner::ScaleSet if has_count => {
-            let say = "the scale set says how many, so no count can be given";
-            let fault = replicas.fault("count", Code::Contradiction, say);
-            out.push(fault.help("leave it out, or write owner: pool"));
-        }
-        _ => {}
-    }
-}
-
 fn this_word(value: &SectionValue<'_>, wanted: &'static str) -> SectionResult<()> {
     let text = value.text(LONGEST_TEXT)?;
     if text == wanted {
@@ -263,17 +224,6 @@ fn this_word(value: &SectionValue<'_>, wanted: &'static str) -> SectionResult<()
     }
     let say = format!("must be {wanted}, not {}", quote(text));
     Err(Box::new(Diagnostic { code: Code::WrongVersion, ..*value.bad(say) }))
-}
-
-fn pool_name(value: &SectionValue<'_>) -> SectionResult<PoolName> {
-    let text = value.text(LONGEST_NAME)?;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) || !text.chars().all(is_plain) {
-        let fault =
-            value.bad("a name begins with a letter or digit and goes on with those, -, _ and .");
-        return Err(Box::new(fault.help("write it like web or node-pool-1")));
-    }
-    Ok(PoolName::new(text))
 }
 
 fn scale_set(value: &SectionValue<'_>) -> SectionResult<ScaleSetId> {

@@ -7,7 +7,9 @@ mod decode;
 mod flow;
 mod form;
 mod keys;
+mod metric_servers;
 mod reference;
+mod replicas;
 mod rollout;
 mod scalar;
 mod section;
@@ -24,6 +26,7 @@ use serde_json::Value;
 
 pub use self::flow::flow;
 use self::keys::POOL;
+pub use self::metric_servers::MetricServerNames;
 pub(super) use self::reference::document_schema;
 pub use self::reference::{KeyPath, file_schema, find_key, key_paths, keys};
 pub use self::value_form::{KeyReference, ValueForm};
@@ -41,9 +44,16 @@ pub struct PoolDocuments {
     /// Where each name occurs first, for people.
     names: BTreeMap<String, String>,
     scale_sets: BTreeMap<String, String>,
+    /// `None`: the settings of the daemon are not known here.
+    servers: Option<MetricServerNames>,
 }
 
 impl PoolDocuments {
+    /// Refuses pools whose profiles use any other metric server.
+    pub fn with_servers(servers: &MetricServerNames) -> Self {
+        Self { servers: Some(servers.clone()), ..Self::default() }
+    }
+
     /// Like [`PoolDocuments::read`], from the bytes of a file, which may not be text.
     pub fn read_bytes(
         &mut self,
@@ -82,6 +92,9 @@ impl PoolDocuments {
         {
             let before = out.len();
             let found = decode::document(node, true, &mut out);
+            if let Some(servers) = &self.servers {
+                servers.check(node, &mut out);
+            }
             self.note(node, file, &mut out);
             policies.extend(found.filter(|_| *sound && out.len() == before));
         }

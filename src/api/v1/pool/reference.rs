@@ -144,6 +144,13 @@ mod tests {
             let is_open = key.default.is_none() && !key.is_required && !key.is_section();
             let known = [
                 "replicas.count",
+                "replicas.min",
+                "replicas.max",
+                "replicas.profiles",
+                "replicas.profiles[].static",
+                "replicas.profiles[].cron",
+                "replicas.profiles[].metric",
+                "replicas.profiles[].share",
                 "model.image",
                 "model.vmSize",
                 "model.tags",
@@ -172,7 +179,9 @@ mod tests {
                 Value::Object(_) => "object",
                 Value::Null => "null",
             };
-            assert!(schema["type"].is_null() || schema["type"] == is, "{path}: {example}");
+            let is_of_type =
+                schema["type"] == is || (is == "integer" && schema["type"] == "number");
+            assert!(schema["type"].is_null() || is_of_type, "{path}: {example}");
         }
     }
 }

@@ -9,9 +9,12 @@ use crate::api::v1::diagnostic::{Diagnostic, quote};
 use crate::api::v1::node::NodeKind;
 use crate::api::v1::wire::WordTable;
 use crate::model::calendar::{Cron, ScheduleZone, ZoneError};
+use crate::model::ids::PoolName;
 use crate::model::quantity::{MOST_MACHINES, Quantity};
 use crate::model::time::Span;
 
+/// The limit of a DNS name, because it becomes part of other names.
+pub(super) const LONGEST_NAME: usize = 63;
 /// `90s`, `1h30m`: whole numbers with their units, largest first.
 const SPAN: &str = "^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 const PERCENTS: &str = "^(0|[1-9][0-9]?|100)%$";
@@ -48,6 +51,16 @@ pub(super) const ZONE: Scalar<ScheduleZone> = Scalar::new(
     },
 );
 
+pub(super) const NAME: Scalar<PoolName> = Scalar::new(
+    pool_name,
+    |name| text(name.as_str()),
+    || {
+        let words = "a letter or digit, then letters, digits, -, _ and .";
+        let pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$";
+        let schema = json!({ "type": "string", "pattern": pattern, "maxLength": LONGEST_NAME });
+        ValueForm::new(words, schema)
+    },
+);
 pub(super) const DURATION_OR_OFF: Scalar<Option<Span>> = Scalar::new(
     duration_or_off,
     |of| of.as_ref().map_or_else(|| text("off"), text),
@@ -235,6 +248,17 @@ fn zone(value: &SectionValue<'_>) -> SectionResult<ScheduleZone> {
         }
         ZoneError::NotAName => value.bad(error.to_string()),
     })
+}
+
+fn pool_name(value: &SectionValue<'_>) -> SectionResult<PoolName> {
+    let text = value.text(LONGEST_NAME)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !text.starts_with(|c: char| c.is_ascii_alphanumeric()) || !text.chars().all(is_plain) {
+        let fault =
+            value.bad("a name begins with a letter or digit and goes on with those, -, _ and .");
+        return Err(Box::new(fault.help("write it like web or node-pool-1")));
+    }
+    Ok(PoolName::new(text))
 }
 
 fn texts(value: &SectionValue<'_>, longest: usize) -> SectionResult<Vec<Box<str>>> {

@@ -50,6 +50,24 @@ answers! {
         pub current: u32,
         pub outdated: u32,
         pub notices: Vec<String>,
+        pub size: SizeStatus,
+    }
+
+    /// Who says how many machines the pool has.
+    pub struct SizeStatus {
+        pub desired: u32,
+        /// The name of the profile that decides, or count, scaleSet, scale (an order of a person) or kept (no profile has
+        /// an opinion, or they are only shown).
+        pub by: String,
+        /// The other profiles.
+        pub others: Vec<ProfileStatus>,
+    }
+
+    pub struct ProfileStatus {
+        pub name: String,
+        /// null: it has no opinion.
+        pub says: Option<u32>,
+        pub why: String,
     }
 
     /// A reason to wait.
@@ -113,6 +131,37 @@ impl PlanNumbers {
             current: numbers.current,
             outdated: numbers.outdated,
             notices: report.notices.iter().map(ToString::to_string).collect(),
+            size: SizeStatus::of(report),
+        }
+    }
+}
+
+impl SizeStatus {
+    /// Who decides the size and what each profile says, in a line; `None`: there is no profile, and no order.
+    pub fn sentence(&self) -> Option<String> {
+        let by = match self.by.as_str() {
+            "count" | "scaleSet" => return None,
+            "scale" => format!("{}, by an order of a person", self.desired),
+            "kept" => format!("{}, as it was", self.desired),
+            profile => format!("{}, by the profile {profile}", self.desired),
+        };
+        let others = self.others.iter().map(|profile| match profile.says {
+            Some(says) => format!("; {} says {says}: {}", profile.name, profile.why),
+            None => format!("; {} says nothing: {}", profile.name, profile.why),
+        });
+        Some(by + &others.collect::<String>())
+    }
+
+    fn of(report: &Report) -> Self {
+        let others = report.size.others.iter().map(|profile| ProfileStatus {
+            name: profile.name.to_string(),
+            says: profile.says,
+            why: profile.why.to_string(),
+        });
+        Self {
+            desired: report.numbers.desired,
+            by: report.size.by.word().to_owned(),
+            others: others.collect(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{RecordText, WordOf};
 use crate::model::command::CommandName;
-use crate::model::ids::{CommandId, Etag, InstanceId, NodeName, StoreId, VmId};
+use crate::model::ids::{CommandId, Etag, InstanceId, NodeName, PoolName, StoreId, VmId};
 use crate::model::inventory::{
     Busy, Lock, Orchestration, PlatformFeature, PriorityMix, SetReading,
 };
@@ -25,6 +25,7 @@ use crate::model::plan::{
     Command, CommandArgs, CommandVerb, DrainFact, Facts, Follow, Gate, Quota, Witness,
 };
 use crate::model::policy::Policy;
+use crate::model::size::{Decimal, MetricFact, PoolFact};
 use crate::model::time::{Skew, Span, Time};
 
 /// `now` may have been cut to whole seconds when the time of the read was not.
@@ -336,8 +337,25 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
     let witnesses = witnesses.map(|witness| Witness { what: witness.what.0, at: witness.at.0 });
     let mut witnesses: Vec<Witness> = witnesses.collect();
     witnesses.sort_unstable();
+    let names = wire.metrics.iter().flatten().map(|metric| metric.name.as_str());
+    each_once(names, |n| format!("facts.metrics[{n}].name"))?;
+    let metrics = wire.metrics.iter().flatten().map(|metric| MetricFact {
+        profile: metric.name.to_box(),
+        value: metric.value.and_then(Decimal::new),
+        at: metric.at.0,
+        since: metric.since.map(|since| since.0),
+    });
+    let names = wire.pools.iter().flatten().map(|pool| pool.name.as_str());
+    each_once(names, |n| format!("facts.pools[{n}].name"))?;
+    let pools = wire.pools.iter().flatten().map(|pool| PoolFact {
+        name: PoolName::new(pool.name.as_str()),
+        available: pool.available,
+        desired: pool.desired,
+    });
     Ok(Facts {
         gates,
+        metrics: metrics.collect(),
+        pools: pools.collect(),
         quota: wire.quota.as_ref().map(|quota| Quota {
             family: RecordText::or_empty(quota.family.as_ref()),
             cores_left: quota.cores_left,

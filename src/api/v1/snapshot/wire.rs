@@ -270,6 +270,28 @@ pub(super) struct FactKeys<'a> {
     /// The planning store's name in owner tags.
     pub store: Option<RecordText<'a>>,
     pub witnesses: Option<Vec<WitnessFact>>,
+    pub metrics: Option<Vec<MetricKeys<'a>>>,
+    pub pools: Option<Vec<PoolKeys<'a>>>,
+}
+
+/// What the metric of a profile is; null: it has no value.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct MetricKeys<'a> {
+    pub name: RecordText<'a>,
+    pub value: Option<f64>,
+    pub at: Stamp,
+    /// It has answered since then without a gap.
+    pub since: Option<Stamp>,
+}
+
+/// Another pool.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct PoolKeys<'a> {
+    pub name: RecordText<'a>,
+    pub available: u32,
+    pub desired: u32,
 }
 
 #[derive(Deserialize)]
