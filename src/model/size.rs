@@ -161,6 +161,8 @@ pub struct ShareBase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeReport {
     pub by: SizeSpeaker,
+    /// What it says. The size is another number while a fall waits for a person.
+    pub says: Option<u32>,
     /// Every other profile, in the order of the file.
     pub others: Vec<SilentProfile>,
 }

@@ -78,7 +78,12 @@ pub(super) fn report(input: &Input, memory: &PoolState, size: Option<&ProfiledSi
             Owner::Pool if ordered => SizeSpeaker::Order,
             Owner::Pool => SizeSpeaker::Count,
         };
-        return SizeReport { by, others: Vec::new() };
+        let says = match input.policy.owner {
+            Owner::ScaleSet => None,
+            Owner::Pool if ordered => memory.scale.as_ref().map(|order| order.to),
+            Owner::Pool => Some(input.policy.count),
+        };
+        return SizeReport { by, says, others: Vec::new() };
     };
     let speaker = sizing.spoken.as_ref().map(|(name, _)| name);
     let by = match speaker {
@@ -101,7 +106,12 @@ pub(super) fn report(input: &Input, memory: &PoolState, size: Option<&ProfiledSi
                 },
             },
         });
-    SizeReport { others: others.collect(), by }
+    let says = match &by {
+        SizeSpeaker::Order => memory.scale.as_ref().map(|order| order.to),
+        SizeSpeaker::Profile(_) => sizing.spoken.as_ref().map(|(_, says)| *says),
+        _ => None,
+    };
+    SizeReport { others: others.collect(), says, by }
 }
 
 /// Why the size stays though it has profiles, in a sentence; `None`: one of them speaks.

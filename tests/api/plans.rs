@@ -91,7 +91,7 @@ fn planned(input: &SnapshotInput) -> Decision {
         report: Report {
             at,
             resolved: resolve(Quantity::of(1), Quantity::of(0), 30),
-            size: SizeReport { by: SizeSpeaker::Count, others: Vec::new() },
+            size: SizeReport { by: SizeSpeaker::Count, says: Some(30), others: Vec::new() },
             numbers: Numbers {
                 desired: 30,
                 total: 31,

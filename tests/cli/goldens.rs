@@ -107,7 +107,11 @@ fn a_size_is_explained_by_its_profiles() {
     document("explain-size", &["explain", "--snapshot", "-", "size", "-o", "json"], &text);
     page("plan-profiles", &["plan", "--snapshot", "-"], &text);
     let counted = run(&["explain", "--snapshot", ROLLING, "size"], "");
-    assert!(counted.out.starts_with("The size is 6: the document says so"), "{}", counted.out);
+    assert!(
+        counted.out.starts_with("The size is 6, by the document (replicas.count)."),
+        "{}",
+        counted.out
+    );
 }
 
 /// A snapshot is explained in the document that a server answers.

@@ -30,14 +30,20 @@ pub(super) fn print(
     };
     let mut text = String::new();
     let desired = size.desired;
-    let first = match size.by.as_str() {
-        "count" => format!("The size is {desired}: the document says so (replicas.count)."),
-        "scaleSet" => {
-            format!("The size is {desired}: the capacity that others gave the scale set.")
+    let who = match size.by.as_str() {
+        "count" => "the document (replicas.count)".to_owned(),
+        "scale" => "an order of a person (scale)".to_owned(),
+        "scaleSet" => "the capacity that others gave the scale set".to_owned(),
+        profile => format!("the profile {profile}"),
+    };
+    let first = match size.says.filter(|says| *says != desired) {
+        _ if size.by == "kept" => format!("The size stays {desired}: no profile decides it."),
+        Some(says) => {
+            format!(
+                "The size stays {desired} for now: a fall to {says} by {who} waits for a person."
+            )
         }
-        "scale" => format!("The size is {desired}: a person ordered it (scale)."),
-        "kept" => format!("The size stays {desired}: no profile decides it."),
-        profile => format!("The size is {desired}: the profile {profile} says so."),
+        None => format!("The size is {desired}, by {who}."),
     };
     for line in wrap(&first, shell.term.width) {
         push_line(&mut text, &line);

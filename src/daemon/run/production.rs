@@ -35,6 +35,8 @@ pub struct Production<S, C> {
     metrics: MetricWatch<MetricServer, C>,
     /// What each pool's last turn showed that matters to other pools.
     known: Mutex<BTreeMap<PoolName, KnownPool>>,
+    /// The pools that the shares of a pool are of.
+    shares: Mutex<BTreeMap<PoolName, Vec<PoolName>>>,
 }
 
 /// A pool as its last turn left it.
@@ -45,8 +47,6 @@ struct KnownPool {
     desired: u32,
     /// When it last lost more than half of its machines at once.
     lost: Option<Time>,
-    /// The pools that its shares are of.
-    shares: Vec<PoolName>,
 }
 
 /// Older numbers of another pool say nothing of now.
@@ -74,20 +74,26 @@ impl<S, C: MonotonicClock> Production<S, C> {
         let azure = access.azure(Some(Arc::clone(&pacer)), Arc::new(clock.clone()));
         let cloud = SerializedCloud::new(azure, pacer);
         let (cluster, decide) = (NoCluster, RecordingDecider::new(decide));
-        let known = Mutex::default();
-        Ok(Self { cloud, cluster, store, decide, clock, metrics, known })
+        let (known, shares) = (Mutex::default(), Mutex::default());
+        Ok(Self { cloud, cluster, store, decide, clock, metrics, known, shares })
     }
 
     /// From now on, this pool's facts refer to what its policy names.
     pub(super) fn watch(&self, pool: &PoolName, policy: &Policy) {
         self.azure().watch(pool, policy);
         self.metrics.watch(pool, policy);
+        let shares = policy.size.profiles.iter().filter_map(|profile| match &profile.source {
+            SizeSource::Share(of) => Some(&of.of),
+            _ => None,
+        });
+        locked(&self.shares).insert(pool.clone(), shares.flatten().cloned().collect());
     }
 
     pub(super) fn forget(&self, pool: &PoolName) {
         self.azure().forget(pool);
         self.metrics.forget(pool);
-        self.pools().remove(pool);
+        locked(&self.known).remove(pool);
+        locked(&self.shares).remove(pool);
     }
 
     pub fn metrics(&self) -> &MetricWatch<MetricServer, C> {
@@ -149,14 +155,14 @@ impl<S: Store + Send + Sync, C: MonotonicClock> ReadFacts for Production<S, C> {
     async fn facts(&self, pool: &PoolName) -> Facts {
         let mut facts = self.cloud.port().facts(pool).await;
         facts.metrics = self.metrics.facts(pool);
-        let known = self.pools();
+        let known = locked(&self.known);
         let lost = known.iter().filter(|(other, _)| *other != pool);
         let lost = lost.filter_map(|(_, known)| known.lost);
         facts.witnesses = lost.map(|at| Witness { what: WitnessKind::Pool, at }).collect();
         facts.witnesses.sort_unstable();
         let now = self.clock.now();
-        let shares = known.get(pool).map_or(&[][..], |own| &own.shares);
-        let fresh = shares.iter().filter_map(|name| {
+        let shares = locked(&self.shares);
+        let fresh = shares.get(pool).into_iter().flatten().filter_map(|name| {
             let known = known.get(name).filter(|known| now.since(known.at) <= POOLS_EXPIRE)?;
             let KnownPool { available, desired, .. } = *known;
             Some(PoolFact { name: name.clone(), available, desired })
@@ -169,28 +175,23 @@ impl<S: Store + Send + Sync, C: MonotonicClock> ReadFacts for Production<S, C> {
 
 impl<S, C: MonotonicClock> Production<S, C> {
     /// Records what the last turn of a pool showed.
-    pub fn note_turn(&self, policy: &Policy, machines: &[Machine], report: &Report) {
-        let shares = policy.size.profiles.iter().filter_map(|profile| match &profile.source {
-            SizeSource::Share(of) => Some(&of.of),
-            _ => None,
-        });
+    pub fn note_turn(&self, pool: &PoolName, machines: &[Machine], report: &Report) {
         let known = KnownPool {
             at: report.at,
             available: report.numbers.available,
             desired: report.numbers.desired,
             lost: lost_together(machines),
-            shares: shares.flatten().cloned().collect(),
         };
-        self.pools().insert(policy.name.clone(), known);
-    }
-
-    fn pools(&self) -> MutexGuard<'_, BTreeMap<PoolName, KnownPool>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.known).insert(pool.clone(), known);
     }
 
     pub fn now(&self) -> Time {
         self.clock.now()
     }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Pools without nodes: there is nothing to drain, and no node carries our marks.

@@ -293,15 +293,11 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                     self.counters.law(0);
                 }
                 let before = self.board.pool(name);
-                let managed = self.managed.get(name);
-                let turn = managed.and_then(|managed| managed.turn.as_ref());
+                let turn = self.managed.get(name).and_then(|managed| managed.turn.as_ref());
                 let image = turn.and_then(PoolTurn::remembered);
                 let journal = image.map(|image| &image.journal);
-                if let (Some(managed), Some(image), Some(planned)) =
-                    (managed, image, &report.planned)
-                {
-                    let machines = &image.machines;
-                    self.production.note_turn(&managed.policy, machines, &planned.report);
+                if let Some((image, planned)) = image.zip(report.planned.as_ref()) {
+                    self.production.note_turn(name, &image.machines, &planned.report);
                 }
                 let was = before.as_ref().and_then(|seen| seen.report.as_deref());
                 turn_log::turn(was, &report, journal);

@@ -280,7 +280,7 @@ impl Pool {
         let report = Report {
             at: NOW,
             resolved: resolve(rollout.max_surge, rollout.max_unavailable, desired),
-            size: SizeReport { by: SizeSpeaker::Count, others: Vec::new() },
+            size: SizeReport { by: SizeSpeaker::Count, says: Some(desired), others: Vec::new() },
             numbers: Numbers { desired, ..Numbers::default() },
             notices: Vec::new(),
             machines: self.given_back(),

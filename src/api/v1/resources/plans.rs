@@ -59,6 +59,8 @@ answers! {
         /// The name of the profile that decides, or count, scaleSet, scale (an order of a person) or kept (no profile has
         /// an opinion, or they are only shown).
         pub by: String,
+        /// What it says; the size differs while a fall waits for a person. null: it says no number.
+        pub says: Option<u32>,
         /// The other profiles.
         pub others: Vec<ProfileStatus>,
     }
@@ -141,9 +143,14 @@ impl SizeStatus {
     pub fn sentence(&self) -> Option<String> {
         let by = match self.by.as_str() {
             "count" | "scaleSet" => return None,
-            "scale" => format!("{}, by an order of a person", self.desired),
-            "kept" => format!("{}, as it was", self.desired),
-            profile => format!("{}, by the profile {profile}", self.desired),
+            "scale" => "an order of a person".to_owned(),
+            "kept" => String::new(),
+            profile => format!("the profile {profile}"),
+        };
+        let by = match self.says.filter(|says| *says != self.desired) {
+            _ if by.is_empty() => format!("{}, as it was", self.desired),
+            Some(says) => format!("{}, while a fall to {says} by {by} waits", self.desired),
+            None => format!("{}, by {by}", self.desired),
         };
         let others = self.others.iter().map(|profile| match profile.says {
             Some(says) => format!("; {} says {says}: {}", profile.name, profile.why),
@@ -161,6 +168,7 @@ impl SizeStatus {
         Self {
             desired: report.numbers.desired,
             by: report.size.by.word().to_owned(),
+            says: report.size.says,
             others: others.collect(),
         }
     }
