@@ -129,7 +129,7 @@ fn share(view: &View, of: &ShareSize, name: &str) -> Option<i64> {
     Some((base * i64::from(of.percent) + 99) / 100)
 }
 
-/// The size fell to this number because a schedule began or ended: a person wrote both numbers, and when.
+/// The size in force fell to this number because a schedule began or ended: a person wrote both numbers, and when.
 pub(super) fn clock_lowers_to(view: &View) -> Option<u32> {
     let case = view.case;
     let policy = &case.policy.size;
@@ -145,5 +145,6 @@ pub(super) fn clock_lowers_to(view: &View) -> Option<u32> {
         (count.max(policy.min).min(policy.max) == said).then_some(clock)
     };
     let clock = written(before, *then)? | written(now, *says)?;
-    (clock && before != now && says < then).then_some(*says)
+    let in_force = case.before?.desired.count == *then;
+    (clock && in_force && before != now && says < then).then_some(*says)
 }

@@ -117,8 +117,8 @@ fn speaker(policy: &SizePolicy, opinions: &[Opinion]) -> Option<(Box<str>, u32)>
     first.map(|(profile, says)| (profile.name.clone(), policy.within(says)))
 }
 
-/// The profile that spoke last and the one that speaks now are as the file still has them, and the clock alone made the
-/// difference.
+/// The size in force is what the profile that spoke last said. That one and the one that speaks now are as the file
+/// still has them, and the clock alone made the difference.
 fn is_confirmed(
     ask: &SizeQuestion<'_>,
     memory: &SizeMemory,
@@ -132,6 +132,8 @@ fn is_confirmed(
         profile.is_some_and(|profile| matches!(profile.source, SizeSource::Cron(_)))
     };
     before != now
+        && *then == ask.desired
+        && says < then
         && (clock(before) || clock(now))
         && ask.policy.within(earlier) == *then
         && ask.policy.within(later) == *says

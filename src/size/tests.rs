@@ -311,6 +311,15 @@ fn only_the_clock_confirms_a_fall() {
         sizing.now = at(now);
         sizing.ask(&policy(1, 20, after), &mut memory).confirmed
     };
+    // Nine are in force, and the file says five since: that fall waits, and no clock confirms it.
+    let edited = |desired: u32| {
+        let mut memory = SizeMemory::default();
+        let mut sizing = Around { now: at("2026-03-01T17:59:00Z"), ..Around::of(desired) };
+        sizing.ask(&policy(1, 20, night(2, 5)), &mut memory);
+        sizing.now = at("2026-03-01T18:00:00Z");
+        sizing.ask(&policy(1, 20, night(2, 5)), &mut memory).confirmed
+    };
+    assert_eq!((edited(9), edited(5)), (false, true));
     let (day, evening) = ("2026-03-01T17:59:00Z", "2026-03-01T18:00:00Z");
     assert!(walk(night(2, 9), night(2, 9), day, evening));
     assert!(!walk(night(2, 9), night(2, 9), day, day), "nothing changed");

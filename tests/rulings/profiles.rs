@@ -94,6 +94,21 @@ fn an_edited_number_waits_as_every_large_fall() {
 }
 
 #[test]
+fn the_end_of_a_schedule_confirms_no_edit_that_waits() {
+    let pool = day(Pool::new(10, "1", "0").settled().new_ready(10), 2);
+    let turn = pool.plan();
+    let edited = pool.after(&turn, Span::minutes(1)).policy(|draft| {
+        draft.size.profiles[1] = profile("day", 1, until(2, 4));
+    });
+    let turn = edited.plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    let evening = edited.after(&turn, Span::minutes(1));
+    let turn = evening.plan();
+    turn.does(None, &[]).says("scaleDownUnconfirmed");
+    assert_eq!(turn.planned.report.numbers.desired, 10);
+}
+
+#[test]
 fn a_metric_raises_at_once_and_its_falls_are_not_confirmed() {
     let pool =
         says(Pool::new(4, "1", "0").settled().new_ready(4), vec![profile("load", 1, load())]);

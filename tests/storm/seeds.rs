@@ -167,4 +167,6 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (11_263_037, "raises that met the ends of our own deletes passed for refused ones"),
     (11_294_956, "a lock kept a raise back that had no room yet, and no hold said so"),
     (983_507_298_037, "repair was to fill up for a failed machine that no listing showed any more"),
+    (1_368_264_932_607, "a fall that waited for a person went on when a schedule began to speak"),
+    (1_368_264_933_673, "the same, an hour after the edit"),
 ];

@@ -128,11 +128,21 @@ fn a_share_is_of_what_served_when_it_began() {
 
 /// The size fell from ten to two without a person.
 fn fell(before: (&str, u32), after: (&str, u32), profiles: Vec<SizeProfile>) -> Pool {
+    fell_from(10, before, after, profiles)
+}
+
+fn fell_from(
+    in_force: u32,
+    before: (&str, u32),
+    after: (&str, u32),
+    profiles: Vec<SizeProfile>,
+) -> Pool {
     let said = |(name, says): (&str, u32)| Some((name.into(), says));
     Pool::of(10, 1, 0).no_rollout().serving("abcdefghij", NEW).set(|pool| {
         pool.draft.count = 0;
         pool.draft.size = SizePolicy { min: 0, max: 20, preview: false, profiles };
-        pool.before.as_mut().unwrap().size.spoke = said(before);
+        let known = pool.before.as_mut().unwrap();
+        (known.size.spoke, known.desired.count) = (said(before), in_force);
         pool.state.size.spoke = said(after);
         pool.state.desired =
             Desired { count: after.1, confirmed: Some(NOW), agreed: 8, ..Desired::default() };
@@ -155,4 +165,7 @@ fn only_the_clock_confirms_a_fall() {
         let pool = fell(before, after, profiles).delete("a", Surplus);
         assert_eq!(pool.broken().contains(&12), is_broken, "{name}: {:?}", pool.notes());
     }
+    // An edit from ten to four waited when the day ended.
+    let waited = fell_from(10, ("day", 4), ("base", 2), vec![base(2), day(false, 4)]);
+    assert!(waited.broken().contains(&12), "{:?}", waited.notes());
 }
