@@ -275,11 +275,10 @@ fn check(replicas: &Section<'_>, draft: &mut Draft, out: &mut Vec<Diagnostic>) {
             out.push(value.bad("must have a profile").help(help));
         }
     } else {
-        refuse(
-            &["min", "max", "preview"],
-            "it bounds profiles, and there are none",
-            "leave it out",
-        );
+        // A client that writes every default says `preview: false`.
+        let keys =
+            if draft.size.preview { &["min", "max", "preview"][..] } else { &["min", "max"] };
+        refuse(keys, "it is about profiles, and there are none", "leave it out");
         if is_clear {
             REPLICAS.require(replicas, "count", out);
         }
