@@ -49,7 +49,12 @@ SWITCHES: dict[str, dict[Any, Changes]] = {
     "imagePatchDropsDataDisks": {True: {"image.dataDisks": "changes"}},
 }
 # They decide no fact of the probe: a reimage, when throttled calls are served again, an attached machine.
-BESIDE = {"reimageTakesNewest", "tokensByMinute", "attachLeavesCapacity"}
+BESIDE = {
+    "reimageTakesNewest", "tokensByMinute", "attachLeavesCapacity",
+    # The probe neither stops a machine nor writes an autoscale setting.
+    "startRefusedAtOnce", "failedStartLeavesVm", "deallocatedKeepsFlag", "stoppedHidesHealth", "powerBusyRefused",
+    "autoscaleForgetsCooldown", "autoscaleOnUnlessSaid", "autoscalePatchReplaces", "autoscaleAnswersPlain",
+}
 # One that refuses a write during an operation hides when the capacity falls.
 ALONE = {"busyRefused", "capacityFalls"}
 # What an emulator may not serve; a run on Azure must settle it.
