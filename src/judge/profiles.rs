@@ -39,15 +39,14 @@ pub(super) fn asked(view: &View) -> Option<Bounds> {
     }
 }
 
-/// The size in force; after an order, what a profile said last.
+/// The size in force; beside an order, the one that it outranks.
 fn stays(view: &View) -> Bounds {
     let case = view.case;
     let adopted = case.before.filter(|before| before.adopted.is_some());
     let now = i64::from(adopted.map_or(case.set.capacity, |before| before.desired.count));
-    let last = adopted.filter(|before| before.scale.is_some());
-    let last = last.and_then(|before| before.size.spoke.as_ref()).map(|(_, said)| i64::from(*said));
-    let last = last.unwrap_or(now);
-    (now.min(last), now.max(last))
+    let order = case.before.and_then(|before| before.scale.as_ref());
+    let over = order.map_or(now, |order| i64::from(order.over));
+    (over, over)
 }
 
 fn says(view: &View, profile: &SizeProfile) -> Option<Bounds> {

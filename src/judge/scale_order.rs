@@ -4,7 +4,7 @@
 use super::facts::View;
 use super::machine_view::{MachineState, MachineView};
 use super::verbs::said;
-use super::{Case, Notes, pending};
+use super::{Case, Notes, pending, profiles};
 use crate::model::action::RemovalReason;
 use crate::model::ids::{InstanceId, Key, VmId};
 use crate::model::machine::{DeleteRequest, Machine};
@@ -138,6 +138,12 @@ pub(super) fn is_word(view: &View) -> bool {
     in_force(view).is_some_and(|ordered| ordered.is_word(view))
 }
 
+/// Its time is over, and no machine leaves by it.
+fn has_ended(order: &ScaleOrder, case: &Case) -> bool {
+    let now = case.planned.report.at;
+    order.until.is_some_and(|until| until <= now) && all(order).is_empty()
+}
+
 /// Law 12: an order that the plan writes down is one that a person gave, and it names only what that person named.
 pub(super) fn given(view: &View, notes: &mut Notes) {
     let case = view.case;
@@ -145,9 +151,16 @@ pub(super) fn given(view: &View, notes: &mut Notes) {
     if case.before.is_some_and(|before| before.scale.as_ref() == Some(order)) {
         return;
     }
+    let known = case.before.and_then(|before| before.scale.as_ref());
+    if has_ended(order, case) && known.is_some_and(|known| known.over == order.over) {
+        // It only remembers the size that it outranked.
+        return;
+    }
     let is_it = |given: &OrderEvidence| {
-        // The document's number matters only to an order without an end.
-        let over = given.until.is_some() || given.over == order.over;
+        let over = match profiles::asked(view).filter(|_| given.is_new) {
+            Some((least, most)) => (least..=most).contains(&i64::from(order.over)),
+            None => given.over == order.over,
+        };
         (given.to, given.until) == (order.to, order.until) && over
     };
     let Some(ordered) = in_force(view).filter(is_it) else {

@@ -38,17 +38,13 @@ pub(super) fn of(input: &Input) -> Option<ProfiledSize> {
 }
 
 /// The policy with the number that the profiles say as its count. Without an opinion, or in a preview, the size stays:
-/// at first sight that of the scale set, after an order the number that a profile said last.
+/// at first sight that of the scale set, beside an order the one that the order outranks.
 pub(super) fn counted<'a>(input: &Input<'a>, size: Option<&ProfiledSize>) -> Cow<'a, Policy> {
-    let Some(ProfiledSize { sizing, memory }) = size else { return Cow::Borrowed(input.policy) };
-    let said = |of: &Option<(Box<str>, u32)>| of.as_ref().map(|(_, says)| *says);
-    let stays = || {
-        let ordered = input.state.is_some_and(|state| state.scale.is_some());
-        let last =
-            said(&memory.spoke).filter(|_| ordered).map(|says| input.policy.size.within(says));
-        last.unwrap_or_else(|| now(input))
-    };
-    let spoken = said(&sizing.spoken).filter(|_| !input.policy.size.preview);
+    let Some(ProfiledSize { sizing, .. }) = size else { return Cow::Borrowed(input.policy) };
+    let spoken = sizing.spoken.as_ref().map(|(_, says)| *says);
+    let order = input.state.and_then(|state| state.scale.as_ref());
+    let stays = || order.map_or_else(|| now(input), |order| order.over);
+    let spoken = spoken.filter(|_| !input.policy.size.preview);
     Cow::Owned(input.policy.counting(spoken.unwrap_or_else(stays)))
 }
 

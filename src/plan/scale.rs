@@ -20,7 +20,9 @@ pub(super) fn wanted(input: &Input, memory: &mut PoolState) -> u32 {
     order.remove.retain(|key| !stays && is_there(key));
     let stays = stays && wanted > memory.desired.count;
     order.earlier.retain(|key| !stays && is_there(key));
-    if !outranks && order.names().next().is_none() {
+    // Profiles without an opinion have no number: the order knows the one that it outranked until the size is there.
+    let is_there = !input.policy.has_profiles() || memory.desired.count == wanted;
+    if !outranks && order.names().next().is_none() && is_there {
         memory.scale = None;
     }
     wanted

@@ -66,12 +66,22 @@ pub(super) fn apply(
 
 /// Ends the order in force: the document speaks again.
 fn end(input: &Input, memory: &mut PoolState) -> Result<String, String> {
-    let Some(order) = memory.scale.take() else {
+    let Some(mut order) = memory.scale.take() else {
         return Err("no scale order is in force".into());
     };
+    if !order.outranks(input.policy.count, input.now) && order.names().next().is_none() {
+        memory.scale = Some(order);
+        return Err("no scale order is in force".into());
+    }
+    let to = order.to;
+    if input.policy.has_profiles() {
+        (order.remove, order.earlier) = (Vec::new(), Vec::new());
+        order.until = Some(input.now);
+        memory.scale = Some(order);
+    }
     desired::follow_order(input, memory);
     let count = input.policy.count;
-    Ok(format!("the order to scale to {} has ended; the pool's document says {count}", order.to))
+    Ok(format!("the order to scale to {to} has ended; the pool's document says {count}"))
 }
 
 /// The size before this order. A document that says the same number may have come first, in this very turn.

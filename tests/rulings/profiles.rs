@@ -166,6 +166,54 @@ fn a_preview_only_shows() {
     assert_eq!((size.by.word(), says), ("kept", vec![Some(2), Some(10)]));
 }
 
+/// Six are ordered for ten minutes where the profiles keep four.
+fn ordered_beside(pool: Pool) -> Pool {
+    let mut pool = pool;
+    pool.speak(CommandVerb::Scale);
+    let until = Some(NOW.plus(Span::minutes(10)));
+    let about = CommandArgs { number: Some(6), until, ..CommandArgs::default() };
+    pool.commands.last_mut().unwrap().about = about;
+    let turn = pool.plan();
+    assert_eq!((turn.accepted(), turn.raise()), (vec![true], Some((4, 6))));
+    pool.after(&turn, Span::minutes(2)).new_ready(2)
+}
+
+#[test]
+fn after_an_order_the_size_is_what_it_was_where_no_profile_decides() {
+    let four = || Pool::new(4, "1", "0").settled().new_ready(4);
+    let preview = day(four(), 30).policy(|draft| draft.size.preview = true);
+    let silent = says(four(), vec![profile("load", 1, load())]);
+    for (name, pool) in [("preview", preview), ("silent", silent)] {
+        let mut pool = ordered_beside(pool);
+        for minutes in [5, 5, 5] {
+            let turn = pool.plan();
+            let is_over = pool.now > NOW.plus(Span::minutes(10));
+            assert_eq!(turn.planned.report.numbers.desired, 6, "{name}");
+            assert_eq!(turn.holds().contains(&"scaleDownUnconfirmed"), is_over, "{name}");
+            pool = pool.after(&turn, Span::minutes(minutes));
+        }
+        let turn = pool.approve(WaitKind::ScaleDown, Some(4)).plan();
+        assert_eq!(turn.planned.report.numbers.desired, 4, "{name}");
+    }
+}
+
+#[test]
+fn an_ended_order_leaves_the_size_that_it_outranked() {
+    let preview = day(Pool::new(4, "1", "0").settled().new_ready(4), 30);
+    let pool = ordered_beside(preview.policy(|draft| draft.size.preview = true));
+    let mut ended = pool;
+    ended.speak(CommandVerb::Scale);
+    ended.commands.last_mut().unwrap().about = CommandArgs::default();
+    let turn = ended.plan();
+    assert_eq!(turn.accepted(), [true]);
+    turn.says("scaleDownUnconfirmed");
+    let mut later = ended.after(&turn, Span::minutes(1));
+    later.plan().says("scaleDownUnconfirmed");
+    later.speak(CommandVerb::Scale);
+    later.commands.last_mut().unwrap().about = CommandArgs::default();
+    assert_eq!(later.plan().accepted(), [false], "it has ended already");
+}
+
 #[test]
 fn an_order_with_an_end_outranks_the_profiles() {
     let scale = |mut pool: Pool, until: Option<Time>| {

@@ -169,4 +169,8 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
     (983_507_298_037, "repair was to fill up for a failed machine that no listing showed any more"),
     (1_368_264_932_607, "a fall that waited for a person went on when a schedule began to speak"),
     (1_368_264_933_673, "the same, an hour after the edit"),
+    (
+        1_541_598_531_582,
+        "an order about the size ended in a preview, and the size went where no order was",
+    ),
 ];
