@@ -255,17 +255,6 @@ impl Draft {
         if self.has_profiles() { self.size.min } else { self.count }
     }
 
-    /// What a person edits to change the size: the count, or the number of each static profile.
-    pub fn say_count(&mut self, count: u32) {
-        self.count = count;
-        let SizePolicy { min, max, profiles, .. } = &mut self.size;
-        for profile in profiles {
-            if let SizeSource::Static(number) = &mut profile.source {
-                *number = count.max(*min).min(*max);
-            }
-        }
-    }
-
     /// This count, and no profiles.
     pub fn fix_count(&mut self, count: u32) {
         self.count = count;
@@ -349,7 +338,9 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
         })
     },
     |d| {
-        let reserved = |profile: &&SizeProfile| SizeSpeaker::WORDS.contains(&&*profile.name);
+        let reserved = |profile: &&SizeProfile| {
+            !matches!(SizeSpeaker::of(&profile.name), SizeSpeaker::Profile(_))
+        };
         let profile = d.size.profiles.iter().find(reserved)?;
         fault("replicas.profiles", format!("a profile cannot have the name {}", profile.name))
     },

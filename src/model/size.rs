@@ -1,5 +1,7 @@
 //! What a pool file says of the size if it is more than one number: profiles, of which one speaks.
 
+use std::fmt;
+
 use super::calendar::{Cron, ScheduleZone};
 use super::ids::PoolName;
 use super::time::{Span, Time};
@@ -181,9 +183,6 @@ pub enum SizeSpeaker {
 }
 
 impl SizeSpeaker {
-    /// What no profile may be called.
-    pub const WORDS: [&str; 4] = ["count", "scaleSet", "scale", "kept"];
-
     pub fn word(&self) -> &str {
         match self {
             SizeSpeaker::Count => "count",
@@ -191,6 +190,24 @@ impl SizeSpeaker {
             SizeSpeaker::Order => "scale",
             SizeSpeaker::Profile(name) => name,
             SizeSpeaker::Kept => "kept",
+        }
+    }
+
+    pub fn of(word: &str) -> Self {
+        let others = [Self::Count, Self::ScaleSet, Self::Order, Self::Kept];
+        let known = others.into_iter().find(|speaker| speaker.word() == word);
+        known.unwrap_or_else(|| Self::Profile(word.into()))
+    }
+}
+
+impl fmt::Display for SizeSpeaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeSpeaker::Count => f.write_str("the document (replicas.count)"),
+            SizeSpeaker::ScaleSet => f.write_str("the capacity that others gave the scale set"),
+            SizeSpeaker::Order => f.write_str("an order of a person (scale)"),
+            SizeSpeaker::Profile(name) => write!(f, "the profile {name}"),
+            SizeSpeaker::Kept => f.write_str("no profile"),
         }
     }
 }

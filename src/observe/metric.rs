@@ -40,7 +40,7 @@ vocabulary! {
 }
 
 impl MetricFaultReason {
-    /// The same for every query: the server did not come to look at this one.
+    /// It says nothing of the query: every other one to this server fails alike.
     pub const fn is_of_server(self) -> bool {
         matches!(
             self,

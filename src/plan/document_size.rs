@@ -7,14 +7,14 @@ use crate::model::plan::Input;
 use crate::model::policy::{Owner, Policy};
 use crate::model::rollout::PoolState;
 use crate::model::size::{SilentProfile, SizeMemory, SizeReport, SizeSpeaker};
-use crate::size::{SizeQuestion, Sizing, weigh};
+use crate::size::{SizeDecision, SizeQuestion, weigh};
 
 use super::scale;
 
 /// What the profiles say in this turn.
 #[derive(Debug)]
 pub(super) struct ProfiledSize {
-    pub sizing: Sizing,
+    pub sizing: SizeDecision,
     pub memory: SizeMemory,
 }
 

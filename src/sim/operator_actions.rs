@@ -3,6 +3,7 @@
 use super::operators::Act;
 use super::run::Run;
 use super::scenario::{QuotaSource, UserAction, changed, with_image};
+use super::size_profiles::say_count;
 use super::transport::{Road, now_or_never};
 use crate::memory::{InboxStore, OverrideWrite, TurnStore};
 use crate::model::ids::{CommandId, InstanceId, Key};
@@ -46,7 +47,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
                 format!("an operator {} m{id}", if held { "holds" } else { "lets go of" })
             }
             UserAction::Count(count) => {
-                self.policy = changed(&self.policy, |draft| draft.say_count(count));
+                self.policy = changed(&self.policy, |draft| say_count(draft, count));
                 format!("the pool file says {}", counted(count as usize, "machine"))
             }
             UserAction::Image(image) => {

@@ -6,7 +6,7 @@ use super::scenario::{Scenario, UserAction, changed};
 use crate::ambient::Dice;
 use crate::model::calendar::{Cron, ScheduleZone};
 use crate::model::ids::PoolName;
-use crate::model::policy::Owner;
+use crate::model::policy::{Draft, Owner};
 use crate::model::size::{
     CronSize, Decimal, MetricMode, MetricSize, ShareSize, SizePolicy, SizeProfile, SizeSource,
 };
@@ -41,6 +41,18 @@ pub(super) fn profiles(scenario: &mut Scenario, dice: &mut Dice) {
     }
     let size = SizePolicy { min, max, preview: dice.chance(0.1), profiles };
     scenario.policy = changed(&scenario.policy, |draft| draft.size = size.clone());
+}
+
+/// What a person edits to change the size: the count, or the number of each static profile.
+pub(super) fn say_count(draft: &mut Draft, count: u32) {
+    draft.count = count;
+    let size = &mut draft.size;
+    let within = size.within(count);
+    for profile in &mut size.profiles {
+        if let SizeSource::Static(number) = &mut profile.source {
+            *number = within;
+        }
+    }
 }
 
 /// Each day at moments of the storm: what begins or ends later does so after a day.

@@ -29,7 +29,7 @@ pub struct SizeQuestion<'a> {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sizing {
+pub struct SizeDecision {
     /// The profile that speaks, and its number within the bounds. `None`: no profile has an opinion.
     pub spoken: Option<(Box<str>, u32)>,
     /// What each profile says, in the order of the file.
@@ -77,7 +77,7 @@ impl fmt::Display for Silence {
 }
 
 /// Asks every profile, and lets one speak.
-pub fn weigh(ask: &SizeQuestion<'_>, memory: &mut SizeMemory) -> Sizing {
+pub fn weigh(ask: &SizeQuestion<'_>, memory: &mut SizeMemory) -> SizeDecision {
     let policy = ask.policy;
     let of_policy = |name: &str| policy.profile(name).is_some();
     memory.metrics.retain(|known| of_policy(&known.profile));
@@ -107,7 +107,7 @@ pub fn weigh(ask: &SizeQuestion<'_>, memory: &mut SizeMemory) -> Sizing {
     if spoken.is_some() {
         memory.spoke.clone_from(&spoken);
     }
-    Sizing { spoken, opinions, confirmed, changes }
+    SizeDecision { spoken, opinions, confirmed, changes }
 }
 
 fn speaker(policy: &SizePolicy, opinions: &[Opinion]) -> Option<(Box<str>, u32)> {

@@ -56,7 +56,7 @@ impl Around {
         Self { now: noon(), value: None, pools: Vec::new(), serving: desired, desired }
     }
 
-    fn ask(&self, policy: &SizePolicy, memory: &mut SizeMemory) -> Sizing {
+    fn ask(&self, policy: &SizePolicy, memory: &mut SizeMemory) -> SizeDecision {
         let fact = |profile: &SizeProfile| MetricFact {
             profile: profile.name.clone(),
             value: self.value.and_then(Decimal::new),
@@ -76,7 +76,7 @@ impl Around {
     }
 }
 
-fn number(sizing: &Sizing) -> Option<u32> {
+fn number(sizing: &SizeDecision) -> Option<u32> {
     sizing.spoken.as_ref().map(|(_, says)| *says)
 }
 

@@ -122,7 +122,7 @@ fn a_metric_raises_at_once_and_its_falls_are_not_confirmed() {
         assert_eq!(turn.holds().contains(&"scaleDownUnconfirmed"), minute == 5, "{minute}");
         pool = pool.after(&turn, Span::minutes(1));
     }
-    // A smaller fall needs nobody.
+    // A smaller fall needs no approval.
     let mut pool =
         says(Pool::new(10, "1", "0").settled().new_ready(10), vec![profile("load", 1, load())]);
     for minute in 0..=5 {

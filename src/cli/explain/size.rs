@@ -29,22 +29,7 @@ pub(super) fn print(
         return shell.line(&written);
     };
     let mut text = String::new();
-    let desired = size.desired;
-    let who = match size.by.as_str() {
-        "count" => "the document (replicas.count)".to_owned(),
-        "scale" => "an order of a person (scale)".to_owned(),
-        "scaleSet" => "the capacity that others gave the scale set".to_owned(),
-        profile => format!("the profile {profile}"),
-    };
-    let first = match size.says.filter(|says| *says != desired) {
-        _ if size.by == "kept" => format!("The size stays {desired}: no profile decides it."),
-        Some(says) => {
-            format!(
-                "The size stays {desired} for now: a fall to {says} by {who} waits for a person."
-            )
-        }
-        None => format!("The size is {desired}, by {who}."),
-    };
+    let first = format!("The size is {}.", size.decided());
     for line in wrap(&first, shell.term.width) {
         push_line(&mut text, &line);
     }

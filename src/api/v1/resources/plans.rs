@@ -14,6 +14,7 @@ use crate::model::hold::Hold;
 use crate::model::ids::Revision;
 use crate::model::plan::{CommandAnswer, Estimate, Report, RolloutPhase, RolloutReport};
 use crate::model::revisions::Revisions;
+use crate::model::size::SizeSpeaker;
 
 /// The plan document. Its machines and its state write themselves; a client skips them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -139,24 +140,25 @@ impl PlanNumbers {
 }
 
 impl SizeStatus {
-    /// Who decides the size and what each profile says, in a line; `None`: there is no profile, and no order.
+    /// The size and who decides it, as in `7, by the profile day`.
+    pub fn decided(&self) -> String {
+        let (desired, by) = (self.desired, SizeSpeaker::of(&self.by));
+        match self.says.filter(|says| *says != desired) {
+            _ if by == SizeSpeaker::Kept => format!("{desired}, as it was"),
+            Some(says) => format!("{desired}, while a fall to {says} by {by} waits for a person"),
+            None => format!("{desired}, by {by}"),
+        }
+    }
+
+    /// The same with what each other profile says; `None`: the pool has no profiles.
     pub fn sentence(&self) -> Option<String> {
-        let by = match self.by.as_str() {
-            "count" | "scaleSet" => return None,
-            "scale" => "an order of a person".to_owned(),
-            "kept" => String::new(),
-            profile => format!("the profile {profile}"),
-        };
-        let by = match self.says.filter(|says| *says != self.desired) {
-            _ if by.is_empty() => format!("{}, as it was", self.desired),
-            Some(says) => format!("{}, while a fall to {says} by {by} waits", self.desired),
-            None => format!("{}, by {by}", self.desired),
-        };
+        let is_plain =
+            matches!(SizeSpeaker::of(&self.by), SizeSpeaker::Count | SizeSpeaker::ScaleSet);
         let others = self.others.iter().map(|profile| match profile.says {
             Some(says) => format!("; {} says {says}: {}", profile.name, profile.why),
             None => format!("; {} says nothing: {}", profile.name, profile.why),
         });
-        Some(by + &others.collect::<String>())
+        (!is_plain).then(|| self.decided() + &others.collect::<String>())
     }
 
     fn of(report: &Report) -> Self {
