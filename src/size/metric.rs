@@ -93,16 +93,20 @@ fn stable(
 ) -> (u32, Option<Time>) {
     let begins = ask.now.minus(lasts);
     let all = &mut known.wants;
+    // What ended before the window, the beginning of the next says.
+    let ended =
+        |all: &[(Time, u32)]| all.iter().skip(1).take_while(|(from, _)| *from <= begins).count();
     if all.last().is_none_or(|(_, last)| *last != wants) {
         let mut from = ask.now;
         while let Some((at, _)) = all.pop_if(|(_, earlier)| *earlier <= wants) {
             from = at;
         }
         all.push((from, wants));
+        // Only here: a turn in which nothing changes writes nothing.
+        let past = ended(all);
+        all.drain(..past);
     }
-    // What ended before the window, the beginning of the next says.
-    let ended = all.iter().skip(1).take_while(|(from, _)| *from <= begins).count();
-    all.drain(..ended);
+    let all = all.get(ended(all)..).unwrap_or_default();
     let (since, highest) = all.first().copied().unwrap_or((ask.now, wants));
     let since = answers_since.map_or(since, |answers| answers.max(since));
     let next = all.get(1).map_or(since, |(from, _)| (*from).max(since)).plus(lasts);

@@ -350,7 +350,7 @@ fn any_source() -> impl Strategy<Value = SizeSource> {
 
 proptest! {
     /// Whatever is asked in whatever order: the number is within the bounds, the memory of a metric stays short and in
-    /// order, and a fall of a metric needs a whole window of answers.
+    /// order, a fall of a metric needs a whole window of answers, and time alone writes nothing.
     #[test]
     fn sizes_stay_within_their_bounds(
         (min, more) in (0_u32..30, 0_u32..30),
@@ -377,6 +377,12 @@ proptest! {
                     prop_assert!(known.unwrap().wants[0].0 <= now.minus(Span::minutes(5)));
                 }
                 desired = *says;
+            }
+            let mut kept = memory.clone();
+            let around = Around { now: now.plus(Span::seconds(passes)), ..around };
+            let again = around.ask(&policy, &mut kept).spoken;
+            if desired == around.desired && again == sizing.spoken {
+                prop_assert_eq!(&kept, &memory, "it heard and said the same, and wrote");
             }
             for known in &memory.metrics {
                 prop_assert!(known.wants.windows(2).all(|two| two[0].0 <= two[1].0 && two[0].1 > two[1].1));

@@ -230,8 +230,8 @@ impl PlanCommand {
             let count = held.and_then(|held| held.as_ref()?["replicas"]["count"].as_u64());
             let desired = count.and_then(|count| u32::try_from(count).ok());
             let headline = self.show(snapshot, &seen.decision, &changes, desired, shell)?;
-            pending |= headline.is_pending() || !changes.is_empty();
-            if !seen.decision.is_frozen() {
+            pending |= !changes.is_empty() || headline.as_ref().is_some_and(Headline::is_pending);
+            if let Some(headline) = headline.filter(|_| !seen.decision.is_frozen()) {
                 let basis = PlanBasis::of_snapshot(snapshot, desired);
                 let replaces = held.and_then(|held| held.as_ref());
                 let (words, now) = (saved_words(&headline, snapshot.now), snapshot.now);
@@ -283,10 +283,12 @@ impl PlanCommand {
         let decision = decide(&snapshot)?;
         let changes = PlanChanges::of(&snapshot);
         let headline = self.show(&snapshot, &decision, &changes, None, shell)?;
-        let pending = headline.is_pending() || !changes.is_empty();
+        let pending = !changes.is_empty() || headline.is_some_and(|headline| headline.is_pending());
         Ok(self.exit(decision.exit(), pending))
     }
 
+    /// Prints it. The headline is made where somebody reads it: of many machines it costs as much as the plan.
+    ///
     /// `managed`: the size in the document that the daemon manages.
     fn show(
         &self,
@@ -295,8 +297,14 @@ impl PlanCommand {
         changes: &PlanChanges,
         managed: Option<u32>,
         shell: &mut Shell,
-    ) -> Result<Headline, CommandFailure> {
+    ) -> Result<Option<Headline>, CommandFailure> {
         let is_table = shell.format == OutputFormat::Table;
+        if !is_table {
+            shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned))?;
+            if self.out.is_none() && !self.detailed_exitcode {
+                return Ok(None);
+            }
+        }
         let needs_rehearsal = is_table || self.out.is_some();
         let forecast = forecast::forecast(snapshot, decision, needs_rehearsal);
         let facts = PoolFacts::of(snapshot, decision);
@@ -310,10 +318,8 @@ impl PlanCommand {
                 page.line("");
             }
             shell.print(&finished(page, self.all))?;
-        } else {
-            shell.line(&v1::plan::encode(&snapshot.input(), &decision.planned))?;
         }
-        Ok(headline)
+        Ok(Some(headline))
     }
 
     /// Writes the file of `--out`.
