@@ -217,6 +217,7 @@ impl<'a> SetSight<'a> {
             Action::Restore { targets, .. } => targets.iter().all(|target| {
                 matches!(self.shown(target), ListingState::There(m) if m.condition == Condition::Ready)
             }),
+            Action::CutOff { .. } => true,
             Action::Drain { .. } => false,
         }
     }
@@ -245,6 +246,7 @@ impl<'a> SetSight<'a> {
                 ListingState::There(m) if m.condition == Condition::Stopped => Some(none.clone()),
                 _ => None,
             }),
+            Action::CutOff { .. } => EntryOutcome::Done,
             Action::Drain { .. } => EntryOutcome::Withdrawn,
         }
     }

@@ -349,6 +349,8 @@ impl<'a, S: TurnStore> Executor<'a, S> {
                 SetChange::UpdateModel { fields, scope: *scope, expect }
             }
             Action::TagOwner { write, .. } => SetChange::TagOwner { write },
+            // No request: the plan's own record takes it out of service.
+            Action::CutOff { .. } => return CallOutcome::Done,
             Action::Drain { targets, .. } => {
                 return match targets.first() {
                     Some(target) => cluster.drain(order, self.draining(target, seen)).await,

@@ -290,7 +290,9 @@ fn look<'a>(
             || found.has(TRIED)
             || found.has(EXCEPTED),
         hit: aim.map_or(Hit::None, |aim| match aim.verb {
-            ActionKind::Drain | ActionKind::Delete => Hit::Removed(aim.target.because),
+            ActionKind::CutOff | ActionKind::Drain | ActionKind::Delete => {
+                Hit::Removed(aim.target.because)
+            }
             ActionKind::Reimage => Hit::Updated,
             _ => Hit::Restored,
         }),

@@ -104,7 +104,7 @@ fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u16, bool) {
             (OURS | OPEN | LEAVING | if overdue { 0 } else { DELETING }, overdue)
         }
         ActionKind::Delete if deleted => (TOMB, false),
-        ActionKind::Delete => (OURS, false),
+        ActionKind::CutOff | ActionKind::Delete => (OURS, false),
         ActionKind::Reimage => (OURS | if open { OPEN | UPDATING } else { 0 }, false),
         ActionKind::Restore if open => (OPEN, false),
         _ => (0, false),

@@ -32,6 +32,7 @@
 mod case;
 mod facts;
 mod gate;
+mod gray;
 pub mod history;
 mod machine_index;
 mod machine_view;
@@ -88,6 +89,7 @@ pub fn before(case: &Case) -> Vec<Note> {
     owner::owner(&view, &mut notes);
     scale_down_rate::before(&view, &mut notes);
     scale_down_rate::repair(&view, &mut notes);
+    gray::scale_down(&view, &mut notes);
     scale_order::given(&view, &mut notes);
     stop::stopped(&view, &mut notes);
     notes.0

@@ -34,7 +34,7 @@ pub(super) fn by_name(view: &View, notes: &mut Notes) {
             ActionKind::Drain if in_place && aim.target.because == RemovalReason::Outdated => {
                 frozen(machine)
             }
-            ActionKind::Drain | ActionKind::Delete => {
+            ActionKind::CutOff | ActionKind::Drain | ActionKind::Delete => {
                 machine.hold().is_some() || machine.protection != Protection::None
             }
             ActionKind::Reimage => frozen(machine),
@@ -272,7 +272,7 @@ pub(super) fn newest_last(view: &View, notes: &mut Notes) {
         return stand_ins_first(view, notes);
     }
     let newest = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
-        matches!(aim.verb, ActionKind::Drain | ActionKind::Delete)
+        matches!(aim.verb, ActionKind::CutOff | ActionKind::Drain | ActionKind::Delete)
             && seen.is_some_and(|(_, look)| look.current && look.standing == MachineState::Ready)
     };
     let gone = view.keys(newest);
@@ -305,8 +305,10 @@ fn stand_ins_first(view: &View, notes: &mut Notes) {
         machine.updated.is_some() || targets.iter().any(|target| target.is(machine))
     };
     let goes = |machine: &Machine, look: &MachineView| {
-        // Failed machines leave first, whatever happened to them.
-        let new = !matches!(look.standing, MachineState::Leaving | MachineState::Failed);
+        // Failed machines leave first, whatever happened to them. Of those that were watched it was decided when they
+        // left service.
+        let decided = [MachineState::Leaving, MachineState::Failed, MachineState::Gray];
+        let new = !decided.contains(&look.standing);
         new && look.removed() == Some(RemovalReason::Surplus) && look.current && updated(machine)
     };
     let stays = |machine: &Machine, look: &MachineView| {

@@ -35,8 +35,10 @@ pub(super) fn before(view: &View, notes: &mut Notes) {
     words(view, notes);
     agreed(view, notes);
     let case = view.case;
+    // Those that were watched were counted when they left service.
     let surplus = view.losses().filter(|(aim, _, look)| {
-        aim.target.because == RemovalReason::Surplus && look.standing != MachineState::Leaving
+        let counted = matches!(look.standing, MachineState::Leaving | MachineState::Gray);
+        aim.target.because == RemovalReason::Surplus && !counted
     });
     let mut new: Vec<Key> = surplus.map(|(aim, _, _)| aim.target.key()).collect();
     if new.is_empty() || case.policy.unconfirmed == UnconfirmedFall::Allow {
@@ -238,7 +240,7 @@ fn closed_with_cause(view: &View, notes: &mut Notes) {
 pub(super) fn taken(journal: &[Entry]) -> BTreeMap<Key, Time> {
     let mut taken = BTreeMap::new();
     for entry in journal {
-        if !matches!(entry.verb(), ActionKind::Drain | ActionKind::Delete) {
+        if !matches!(entry.verb(), ActionKind::CutOff | ActionKind::Drain | ActionKind::Delete) {
             continue;
         }
         let fates = Fates::of(entry);

@@ -107,6 +107,12 @@ pub enum Action {
         reason: Box<str>,
         before: Time,
     },
+    /// Take surplus machines out of service, to watch the pool without them before they go.
+    CutOff {
+        targets: Vec<Target>,
+        reason: Box<str>,
+        before: Time,
+    },
     /// One batch. Sent after the answer to the same plan's raise.
     Delete {
         targets: Vec<Target>,
@@ -170,6 +176,7 @@ vocabulary! {
         UpdateModel = "updateModel",
         Restore = "restore",
         Raise = "raise",
+        CutOff = "cutOff",
         Drain = "drain",
         Reimage = "reimage",
         Delete = "delete",
@@ -180,6 +187,7 @@ impl Action {
     pub const fn verb(&self) -> ActionKind {
         match self {
             Action::Raise { .. } => ActionKind::Raise,
+            Action::CutOff { .. } => ActionKind::CutOff,
             Action::Drain { .. } => ActionKind::Drain,
             Action::Delete { .. } => ActionKind::Delete,
             Action::Restore { .. } => ActionKind::Restore,
@@ -192,7 +200,8 @@ impl Action {
     pub fn targets(&self) -> &[Target] {
         match self {
             Action::Raise { .. } | Action::UpdateModel { .. } | Action::TagOwner { .. } => &[],
-            Action::Drain { targets, .. }
+            Action::CutOff { targets, .. }
+            | Action::Drain { targets, .. }
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }
             | Action::Reimage { targets, .. } => targets,
@@ -211,6 +220,7 @@ impl Action {
     pub fn reason(&self) -> &str {
         match self {
             Action::Raise { reason, .. }
+            | Action::CutOff { reason, .. }
             | Action::Drain { reason, .. }
             | Action::Delete { reason, .. }
             | Action::Restore { reason, .. }
@@ -224,7 +234,8 @@ impl Action {
     pub const fn before(&self) -> Time {
         match self {
             Action::Raise { expect, .. } | Action::UpdateModel { expect, .. } => expect.before,
-            Action::Drain { before, .. }
+            Action::CutOff { before, .. }
+            | Action::Drain { before, .. }
             | Action::Delete { before, .. }
             | Action::Restore { before, .. }
             | Action::Reimage { before, .. }

@@ -50,6 +50,8 @@ reasons! {
     DrainBlocked = "drainBlocked";
     /// No profile says how many machines the pool has, so its size stays.
     SizeUnknown = "sizeUnknown";
+    /// Surplus machines are out of service, and are watched before they go.
+    ScalingDown = "scalingDown";
     /// Machines above the size stay: an open rollout keeps them as its surge.
     Surplus = "surplus";
     /// Azure refused a delete or an update as a whole; until its back-off ends no other machine is taken out of service.

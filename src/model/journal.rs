@@ -199,7 +199,10 @@ impl Entry {
             }
             Action::Delete { .. } | Action::Reimage { .. } | Action::UpdateModel { .. } => later,
             // No other request waits for the result of a tag write.
-            Action::Drain { .. } | Action::Restore { .. } | Action::TagOwner { .. } => true,
+            Action::CutOff { .. }
+            | Action::Drain { .. }
+            | Action::Restore { .. }
+            | Action::TagOwner { .. } => true,
         }
     }
 

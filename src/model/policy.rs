@@ -8,7 +8,7 @@ use super::ids::{PoolName, ScaleSetId};
 use super::inventory::ModelFields;
 use super::owner::OWNER_TAG;
 use super::quantity::{MOST_MACHINES, Quantity, Resolved, resolve};
-use super::size::{SizePolicy, SizeProfile, SizeSource, SizeSpeaker};
+use super::size::{GrayPolicy, SizePolicy, SizeProfile, SizeSource, SizeSpeaker};
 use super::time::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,6 +195,8 @@ pub struct Draft {
     pub deletion: Deletion,
     pub drain: DrainPolicy,
     pub unconfirmed: UnconfirmedFall,
+    /// Surplus machines leave service in steps and are watched before they go. `None`: they go at once.
+    pub gray: Option<GrayPolicy>,
     /// Write the owner tag if the set has none.
     pub tags_owner: bool,
 }
@@ -241,6 +243,7 @@ impl Draft {
             deletion: Deletion { force: false, deadline: Span::minutes(30) },
             drain: DrainPolicy { max_blocked: 1, failed_after: Span::minutes(5) },
             unconfirmed: UnconfirmedFall::Hold,
+            gray: None,
             tags_owner: true,
         }
     }
@@ -369,6 +372,14 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
             format!("the profile {} is a share of its own pool", profile.name)
         };
         own.and_then(|profile| fault("replicas.profiles", say(profile)))
+    },
+    |d| {
+        let gray = d.gray.as_ref().filter(|gray| gray.interval == Span::ZERO)?;
+        let say = format!(
+            "steps need time between them; write changePercent: 100% for one step, not {}",
+            gray.interval
+        );
+        fault("scaleDown.gray.changeInterval", say)
     },
     |d| {
         let zero = |q: &Quantity| q.is_zero_literal();

@@ -11,7 +11,7 @@ use super::owner::OwnerTag;
 use super::plan::WaitKind;
 use super::revisions::Revisions;
 use super::scale::ScaleOrder;
-use super::size::SizeMemory;
+use super::size::{GrayPhase, SizeMemory};
 use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
@@ -342,6 +342,8 @@ pub struct PoolState {
     pub desired: Desired,
     /// A person's order about the size.
     pub scale: Option<ScaleOrder>,
+    /// A fall of the size under way, if machines leave service before they go.
+    pub gray: Option<GrayPhase>,
     /// What the profiles of the document must remember.
     pub size: SizeMemory,
     /// The wanted revision. Never set by reading back what we wrote.

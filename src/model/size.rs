@@ -88,6 +88,36 @@ pub struct ShareSize {
     pub percent: u32,
 }
 
+vocabulary! {
+    /// Where surplus machines wait before they go.
+    pub enum GrayState {
+        /// Out of service, and running.
+        Cutoff = "cutoff",
+        /// Deallocated.
+        Standby = "standby",
+    }
+}
+
+/// When the size falls, surplus machines first leave service, a part of the whole change at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrayPolicy {
+    pub state: GrayState,
+    pub change_percent: u32,
+    pub interval: Span,
+    /// They are watched for this long after the last step.
+    pub observation: Span,
+}
+
+/// A fall of the size under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrayPhase {
+    /// Machines online when the size fell.
+    pub base: u32,
+    pub to: u32,
+    pub steps: u32,
+    pub stepped: Time,
+}
+
 /// A finite number.
 #[derive(Debug, Clone, Copy)]
 pub struct Decimal(f64);

@@ -41,9 +41,9 @@ pub(super) fn follow_entries(
         return;
     }
     let mut touches = known.journal.touches(machine);
-    // An unsent delete removed nothing and leaves the earlier state as it was.
+    // An unsent delete removed nothing and leaves the earlier state as it was; of a cut-off the record alone speaks.
     let unsent = touches.iter().any(Touch::is_unsent);
-    touches.retain(|touch| !touch.is_unsent());
+    touches.retain(|touch| !touch.is_unsent() && touch.verb != ActionKind::CutOff);
     // Why it leaves, as the plan that began the removal said.
     let begun = known.removals.find(machine, |at| &memory.removals[at].0);
     row.because = begun.map(|at| memory.removals[at].1);

@@ -55,6 +55,8 @@ pub(super) struct Assessment<'i> {
     pub trims_itself: bool,
     /// More machines than surge explains, and no person confirmed the excess: do not remove outdated ones either.
     pub surplus_in_doubt: bool,
+    /// No surplus may leave now, whatever the brake.
+    pub surplus_stays: bool,
     /// How many may leave as surplus.
     pub surplus: i64,
 }
@@ -102,6 +104,7 @@ impl<'i> Assessment<'i> {
             others_settle,
             trims_itself,
             surplus_in_doubt: is_surplus_in_doubt(input, memory, count),
+            surplus_stays,
             surplus: if surplus_stays { 0 } else { surplus_brake::left(input, memory).max(0) },
         }
     }

@@ -55,6 +55,16 @@ impl<'a> Basis<'a> {
         self.input.policy.rollout.method == Method::Reimage
     }
 
+    /// How many of such a pool others replace now, where none is updated in place.
+    pub fn replaced_now(&self, count: &PoolCounts) -> i64 {
+        count.want(self.gate()).min(self.ahead(count))
+    }
+
+    /// Machines on target that the rollout may have above those that it has.
+    pub const fn ahead(&self, count: &PoolCounts) -> i64 {
+        self.rollout.limit + self.count.named - count.current
+    }
+
     /// For in-place updates that allow no unavailable machine, one machine above D stands in until all updated machines
     /// serve.
     pub fn buffer(&self) -> i64 {

@@ -89,7 +89,7 @@ pub(super) fn classify(
                 false => group(input, machine, burst),
             };
         }
-        row.fails = row.group == CandidateGroup::Leaving
+        row.fails = matches!(row.group, CandidateGroup::Leaving | CandidateGroup::Gray)
             && group(input, &in_service(machine), burst) == CandidateGroup::Failed;
         row.written_off &= matches!(row.group, CandidateGroup::Leaving | CandidateGroup::Ghost);
         let now = !row.stays && machine.delete_request().is_some_and(|request| request.now);

@@ -12,14 +12,13 @@ use super::requests::ActionRequests;
 /// still wait their turn.
 pub(super) fn choose(basis: &Basis, sent: &ActionRequests) -> Result<Growth, PlanBug> {
     let c = basis.count.with_back(sent.back().map(|at| &basis.rows[at]));
-    let ahead = basis.rollout.limit + basis.count.named - c.current;
     let replace = if basis.is_in_place() {
         let begins = basis.gate() || c.named > 0;
         let base = c.desired + if begins { basis.buffer() } else { 0 };
         let room = c.desired - c.kept - c.current;
-        (base - c.exist).min(room.min(ahead).max(c.fill()))
+        (base - c.exist).min(room.min(basis.ahead(&c)).max(c.fill()))
     } else {
-        c.want(basis.gate()).min(ahead)
+        basis.replaced_now(&c)
     };
     let open = basis.rollout.closed.is_none();
     let growth = Growth { fill: c.fill(), replace, ceiling_left: c.ceiling - c.live, open };

@@ -82,9 +82,10 @@ const KINDS: [(HoldReason, &str, Option<CommandName>); 7] = [
 /// Which of [`KINDS`] apply to this machine.
 fn kinds(input: &Input, row: &MachineCandidate) -> [bool; KINDS.len()] {
     let failed = row.group == CandidateGroup::Failed;
+    let gray = row.group == CandidateGroup::Gray;
     let kept = |why| row.kept == why && !failed;
     [
-        row.is_untouchable() && (row.outdated || failed) && !locks::keep(input, row),
+        row.is_untouchable() && (row.outdated || failed || gray) && !locks::keep(input, row),
         kept(Protector::RevisionUnknown),
         kept(Protector::OnDelete),
         kept(Protector::UpdateFailed),

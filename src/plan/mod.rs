@@ -26,6 +26,7 @@ mod estimate;
 mod exceptions;
 mod follow_model;
 mod gate;
+mod gray;
 mod growth;
 mod health;
 mod holds;
@@ -96,6 +97,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let (machines, rollout) = advance::advance(input, &mut state, machines, commands.skip_watch);
     learn::from_machines(input, &mut state, &journal, &machines);
     repair_limit::learn(input, &mut state, &machines);
+    gray::learn(input, &mut state, &machines);
 
     let why_not = Assessment::of(input, &state, &journal, &machines);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not, size.as_ref());

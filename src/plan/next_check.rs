@@ -227,7 +227,7 @@ pub(super) fn again(
         sooner(now.plus(match action.verb() {
             ActionKind::Raise => boots.after(Span::ZERO),
             ActionKind::Delete => delete_after(basis, Span::ZERO),
-            ActionKind::Restore | ActionKind::TagOwner => IDLE,
+            ActionKind::CutOff | ActionKind::Restore | ActionKind::TagOwner => IDLE,
             ActionKind::Drain | ActionKind::Reimage | ActionKind::UpdateModel => SOON,
         }));
     }

@@ -13,6 +13,7 @@ use super::basis::Basis;
 use super::candidate::MachineCandidate;
 use super::checkpoint::{self, Bake, Barrier};
 use super::gate::RolloutClose;
+use super::gray;
 use super::holds::{Holds, machines};
 use super::next_check::{RECOVERS, SOON};
 use super::owner;
@@ -66,6 +67,7 @@ pub(super) fn collect(
     backoff::about_refused(basis.input, basis.memory, found);
     if basis.why_not.usable {
         surplus::about_waiting(basis, found, removals);
+        gray::hold(basis, found);
         waiting_requests::tell(basis, found);
     }
     machine_holds::about_machines(basis, found, removals);

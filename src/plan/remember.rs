@@ -29,7 +29,10 @@ pub(super) fn decisions(
     writes: &SetWrites,
 ) {
     written(input, memory, writes);
-    let picked = removals.picked.iter().filter(|(_, because)| *because == RemovalReason::Surplus);
+    let picked = removals.picked.iter().filter(|(row, because)| {
+        // What is out of service was counted when it left it.
+        *because == RemovalReason::Surplus && rows[*row].group != CandidateGroup::Gray
+    });
     // Requested again after a refusal: it leaves only now.
     let goes = sent.moved.iter().filter(|moved| moved.1 != Lifecycle::InService);
     let again = goes.map(|(row, ..)| &rows[*row]).filter(|row| {

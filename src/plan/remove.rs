@@ -6,10 +6,12 @@ use crate::model::plan::{Input, MachineReason};
 
 use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
+use super::gray;
 use super::removal_order::Picker;
 use super::stop;
 
 mod stand_ins;
+mod surplus_leaves;
 mod waiting;
 
 /// What a class may spend, besides its number.
@@ -47,6 +49,8 @@ pub(super) struct Removals {
     pub uncounted: i64,
     /// How many machines may exist.
     pub bound: i64,
+    /// Rows of surplus that only leave service now.
+    pub cut: Vec<usize>,
 }
 
 /// Which machines of a group leave as surplus.
@@ -108,6 +112,8 @@ struct Taker<'a> {
     /// Rows that return to service.
     coming: i64,
     over_low: i64,
+    /// How many that serve may leave service as surplus now.
+    cuts: i64,
     out: Removals,
 }
 
@@ -121,6 +127,7 @@ pub(super) fn choose(basis: &Basis) -> Removals {
         // Until the effect of a lost request is known, and under a stop except repair, only failed machines leave.
         removals.picked.retain(|(_, because)| *because == RemovalReason::Failed);
         removals.updated.clear();
+        removals.cut.clear();
     }
     removals
 }
@@ -147,6 +154,7 @@ fn pick(basis: &Basis) -> Removals {
         drained: rows.iter().filter(|row| is_drained_to_update(row)).count() as i64,
         coming: rows.iter().filter(|row| is_coming_back(row)).count() as i64,
         over_low: 0,
+        cuts: gray::step(basis).map_or(0, |step| i64::from(step.cut)),
         out,
     };
     // A refused request waits for its next try: only what an operator wants now leaves.
@@ -168,6 +176,7 @@ fn pick(basis: &Basis) -> Removals {
         let bound = taker.bound();
         taker.surge_left_over(bound);
         taker.surplus(bound);
+        taker.gray();
     }
     taker.out
 }
@@ -366,7 +375,10 @@ impl Taker<'_> {
             if matches!(side, Side::OffTarget | Side::Named) {
                 let kept = if side == Side::OffTarget { self.ordered() } else { 0 };
                 let most = over.min(self.existing_too_many(low)) - kept;
-                over -= self.take_surplus(group, side, most);
+                over -= match side {
+                    Side::Named => self.take_surplus(group, side, most),
+                    _ => self.leave_service(group, side, most),
+                };
             }
         }
         self.surplus -= self.rows_taken_as_surplus();
@@ -391,22 +403,6 @@ impl Taker<'_> {
     fn rows_taken_as_surplus(&self) -> i64 {
         let surplus = |(_, because): &&(usize, RemovalReason)| *because == RemovalReason::Surplus;
         self.out.picked.iter().filter(surplus).count() as i64
-    }
-
-    fn take_surplus(&mut self, group: CandidateGroup, side: Side, most: i64) -> i64 {
-        let (input, breaker) = (self.basis.input, self.basis.why_not.breaker_open);
-        let of = |row: &MachineCandidate| {
-            row.group == group && side.has(input, row) && !(breaker && looks_failed(input, row))
-        };
-        let because = if side == Side::Named {
-            RemovalReason::DeleteRequested
-        } else {
-            RemovalReason::Surplus
-        };
-        let served = matches!(group, CandidateGroup::Ready | CandidateGroup::Unready);
-        let (available, exists) = (group == CandidateGroup::Ready, group.exists());
-        let rule = Rule { served, available, exists, because };
-        self.take(most, of, rule)
     }
 
     fn surplus(&mut self, bound: i64) {
@@ -447,7 +443,7 @@ impl Taker<'_> {
                 continue;
             }
             let most = most.min(self.existing_too_many(bound) - waiting);
-            over -= self.take_surplus(*group, *side, most);
+            over -= self.leave_service(*group, *side, most);
         }
     }
 

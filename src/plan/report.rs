@@ -17,6 +17,7 @@ use super::checkpoint::Barrier;
 use super::document_size;
 use super::estimate;
 use super::gate::RolloutClose;
+use super::gray;
 use super::holds::Holds;
 use super::next_check;
 use super::notices;
@@ -44,7 +45,8 @@ pub(super) fn assemble(
     let holds = holds.finish();
     let again = holds.iter().map(|hold| hold.next_check_at).fold(again, Time::min);
     let changes = basis.size.and_then(|size| size.sizing.changes);
-    let again = changes.map_or(again, |at| again.min(at));
+    let steps = gray::step(basis).and_then(|step| step.next);
+    let again = changes.into_iter().chain(steps).fold(again, Time::min);
     Report {
         at: basis.input.now,
         resolved: basis.machines.resolved,

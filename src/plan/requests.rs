@@ -9,6 +9,7 @@ use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
 use super::classify::is_dead;
 use super::gate::RolloutClose;
+use super::gray;
 use super::health::lasts_since;
 use super::holds::machines;
 use super::identity::is;
@@ -42,7 +43,7 @@ impl ActionRequests {
 
 /// Machines restored before any is created.
 pub(super) fn restores(row: &MachineCandidate) -> bool {
-    row.group == CandidateGroup::Gray || (leaves_as_surplus(row) && !row.fails)
+    gray::comes_back(row) || (leaves_as_surplus(row) && !row.fails)
 }
 
 #[derive(Default)]
@@ -51,6 +52,7 @@ struct Batches {
     delete: Vec<Target>,
     reimage: Vec<Target>,
     drain: Vec<Target>,
+    cut: Vec<Target>,
     moved: Vec<(usize, Lifecycle, MachineReason)>,
     awaited: Vec<usize>,
     /// Lost machines that no restored machine replaces.
@@ -82,7 +84,10 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
     restore(basis, &mut batches);
     if basis.why_not.usable {
         for (row, because) in &removals.picked {
-            leave(basis, &mut batches, *row, *because);
+            match removals.cut.contains(row) {
+                true => cut_off(basis, &mut batches, *row),
+                false => leave(basis, &mut batches, *row, *because),
+            }
         }
         for row in &removals.updated {
             update(basis, &mut batches, *row);
@@ -121,10 +126,27 @@ fn restore(basis: &Basis, batches: &mut Batches) {
             }
         }
     }
+    restore_to_replace(basis, batches);
     let unseen = |row: &MachineCandidate| row.machine(basis.input).condition == Condition::Unknown;
     let dark = basis.rows.iter().zip(0..).filter(|(row, _)| restores(row) && unseen(row));
     let missing = usize::try_from(batches.missing).unwrap_or(0);
     batches.awaited = dark.map(|(_, at)| at).take(missing).collect();
+}
+
+/// A machine on target that is out of service replaces an outdated one before any is created for that.
+fn restore_to_replace(basis: &Basis, batches: &mut Batches) {
+    let back = batches.moved.iter().map(|(at, ..)| &basis.rows[*at]);
+    let mut wanted = gray::replacements(basis, &basis.count.with_back(back));
+    for (at, row) in basis.rows.iter().enumerate() {
+        let seen = row.machine(basis.input).condition != Condition::Unknown;
+        let fits = gray::comes_back(row) && row.is_on_target() && seen;
+        let free = fits && !restore_waits(basis, row);
+        if wanted > 0 && free && !batches.moved.iter().any(|moved| moved.0 == at) {
+            put(basis, &mut batches.restore, at, RemovalReason::Surplus);
+            batches.moved.push((at, Lifecycle::InService, MachineReason::Restored));
+            wanted -= 1;
+        }
+    }
 }
 
 /// If our delete failed and its machine stays in deletion too long, request it once more; after a refusal, once its
@@ -161,6 +183,11 @@ fn drains(machine: &Machine, because: RemovalReason) -> bool {
     let dead = because == RemovalReason::Failed && machine.condition == Condition::Stopped;
     // An accepted loss does not wait for the pods.
     machine.needs_drain() && !(dead || because == RemovalReason::DeleteRequestedNow)
+}
+
+fn cut_off(basis: &Basis, batches: &mut Batches, at: usize) {
+    put(basis, &mut batches.cut, at, RemovalReason::Surplus);
+    batches.moved.push((at, Lifecycle::CutOff, MachineReason::RemovedSurplus));
 }
 
 fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason) {
@@ -366,10 +393,19 @@ fn only_prepares(basis: &Basis, row: &MachineCandidate) -> bool {
 fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
     let before = basis.input.set.read_at.plus(READ_IS_FRESH);
     let mut actions = Vec::new();
+    let (back, out, gone) = (&batches.restore, &batches.cut, &batches.delete);
+    let changes = gray::changes(basis, back, out, gone);
     let restore = std::mem::take(&mut batches.restore);
     if !restore.is_empty() {
-        let reason = format!("{} back in service", counted(restore.len(), "machine")).into();
+        let back = format!("{} back in service", counted(restore.len(), "machine"));
+        let reason =
+            [back].into_iter().chain(changes.clone()).collect::<Vec<_>>().join(": ").into();
         actions.push(Action::Restore { targets: restore, reason, before });
+    }
+    let cut = std::mem::take(&mut batches.cut);
+    if !cut.is_empty() {
+        let reason = changes.unwrap_or_default().into();
+        actions.push(Action::CutOff { targets: cut, reason, before });
     }
     for target in std::mem::take(&mut batches.drain) {
         let reason = drain_reason(basis, target.because).into();

@@ -135,7 +135,9 @@ fn may_go(way: Way, action: &Action) -> bool {
         Way::Shut if verb == ActionKind::Delete => {
             action.targets().iter().all(|target| target.because == RemovalReason::Failed)
         }
-        Way::Shut => matches!(verb, ActionKind::Drain | ActionKind::Restore),
+        Way::Shut => {
+            matches!(verb, ActionKind::CutOff | ActionKind::Drain | ActionKind::Restore)
+        }
     }
 }
 

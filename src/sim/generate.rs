@@ -57,6 +57,10 @@ pub fn drawn(seed: u64) -> Scenario {
     if seed >= PROFILES_FROM && sizes.chance(0.15) {
         size_profiles::profiles(&mut scenario, &mut sizes);
     }
+    let mut gray = dice.branch("gray");
+    if seed >= GRAY_FROM && gray.chance(0.2) {
+        size_profiles::gray(&mut scenario, &mut gray);
+    }
     scenario
 }
 
@@ -65,6 +69,9 @@ pub const LARGER_FROM: u64 = 1_000_000;
 
 /// From this seed on, some storms have pools with profiles.
 pub const PROFILES_FROM: u64 = 1 << 40;
+
+/// From this seed on, surplus of some pools is watched before it goes.
+pub const GRAY_FROM: u64 = 1 << 41;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)

@@ -8,7 +8,8 @@ use crate::model::calendar::{Cron, ScheduleZone};
 use crate::model::ids::PoolName;
 use crate::model::policy::{Draft, Owner};
 use crate::model::size::{
-    CronSize, Decimal, MetricMode, MetricSize, ShareSize, SizePolicy, SizeProfile, SizeSource,
+    CronSize, Decimal, GrayPolicy, GrayState, MetricMode, MetricSize, ShareSize, SizePolicy,
+    SizeProfile, SizeSource,
 };
 use crate::model::time::Span;
 
@@ -41,6 +42,17 @@ pub(super) fn profiles(scenario: &mut Scenario, dice: &mut Dice) {
     }
     let size = SizePolicy { min, max, preview: dice.chance(0.1), profiles };
     scenario.policy = changed(&scenario.policy, |draft| draft.size = size.clone());
+}
+
+/// Surplus leaves service in steps before it goes.
+pub(super) fn gray(scenario: &mut Scenario, dice: &mut Dice) {
+    let gray = GrayPolicy {
+        state: GrayState::Cutoff,
+        change_percent: one_of(dice, &[10, 33, 50, 100], 50),
+        interval: Span::seconds(one_of(dice, &[5, 30, 180], 30)),
+        observation: Span::seconds(one_of(dice, &[0, 60, 600], 60)),
+    };
+    scenario.policy = changed(&scenario.policy, |draft| draft.gray = Some(gray.clone()));
 }
 
 /// What a person edits to change the size: the count, or the number of each static profile.

@@ -3,6 +3,7 @@
 //! Never here: a clock, a query, a write. Begin with [`weigh`]; `cron`, `metric` and `share` say what one profile says.
 
 mod cron;
+pub mod gray;
 mod metric;
 mod share;
 #[cfg(test)]

@@ -53,7 +53,7 @@ const BAD: &[(&str, &str, &str)] = &[
     ("open", r#"[{"id":"e","do":"reboot","since":"2026-03-01T11:00:00Z"}]"#, "open[0].do badValue"),
     (
         "open",
-        r#"[{"id":"e","do":"cutOff","since":"2026-03-01T11:00:00Z","machines":["1"]}]"#,
+        r#"[{"id":"e","do":"standby","since":"2026-03-01T11:00:00Z","machines":["1"]}]"#,
         "open[0].do notBuilt",
     ),
     (

@@ -18,6 +18,7 @@ use poolkeeper::model::rollout::{
     DeleteEffect, DeleteEffects, KeyBackOff, PoolState, Progress, Rollout, RolloutCause,
     RolloutStage,
 };
+use poolkeeper::model::size::{GrayPolicy, GrayState};
 use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Span;
 
@@ -45,6 +46,8 @@ pub struct Setting {
     pub in_place: bool,
     /// What failed did so lately: more than one of them stop repair.
     pub breaker: bool,
+    /// Surplus leaves service first, and goes once it was seen there.
+    pub gray: bool,
 }
 
 impl Setting {
@@ -86,6 +89,12 @@ impl Case {
             // What is proven here is the order of repair; what stops it has settings of its own.
             draft.repair.breaker_percent = 10_000;
         }
+        draft.gray = setting.gray.then_some(GrayPolicy {
+            state: GrayState::Cutoff,
+            change_percent: 100,
+            interval: Span::seconds(1),
+            observation: Span::ZERO,
+        });
         let rollout = &mut draft.rollout;
         rollout.max_surge = Quantity::of(surge);
         rollout.max_unavailable = Quantity::of(unavailable);
@@ -113,6 +122,7 @@ impl Case {
         let limits = Limits {
             count_deleting: setting.count_deleting,
             in_place: setting.in_place,
+            gray: setting.gray,
             ..Limits::resolve(i64::from(desired), i64::from(surge), i64::from(unavailable))
         };
         Self { setting, memory: memory(setting, desired), policy, limits, stock }
@@ -171,6 +181,8 @@ impl Case {
                     ActionKind::Drain => draining(from, target.because),
                     ActionKind::Restore => in_service(from),
                     ActionKind::Reimage => Kind::OldUpdating,
+                    ActionKind::CutOff if is_new(from) => Kind::NewCut,
+                    ActionKind::CutOff => Kind::OldCut,
                     other => panic!("{other:?} in {}", state.show()),
                 };
                 match turn.moved.iter_mut().find(|moved| (moved.0, moved.1) == (from, to)) {

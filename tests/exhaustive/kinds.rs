@@ -61,10 +61,18 @@ kinds! {
     /// Updated in place: ready for less than it must be, or for long.
     NewSettling,
     NewUpdated,
+    /// Out of service: since this turn, or for as long as it is watched.
+    OldCut,
+    NewCut,
+    OldWatched,
+    NewWatched,
 }
 
 /// Those that are only there where machines are updated in place.
 pub const IN_PLACE: [Kind; 4] = [OldUpdating, OldTried, NewSettling, NewUpdated];
+
+/// Those that are only there where surplus is watched before it goes.
+pub const GRAY: [Kind; 4] = [OldCut, NewCut, OldWatched, NewWatched];
 
 /// Those without nodes that are replaced: all before the first that is drained.
 pub const PLAIN: &[Kind] = KINDS.split_at(OldDraining as usize).0;
@@ -88,7 +96,11 @@ pub fn drain(kind: Kind) -> Option<(RemovalReason, bool)> {
 
 /// What a machine is before its drain, and after it was taken back.
 pub fn in_service(kind: Kind) -> Kind {
-    DRAINS.iter().find(|row| row.0 == kind || row.1 == kind).map_or(kind, |row| row.3)
+    match kind {
+        OldCut | OldWatched => OldReady,
+        NewCut | NewWatched => NewReady,
+        kind => DRAINS.iter().find(|row| row.0 == kind || row.1 == kind).map_or(kind, |row| row.3),
+    }
 }
 
 /// What a machine is while it is drained for this.
@@ -105,7 +117,7 @@ pub fn is_leaving(kind: Kind) -> bool {
 }
 
 /// What the world does when it keeps its promises. `None`: the machine is gone.
-pub const CALM: [(Kind, Option<Kind>); 18] = [
+pub const CALM: [(Kind, Option<Kind>); 20] = [
     (NewYoung, Some(NewReady)),
     (OldYoung, Some(OldReady)),
     (OldLeaving, None),
@@ -124,6 +136,8 @@ pub const CALM: [(Kind, Option<Kind>); 18] = [
     (NewDrainingFailed, Some(NewDrainedFailed)),
     (OldUpdating, Some(NewSettling)),
     (NewSettling, Some(NewUpdated)),
+    (OldCut, Some(OldWatched)),
+    (NewCut, Some(NewWatched)),
 ];
 
 /// How many machines of each kind.
@@ -196,6 +210,8 @@ pub const fn is_new(kind: Kind) -> bool {
             | NewDrainedFailed
             | NewSettling
             | NewUpdated
+            | NewCut
+            | NewWatched
     )
 }
 
@@ -228,10 +244,12 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
         kind if is_new(kind) => Some(rev("r2")),
         _ => Some(rev("r1")),
     };
-    machine.lifecycle_since = NOW.minus(Span::minutes(3));
+    let cut = matches!(kind, OldCut | NewCut);
+    machine.lifecycle_since = if cut { NOW } else { NOW.minus(Span::minutes(3)) };
     machine.lifecycle = match kind {
         OldLeaving | NewLeaving => Lifecycle::Deleting,
         OldUpdating => Lifecycle::Updating,
+        kind if GRAY.contains(&kind) => Lifecycle::CutOff,
         kind if drain(kind).is_some() => Lifecycle::Draining,
         _ => Lifecycle::InService,
     };

@@ -1,6 +1,6 @@
 //! What no turn may do, said of counts alone. Shares nothing with the planner.
 
-use super::kinds::{KINDS, Kind, Kind::*, State, is_leaving};
+use super::kinds::{GRAY, KINDS, Kind, Kind::*, State, is_leaving};
 
 /// Those that are held here: by the judge before every turn, and by the graph, which asks that a pool ends (7) and that
 /// nothing is done at its goal (8). There are no leases here (9).
@@ -56,6 +56,8 @@ pub struct Limits {
     pub count_deleting: bool,
     /// Updated in place: what is made only stands in, and goes first.
     pub in_place: bool,
+    /// Surplus leaves service before it goes.
+    pub gray: bool,
 }
 
 impl Limits {
@@ -63,7 +65,7 @@ impl Limits {
         let unavailable = unavailable.min(desired);
         let forced = surge == 0 && unavailable == 0 && desired > 0;
         let unavailable = if forced { 1 } else { unavailable };
-        Self { desired, surge, unavailable, count_deleting: true, in_place: false }
+        Self { desired, surge, unavailable, count_deleting: true, in_place: false, gray: false }
     }
 }
 
@@ -113,7 +115,7 @@ pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<
     let deleting = sum(state, &[OldLeaving, NewLeaving]);
     let live = state.total() - if limits.count_deleting { 0 } else { deleting };
     let kept = sum(state, &KEPT);
-    let backlog = state.total() - leaving;
+    let backlog = state.total() - leaving - sum(state, &GRAY);
     let failed = sum(state, &[OldFailed, NewFailed]);
     let new = sum(state, &NEW);
     let unready_gone = turn.of(OldUnready) + turn.of(NewUnready) + turn.of(NewSettling);
@@ -160,6 +162,7 @@ pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<
         ),
     ];
     let all = rules.into_iter().chain(in_place(state, limits, turn));
+    let all = all.chain(gray(state, limits, turn));
     let all = all.chain(while_paused(state, limits, turn).map(|(name, bad)| (name, paused && bad)));
     all.filter(|(_, bad)| *bad).map(|(name, _)| name).collect()
 }
@@ -169,7 +172,7 @@ const NEW: [Kind; 6] = [NewYoung, NewReady, NewUnready, UnknownRevision, NewSett
 fn while_paused(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool); 2] {
     let open = sum(state, &[OldYoung, OldReady, OldUnready, OldBlocked]) > 0;
     let (leaving, _) = under_way(state, limits);
-    let backlog = state.total() - leaving;
+    let backlog = state.total() - leaving - sum(state, &GRAY);
     let failed = sum(state, &[OldFailed, NewFailed]);
     let lost: i64 = AVAILABLE.iter().map(|kind| turn.of(*kind)).sum();
     let named = sum(state, &[OldNamed, NewNamed]);
@@ -208,6 +211,23 @@ fn in_place(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool
             "what stands in goes before the updated one serves",
             limits.in_place && sent_back > 0 && above < 0,
         ),
+    ]
+}
+
+/// Where surplus is watched before it goes.
+fn gray(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool); 4] {
+    let goes =
+        |from: Kind, to: Kind| turn.moved.iter().any(|moved| (moved.0, moved.1) == (from, to));
+    let stays: i64 = [NewCut, NewWatched].iter().map(|kind| state.of(*kind) - turn.of(*kind)).sum();
+    let (cut, back) = (turn.into(&[OldCut, NewCut]), turn.into(&[OldReady, NewReady]));
+    [
+        ("goes unseen out of service", goes(NewCut, NewLeaving)),
+        (
+            "surplus that serves goes at once",
+            limits.gray && (goes(NewReady, NewLeaving) || goes(NewUnready, NewLeaving)),
+        ),
+        ("creates while one out of service would do", turn.create > 0 && stays > 0),
+        ("takes out of service and back in one turn", cut > 0 && back > 0),
     ]
 }
 

@@ -12,7 +12,7 @@ mod walks;
 
 use explore::{Found, Setting, explore};
 use kinds::Kind::*;
-use kinds::{DRAINS, IN_PLACE, Kind, PLAIN, multisets};
+use kinds::{DRAINS, GRAY, IN_PLACE, Kind, PLAIN, multisets};
 
 /// Settings that are explored from the same states.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ const OPEN: Setting = Setting {
     count_deleting: true,
     in_place: false,
     breaker: false,
+    gray: false,
 };
 
 /// As many machines as asked for, or so many.
@@ -120,6 +121,19 @@ fn breaker() -> Suite {
     Suite { settings, kinds: PLAIN.to_vec(), top: top(4), desired: 4 }
 }
 
+/// Surplus leaves service first, comes back before any is made, and goes once it was watched.
+fn watched() -> Suite {
+    let gray = Setting { name: "gray", gray: true, ..OPEN };
+    let settings = vec![
+        gray,
+        Setting { name: "gray, ramp", ramp: true, ..gray },
+        Setting { name: "gray, paused", paused: true, ..gray },
+        Setting { name: "gray, stopped", stopped: true, ..gray },
+    ];
+    let kinds = PLAIN.iter().copied().chain(GRAY).collect();
+    Suite { settings, kinds, top: top(4), desired: 3 }
+}
+
 #[test]
 fn every_small_pool_is_safe_and_ends() {
     are_safe_and_end(&[replaced()]);
@@ -145,12 +159,18 @@ fn pools_whose_repair_stopped_itself_are_safe_and_end() {
     are_safe_and_end(&[breaker()]);
 }
 
+#[test]
+fn pools_that_watch_their_surplus_are_safe_and_end() {
+    are_safe_and_end(&[watched()]);
+}
+
 /// Turns of larger pools in every test run.
 const TURNS: usize = 50_000;
 
 #[test]
 fn larger_pools_are_safe_and_end() {
-    let suites = [replaced(), drained(), drained_in_place(), ahead(), in_place(), breaker()];
+    let suites =
+        [replaced(), drained(), drained_in_place(), ahead(), in_place(), breaker(), watched()];
     let asked = std::env::var("POOLKEEPER_TURNS").ok().map(|turns| turns.parse().unwrap());
     let seed = std::env::var("POOLKEEPER_SEED").map_or(0, |seed| seed.parse().unwrap());
     // Each state of a pool that is explored whole is one turn.

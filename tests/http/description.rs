@@ -89,6 +89,7 @@ fn each_example_fits_its_schema() {
         [
             "CommandReceipt",
             "CronSize",
+            "Gray",
             "MetricSize",
             "Pool",
             "PoolStatus",

@@ -6,6 +6,7 @@ mod clock;
 mod counted;
 mod courses;
 mod drains;
+mod gray;
 mod health;
 mod in_place;
 mod kit;

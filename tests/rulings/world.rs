@@ -194,9 +194,10 @@ impl World {
                 slow.map_or(self.drain, |(_, span)| *span)
             }
             ActionKind::Reimage => self.boot,
-            ActionKind::Restore | ActionKind::UpdateModel | ActionKind::TagOwner => {
-                Span::seconds(2)
-            }
+            ActionKind::CutOff
+            | ActionKind::Restore
+            | ActionKind::UpdateModel
+            | ActionKind::TagOwner => Span::seconds(2),
         };
         entry.written.plus(lasts)
     }
@@ -285,8 +286,8 @@ impl World {
 
     fn perform(&mut self, action: Action) {
         let now = self.pool.now;
-        self.written +=
-            usize::from(!matches!(action.verb(), ActionKind::Drain | ActionKind::Restore));
+        let unwritten = [ActionKind::CutOff, ActionKind::Drain, ActionKind::Restore];
+        self.written += usize::from(!unwritten.contains(&action.verb()));
         let mut phase = Phase::Accepted { at: now, operation: None };
         if self.refusals > 0 && action.verb() != ActionKind::Restore {
             self.refusals -= 1;
@@ -335,7 +336,10 @@ impl World {
                     }
                 }
             }
-            Action::Drain { .. } | Action::UpdateModel { .. } | Action::TagOwner { .. } => {}
+            Action::CutOff { .. }
+            | Action::Drain { .. }
+            | Action::UpdateModel { .. }
+            | Action::TagOwner { .. } => {}
         }
         self.journal(action, phase);
     }

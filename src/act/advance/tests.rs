@@ -37,6 +37,7 @@ fn action(verb: ActionKind, targets: &[Machine]) -> Action {
             let write = OwnerWrite::Put { tag, over: None };
             Action::TagOwner { write, reason, before }
         }
+        ActionKind::CutOff => Action::CutOff { targets, reason, before },
         ActionKind::Restore => Action::Restore { targets, reason, before },
         ActionKind::Raise => Action::Raise { from: 3, to: 4, drift: 0, reason, expect },
         ActionKind::Drain => Action::Drain { targets, reason, before },
@@ -145,7 +146,7 @@ fn every_phase_of_every_verb_has_a_legal_step() {
             }
         }
     }
-    assert_eq!(sent, 7 * 3 * 2);
+    assert_eq!(sent, ActionKind::ALL.len() as u32 * 3 * 2);
 }
 
 fn settled(

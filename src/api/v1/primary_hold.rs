@@ -68,7 +68,8 @@ const ORDER: &[HoldReason] = &[
     HoldReason::OnDelete,
     HoldReason::RevisionUnknown,
     HoldReason::Kept,
-    // Nothing waits: a size is explained.
+    // Nothing waits: a size is explained, or what comes next.
+    HoldReason::ScalingDown,
     HoldReason::ScaleOrder,
 ];
 

@@ -74,13 +74,13 @@ words! {
     }
     Do {
         "raise" => Do::Known(ActionKind::Raise),
+        "cutOff" => Do::Known(ActionKind::CutOff),
         "drain" => Do::Known(ActionKind::Drain),
         "delete" => Do::Known(ActionKind::Delete),
         "restore" => Do::Known(ActionKind::Restore),
         "reimage" => Do::Known(ActionKind::Reimage),
         "updateModel" => Do::Known(ActionKind::UpdateModel),
         "tagOwner" => Do::Known(ActionKind::TagOwner),
-        "cutOff" => Do::NotBuilt,
         "standby" => Do::NotBuilt,
     }
 }

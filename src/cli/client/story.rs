@@ -203,6 +203,7 @@ impl Story {
             ActionKind::Restore => {
                 Some(format!("takes {} back into service", machines(&line.machines)))
             }
+            ActionKind::CutOff => Some(line.message.clone()),
             ActionKind::UpdateModel => Some("writes the model of the scale set".to_owned()),
             ActionKind::Drain | ActionKind::Delete | ActionKind::TagOwner => None,
         }
@@ -418,6 +419,7 @@ const fn noun(verb: ActionKind) -> &'static str {
         ActionKind::UpdateModel => "the write of the model",
         ActionKind::Restore => "the return to service",
         ActionKind::Raise => "the raise",
+        ActionKind::CutOff => "the cut-off",
         ActionKind::Drain => "the drain",
         ActionKind::Reimage => "the update",
         ActionKind::Delete => "the delete",

@@ -287,7 +287,7 @@ impl PlanCommand {
         Ok(self.exit(decision.exit(), pending))
     }
 
-    /// Prints it. The headline is made where somebody reads it: of many machines it costs as much as the plan.
+    /// Prints it. The headline is made where one is read: of many machines it costs as much as the plan.
     ///
     /// `managed`: the size in the document that the daemon manages.
     fn show(

@@ -253,9 +253,9 @@ impl Brake {
         }
         let start = self.sizes.iter().map(|(_, size)| *size).max().unwrap_or(view.desired);
         let surplus = |because| because == Some(RemovalReason::Surplus);
-        // A machine on its way out was taken earlier.
-        let new =
-            |look: &MachineView| surplus(look.removed()) && look.standing != MachineState::Leaving;
+        // A machine on its way out was taken earlier, and so was one that is watched.
+        let earlier = [MachineState::Leaving, MachineState::Gray];
+        let new = |look: &MachineView| surplus(look.removed()) && !earlier.contains(&look.standing);
         let takes = view.looks.iter().any(new);
         let allowed = truth.case.policy.unconfirmed == UnconfirmedFall::Allow;
         if !takes || allowed {

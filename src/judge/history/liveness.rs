@@ -209,7 +209,7 @@ fn deadline(entry: &Entry, policy: &Policy) -> Span {
             policy.rollout.readiness_deadline
         }
         ActionKind::Delete => policy.deletion.deadline,
-        ActionKind::Drain | ActionKind::Reimage | ActionKind::Restore => {
+        ActionKind::CutOff | ActionKind::Drain | ActionKind::Reimage | ActionKind::Restore => {
             policy.rollout.progress_deadline
         }
     }

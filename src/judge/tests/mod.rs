@@ -3,6 +3,7 @@
 mod after;
 mod course;
 mod gate;
+mod gray;
 mod history;
 mod loops;
 mod profiles;

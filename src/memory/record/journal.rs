@@ -79,6 +79,7 @@ variants! {
                 reason: Box<str>,
                 expect: Expect,
             },
+            CutOff { targets: Vec<Target>, reason: Box<str>, before: Time },
             Drain { targets: Vec<Target>, reason: Box<str>, before: Time },
             Delete { targets: Vec<Target>, reason: Box<str>, before: Time, force: bool },
             Restore { targets: Vec<Target>, reason: Box<str>, before: Time },

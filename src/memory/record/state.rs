@@ -18,7 +18,7 @@ use crate::model::rollout::{
     RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
 };
 use crate::model::scale::ScaleOrder;
-use crate::model::size::{MetricMemory, ShareBase, SizeMemory};
+use crate::model::size::{GrayPhase, MetricMemory, ShareBase, SizeMemory};
 use crate::model::time::{Span, Time};
 
 keys! {
@@ -34,6 +34,7 @@ keys! {
             advisory_before: Option<Time>,
             mixed: bool,
             scale: Option<ScaleOrder>,
+            gray: Option<GrayPhase>,
             size: SizeMemory,
             wanted: Option<Revision>,
             good_revisions: Vec<GoodRevision>,
@@ -86,6 +87,15 @@ keys! {
             metrics: Vec<MetricMemory>,
             bases: Vec<ShareBase>,
         }
+    }
+    GrayPhase as GrayKeys; {
+        must {
+            base: u32,
+            to: u32,
+            steps: u32,
+            stepped: Time,
+        }
+        may {}
     }
     MetricMemory as MetricKeys; {
         must {

@@ -96,7 +96,8 @@ impl<'a> ActionKeys<'a> {
                 Self { fields, why: Some(why.word().into()), ..plain }
             }
             Action::TagOwner { write, .. } => Self { tag: Some(write.tag().to_string()), ..plain },
-            Action::Drain { targets, .. }
+            Action::CutOff { targets, .. }
+            | Action::Drain { targets, .. }
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }
             | Action::Reimage { targets, .. } => plain.batch(action, targets),

@@ -192,7 +192,7 @@ impl Say<'_> {
             }
             Why::Updating => write!(f, "draining since {since}, to be updated in place"),
             Why::CutOff => {
-                write!(f, "cut off from traffic and still running since {since}")
+                write!(f, "out of service, and still running, since {since}")
             }
             Why::Standby => write!(f, "on standby, deallocated, since {since}"),
             _ if seen.lifecycle == Lifecycle::Deleting => {

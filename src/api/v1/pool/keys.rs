@@ -23,6 +23,8 @@ use crate::model::policy::{
     Adopt, Deletion, Draft, DrainPolicy, HealthPolicy, Image, OwnedModel, PlatformFeatures, Repair,
     UnconfirmedFall,
 };
+use crate::model::size::{GrayPolicy, GrayState};
+use crate::model::time::Span;
 
 /// Resource ids have about 200 characters; this is the longest address that ARM accepts.
 const LONGEST_ID: usize = 2_048;
@@ -71,7 +73,7 @@ tables! {
         /// How machines with workloads are drained before they leave.
         "drain": DRAIN => d.drain, like {"failedAfter": "10m"};
         /// What the pool does when its size falls.
-        "scaleDown": SCALE_DOWN => d.unconfirmed, like {"unconfirmed": "allow"};
+        "scaleDown": SCALE_DOWN => *d, like {"unconfirmed": "allow"};
         /// Not built yet: leave it empty.
         "autoscaler": AUTOSCALER => (), like {};
     }
@@ -123,10 +125,22 @@ tables! {
         /// How long the drain of a failed machine may take.
         "failedAfter": DURATION => d.failed_after, like "10m";
     }
-    SCALE_DOWN(unconfirmed: UnconfirmedFall) { later: GRAY } = {
+    SCALE_DOWN(d: Draft) = {
         /// What a large fall of the size does that no command confirmed. hold: it waits for a person. allow: the surplus
         /// machines leave.
-        "unconfirmed": word::<UnconfirmedFall>() => *unconfirmed, like "allow";
+        "unconfirmed": word::<UnconfirmedFall>() => d.unconfirmed, like "allow";
+        /// Surplus machines leave service in steps, and go after they were watched. Without it they go at once.
+        "gray": GRAY => d.gray, if d.gray.is_some(), like {"changePercent": "50%", "observation": "10m"};
+    }
+    GRAY_KEYS(g: GrayPolicy) { later: GRAY_LATER } = {
+        /// Where they wait. cutoff: out of service, and running.
+        "state": GRAY_STATE => g.state, like "cutoff";
+        /// The part of the whole change that leaves service with each step.
+        "changePercent": STEP_PERCENT => g.change_percent, like "25%";
+        /// The time between two steps.
+        "changeInterval": DURATION => g.interval, like "5m";
+        /// How long they are watched after the last step.
+        "observation": DURATION => g.observation, like "10m";
     }
 }
 
@@ -134,20 +148,36 @@ const CLUSTER_DRAIN: Later = (
     &["cluster", "filters", "rules", "ladder", "volumes", "nodeDeletion"],
     "draining by a cluster of the pool's own is not built yet",
 );
-const GRAY: Later = (
-    &[
-        "gray",
-        "mode",
-        "cutoff",
-        "standby",
-        "changePercent",
-        "changeInterval",
-        "observation",
-        "gates",
-    ],
-    "gray scale-down is not built yet",
-);
+const GRAY_LATER: Later = (&["gates", "onFail"], "gates of a gray scale-down are not built yet");
 
+/// What a file that writes only some of its keys means.
+const USUAL_GRAY: GrayPolicy = GrayPolicy {
+    state: GrayState::Cutoff,
+    change_percent: 50,
+    interval: Span::seconds(30),
+    observation: Span::seconds(60),
+};
+const GRAY: Special<Option<GrayPolicy>> = Special {
+    read: |value, slot, out| {
+        let mut gray = slot.clone().unwrap_or(USUAL_GRAY);
+        if GRAY_KEYS.open(value, &mut gray, out).is_some() {
+            *slot = Some(gray);
+        }
+    },
+    write: |of| of.as_ref().and_then(|gray| GRAY_KEYS.write(gray)),
+    form: |of| GRAY_KEYS.form(&of.clone().unwrap_or(USUAL_GRAY)).title("Gray"),
+};
+const GRAY_STATE: Scalar<GrayState> = Scalar::new(
+    |value| match one_of::<GrayState>(value)? {
+        GrayState::Cutoff => Ok(GrayState::Cutoff),
+        GrayState::Standby => {
+            let fault = value.bad("standby is not built yet");
+            Err(Box::new(Diagnostic { code: Code::NotBuilt, ..fault.help("write cutoff") }))
+        }
+    },
+    |of| text(of.word()),
+    || one_word(&["cutoff"]),
+);
 const VERSION: Scalar<()> = Scalar::new(
     |value| this_word(value, API_VERSION),
     |()| text(API_VERSION),

@@ -21,6 +21,7 @@ const PERCENTS: &str = "^(0|[1-9][0-9]?|100)%$";
 const SOME_PERCENTS: &str = "^([1-9][0-9]?|100)%$";
 /// A percent that may have zeros before it.
 const PADDED_PERCENTS: &str = "^0*([0-9]|[1-9][0-9]|100)%$";
+const SOME_PADDED_PERCENTS: &str = "^0*([1-9]|[1-9][0-9]|100)%$";
 /// Text that is not blank.
 const NOT_BLANK: &str = "\\S";
 
@@ -36,6 +37,18 @@ pub(super) const PERCENT: Scalar<u32> = Scalar::new(
     || {
         let schema = json!({ "type": "string", "pattern": PADDED_PERCENTS });
         ValueForm::new("a percent from 0% to 100%", schema)
+    },
+);
+/// The same, but not 0%.
+pub(super) const STEP_PERCENT: Scalar<u32> = Scalar::new(
+    |value| {
+        let fault = || value.bad("a step of 0% would move no machine");
+        Some(percent(value)?).filter(|of| *of > 0).ok_or_else(fault)
+    },
+    PERCENT.print,
+    || {
+        let schema = json!({ "type": "string", "pattern": SOME_PADDED_PERCENTS });
+        ValueForm::new("a percent from 1% to 100%", schema)
     },
 );
 pub(super) const CRON: Scalar<Cron> = Scalar::new(cron, text, || {

@@ -69,7 +69,7 @@ fn entry(
     strings: &mut Strings,
 ) -> Result<Entry, Fault> {
     let Do::Known(verb) = open.verb.0 else {
-        let say = "gray scale-down is not built yet, so there can be no such entry";
+        let say = "standby is not built yet, so there can be no such entry";
         return Err(Fault::new(format!("{path}.do"), Code::NotBuilt, say));
     };
     let since = open.since.0;
@@ -120,6 +120,7 @@ fn action(
             })?;
             Action::TagOwner { write: OwnerWrite::Put { tag, over: None }, reason, before }
         }
+        ActionKind::CutOff => Action::CutOff { targets, reason, before },
         ActionKind::Drain => Action::Drain { targets, reason, before },
         ActionKind::Restore => Action::Restore { targets, reason, before },
         ActionKind::Delete => {

@@ -1,0 +1,87 @@
+//! Law 12, gray scale-down: surplus leaves service first, a part at a time, and goes only after it was watched.
+
+use super::Notes;
+use super::facts::View;
+use super::machine_view::{Aim, MachineState, MachineView};
+use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::ids::Key;
+use crate::model::machine::Machine;
+use crate::model::policy::Method;
+use crate::model::size::{GrayPhase, GrayPolicy};
+
+pub(super) fn scale_down(view: &View, notes: &mut Notes) {
+    let Some(policy) = &view.case.policy.gray else { return };
+    let goes = |aim: &Aim| {
+        let removes = matches!(aim.verb, ActionKind::Drain | ActionKind::Delete);
+        removes && aim.target.because == RemovalReason::Surplus
+    };
+    let unwatched = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        seen.is_some_and(|(machine, look)| {
+            let since = machine.lifecycle_since;
+            let watched = view.at.since(since) >= policy.observation;
+            let seen = view.case.set.read_at > since;
+            let failed = super::standing::is_failed(machine, view.case.policy, view.at);
+            look.standing == MachineState::Gray && goes(aim) && !(failed || (watched && seen))
+        })
+    };
+    notes.about(12, "removes machines out of service that were not watched", view.keys(unwatched));
+    let before = view.case.before.and_then(|before| before.rollout.as_ref());
+    let rolls = view.rollout().or(before).is_some();
+    let in_place = in_place(view);
+    let at_once = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        seen.is_some_and(|(_, look)| {
+            let serves = matches!(look.standing, MachineState::Ready | MachineState::Unready);
+            let replaced = look.outdated && rolls;
+            serves && goes(aim) && !replaced && !in_place
+        })
+    };
+    notes.about(12, "removes surplus that serves without taking it out first", view.keys(at_once));
+    steps(view, policy, notes);
+}
+
+fn in_place(view: &View) -> bool {
+    view.case.policy.rollout.method == Method::Reimage
+}
+
+/// Machines that serve or are to: in place, what is drained stays.
+fn online(view: &View) -> i64 {
+    view.tally.exist + if in_place(view) { view.tally.leaving } else { 0 }
+}
+
+/// No more leaves service than the part of the whole change that is due: the clock of the fall is durable, goes on one
+/// step at a time, and begins anew only from what is online then.
+fn steps(view: &View, policy: &GrayPolicy, notes: &mut Notes) {
+    let cut = |aim: &Aim, _: Option<(&Machine, &MachineView)>| aim.verb == ActionKind::CutOff;
+    let new: Vec<Key> = view.keys(cut);
+    let Some(fall) = &view.case.planned.state.gray else {
+        if !new.is_empty() {
+            notes.add(12, "takes machines out of service though the size does not fall", new);
+        }
+        return;
+    };
+    let before = view.case.before.and_then(|before| before.gray.as_ref());
+    if !may_follow(view, policy, before, fall) {
+        notes.add(12, "takes a step of a fall that was not due", new.clone());
+    }
+    let change = i64::from(fall.base) - i64::from(fall.to);
+    let parts = i64::from(fall.steps) * i64::from(policy.change_percent) * change;
+    let stay = i64::from(fall.base) - ((parts + 99) / 100).clamp(0, change.max(0));
+    let most = (online(view) - stay).max(0);
+    let many = i64::try_from(new.len()).unwrap_or(i64::MAX);
+    if many > most || (many > 0 && i64::from(fall.to) < view.desired) {
+        let say = format!("takes {many} out of service in a step where {most} may leave");
+        notes.add(12, say, new);
+    }
+}
+
+fn may_follow(view: &View, policy: &GrayPolicy, was: Option<&GrayPhase>, is: &GrayPhase) -> bool {
+    let online = online(view) >= i64::from(is.base);
+    let Some(was) = was else { return online && is.steps <= 1 && is.stepped == view.at };
+    let next = is.stepped == view.at && view.at.since(was.stepped) >= policy.interval;
+    if (was.base, was.to) == (is.base, is.to) {
+        let same = (was.steps, was.stepped) == (is.steps, is.stepped);
+        return same || (next && is.steps == was.steps + 1);
+    }
+    let waits = is.steps == 0 && is.stepped == was.stepped;
+    online && (waits || (next && is.steps <= 1))
+}

@@ -1,0 +1,147 @@
+//! Gray scale-down: surplus leaves service a step at a time, and goes only after it was watched.
+
+use super::{NEW, NOW, Pool, ago};
+use crate::model::action::{Action, RemovalReason};
+use crate::model::machine::{Condition, Lifecycle};
+use crate::model::policy::UnconfirmedFall;
+use crate::model::size::{GrayPhase, GrayPolicy, GrayState};
+use crate::model::time::{Span, Time};
+
+use RemovalReason::{DeleteRequested, Failed, Surplus};
+
+/// Five serve and one is desired: half of what is above it leaves with each step.
+fn five() -> Pool {
+    Pool::of(1, 1, 0).no_rollout().serving("abcde", NEW).set(|pool| {
+        pool.draft.unconfirmed = UnconfirmedFall::Allow;
+        pool.draft.gray = Some(GrayPolicy {
+            state: GrayState::Cutoff,
+            change_percent: 50,
+            interval: Span::seconds(30),
+            observation: Span::seconds(60),
+        });
+    })
+}
+
+fn fall(base: u32, to: u32, steps: u32, stepped: Time) -> GrayPhase {
+    GrayPhase { base, to, steps, stepped }
+}
+
+fn first_step() -> GrayPhase {
+    fall(5, 1, 1, NOW)
+}
+
+/// Of the fall: what was known of it, and what the plan writes down.
+fn falls(pool: Pool, was: Option<GrayPhase>, is: Option<GrayPhase>) -> Pool {
+    pool.set(|pool| {
+        pool.before.as_mut().unwrap().gray = was;
+        pool.state.gray = is;
+    })
+}
+
+fn cut(mut pool: Pool, names: &str) -> Pool {
+    let (targets, before) = (pool.targets(names, Surplus), NOW);
+    pool.actions.push(Action::CutOff { targets, reason: "".into(), before });
+    pool
+}
+
+/// Two of the five left service so long ago.
+fn watched(since: Span) -> Pool {
+    let out = |pool: &mut Pool| {
+        for name in ["d", "e"] {
+            let machine = pool.machine(name);
+            machine.lifecycle = Lifecycle::CutOff;
+            machine.lifecycle_since = ago(since);
+        }
+    };
+    let last = Some(fall(5, 3, 2, ago(since)));
+    falls(five().set(|pool| pool.draft.count = 3).set(out), last, last).set(|pool| {
+        pool.change(|state| state.desired.count = 3);
+    })
+}
+
+#[track_caller]
+fn lawful(name: &str, pool: &Pool) {
+    let notes = pool.notes();
+    assert!(notes.is_empty(), "{name}: {notes:?}");
+}
+
+#[track_caller]
+fn refused(name: &str, pool: &Pool, say: &str) {
+    let notes = pool.notes();
+    let found = notes.iter().any(|note| note.law == 12 && note.say.contains(say));
+    assert!(found, "{name}: {notes:?}");
+}
+
+#[test]
+fn a_step_takes_its_part_and_no_more() {
+    lawful("half of four", &cut(falls(five(), None, Some(first_step())), "de"));
+    let more = cut(falls(five(), None, Some(first_step())), "cde");
+    refused("three of four", &more, "takes 3 out of service in a step where 2 may leave");
+    let below = cut(falls(five(), None, Some(fall(5, 0, 1, NOW))), "cde");
+    refused("towards less than the size", &below, "out of service in a step");
+    let none = cut(falls(five(), None, None), "de");
+    refused("no fall", &none, "though the size does not fall");
+}
+
+#[test]
+fn the_clock_of_a_fall_goes_on_one_step_at_a_time() {
+    let not_due = "takes a step of a fall that was not due";
+    let step = |was: GrayPhase, is: GrayPhase| falls(five(), Some(was), Some(is));
+    let at = |steps: u32, seconds: i64| fall(5, 1, steps, ago(Span::seconds(seconds)));
+    lawful("the same", &step(at(1, 10), at(1, 10)));
+    lawful("a step that moves none", &step(at(1, 30), at(2, 0)));
+    refused("too early", &step(at(1, 29), at(2, 0)), not_due);
+    refused("two at once", &step(at(1, 90), at(3, 0)), not_due);
+    refused("a time of another turn", &step(at(1, 60), at(2, 30)), not_due);
+    refused("begins with two", &falls(five(), None, Some(at(2, 0))), not_due);
+    refused("from more than are online", &falls(five(), None, Some(fall(6, 1, 1, NOW))), not_due);
+    // A further fall begins anew from what is online, and keeps the clock.
+    let earlier = fall(5, 3, 1, ago(Span::seconds(10)));
+    lawful("a further fall", &step(earlier, fall(5, 1, 0, earlier.stepped)));
+    refused("a further fall as a step", &step(earlier, fall(5, 1, 1, NOW)), not_due);
+    lawful("a further fall when due", &step(fall(5, 3, 1, ago(Span::seconds(30))), first_step()));
+}
+
+#[test]
+fn what_is_out_of_service_goes_only_after_it_was_watched() {
+    let unwatched = "removes machines out of service that were not watched";
+    lawful("watched", &watched(Span::seconds(60)).delete("de", Surplus));
+    refused("a second less", &watched(Span::seconds(59)).delete("de", Surplus), unwatched);
+    refused("drained first", &watched(Span::seconds(59)).drain("d", Surplus), unwatched);
+    // However short it is to be watched, it must have been seen out of service.
+    let unseen = |seconds: i64| {
+        let pool = watched(Span::seconds(seconds));
+        pool.set(|pool| pool.draft.gray.as_mut().unwrap().observation = Span::ZERO)
+            .delete("d", Surplus)
+    };
+    lawful("seen", &unseen(3));
+    refused("not seen yet", &unseen(1), unwatched);
+    // What fails there, or is named, is not kept for it.
+    let failed = watched(Span::seconds(10)).edit("d", |machine| {
+        (machine.condition, machine.since) = (Condition::Failed, ago(Span::hours(1)));
+    });
+    lawful("failed", &failed.delete("d", Surplus));
+    let named = watched(Span::seconds(10));
+    let notes = named.delete("d", DeleteRequested).notes();
+    assert!(!notes.iter().any(|note| &*note.say == unwatched), "{notes:?}");
+}
+
+#[test]
+fn surplus_that_serves_leaves_service_first() {
+    let at_once = "removes surplus that serves without taking it out first";
+    let known = Some(fall(5, 1, 2, ago(Span::minutes(5))));
+    let pool = falls(five(), known, known);
+    refused("at once", &pool.clone().delete("de", Surplus), at_once);
+    refused("drained at once", &pool.clone().drain("de", Surplus), at_once);
+    let without = pool.clone().set(|pool| pool.draft.gray = None).set(|pool| {
+        pool.change(|state| state.gray = None);
+    });
+    lawful("a pool that watches nothing", &without.delete("de", Surplus));
+    // What never served, or failed, carries nothing.
+    let ill = |name: &'static str, condition| {
+        pool.clone().edit(name, move |machine| {
+            (machine.condition, machine.since) = (condition, ago(Span::hours(1)));
+        })
+    };
+    lawful("failed", &ill("e", Condition::Failed).delete("e", Failed));
+}

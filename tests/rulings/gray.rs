@@ -1,0 +1,179 @@
+//! Gray scale-down: surplus leaves service in steps, is watched, and goes; who is needed again comes back first.
+
+use poolkeeper::model::action::{Action, ActionKind};
+use poolkeeper::model::ids::{EntryId, Epoch};
+use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
+use poolkeeper::model::machine::{Condition, Lifecycle};
+use poolkeeper::model::policy::UnconfirmedFall;
+use poolkeeper::model::size::{GrayPolicy, GrayState};
+use poolkeeper::model::time::Span;
+
+use super::kit::{Pool, Turn};
+
+const TICK: i64 = 10;
+
+fn gray(pool: Pool, percent: u32) -> Pool {
+    pool.policy(|draft| {
+        draft.unconfirmed = UnconfirmedFall::Allow;
+        draft.gray = Some(GrayPolicy {
+            state: GrayState::Cutoff,
+            change_percent: percent,
+            interval: Span::seconds(30),
+            observation: Span::seconds(60),
+        });
+    })
+}
+
+fn serving(many: usize, percent: u32) -> Pool {
+    gray(Pool::new(many as u32, "1", "0").settled().new_ready(many), percent)
+}
+
+fn count(pool: &Pool, lifecycle: Lifecycle) -> usize {
+    pool.machines.iter().filter(|machine| machine.lifecycle == lifecycle).count()
+}
+
+/// Carries a plan out at once, and lets time pass.
+fn carried_out(pool: Pool, turn: &Turn) -> Pool {
+    let mut next = pool.after(turn, Span::seconds(TICK));
+    let at = next.now.minus(Span::seconds(TICK));
+    for report in &turn.planned.report.machines {
+        let machine = &mut next.machines[report.index as usize];
+        if machine.lifecycle != report.lifecycle {
+            (machine.lifecycle, machine.lifecycle_since) = (report.lifecycle, at);
+        }
+    }
+    let past = std::mem::take(&mut next.open);
+    next.dropped.extend(past);
+    for (n, action) in turn.planned.actions.iter().enumerate() {
+        if action.verb() == ActionKind::Delete {
+            let gone = action.targets();
+            next.machines.retain(|machine| !gone.iter().any(|target| target.is(machine)));
+        }
+        let outcome = EntryOutcome::Done;
+        let phase = Phase::Ended { at, accepted: Some(at), outcome };
+        let (id, epoch) = (EntryId::new(format!("{}-{n}", at.millis())), Epoch(1));
+        next.open.push(Entry {
+            id,
+            epoch,
+            written: at,
+            read_at: at,
+            action: action.clone(),
+            phase,
+        });
+    }
+    next
+}
+
+/// `online/out of service@second`, whenever it changes; at some second the document says another size.
+fn walk(mut pool: Pool, changes: &[(i64, u32)]) -> String {
+    let (mut story, mut before) = (Vec::new(), (0, 0));
+    for second in (0..=300).step_by(TICK as usize) {
+        if let Some((_, desired)) = changes.iter().find(|(at, _)| *at == second) {
+            pool = pool.policy(|draft| draft.count = *desired);
+        }
+        let turn = pool.plan();
+        assert_eq!(turn.raise(), None, "creates one while one is out of service");
+        pool = carried_out(pool, &turn);
+        let now = (count(&pool, Lifecycle::InService), count(&pool, Lifecycle::CutOff));
+        if now != before {
+            story.push(format!("{}/{}@{second}", now.0, now.1));
+            before = now;
+        }
+    }
+    story.join(" ")
+}
+
+#[test]
+fn kapacitys_walk_and_the_rows_that_it_gets_wrong() {
+    for (from, percent, changes, story) in [
+        (5, 50, &[(0, 1)][..], "3/2@0 1/4@30 1/0@90"),
+        (6, 50, &[(0, 1)], "3/3@0 1/5@30 1/0@90"),
+        (10, 50, &[(0, 3)], "6/4@0 3/7@30 3/0@90"),
+        (10, 33, &[(0, 6)], "8/2@0 7/3@30 6/4@60 6/0@120"),
+        (10, 33, &[(0, 0)], "6/4@0 3/7@30 0/10@60 0/0@120"),
+        (7, 25, &[(0, 1)], "5/2@0 4/3@30 2/5@60 1/6@90 1/0@150"),
+        (10, 20, &[(0, 5)], "9/1@0 8/2@30 7/3@60 6/4@90 5/5@120 5/0@180"),
+        (8, 100, &[(0, 2)], "2/6@0 2/0@60"),
+        (4, 50, &[(0, 3)], "3/1@0 3/0@60"),
+        (5, 10, &[(0, 2)], "4/1@0 3/2@90 2/3@180 2/0@240"),
+        (10, 50, &[(0, 6), (10, 3)], "8/2@0 5/5@30 3/7@60 3/0@120"),
+        (10, 50, &[(0, 6), (10, 9)], "8/2@0 9/1@10 9/0@60"),
+        (10, 50, &[(0, 6), (40, 10)], "8/2@0 6/4@30 10/0@40"),
+    ] {
+        assert_eq!(walk(serving(from, percent), changes), story, "{from}, {percent}%, {changes:?}");
+    }
+}
+
+#[test]
+fn the_same_machines_leave_service_and_go() {
+    let pool = serving(5, 100).policy(|draft| draft.count = 3);
+    let turn = pool.plan();
+    let cut: Vec<_> = turn.planned.actions.iter().flat_map(Action::targets).cloned().collect();
+    assert_eq!((cut.len(), turn.planned.actions[0].verb()), (2, ActionKind::CutOff));
+    let mut pool = carried_out(pool, &turn);
+    loop {
+        let turn = pool.plan();
+        if let [action] = &turn.planned.actions[..] {
+            let key = |target: &poolkeeper::model::action::Target| target.key();
+            let gone: Vec<_> = action.targets().iter().map(key).collect();
+            assert_eq!(gone, cut.iter().map(key).collect::<Vec<_>>());
+            break;
+        }
+        turn.does(None, &[]).says("scalingDown");
+        pool = carried_out(pool, &turn);
+    }
+}
+
+#[test]
+fn a_loss_brings_one_back_before_any_is_created() {
+    let pool = serving(5, 100).policy(|draft| draft.count = 3);
+    let turn = pool.plan();
+    let mut pool = carried_out(pool, &turn);
+    let lost = pool.machines.iter().position(|m| m.lifecycle == Lifecycle::InService).unwrap();
+    pool.machines.remove(lost);
+    let turn = pool.plan();
+    assert_eq!(turn.raise(), None);
+    let verbs: Vec<ActionKind> = turn.planned.actions.iter().map(Action::verb).collect();
+    assert_eq!(verbs, [ActionKind::Restore]);
+}
+
+#[test]
+fn what_fails_out_of_service_goes_at_once_and_what_is_held_stays() {
+    let pool = serving(5, 100).policy(|draft| draft.count = 3);
+    let turn = pool.plan();
+    let mut pool = carried_out(pool, &turn);
+    let out: Vec<String> = pool
+        .machines
+        .iter()
+        .filter(|machine| machine.lifecycle == Lifecycle::CutOff)
+        .map(|machine| machine.id.as_str().to_owned())
+        .collect();
+    let ill = pool.now.minus(Span::hours(1));
+    let failed = pool.machine_mut(&out[0]);
+    (failed.condition, failed.since) = (Condition::Failed, ill);
+    let turn = pool.plan();
+    assert_eq!(turn.deleted(), [out[0].as_str()]);
+    let mut pool = carried_out(pool, &turn).held(&out[1]);
+    for _ in 0..12 {
+        let turn = pool.plan();
+        turn.does(None, &[]);
+        pool = carried_out(pool, &turn);
+    }
+}
+
+#[test]
+fn after_a_stop_one_step_is_due_and_none_is_made_up_for() {
+    let pool = serving(10, 25).policy(|draft| draft.count = 2);
+    let turn = pool.plan();
+    let mut pool = carried_out(pool, &turn).stopped(false);
+    for _ in 0..30 {
+        let turn = pool.plan();
+        turn.does(None, &[]);
+        pool = carried_out(pool, &turn);
+    }
+    assert_eq!((count(&pool, Lifecycle::InService), count(&pool, Lifecycle::CutOff)), (8, 2));
+    pool.stop = None;
+    let turn = pool.plan();
+    let pool = carried_out(pool, &turn);
+    assert_eq!((count(&pool, Lifecycle::InService), count(&pool, Lifecycle::CutOff)), (6, 4));
+}
