@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use poolkeeper::judge;
+use poolkeeper::model::calendar::{Cron, ScheduleZone};
 use poolkeeper::model::ids::{
     Etag, InstanceId, NodeName, PoolName, Revision, ScaleSetId, VmId, Zone,
 };
@@ -21,6 +22,10 @@ use poolkeeper::model::plan::{Decision, Facts, Input};
 use poolkeeper::model::policy::{Adopt, Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::rollout::PoolState;
+use poolkeeper::model::size::{
+    CronSize, Decimal, MetricFact, MetricMode, MetricSize, PoolFact, ShareSize, SizePolicy,
+    SizeProfile, SizeSource,
+};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::plan::plan;
 use serde_json::{Value, json};
@@ -179,6 +184,55 @@ fn ratios(_: &mut Criterion) {
     }
 }
 
+/// What four profiles add to the turn of a small pool.
+fn sizes(_: &mut Criterion) {
+    let plain = Case::of(3);
+    let profile =
+        |name: &str, priority, source| SizeProfile { name: name.into(), priority, source };
+    let cron = |text| Cron::parse(text).unwrap();
+    let by_day = CronSize {
+        start: cron("0 7 * * mon-fri"),
+        end: cron("0 19 * * mon-fri"),
+        zone: ScheduleZone::get("Europe/Berlin").unwrap(),
+        count: 3,
+    };
+    let load = MetricSize {
+        server: "main".into(),
+        query: "load".into(),
+        mode: MetricMode::Total,
+        target: Decimal::new(10.0).unwrap(),
+        tolerance_percent: 10,
+        stabilise: Span::minutes(5),
+    };
+    let other = PoolName::new("other");
+    let share = ShareSize { of: vec![other.clone()], percent: 30 };
+    let profiles = vec![
+        profile("base", 0, SizeSource::Static(3)),
+        profile("day", 1, SizeSource::Cron(by_day)),
+        profile("load", 2, SizeSource::Metric(load)),
+        profile("share", 1, SizeSource::Share(share)),
+    ];
+    let mut sized = Case::of(3);
+    let mut draft = (*sized.policy).clone();
+    draft.count = 0;
+    draft.size = SizePolicy { min: 1, max: 10, preview: false, profiles };
+    sized.policy = Policy::build(draft).unwrap();
+    sized.facts.metrics = vec![MetricFact {
+        profile: "load".into(),
+        value: Decimal::new(30.0),
+        at: NOW,
+        since: None,
+    }];
+    sized.facts.pools = vec![PoolFact { name: other, available: 10, desired: 10 }];
+    sized.state = plan(&sized.input(Some(&sized.state))).unwrap().state;
+    let (without, best) = times(20_001, || drop(black_box(turn(&plain))));
+    let (with, best_with) = times(20_001, || drop(black_box(turn(&sized))));
+    println!(
+        "3 machines: {without:?} (at best {best:?}), with four profiles {with:?} (at best {best_with:?}): {:?} more",
+        with.saturating_sub(without)
+    );
+}
+
 const SNAPSHOTS: usize = 100;
 
 /// The same pool as another program writes it.
@@ -273,5 +327,5 @@ fn record(_: &mut Criterion) {
     println!("a machine record: {own} bytes and {pointed} on the heap, {} in all", own + pointed);
 }
 
-criterion_group!(benches, planner, ratios, stream, record);
+criterion_group!(benches, planner, ratios, sizes, stream, record);
 criterion_main!(benches);
