@@ -93,6 +93,8 @@ fn plans(page: &mut Exposition, pools: &[Arc<PoolBoard>]) {
     each(&DESIRED, &|report| report.numbers.desired);
     each(&LIVE, &|report| report.numbers.total);
     each(&AVAILABLE, &|report| report.numbers.available);
+    each(&SURGING, &|report| report.numbers.surging());
+    each(&DELETING, &|report| report.numbers.deleting);
     each(&OUTDATED, &|report| report.numbers.outdated);
     each(&FAILED, &|report| report.numbers.failed);
     each(&FLOOR, &|report| report.resolved.floor);

@@ -217,6 +217,13 @@ pub struct Numbers {
     pub proven: u32,
 }
 
+impl Numbers {
+    /// Machines above the size that are there already.
+    pub const fn surging(&self) -> u32 {
+        self.exist.saturating_sub(self.requested).saturating_sub(self.desired)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineReport {
     /// Index into the input's machines.

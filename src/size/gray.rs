@@ -25,7 +25,8 @@ pub fn follow(
     desired: u32,
     now: Time,
 ) {
-    if online <= desired && gray == 0 {
+    // Without a record of a fall, those out of service wait for no step: each goes by the time it was watched.
+    if online <= desired && (gray == 0 || phase.is_none()) {
         *phase = None;
         return;
     }

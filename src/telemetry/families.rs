@@ -53,6 +53,8 @@ families! {
     DESIRED = "poolkeeper_pool_desired_machines" Gauge ["pool"] "Desired machines.";
     LIVE = "poolkeeper_pool_total_machines" Gauge ["pool"] "Existing machines, including those that are being deleted.";
     AVAILABLE = "poolkeeper_pool_available_machines" Gauge ["pool"] "Available machines.";
+    SURGING = "poolkeeper_pool_surging_machines" Gauge ["pool"] "Machines above the desired ones: replacements of a rollout, and surplus.";
+    DELETING = "poolkeeper_pool_deleting_machines" Gauge ["pool"] "Machines on their way out.";
     OUTDATED = "poolkeeper_pool_outdated_machines" Gauge ["pool"] "Machines that are not on the target revision, older than maxAge, or marked.";
     FAILED = "poolkeeper_pool_failed_machines" Gauge ["pool"] "Machines that are unhealthy beyond their grace period.";
     FLOOR = "poolkeeper_pool_floor_machines" Gauge ["pool"] "Poolkeeper never takes the number of available machines below this.";

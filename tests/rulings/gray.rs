@@ -177,3 +177,13 @@ fn after_a_stop_one_step_is_due_and_none_is_made_up_for() {
     let pool = carried_out(pool, &turn);
     assert_eq!((count(&pool, Lifecycle::InService), count(&pool, Lifecycle::CutOff)), (6, 4));
 }
+
+#[test]
+fn without_a_record_of_the_fall_each_goes_by_its_own_time() {
+    let out = |seconds: i64| {
+        let pool = serving(3, 50).policy(|draft| draft.count = 2);
+        pool.lifecycle("n1", Lifecycle::CutOff, Span::seconds(seconds))
+    };
+    assert_eq!(out(61).plan().deleted(), ["n1"]);
+    out(59).plan().does(None, &[]);
+}

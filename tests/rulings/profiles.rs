@@ -234,3 +234,57 @@ fn an_order_with_an_end_outranks_the_profiles() {
     later.commands.clear();
     assert_eq!(later.plan().planned.report.size.by.word(), "day");
 }
+
+/// An autoscaler that divides by every machine it sees, as it would count this pool with a part of it surging.
+fn counted_twice(ratio: f64, size: u32, part: f64) -> u32 {
+    let seen = f64::from(size) + (part * f64::from(size)).ceil();
+    ((ratio * seen).ceil() as u32).clamp(4, 10)
+}
+
+/// A size of four while so many replacements serve beside the old machines; the metric is of one machine.
+fn surging(many: usize, value: f64, target: f64) -> Pool {
+    let source = SizeSource::Metric(MetricSize {
+        server: "main".into(),
+        query: "load".into(),
+        mode: MetricMode::Average,
+        target: Decimal::new(target).unwrap(),
+        tolerance_percent: 10,
+        stabilise: Span::ZERO,
+    });
+    let pool = Pool::new(4, "4", "0").old_ready(4).new_ready(many).policy(|draft| {
+        draft.count = 0;
+        draft.size = SizePolicy {
+            min: 4,
+            max: 10,
+            preview: false,
+            profiles: vec![profile("load", 1, source)],
+        };
+    });
+    measured(pool, Some(value))
+}
+
+#[test]
+fn surge_never_raises_the_size() {
+    // What a machine carries does not fall while replacements come: counted twice, four become five, or run away.
+    let ratio = 28.0 / 54.0;
+    assert_eq!((counted_twice(ratio, 4, 0.75), counted_twice(ratio, 4, 1.0)), (4, 5));
+    let mut size = 4;
+    let away: Vec<u32> = std::iter::repeat_with(|| {
+        size = counted_twice(ratio, size, 1.0);
+        size
+    })
+    .take(7)
+    .collect();
+    assert_eq!(away, [5, 6, 7, 8, 9, 10, 10]);
+    for surge in 0..=4 {
+        let turn = surging(surge, 28.0, 54.0).plan();
+        let numbers = turn.planned.report.numbers;
+        assert_eq!((numbers.desired, numbers.surging()), (4, surge as u32));
+        assert!(turn.raise().is_none_or(|(_, to)| to <= 8), "a size and its surge");
+    }
+    // A queue that is a fifth too long for four asks for one more, whatever surges: of eight it would be ten.
+    assert_eq!(
+        (9.6_f64.ceil() as u32, surging(4, 12.0, 10.0).plan().planned.report.numbers.desired),
+        (10, 5)
+    );
+}

@@ -57,6 +57,12 @@ answers! {
     /// Who says how many machines the pool has.
     pub struct SizeStatus {
         pub desired: u32,
+        /// Machines that serve.
+        pub available: u32,
+        /// Machines above the size. An autoscaler that counts them raises the size by a rollout.
+        pub surging: u32,
+        /// Machines on their way out.
+        pub deleting: u32,
         /// The name of the profile that decides, or count, scaleSet, scale (an order of a person) or kept (no profile has
         /// an opinion, or they are only shown).
         pub by: String,
@@ -167,8 +173,12 @@ impl SizeStatus {
             says: profile.says,
             why: profile.why.to_string(),
         });
+        let numbers = &report.numbers;
         Self {
-            desired: report.numbers.desired,
+            desired: numbers.desired,
+            available: numbers.available,
+            surging: numbers.surging(),
+            deleting: numbers.deleting,
             by: report.size.by.word().to_owned(),
             says: report.size.says,
             others: others.collect(),
