@@ -3,6 +3,7 @@
 use super::Notes;
 use super::facts::View;
 use super::machine_view::{Aim, MachineState, MachineView};
+use super::truth::Truth;
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::machine::Machine;
@@ -39,6 +40,24 @@ pub(super) fn scale_down(view: &View, notes: &mut Notes) {
     steps(view, policy, notes);
 }
 
+/// What happened, from the journal alone: no record of a machine is asked since when it is out of service.
+pub(super) fn after(truth: &Truth, view: &View, notes: &mut Notes) {
+    let Some(policy) = &view.case.policy.gray else { return };
+    let gone = view.pairs().filter(|(machine, look)| {
+        let surplus = look.removed() == Some(RemovalReason::Surplus);
+        let failed = super::standing::is_failed(machine, view.case.policy, view.at);
+        look.standing == MachineState::Gray && surplus && !failed
+    });
+    let early = gone.filter(|(machine, _)| {
+        let cuts = truth.journal.iter().filter(|entry| entry.verb() == ActionKind::CutOff);
+        let mine = cuts.filter(|entry| entry.action.targets().iter().any(|of| of.is(machine)));
+        let last = mine.map(|entry| entry.written).max();
+        last.is_none_or(|at| view.at.since(at) < policy.observation)
+    });
+    let early = early.map(|(machine, _)| machine.key()).collect();
+    notes.about(12, "took machines that the journal shows unwatched", early);
+}
+
 fn in_place(view: &View) -> bool {
     view.case.policy.rollout.method == Method::Reimage
 }
@@ -53,13 +72,16 @@ fn online(view: &View) -> i64 {
 fn steps(view: &View, policy: &GrayPolicy, notes: &mut Notes) {
     let cut = |aim: &Aim, _: Option<(&Machine, &MachineView)>| aim.verb == ActionKind::CutOff;
     let new: Vec<Key> = view.keys(cut);
+    let before = view.case.before.and_then(|before| before.gray.as_ref());
     let Some(fall) = &view.case.planned.state.gray else {
         if !new.is_empty() {
             notes.add(12, "takes machines out of service though the size does not fall", new);
         }
+        if before.is_some() && view.tally.gray > 0 {
+            notes.add(12, "forgets a fall whose machines are still watched", Vec::new());
+        }
         return;
     };
-    let before = view.case.before.and_then(|before| before.gray.as_ref());
     if !may_follow(view, policy, before, fall) {
         notes.add(12, "takes a step of a fall that was not due", new.clone());
     }

@@ -6,7 +6,7 @@ use super::facts::View;
 use super::history::History;
 use super::removal::{last_change, writes_to_set};
 use super::truth::{Real, SentCall, Truth};
-use super::{Case, Note, Notes, scale_order, stop};
+use super::{Case, Note, Notes, gray, scale_order, stop};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Phase};
@@ -36,6 +36,7 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
     past.quiet.turn(truth, &view, &mut notes);
     past.out.turn(truth, &view, &mut notes);
     past.brake.turn(truth, &view, &mut notes);
+    gray::after(truth, &view, &mut notes);
     notes.0
 }
 

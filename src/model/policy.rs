@@ -375,10 +375,8 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
     },
     |d| {
         let gray = d.gray.as_ref().filter(|gray| gray.interval == Span::ZERO)?;
-        let say = format!(
-            "steps need time between them; write changePercent: 100% for one step, not {}",
-            gray.interval
-        );
+        let say =
+            format!("must be more than {}; for one step write changePercent: 100%", gray.interval);
         fault("scaleDown.gray.changeInterval", say)
     },
     |d| {

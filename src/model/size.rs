@@ -108,6 +108,17 @@ pub struct GrayPolicy {
     pub observation: Span,
 }
 
+impl Default for GrayPolicy {
+    fn default() -> Self {
+        Self {
+            state: GrayState::Cutoff,
+            change_percent: 50,
+            interval: Span::seconds(30),
+            observation: Span::seconds(60),
+        }
+    }
+}
+
 /// A fall of the size under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrayPhase {

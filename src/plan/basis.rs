@@ -48,19 +48,19 @@ impl<'a> Basis<'a> {
     }
 
     pub const fn rolling(&self) -> bool {
-        self.count.named > 0 || (self.memory.rollout.is_some() && self.count.out > 0)
+        self.count.rolling(self.memory.rollout.is_some())
     }
 
     pub fn is_in_place(&self) -> bool {
         self.input.policy.rollout.method == Method::Reimage
     }
 
-    /// How many of such a pool others replace now, where none is updated in place.
+    /// How many replacements a pool of these counts may have now, where none is updated in place.
     pub fn replaced_now(&self, count: &PoolCounts) -> i64 {
         count.want(self.gate()).min(self.ahead(count))
     }
 
-    /// Machines on target that the rollout may have above those that it has.
+    /// How many more machines on target the rollout allows.
     pub const fn ahead(&self, count: &PoolCounts) -> i64 {
         self.rollout.limit + self.count.named - count.current
     }

@@ -134,6 +134,11 @@ impl PoolCounts {
         self.exist + self.failed + self.gray + self.leaving - self.ending
     }
 
+    /// Machines are being replaced. `open`: a rollout is.
+    pub const fn rolling(&self, open: bool) -> bool {
+        self.named > 0 || (open && self.out > 0)
+    }
+
     pub const fn fill(&self) -> i64 {
         self.desired - self.exist
     }

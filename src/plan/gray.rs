@@ -1,11 +1,13 @@
 //! Surplus leaves service in steps and is watched before it goes.
 
-use crate::model::action::{RemovalReason, Target};
+use crate::model::action::RemovalReason;
 use crate::model::hold::HoldReason;
-use crate::model::machine::Condition;
+use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::Input;
+use crate::model::policy::Method;
 use crate::model::quantity::counted;
 use crate::model::rollout::PoolState;
+use crate::model::time::{Span, Time};
 use crate::size::gray::{self, GrayStep};
 
 use super::basis::Basis;
@@ -13,6 +15,7 @@ use super::candidate::{CandidateGroup, MachineCandidate};
 use super::counts::PoolCounts;
 use super::holds::Holds;
 use super::machines::PoolMachines;
+use super::next_check::SOON;
 use super::stop;
 
 /// The clock of a fall goes on whether or not a step moves a machine.
@@ -22,28 +25,31 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachin
         return;
     };
     let count = &machines.count;
-    let (online, gray, bound) = numbers(memory, count);
+    let in_place = input.policy.rollout.method == Method::Reimage;
+    // Machines that exist up to the ceiling are the surge of a rollout; one in place needs none of them.
+    let rolling = !in_place && count.rolling(memory.rollout.is_some());
+    let bound = whole(if rolling { count.ceiling } else { count.desired });
     // After a stop the next step is due, and none is made up for.
     let goes_on = memory.gray.is_some_and(|fall| fall.to == bound);
     if goes_on && !stop::allows(input, RemovalReason::Surplus) {
         return;
     }
-    gray::follow(policy, &mut memory.gray, (online, gray), bound, input.now);
+    let now = (online(count), whole(count.gray));
+    gray::follow(policy, &mut memory.gray, now, bound, input.now);
 }
 
 /// What this turn may do; `None`: surplus goes at once.
 pub(super) fn step(basis: &Basis) -> Option<GrayStep> {
     let policy = basis.input.policy.gray.as_ref()?;
-    let (online, ..) = numbers(basis.memory, basis.count);
-    Some(gray::step(policy, basis.memory.gray.as_ref(), online, basis.input.now))
+    Some(gray::step(policy, basis.memory.gray.as_ref(), online(basis.count), basis.input.now))
 }
 
-/// While machines are replaced, those that exist up to the ceiling are the surge of that.
-fn numbers(memory: &PoolState, count: &PoolCounts) -> (u32, u32, u32) {
-    let rolling = count.named > 0 || (memory.rollout.is_some() && count.out > 0);
-    let whole = |number: i64| u32::try_from(number.max(0)).unwrap_or(u32::MAX);
-    let bound = if rolling { count.ceiling } else { count.desired };
-    (whole(count.exist - count.pending), whole(count.gray), whole(bound))
+fn online(count: &PoolCounts) -> u32 {
+    whole(count.exist - count.pending)
+}
+
+fn whole(number: i64) -> u32 {
+    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }
 
 /// A machine out of service that the pool takes back if it needs one.
@@ -75,40 +81,65 @@ pub(super) fn goes(basis: &Basis, row: &MachineCandidate) -> Option<RemovalReaso
     if row.outdated && basis.gate() {
         return Some(RemovalReason::Outdated);
     }
-    let Some(policy) = &input.policy.gray else { return Some(RemovalReason::Surplus) };
-    let since = machine.lifecycle_since;
-    let watched = input.set.read_at > since && input.now.since(since) >= policy.observation;
-    let over = step(basis).is_some_and(|step| step.over);
-    (watched && over).then_some(RemovalReason::Surplus)
+    let over = step(basis).is_none_or(|step| step.over && watched_until(input, row) <= input.now);
+    over.then_some(RemovalReason::Surplus)
 }
 
-/// How the plan changes the numbers.
-pub(super) fn changes(
+/// A machine goes after its time, and after a look that shows it out of service.
+fn watched_until(input: &Input, row: &MachineCandidate) -> Time {
+    let since = row.machine(input).lifecycle_since;
+    let lasts = input.policy.gray.as_ref().map_or(Span::ZERO, |policy| policy.observation);
+    let looked = if input.set.read_at > since { since } else { input.now.plus(SOON) };
+    since.plus(lasts).max(looked)
+}
+
+/// When the next step is due, or the next machine was watched for long enough.
+pub(super) fn next(basis: &Basis) -> Option<Time> {
+    let step = step(basis)?;
+    let gray = basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray);
+    let watched =
+        gray.map(|row| watched_until(basis.input, row)).filter(|at| *at > basis.input.now);
+    step.next.or_else(|| watched.min())
+}
+
+/// How these changes of the records change the numbers, if one of them takes a machine out of service or one that is out
+/// of it elsewhere.
+pub(super) fn changes<'a>(
     basis: &Basis,
-    back: &[Target],
-    cut: &[Target],
-    gone: &[Target],
+    moved: impl Iterator<Item = (usize, &'a Lifecycle)>,
 ) -> Option<String> {
-    basis.input.policy.gray.as_ref()?;
-    let gray = |row: &&MachineCandidate| row.group == CandidateGroup::Gray;
-    let of = |targets: &[Target]| {
-        let named = |row: &&MachineCandidate| {
-            targets.iter().any(|target| target.is(row.machine(basis.input)))
-        };
-        basis.rows.iter().filter(gray).filter(named).count() as i64
+    let of = |lifecycle: Lifecycle| {
+        let gray = basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray);
+        gray.filter(|row| row.machine(basis.input).lifecycle == lifecycle).count() as i64
     };
-    let (online, out) = (basis.count.exist - basis.count.pending, basis.count.gray);
-    let (cut, back, gone) = (cut.len() as i64, of(back), of(gone));
-    let (online_then, out_then) = (online - cut + back, out + cut - back - gone);
-    Some(format!("online {online} -> {online_then}, cutoff {out} -> {out_then}, standby 0 -> 0"))
+    let (online, out, standby) =
+        (basis.count.exist - basis.count.pending, of(Lifecycle::CutOff), of(Lifecycle::Standby));
+    let mut then = (online, out, standby);
+    for (at, to) in moved {
+        match basis.rows[at].machine(basis.input).lifecycle {
+            Lifecycle::CutOff => then.1 -= 1,
+            Lifecycle::Standby => then.2 -= 1,
+            _ if *to == Lifecycle::CutOff => then.0 -= 1,
+            _ => continue,
+        }
+        match to {
+            Lifecycle::CutOff => then.1 += 1,
+            Lifecycle::InService => then.0 += 1,
+            _ => {}
+        }
+    }
+    let say = format!(
+        "online {online} -> {}, cutoff {out} -> {}, standby {standby} -> {}",
+        then.0, then.1, then.2
+    );
+    (then != (online, out, standby)).then_some(say)
 }
 
 pub(super) fn hold(basis: &Basis, holds: &mut Holds) {
-    let (Some(step), Some(phase)) = (step(basis), &basis.memory.gray) else { return };
     let gray = basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray).count();
-    let Some(next) = step.next.filter(|_| gray > 0) else { return };
-    let out = counted(gray, "machine");
-    let say = format!("{out} out of service and watched; the size falls to {}", phase.to);
+    let Some(next) = next(basis).filter(|_| gray > 0) else { return };
+    let (out, desired) = (counted(gray, "machine"), basis.count.desired);
+    let say = format!("{out} out of service and watched; the size is {desired}");
     let hold = holds.add(HoldReason::ScalingDown, say);
-    hold.number("online", basis.count.exist).number("cutoff", gray as i64).again(next);
+    hold.number("online", online(basis.count).into()).number("cutoff", gray as i64).again(next);
 }

@@ -1,6 +1,8 @@
 //! Which machines leave, in order of importance: failed, named, outdated within the budget, surplus. Each class takes
 //! what its own limits allow and passes the rest on; a blocked class never blocks the next one.
 
+use std::collections::BTreeSet;
+
 use crate::model::action::RemovalReason;
 use crate::model::plan::{Input, MachineReason};
 
@@ -50,7 +52,7 @@ pub(super) struct Removals {
     /// How many machines may exist.
     pub bound: i64,
     /// Rows of surplus that only leave service now.
-    pub cut: Vec<usize>,
+    pub cut: BTreeSet<usize>,
 }
 
 /// Which machines of a group leave as surplus.

@@ -45,8 +45,7 @@ pub(super) fn assemble(
     let holds = holds.finish();
     let again = holds.iter().map(|hold| hold.next_check_at).fold(again, Time::min);
     let changes = basis.size.and_then(|size| size.sizing.changes);
-    let steps = gray::step(basis).and_then(|step| step.next);
-    let again = changes.into_iter().chain(steps).fold(again, Time::min);
+    let again = changes.into_iter().chain(gray::next(basis)).fold(again, Time::min);
     Report {
         at: basis.input.now,
         resolved: basis.machines.resolved,

@@ -1,5 +1,7 @@
 //! Turns choices into requests: drain first where needed, one batch for a turn's deletes.
 
+use std::collections::BTreeSet;
+
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::MachineReason;
@@ -137,11 +139,11 @@ fn restore(basis: &Basis, batches: &mut Batches) {
 fn restore_to_replace(basis: &Basis, batches: &mut Batches) {
     let back = batches.moved.iter().map(|(at, ..)| &basis.rows[*at]);
     let mut wanted = gray::replacements(basis, &basis.count.with_back(back));
+    let restored: BTreeSet<usize> = batches.moved.iter().map(|(at, ..)| *at).collect();
     for (at, row) in basis.rows.iter().enumerate() {
         let seen = row.machine(basis.input).condition != Condition::Unknown;
         let fits = gray::comes_back(row) && row.is_on_target() && seen;
-        let free = fits && !restore_waits(basis, row);
-        if wanted > 0 && free && !batches.moved.iter().any(|moved| moved.0 == at) {
+        if wanted > 0 && fits && !restored.contains(&at) && !restore_waits(basis, row) {
             put(basis, &mut batches.restore, at, RemovalReason::Surplus);
             batches.moved.push((at, Lifecycle::InService, MachineReason::Restored));
             wanted -= 1;
@@ -393,13 +395,14 @@ fn only_prepares(basis: &Basis, row: &MachineCandidate) -> bool {
 fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
     let before = basis.input.set.read_at.plus(READ_IS_FRESH);
     let mut actions = Vec::new();
-    let (back, out, gone) = (&batches.restore, &batches.cut, &batches.delete);
-    let changes = gray::changes(basis, back, out, gone);
+    let changes = gray::changes(basis, batches.moved.iter().map(|(at, to, _)| (*at, to)));
     let restore = std::mem::take(&mut batches.restore);
     if !restore.is_empty() {
         let back = format!("{} back in service", counted(restore.len(), "machine"));
-        let reason =
-            [back].into_iter().chain(changes.clone()).collect::<Vec<_>>().join(": ").into();
+        let reason = match &changes {
+            Some(changes) => format!("{back}: {changes}").into(),
+            None => back.into(),
+        };
         actions.push(Action::Restore { targets: restore, reason, before });
     }
     let cut = std::mem::take(&mut batches.cut);

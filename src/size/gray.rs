@@ -33,8 +33,9 @@ pub fn follow(
     let due = |stepped: Time| now.since(stepped) >= policy.interval;
     match phase {
         None => *phase = Some(GrayPhase { base: online, to: desired, steps: 1, stepped: now }),
-        Some(known) if known.to != desired || online > known.base => {
-            let begins = due(known.stepped);
+        Some(known) if known.to != desired || online > known.base.max(desired) => {
+            // Where none is to leave, no step begins: those out of service are watched no longer for it.
+            let begins = online > desired && due(known.stepped);
             let stepped = if begins { now } else { known.stepped };
             let steps = u32::from(begins);
             *known = GrayPhase { base: online, to: desired, steps, stepped };

@@ -1,8 +1,9 @@
 //! Numbers of machines that were read wrongly, and written back.
 
 use poolkeeper::model::plan::CommandVerb;
-use poolkeeper::model::policy::Draft;
+use poolkeeper::model::policy::{Draft, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::size::GrayPolicy;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, End, Scenario, UserAction};
 use poolkeeper::world::{Bad, ExternalEvent, FrontDoorCall, WorldFaults};
@@ -123,6 +124,32 @@ fn growth_waits_where_the_model_is_not_ours() {
         "paused-and-grows-model-of-others",
         "The same, where others own the model, so that it cannot be put back: nothing is created, and a hold says who has\n\
          to do what.",
+        &outcome,
+    );
+}
+
+#[test]
+fn a_fall_is_watched_and_what_is_needed_comes_back() {
+    let mut scenario = pool(policy(5, 1, 0, |draft| {
+        draft.unconfirmed = UnconfirmedFall::Allow;
+        draft.gray = Some(GrayPolicy::default());
+    }));
+    scenario.wishes = vec![
+        (Span::minutes(1), UserAction::Count(1)),
+        // 20 s later it rises, and two minutes later it falls again: now to the end.
+        (Span::seconds(80), UserAction::Count(4)),
+        (Span::seconds(200), UserAction::Count(1)),
+    ];
+    let outcome = sim::run(&scenario);
+    no_law_broken(&outcome);
+    assert!(outcome.is_settled(), "{:?}", outcome.end);
+    assert!(born(&outcome).is_empty(), "one out of service comes back before any is made");
+    assert_eq!(gone(&outcome).len(), 4);
+    same_story(
+        "watched-fall",
+        "The size falls from 5 to 1, rises to 4 after 20 s, and falls to 1 again two minutes later. Elsewhere such a rise\n\
+         deleted the machines that had just left service and made others, and a step that moved none stopped the clock.\n\
+         Here half of the change leaves service at a time, comes back first, and is deleted a minute after the last step.",
         &outcome,
     );
 }

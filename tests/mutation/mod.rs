@@ -4,6 +4,7 @@ mod models;
 mod planners;
 mod scenes;
 mod stops;
+mod watched;
 
 use poolkeeper::sim::{self, Plant, RunOutcome, Scenario, Slip};
 
@@ -110,8 +111,12 @@ fn faults() -> Vec<Fault> {
 
 /// Those that forget what came of what they did, or believe more than was told.
 fn forgetful() -> Vec<Fault> {
-    use models as m;
+    use {models as m, watched as w};
     vec![
+        plan(12, "lets watched surplus go at once", w::watches_nothing, w::falls),
+        plan(12, "watches for no longer than a look", w::looks_once, w::falls),
+        unstopped(12, "watches for no longer than a look", w::looks_once, w::falls),
+        plan(12, "takes the whole fall for one step", w::one_step, w::falls),
         plan(1, "asks again whom the cloud refused", m::asks_regardless, m::refused_and_ill),
         unstopped(4, "deletes what is being deleted", m::delete_again, m::slow_deletes),
         plan(6, "keeps what stood in", m::keeps_stand_in, m::updated_in_place),

@@ -95,6 +95,8 @@ fn the_clock_of_a_fall_goes_on_one_step_at_a_time() {
     refused("a time of another turn", &step(at(1, 60), at(2, 30)), not_due);
     refused("begins with two", &falls(five(), None, Some(at(2, 0))), not_due);
     refused("from more than are online", &falls(five(), None, Some(fall(6, 1, 1, NOW))), not_due);
+    let forgets = falls(watched(Span::seconds(5)), Some(at(2, 5)), None);
+    refused("forgets it", &forgets, "forgets a fall whose machines are still watched");
     // A further fall begins anew from what is online, and keeps the clock.
     let earlier = fall(5, 3, 1, ago(Span::seconds(10)));
     lawful("a further fall", &step(earlier, fall(5, 1, 0, earlier.stepped)));

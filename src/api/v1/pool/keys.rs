@@ -24,7 +24,6 @@ use crate::model::policy::{
     UnconfirmedFall,
 };
 use crate::model::size::{GrayPolicy, GrayState};
-use crate::model::time::Span;
 
 /// Resource ids have about 200 characters; this is the longest address that ARM accepts.
 const LONGEST_ID: usize = 2_048;
@@ -150,22 +149,15 @@ const CLUSTER_DRAIN: Later = (
 );
 const GRAY_LATER: Later = (&["gates", "onFail"], "gates of a gray scale-down are not built yet");
 
-/// What a file that writes only some of its keys means.
-const USUAL_GRAY: GrayPolicy = GrayPolicy {
-    state: GrayState::Cutoff,
-    change_percent: 50,
-    interval: Span::seconds(30),
-    observation: Span::seconds(60),
-};
 const GRAY: Special<Option<GrayPolicy>> = Special {
     read: |value, slot, out| {
-        let mut gray = slot.clone().unwrap_or(USUAL_GRAY);
+        let mut gray = slot.clone().unwrap_or_default();
         if GRAY_KEYS.open(value, &mut gray, out).is_some() {
             *slot = Some(gray);
         }
     },
     write: |of| of.as_ref().and_then(|gray| GRAY_KEYS.write(gray)),
-    form: |of| GRAY_KEYS.form(&of.clone().unwrap_or(USUAL_GRAY)).title("Gray"),
+    form: |of| GRAY_KEYS.form(&of.clone().unwrap_or_default()).title("Gray"),
 };
 const GRAY_STATE: Scalar<GrayState> = Scalar::new(
     |value| match one_of::<GrayState>(value)? {
