@@ -215,9 +215,13 @@ impl<'a> SetSight<'a> {
                     if m.condition == Condition::Ready && is_updated(m, to, entry.written))
             }),
             Action::Restore { targets, .. } => targets.iter().all(|target| {
-                matches!(self.shown(target), ListingState::There(m) if m.condition == Condition::Ready)
+                matches!(self.shown(target), ListingState::There(m) if m.condition != Condition::Stopped)
             }),
             Action::CutOff { .. } => true,
+            Action::Standby { targets, .. } => targets.iter().all(|target| match self.shown(target) {
+                ListingState::There(machine) => machine.condition == Condition::Stopped,
+                _ => true,
+            }),
             Action::Drain { .. } => false,
         }
     }
@@ -247,6 +251,10 @@ impl<'a> SetSight<'a> {
                 _ => None,
             }),
             Action::CutOff { .. } => EntryOutcome::Done,
+            Action::Standby { targets, .. } => self.of_each(targets, |shown| match shown {
+                ListingState::There(m) if m.condition != Condition::Stopped => Some(none.clone()),
+                _ => None,
+            }),
             Action::Drain { .. } => EntryOutcome::Withdrawn,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::advance::{PollState, SetSight};
 use super::{CallOutcome, Poll};
-use crate::model::action::{Action, Target};
+use crate::model::action::{Action, ActionKind, Target};
 use crate::model::ids::InstanceId;
 use crate::model::journal::{
     Entry, EntryEvent, EntryOutcome, REFUSED_WITH_OTHERS, Refusal, Refused,
@@ -73,6 +73,8 @@ pub fn digest(entry: &Entry, poll: Poll, sight: &SetSight<'_>, now: Time) -> Dig
             let not_before = retry_at.unwrap_or(now.plus(POLL_EVERY));
             Digest::Later(PollState { not_before: Some(not_before), lost_at: None })
         }
+        // Whether a machine runs is what the planner acts on: the next listing has to show it.
+        Poll::Done if matches!(entry.verb(), ActionKind::Restore | ActionKind::Standby) => lost,
         Poll::Done => Digest::Ended(EntryOutcome::Done),
         Poll::Lost => lost,
         Poll::Failed(refused) if refused.refusal == Refusal::Unclear => lost,

@@ -344,6 +344,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
                 SetChange::Raise { from: *from, to: *to, expect }
             }
             Action::Delete { targets, force, .. } => SetChange::Delete { targets, force: *force },
+            Action::Standby { targets, .. } => SetChange::Standby { targets },
             Action::Reimage { targets, .. } => SetChange::Reimage { targets },
             Action::UpdateModel { fields, scope, expect, .. } => {
                 SetChange::UpdateModel { fields, scope: *scope, expect }

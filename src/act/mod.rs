@@ -76,6 +76,8 @@ pub enum SetChange<'a> {
     // Update these machines to the set's model, in place.
     Reimage { targets: &'a [Target] },
     UpdateModel { fields: &'a ModelFields, scope: WriteScope, expect: &'a Expect },
+    // Deallocate these machines, which are out of service.
+    Standby { targets: &'a [Target] },
     // Start these machines again and return them to service.
     Restore { targets: &'a [Target] },
     // Write or remove the owner tag, if the set's current tag still permits this write.

@@ -290,7 +290,7 @@ fn look<'a>(
             || found.has(TRIED)
             || found.has(EXCEPTED),
         hit: aim.map_or(Hit::None, |aim| match aim.verb {
-            ActionKind::CutOff | ActionKind::Drain | ActionKind::Delete => {
+            ActionKind::CutOff | ActionKind::Drain | ActionKind::Standby | ActionKind::Delete => {
                 Hit::Removed(aim.target.because)
             }
             ActionKind::Reimage => Hit::Updated,

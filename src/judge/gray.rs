@@ -2,16 +2,22 @@
 
 use super::Notes;
 use super::facts::View;
+use super::machine_index::DELETING;
 use super::machine_view::{Aim, MachineState, MachineView};
 use super::truth::Truth;
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::ids::Key;
-use crate::model::machine::Machine;
+use crate::model::journal::Entry;
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::Method;
 use crate::model::size::{GrayPhase, GrayPolicy};
 
 pub(super) fn scale_down(view: &View, notes: &mut Notes) {
     let Some(policy) = &view.case.policy.gray else { return };
+    let leads_to_standby = |aim: &Aim, machine: &Machine| {
+        let cut = machine.lifecycle == Lifecycle::CutOff;
+        view.case.policy.switches_off() && aim.verb == ActionKind::Drain && cut
+    };
     let goes = |aim: &Aim| {
         let removes = matches!(aim.verb, ActionKind::Drain | ActionKind::Delete);
         removes && aim.target.because == RemovalReason::Surplus
@@ -21,8 +27,10 @@ pub(super) fn scale_down(view: &View, notes: &mut Notes) {
             let since = machine.lifecycle_since;
             let watched = view.at.since(since) >= policy.observation;
             let seen = view.case.set.read_at > since;
-            let failed = super::standing::is_failed(machine, view.case.policy, view.at);
-            look.standing == MachineState::Gray && goes(aim) && !(failed || (watched && seen))
+            let watched = (watched && seen) || is_lost(view, machine);
+            look.standing == MachineState::Gray
+                && goes(aim)
+                && !(leads_to_standby(aim, machine) || watched)
         })
     };
     notes.about(12, "removes machines out of service that were not watched", view.keys(unwatched));
@@ -38,24 +46,74 @@ pub(super) fn scale_down(view: &View, notes: &mut Notes) {
     };
     notes.about(12, "removes surplus that serves without taking it out first", view.keys(at_once));
     steps(view, policy, notes);
+    standby(view, notes);
+}
+
+/// It fails while it is out of service. What we switched off is not ill.
+fn is_lost(view: &View, machine: &Machine) -> bool {
+    let failed = super::standing::is_failed(machine, view.case.policy, view.at);
+    failed && !machine.is_on_standby()
+}
+
+/// Only what is out of service is switched off, and surplus that was drained is, before it goes; what is off and
+/// outdated is never started again.
+fn standby(view: &View, notes: &mut Notes) {
+    let asked = view.case.policy.switches_off();
+    let serving = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        let out = seen.is_some_and(|(machine, look)| match look.standing {
+            MachineState::Gray => machine.lifecycle == Lifecycle::CutOff,
+            // Its drain is over.
+            MachineState::Leaving => !look.found.has(DELETING),
+            _ => false,
+        });
+        aim.verb == ActionKind::Standby && !(asked && out)
+    };
+    notes.about(12, "switches off machines that are not to be", view.keys(serving));
+    let known = view.case.before.map_or(&[][..], |before| &before.request_backoff);
+    let refused = known.iter().any(|known| known.verb == ActionKind::Standby);
+    let refused = refused
+        || view.case.planned.state.request_backoff.iter().any(|b| b.verb == ActionKind::Standby);
+    let skips = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        let drained =
+            aim.verb == ActionKind::Delete && aim.target.because == RemovalReason::Surplus;
+        let runs = seen.is_some_and(|(machine, look)| {
+            let out =
+                machine.lifecycle == Lifecycle::Drained && look.standing == MachineState::Leaving;
+            out && !look.outdated && !is_lost(view, machine)
+        });
+        asked && drained && runs && !refused
+    };
+    notes.about(12, "deletes drained surplus that was never switched off", view.keys(skips));
+    let rolled = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        let off = seen.is_some_and(|(machine, look)| {
+            machine.lifecycle == Lifecycle::Standby && look.outdated
+        });
+        aim.verb == ActionKind::Restore && off
+    };
+    notes.about(12, "starts outdated machines that were off", view.keys(rolled));
 }
 
 /// What happened, from the journal alone: no record of a machine is asked since when it is out of service.
 pub(super) fn after(truth: &Truth, view: &View, notes: &mut Notes) {
     let Some(policy) = &view.case.policy.gray else { return };
-    let gone = view.pairs().filter(|(machine, look)| {
-        let surplus = look.removed() == Some(RemovalReason::Surplus);
-        let failed = super::standing::is_failed(machine, view.case.policy, view.at);
-        look.standing == MachineState::Gray && surplus && !failed
-    });
-    let early = gone.filter(|(machine, _)| {
-        let cuts = truth.journal.iter().filter(|entry| entry.verb() == ActionKind::CutOff);
-        let mine = cuts.filter(|entry| entry.action.targets().iter().any(|of| of.is(machine)));
-        let last = mine.map(|entry| entry.written).max();
-        last.is_none_or(|at| view.at.since(at) < policy.observation)
-    });
-    let early = early.map(|(machine, _)| machine.key()).collect();
-    notes.about(12, "took machines that the journal shows unwatched", early);
+    let early = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        let Some((machine, look)) = seen else { return false };
+        let leaves = match aim.verb {
+            ActionKind::Drain => !view.case.policy.switches_off(),
+            verb => verb == ActionKind::Delete,
+        };
+        let surplus = aim.target.because == RemovalReason::Surplus;
+        if look.standing != MachineState::Gray || !(leaves && surplus) || is_lost(view, machine) {
+            return false;
+        }
+        let out = |entry: &&Entry| matches!(entry.verb(), ActionKind::CutOff | ActionKind::Standby);
+        let mine = |entry: &&Entry| entry.action.targets().iter().any(|of| of.is(machine));
+        let last = truth.journal.iter().filter(out).filter(mine).map(|entry| entry.written).max();
+        // One that others stopped was watched since then.
+        let off = machine.is_on_standby().then_some(machine.since);
+        last.or(off).is_none_or(|at| view.at.since(at) < policy.observation)
+    };
+    notes.about(12, "took machines that the journal shows unwatched", view.keys(early));
 }
 
 fn in_place(view: &View) -> bool {

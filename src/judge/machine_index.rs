@@ -8,7 +8,7 @@ use crate::model::machine::Machine;
 /// What the table says about a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct MachineMatch {
-    marks: u16,
+    marks: u32,
     /// Its open deletes that have passed their deadline.
     pub(super) overdue: u8,
     /// Its target in the plan.
@@ -16,38 +16,42 @@ pub(super) struct MachineMatch {
 }
 
 /// Its delete succeeded.
-pub(super) const TOMB: u16 = 1;
+pub(super) const TOMB: u32 = 1;
 /// An operator wrote it off.
-pub(super) const OFF: u16 = 2;
+pub(super) const OFF: u32 = 2;
 /// An open entry names it.
-pub(super) const OPEN: u16 = 4;
+pub(super) const OPEN: u32 = 4;
 /// An open drain or delete names it.
-pub(super) const LEAVING: u16 = 8;
+pub(super) const LEAVING: u32 = 8;
 /// An open delete that is still within its deadline names it.
-pub(super) const DELETING: u16 = 16;
+pub(super) const DELETING: u32 = 16;
 /// An open update in place names it.
-pub(super) const UPDATING: u16 = 32;
+pub(super) const UPDATING: u32 = 32;
 /// Its drain was blocked and waits for its next try.
-pub(super) const BLOCKED: u16 = 64;
+pub(super) const BLOCKED: u32 = 64;
 /// A request of ours may have taken it out of service, so we must return it.
-pub(super) const OURS: u16 = 128;
+pub(super) const OURS: u32 = 128;
 /// This rollout already updated it in place: the plan does not retry it.
-pub(super) const TRIED: u16 = 256;
+pub(super) const TRIED: u32 = 256;
 /// As `BLOCKED`, but the memory that the plan was given does not say so.
-pub(super) const SAID_BLOCKED: u16 = 512;
+pub(super) const SAID_BLOCKED: u32 = 512;
 /// An open drain or delete takes it as failed.
-pub(super) const REPAIRED: u16 = 1024;
+pub(super) const REPAIRED: u32 = 1024;
 /// Exempt from this target: its drain was blocked again and again.
-pub(super) const EXCEPTED: u16 = 2048;
+pub(super) const EXCEPTED: u32 = 2048;
 /// The delete that took it out of service was refused, or its answer was lost and a later read shows it.
-pub(super) const GIVEN_BACK: u16 = 4096;
+pub(super) const GIVEN_BACK: u32 = 4096;
 /// A recent delete may have taken it: a listing that shows it may be older.
-pub(super) const DOUBTED: u16 = 8192;
+pub(super) const DOUBTED: u32 = 8192;
 /// Its drain ended well, and the delete after it was never sent: it is still out of service.
-pub(super) const DRAINED: u16 = 16384;
+pub(super) const DRAINED: u32 = 16384;
+/// It was off, and we start it or have started it.
+pub(super) const STARTED: u32 = 32768;
+/// It is off, and the delete of this surplus had no effect.
+pub(super) const STILL_OFF: u32 = 65536;
 
 impl MachineMatch {
-    pub(super) const fn has(self, mark: u16) -> bool {
+    pub(super) const fn has(self, mark: u32) -> bool {
         self.marks & mark != 0
     }
 }
@@ -82,7 +86,7 @@ impl<'a> MachineIndex<'a> {
         Self { nameless: machines.iter().any(|machine| machine.vm.is_none()), ..Self::default() }
     }
 
-    pub(super) fn key(&mut self, key: &'a Key, marks: u16) {
+    pub(super) fn key(&mut self, key: &'a Key, marks: u32) {
         let found = MachineMatch { marks, ..MachineMatch::default() };
         self.push(Who::Vm(key.as_str()), false, found);
         if let Some((id, ms)) = key.as_str().rsplit_once('@')
@@ -92,7 +96,7 @@ impl<'a> MachineIndex<'a> {
         }
     }
 
-    pub(super) fn target(&mut self, target: &'a Target, marks: u16, overdue: bool) {
+    pub(super) fn target(&mut self, target: &'a Target, marks: u32, overdue: bool) {
         self.add(target, MachineMatch { marks, overdue: u8::from(overdue), aim: None });
     }
 

@@ -3,13 +3,13 @@
 use super::Case;
 use super::machine_index::{
     BLOCKED, DELETING, DOUBTED, DRAINED, EXCEPTED, GIVEN_BACK, LEAVING, MachineIndex, OFF, OPEN,
-    OURS, REPAIRED, SAID_BLOCKED, TOMB, TRIED, UPDATING,
+    OURS, REPAIRED, SAID_BLOCKED, STARTED, STILL_OFF, TOMB, TRIED, UPDATING,
 };
 use super::machine_view::Aim;
 use super::outcomes::{Fate, Fates};
 use crate::model::action::{ActionKind, RemovalReason, Target};
 use crate::model::journal::{Entry, Phase, Refusal, Refused};
-use crate::model::machine::{Condition, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::time::{Span, Time};
 
 pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> MachineIndex<'a> {
@@ -57,6 +57,9 @@ pub(super) fn names<'a>(case: &Case<'a>, aims: &[Aim<'a>], at: Time) -> MachineI
                     _ => GIVEN_BACK,
                 };
             }
+            if case.policy.switches_off() {
+                marks |= power(entry, target, fate, nothing, case);
+            }
             if entry.verb() == ActionKind::Delete && may_have_taken(entry, target, case) {
                 marks |= DOUBTED;
             }
@@ -93,7 +96,7 @@ fn drain_stands(case: &Case, delete: &Entry, target: &Target) -> bool {
     last.is_some_and(|(_, drained)| drained)
 }
 
-fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u16, bool) {
+fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u32, bool) {
     let open = fate == Fate::Open;
     let deleted = matches!(fate, Fate::Done | Fate::Refused(Refusal::Gone));
     match entry.verb() {
@@ -105,10 +108,28 @@ fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u16, bool) {
         }
         ActionKind::Delete if deleted => (TOMB, false),
         ActionKind::CutOff | ActionKind::Delete => (OURS, false),
+        ActionKind::Standby => (OURS | if open { OPEN } else { 0 }, false),
         ActionKind::Reimage => (OURS | if open { OPEN | UPDATING } else { 0 }, false),
         ActionKind::Restore if open => (OPEN, false),
         _ => (0, false),
     }
+}
+
+/// What the request says about a machine that is off.
+fn power(entry: &Entry, target: &Target, fate: Fate, nothing: bool, case: &Case) -> u32 {
+    let surplus = target.because == RemovalReason::Surplus;
+    let (lifecycle, mark) = match entry.verb() {
+        ActionKind::Restore if matches!(fate, Fate::Open | Fate::Done) => {
+            (Lifecycle::Standby, STARTED)
+        }
+        ActionKind::Delete if nothing && surplus => (Lifecycle::Deleting, STILL_OFF),
+        _ => return 0,
+    };
+    let found = case.machines.iter().any(|machine| {
+        let latest = machine.lifecycle_since <= entry.written;
+        latest && machine.lifecycle == lifecycle && target.is(machine)
+    });
+    if found { mark } else { 0 }
 }
 
 /// This delete may have taken the machine although it did not end well; listings may be older than it.

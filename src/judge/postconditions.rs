@@ -45,7 +45,8 @@ fn floor(truth: &Truth, view: &View, notes: &mut Notes) {
     let mut hit: BTreeSet<&Key> = BTreeSet::new();
     let mut accepted: BTreeSet<Key> = BTreeSet::new();
     for sent in truth.sent {
-        if matches!(sent.verb, ActionKind::Drain | ActionKind::Delete | ActionKind::Reimage) {
+        use ActionKind::{Delete, Drain, Reimage, Standby};
+        if matches!(sent.verb, Drain | Standby | Delete | Reimage) {
             hit.extend(&sent.hit);
             let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry);
             let targets = entry.map_or(&[][..], |entry| entry.action.targets());

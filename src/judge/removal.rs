@@ -34,7 +34,7 @@ pub(super) fn by_name(view: &View, notes: &mut Notes) {
             ActionKind::Drain if in_place && aim.target.because == RemovalReason::Outdated => {
                 frozen(machine)
             }
-            ActionKind::CutOff | ActionKind::Drain | ActionKind::Delete => {
+            ActionKind::CutOff | ActionKind::Drain | ActionKind::Standby | ActionKind::Delete => {
                 machine.hold().is_some() || machine.protection != Protection::None
             }
             ActionKind::Reimage => frozen(machine),
@@ -44,7 +44,7 @@ pub(super) fn by_name(view: &View, notes: &mut Notes) {
     notes.about(3, "acts on machines that are held or protected", view.keys(kept));
     let proofs = proofs(view);
     let undrained = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
-        aim.verb == ActionKind::Delete
+        matches!(aim.verb, ActionKind::Standby | ActionKind::Delete)
             && seen.is_some_and(|(machine, look)| may_serve(view, machine, look))
             && !proofs.get(&aim.target.key()).is_some_and(|proof| {
                 proof.stands(view, aim) || proof.waited_for_the_dead(view, aim)
@@ -98,7 +98,8 @@ const SILENT_FOR: Span = Span::minutes(5);
 
 fn proofs(view: &View) -> BTreeMap<Key, Proof> {
     let asked = view.aims.iter().filter(|aim| {
-        aim.verb == ActionKind::Delete && view.machine(aim).is_some_and(|(m, _)| m.node.is_some())
+        let removes = matches!(aim.verb, ActionKind::Standby | ActionKind::Delete);
+        removes && view.machine(aim).is_some_and(|(m, _)| m.node.is_some())
     });
     let mut proofs: BTreeMap<Key, Proof> =
         asked.map(|aim| (aim.target.key(), Proof::default())).collect();

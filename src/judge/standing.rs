@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::machine_index::{
-    DOUBTED, DRAINED, GIVEN_BACK, LEAVING, MachineMatch, OPEN, TOMB, UPDATING,
+    DOUBTED, DRAINED, GIVEN_BACK, LEAVING, MachineMatch, OPEN, STARTED, STILL_OFF, TOMB, UPDATING,
 };
 use super::machine_view::MachineState;
 use crate::model::machine::{Condition, Lifecycle, Machine};
@@ -16,21 +16,28 @@ pub(super) fn standing(
     dark: Option<Dark>,
     at: Time,
 ) -> MachineState {
-    use Lifecycle::{CutOff, Deleting, Drained, Draining, Standby, Updating};
+    use Lifecycle::{CutOff, Deleting, Drained, Draining, InService, Standby, Updating};
     let back = machine.lifecycle == Deleting && is_back(machine, found, at);
     let on_its_way = matches!(machine.lifecycle, Draining | Drained | Deleting) && !back;
     let rollout = &policy.rollout;
     let lasted = at.since(machine.since);
     let settled = machine.condition == Condition::Ready && lasted >= rollout.min_ready;
     let settled = settled && !found.has(DOUBTED);
+    // We start it: no request but that one is open.
+    let restored = found.has(OPEN) && !found.has(LEAVING) && machine.lifecycle == InService;
+    let stopped = machine.condition == Condition::Stopped;
+    let starts = stopped && (restored || found.has(STARTED));
+    let still_off = found.has(STILL_OFF) && stopped;
     let went_dark = dark.is_some_and(|dark| dark.took(machine) && at < dark.over);
     if found.has(TOMB) && machine.missed == 0 {
         MachineState::Ghost
     } else if found.has(TOMB) {
         MachineState::Gone
+    } else if still_off {
+        MachineState::Gray
     } else if on_its_way || found.has(LEAVING) || machine.condition == Condition::Deleting {
         MachineState::Leaving
-    } else if matches!(machine.lifecycle, CutOff | Standby) {
+    } else if matches!(machine.lifecycle, CutOff | Standby) && !found.has(STARTED) {
         MachineState::Gray
     } else if machine.condition == Condition::Unknown || machine.missed > 0 || went_dark {
         MachineState::Unknown
@@ -38,7 +45,7 @@ pub(super) fn standing(
         MachineState::Updating
     } else if settled {
         MachineState::Ready
-    } else if is_failed(machine, policy, at) {
+    } else if !starts && is_failed(machine, policy, at) {
         MachineState::Failed
     } else if machine.ever_available {
         MachineState::Unready

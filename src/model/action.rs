@@ -113,6 +113,12 @@ pub enum Action {
         reason: Box<str>,
         before: Time,
     },
+    /// Switch off machines that are out of service, and give up their capacity.
+    Standby {
+        targets: Vec<Target>,
+        reason: Box<str>,
+        before: Time,
+    },
     /// One batch. Sent after the answer to the same plan's raise.
     Delete {
         targets: Vec<Target>,
@@ -178,6 +184,7 @@ vocabulary! {
         Raise = "raise",
         CutOff = "cutOff",
         Drain = "drain",
+        Standby = "standby",
         Reimage = "reimage",
         Delete = "delete",
     }
@@ -189,6 +196,7 @@ impl Action {
             Action::Raise { .. } => ActionKind::Raise,
             Action::CutOff { .. } => ActionKind::CutOff,
             Action::Drain { .. } => ActionKind::Drain,
+            Action::Standby { .. } => ActionKind::Standby,
             Action::Delete { .. } => ActionKind::Delete,
             Action::Restore { .. } => ActionKind::Restore,
             Action::Reimage { .. } => ActionKind::Reimage,
@@ -202,6 +210,7 @@ impl Action {
             Action::Raise { .. } | Action::UpdateModel { .. } | Action::TagOwner { .. } => &[],
             Action::CutOff { targets, .. }
             | Action::Drain { targets, .. }
+            | Action::Standby { targets, .. }
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }
             | Action::Reimage { targets, .. } => targets,
@@ -222,6 +231,7 @@ impl Action {
             Action::Raise { reason, .. }
             | Action::CutOff { reason, .. }
             | Action::Drain { reason, .. }
+            | Action::Standby { reason, .. }
             | Action::Delete { reason, .. }
             | Action::Restore { reason, .. }
             | Action::Reimage { reason, .. }
@@ -236,6 +246,7 @@ impl Action {
             Action::Raise { expect, .. } | Action::UpdateModel { expect, .. } => expect.before,
             Action::CutOff { before, .. }
             | Action::Drain { before, .. }
+            | Action::Standby { before, .. }
             | Action::Delete { before, .. }
             | Action::Restore { before, .. }
             | Action::Reimage { before, .. }

@@ -201,6 +201,7 @@ impl Entry {
             // No other request waits for the result of a tag write.
             Action::CutOff { .. }
             | Action::Drain { .. }
+            | Action::Standby { .. }
             | Action::Restore { .. }
             | Action::TagOwner { .. } => true,
         }

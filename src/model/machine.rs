@@ -13,7 +13,7 @@ pub enum Condition {
     Failed,
     /// The cloud is deleting it, whichever client asked.
     Deleting,
-    /// Evicted or deallocated, not by us.
+    /// Evicted, or switched off by us or by others.
     Stopped,
     Unknown,
 }
@@ -185,6 +185,11 @@ impl Machine {
     /// On its way out, by our request or the cloud's.
     pub fn goes(&self) -> bool {
         self.lifecycle == Lifecycle::Deleting || self.condition == Condition::Deleting
+    }
+
+    /// We switched it off.
+    pub fn is_on_standby(&self) -> bool {
+        self.lifecycle == Lifecycle::Standby && self.condition == Condition::Stopped
     }
 
     /// This machine must be drained before it may go.

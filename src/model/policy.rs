@@ -8,7 +8,7 @@ use super::ids::{PoolName, ScaleSetId};
 use super::inventory::ModelFields;
 use super::owner::OWNER_TAG;
 use super::quantity::{MOST_MACHINES, Quantity, Resolved, resolve};
-use super::size::{GrayPolicy, SizePolicy, SizeProfile, SizeSource, SizeSpeaker};
+use super::size::{GrayPolicy, GrayState, SizePolicy, SizeProfile, SizeSource, SizeSpeaker};
 use super::time::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -289,6 +289,11 @@ impl Policy {
     pub fn build(draft: Draft) -> Result<Policy, Vec<PolicyError>> {
         let faults: Vec<PolicyError> = CHECKS.iter().filter_map(|check| check(&draft)).collect();
         if faults.is_empty() { Ok(Policy(draft)) } else { Err(faults) }
+    }
+
+    /// Surplus is switched off before it goes.
+    pub fn switches_off(&self) -> bool {
+        self.gray.as_ref().is_some_and(|gray| gray.state == GrayState::Standby)
     }
 
     /// The same with another number in place of its count.

@@ -28,7 +28,8 @@ vocabulary! {
         Reimage = "reimage",
         Upgrade = "upgrade",
         Start = "start",
-        /// A start or reimage of one VM of a Flexible set.
+        Deallocate = "deallocate",
+        /// A start, deallocation or reimage of one VM of a Flexible set.
         UpdateMachine = "updateMachine",
         WriteOther = "writeOther",
     }
@@ -172,6 +173,7 @@ impl PacedOperation {
             | PacedOperation::Reimage
             | PacedOperation::Upgrade
             | PacedOperation::Start
+            | PacedOperation::Deallocate
             | PacedOperation::UpdateMachine
             | PacedOperation::WriteOther => OperationClass::Writes,
         }
@@ -226,7 +228,8 @@ impl PacedOperation {
             PacedOperation::Delete
             | PacedOperation::Reimage
             | PacedOperation::Upgrade
-            | PacedOperation::Start => &[WRITES, ACTIONS, BATCHED],
+            | PacedOperation::Start
+            | PacedOperation::Deallocate => &[WRITES, ACTIONS, BATCHED],
             PacedOperation::UpdateMachine => {
                 &[WRITES, ("UpdateVMScaleSetVMSubscriptionMaximum", Cost::One)]
             }
@@ -249,6 +252,7 @@ impl PacedOperation {
                 | PacedOperation::Reimage
                 | PacedOperation::Upgrade
                 | PacedOperation::Start
+                | PacedOperation::Deallocate
         )
     }
 }

@@ -119,6 +119,7 @@ impl<P: ChangeCloud + Sync> ChangeCloud for SerializedCloud<P> {
         let (operation, lane) = match change {
             SetChange::Raise { .. } => (PacedOperation::Raise, Lane::Gives),
             SetChange::Delete { .. } => (PacedOperation::Delete, Lane::Takes),
+            SetChange::Standby { .. } => (PacedOperation::Deallocate, Lane::Takes),
             SetChange::Reimage { .. } => (PacedOperation::Reimage, Lane::Takes),
             SetChange::UpdateModel { .. } => (PacedOperation::UpdateModel, Lane::Gives),
             SetChange::Restore { .. } => (PacedOperation::Start, Lane::Gives),

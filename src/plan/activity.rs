@@ -54,6 +54,8 @@ pub(super) fn follow_entries(
         row.given_back = last.verb == ActionKind::Delete && idle && !last.took_it();
         row.perhaps_deleted = is_unanswered(last);
         row.returning = last.verb == ActionKind::Restore && last.ended.is_none();
+        row.stopping = last.verb == ActionKind::Standby && last.ended.is_none();
+        row.still = led_to(machine, last);
         // It was given back before the end of its drain was known.
         let drains = |touch: &Touch| touch.verb == ActionKind::Drain && touch.ended.is_none();
         row.doubted = last.verb == ActionKind::Restore && touches.iter().any(drains);
@@ -76,6 +78,17 @@ pub(super) fn follow_entries(
         };
     }
     row.asked = touches.last().map_or(row.asked, |last| last.entry.written);
+    // Its delete had no effect: it stays off, and is not started for that. The entry may be shown once more.
+    let remains = row.given_back || row.doing == MachineActivity::TakeBack;
+    let off = match machine.lifecycle {
+        Lifecycle::Standby => true,
+        Lifecycle::Deleting => is_surplus_that_is_off(input, machine, row),
+        _ => false,
+    };
+    if remains && off {
+        (row.doing, row.given_back) = (MachineActivity::Nothing, false);
+        row.still = Some(Lifecycle::Standby);
+    }
     match row.doing {
         MachineActivity::Nothing => return,
         MachineActivity::Lost if machine.lifecycle == Lifecycle::Updating => {
@@ -100,6 +113,23 @@ pub(super) fn follow_entries(
 
 fn is_updated_after(input: &Input, row: &MachineCandidate) -> bool {
     input.policy.rollout.method == Method::Reimage && row.because == Some(RemovalReason::Outdated)
+}
+
+fn is_surplus_that_is_off(input: &Input, machine: &Machine, row: &MachineCandidate) -> bool {
+    let surplus = row.because == Some(RemovalReason::Surplus);
+    surplus && machine.condition == Condition::Stopped && input.policy.switches_off()
+}
+
+/// One that was not switched off is only out of service, and one that was started is in it.
+fn led_to(machine: &Machine, touch: &Touch) -> Option<Lifecycle> {
+    let (_, how) = touch.ended.as_ref()?;
+    let off = machine.condition == Condition::Stopped;
+    match (touch.verb, how) {
+        _ if machine.lifecycle != Lifecycle::Standby => None,
+        (ActionKind::Restore, Ok(())) => Some(Lifecycle::InService),
+        (ActionKind::Standby, Err(_)) if !off => Some(Lifecycle::CutOff),
+        _ => None,
+    }
 }
 
 /// Back in service; our marks on its node are removed.
@@ -136,6 +166,12 @@ fn doing_of(
         (ActionKind::Drain, Ok(())) if was_taken_back(machine, touch.entry.written) => {
             MachineActivity::Nothing
         }
+        // It was drained before it was to be switched off.
+        (ActionKind::Drain, Ok(()))
+            if matches!(machine.lifecycle, Lifecycle::CutOff | Lifecycle::Standby) =>
+        {
+            MachineActivity::Nothing
+        }
         (ActionKind::Drain, Ok(())) => MachineActivity::Drained,
         (ActionKind::Drain, Err(refused)) => {
             if was_taken_back(machine, *at) || was_lifted(touch.entry, machine) {
@@ -152,6 +188,10 @@ fn doing_of(
                 rollout.tried.retain(|key| !is(key, machine));
             }
             MachineActivity::Lost
+        }
+        // It did not start.
+        (ActionKind::Restore, Err(_)) if machine.lifecycle == Lifecycle::Standby => {
+            MachineActivity::Nothing
         }
         // Our marks are still on its node.
         (ActionKind::Restore, Err(_)) => back(machine),

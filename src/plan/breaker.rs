@@ -88,7 +88,7 @@ pub(super) fn let_one_go(
     }
     let free = |row: &MachineCandidate| {
         row.group == CandidateGroup::Failed
-            && !(row.is_untouchable() || row.is_waiting() || row.returning)
+            && !(row.is_untouchable() || row.is_waiting() || row.is_changing())
     };
     let made = |row: &MachineCandidate| row.machine(input).first_seen > opened;
     let of = |young: bool| rows.iter().position(|row| free(row) && made(row) == young);

@@ -1,7 +1,7 @@
 //! What the planner knows of one machine in this turn: its group, what is in progress with it, and what keeps it.
 
 use crate::model::action::RemovalReason;
-use crate::model::machine::Machine;
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::plan::Input;
 use crate::model::time::Time;
 
@@ -127,6 +127,10 @@ pub(super) struct MachineCandidate {
     pub perhaps_deleted: bool,
     /// It is returning to service: no other request before that ends.
     pub returning: bool,
+    /// It is being switched off: no other request before that ends.
+    pub stopping: bool,
+    /// What our last request on it turned out to have led to, if the record does not say so yet.
+    pub still: Option<Lifecycle>,
     pub role: UpdateRole,
     /// Our marks are still on its node, and cannot be removed while the cloud deletes it.
     pub marked: bool,
@@ -145,6 +149,10 @@ impl MachineCandidate {
     /// A person asked to delete it and accepts the loss.
     pub const fn is_named_now(&self) -> bool {
         matches!(self.request, RequestedRemoval::Now)
+    }
+
+    pub const fn is_changing(&self) -> bool {
+        self.returning || self.stopping
     }
 
     /// Its next try is not due.

@@ -49,6 +49,8 @@ fn fresh(machine: &Machine, index: u32, zone: u16, written_off: bool) -> Machine
         shown_deleting: machine.condition == Condition::Deleting,
         perhaps_deleted: false,
         returning: false,
+        stopping: false,
+        still: None,
         role: UpdateRole::None,
         marked: false,
     }
@@ -84,13 +86,23 @@ pub(super) fn classify(
         if (row.doing == MachineActivity::Nothing || back_already)
             && row.group != CandidateGroup::Ghost
         {
-            row.group = match row.given_back {
-                true => group(input, &in_service(machine), burst),
-                false => group(input, machine, burst),
+            let starts = row.returning && machine.lifecycle == Lifecycle::Standby;
+            row.group = match row.still {
+                Some(Lifecycle::CutOff | Lifecycle::Standby) => CandidateGroup::Gray,
+                Some(Lifecycle::InService) => group(input, &in_service(machine), burst),
+                _ if starts || row.given_back => group(input, &in_service(machine), burst),
+                _ => group(input, machine, burst),
             };
         }
+        // We start it: that it is still off is no failure.
+        let starts = row.returning && machine.condition == Condition::Stopped;
+        if starts && row.group == CandidateGroup::Failed {
+            let served = machine.ever_available;
+            row.group = if served { CandidateGroup::Unready } else { CandidateGroup::Young };
+        }
         row.fails = matches!(row.group, CandidateGroup::Leaving | CandidateGroup::Gray)
-            && group(input, &in_service(machine), burst) == CandidateGroup::Failed;
+            && group(input, &in_service(machine), burst) == CandidateGroup::Failed
+            && !machine.is_on_standby();
         row.written_off &= matches!(row.group, CandidateGroup::Leaving | CandidateGroup::Ghost);
         let now = !row.stays && machine.delete_request().is_some_and(|request| request.now);
         row.wait = retry_wait(input, memory, machine, (row.group, now));

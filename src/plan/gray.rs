@@ -1,9 +1,9 @@
 //! Surplus leaves service in steps and is watched before it goes.
 
-use crate::model::action::RemovalReason;
+use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::hold::HoldReason;
 use crate::model::machine::{Condition, Lifecycle};
-use crate::model::plan::Input;
+use crate::model::plan::{Input, MachineReason};
 use crate::model::policy::Method;
 use crate::model::quantity::counted;
 use crate::model::rollout::PoolState;
@@ -34,7 +34,13 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachin
     if goes_on && !stop::allows(input, RemovalReason::Surplus) {
         return;
     }
-    let now = (online(count), whole(count.gray));
+    // Between its steps, surplus that is switched off is drained.
+    let drained = |row: &&MachineCandidate| {
+        row.is_on_its_way() && row.because == Some(RemovalReason::Surplus)
+    };
+    let leaving = machines.rows.iter().filter(drained).count() as i64;
+    let out = count.gray + if input.policy.switches_off() { leaving } else { 0 };
+    let now = (online(count), whole(out));
     gray::follow(policy, &mut memory.gray, now, bound, input.now);
 }
 
@@ -52,9 +58,49 @@ fn whole(number: i64) -> u32 {
     u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }
 
-/// A machine out of service that the pool takes back if it needs one.
-pub(super) fn comes_back(row: &MachineCandidate) -> bool {
-    row.group == CandidateGroup::Gray && !row.fails && !row.is_named()
+/// A machine out of service that the pool takes back if it needs one. One that is off and outdated is never started only
+/// to be replaced, and one that is being switched off comes back too late.
+pub(super) fn comes_back(input: &Input, row: &MachineCandidate) -> bool {
+    let useless = row.stopping || (is_off(input, row) && row.outdated);
+    row.group == CandidateGroup::Gray && !row.fails && !row.is_named() && !useless
+}
+
+/// We switched it off.
+pub(super) fn is_off(input: &Input, row: &MachineCandidate) -> bool {
+    row.still.unwrap_or(row.machine(input).lifecycle) == Lifecycle::Standby
+}
+
+/// Surplus that is out of service is switched off before it goes. What no start would bring back is not.
+fn is_switched_off(basis: &Basis, row: &MachineCandidate) -> bool {
+    let useless = row.fails || row.is_named() || row.outdated;
+    basis.input.policy.switches_off() && !useless
+}
+
+/// When Azure refused to switch machines off, while the next try is not due.
+fn refused_at(basis: &Basis) -> Option<Time> {
+    let mut known = basis.memory.request_backoff.iter();
+    let known = known.find(|known| known.verb == ActionKind::Standby)?;
+    (known.until > basis.input.now).then_some(known.at)
+}
+
+/// It is out of service and still to be switched off.
+pub(super) fn may_switch_off(basis: &Basis, row: &MachineCandidate) -> bool {
+    let machine = row.machine(basis.input);
+    let seen = !row.unlisted && machine.condition != Condition::Unknown;
+    let out = machine.lifecycle == Lifecycle::CutOff && row.still.is_none();
+    let begins = !basis.journal.in_doubt && refused_at(basis).is_none();
+    out && seen && begins && is_switched_off(basis, row)
+}
+
+/// What follows on the drain of surplus, if not its delete: it is switched off, or watched as it is if Azure refused
+/// that meanwhile.
+pub(super) fn after_drain(basis: &Basis, row: &MachineCandidate) -> Option<Lifecycle> {
+    let surplus = row.because == Some(RemovalReason::Surplus);
+    match refused_at(basis) {
+        _ if !surplus || !is_switched_off(basis, row) => None,
+        None => Some(Lifecycle::Standby),
+        Some(at) => (at >= row.asked).then_some(Lifecycle::CutOff),
+    }
 }
 
 /// So many of them would be replacements in the rollout.
@@ -104,9 +150,9 @@ pub(super) fn next(basis: &Basis) -> Option<Time> {
 
 /// How these changes of the records change the numbers, if one of them takes a machine out of service or one that is out
 /// of it elsewhere.
-pub(super) fn changes<'a>(
+pub(super) fn changes(
     basis: &Basis,
-    moved: impl Iterator<Item = (usize, &'a Lifecycle)>,
+    moved: &[(usize, Lifecycle, MachineReason)],
 ) -> Option<String> {
     let of = |lifecycle: Lifecycle| {
         let gray = basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray);
@@ -115,15 +161,20 @@ pub(super) fn changes<'a>(
     let (online, out, standby) =
         (basis.count.exist - basis.count.pending, of(Lifecycle::CutOff), of(Lifecycle::Standby));
     let mut then = (online, out, standby);
-    for (at, to) in moved {
-        match basis.rows[at].machine(basis.input).lifecycle {
+    for (at, to, why) in moved {
+        let row = &basis.rows[*at];
+        let to = if *why == MachineReason::Restored { &Lifecycle::InService } else { to };
+        match row.machine(basis.input).lifecycle {
             Lifecycle::CutOff => then.1 -= 1,
             Lifecycle::Standby => then.2 -= 1,
-            _ if *to == Lifecycle::CutOff => then.0 -= 1,
+            _ if matches!(to, Lifecycle::CutOff | Lifecycle::Standby) => {
+                then.0 -= i64::from(row.group.exists());
+            }
             _ => continue,
         }
         match to {
             Lifecycle::CutOff => then.1 += 1,
+            Lifecycle::Standby => then.2 += 1,
             Lifecycle::InService => then.0 += 1,
             _ => {}
         }
@@ -136,10 +187,17 @@ pub(super) fn changes<'a>(
 }
 
 pub(super) fn hold(basis: &Basis, holds: &mut Holds) {
-    let gray = basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray).count();
-    let Some(next) = next(basis).filter(|_| gray > 0) else { return };
-    let (out, desired) = (counted(gray, "machine"), basis.count.desired);
-    let say = format!("{out} out of service and watched; the size is {desired}");
-    let hold = holds.add(HoldReason::ScalingDown, say);
-    hold.number("online", online(basis.count).into()).number("cutoff", gray as i64).again(next);
+    let gray = || basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray);
+    let off = gray().filter(|row| row.machine(basis.input).is_on_standby()).count();
+    let all = gray().count();
+    let Some(next) = next(basis).filter(|_| all > 0) else { return };
+    let desired = basis.count.desired;
+    let out = match off {
+        0 => format!("{} out of service and watched", counted(all, "machine")),
+        _ => format!("{} out of service and watched, {off} of them off", counted(all, "machine")),
+    };
+    let hold = holds.add(HoldReason::ScalingDown, format!("{out}; the size is {desired}"));
+    let cutoff = (all - off) as i64;
+    hold.number("online", online(basis.count).into()).number("cutoff", cutoff);
+    hold.number("standby", off as i64).again(next);
 }

@@ -228,7 +228,10 @@ pub(super) fn again(
             ActionKind::Raise => boots.after(Span::ZERO),
             ActionKind::Delete => delete_after(basis, Span::ZERO),
             ActionKind::CutOff | ActionKind::Restore | ActionKind::TagOwner => IDLE,
-            ActionKind::Drain | ActionKind::Reimage | ActionKind::UpdateModel => SOON,
+            ActionKind::Drain
+            | ActionKind::Standby
+            | ActionKind::Reimage
+            | ActionKind::UpdateModel => SOON,
         }));
     }
     for entry in basis.input.open {

@@ -53,6 +53,8 @@ pub(super) struct Removals {
     pub bound: i64,
     /// Rows of surplus that only leave service now.
     pub cut: BTreeSet<usize>,
+    /// Rows out of service that are switched off.
+    pub off: Vec<usize>,
 }
 
 /// Which machines of a group leave as surplus.
@@ -130,6 +132,7 @@ pub(super) fn choose(basis: &Basis) -> Removals {
         removals.picked.retain(|(_, because)| *because == RemovalReason::Failed);
         removals.updated.clear();
         removals.cut.clear();
+        removals.off.clear();
     }
     removals
 }
@@ -184,7 +187,7 @@ fn pick(basis: &Basis) -> Removals {
 }
 
 const fn movable(row: &MachineCandidate) -> bool {
-    !(row.is_untouchable() || row.is_waiting() || row.returning)
+    !(row.is_untouchable() || row.is_waiting() || row.is_changing())
 }
 
 /// An earlier plan takes it back and its node is not yet back: no machine leaves in its place before it serves.
@@ -198,14 +201,14 @@ fn is_drained_to_update(row: &MachineCandidate) -> bool {
 }
 
 const fn updatable(row: &MachineCandidate) -> bool {
-    !(row.is_frozen() || row.is_waiting() || row.returning)
+    !(row.is_frozen() || row.is_waiting() || row.is_changing())
 }
 
 /// Failed, and either free to go or dead and drained for long enough.
 fn repairable(row: &MachineCandidate) -> bool {
     matches!(row.group, CandidateGroup::Failed)
         && (movable(row)
-            || (row.wait == RetryWait::Over && !row.is_untouchable() && !row.returning))
+            || (row.wait == RetryWait::Over && !row.is_untouchable() && !row.is_changing()))
 }
 
 /// It had served: when too many look failed at once, the planner does not believe it.

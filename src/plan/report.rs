@@ -72,6 +72,7 @@ fn machine(
     let record = row.machine(basis.input);
     let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
         let lifecycle = match row.doing {
+            _ if row.still.is_some() => row.still.unwrap_or(record.lifecycle),
             MachineActivity::Lost => Lifecycle::InService,
             MachineActivity::Nothing | MachineActivity::CloudDeletes if row.given_back => {
                 Lifecycle::InService
@@ -133,7 +134,9 @@ fn why(basis: &Basis, row: &MachineCandidate, wait: MachineReason) -> MachineRea
         CandidateGroup::Ghost => MachineReason::Ghost,
         CandidateGroup::Leaving => why_leaving(row),
         CandidateGroup::Updating => MachineReason::Updating,
-        CandidateGroup::Gray if record.lifecycle == Lifecycle::Standby => MachineReason::Standby,
+        CandidateGroup::Gray if row.still.unwrap_or(record.lifecycle) == Lifecycle::Standby => {
+            MachineReason::Standby
+        }
         CandidateGroup::Gray => MachineReason::CutOff,
         CandidateGroup::Unknown => MachineReason::NotSeen,
         CandidateGroup::Failed

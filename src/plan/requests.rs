@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::MachineReason;
+use crate::model::plan::{Input, MachineReason};
 use crate::model::quantity::counted;
 
 use super::basis::Basis;
@@ -38,14 +38,16 @@ impl ActionRequests {
 
     /// Rows that return to service.
     pub fn back(&self) -> impl Iterator<Item = usize> {
-        let back = |moved: &&(usize, Lifecycle, MachineReason)| moved.1 == Lifecycle::InService;
+        let back = |moved: &&(usize, Lifecycle, MachineReason)| {
+            moved.1 == Lifecycle::InService || moved.2 == MachineReason::Restored
+        };
         self.moved.iter().filter(back).map(|moved| moved.0).chain(self.awaited.iter().copied())
     }
 }
 
 /// Machines restored before any is created.
-pub(super) fn restores(row: &MachineCandidate) -> bool {
-    gray::comes_back(row) || (leaves_as_surplus(row) && !row.fails)
+pub(super) fn restores(input: &Input, row: &MachineCandidate) -> bool {
+    gray::comes_back(input, row) || (leaves_as_surplus(row) && !row.fails)
 }
 
 #[derive(Default)]
@@ -55,6 +57,7 @@ struct Batches {
     reimage: Vec<Target>,
     drain: Vec<Target>,
     cut: Vec<Target>,
+    off: Vec<Target>,
     moved: Vec<(usize, Lifecycle, MachineReason)>,
     awaited: Vec<usize>,
     /// Lost machines that no restored machine replaces.
@@ -91,6 +94,9 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
                 false => leave(basis, &mut batches, *row, *because),
             }
         }
+        for row in &removals.off {
+            switch_off(basis, &mut batches, *row);
+        }
         for row in &removals.updated {
             update(basis, &mut batches, *row);
         }
@@ -120,19 +126,29 @@ fn restore(basis: &Basis, batches: &mut Batches) {
         let others = if outdated { replaced } else { 0 };
         for (at, row) in basis.rows.iter().enumerate() {
             let seen = || row.machine(basis.input).condition != Condition::Unknown;
-            let free = || restores(row) && seen() && !restore_waits(basis, row);
+            let free = || restores(basis.input, row) && seen() && !restore_waits(basis, row);
             if batches.missing > others && row.outdated == outdated && free() {
-                put(basis, &mut batches.restore, at, RemovalReason::Surplus);
-                batches.moved.push((at, Lifecycle::InService, MachineReason::Restored));
+                call_back(basis, batches, at);
                 batches.missing -= 1;
             }
         }
     }
     restore_to_replace(basis, batches);
     let unseen = |row: &MachineCandidate| row.machine(basis.input).condition == Condition::Unknown;
-    let dark = basis.rows.iter().zip(0..).filter(|(row, _)| restores(row) && unseen(row));
+    let dark =
+        basis.rows.iter().zip(0..).filter(|(row, _)| restores(basis.input, row) && unseen(row));
     let missing = usize::try_from(batches.missing).unwrap_or(0);
     batches.awaited = dark.map(|(_, at)| at).take(missing).collect();
+}
+
+/// One that is off is in service once it was started.
+fn call_back(basis: &Basis, batches: &mut Batches, at: usize) {
+    let to = match gray::is_off(basis.input, &basis.rows[at]) {
+        true => Lifecycle::Standby,
+        false => Lifecycle::InService,
+    };
+    put(basis, &mut batches.restore, at, RemovalReason::Surplus);
+    batches.moved.push((at, to, MachineReason::Restored));
 }
 
 /// A machine on target that is out of service replaces an outdated one before any is created for that.
@@ -142,10 +158,9 @@ fn restore_to_replace(basis: &Basis, batches: &mut Batches) {
     let restored: BTreeSet<usize> = batches.moved.iter().map(|(at, ..)| *at).collect();
     for (at, row) in basis.rows.iter().enumerate() {
         let seen = row.machine(basis.input).condition != Condition::Unknown;
-        let fits = gray::comes_back(row) && row.is_on_target() && seen;
+        let fits = gray::comes_back(basis.input, row) && row.is_on_target() && seen;
         if wanted > 0 && fits && !restored.contains(&at) && !restore_waits(basis, row) {
-            put(basis, &mut batches.restore, at, RemovalReason::Surplus);
-            batches.moved.push((at, Lifecycle::InService, MachineReason::Restored));
+            call_back(basis, batches, at);
             wanted -= 1;
         }
     }
@@ -184,12 +199,23 @@ fn put(basis: &Basis, batch: &mut Vec<Target>, at: usize, because: RemovalReason
 fn drains(machine: &Machine, because: RemovalReason) -> bool {
     let dead = because == RemovalReason::Failed && machine.condition == Condition::Stopped;
     // An accepted loss does not wait for the pods.
-    machine.needs_drain() && !(dead || because == RemovalReason::DeleteRequestedNow)
+    let off = dead || machine.is_on_standby();
+    machine.needs_drain() && !(off || because == RemovalReason::DeleteRequestedNow)
 }
 
 fn cut_off(basis: &Basis, batches: &mut Batches, at: usize) {
     put(basis, &mut batches.cut, at, RemovalReason::Surplus);
     batches.moved.push((at, Lifecycle::CutOff, MachineReason::RemovedSurplus));
+}
+
+fn switch_off(basis: &Basis, batches: &mut Batches, at: usize) {
+    if drains(basis.rows[at].machine(basis.input), RemovalReason::Surplus) {
+        put(basis, &mut batches.drain, at, RemovalReason::Surplus);
+        batches.moved.push((at, Lifecycle::Draining, MachineReason::RemovedSurplus));
+    } else {
+        put(basis, &mut batches.off, at, RemovalReason::Surplus);
+        batches.moved.push((at, Lifecycle::Standby, MachineReason::Standby));
+    }
 }
 
 fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason) {
@@ -261,7 +287,8 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
         return;
     }
     let unsure = basis.journal.in_doubt && because != RemovalReason::Failed;
-    if waits(basis, batches, at, row, updates) || unsure {
+    let off = gray::after_drain(basis, row).filter(|_| because == RemovalReason::Surplus);
+    if unsure || (off.is_none() && waits(basis, batches, at, row, updates)) {
         return;
     }
     // Its condition changed since it was asked to leave, or it was never drained: something may run on it. A drain with
@@ -277,9 +304,18 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
     if updates && !named_now {
         put(basis, &mut batches.reimage, at, because);
         batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
-    } else {
-        put(basis, &mut batches.delete, at, because);
-        batches.moved.push((at, Lifecycle::Deleting, MachineReason::Deleting));
+        return;
+    }
+    match off {
+        Some(Lifecycle::Standby) => {
+            put(basis, &mut batches.off, at, because);
+            batches.moved.push((at, Lifecycle::Standby, MachineReason::Standby));
+        }
+        Some(as_it_is) => batches.moved.push((at, as_it_is, MachineReason::CutOff)),
+        None => {
+            put(basis, &mut batches.delete, at, because);
+            batches.moved.push((at, Lifecycle::Deleting, MachineReason::Deleting));
+        }
     }
 }
 
@@ -395,7 +431,7 @@ fn only_prepares(basis: &Basis, row: &MachineCandidate) -> bool {
 fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
     let before = basis.input.set.read_at.plus(READ_IS_FRESH);
     let mut actions = Vec::new();
-    let changes = gray::changes(basis, batches.moved.iter().map(|(at, to, _)| (*at, to)));
+    let changes = gray::changes(basis, &batches.moved);
     let restore = std::mem::take(&mut batches.restore);
     if !restore.is_empty() {
         let back = format!("{} back in service", counted(restore.len(), "machine"));
@@ -407,8 +443,13 @@ fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
     }
     let cut = std::mem::take(&mut batches.cut);
     if !cut.is_empty() {
-        let reason = changes.unwrap_or_default().into();
+        let reason = changes.clone().unwrap_or_default().into();
         actions.push(Action::CutOff { targets: cut, reason, before });
+    }
+    let off = std::mem::take(&mut batches.off);
+    if !off.is_empty() {
+        let reason = changes.unwrap_or_default().into();
+        actions.push(Action::Standby { targets: off, reason, before });
     }
     for target in std::mem::take(&mut batches.drain) {
         let reason = drain_reason(basis, target.because).into();

@@ -59,7 +59,11 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
     let asks = |verb| {
         matches!(
             verb,
-            ActionKind::Drain | ActionKind::Delete | ActionKind::Reimage | ActionKind::Restore
+            ActionKind::Drain
+                | ActionKind::Standby
+                | ActionKind::Delete
+                | ActionKind::Reimage
+                | ActionKind::Restore
         )
     };
     let mut asked: Vec<&Entry> = input.open.iter().filter(|entry| asks(entry.verb())).collect();
@@ -147,7 +151,9 @@ fn whole_was_refused(
         };
         // One step longer than the pool's wait: the first try after it is another machine.
         let least = times.map_or(Span::ZERO, |times| wait(LASTING, times.saturating_add(1)));
-        let aside = (drain || lasts(refused.refusal)).then_some(least);
+        // One that stays switched on may still be deleted.
+        let lasting = lasts(refused.refusal) && entry.verb() != ActionKind::Standby;
+        let aside = (drain || lasting).then_some(least);
         let a_try =
             Try { at, refused, now: target.because == RemovalReason::DeleteRequestedNow, aside };
         back_off(input, a_try.list(memory), machine, a_try);
@@ -174,7 +180,11 @@ fn part_was_refused(
         let named = |target: &&crate::model::action::Target| target.is(machine);
         let target = entry.action.targets().iter().find(named);
         let now = target.is_some_and(|target| target.because == RemovalReason::DeleteRequestedNow);
-        let lasting = lasts(refused.refusal) || entry.verb() == ActionKind::Drain;
+        let lasting = match entry.verb() {
+            ActionKind::Drain => true,
+            ActionKind::Standby => false,
+            _ => lasts(refused.refusal),
+        };
         let a_try = Try { at, refused, now, aside: lasting.then_some(Span::ZERO) };
         back_off(input, a_try.list(memory), machine, a_try);
     }

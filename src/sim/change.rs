@@ -26,6 +26,11 @@ impl ChangeCloud for SharedStage {
                     stage.world.delete_instances(stage.set, &ids, force)
                 })
             }
+            SetChange::Standby { targets } => {
+                stage.change(order, ActionKind::Standby, targets, |stage| {
+                    stage.world.deallocate(stage.set, &ids(targets))
+                })
+            }
             SetChange::Reimage { targets } => {
                 stage.change(order, ActionKind::Reimage, targets, |stage| {
                     stage.world.manual_upgrade(stage.set, &ids(targets))

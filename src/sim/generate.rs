@@ -15,6 +15,7 @@ use crate::model::policy::{
     RemovalOrder, RollbackPolicy, RolloutPolicy, UnconfirmedFall,
 };
 use crate::model::quantity::Quantity;
+use crate::model::size::GrayState;
 use crate::model::time::Span;
 use crate::world::{
     AutoscaleSetting, EvictionPolicy, HOUR, MINUTE, PlatformSpec, RepairAction, Repairs, Rolling,
@@ -59,7 +60,11 @@ pub fn drawn(seed: u64) -> Scenario {
     }
     let mut gray = dice.branch("gray");
     if seed >= GRAY_FROM && gray.chance(0.2) {
-        size_profiles::gray(&mut scenario, &mut gray);
+        let state = match seed >= STANDBY_FROM && gray.chance(0.5) {
+            true => GrayState::Standby,
+            false => GrayState::Cutoff,
+        };
+        size_profiles::gray(&mut scenario, &mut gray, state);
     }
     scenario
 }
@@ -72,6 +77,9 @@ pub const PROFILES_FROM: u64 = 1 << 40;
 
 /// From this seed on, surplus of some pools is watched before it goes.
 pub const GRAY_FROM: u64 = 1 << 41;
+
+/// From this seed on, some of it is switched off.
+pub const STANDBY_FROM: u64 = 1 << 42;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)

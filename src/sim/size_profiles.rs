@@ -45,9 +45,9 @@ pub(super) fn profiles(scenario: &mut Scenario, dice: &mut Dice) {
 }
 
 /// Surplus leaves service in steps before it goes.
-pub(super) fn gray(scenario: &mut Scenario, dice: &mut Dice) {
+pub(super) fn gray(scenario: &mut Scenario, dice: &mut Dice, state: GrayState) {
     let gray = GrayPolicy {
-        state: GrayState::Cutoff,
+        state,
         change_percent: one_of(dice, &[10, 33, 50, 100], 50),
         interval: Span::seconds(one_of(dice, &[5, 30, 180], 30)),
         observation: Span::seconds(one_of(dice, &[0, 60, 600], 60)),

@@ -167,6 +167,7 @@ impl<R: Road> ChangeCloud for Recording<R> {
         let (verb, raise, targets) = match change {
             SetChange::Raise { from, to, .. } => (ActionKind::Raise, Some((from, to)), &[][..]),
             SetChange::Delete { targets, .. } => (ActionKind::Delete, None, targets),
+            SetChange::Standby { targets } => (ActionKind::Standby, None, targets),
             SetChange::Reimage { targets } => (ActionKind::Reimage, None, targets),
             SetChange::UpdateModel { .. } => (ActionKind::UpdateModel, None, &[][..]),
             SetChange::Restore { targets } => (ActionKind::Restore, None, targets),

@@ -180,7 +180,6 @@ pub const BAD: &[(&str, &[&str])] = &[
     ("scaleDown: {unconfirmed: maybe}", &["6:26 scaleDown.unconfirmed badValue"]),
     ("scaleDown: {changePercent: 50%}", &["6:13 scaleDown.changePercent unknownKey"]),
     ("scaleDown: {gray: cutoff}", &["6:19 scaleDown.gray wrongType"]),
-    ("scaleDown: {gray: {state: standby}}", &["6:27 scaleDown.gray.state notBuilt"]),
     ("scaleDown: {gray: {state: away}}", &["6:27 scaleDown.gray.state badValue"]),
     ("scaleDown: {gray: {changePercent: 0%}}", &["6:35 scaleDown.gray.changePercent badValue"]),
     ("scaleDown: {gray: {changePercent: 101%}}", &["6:35 scaleDown.gray.changePercent badValue"]),

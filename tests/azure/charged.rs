@@ -123,6 +123,8 @@ async fn changes_of_a_uniform_set_are_charged_to_their_operations() {
     charges.are("reimage of a machine that is not", "upgrade");
     accepted(azure.restore(&order, &[target("1")])).await;
     charges.are("restore", "start");
+    accepted(azure.standby(&order, &[target("1")])).await;
+    charges.are("standby", "deallocate");
     let tag = OwnerTag { store: StoreId::new("aa"), since: START };
     accepted(azure.tag_owner(&order, &OwnerWrite::Put { tag, over: None })).await;
     charges.are("tag_owner, which may not write tags alone", "readSet updateModel writeOther");
@@ -156,6 +158,8 @@ async fn calls_to_a_flexible_set_are_charged_to_their_operations() {
     charges.are("delete", "readMachine delete");
     accepted(azure.restore(&order, &one)).await;
     charges.are("restore", "updateMachine");
+    accepted(azure.standby(&order, &one)).await;
+    charges.are("standby", "readMachine updateMachine");
 }
 
 fn flexible_vm((name, n): (&str, u32)) -> Value {

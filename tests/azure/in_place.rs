@@ -230,6 +230,23 @@ async fn vms_of_a_flexible_set_are_started_each_by_itself() {
 }
 
 #[tokio::test]
+async fn machines_are_deallocated_by_name_and_never_with_ephemeral_disks() {
+    let kit = flexible(false).kit().await;
+    rows(&kit).await;
+    let (sheet, both) = (Sheet::new(), [of("web_0000000b", "1"), of("web_0000000a", "0")]);
+    assert_eq!(kit.azure.standby(&sheet.order(), &both).await, CallOutcome::Accepted(None));
+    for name in ["web_0000000a", "web_0000000b"] {
+        assert_eq!(kit.server.count("POST", &format!("{VMS}/{name}/deallocate?")), 1);
+    }
+    let kit = flexible(true).kit().await;
+    rows(&kit).await;
+    let answer = kit.azure.standby(&sheet.order(), &both).await;
+    let CallOutcome::Refused(no) = answer else { panic!("{answer:?}") };
+    assert_eq!((no.refusal, no.code.as_deref()), (Refusal::Invalid, Some("EphemeralDisks")));
+    assert_eq!(kit.server.count("POST", "deallocate"), 0);
+}
+
+#[tokio::test]
 async fn the_first_refusal_stops_them_and_what_was_begun_stays_begun() {
     let shown = flexible(false);
     for (bad, sent) in [("web_0000000a", 1), ("web_0000000b", 2)] {

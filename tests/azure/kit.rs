@@ -68,6 +68,14 @@ pub trait Changes: ChangeCloud {
         self.change(order, SetChange::Restore { targets })
     }
 
+    fn standby(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+    ) -> impl Future<Output = CallOutcome> + Send {
+        self.change(order, SetChange::Standby { targets })
+    }
+
     fn tag_owner(
         &self,
         order: &CallContext<'_>,

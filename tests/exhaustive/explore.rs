@@ -48,6 +48,8 @@ pub struct Setting {
     pub breaker: bool,
     /// Surplus leaves service first, and goes once it was seen there.
     pub gray: bool,
+    /// It is switched off before it goes.
+    pub off: bool,
 }
 
 impl Setting {
@@ -90,7 +92,7 @@ impl Case {
             draft.repair.breaker_percent = 10_000;
         }
         draft.gray = setting.gray.then_some(GrayPolicy {
-            state: GrayState::Cutoff,
+            state: if setting.off { GrayState::Standby } else { GrayState::Cutoff },
             change_percent: 100,
             interval: Span::seconds(1),
             observation: Span::ZERO,
@@ -183,6 +185,7 @@ impl Case {
                     ActionKind::Reimage => Kind::OldUpdating,
                     ActionKind::CutOff if is_new(from) => Kind::NewCut,
                     ActionKind::CutOff => Kind::OldCut,
+                    ActionKind::Standby => Kind::NewStopping,
                     other => panic!("{other:?} in {}", state.show()),
                 };
                 match turn.moved.iter_mut().find(|moved| (moved.0, moved.1) == (from, to)) {
@@ -220,6 +223,13 @@ fn made(setting: Setting, kind: Kind, slot: usize) -> (Machine, Option<Entry>) {
     } else if kind == Kind::OldUpdating {
         let (to, reason) = (Revision::new("r2"), "".into());
         (Action::Reimage { targets: targets(RemovalReason::Outdated), to, reason, before }, false)
+    } else if matches!(kind, Kind::NewStopping | Kind::NewStarting) {
+        let targets = targets(RemovalReason::Surplus);
+        let action = match kind {
+            Kind::NewStarting => Action::Restore { targets, reason: "".into(), before },
+            _ => Action::Standby { targets, reason: "".into(), before },
+        };
+        (action, false)
     } else {
         return (machine, None);
     };

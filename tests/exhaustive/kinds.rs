@@ -66,6 +66,12 @@ kinds! {
     NewCut,
     OldWatched,
     NewWatched,
+    /// Being switched off, off since this turn, off for as long as it is watched, and being started again.
+    NewStopping,
+    NewOff,
+    OldOff,
+    NewOffWatched,
+    NewStarting,
 }
 
 /// Those that are only there where machines are updated in place.
@@ -73,6 +79,9 @@ pub const IN_PLACE: [Kind; 4] = [OldUpdating, OldTried, NewSettling, NewUpdated]
 
 /// Those that are only there where surplus is watched before it goes.
 pub const GRAY: [Kind; 4] = [OldCut, NewCut, OldWatched, NewWatched];
+
+/// Those that are only there where surplus is switched off.
+pub const OFF: [Kind; 5] = [NewStopping, OldOff, NewOff, NewOffWatched, NewStarting];
 
 /// Those without nodes that are replaced: all before the first that is drained.
 pub const PLAIN: &[Kind] = KINDS.split_at(OldDraining as usize).0;
@@ -99,6 +108,7 @@ pub fn in_service(kind: Kind) -> Kind {
     match kind {
         OldCut | OldWatched => OldReady,
         NewCut | NewWatched => NewReady,
+        NewStopping | NewOff | NewOffWatched => NewStarting,
         kind => DRAINS.iter().find(|row| row.0 == kind || row.1 == kind).map_or(kind, |row| row.3),
     }
 }
@@ -117,7 +127,7 @@ pub fn is_leaving(kind: Kind) -> bool {
 }
 
 /// What the world does when it keeps its promises. `None`: the machine is gone.
-pub const CALM: [(Kind, Option<Kind>); 20] = [
+pub const CALM: [(Kind, Option<Kind>); 23] = [
     (NewYoung, Some(NewReady)),
     (OldYoung, Some(OldReady)),
     (OldLeaving, None),
@@ -138,6 +148,9 @@ pub const CALM: [(Kind, Option<Kind>); 20] = [
     (NewSettling, Some(NewUpdated)),
     (OldCut, Some(OldWatched)),
     (NewCut, Some(NewWatched)),
+    (NewStopping, Some(NewOff)),
+    (NewOff, Some(NewOffWatched)),
+    (NewStarting, Some(NewReady)),
 ];
 
 /// How many machines of each kind.
@@ -212,6 +225,10 @@ pub const fn is_new(kind: Kind) -> bool {
             | NewUpdated
             | NewCut
             | NewWatched
+            | NewStopping
+            | NewOff
+            | NewOffWatched
+            | NewStarting
     )
 }
 
@@ -220,6 +237,7 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
     let name = format!("{}-{slot}", kind as usize);
     let was = in_service(kind);
     let (condition, since) = match was {
+        _ if OFF.contains(&kind) && kind != NewStopping => (Condition::Stopped, Span::hours(3)),
         OldYoung | NewYoung => (Condition::Provisioning, Span::minutes(2)),
         // Far enough apart that it does not look like our own blindness.
         OldUnready | NewUnready => (
@@ -244,12 +262,13 @@ pub fn machine(kind: Kind, slot: usize) -> Machine {
         kind if is_new(kind) => Some(rev("r2")),
         _ => Some(rev("r1")),
     };
-    let cut = matches!(kind, OldCut | NewCut);
+    let cut = matches!(kind, OldCut | NewCut | NewStopping | NewOff);
     machine.lifecycle_since = if cut { NOW } else { NOW.minus(Span::minutes(3)) };
     machine.lifecycle = match kind {
         OldLeaving | NewLeaving => Lifecycle::Deleting,
         OldUpdating => Lifecycle::Updating,
         kind if GRAY.contains(&kind) => Lifecycle::CutOff,
+        kind if OFF.contains(&kind) => Lifecycle::Standby,
         kind if drain(kind).is_some() => Lifecycle::Draining,
         _ => Lifecycle::InService,
     };

@@ -1,6 +1,6 @@
 //! What no turn may do, said of counts alone. Shares nothing with the planner.
 
-use super::kinds::{GRAY, KINDS, Kind, Kind::*, State, is_leaving};
+use super::kinds::{GRAY, KINDS, Kind, Kind::*, OFF, State, is_leaving};
 
 /// Those that are held here: by the judge before every turn, and by the graph, which asks that a pool ends (7) and that
 /// nothing is done at its goal (8). There are no leases here (9).
@@ -73,6 +73,11 @@ fn sum(state: &State, kinds: &[Kind]) -> i64 {
     kinds.iter().map(|kind| state.of(*kind)).sum()
 }
 
+/// Out of service: they do not exist for the size.
+fn out(state: &State) -> i64 {
+    sum(state, &GRAY) + sum(state, &OFF) - state.of(NewStarting)
+}
+
 /// What is above this is surplus while a rollout is open. In place one stands in where none may be missing.
 fn surplus_above(limits: &Limits) -> i64 {
     let stands_in = limits.surge > 0 && (limits.unavailable == 0 || limits.desired == 1);
@@ -115,7 +120,7 @@ pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<
     let deleting = sum(state, &[OldLeaving, NewLeaving]);
     let live = state.total() - if limits.count_deleting { 0 } else { deleting };
     let kept = sum(state, &KEPT);
-    let backlog = state.total() - leaving - sum(state, &GRAY);
+    let backlog = state.total() - leaving - out(state);
     let failed = sum(state, &[OldFailed, NewFailed]);
     let new = sum(state, &NEW);
     let unready_gone = turn.of(OldUnready) + turn.of(NewUnready) + turn.of(NewSettling);
@@ -167,12 +172,13 @@ pub fn broken(state: &State, limits: &Limits, turn: &Turn, paused: bool) -> Vec<
     all.filter(|(_, bad)| *bad).map(|(name, _)| name).collect()
 }
 
-const NEW: [Kind; 6] = [NewYoung, NewReady, NewUnready, UnknownRevision, NewSettling, NewUpdated];
+const NEW: [Kind; 7] =
+    [NewYoung, NewReady, NewUnready, UnknownRevision, NewSettling, NewUpdated, NewStarting];
 
 fn while_paused(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool); 2] {
     let open = sum(state, &[OldYoung, OldReady, OldUnready, OldBlocked]) > 0;
     let (leaving, _) = under_way(state, limits);
-    let backlog = state.total() - leaving - sum(state, &GRAY);
+    let backlog = state.total() - leaving - out(state);
     let failed = sum(state, &[OldFailed, NewFailed]);
     let lost: i64 = AVAILABLE.iter().map(|kind| turn.of(*kind)).sum();
     let named = sum(state, &[OldNamed, NewNamed]);
@@ -215,13 +221,16 @@ fn in_place(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool
 }
 
 /// Where surplus is watched before it goes.
-fn gray(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool); 4] {
+fn gray(state: &State, limits: &Limits, turn: &Turn) -> [(&'static str, bool); 6] {
     let goes =
         |from: Kind, to: Kind| turn.moved.iter().any(|moved| (moved.0, moved.1) == (from, to));
-    let stays: i64 = [NewCut, NewWatched].iter().map(|kind| state.of(*kind) - turn.of(*kind)).sum();
+    let back: [Kind; 4] = [NewCut, NewWatched, NewOff, NewOffWatched];
+    let stays: i64 = back.iter().map(|kind| state.of(*kind) - turn.of(*kind)).sum();
     let (cut, back) = (turn.into(&[OldCut, NewCut]), turn.into(&[OldReady, NewReady]));
     [
-        ("goes unseen out of service", goes(NewCut, NewLeaving)),
+        ("goes unseen out of service", goes(NewCut, NewLeaving) || goes(NewOff, NewLeaving)),
+        ("acts on one that is being switched off", turn.of(NewStopping) > 0),
+        ("starts an outdated one", turn.of(OldOff) > turn.into(&[OldLeaving])),
         (
             "surplus that serves goes at once",
             limits.gray && (goes(NewReady, NewLeaving) || goes(NewUnready, NewLeaving)),

@@ -12,7 +12,7 @@ mod walks;
 
 use explore::{Found, Setting, explore};
 use kinds::Kind::*;
-use kinds::{DRAINS, GRAY, IN_PLACE, Kind, PLAIN, multisets};
+use kinds::{DRAINS, GRAY, IN_PLACE, Kind, OFF, PLAIN, multisets};
 
 /// Settings that are explored from the same states.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ const OPEN: Setting = Setting {
     in_place: false,
     breaker: false,
     gray: false,
+    off: false,
 };
 
 /// As many machines as asked for, or so many.
@@ -134,6 +135,14 @@ fn watched() -> Suite {
     Suite { settings, kinds, top: top(4), desired: 3 }
 }
 
+/// The same, drained and switched off before it goes, and started before any is made.
+fn switched_off() -> Suite {
+    let off = Setting { name: "off", gray: true, off: true, ..OPEN };
+    let settings = vec![off, Setting { name: "off, paused", paused: true, ..off }];
+    let kinds = PLAIN.iter().copied().chain(GRAY).chain(OFF).collect();
+    Suite { settings, kinds, top: top(3), desired: 3 }
+}
+
 #[test]
 fn every_small_pool_is_safe_and_ends() {
     are_safe_and_end(&[replaced()]);
@@ -164,13 +173,26 @@ fn pools_that_watch_their_surplus_are_safe_and_end() {
     are_safe_and_end(&[watched()]);
 }
 
+#[test]
+fn pools_that_switch_their_surplus_off_are_safe_and_end() {
+    are_safe_and_end(&[switched_off()]);
+}
+
 /// Turns of larger pools in every test run.
 const TURNS: usize = 50_000;
 
 #[test]
 fn larger_pools_are_safe_and_end() {
-    let suites =
-        [replaced(), drained(), drained_in_place(), ahead(), in_place(), breaker(), watched()];
+    let suites = [
+        replaced(),
+        drained(),
+        drained_in_place(),
+        ahead(),
+        in_place(),
+        breaker(),
+        watched(),
+        switched_off(),
+    ];
     let asked = std::env::var("POOLKEEPER_TURNS").ok().map(|turns| turns.parse().unwrap());
     let seed = std::env::var("POOLKEEPER_SEED").map_or(0, |seed| seed.parse().unwrap());
     // Each state of a pool that is explored whole is one turn.

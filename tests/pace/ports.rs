@@ -62,6 +62,7 @@ impl ChangeCloud for Slow {
         let name = match change {
             SetChange::Raise { .. } => "raise",
             SetChange::Delete { .. } => "delete",
+            SetChange::Standby { .. } => "deallocate",
             SetChange::Reimage { .. } => "reimage",
             SetChange::UpdateModel { .. } => "model",
             SetChange::Restore { .. } => "start",

@@ -10,13 +10,13 @@ use poolkeeper::model::time::Span;
 
 use super::kit::{Pool, Turn};
 
-const TICK: i64 = 10;
+pub const TICK: i64 = 10;
 
-fn gray(pool: Pool, percent: u32) -> Pool {
+pub fn gray(pool: Pool, percent: u32, state: GrayState) -> Pool {
     pool.policy(|draft| {
         draft.unconfirmed = UnconfirmedFall::Allow;
         draft.gray = Some(GrayPolicy {
-            state: GrayState::Cutoff,
+            state,
             change_percent: percent,
             interval: Span::seconds(30),
             observation: Span::seconds(60),
@@ -25,15 +25,16 @@ fn gray(pool: Pool, percent: u32) -> Pool {
 }
 
 fn serving(many: usize, percent: u32) -> Pool {
-    gray(Pool::new(many as u32, "1", "0").settled().new_ready(many), percent)
+    let pool = Pool::new(many as u32, "1", "0").settled().new_ready(many);
+    gray(pool, percent, GrayState::Cutoff)
 }
 
-fn count(pool: &Pool, lifecycle: Lifecycle) -> usize {
+pub fn count(pool: &Pool, lifecycle: Lifecycle) -> usize {
     pool.machines.iter().filter(|machine| machine.lifecycle == lifecycle).count()
 }
 
 /// Carries a plan out at once, and lets time pass.
-fn carried_out(pool: Pool, turn: &Turn) -> Pool {
+pub fn carried_out(pool: Pool, turn: &Turn) -> Pool {
     let mut next = pool.after(turn, Span::seconds(TICK));
     let at = next.now.minus(Span::seconds(TICK));
     for report in &turn.planned.report.machines {
@@ -48,6 +49,19 @@ fn carried_out(pool: Pool, turn: &Turn) -> Pool {
         if action.verb() == ActionKind::Delete {
             let gone = action.targets();
             next.machines.retain(|machine| !gone.iter().any(|target| target.is(machine)));
+        }
+        for target in action.targets() {
+            let machine = next.machines.iter_mut().find(|machine| target.is(machine));
+            let to = match (action.verb(), &machine) {
+                (ActionKind::Standby, _) => Condition::Stopped,
+                (ActionKind::Restore, Some(m)) if m.condition == Condition::Stopped => {
+                    Condition::Ready
+                }
+                _ => continue,
+            };
+            if let Some(machine) = machine {
+                (machine.condition, machine.since) = (to, at);
+            }
         }
         let outcome = EntryOutcome::Done;
         let phase = Phase::Ended { at, accepted: Some(at), outcome };

@@ -25,6 +25,7 @@ mod replacing;
 mod scale;
 mod setbacks;
 mod sizes;
+mod standby;
 mod stop_all;
 mod told;
 mod turn;

@@ -195,6 +195,7 @@ impl World {
             }
             ActionKind::Reimage => self.boot,
             ActionKind::CutOff
+            | ActionKind::Standby
             | ActionKind::Restore
             | ActionKind::UpdateModel
             | ActionKind::TagOwner => Span::seconds(2),
@@ -334,6 +335,11 @@ impl World {
                         let outcome = super::kit::refused(Refusal::Preempted);
                         entry.phase = Phase::Ended { at: now, accepted: entry.accepted(), outcome };
                     }
+                }
+            }
+            Action::Standby { targets, .. } => {
+                for machine in self.pool.machines.iter_mut().filter(|m| names(targets, m)) {
+                    (machine.condition, machine.since) = (Condition::Stopped, now);
                 }
             }
             Action::CutOff { .. }

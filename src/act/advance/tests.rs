@@ -38,6 +38,7 @@ fn action(verb: ActionKind, targets: &[Machine]) -> Action {
             Action::TagOwner { write, reason, before }
         }
         ActionKind::CutOff => Action::CutOff { targets, reason, before },
+        ActionKind::Standby => Action::Standby { targets, reason, before },
         ActionKind::Restore => Action::Restore { targets, reason, before },
         ActionKind::Raise => Action::Raise { from: 3, to: 4, drift: 0, reason, expect },
         ActionKind::Drain => Action::Drain { targets, reason, before },

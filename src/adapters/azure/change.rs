@@ -86,6 +86,7 @@ impl ChangeCloud for Azure {
             SetChange::UpdateModel { fields, scope, expect } => {
                 self.write_model(order, fields, scope, expect).await
             }
+            SetChange::Standby { targets } => self.deallocate_machines(order, targets).await,
             SetChange::Restore { targets } => self.start_machines(order, targets).await,
             SetChange::TagOwner { write } => self.write_owner(order, write).await,
         }
@@ -226,10 +227,38 @@ impl Azure {
         self.patch(PacedOperation::UpdateModel, order, &path, &body, etag.as_ref()).await
     }
 
+    async fn deallocate_machines(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+    ) -> CallOutcome {
+        if let Err(stop) = self.check_protection(order, targets, Harm::Removal).await {
+            return stop;
+        }
+        // Azure refuses it, one request at a time.
+        if self.shelf.of(order.set).is_some_and(|known| known.ephemeral) {
+            let message = "the OS disks of this set are ephemeral: its machines cannot be deallocated; set `scaleDown.gray.state: cutoff` in the pool file";
+            let (code, message) = (Some("EphemeralDisks".into()), Some(message.into()));
+            let no = Refused { code, message, ..Refused::plain(Refusal::Invalid) };
+            return CallOutcome::Refused(no);
+        }
+        self.power(order, targets, PacedOperation::Deallocate, "deallocate").await
+    }
+
     async fn start_machines(&self, order: &CallContext<'_>, targets: &[Target]) -> CallOutcome {
+        self.power(order, targets, PacedOperation::Start, "start").await
+    }
+
+    async fn power(
+        &self,
+        order: &CallContext<'_>,
+        targets: &[Target],
+        operation: PacedOperation,
+        action: &'static str,
+    ) -> CallOutcome {
         match self.shelf.of(order.set).map(|known| known.orchestration) {
-            Some(Orchestration::Flexible) => self.each(order, "start", targets, &json!({})).await,
-            _ => self.batch(order, Batch::plain(PacedOperation::Start, "start"), targets).await,
+            Some(Orchestration::Flexible) => self.each(order, action, targets, &json!({})).await,
+            _ => self.batch(order, Batch::plain(operation, action), targets).await,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The words of the formats: one table for each kind of value.
 
 use super::wire::WordTable;
-use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::action::RemovalReason;
 use crate::model::inventory::{Eviction, LockLevel, Orchestration};
 use crate::model::machine::{Condition, Evidence, Lifecycle};
 use crate::model::plan::WitnessKind;
@@ -17,14 +17,6 @@ macro_rules! words {
 }
 
 pub(super) use words;
-
-/// What an entry of the journal does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Do {
-    Known(ActionKind),
-    /// Cutting off and standby belong to gray scale-down.
-    NotBuilt,
-}
 
 words! {
     Condition {
@@ -72,17 +64,6 @@ words! {
         "outdated" => RemovalReason::Outdated,
         "surplus" => RemovalReason::Surplus,
     }
-    Do {
-        "raise" => Do::Known(ActionKind::Raise),
-        "cutOff" => Do::Known(ActionKind::CutOff),
-        "drain" => Do::Known(ActionKind::Drain),
-        "delete" => Do::Known(ActionKind::Delete),
-        "restore" => Do::Known(ActionKind::Restore),
-        "reimage" => Do::Known(ActionKind::Reimage),
-        "updateModel" => Do::Known(ActionKind::UpdateModel),
-        "tagOwner" => Do::Known(ActionKind::TagOwner),
-        "standby" => Do::NotBuilt,
-    }
 }
 
 vocabulary! {
@@ -95,14 +76,4 @@ vocabulary! {
 impl<T: Vocabulary> WordTable for T {
     const NAME: &'static str = <T as Vocabulary>::NAME;
     const WORDS: &'static [(&'static str, Self)] = <T as Vocabulary>::WORDS;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_model_names_refusals_and_verbs_alike() {
-        assert!(ActionKind::ALL.iter().all(|verb| Do::Known(*verb).word() == verb.name()));
-    }
 }

@@ -203,7 +203,7 @@ impl Story {
             ActionKind::Restore => {
                 Some(format!("takes {} back into service", machines(&line.machines)))
             }
-            ActionKind::CutOff => Some(line.message.clone()),
+            ActionKind::CutOff | ActionKind::Standby => Some(line.message.clone()),
             ActionKind::UpdateModel => Some("writes the model of the scale set".to_owned()),
             ActionKind::Drain | ActionKind::Delete | ActionKind::TagOwner => None,
         }
@@ -420,6 +420,7 @@ const fn noun(verb: ActionKind) -> &'static str {
         ActionKind::Restore => "the return to service",
         ActionKind::Raise => "the raise",
         ActionKind::CutOff => "the cut-off",
+        ActionKind::Standby => "the switching off",
         ActionKind::Drain => "the drain",
         ActionKind::Reimage => "the update",
         ActionKind::Delete => "the delete",

@@ -54,6 +54,8 @@ pub const ROLE: &[&str] = &[
     "Microsoft.Compute/locations/operations/read",
     "Microsoft.Compute/locations/usages/read",
     "Microsoft.Compute/skus/read",
+    // For surplus that is switched off before it goes.
+    "Microsoft.Compute/virtualMachineScaleSets/deallocate/action",
     "Microsoft.Compute/virtualMachineScaleSets/delete/action",
     UPGRADE,
     "Microsoft.Compute/virtualMachineScaleSets/read",
@@ -63,6 +65,7 @@ pub const ROLE: &[&str] = &[
     "Microsoft.Compute/virtualMachineScaleSets/start/action",
     LIST,
     "Microsoft.Compute/virtualMachineScaleSets/write",
+    "Microsoft.Compute/virtualMachines/deallocate/action",
     // Machines of a Flexible set are separate VM resources.
     LIST_FLEXIBLE,
     "Microsoft.Compute/virtualMachines/reimage/action",
@@ -120,6 +123,14 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     }
     if policy.rollout.method == Method::Reimage {
         all.push(right(UPGRADE, &set, "to update machines in place"));
+    }
+    if policy.switches_off() {
+        let what = "to switch surplus off (`scaleDown.gray.state: standby`)";
+        let action = match flexible {
+            true => "Microsoft.Compute/virtualMachines/deallocate/action",
+            false => "Microsoft.Compute/virtualMachineScaleSets/deallocate/action",
+        };
+        all.push(right(action, if flexible { &group } else { &set }, what));
     }
     if let Some(Image::Follow(image)) = &policy.model.image {
         all.push(right(VERSIONS, image, "to follow the gallery image"));

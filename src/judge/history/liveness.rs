@@ -209,9 +209,11 @@ fn deadline(entry: &Entry, policy: &Policy) -> Span {
             policy.rollout.readiness_deadline
         }
         ActionKind::Delete => policy.deletion.deadline,
-        ActionKind::CutOff | ActionKind::Drain | ActionKind::Reimage | ActionKind::Restore => {
-            policy.rollout.progress_deadline
-        }
+        ActionKind::CutOff
+        | ActionKind::Drain
+        | ActionKind::Standby
+        | ActionKind::Reimage
+        | ActionKind::Restore => policy.rollout.progress_deadline,
     }
 }
 

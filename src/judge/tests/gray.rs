@@ -147,3 +147,58 @@ fn surplus_that_serves_leaves_service_first() {
     };
     lawful("failed", &ill("e", Condition::Failed).delete("e", Failed));
 }
+
+/// Two of three are out of service: to be switched off, or off.
+fn switched_off(lifecycle: Lifecycle, since: Span) -> Pool {
+    watched(since).set(|pool| {
+        pool.draft.gray.iter_mut().for_each(|gray| gray.state = GrayState::Standby);
+        for name in ["d", "e"] {
+            let machine = pool.machine(name);
+            machine.lifecycle = lifecycle;
+            if lifecycle == Lifecycle::Standby {
+                (machine.condition, machine.since) = (Condition::Stopped, ago(Span::hours(2)));
+            }
+        }
+    })
+}
+
+fn standby(mut pool: Pool, names: &str) -> Pool {
+    let (targets, before) = (pool.targets(names, Surplus), NOW);
+    pool.actions.push(Action::Standby { targets, reason: "".into(), before });
+    pool
+}
+
+#[test]
+fn only_what_is_out_of_service_is_switched_off() {
+    let cut = |seconds| switched_off(Lifecycle::CutOff, Span::seconds(seconds));
+    let not = "switches off machines that are not to be";
+    lawful("out of service", &standby(cut(5), "de"));
+    refused("serves", &standby(cut(5), "cd"), not);
+    refused("only to be watched", &standby(watched(Span::seconds(5)), "de"), not);
+    refused("off already", &standby(switched_off(Lifecycle::Standby, Span::seconds(5)), "d"), not);
+    let node = |pool: Pool| pool.edit("d", super::node);
+    let notes = standby(node(cut(5)), "d").notes();
+    assert!(notes.iter().any(|note| note.law == 3), "undrained: {notes:?}");
+    lawful("drained first", &node(cut(5)).drain("d", Surplus));
+}
+
+#[test]
+fn what_is_off_goes_only_after_it_was_watched_and_is_no_failure() {
+    let off = |seconds| switched_off(Lifecycle::Standby, Span::seconds(seconds));
+    lawful("watched", &off(60).delete("de", Surplus));
+    let unwatched = "removes machines out of service that were not watched";
+    refused("too early", &off(59).delete("de", Surplus), unwatched);
+    let drained = switched_off(Lifecycle::Drained, Span::seconds(60));
+    let skips = "deletes drained surplus that was never switched off";
+    refused("never off", &drained.delete("d", Surplus), skips);
+}
+
+#[test]
+fn what_is_off_and_outdated_is_not_started() {
+    let off = || switched_off(Lifecycle::Standby, Span::seconds(5));
+    let lost = |pool: Pool| pool.set(|pool| pool.draft.count = 4);
+    lawful("on target", &lost(off()).restore("d"));
+    let old = lost(off())
+        .edit("d", |machine| machine.revision = Some(crate::model::ids::Revision::new(super::OLD)));
+    refused("outdated", &old.restore("d"), "starts outdated machines that were off");
+}

@@ -81,6 +81,7 @@ variants! {
             },
             CutOff { targets: Vec<Target>, reason: Box<str>, before: Time },
             Drain { targets: Vec<Target>, reason: Box<str>, before: Time },
+            Standby { targets: Vec<Target>, reason: Box<str>, before: Time },
             Delete { targets: Vec<Target>, reason: Box<str>, before: Time, force: bool },
             Restore { targets: Vec<Target>, reason: Box<str>, before: Time },
             Reimage { targets: Vec<Target>, to: Revision, reason: Box<str>, before: Time },

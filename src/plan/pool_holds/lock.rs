@@ -17,8 +17,9 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
         let wanted = waits || named || row.group == CandidateGroup::Failed;
         row.is_untouchable() && wanted && locks::keep(input, row)
     };
-    let starts =
-        |row: &MachineCandidate| restores(row) && locks::forbid_start(input, row.machine(input));
+    let starts = |row: &MachineCandidate| {
+        restores(input, row) && locks::forbid_start(input, row.machine(input))
+    };
     let going = |rollout: &Rollout| rollout.stage == RolloutStage::Going;
     let waits = basis.rollout.closed == Some(RolloutClose::Locked)
         && basis.memory.rollout.as_ref().is_some_and(going);

@@ -23,12 +23,19 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
         }
         let RequestBackOff { refusal, code, message, .. } = back_off;
         let why = refusal_reason(*refusal, code.as_deref(), message.as_deref());
-        let what =
-            if back_off.verb == ActionKind::Reimage { "an update in place" } else { "a delete" };
-        let say = format!(
-            "Azure refused {what} ({why}); no other machine is taken out of service for it before {}",
-            back_off.until
-        );
+        let until = back_off.until;
+        let refused = |what| {
+            format!(
+                "Azure refused {what} ({why}); no other machine is taken out of service for it before {until}"
+            )
+        };
+        let say = match back_off.verb {
+            ActionKind::Reimage => refused("an update in place"),
+            ActionKind::Standby => format!(
+                "Azure refused to switch machines off ({why}); surplus is watched while it runs, and none is switched off before {until}"
+            ),
+            _ => refused("a delete"),
+        };
         let hold = holds.add(HoldReason::RemovalRefused, say);
         hold.number("times", i64::from(back_off.times))
             .again(back_off.until)

@@ -47,11 +47,13 @@ impl Taker<'_> {
         let replaces = gray::replacements(&basis, basis.count) > 0;
         for (at, row) in basis.rows.iter().enumerate() {
             let needed = basis.count.fill() > 0 || (replaces && row.is_on_target());
-            let stays = needed && gray::comes_back(row);
+            let stays = needed && gray::comes_back(basis.input, row);
             if row.group != CandidateGroup::Gray || !movable(row) || stays {
                 continue;
             }
-            if let Some(because) = gray::goes(&basis, row) {
+            if gray::may_switch_off(&basis, row) {
+                self.out.off.push(at);
+            } else if let Some(because) = gray::goes(&basis, row) {
                 self.out.picked.push((at, because));
             }
         }

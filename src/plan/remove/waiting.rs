@@ -20,7 +20,7 @@ impl Taker<'_> {
     /// Machines that should leave and that the planner retries within minutes of a refusal. They count as the surplus.
     pub(super) fn wait_briefly(&self) -> i64 {
         let waits = |row: &&MachineCandidate| {
-            let free = !(row.is_untouchable() || row.returning) && row.group.exists();
+            let free = !(row.is_untouchable() || row.is_changing()) && row.group.exists();
             row.wait == RetryWait::Brief && free && (row.is_named() || replaceable(row))
         };
         self.left().filter(waits).count() as i64

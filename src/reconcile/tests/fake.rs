@@ -230,7 +230,8 @@ impl ChangeCloud for Cloud {
                 Sky::answer(mishap, operation)
             }
             SetChange::Restore { .. } => CallOutcome::Done,
-            SetChange::Reimage { .. }
+            SetChange::Standby { .. }
+            | SetChange::Reimage { .. }
             | SetChange::UpdateModel { .. }
             | SetChange::TagOwner { .. } => CallOutcome::Refused(Refused::plain(Refusal::Invalid)),
         }

@@ -98,6 +98,7 @@ impl<'a> ActionKeys<'a> {
             Action::TagOwner { write, .. } => Self { tag: Some(write.tag().to_string()), ..plain },
             Action::CutOff { targets, .. }
             | Action::Drain { targets, .. }
+            | Action::Standby { targets, .. }
             | Action::Delete { targets, .. }
             | Action::Restore { targets, .. }
             | Action::Reimage { targets, .. } => plain.batch(action, targets),

@@ -194,7 +194,13 @@ impl Say<'_> {
             Why::CutOff => {
                 write!(f, "out of service, and still running, since {since}")
             }
-            Why::Standby => write!(f, "on standby, deallocated, since {since}"),
+            Why::Standby if self.machine.lifecycle != seen.lifecycle => {
+                f.write_str("this plan switches it off")
+            }
+            Why::Standby if seen.is_on_standby() => {
+                write!(f, "on standby, deallocated, since {since}")
+            }
+            Why::Standby => write!(f, "being switched off since {since}"),
             _ if seen.lifecycle == Lifecycle::Deleting => {
                 write!(f, "being deleted since {since}")
             }

@@ -132,8 +132,8 @@ tables! {
         "gray": GRAY => d.gray, if d.gray.is_some(), like {"changePercent": "50%", "observation": "10m"};
     }
     GRAY_KEYS(g: GrayPolicy) { later: GRAY_LATER } = {
-        /// Where they wait. cutoff: out of service, and running.
-        "state": GRAY_STATE => g.state, like "cutoff";
+        /// Where they wait. cutoff: out of service, and running. standby: drained and deallocated.
+        "state": word::<GrayState>() => g.state, like "standby";
         /// The part of the whole change that leaves service with each step.
         "changePercent": STEP_PERCENT => g.change_percent, like "25%";
         /// The time between two steps.
@@ -159,17 +159,6 @@ const GRAY: Special<Option<GrayPolicy>> = Special {
     write: |of| of.as_ref().and_then(|gray| GRAY_KEYS.write(gray)),
     form: |of| GRAY_KEYS.form(&of.clone().unwrap_or_default()).title("Gray"),
 };
-const GRAY_STATE: Scalar<GrayState> = Scalar::new(
-    |value| match one_of::<GrayState>(value)? {
-        GrayState::Cutoff => Ok(GrayState::Cutoff),
-        GrayState::Standby => {
-            let fault = value.bad("standby is not built yet");
-            Err(Box::new(Diagnostic { code: Code::NotBuilt, ..fault.help("write cutoff") }))
-        }
-    },
-    |of| text(of.word()),
-    || one_word(&["cutoff"]),
-);
 const VERSION: Scalar<()> = Scalar::new(
     |value| this_word(value, API_VERSION),
     |()| text(API_VERSION),

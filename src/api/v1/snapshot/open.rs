@@ -6,7 +6,6 @@ use super::strings::Strings;
 use super::wire;
 use crate::api::v1::diagnostic::{Code, quote};
 use crate::api::v1::wire::{RecordText, WordOf, WordTable};
-use crate::api::v1::words::Do;
 use crate::model::action::{
     Action, ActionKind, Expect, ModelWrite, READ_IS_FRESH, RemovalReason, Target, WriteScope,
 };
@@ -68,10 +67,7 @@ fn entry(
     machines: &[&Machine],
     strings: &mut Strings,
 ) -> Result<Entry, Fault> {
-    let Do::Known(verb) = open.verb.0 else {
-        let say = "standby is not built yet, so there can be no such entry";
-        return Err(Fault::new(format!("{path}.do"), Code::NotBuilt, say));
-    };
+    let verb = open.verb.0;
     let since = open.since.0;
     let action = action(open, verb, path, set, machines, strings)?;
     let phase = phase(open, &action, path, strings)?;
@@ -121,6 +117,7 @@ fn action(
             Action::TagOwner { write: OwnerWrite::Put { tag, over: None }, reason, before }
         }
         ActionKind::CutOff => Action::CutOff { targets, reason, before },
+        ActionKind::Standby => Action::Standby { targets, reason, before },
         ActionKind::Drain => Action::Drain { targets, reason, before },
         ActionKind::Restore => Action::Restore { targets, reason, before },
         ActionKind::Delete => {

@@ -9,8 +9,7 @@ use serde_json::value::RawValue;
 
 use super::stop::StopKeys;
 use crate::api::v1::wire::{RecordText, Stamp, WordOf, required};
-use crate::api::v1::words::Do;
-use crate::model::action::{ModelWrite, RemovalReason};
+use crate::model::action::{ActionKind, ModelWrite, RemovalReason};
 use crate::model::inventory::{Eviction, LockLevel, Orchestration, PlatformFeature};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
@@ -161,7 +160,7 @@ pub(super) struct MachineHoldKeys<'a> {
 pub(super) struct Open<'a> {
     pub id: RecordText<'a>,
     #[serde(rename = "do")]
-    pub verb: WordOf<Do>,
+    pub verb: WordOf<ActionKind>,
     pub since: Stamp,
     pub from: Option<u32>,
     pub to: Option<u32>,
