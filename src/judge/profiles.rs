@@ -59,6 +59,38 @@ fn says(view: &View, profile: &SizeProfile) -> Option<Bounds> {
     }
 }
 
+/// What each profile goes by. While it stays, only a fall that waited for its time may change the size.
+pub(super) fn reasons(view: &View) -> Vec<Option<Decimal>> {
+    let number = |machines: i64| Decimal::new(machines as f64);
+    let reason = |profile: &SizeProfile| match &profile.source {
+        SizeSource::Static(count) => number(i64::from(*count)),
+        SizeSource::Cron(of) => number(i64::from(of.count)).filter(|_| holds(of, view.at)),
+        SizeSource::Metric(_) => {
+            let mut metrics = view.case.facts.metrics.iter();
+            let fact = metrics.find(|fact| fact.profile == profile.name)?;
+            fact.value.filter(|_| view.at.since(fact.at) <= FRESH)
+        }
+        SizeSource::Share(of) => share(view, of, &profile.name).and_then(number),
+    };
+    view.case.policy.size.profiles.iter().map(reason).collect()
+}
+
+/// A schedule begins or ends then, or a number of a metric is as old as its window.
+pub(super) fn is_moment(view: &View, at: Time) -> bool {
+    let known = &view.case.planned.state.size.metrics;
+    view.case.policy.size.profiles.iter().any(|profile| match &profile.source {
+        SizeSource::Cron(of) => [&of.start, &of.end]
+            .into_iter()
+            .any(|edge| edge.next_after(view.at, &of.zone) == Some(at)),
+        SizeSource::Metric(of) => {
+            let known = known.iter().filter(|known| known.profile == profile.name);
+            let mut begins = known.flat_map(|known| &known.wants).map(|(from, _)| *from);
+            begins.any(|from| from.plus(of.stabilise) == at)
+        }
+        SizeSource::Static(_) | SizeSource::Share(_) => false,
+    })
+}
+
 /// It began after it last ended.
 fn holds(of: &CronSize, now: Time) -> bool {
     let last = |cron: &Cron| cron.prev_at_or_before(now, &of.zone);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::Notes;
 use super::super::facts::{MachineCounts, View};
 use super::super::machine_view::{MachineState, MachineView};
+use super::super::profiles;
 use super::super::removal::writes_to_set;
 use super::super::scale_down_rate::BRAKE_LOOKS_BACK;
 use super::super::scale_order;
@@ -17,6 +18,7 @@ use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::rollout::{KeyBackOff, Rollout, RolloutCause, RolloutStage};
+use crate::model::size::Decimal;
 use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
 
@@ -336,6 +338,8 @@ struct Same {
     /// A person's order outranks the document.
     is_ordered: bool,
     policy: Policy,
+    /// What each profile goes by.
+    profiles: Vec<Option<Decimal>>,
     revision: Revision,
     capacity: u32,
     /// It changes with settings of the set that no other field here shows.
@@ -398,6 +402,7 @@ impl Same {
             desired: view.desired,
             is_ordered: scale_order::is_word(view),
             policy: case.policy.clone(),
+            profiles: profiles::reasons(view),
             revision: case.set.revision.clone(),
             capacity: case.set.capacity,
             version: case.set.etag.clone(),

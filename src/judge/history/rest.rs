@@ -3,6 +3,7 @@
 use super::super::Notes;
 use super::super::facts::{View, ahead};
 use super::super::machine_view::{MachineState, MachineView};
+use super::super::profiles;
 use super::super::truth::Truth;
 use crate::model::action::ActionKind;
 use crate::model::ids::Key;
@@ -62,7 +63,7 @@ impl Rest {
     }
 }
 
-/// The end of a back-off after which something is retried, a window edge, or the end of a bake or soak and the minute
+/// The end of a back-off after which something is retried, an edge of a window or of a profile, or the end of a bake or soak and the minute
 /// in which its gates answer.
 fn is_known(view: &View, at: Time) -> bool {
     let (policy, state) = (view.case.policy, &view.case.planned.state);
@@ -83,7 +84,8 @@ fn is_known(view: &View, at: Time) -> bool {
     let mut asked = baked.into_iter().chain(soaked);
     let answers = asked.any(|then| at >= then && at.since(then) <= GATES_ANSWER);
     let edge = policy.windows.at(view.at).changes;
-    answers || edge == Some(at) || tried_again.any(|until| until == at)
+    let edge = edge == Some(at) || profiles::is_moment(view, at);
+    answers || edge || tried_again.any(|until| until == at)
 }
 
 /// It failed, is outdated or named, or the pool has surplus: a machine that needs nothing waits for nothing.

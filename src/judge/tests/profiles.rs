@@ -1,9 +1,12 @@
 //! Profiles: no size is in force that none of them says, and only the clock confirms a fall.
 
+use super::history::{Beside, turn};
 use super::{NEW, NOW, Pool, ago};
+use crate::judge::history::History;
 use crate::model::action::RemovalReason::Surplus;
 use crate::model::calendar::{Cron, ScheduleZone};
 use crate::model::ids::PoolName;
+use crate::model::inventory::SetReading;
 use crate::model::rollout::Desired;
 use crate::model::size::{
     CronSize, Decimal, MetricFact, MetricMemory, MetricMode, MetricSize, PoolFact, ShareBase,
@@ -41,8 +44,9 @@ fn share(percent: u32) -> SizeSource {
 
 /// Three serve and are desired.
 fn three(profiles: &[SizeProfile]) -> Pool {
-    Pool::of(3, 1, 0).no_rollout().serving("abc", NEW).set(|pool| {
-        pool.draft.count = 0;
+    let pool = Pool::of(3, 1, 0).no_rollout().serving("abc", NEW);
+    pool.recall(|state| state.desired.count = 3).set(|pool| {
+        (pool.draft.count, pool.desired) = (0, Some(3));
         let profiles = profiles.to_vec();
         pool.draft.size = SizePolicy { min: 0, max: 9, preview: false, profiles };
     })
@@ -168,4 +172,51 @@ fn only_the_clock_confirms_a_fall() {
     // An edit from ten to four waited when the day ended.
     let waited = fell_from(10, ("day", 4), ("base", 2), vec![base(2), day(false, 4)]);
     assert!(waited.broken().contains(&12), "{:?}", waited.notes());
+}
+
+/// The size stays the same; what the profiles go by does not.
+#[test]
+fn a_record_is_written_only_where_a_profile_has_a_reason() {
+    let base = || profile("base", 0, SizeSource::Static(3));
+    let day = |holds| three(&[base(), profile("day", 1, clock(holds, 3))]);
+    let metric = |value| three(&[base(), profile("load", 1, load())]).set(measured(value));
+    let breaks = |before: Pool, last: Pool| {
+        let mut past = History::default();
+        for _ in 0..120 {
+            assert!(turn(&before, &mut past, Beside::default()).is_empty());
+        }
+        turn(&last, &mut past, Beside { stored: 1, ..Beside::default() })
+    };
+    assert_eq!(breaks(metric(30.0), metric(30.0)), [8], "the same value");
+    assert!(breaks(metric(30.0), metric(31.0)).is_empty(), "another value");
+    assert_eq!(breaks(day(true), day(true)), [8], "the clock goes on");
+    assert!(breaks(day(false), day(true)).is_empty(), "a number begins to hold");
+}
+
+#[test]
+fn a_pool_at_rest_is_read_at_moments_of_its_profiles() {
+    let every = Span::minutes(1);
+    let looks = |pool: &Pool| {
+        let mut past = History::default();
+        let each = (0..6).flat_map(|n| {
+            let now = NOW.plus(every.times(n));
+            let set = SetReading { read_at: now, ..pool.set.clone() };
+            let look = Pool { now, again: now.plus(every), set, ..pool.clone() };
+            turn(&look, &mut past, Beside::default())
+        });
+        each.collect::<Vec<u8>>()
+    };
+    let base = || profile("base", 0, SizeSource::Static(3));
+    assert_eq!(looks(&three(&[base()])), [7], "nothing is known of that moment");
+    let (start, end) = (Cron::parse("* * * * *").unwrap(), Cron::parse("0 0 1 1 *").unwrap());
+    let minutely = SizeSource::Cron(CronSize { start, end, zone: ScheduleZone::utc(), count: 3 });
+    assert!(looks(&three(&[base(), profile("day", 1, minutely)])).is_empty(), "it begins then");
+    let falls = three(&[base(), profile("load", 0, load())]).set(measured(20.0));
+    assert_eq!(looks(&falls), [7], "no number of the metric is so old then");
+    let wants = |n: i64| (NOW.minus(Span::minutes(5)).plus(every.times(n)), 9 - n as u32);
+    let falls = falls.recall(|state| {
+        let wants = (1..=6).map(wants).collect();
+        state.size.metrics = vec![MetricMemory { profile: "load".into(), wants }];
+    });
+    assert!(looks(&falls).is_empty(), "a number leaves the window then");
 }
