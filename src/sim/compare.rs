@@ -281,6 +281,7 @@ impl Other {
             breaches: Vec::new(),
             story: Vec::new(),
             timeline,
+            sizes: Vec::new(),
             finished: self.stage.now(),
         }
     }

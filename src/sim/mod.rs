@@ -8,10 +8,12 @@ mod change;
 mod chaos;
 mod cluster;
 mod compare;
+mod days;
 mod disk;
 mod evict;
 mod from_snapshot;
 mod generate;
+mod load;
 mod look;
 mod mutation;
 mod operator_actions;
@@ -23,6 +25,7 @@ mod refuse;
 mod residual_faults;
 mod run;
 mod scenario;
+mod size_history;
 mod size_profiles;
 mod stage;
 mod storm;
@@ -37,16 +40,19 @@ mod windows_and_quota;
 
 pub use cluster::ClusterSpec;
 pub use compare::{Strategy, UnknownStrategy, compare};
+pub use days::SizeTest;
 pub use disk::DiskCut;
 pub use generate::{LARGER_FROM, drawn};
+pub use load::{LoadCurve, LoadLine};
 pub use mutation::{Plant, Slip};
 pub use operators::Intervention;
-pub use outcome::{Breach, End, RunOutcome};
+pub use outcome::{Breach, End, RunOutcome, SizeSample};
 pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
     GateTime, LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, QuotaSource, START, Scenario, UserAction,
     draft,
 };
+pub use size_history::{LongestTime, SizeHistory, SizeStep};
 pub use stage::Adapter;
 pub use storm::{FailedStorm, Summary, storm, storms};
 pub use timeline::{Heights, Segment, Timeline, TimelineRow, TimelineState};

@@ -18,6 +18,8 @@ pub enum End {
         hold: &'static str,
     },
     Broken,
+    /// A test of the size lasted as long as it was to last.
+    Over,
     /// Neither ended nor waiting within the limits of turns and time.
     NotSettled {
         why: Box<str>,
@@ -33,6 +35,15 @@ pub struct Breach {
     /// By the judge of plans, so it was not carried out; else by the judge of real effects.
     pub before: bool,
     pub say: Box<str>,
+}
+
+/// What a turn settled, until the next one that settles something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeSample {
+    pub at: Time,
+    pub desired: u32,
+    /// The hold that waits for a person.
+    pub waits: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +77,7 @@ pub struct RunOutcome {
     /// One line for each turn or deed that changed something.
     pub story: Vec<String>,
     pub timeline: Timeline,
+    pub sizes: Vec<SizeSample>,
     pub finished: Time,
 }
 

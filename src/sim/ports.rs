@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::SimDisk;
+use super::load::LoadReading;
 use super::recorder::Watching;
 use super::scenario::{GateTime, QuotaSource, Scenario};
 use super::stage::SharedStage;
@@ -81,6 +82,8 @@ struct State {
     read: Option<(Time, Option<u32>)>,
     size: SizePolicy,
     metric: Option<u32>,
+    /// What metrics read instead, by their mode.
+    load: Option<LoadReading>,
     other_pool: Option<u32>,
 }
 
@@ -106,6 +109,7 @@ impl SimFacts {
             read: None,
             size: policy.size.clone(),
             metric: None,
+            load: None,
             other_pool: None,
         };
         Self { stage, state: Mutex::new(state) }
@@ -126,6 +130,10 @@ impl SimFacts {
 
     pub fn metric(&self, value: Option<u32>) {
         self.state().metric = value;
+    }
+
+    pub fn load(&self, reading: Option<LoadReading>) {
+        self.state().load = reading;
     }
 
     pub fn other_pool(&self, available: Option<u32>) {
@@ -157,12 +165,16 @@ impl SimFacts {
 
 impl State {
     fn metrics(&self, at: Time) -> Vec<MetricFact> {
-        let asks = |profile: &&SizeProfile| matches!(profile.source, SizeSource::Metric(_));
-        let value = self.metric.and_then(|value| Decimal::new(f64::from(value)));
-        let profiles = self.size.profiles.iter().filter(asks);
-        profiles
-            .map(|profile| MetricFact { profile: profile.name.clone(), value, at, since: None })
-            .collect()
+        let fact = |profile: &SizeProfile| {
+            let SizeSource::Metric(of) = &profile.source else { return None };
+            let value = match self.load {
+                Some(reading) => reading.value(of.mode),
+                None => self.metric.map(f64::from),
+            };
+            let value = value.and_then(Decimal::new);
+            Some(MetricFact { profile: profile.name.clone(), value, at, since: None })
+        };
+        self.size.profiles.iter().filter_map(fact).collect()
     }
 
     fn pools(&self) -> Vec<PoolFact> {

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use super::chaos::calm_down;
 use super::cluster::Cluster;
 use super::disk::SimDisk;
+use super::load::LoadReading;
 use super::mutation::{Plant, Slip};
 use super::operators::Operator;
-use super::outcome::{Breach, End, RunOutcome};
+use super::outcome::{Breach, End, RunOutcome, SizeSample};
 use super::ports::{SimFacts, SimPorts};
 use super::recorder::{RecordedDecision, Watching};
 use super::residual_faults::Leftovers;
-use super::scenario::{LONGEST, Scenario, UserAction};
+use super::scenario::{Scenario, UserAction};
 use super::stage::{SharedStage, SimStage};
 use super::story::Story;
 use super::timeline::Recorder;
@@ -106,14 +107,17 @@ pub(super) struct Run<'a, R, S> {
     /// The stop of all pools, as persons gave it.
     pub(super) stop: Option<GlobalStop>,
     asked: u64,
-    turns: u32,
+    pub(super) turns: u32,
     failed: u32,
     last_failure: Option<Box<str>>,
     crashes: u32,
     past: History,
     pub(super) operator: Operator,
     pub(super) story: Story,
-    recorder: Recorder,
+    pub(super) recorder: Recorder,
+    pub(super) sizes: Vec<SizeSample>,
+    /// Of the last turn.
+    pub(super) load_read: Option<LoadReading>,
     breaches: Vec<Breach>,
     storms: bool,
     pub(super) settled: u32,
@@ -172,6 +176,8 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             operator: Operator::default(),
             story: Story::default(),
             recorder,
+            sizes: Vec::new(),
+            load_read: None,
             breaches: Vec::new(),
             storms: !scenario.faults.is_calm(),
             settled: 0,
@@ -187,16 +193,16 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
     }
 
     fn until_it_ends(&mut self) -> End {
-        let last = self.scenario.calm_from().plus(LONGEST);
+        let last = self.scenario.last();
         loop {
             self.wait(last);
             let now = self.now();
             if now >= last || self.turns >= self.scenario.most_turns() {
-                let why = format!("{} turns until {now}", self.turns);
-                return End::NotSettled { why: why.into() };
+                return self.out_of_time(now);
             }
             self.hear();
             self.people_act();
+            self.hear_load();
             if self.paced > now || self.wake.next(now).is_none() {
                 continue;
             }
@@ -222,7 +228,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         let wish = self.wishes.last().map_or(last, |(at, _)| *at);
         let calm = if self.storms { self.scenario.calm_from() } else { last };
         let due = self.wake.next_at().map_or(last, |at| at.max(self.paced));
-        let next = event.min(wish).min(calm).min(due).min(last);
+        let next = self.next_load(stage.now(), event.min(wish).min(calm).min(due).min(last));
         stage.advance_to(next.millis());
         if self.storms && stage.now() >= self.scenario.calm_from() {
             self.storms = false;
@@ -270,6 +276,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
 
     fn turn(&mut self) -> Result<TurnAttempt, NotReady> {
         let Some(mut lease) = self.lead()? else { return Ok(TurnAttempt::Nothing) };
+        self.read_load();
         let first = self.first_lease.get_or_insert_with(|| lease.clone());
         if self.ports.stage.lock().slip == Slip::OldLease && self.turns % 2 == 1 {
             lease = Lease { not_after: lease.not_after, ..first.clone() };
@@ -355,7 +362,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         let calm = !std::mem::take(&mut self.stirred) && self.is_calm() && !self.recovers();
         let mut stage = self.ports.stage.lock();
         // A machine that the listing still hides will appear later as a change that none of our calls made.
-        let calm = calm && !stage.hides_any();
+        let calm = calm && !stage.hides_any() && !self.size_moves(decision);
         let turn = Turn { lease, stored, calm, stop: self.stop.as_ref() };
         let disk = &self.ports.disk;
         let notes = truth::judge(decision, &self.policy, &mut stage, disk, turn, &mut self.past);
@@ -399,18 +406,19 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         }
         let acts = decision.map_or(&[][..], |decision| &decision.planned.actions);
         self.story.turn(self.turns, self.scenario.start, report, acts);
+        self.note_size(report);
         if !self.breaches.is_empty() {
             return Some(End::Broken);
         }
-        if !self.is_calm() {
+        if !self.is_calm() || self.scenario.size_test.is_some() {
             self.settled = 0;
             self.goes_on();
             return None;
         }
         let planned = report.planned.as_ref()?;
         if self.scenario.operator {
-            for act in self.operator.read(&planned.report.holds, &planned.state.waiting, report.at)
-            {
+            let holds = &planned.report.holds;
+            for act in self.operator.read(holds, &planned.state.waiting, report.at) {
                 self.do_for_hold(act);
             }
         }
@@ -453,6 +461,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             breaches: self.breaches,
             story: self.story.lines,
             timeline,
+            sizes: self.sizes,
             finished: stage.now(),
         }
     }

@@ -1,6 +1,7 @@
 //! The input of a rehearsal: a pool and its cloud, the faults and when they stop, and what people do meanwhile.
 
 use super::cluster::ClusterSpec;
+use super::days::SizeTest;
 use super::disk::DiskCut;
 use super::stage::Adapter;
 use crate::model::calendar::Windows;
@@ -124,6 +125,8 @@ pub struct Scenario {
     pub hears: bool,
     /// Power cuts.
     pub cuts: Vec<DiskCut>,
+    /// Nothing but the size moves, and the rehearsal ends at a time.
+    pub size_test: Option<SizeTest>,
     /// Extra turns after everything has settled, to prove that it stays quiet.
     pub linger: u32,
 }
@@ -183,12 +186,21 @@ impl Scenario {
             operator: false,
             hears: false,
             cuts: Vec::new(),
+            size_test: None,
             linger: 0,
         }
     }
 
     pub fn most_turns(&self) -> u32 {
         MOST_TURNS + (self.calm_after.millis() / 10_000) as u32
+    }
+
+    /// When it ends at the latest.
+    pub fn last(&self) -> Time {
+        match &self.size_test {
+            Some(test) => self.start.plus(test.lasts),
+            None => self.calm_from().plus(LONGEST),
+        }
     }
 
     pub fn calm_from(&self) -> Time {

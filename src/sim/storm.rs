@@ -118,6 +118,7 @@ fn play(seed: u64, summary: &Mutex<Summary>) {
             });
             ("broken".to_owned(), Some(said.unwrap_or_default()))
         }
+        End::Over => ("over".to_owned(), None),
         End::NotSettled { why } => ("not settled".to_owned(), Some(format!("not settled: {why}"))),
     };
     summary.add(seed, end, Some(&outcome), failed);

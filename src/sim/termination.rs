@@ -80,6 +80,15 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         Some(End::Waits { remedy: intervention(hold)?, hold: hold.reason.code() })
     }
 
+    /// The time or the turns ran out.
+    pub(super) fn out_of_time(&self, now: Time) -> End {
+        if self.scenario.size_test.is_some() && now >= self.scenario.last() {
+            return End::Over;
+        }
+        let why = format!("{} turns until {now}", self.turns);
+        End::NotSettled { why: why.into() }
+    }
+
     /// Open journal entries and unprocessed commands, as the store has them.
     pub(super) fn left_open(&self) -> (usize, usize) {
         let Ok(Ok(left)) = now_or_never(self.ports.disk.load(&self.policy.name)) else {

@@ -13,6 +13,8 @@ pub enum TimelineState {
     Serving,
     /// Cordoned by us.
     Draining,
+    /// Surplus that is watched before it goes.
+    OutOfService,
     Updating,
     Deleting,
     /// Failed, unhealthy or stopped.
@@ -190,6 +192,33 @@ impl Recorder {
             }
             _ => {}
         }
+    }
+
+    /// Our records have it out of service.
+    pub fn leaves_service(&mut self, vm: Guid, at: Millis) {
+        use TimelineState::{Draining, OutOfService, Serving, Settling};
+        let doing = self.now.get(&vm).map(|now| now.doing);
+        if matches!(doing, Some(Settling | Serving | Draining)) {
+            self.turn(vm, at, OutOfService);
+        }
+    }
+
+    /// Our records have it in service again.
+    pub fn returns(&mut self, vm: Guid, at: Millis) {
+        if self.now.get(&vm).is_some_and(|now| now.doing == TimelineState::OutOfService) {
+            self.turn(vm, at, TimelineState::Serving);
+        }
+    }
+
+    /// How many serve at this moment.
+    pub fn available(&self, at: Millis) -> u32 {
+        let min_ready = self.timeline.min_ready;
+        let serves = |now: &&Now| match now.doing {
+            TimelineState::Serving => true,
+            TimelineState::Settling => now.since + min_ready <= at,
+            _ => false,
+        };
+        self.now.values().filter(serves).count() as u32
     }
 
     fn turn(&mut self, vm: Guid, at: Millis, doing: TimelineState) {

@@ -9,6 +9,7 @@ use poolkeeper::world::WorldFaults;
 mod bounds;
 mod calls;
 mod capacity;
+mod days;
 mod slots;
 
 fn policy(count: u32, surge: i64, down: i64) -> Policy {

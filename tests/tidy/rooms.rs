@@ -43,6 +43,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "model",
             "world",
             "observe",
+            // A test of the size begins with as many machines as the profiles say.
+            "size",
             "plan",
             "judge",
             "act",

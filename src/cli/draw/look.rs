@@ -8,6 +8,7 @@ pub enum DrawStyle {
     Failed,
     Deleting,
     Draining,
+    OutOfService,
     Updating,
     Booting,
     Settling,
@@ -17,9 +18,10 @@ pub enum DrawStyle {
 
 impl DrawStyle {
     /// In the order of the legend, which follows a replacement from the old machine to the new one.
-    pub const ALL: [DrawStyle; 8] = [
+    pub const ALL: [DrawStyle; 9] = [
         DrawStyle::Old,
         DrawStyle::Draining,
+        DrawStyle::OutOfService,
         DrawStyle::Deleting,
         DrawStyle::Booting,
         DrawStyle::Settling,
@@ -35,6 +37,7 @@ impl DrawStyle {
             TimelineState::Serving if segment.model == timeline.target => DrawStyle::New,
             TimelineState::Serving => DrawStyle::Old,
             TimelineState::Draining => DrawStyle::Draining,
+            TimelineState::OutOfService => DrawStyle::OutOfService,
             TimelineState::Updating => DrawStyle::Updating,
             TimelineState::Deleting => DrawStyle::Deleting,
             TimelineState::Failed => DrawStyle::Failed,
@@ -48,6 +51,7 @@ impl DrawStyle {
             DrawStyle::Booting => '·',
             DrawStyle::Settling => '▒',
             DrawStyle::Draining => '▽',
+            DrawStyle::OutOfService => '▿',
             DrawStyle::Updating => '~',
             DrawStyle::Deleting => '×',
             DrawStyle::Failed => '!',
@@ -59,7 +63,10 @@ impl DrawStyle {
             DrawStyle::Old => Style::Dim,
             DrawStyle::New => Style::Green,
             DrawStyle::Booting | DrawStyle::Settling => Style::Cyan,
-            DrawStyle::Draining | DrawStyle::Updating | DrawStyle::Deleting => Style::Yellow,
+            DrawStyle::Draining
+            | DrawStyle::OutOfService
+            | DrawStyle::Updating
+            | DrawStyle::Deleting => Style::Yellow,
             DrawStyle::Failed => Style::Red,
         }
     }
@@ -71,6 +78,7 @@ impl DrawStyle {
             DrawStyle::Booting => "boots",
             DrawStyle::Settling => "settles",
             DrawStyle::Draining => "drains",
+            DrawStyle::OutOfService => "out of service",
             DrawStyle::Updating => "updates",
             DrawStyle::Deleting => "leaves",
             DrawStyle::Failed => "failed",
@@ -84,6 +92,7 @@ impl DrawStyle {
             DrawStyle::Booting => "#f3c969",
             DrawStyle::Settling => "#a5dcbc",
             DrawStyle::Draining => "#ec9a4c",
+            DrawStyle::OutOfService => "#d9b38c",
             DrawStyle::Updating => "#7b8ce0",
             DrawStyle::Deleting => "#8a5a83",
             DrawStyle::Failed => "#d6293e",
@@ -95,7 +104,7 @@ impl DrawStyle {
     pub const fn weight(self) -> i64 {
         match self {
             DrawStyle::Failed => 8,
-            DrawStyle::Draining | DrawStyle::Deleting => 3,
+            DrawStyle::Draining | DrawStyle::OutOfService | DrawStyle::Deleting => 3,
             DrawStyle::Booting | DrawStyle::Settling | DrawStyle::Updating => 2,
             DrawStyle::Old | DrawStyle::New => 1,
         }

@@ -9,7 +9,7 @@ use crate::api::v1::API_VERSION;
 use crate::cli::draw::DrawLimits;
 use crate::cli::draw::look::DrawStyle;
 use crate::model::time::Time;
-use crate::sim::{End, RunOutcome, Scenario, Timeline, TimelineRow};
+use crate::sim::{Breach, End, RunOutcome, Scenario, Timeline, TimelineRow};
 
 /// One run, with the life of every machine, and the story if requested.
 pub fn one(scenario: &Scenario, faults: &str, outcome: &RunOutcome, story: bool) -> Value {
@@ -26,8 +26,6 @@ pub fn one(scenario: &Scenario, faults: &str, outcome: &RunOutcome, story: bool)
 /// The results of a run in numbers.
 pub fn numbers(scenario: &Scenario, faults: &str, outcome: &RunOutcome) -> Value {
     let limits = DrawLimits::of(scenario);
-    let calls: BTreeMap<&str, u64> =
-        outcome.calls.iter().map(|(call, made)| (call.name(), *made)).collect();
     json!({
         "apiVersion": API_VERSION,
         "kind": "Simulation",
@@ -41,17 +39,34 @@ pub fn numbers(scenario: &Scenario, faults: &str, outcome: &RunOutcome) -> Value
         "limits": {"desired": limits.desired, "floor": limits.floor, "ceiling": limits.ceiling},
         "lowestAvailable": outcome.lowest_available,
         "highestTotal": outcome.highest_live,
-        "calls": {"made": calls, "total": outcome.calls_made(), "saved": outcome.calls_saved},
-        "turns": {"made": outcome.turns, "savedByCoalescing": outcome.asks_coalesced},
+        "calls": calls(outcome),
+        "turns": turns(outcome),
         "pods": {"moves": outcome.pod_moves, "mostMovesOfOne": outcome.most_evictions},
         "crashes": outcome.crashes,
-        "violations": outcome.breaches.iter().map(|breach| json!({
+        "violations": violations(outcome),
+    })
+}
+
+pub fn calls(outcome: &RunOutcome) -> Value {
+    let made: BTreeMap<&str, u64> =
+        outcome.calls.iter().map(|(call, made)| (call.name(), *made)).collect();
+    json!({"made": made, "total": outcome.calls_made(), "saved": outcome.calls_saved})
+}
+
+pub fn turns(outcome: &RunOutcome) -> Value {
+    json!({"made": outcome.turns, "savedByCoalescing": outcome.asks_coalesced})
+}
+
+pub fn violations(outcome: &RunOutcome) -> Value {
+    let one = |breach: &Breach| {
+        json!({
             "at": breach.at.to_string(),
             "turn": breach.turn,
             "invariant": breach.law,
             "message": breach.say,
-        })).collect::<Vec<Value>>(),
-    })
+        })
+    };
+    outcome.breaches.iter().map(one).collect()
 }
 
 pub fn end(outcome: &RunOutcome) -> Value {
@@ -62,7 +77,7 @@ pub fn end(outcome: &RunOutcome) -> Value {
         End::Waits { remedy, hold } => {
             json!({"kind": name, "intervention": remedy.name(), "hold": hold, "message": say})
         }
-        End::Broken | End::NotSettled { .. } => json!({"kind": name, "message": say}),
+        End::Broken | End::Over | End::NotSettled { .. } => json!({"kind": name, "message": say}),
     }
 }
 

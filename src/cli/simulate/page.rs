@@ -48,14 +48,20 @@ pub fn page(
     numbers(outcome, limits).draw(term, &mut text);
     text.push('\n');
     text.push_str(&page::timeline(&outcome.timeline, limits, term, room(term)));
-    if story {
-        text.push('\n');
-        push_line(&mut text, &term.paint(Style::Bold, "Story"));
-        for line in &outcome.story {
-            push_line(&mut text, &format!("  {}", plain(line)));
-        }
-    }
+    self::story(outcome, story, term, &mut text);
     text
+}
+
+/// Every turn that did anything, if requested.
+pub fn story(outcome: &RunOutcome, requested: bool, term: Term, text: &mut String) {
+    if !requested {
+        return;
+    }
+    text.push('\n');
+    push_line(text, &term.paint(Style::Bold, "Story"));
+    for line in &outcome.story {
+        push_line(text, &format!("  {}", plain(line)));
+    }
 }
 
 fn numbers(outcome: &RunOutcome, limits: DrawLimits) -> Table {
@@ -115,7 +121,7 @@ fn numbers(outcome: &RunOutcome, limits: DrawLimits) -> Table {
     table
 }
 
-fn times(n: u32) -> String {
+pub fn times(n: u32) -> String {
     match n {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
@@ -125,7 +131,7 @@ fn times(n: u32) -> String {
 
 pub fn style(end: &End) -> Style {
     match end {
-        End::Ended(_) => Style::Green,
+        End::Ended(_) | End::Over => Style::Green,
         End::Waits { .. } | End::NotSettled { .. } => Style::Yellow,
         End::Broken => Style::Red,
     }

@@ -9,6 +9,7 @@ pub fn name(end: &End) -> &'static str {
         End::Ended(_) => "ended",
         End::Waits { .. } => "waits",
         End::Broken => "broken",
+        End::Over => "over",
         End::NotSettled { .. } => "notSettled",
     }
 }
@@ -20,6 +21,7 @@ pub fn kind(end: &End) -> String {
         End::Ended(phase) => spoken(phase.name()),
         End::Waits { hold, remedy } => format!("waits for {} ({hold})", remedy.name()),
         End::Broken => "an invariant was violated".to_owned(),
+        End::Over => "the time is over".to_owned(),
         End::NotSettled { .. } => "not settled".to_owned(),
     }
 }

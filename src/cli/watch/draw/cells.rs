@@ -37,6 +37,7 @@ impl MachineLook {
             (Lifecycle::Deleting, ..) | (_, Condition::Deleting, _) => DrawStyle::Deleting,
             (Lifecycle::Draining | Lifecycle::Drained, ..) => DrawStyle::Draining,
             (Lifecycle::Updating, ..) => DrawStyle::Updating,
+            (Lifecycle::CutOff | Lifecycle::Standby, ..) => DrawStyle::OutOfService,
             (_, Condition::Unknown, _) => return MachineLook::Unknown,
             (_, Condition::Provisioning, _) => DrawStyle::Booting,
             (_, Condition::Unready | Condition::Failed | Condition::Stopped, _) => {
@@ -60,6 +61,7 @@ impl MachineLook {
                 DrawStyle::Booting => '.',
                 DrawStyle::Settling => '+',
                 DrawStyle::Draining => 'v',
+                DrawStyle::OutOfService => 'u',
                 DrawStyle::Updating => '~',
                 DrawStyle::Deleting => 'x',
                 DrawStyle::Failed => '!',
