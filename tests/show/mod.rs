@@ -1,5 +1,6 @@
 //! What people are shown of rehearsals: the demo, pages, pictures, documents, and errors.
 
+mod days;
 mod demo;
 mod pictures;
 mod simulate;

@@ -5,7 +5,7 @@ use std::fs;
 use super::support::*;
 
 /// The open elements at the end of a text, or what is wrong with it. Enough of XML for what is written here.
-fn check(xml: &str) -> Result<(), String> {
+pub fn check(xml: &str) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     for (at, part) in xml.split('<').enumerate() {
         if at == 0 {

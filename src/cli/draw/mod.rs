@@ -12,6 +12,7 @@ pub mod grid;
 pub mod look;
 pub mod page;
 pub mod panels;
+pub mod sizes;
 pub mod steps;
 pub mod svg;
 

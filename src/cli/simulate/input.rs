@@ -86,6 +86,13 @@ impl SimulateInput {
         self.scenario_with(self.policy(), terms, seed)
     }
 
+    /// Health from nodes requires nodes.
+    pub fn cluster(policy: &Policy, terms: &Terms) -> Option<ClusterSpec> {
+        let nodes = (policy.health == HealthPolicy::Node).then_some(0);
+        let pods = terms.pods.or(nodes);
+        pods.map(|pods_per_node| ClusterSpec { pods_per_node, ..ClusterSpec::default() })
+    }
+
     /// The same pool under another policy.
     pub fn scenario_with(&self, policy: &Policy, terms: &Terms, seed: u64) -> Scenario {
         let mut scenario = match self {
@@ -102,12 +109,7 @@ impl SimulateInput {
                 scenario
             }
         };
-        // Health from nodes requires nodes.
-        let nodes = (policy.health == HealthPolicy::Node).then_some(0);
-        scenario.cluster = terms
-            .pods
-            .or(nodes)
-            .map(|pods_per_node| ClusterSpec { pods_per_node, ..ClusterSpec::default() });
+        scenario.cluster = Self::cluster(policy, terms);
         scenario.start = terms.start.unwrap_or(scenario.start);
         scenario
     }

@@ -4,8 +4,10 @@
 
 mod batch;
 mod compare;
+mod days;
 pub mod document;
 mod input;
+mod load;
 mod page;
 mod storms;
 mod strategy;
@@ -25,6 +27,7 @@ use super::output::Shell;
 use super::term::Style;
 use crate::model::time::Time;
 use crate::sim::{self, RunOutcome, Scenario, WorldFaults};
+use days::Days;
 use input::{SimulateInput, Terms};
 use strategy::CompareStrategy;
 
@@ -39,6 +42,11 @@ Every machine of a pool file starts on the old model. A snapshot supplies its ma
 is outdated, the model changes at the start. After every turn, a judge that shares nothing with the planner checks \
 the invariants.
 
+With --days, the size of a pool with profiles is rehearsed instead: static, cron and metric profiles and gray \
+scale-down, without a rollout. The pool starts with as many machines as its profiles say. The model, the schedule and \
+the maximum age of the file are left out. It prints what was desired, what served, what was out of service, the load, \
+and the price in machine-hours.
+
 The same input and the same seed give the same bytes. A violated invariant is a bug in Poolkeeper and ends with \
 exit code 3, as does a storm that does not settle; a pool that waits for a person is not an error.";
 const EXAMPLES: &str = "\
@@ -52,6 +60,7 @@ Examples:
   poolkeeper simulate --storms 1000                     random fault scenarios
   poolkeeper simulate --storm-seed 42                   one of them, with story
   poolkeeper simulate now.json                          from the machines of a snapshot
+  poolkeeper simulate week.yaml --days 7 --load week.csv --start 2026-03-02T00:00:00Z
 
 Faults:
   calm        nothing goes wrong
@@ -108,6 +117,20 @@ pub struct Simulate {
     #[arg(long, value_name = "STRATEGIES", value_delimiter = ',', conflicts_with_all = ["runs", "story"], value_parser = CompareStrategy::from_str)]
     compare: Vec<CompareStrategy>,
 
+    /// Rehearse the size of a pool with profiles over N days
+    ///
+    /// Without a rollout. Faults last for all of the days, and no person acts.
+    #[arg(long, value_name = "N", conflicts_with_all = ["runs", "compare", "machines"], value_parser = whole::<u32>(1, 31))]
+    days: Option<u32>,
+
+    /// What the whole pool has to carry, for --days: a CSV file with the header time,load
+    ///
+    /// A time is one such as 2026-03-02T07:00:00Z, or how long after the start it is (90m, 1d6h, or seconds). Between rows
+    /// the load is a straight line. A curve of one day exactly (0h to 24h) repeats each day; otherwise its last value
+    /// stays.
+    #[arg(long, hide_short_help = true, value_name = "LOAD.csv", requires = "days")]
+    load: Option<PathBuf>,
+
     /// Write the timeline to an SVG file; with --compare, a panel for each strategy
     #[arg(long, value_name = "PATH")]
     svg: Option<PathBuf>,
@@ -137,8 +160,10 @@ pub struct Simulate {
 }
 
 /// Options that do not apply to a storm: its seed determines everything.
-const ONLY_A_FILE: [&str; 9] =
-    ["file", "pool", "machines", "pods", "start", "runs", "compare", "seed", "faults"];
+const ONLY_A_FILE: [&str; 11] = [
+    "file", "pool", "machines", "pods", "start", "runs", "compare", "seed", "faults", "days",
+    "load",
+];
 /// Options that apply to one run only, not to many.
 const TOLD: [&str; 2] = ["svg", "story"];
 
@@ -187,6 +212,11 @@ impl Simulate {
     ) -> Result<Exit, CommandFailure> {
         let (faults, profile) = self.profile()?;
         let terms = Terms { machines: self.machines, faults, pods: self.pods, start: self.start };
+        if let Some(days) = self.days {
+            let span = (days, self.load.as_deref());
+            let days = days::run(input, &terms, (profile, self.seed), span, shell)?;
+            return self.show_days(&days, json, shell);
+        }
         input.check(&terms)?;
         if let Some(runs) = self.runs {
             let many = batch::run(input, &terms, profile, self.seed, runs, shell);
@@ -222,6 +252,24 @@ impl Simulate {
             self.say_where(shell)?;
         }
         Ok(exit(versus.is_broken()))
+    }
+
+    fn show_days(
+        &self,
+        days: &Days,
+        json: bool,
+        shell: &mut Shell,
+    ) -> Result<Exit, CommandFailure> {
+        if let Some(path) = &self.svg {
+            days.write_svg(path)?;
+        }
+        if json {
+            shell.line(&days.document(self.story).to_string())?;
+        } else {
+            shell.print(&days.page(self.story, shell.term))?;
+            self.say_where(shell)?;
+        }
+        Ok(exit(days.outcome.is_broken()))
     }
 
     /// Where the picture is, if one was written.
