@@ -214,14 +214,16 @@ impl<'a> SetSight<'a> {
                 matches!(self.shown(target), ListingState::There(m)
                     if m.condition == Condition::Ready && is_updated(m, to, entry.written))
             }),
-            Action::Restore { targets, .. } => targets.iter().all(|target| {
-                matches!(self.shown(target), ListingState::There(m) if m.condition != Condition::Stopped)
-            }),
+            Action::Restore { targets, .. } => targets
+                .iter()
+                .all(|target| matches!(self.shown(target), ListingState::There(m) if m.condition == Condition::Ready)),
             Action::CutOff { .. } => true,
-            Action::Standby { targets, .. } => targets.iter().all(|target| match self.shown(target) {
-                ListingState::There(machine) => machine.condition == Condition::Stopped,
-                _ => true,
-            }),
+            Action::Standby { targets, .. } => {
+                targets.iter().all(|target| match self.shown(target) {
+                    ListingState::There(machine) => machine.condition == Condition::Stopped,
+                    _ => true,
+                })
+            }
             Action::Drain { .. } => false,
         }
     }
@@ -247,7 +249,7 @@ impl<'a> SetSight<'a> {
                 _ => None,
             }),
             Action::Restore { targets, .. } => self.of_each(targets, |shown| match shown {
-                ListingState::There(m) if m.condition == Condition::Stopped => Some(none.clone()),
+                ListingState::There(m) if is_down(m) => Some(none.clone()),
                 _ => None,
             }),
             Action::CutOff { .. } => EntryOutcome::Done,
@@ -302,6 +304,11 @@ impl<'a> SetSight<'a> {
             first.map_or(EntryOutcome::Done, EntryOutcome::Refused)
         }
     }
+}
+
+/// It is off, or its start failed.
+const fn is_down(machine: &Machine) -> bool {
+    matches!(machine.condition, Condition::Stopped | Condition::Failed)
 }
 
 fn is_updated(machine: &Machine, to: &Revision, asked: Time) -> bool {

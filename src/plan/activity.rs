@@ -78,7 +78,12 @@ pub(super) fn follow_entries(
         };
     }
     row.asked = touches.last().map_or(row.asked, |last| last.entry.written);
-    // Its delete had no effect: it stays off, and is not started for that. The entry may be shown once more.
+    remains_off(input, machine, row);
+    take_place(input, machine, row);
+}
+
+/// Its delete had no effect: it stays off, and is not started for that. The entry may be shown once more.
+fn remains_off(input: &Input, machine: &Machine, row: &mut MachineCandidate) {
     let remains = row.given_back || row.doing == MachineActivity::TakeBack;
     let off = match machine.lifecycle {
         Lifecycle::Standby => true,
@@ -89,6 +94,10 @@ pub(super) fn follow_entries(
         (row.doing, row.given_back) = (MachineActivity::Nothing, false);
         row.still = Some(Lifecycle::Standby);
     }
+}
+
+/// Its group, if it leaves or is updated.
+fn take_place(input: &Input, machine: &Machine, row: &mut MachineCandidate) {
     match row.doing {
         MachineActivity::Nothing => return,
         MachineActivity::Lost if machine.lifecycle == Lifecycle::Updating => {

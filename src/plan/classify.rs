@@ -94,12 +94,7 @@ pub(super) fn classify(
                 _ => group(input, machine, burst),
             };
         }
-        // We start it: that it is still off is no failure.
-        let starts = row.returning && machine.condition == Condition::Stopped;
-        if starts && row.group == CandidateGroup::Failed {
-            let served = machine.ever_available;
-            row.group = if served { CandidateGroup::Unready } else { CandidateGroup::Young };
-        }
+        start(machine, row);
         row.fails = matches!(row.group, CandidateGroup::Leaving | CandidateGroup::Gray)
             && group(input, &in_service(machine), burst) == CandidateGroup::Failed
             && !machine.is_on_standby();
@@ -128,6 +123,15 @@ pub(super) fn classify(
     }
     tombs.put_back(input, memory);
     (rows, zones)
+}
+
+/// While we start it, that it is still off is no failure.
+fn start(machine: &Machine, row: &mut MachineCandidate) {
+    let starts = row.returning && machine.condition == Condition::Stopped;
+    if starts && row.group == CandidateGroup::Failed {
+        let served = machine.ever_available;
+        row.group = if served { CandidateGroup::Unready } else { CandidateGroup::Young };
+    }
 }
 
 fn retry_wait(

@@ -16,7 +16,7 @@ use super::counts::PoolCounts;
 use super::holds::Holds;
 use super::machines::PoolMachines;
 use super::next_check::SOON;
-use super::stop;
+use super::{setbacks, stop};
 
 /// The clock of a fall goes on whether or not a step moves a machine.
 pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachines) {
@@ -81,6 +81,12 @@ fn refused_at(basis: &Basis) -> Option<Time> {
     let mut known = basis.memory.request_backoff.iter();
     let known = known.find(|known| known.verb == ActionKind::Standby)?;
     (known.until > basis.input.now).then_some(known.at)
+}
+
+/// Its start was refused, and the next try is not due.
+pub(super) fn did_not_start(basis: &Basis, row: &MachineCandidate) -> bool {
+    let refused = setbacks::restore_waits(basis.input, basis.memory, row.machine(basis.input));
+    is_off(basis.input, row) && refused
 }
 
 /// It is out of service and still to be switched off.

@@ -138,6 +138,8 @@ fn pace(basis: &Basis, row: &MachineCandidate, boots: &Boots) -> Option<Span> {
     let (record, now) = (row.machine(basis.input), basis.input.now);
     let fresh = |since: Time| now.since(since) < basis.input.policy.repair.after;
     match row.group {
+        _ if row.stopping => Some(SOON),
+        _ if row.returning && record.condition == Condition::Stopped => Some(SOON),
         CandidateGroup::Young if record.condition == Condition::Ready => None,
         CandidateGroup::Young if record.condition == Condition::Provisioning => {
             Some(boots.after(now.since(born(record, now))))
@@ -227,6 +229,7 @@ pub(super) fn again(
         sooner(now.plus(match action.verb() {
             ActionKind::Raise => boots.after(Span::ZERO),
             ActionKind::Delete => delete_after(basis, Span::ZERO),
+            ActionKind::Restore if starts(basis, action) => SOON,
             ActionKind::CutOff | ActionKind::Restore | ActionKind::TagOwner => IDLE,
             ActionKind::Drain
             | ActionKind::Standby
@@ -239,6 +242,13 @@ pub(super) fn again(
     }
     known_moments(basis, &mut sooner);
     again
+}
+
+/// Some of these machines are off: whether there is room for them is known soon.
+fn starts(basis: &Basis, restore: &Action) -> bool {
+    let off = basis.input.machines.iter().filter(|m| m.condition == Condition::Stopped);
+    let mut off = off.filter(|machine| restore.targets().iter().any(|target| target.is(machine)));
+    off.next().is_some()
 }
 
 /// Machines that a raise requested and that are not listed yet.

@@ -20,6 +20,8 @@ use super::remove::Removals;
 use super::setbacks::{self, ASKED_ONCE_MORE, LISTS_LAG};
 use super::stop;
 
+mod reasons;
+
 /// The requests to send, and the new state of each row.
 #[derive(Debug, Default)]
 pub(super) struct ActionRequests {
@@ -366,8 +368,14 @@ fn shows_the_past(basis: &Basis, row: &MachineCandidate) -> bool {
     lately && same && is_updated(basis, row) && !row.outdated && !row.is_frozen()
 }
 
+/// Where one start was refused, the others are not tried in turn: machines are created meanwhile.
 fn restore_waits(basis: &Basis, row: &MachineCandidate) -> bool {
     let machine = row.machine(basis.input);
+    if gray::is_off(basis.input, row)
+        && basis.rows.iter().any(|row| gray::did_not_start(basis, row))
+    {
+        return true;
+    }
     setbacks::restore_waits(basis.input, basis.memory, machine)
         || locks::forbid_start(basis.input, machine)
 }
@@ -452,7 +460,7 @@ fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
         actions.push(Action::Standby { targets: off, reason, before });
     }
     for target in std::mem::take(&mut batches.drain) {
-        let reason = drain_reason(basis, target.because).into();
+        let reason = reasons::drain(basis, target.because).into();
         actions.push(Action::Drain { targets: vec![target], reason, before });
     }
     let reimage = std::mem::take(&mut batches.reimage);
@@ -467,47 +475,10 @@ fn actions(basis: &Basis, batches: &mut Batches) -> Vec<Action> {
         let reason = if batches.again {
             machines(delete.len() as i64, "stuck in deletion; the delete is sent again").into()
         } else {
-            delete_reason(&delete).into()
+            reasons::delete(&delete).into()
         };
         let force = batches.again && basis.input.policy.deletion.force;
         actions.push(Action::Delete { targets: delete, reason, before, force });
     }
     actions
-}
-
-fn drain_reason(basis: &Basis, because: RemovalReason) -> String {
-    let c = basis.count;
-    match because {
-        RemovalReason::Failed => "failed; it is replaced".into(),
-        RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow => {
-            "an operator asked for it".into()
-        }
-        RemovalReason::Outdated => {
-            format!("outdated; {} available, the floor is {}", c.ready, c.floor)
-        }
-        RemovalReason::Surplus => format!("surplus; {} exist, {} desired", c.exist, c.desired),
-    }
-}
-
-fn delete_reason(targets: &[Target]) -> String {
-    let parts = [
-        RemovalReason::Failed,
-        RemovalReason::DeleteRequested,
-        RemovalReason::DeleteRequestedNow,
-        RemovalReason::Outdated,
-        RemovalReason::Surplus,
-    ]
-    .into_iter()
-    .filter_map(|because| {
-        let n = targets.iter().filter(|target| target.because == because).count();
-        let word = match because {
-            RemovalReason::Failed => "failed",
-            RemovalReason::DeleteRequested => "marked for deletion",
-            RemovalReason::DeleteRequestedNow => "marked for deletion with --now",
-            RemovalReason::Outdated => "outdated",
-            RemovalReason::Surplus => "surplus",
-        };
-        (n > 0).then(|| format!("{n} {word}"))
-    });
-    parts.collect::<Vec<_>>().join(", ")
 }

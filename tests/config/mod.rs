@@ -36,6 +36,7 @@ fn every_file_is_read_by_a_test() {
         "poolkeeper.yaml",
         "pools",
         "systemd",
+        "week-load.csv",
     ];
     let mut found: Vec<String> = fs::read_dir(place(""))
         .unwrap()

@@ -3,7 +3,7 @@
 use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::{Draft, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::size::GrayPolicy;
+use poolkeeper::model::size::{GrayPolicy, GrayState};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, End, Scenario, UserAction};
 use poolkeeper::world::{Bad, ExternalEvent, FrontDoorCall, WorldFaults};
@@ -124,6 +124,35 @@ fn growth_waits_where_the_model_is_not_ours() {
         "paused-and-grows-model-of-others",
         "The same, where others own the model, so that it cannot be put back: nothing is created, and a hold says who has\n\
          to do what.",
+        &outcome,
+    );
+}
+
+#[test]
+fn surplus_is_switched_off_and_a_start_that_is_refused_delays_nothing() {
+    let mut scenario = pool(policy(5, 1, 0, |draft| {
+        draft.unconfirmed = UnconfirmedFall::Allow;
+        let (state, observation) = (GrayState::Standby, Span::minutes(10));
+        draft.gray = Some(GrayPolicy { state, observation, ..GrayPolicy::default() });
+    }));
+    let full = WorldFaults { start_fails: 1.0, ..WorldFaults::default() };
+    scenario.deeds = vec![
+        (Span::minutes(3), ExternalEvent::SetFaults(Box::new(full))),
+        (Span::minutes(15), ExternalEvent::SetFaults(Box::default())),
+    ];
+    scenario.wishes = vec![
+        (Span::minutes(1), UserAction::Count(2)),
+        (Span::minutes(8), UserAction::Count(3)),
+        (Span::minutes(20), UserAction::Count(5)),
+    ];
+    let outcome = sim::run(&scenario);
+    no_law_broken(&outcome);
+    assert!(outcome.is_settled(), "{:?}", outcome.end);
+    same_story(
+        "switched-off",
+        "The size falls from 5 to 2, and three machines are switched off. It rises to 3 while the cloud has no room for a\n\
+         start, and to 5 when it has room again. Elsewhere such a start is waited for, and the pool stays short. Here the\n\
+         one that did not start goes once it was watched, and a machine is made in its place.",
         &outcome,
     );
 }

@@ -117,6 +117,8 @@ fn forgetful() -> Vec<Fault> {
         plan(12, "watches for no longer than a look", w::looks_once, w::falls),
         unstopped(12, "watches for no longer than a look", w::looks_once, w::falls),
         plan(12, "takes the whole fall for one step", w::one_step, w::falls),
+        plan(12, "watches what is off for no longer than a look", w::looks_once, w::falls_off),
+        plan(12, "switches off what serves", w::off_at_once, w::falls_off),
         plan(1, "asks again whom the cloud refused", m::asks_regardless, m::refused_and_ill),
         unstopped(4, "deletes what is being deleted", m::delete_again, m::slow_deletes),
         plan(6, "keeps what stood in", m::keeps_stand_in, m::updated_in_place),

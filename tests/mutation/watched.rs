@@ -1,8 +1,9 @@
 //! Planners that do not watch the surplus that they are to watch.
 
+use poolkeeper::model::action::Action;
 use poolkeeper::model::plan::Input;
 use poolkeeper::model::policy::UnconfirmedFall;
-use poolkeeper::model::size::GrayPolicy;
+use poolkeeper::model::size::{GrayPolicy, GrayState};
 use poolkeeper::model::time::Span;
 use poolkeeper::plan::plan;
 use poolkeeper::sim::{Scenario, UserAction};
@@ -18,6 +19,26 @@ pub fn falls() -> Scenario {
     });
     scenario.wishes = vec![(Span::minutes(1), UserAction::Count(1))];
     scenario
+}
+
+/// The same, and they are switched off.
+pub fn falls_off() -> Scenario {
+    let mut scenario = falls();
+    let mut draft = (*scenario.policy).clone();
+    draft.gray.iter_mut().for_each(|gray| gray.state = GrayState::Standby);
+    scenario.policy = poolkeeper::model::policy::Policy::build(draft).unwrap();
+    scenario
+}
+
+/// It switches off what it has to take out of service first.
+pub fn off_at_once(input: &Input<'_>) -> Answer {
+    let mut planned = plan(input)?;
+    for action in &mut planned.actions {
+        if let Action::CutOff { targets, reason, before } = action.clone() {
+            *action = Action::Standby { targets, reason, before };
+        }
+    }
+    Ok(planned)
 }
 
 /// It lets surplus go at once though it is to be watched.

@@ -9,7 +9,7 @@ use super::pictures::check;
 use super::support::*;
 
 const WEEK: &str = "config/pools/week.yaml";
-const CURVE: &str = "config/pools/week.csv";
+const CURVE: &str = "config/week-load.csv";
 const MONDAY: &str = "2026-03-02T00:00:00Z";
 
 fn week(more: &[&str]) -> Vec<String> {

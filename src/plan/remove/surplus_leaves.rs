@@ -45,15 +45,20 @@ impl Taker<'_> {
             return;
         }
         let replaces = gray::replacements(&basis, basis.count) > 0;
+        // Those that are off count to the ceiling: what does not start makes room for one that is created.
+        let full = basis.count.ceiling <= basis.count.live;
+        let mut room = if full { basis.count.fill() } else { 0 };
         for (at, row) in basis.rows.iter().enumerate() {
             let needed = basis.count.fill() > 0 || (replaces && row.is_on_target());
-            let stays = needed && gray::comes_back(basis.input, row);
+            let makes_room = room > 0 && gray::did_not_start(&basis, row);
+            let stays = needed && gray::comes_back(basis.input, row) && !makes_room;
             if row.group != CandidateGroup::Gray || !movable(row) || stays {
                 continue;
             }
             if gray::may_switch_off(&basis, row) {
                 self.out.off.push(at);
             } else if let Some(because) = gray::goes(&basis, row) {
+                room -= i64::from(makes_room);
                 self.out.picked.push((at, because));
             }
         }

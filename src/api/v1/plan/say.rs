@@ -191,15 +191,11 @@ impl Say<'_> {
                 write!(f, "being updated in place since {since}")
             }
             Why::Updating => write!(f, "draining since {since}, to be updated in place"),
-            Why::CutOff => {
-                write!(f, "out of service, and still running, since {since}")
-            }
+            Why::CutOff => write!(f, "out of service, and still running, since {since}"),
             Why::Standby if self.machine.lifecycle != seen.lifecycle => {
                 f.write_str("this plan switches it off")
             }
-            Why::Standby if seen.is_on_standby() => {
-                write!(f, "on standby, deallocated, since {since}")
-            }
+            Why::Standby if seen.is_on_standby() => write!(f, "deallocated since {since}"),
             Why::Standby => write!(f, "being switched off since {since}"),
             _ if seen.lifecycle == Lifecycle::Deleting => {
                 write!(f, "being deleted since {since}")
