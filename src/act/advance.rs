@@ -214,9 +214,9 @@ impl<'a> SetSight<'a> {
                 matches!(self.shown(target), ListingState::There(m)
                     if m.condition == Condition::Ready && is_updated(m, to, entry.written))
             }),
-            Action::Restore { targets, .. } => targets
-                .iter()
-                .all(|target| matches!(self.shown(target), ListingState::There(m) if m.condition == Condition::Ready)),
+            Action::Restore { targets, .. } => targets.iter().all(|target| {
+                matches!(self.shown(target), ListingState::There(m) if m.condition == Condition::Ready)
+            }),
             Action::CutOff { .. } => true,
             Action::Standby { targets, .. } => {
                 targets.iter().all(|target| match self.shown(target) {

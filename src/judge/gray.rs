@@ -13,6 +13,7 @@ use crate::model::policy::Method;
 use crate::model::size::{GrayPhase, GrayPolicy};
 
 pub(super) fn scale_down(view: &View, notes: &mut Notes) {
+    standby(view, notes);
     let Some(policy) = &view.case.policy.gray else { return };
     let leads_to_standby = |aim: &Aim, machine: &Machine| {
         let cut = machine.lifecycle == Lifecycle::CutOff;
@@ -46,7 +47,6 @@ pub(super) fn scale_down(view: &View, notes: &mut Notes) {
     };
     notes.about(12, "removes surplus that serves without taking it out first", view.keys(at_once));
     steps(view, policy, notes);
-    standby(view, notes);
 }
 
 /// It fails while it is out of service. What we switched off is not ill.

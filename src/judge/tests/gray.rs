@@ -175,6 +175,8 @@ fn only_what_is_out_of_service_is_switched_off() {
     lawful("out of service", &standby(cut(5), "de"));
     refused("serves", &standby(cut(5), "cd"), not);
     refused("only to be watched", &standby(watched(Span::seconds(5)), "de"), not);
+    let without = five().set(|pool| pool.draft.gray = None);
+    refused("without gray", &standby(without, "e"), not);
     refused("off already", &standby(switched_off(Lifecycle::Standby, Span::seconds(5)), "d"), not);
     let node = |pool: Pool| pool.edit("d", super::node);
     let notes = standby(node(cut(5)), "d").notes();

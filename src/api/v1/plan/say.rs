@@ -192,10 +192,10 @@ impl Say<'_> {
             }
             Why::Updating => write!(f, "draining since {since}, to be updated in place"),
             Why::CutOff => write!(f, "out of service, and still running, since {since}"),
-            Why::Standby if self.machine.lifecycle != seen.lifecycle => {
+            Why::Standby if seen.condition == Condition::Stopped => write!(f, "off since {since}"),
+            Why::Standby if seen.lifecycle != Lifecycle::Standby => {
                 f.write_str("this plan switches it off")
             }
-            Why::Standby if seen.is_on_standby() => write!(f, "deallocated since {since}"),
             Why::Standby => write!(f, "being switched off since {since}"),
             _ if seen.lifecycle == Lifecycle::Deleting => {
                 write!(f, "being deleted since {since}")
@@ -206,7 +206,7 @@ impl Say<'_> {
 
     fn draining(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.machine.lifecycle == Lifecycle::Drained {
-            return f.write_str("drained; it is deleted next");
+            return f.write_str("drained; it goes next");
         }
         write!(f, "draining since {}", Rfc3339(self.seen.lifecycle_since))?;
         let mut drains = self.input.facts.drains.iter();
@@ -224,11 +224,10 @@ impl Say<'_> {
         let numbers = &self.planned.report.numbers;
         f.write_str(match (self.machine.why, self.machine.lifecycle) {
             (Why::Restored, _) => return f.write_str("this plan puts it back into service"),
-            (Why::UpdatedInPlace, Lifecycle::Draining) => {
-                "this plan drains it for an update in place: "
-            }
+            (Why::UpdatedInPlace, Lifecycle::Draining) => "this plan drains it to update it: ",
             (Why::UpdatedInPlace, _) => "this plan updates it in place: ",
-            (_, Lifecycle::Draining) => "this plan drains it; it is deleted once drained: ",
+            (_, Lifecycle::CutOff) => "this plan takes it out of service: ",
+            (_, Lifecycle::Draining) => "this plan drains it; it goes once drained: ",
             _ => "this plan deletes it: ",
         })?;
         match self.machine.why {
