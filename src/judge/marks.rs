@@ -122,7 +122,9 @@ fn power(entry: &Entry, target: &Target, fate: Fate, nothing: bool, case: &Case)
         ActionKind::Restore if matches!(fate, Fate::Open | Fate::Done) => {
             (Lifecycle::Standby, STARTED)
         }
-        ActionKind::Delete if nothing && surplus => (Lifecycle::Deleting, STILL_OFF),
+        ActionKind::Delete if nothing && surplus && !was_asked_again(entry, target, case) => {
+            (Lifecycle::Deleting, STILL_OFF)
+        }
         _ => return 0,
     };
     let found = case.machines.iter().any(|machine| {
@@ -130,6 +132,13 @@ fn power(entry: &Entry, target: &Target, fate: Fate, nothing: bool, case: &Case)
         latest && machine.lifecycle == lifecycle && target.is(machine)
     });
     if found { mark } else { 0 }
+}
+
+/// A later delete names it too, perhaps for another reason.
+fn was_asked_again(entry: &Entry, target: &Target, case: &Case) -> bool {
+    let later = case.journal.iter().filter(|later| later.written > entry.written);
+    let mut deletes = later.filter(|later| later.verb() == ActionKind::Delete);
+    deletes.any(|delete| delete.action.targets().iter().any(|of| of.key() == target.key()))
 }
 
 /// This delete may have taken the machine although it did not end well; listings may be older than it.

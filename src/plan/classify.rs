@@ -108,7 +108,9 @@ pub(super) fn classify(
         }
         if row.group == CandidateGroup::Ready {
             row.doubted |= setbacks::may_be_gone(input, memory, machine);
-            row.group = if !(taken_back || row.doubted) {
+            // It starts: it serves once our record says so.
+            let starts = machine.lifecycle == Lifecycle::Standby;
+            row.group = if !(taken_back || starts || row.doubted) {
                 CandidateGroup::Ready
             } else if machine.ever_available {
                 CandidateGroup::Unready

@@ -173,4 +173,6 @@ pub const ONCE_FAILED: &[(u64, &str)] = &[
         1_541_598_531_582,
         "an order about the size ended in a preview, and the size went where no order was",
     ),
+    (4_403_046_521_593, "a machine was counted on in the turn that first saw it started"),
+    (4_403_046_524_501, "a delete that was refused hid behind a later one that a person asked for"),
 ];
