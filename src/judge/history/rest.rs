@@ -8,7 +8,7 @@ use super::super::truth::Truth;
 use crate::model::action::ActionKind;
 use crate::model::ids::Key;
 use crate::model::journal::Entry;
-use crate::model::machine::Machine;
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::rollout::RolloutStage;
 use crate::model::time::{Span, Time};
 
@@ -63,8 +63,8 @@ impl Rest {
     }
 }
 
-/// The end of a back-off after which something is retried, an edge of a window or of a profile, or the end of a bake or soak and the minute
-/// in which its gates answer.
+/// The end of a back-off after which something is retried, an edge of a window or of a profile, the end of a time to
+/// watch, or the end of a bake or soak and the minute in which its gates answer.
 fn is_known(view: &View, at: Time) -> bool {
     let (policy, state) = (view.case.policy, &view.case.planned.state);
     let raises = state.backoff.iter().map(|known| known.until);
@@ -85,7 +85,16 @@ fn is_known(view: &View, at: Time) -> bool {
     let answers = asked.any(|then| at >= then && at.since(then) <= GATES_ANSWER);
     let edge = policy.windows.at(view.at).changes;
     let edge = edge == Some(at) || profiles::is_moment(view, at);
-    answers || edge || tried_again.any(|until| until == at)
+    answers || edge || is_watched_until(view, at) || tried_again.any(|until| until == at)
+}
+
+/// The time to watch a machine that is out of service ends then.
+fn is_watched_until(view: &View, at: Time) -> bool {
+    view.case.policy.gray.as_ref().is_some_and(|gray| {
+        let out = view.case.machines.iter();
+        let mut out = out.filter(|m| matches!(m.lifecycle, Lifecycle::CutOff | Lifecycle::Standby));
+        out.any(|machine| machine.lifecycle_since.plus(gray.observation) == at)
+    })
 }
 
 /// It failed, is outdated or named, or the pool has surplus: a machine that needs nothing waits for nothing.
