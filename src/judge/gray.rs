@@ -7,7 +7,7 @@ use super::machine_view::{Aim, MachineState, MachineView};
 use super::truth::Truth;
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::ids::Key;
-use crate::model::journal::Entry;
+use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::policy::Method;
 use crate::model::size::{GrayPhase, GrayPolicy};
@@ -69,10 +69,7 @@ fn standby(view: &View, notes: &mut Notes) {
         aim.verb == ActionKind::Standby && !(asked && out)
     };
     notes.about(12, "switches off machines that are not to be", view.keys(serving));
-    let known = view.case.before.map_or(&[][..], |before| &before.request_backoff);
-    let refused = known.iter().any(|known| known.verb == ActionKind::Standby);
-    let refused = refused
-        || view.case.planned.state.request_backoff.iter().any(|b| b.verb == ActionKind::Standby);
+    let refused = view.case.journal.iter().any(was_kept_on);
     let skips = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         let drained =
             aim.verb == ActionKind::Delete && aim.target.because == RemovalReason::Surplus;
@@ -91,6 +88,12 @@ fn standby(view: &View, notes: &mut Notes) {
         aim.verb == ActionKind::Restore && off
     };
     notes.about(12, "starts outdated machines that were off", view.keys(rolled));
+}
+
+/// The cloud refused to switch machines off: then they are watched as they run.
+fn was_kept_on(entry: &Entry) -> bool {
+    let refused = matches!(entry.outcome(), Some((_, EntryOutcome::Refused(_))));
+    entry.verb() == ActionKind::Standby && refused
 }
 
 /// What happened, from the journal alone: no record of a machine is asked since when it is out of service.

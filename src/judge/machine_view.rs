@@ -44,7 +44,7 @@ pub(super) enum Hit {
     /// Returned to service.
     Restored,
     Updated,
-    /// Drained or deleted.
+    /// Taken out of service, drained, switched off or deleted.
     Removed(RemovalReason),
 }
 

@@ -113,7 +113,7 @@ pub enum Action {
         reason: Box<str>,
         before: Time,
     },
-    /// Switch off machines that are out of service, and give up their capacity.
+    /// Deallocate machines that are out of service.
     Standby {
         targets: Vec<Target>,
         reason: Box<str>,

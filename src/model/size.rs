@@ -157,6 +157,15 @@ impl Eq for Decimal {}
 // 2 min: eight queries at the usual pace.
 pub const METRIC_EXPIRES: Span = Span::minutes(2);
 
+/// The part of a value by which it must differ from the one of the last turn for another turn at once.
+// 5%: half of the usual tolerance, within which the size stays.
+const NEWS: f64 = 0.05;
+
+/// A pool whose last turn read the other value takes another turn at once.
+pub fn is_news(value: f64, read: f64) -> bool {
+    (value - read).abs() > NEWS * read.abs()
+}
+
 /// What a metric was, for one profile; no value: no answer, or one that is no single number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricFact {

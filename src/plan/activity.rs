@@ -55,7 +55,7 @@ pub(super) fn follow_entries(
         row.perhaps_deleted = is_unanswered(last);
         row.returning = last.verb == ActionKind::Restore && last.ended.is_none();
         row.stopping = last.verb == ActionKind::Standby && last.ended.is_none();
-        row.still = led_to(machine, last);
+        row.became = became(machine, last);
         // It was given back before the end of its drain was known.
         let drains = |touch: &Touch| touch.verb == ActionKind::Drain && touch.ended.is_none();
         row.doubted = last.verb == ActionKind::Restore && touches.iter().any(drains);
@@ -92,7 +92,7 @@ fn remains_off(input: &Input, machine: &Machine, row: &mut MachineCandidate) {
     };
     if remains && off {
         (row.doing, row.given_back) = (MachineActivity::Nothing, false);
-        row.still = Some(Lifecycle::Standby);
+        row.became = Some(Lifecycle::Standby);
     }
 }
 
@@ -130,7 +130,7 @@ fn is_surplus_that_is_off(input: &Input, machine: &Machine, row: &MachineCandida
 }
 
 /// One that was not switched off is only out of service, and one that was started is in it.
-fn led_to(machine: &Machine, touch: &Touch) -> Option<Lifecycle> {
+fn became(machine: &Machine, touch: &Touch) -> Option<Lifecycle> {
     let (_, how) = touch.ended.as_ref()?;
     let off = machine.condition == Condition::Stopped;
     match (touch.verb, how) {

@@ -35,6 +35,9 @@ pub(super) struct Assessment<'i> {
     /// A request of this kind was refused as a whole, and its next try is not due.
     pub deletes_wait: Option<RequestWait>,
     pub updates_wait: Option<RequestWait>,
+    pub standby_waits: Option<RequestWait>,
+    /// A start was refused, and its next try is not due: the others are not tried in turn.
+    pub starts_wait: bool,
     /// A delete during which nothing else is written to the set.
     pub lone_delete: Option<&'i Entry>,
     /// The repair breaker is open.
@@ -93,6 +96,8 @@ impl<'i> Assessment<'i> {
             evictions_take_size: desired::evictions_take_size(input),
             deletes_wait: wait(ActionKind::Delete),
             updates_wait: wait(ActionKind::Reimage),
+            standby_waits: wait(ActionKind::Standby),
+            starts_wait: rows.iter().any(|row| setbacks::did_not_start(input, memory, row)),
             lone_delete: setbacks::goes_alone(input, memory),
             breaker_open,
             repairs_left: if breaker_open { 0 } else { repairs_left(input, rows, count) },

@@ -129,8 +129,8 @@ pub(super) struct MachineCandidate {
     pub returning: bool,
     /// It is being switched off: no other request before that ends.
     pub stopping: bool,
-    /// What our last request on it turned out to have led to, if the record does not say so yet.
-    pub still: Option<Lifecycle>,
+    /// What it became by our last request, if the record does not say so yet.
+    pub became: Option<Lifecycle>,
     pub role: UpdateRole,
     /// Our marks are still on its node, and cannot be removed while the cloud deletes it.
     pub marked: bool,
@@ -151,6 +151,12 @@ impl MachineCandidate {
         matches!(self.request, RequestedRemoval::Now)
     }
 
+    /// We switched it off.
+    pub fn is_off(&self, input: &Input) -> bool {
+        self.became.unwrap_or(self.machine(input).lifecycle) == Lifecycle::Standby
+    }
+
+    /// A request that starts it or switches it off has not ended.
     pub const fn is_changing(&self) -> bool {
         self.returning || self.stopping
     }

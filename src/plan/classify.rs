@@ -50,7 +50,7 @@ fn fresh(machine: &Machine, index: u32, zone: u16, written_off: bool) -> Machine
         perhaps_deleted: false,
         returning: false,
         stopping: false,
-        still: None,
+        became: None,
         role: UpdateRole::None,
         marked: false,
     }
@@ -87,14 +87,17 @@ pub(super) fn classify(
             && row.group != CandidateGroup::Ghost
         {
             let starts = row.returning && machine.lifecycle == Lifecycle::Standby;
-            row.group = match row.still {
+            let back = starts || row.given_back || row.became == Some(Lifecycle::InService);
+            row.group = match row.became {
                 Some(Lifecycle::CutOff | Lifecycle::Standby) => CandidateGroup::Gray,
-                Some(Lifecycle::InService) => group(input, &in_service(machine), burst),
-                _ if starts || row.given_back => group(input, &in_service(machine), burst),
+                _ if back => group(input, &in_service(machine), burst),
                 _ => group(input, machine, burst),
             };
         }
-        start(machine, row);
+        let starts = row.returning && machine.condition == Condition::Stopped;
+        if starts && row.group == CandidateGroup::Failed {
+            row.group = not_yet_serving(machine);
+        }
         row.fails = matches!(row.group, CandidateGroup::Leaving | CandidateGroup::Gray)
             && group(input, &in_service(machine), burst) == CandidateGroup::Failed
             && !machine.is_on_standby();
@@ -110,14 +113,9 @@ pub(super) fn classify(
             row.doubted |= setbacks::may_be_gone(input, memory, machine);
             // It starts: it serves once our record says so.
             let starts = machine.lifecycle == Lifecycle::Standby;
-            row.group = if !(taken_back || starts || row.doubted) {
-                CandidateGroup::Ready
-            } else if machine.ever_available {
-                CandidateGroup::Unready
-            } else {
-                // It never served, so the promise does not include it.
-                CandidateGroup::Young
-            };
+            if taken_back || starts || row.doubted {
+                row.group = not_yet_serving(machine);
+            }
         } else if matches!(row.group, CandidateGroup::Unready | CandidateGroup::Young) {
             // An old listing makes a serving machine look as if it had just started.
             row.doubted = machine.condition == Condition::Ready;
@@ -127,13 +125,9 @@ pub(super) fn classify(
     (rows, zones)
 }
 
-/// While we start it, that it is still off is no failure.
-fn start(machine: &Machine, row: &mut MachineCandidate) {
-    let starts = row.returning && machine.condition == Condition::Stopped;
-    if starts && row.group == CandidateGroup::Failed {
-        let served = machine.ever_available;
-        row.group = if served { CandidateGroup::Unready } else { CandidateGroup::Young };
-    }
+const fn not_yet_serving(machine: &Machine) -> CandidateGroup {
+    // One that never served is not in the promise.
+    if machine.ever_available { CandidateGroup::Unready } else { CandidateGroup::Young }
 }
 
 fn retry_wait(

@@ -1,6 +1,6 @@
 //! Surplus leaves service in steps and is watched before it goes.
 
-use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::action::RemovalReason;
 use crate::model::hold::HoldReason;
 use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::{Input, MachineReason};
@@ -16,7 +16,7 @@ use super::counts::PoolCounts;
 use super::holds::Holds;
 use super::machines::PoolMachines;
 use super::next_check::SOON;
-use super::{setbacks, stop};
+use super::stop;
 
 /// The clock of a fall goes on whether or not a step moves a machine.
 pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachines) {
@@ -61,13 +61,8 @@ fn whole(number: i64) -> u32 {
 /// A machine out of service that the pool takes back if it needs one. One that is off and outdated is never started only
 /// to be replaced, and one that is being switched off comes back too late.
 pub(super) fn comes_back(input: &Input, row: &MachineCandidate) -> bool {
-    let useless = row.stopping || (is_off(input, row) && row.outdated);
+    let useless = row.stopping || (row.is_off(input) && row.outdated);
     row.group == CandidateGroup::Gray && !row.fails && !row.is_named() && !useless
-}
-
-/// We switched it off.
-pub(super) fn is_off(input: &Input, row: &MachineCandidate) -> bool {
-    row.still.unwrap_or(row.machine(input).lifecycle) == Lifecycle::Standby
 }
 
 /// Surplus that is out of service is switched off before it goes. What no start would bring back is not.
@@ -76,25 +71,12 @@ fn is_switched_off(basis: &Basis, row: &MachineCandidate) -> bool {
     basis.input.policy.switches_off() && !useless
 }
 
-/// When Azure refused to switch machines off, while the next try is not due.
-fn refused_at(basis: &Basis) -> Option<Time> {
-    let mut known = basis.memory.request_backoff.iter();
-    let known = known.find(|known| known.verb == ActionKind::Standby)?;
-    (known.until > basis.input.now).then_some(known.at)
-}
-
-/// Its start was refused, and the next try is not due.
-pub(super) fn did_not_start(basis: &Basis, row: &MachineCandidate) -> bool {
-    let refused = setbacks::restore_waits(basis.input, basis.memory, row.machine(basis.input));
-    is_off(basis.input, row) && refused
-}
-
 /// It is out of service and still to be switched off.
 pub(super) fn may_switch_off(basis: &Basis, row: &MachineCandidate) -> bool {
     let machine = row.machine(basis.input);
     let seen = !row.unlisted && machine.condition != Condition::Unknown;
-    let out = machine.lifecycle == Lifecycle::CutOff && row.still.is_none();
-    let begins = !basis.journal.in_doubt && refused_at(basis).is_none();
+    let out = machine.lifecycle == Lifecycle::CutOff && row.became.is_none();
+    let begins = !basis.journal.in_doubt && basis.why_not.standby_waits.is_none();
     out && seen && begins && is_switched_off(basis, row)
 }
 
@@ -102,10 +84,10 @@ pub(super) fn may_switch_off(basis: &Basis, row: &MachineCandidate) -> bool {
 /// that meanwhile.
 pub(super) fn after_drain(basis: &Basis, row: &MachineCandidate) -> Option<Lifecycle> {
     let surplus = row.because == Some(RemovalReason::Surplus);
-    match refused_at(basis) {
+    match basis.why_not.standby_waits {
         _ if !surplus || !is_switched_off(basis, row) => None,
         None => Some(Lifecycle::Standby),
-        Some(at) => (at >= row.asked).then_some(Lifecycle::CutOff),
+        Some(wait) => (wait.at >= row.asked).then_some(Lifecycle::CutOff),
     }
 }
 

@@ -71,8 +71,7 @@ fn machine(
     let row = &basis.rows[at];
     let record = row.machine(basis.input);
     let (lifecycle, why) = sent.of(at).unwrap_or_else(|| {
-        let lifecycle = match row.doing {
-            _ if row.still.is_some() => row.still.unwrap_or(record.lifecycle),
+        let lifecycle = row.became.unwrap_or(match row.doing {
             MachineActivity::Lost => Lifecycle::InService,
             MachineActivity::Nothing | MachineActivity::CloudDeletes if row.given_back => {
                 Lifecycle::InService
@@ -85,7 +84,7 @@ fn machine(
                 Lifecycle::Draining
             }
             _ => record.lifecycle,
-        };
+        });
         (lifecycle, why(basis, row, wait))
     });
     let why = match why {
@@ -129,14 +128,11 @@ fn class(row: &MachineCandidate, why: MachineReason) -> MachineClass {
 }
 
 fn why(basis: &Basis, row: &MachineCandidate, wait: MachineReason) -> MachineReason {
-    let record = row.machine(basis.input);
     match row.group {
         CandidateGroup::Ghost => MachineReason::Ghost,
         CandidateGroup::Leaving => why_leaving(row),
         CandidateGroup::Updating => MachineReason::Updating,
-        CandidateGroup::Gray if row.still.unwrap_or(record.lifecycle) == Lifecycle::Standby => {
-            MachineReason::Standby
-        }
+        CandidateGroup::Gray if row.is_off(basis.input) => MachineReason::Standby,
         CandidateGroup::Gray => MachineReason::CutOff,
         CandidateGroup::Unknown => MachineReason::NotSeen,
         CandidateGroup::Failed

@@ -97,7 +97,14 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
             }
         }
         for row in &removals.off {
-            switch_off(basis, &mut batches, *row);
+            let machine = basis.rows[*row].machine(basis.input);
+            match drains(machine, RemovalReason::Surplus) {
+                true => {
+                    let why = MachineReason::RemovedSurplus;
+                    drain(basis, &mut batches, *row, RemovalReason::Surplus, why);
+                }
+                false => switch_off(basis, &mut batches, *row),
+            }
         }
         for row in &removals.updated {
             update(basis, &mut batches, *row);
@@ -145,7 +152,7 @@ fn restore(basis: &Basis, batches: &mut Batches) {
 
 /// One that is off is in service once it was started.
 fn call_back(basis: &Basis, batches: &mut Batches, at: usize) {
-    let to = match gray::is_off(basis.input, &basis.rows[at]) {
+    let to = match basis.rows[at].is_off(basis.input) {
         true => Lifecycle::Standby,
         false => Lifecycle::InService,
     };
@@ -200,9 +207,9 @@ fn put(basis: &Basis, batch: &mut Vec<Target>, at: usize, because: RemovalReason
 /// A machine that stopped long ago has nothing to drain; one that has just stopped may return.
 fn drains(machine: &Machine, because: RemovalReason) -> bool {
     let dead = because == RemovalReason::Failed && machine.condition == Condition::Stopped;
+    let empty = dead || machine.is_on_standby();
     // An accepted loss does not wait for the pods.
-    let off = dead || machine.is_on_standby();
-    machine.needs_drain() && !(off || because == RemovalReason::DeleteRequestedNow)
+    machine.needs_drain() && !(empty || because == RemovalReason::DeleteRequestedNow)
 }
 
 fn cut_off(basis: &Basis, batches: &mut Batches, at: usize) {
@@ -210,14 +217,20 @@ fn cut_off(basis: &Basis, batches: &mut Batches, at: usize) {
     batches.moved.push((at, Lifecycle::CutOff, MachineReason::RemovedSurplus));
 }
 
+fn drain(
+    basis: &Basis,
+    batches: &mut Batches,
+    at: usize,
+    because: RemovalReason,
+    why: MachineReason,
+) {
+    put(basis, &mut batches.drain, at, because);
+    batches.moved.push((at, Lifecycle::Draining, why));
+}
+
 fn switch_off(basis: &Basis, batches: &mut Batches, at: usize) {
-    if drains(basis.rows[at].machine(basis.input), RemovalReason::Surplus) {
-        put(basis, &mut batches.drain, at, RemovalReason::Surplus);
-        batches.moved.push((at, Lifecycle::Draining, MachineReason::RemovedSurplus));
-    } else {
-        put(basis, &mut batches.off, at, RemovalReason::Surplus);
-        batches.moved.push((at, Lifecycle::Standby, MachineReason::Standby));
-    }
+    put(basis, &mut batches.off, at, RemovalReason::Surplus);
+    batches.moved.push((at, Lifecycle::Standby, MachineReason::Standby));
 }
 
 fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason) {
@@ -231,8 +244,7 @@ fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason
     };
     let long = because == RemovalReason::Failed && basis.rows[at].wait == RetryWait::Over;
     if drains(basis.rows[at].machine(basis.input), because) && !long {
-        put(basis, &mut batches.drain, at, because);
-        batches.moved.push((at, Lifecycle::Draining, why));
+        drain(basis, batches, at, because, why);
     } else {
         put(basis, &mut batches.delete, at, because);
         batches.moved.push((at, Lifecycle::Deleting, why));
@@ -241,8 +253,7 @@ fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason
 
 fn update(basis: &Basis, batches: &mut Batches, at: usize) {
     if drains(basis.rows[at].machine(basis.input), RemovalReason::Outdated) {
-        put(basis, &mut batches.drain, at, RemovalReason::Outdated);
-        batches.moved.push((at, Lifecycle::Draining, MachineReason::UpdatedInPlace));
+        drain(basis, batches, at, RemovalReason::Outdated, MachineReason::UpdatedInPlace);
     } else {
         put(basis, &mut batches.reimage, at, RemovalReason::Outdated);
         batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
@@ -299,8 +310,7 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
     let because = if named_now { RemovalReason::DeleteRequestedNow } else { because };
     let again = because != RemovalReason::Failed || row.doing == MachineActivity::DrainAgain;
     if unsure && again && drains(machine, because) {
-        put(basis, &mut batches.drain, at, because);
-        batches.moved.push((at, Lifecycle::Draining, MachineReason::Draining));
+        drain(basis, batches, at, because, MachineReason::Draining);
         return;
     }
     if updates && !named_now {
@@ -309,10 +319,7 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
         return;
     }
     match off {
-        Some(Lifecycle::Standby) => {
-            put(basis, &mut batches.off, at, because);
-            batches.moved.push((at, Lifecycle::Standby, MachineReason::Standby));
-        }
+        Some(Lifecycle::Standby) => switch_off(basis, batches, at),
         Some(as_it_is) => batches.moved.push((at, as_it_is, MachineReason::CutOff)),
         None => {
             put(basis, &mut batches.delete, at, because);
@@ -368,15 +375,10 @@ fn shows_the_past(basis: &Basis, row: &MachineCandidate) -> bool {
     lately && same && is_updated(basis, row) && !row.outdated && !row.is_frozen()
 }
 
-/// Where one start was refused, the others are not tried in turn: machines are created meanwhile.
 fn restore_waits(basis: &Basis, row: &MachineCandidate) -> bool {
     let machine = row.machine(basis.input);
-    if gray::is_off(basis.input, row)
-        && basis.rows.iter().any(|row| gray::did_not_start(basis, row))
-    {
-        return true;
-    }
-    setbacks::restore_waits(basis.input, basis.memory, machine)
+    (basis.why_not.starts_wait && row.is_off(basis.input))
+        || setbacks::restore_waits(basis.input, basis.memory, machine)
         || locks::forbid_start(basis.input, machine)
 }
 

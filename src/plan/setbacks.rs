@@ -8,6 +8,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
 use crate::model::time::{Span, Time};
 
+use super::candidate::MachineCandidate;
 use super::identity::is;
 
 /// First and longest wait after a blocked drain, or after a refusal that does not pass by itself.
@@ -115,6 +116,11 @@ fn restore_was_answered(input: &Input, memory: &mut PoolState, entry: &Entry) {
 pub(super) fn restore_waits(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
     let mut known = memory.restore_backoff.iter().filter(|known| known.until > input.now);
     known.any(|known| is(&known.key, machine))
+}
+
+/// It is off, its start was refused, and the next try is not due.
+pub(super) fn did_not_start(input: &Input, memory: &PoolState, row: &MachineCandidate) -> bool {
+    row.is_off(input) && restore_waits(input, memory, row.machine(input))
 }
 
 fn is_success(entry: &Entry, refused: &Refused) -> bool {
@@ -346,6 +352,8 @@ pub(super) fn until(input: &Input, memory: &PoolState, machine: &Machine) -> Opt
 /// The wait of the whole pool for requests of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestWait {
+    /// When it was refused.
+    pub at: Time,
     /// The cloud itself gave the time for the next request: no command brings it forward.
     pub told: bool,
     /// The wait is long: give machines back to service meanwhile.
@@ -360,7 +368,7 @@ pub(super) fn request_wait(
     let stands = |back_off: &&RequestBackOff| back_off.verb == verb && back_off.until > input.now;
     let known = memory.request_backoff.iter().find(stands)?;
     let told = known.retry_at.is_some_and(|at| at > input.now);
-    Some(RequestWait { told, long: lasts(known.refusal) })
+    Some(RequestWait { at: known.at, told, long: lasts(known.refusal) })
 }
 
 /// A person asks to retry: each of our waits ends, except a time that the cloud gave. Returns how many ended.

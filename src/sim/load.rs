@@ -1,6 +1,6 @@
 //! The load that a whole pool carries, over time, and what a metric reads of it.
 
-use crate::model::size::MetricMode;
+use crate::model::size::{MetricMode, is_news};
 use crate::model::time::{Span, Time};
 use crate::world::Millis;
 
@@ -128,9 +128,6 @@ pub(super) struct LoadReading {
     pub serving: u32,
 }
 
-/// The part of a value by which it must differ from the one of the last turn for another turn at once, as in production.
-const IS_NEWS: f64 = 0.05;
-
 impl LoadReading {
     /// `None`: no machine serves, and there is no average.
     pub fn value(self, mode: MetricMode) -> Option<f64> {
@@ -144,8 +141,7 @@ impl LoadReading {
     /// A turn that read `before` would read something else now.
     pub fn is_news(self, before: Self, mode: MetricMode) -> bool {
         let Some(now) = self.value(mode) else { return false };
-        let moved = |read: f64| (now - read).abs() > IS_NEWS * read.abs();
-        before.value(mode).is_none_or(moved)
+        before.value(mode).is_none_or(|read| is_news(now, read))
     }
 }
 

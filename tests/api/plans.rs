@@ -189,7 +189,7 @@ fn sentences_name_numbers_times_and_people() {
     for (why, sentence) in expected {
         assert_eq!(of(why, Lifecycle::Deleting), sentence);
     }
-    let drained = "this plan drains it; it goes once drained: on r1, the target is r2";
+    let drained = "this plan drains it; it is deleted once drained: on r1, the target is r2";
     assert_eq!(of(MachineReason::RemovedOutdated, Lifecycle::Draining), drained);
 }
 

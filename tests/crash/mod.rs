@@ -6,6 +6,7 @@
 mod calm;
 mod faults;
 mod file;
+mod sizes;
 
 use crate::support::waiting;
 use poolkeeper::model::policy::{Draft, Policy};

@@ -140,7 +140,7 @@ fn switched_off() -> Suite {
     let off = Setting { name: "off", gray: true, off: true, ..OPEN };
     let settings = vec![off, Setting { name: "off, paused", paused: true, ..off }];
     let kinds = PLAIN.iter().copied().chain(GRAY).chain(OFF).collect();
-    Suite { settings, kinds, top: top(3), desired: 3 }
+    Suite { settings, kinds, top: top(4), desired: 3 }
 }
 
 #[test]

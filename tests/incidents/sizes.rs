@@ -128,13 +128,17 @@ fn growth_waits_where_the_model_is_not_ours() {
     );
 }
 
+/// Five machines whose surplus is watched before it goes.
+fn watched(gray: GrayPolicy) -> Scenario {
+    pool(policy(5, 1, 0, |draft| {
+        (draft.unconfirmed, draft.gray) = (UnconfirmedFall::Allow, Some(gray));
+    }))
+}
+
 #[test]
 fn surplus_is_switched_off_and_a_start_that_is_refused_delays_nothing() {
-    let mut scenario = pool(policy(5, 1, 0, |draft| {
-        draft.unconfirmed = UnconfirmedFall::Allow;
-        let (state, observation) = (GrayState::Standby, Span::minutes(10));
-        draft.gray = Some(GrayPolicy { state, observation, ..GrayPolicy::default() });
-    }));
+    let (state, observation) = (GrayState::Standby, Span::minutes(10));
+    let mut scenario = watched(GrayPolicy { state, observation, ..GrayPolicy::default() });
     let full = WorldFaults { start_fails: 1.0, ..WorldFaults::default() };
     scenario.deeds = vec![
         (Span::minutes(3), ExternalEvent::SetFaults(Box::new(full))),
@@ -159,10 +163,7 @@ fn surplus_is_switched_off_and_a_start_that_is_refused_delays_nothing() {
 
 #[test]
 fn a_fall_is_watched_and_what_is_needed_comes_back() {
-    let mut scenario = pool(policy(5, 1, 0, |draft| {
-        draft.unconfirmed = UnconfirmedFall::Allow;
-        draft.gray = Some(GrayPolicy::default());
-    }));
+    let mut scenario = watched(GrayPolicy::default());
     scenario.wishes = vec![
         (Span::minutes(1), UserAction::Count(1)),
         // 20 s later it rises, and two minutes later it falls again: now to the end.

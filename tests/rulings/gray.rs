@@ -78,9 +78,9 @@ pub fn carried_out(pool: Pool, turn: &Turn) -> Pool {
     next
 }
 
-/// `online/out of service@second`, whenever it changes; at some second the document says another size.
-fn walk(mut pool: Pool, changes: &[(i64, u32)]) -> String {
-    let (mut story, mut before) = (Vec::new(), (0, 0));
+/// What `tells` says of the pool, and at which second, whenever it changes; at some second the document says another size.
+pub fn walk(mut pool: Pool, changes: &[(i64, u32)], tells: fn(&Pool) -> String) -> String {
+    let (mut story, mut before) = (Vec::new(), String::new());
     for second in (0..=300).step_by(TICK as usize) {
         if let Some((_, desired)) = changes.iter().find(|(at, _)| *at == second) {
             pool = pool.policy(|draft| draft.count = *desired);
@@ -88,13 +88,17 @@ fn walk(mut pool: Pool, changes: &[(i64, u32)]) -> String {
         let turn = pool.plan();
         assert_eq!(turn.raise(), None, "creates one while one is out of service");
         pool = carried_out(pool, &turn);
-        let now = (count(&pool, Lifecycle::InService), count(&pool, Lifecycle::CutOff));
+        let now = tells(&pool);
         if now != before {
-            story.push(format!("{}/{}@{second}", now.0, now.1));
+            story.push(format!("{now}@{second}"));
             before = now;
         }
     }
     story.join(" ")
+}
+
+fn numbers(pool: &Pool) -> String {
+    format!("{}/{}", count(pool, Lifecycle::InService), count(pool, Lifecycle::CutOff))
 }
 
 #[test]
@@ -114,7 +118,8 @@ fn kapacitys_walk_and_the_rows_that_it_gets_wrong() {
         (10, 50, &[(0, 6), (10, 9)], "8/2@0 9/1@10 9/0@60"),
         (10, 50, &[(0, 6), (40, 10)], "8/2@0 6/4@30 10/0@40"),
     ] {
-        assert_eq!(walk(serving(from, percent), changes), story, "{from}, {percent}%, {changes:?}");
+        let told = walk(serving(from, percent), changes, numbers);
+        assert_eq!(told, story, "{from}, {percent}%, {changes:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::model::policy::{Draft, Method, UnconfirmedFall};
+use poolkeeper::model::size::{GrayPolicy, GrayState};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{End, Scenario, TimelineState, UserAction};
 use poolkeeper::world::{ExternalEvent, HOUR, InstanceProtection, MINUTE, ModelPatch, Which};
@@ -67,6 +68,32 @@ fn others_change_the_model_and_nodes_are_not_asked() {
         let played = well(&scenario, &there, RolloutPhase::Succeeded);
         all_new(&played, 10);
         assert!(played.outcome.lowest_available >= 7, "{}", played.outcome.lowest_available);
+    }
+}
+
+/// From ten to four, and to eight while six are off or on their way there; then to three, for good.
+#[test]
+fn surplus_is_deallocated_and_started_again() {
+    for there in both(10) {
+        let mut scenario = web(&there, |draft| {
+            draft.unconfirmed = UnconfirmedFall::Allow;
+            let (state, observation) = (GrayState::Standby, Span::minutes(20));
+            draft.gray = Some(GrayPolicy { state, observation, ..GrayPolicy::default() });
+        });
+        scenario.wishes = vec![
+            (Span::minutes(1), UserAction::Count(4)),
+            (Span::minutes(10), UserAction::Count(8)),
+            (Span::minutes(20), UserAction::Count(3)),
+        ];
+        let played = well(&scenario, &there, RolloutPhase::None);
+        assert_eq!((left(&played), played.outcome.timeline.rows.len()), (3, 10), "none is made");
+        for action in ["/deallocate", "/start"] {
+            assert!(
+                played.asked(|kind| kind.ends_with(action)) > 0,
+                "{action}: {:?}",
+                played.calls()
+            );
+        }
     }
 }
 

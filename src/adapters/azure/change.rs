@@ -232,15 +232,15 @@ impl Azure {
         order: &CallContext<'_>,
         targets: &[Target],
     ) -> CallOutcome {
-        if let Err(stop) = self.check_protection(order, targets, Harm::Removal).await {
-            return stop;
-        }
-        // Azure refuses it, one request at a time.
+        // Azure would refuse each request, and the last listing already predicts it.
         if self.shelf.of(order.set).is_some_and(|known| known.ephemeral) {
             let message = "the OS disks of this set are ephemeral: its machines cannot be deallocated; set `scaleDown.gray.state: cutoff` in the pool file";
             let (code, message) = (Some("EphemeralDisks".into()), Some(message.into()));
             let no = Refused { code, message, ..Refused::plain(Refusal::Invalid) };
             return CallOutcome::Refused(no);
+        }
+        if let Err(stop) = self.check_protection(order, targets, Harm::Removal).await {
+            return stop;
         }
         self.power(order, targets, PacedOperation::Deallocate, "deallocate").await
     }

@@ -13,17 +13,13 @@ use tokio::task::AbortHandle;
 use crate::ambient::Sleep;
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
-use crate::model::size::{Decimal, METRIC_EXPIRES, MetricFact, SizeProfile, SizeSource};
+use crate::model::size::{Decimal, METRIC_EXPIRES, MetricFact, SizeProfile, SizeSource, is_news};
 use crate::model::time::{Span, Time};
 use crate::observe::{MetricFault, MetricFaultReason, ReadMetric};
 
 /// Queries to one server at the same time.
 // 8: a slow query occupies one place; hundreds of pools must not open hundreds of connections.
 const AT_ONCE: usize = 8;
-
-/// The part of a value by which it must differ from the one of the last turn for another turn at once.
-// 5%: half of the usual tolerance, within which the size stays.
-const IS_NEWS: f64 = 0.05;
 
 /// Notified with a pool whose metric has news.
 pub(super) type MetricNews = Box<dyn Fn(&PoolName) + Send + Sync>;
@@ -289,11 +285,10 @@ impl WatchState {
         of: &'a MetricQuery,
         value: f64,
     ) -> impl Iterator<Item = &'a PoolName> {
-        let is_news = move |metric: &WatchedMetric| {
-            let moved = |read: f64| (value - read).abs() > IS_NEWS * read.abs();
-            metric.query == *of && metric.read.is_none_or(moved)
+        let reads_news = move |metric: &WatchedMetric| {
+            metric.query == *of && metric.read.is_none_or(|read| is_news(value, read))
         };
-        let with = self.pools.iter().filter(move |(_, metrics)| metrics.iter().any(is_news));
+        let with = self.pools.iter().filter(move |(_, metrics)| metrics.iter().any(reads_news));
         with.map(|(pool, _)| pool)
     }
 

@@ -3,7 +3,7 @@
 use super::{Rule, Side, Taker, looks_failed, movable};
 use crate::model::action::RemovalReason;
 use crate::plan::candidate::{CandidateGroup, MachineCandidate};
-use crate::plan::gray;
+use crate::plan::{gray, setbacks};
 
 impl Taker<'_> {
     pub(super) fn take_surplus(&mut self, group: CandidateGroup, side: Side, most: i64) -> i64 {
@@ -38,7 +38,7 @@ impl Taker<'_> {
     }
 
     /// Machines that are out of service go once they were watched. They were surplus when they left it, so neither floor
-    /// nor brake counts them again; while one of them is needed, all stay.
+    /// nor brake counts them again; while one of them is needed, all stay but those that do not start.
     pub(super) fn gray(&mut self) {
         let basis = self.basis;
         if basis.why_not.surplus_stays {
@@ -50,7 +50,7 @@ impl Taker<'_> {
         let mut room = if full { basis.count.fill() } else { 0 };
         for (at, row) in basis.rows.iter().enumerate() {
             let needed = basis.count.fill() > 0 || (replaces && row.is_on_target());
-            let makes_room = room > 0 && gray::did_not_start(&basis, row);
+            let makes_room = room > 0 && setbacks::did_not_start(basis.input, basis.memory, row);
             let stays = needed && gray::comes_back(basis.input, row) && !makes_room;
             if row.group != CandidateGroup::Gray || !movable(row) || stays {
                 continue;

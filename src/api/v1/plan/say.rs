@@ -1,5 +1,7 @@
 //! The sentence of one machine: what happens to it, or what it waits for, with the numbers, times and people behind it.
 
+mod outdated;
+
 use std::fmt::{self, Display, Formatter};
 
 use crate::api::v1::wire::Rfc3339;
@@ -10,7 +12,8 @@ use crate::model::plan::MachineReason as Why;
 use crate::model::plan::{Decision, Input, MachineReport};
 use crate::model::quantity::counted;
 use crate::model::rollout::{Rollout, RolloutStage};
-use crate::model::time::Time;
+
+use outdated::{OutdatedReason, Short};
 
 pub(super) struct Say<'a> {
     pub input: &'a Input<'a>,
@@ -73,7 +76,7 @@ impl Display for Say<'_> {
             | Why::WaitsLast
             | Why::WaitsConfirmation
             | Why::WaitsRollout => {
-                write!(f, "{}; ", OutdatedReason(self))?;
+                write!(f, "{}; ", self.outdated())?;
                 self.outdated_waits(f)
             }
         }
@@ -192,7 +195,9 @@ impl Say<'_> {
             }
             Why::Updating => write!(f, "draining since {since}, to be updated in place"),
             Why::CutOff => write!(f, "out of service, and still running, since {since}"),
-            Why::Standby if seen.condition == Condition::Stopped => write!(f, "off since {since}"),
+            Why::Standby if seen.condition == Condition::Stopped => {
+                write!(f, "deallocated since {since}")
+            }
             Why::Standby if seen.lifecycle != Lifecycle::Standby => {
                 f.write_str("this plan switches it off")
             }
@@ -204,9 +209,15 @@ impl Say<'_> {
         }
     }
 
+    const fn outdated(&self) -> OutdatedReason<'_> {
+        OutdatedReason { input: self.input, planned: self.planned, seen: self.seen }
+    }
+
     fn draining(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.machine.lifecycle == Lifecycle::Drained {
-            return f.write_str("drained; it goes next");
+            let off = self.input.policy.switches_off();
+            let next = if off { "drained; it leaves next" } else { "drained; it is deleted next" };
+            return f.write_str(next);
         }
         write!(f, "draining since {}", Rfc3339(self.seen.lifecycle_since))?;
         let mut drains = self.input.facts.drains.iter();
@@ -224,10 +235,15 @@ impl Say<'_> {
         let numbers = &self.planned.report.numbers;
         f.write_str(match (self.machine.why, self.machine.lifecycle) {
             (Why::Restored, _) => return f.write_str("this plan puts it back into service"),
-            (Why::UpdatedInPlace, Lifecycle::Draining) => "this plan drains it to update it: ",
+            (Why::UpdatedInPlace, Lifecycle::Draining) => {
+                "this plan drains it for an update in place: "
+            }
             (Why::UpdatedInPlace, _) => "this plan updates it in place: ",
             (_, Lifecycle::CutOff) => "this plan takes it out of service: ",
-            (_, Lifecycle::Draining) => "this plan drains it; it goes once drained: ",
+            (Why::RemovedSurplus, Lifecycle::Draining) if self.input.policy.switches_off() => {
+                "this plan drains it; it is switched off once drained: "
+            }
+            (_, Lifecycle::Draining) => "this plan drains it; it is deleted once drained: ",
             _ => "this plan deletes it: ",
         })?;
         match self.machine.why {
@@ -245,7 +261,7 @@ impl Say<'_> {
             Why::RemovedSurplus => {
                 write!(f, "surplus, {} existing and {} desired", numbers.exist, numbers.desired)
             }
-            _ => OutdatedReason(self).fmt(f),
+            _ => self.outdated().fmt(f),
         }
     }
 
@@ -304,7 +320,7 @@ impl Say<'_> {
                     _ => "a complete and fresh listing",
                 };
                 if self.machine.class == MachineClass::Outdated {
-                    return write!(f, "{}; waits for {waits}", OutdatedReason(self));
+                    return write!(f, "{}; waits for {waits}", self.outdated());
                 }
                 write!(f, "{} since {}; waits for {waits}", condition(seen), Rfc3339(seen.since))
             }
@@ -418,39 +434,6 @@ impl Say<'_> {
     }
 }
 
-/// Why a machine counts as outdated.
-struct OutdatedReason<'a>(&'a Say<'a>);
-
-impl Display for OutdatedReason<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Say { input, planned, seen, .. } = self.0;
-        let reference = planned.report.rollout.reference.as_ref();
-        let older = |than: Time| seen.imaged < than;
-        match (&seen.revision, reference) {
-            (Some(has), Some(wanted)) if has != wanted => {
-                let (has, wanted) = (planned.state.name(has), planned.state.name(wanted));
-                let (short, other) = (Short(&has).to_string(), Short(&wanted).to_string());
-                if short == other {
-                    return write!(f, "on {has}, the target is {wanted}");
-                }
-                write!(f, "on {short}, the target is {other}")
-            }
-            _ => match (planned.state.refresh_before, input.policy.rollout.max_age) {
-                (Some(asked), _) if older(asked) => write!(
-                    f,
-                    "its disk is from {}, before the refresh of {}",
-                    Rfc3339(seen.imaged),
-                    Rfc3339(asked)
-                ),
-                (_, Some(age)) => {
-                    write!(f, "its disk is from {} and may be {age} old", Rfc3339(seen.imaged))
-                }
-                _ => write!(f, "its disk is from {}", Rfc3339(seen.imaged)),
-            },
-        }
-    }
-}
-
 /// Who asked and why, as far as the request says: ` by ann (its disk is slow)`.
 struct Who<'a>(&'a str, &'a str);
 
@@ -463,25 +446,6 @@ impl Display for Who<'_> {
             write!(f, " ({})", self.1)?;
         }
         Ok(())
-    }
-}
-
-/// Characters of a fingerprint that tell models apart at a glance.
-const SHORT: usize = 16;
-
-/// A name, shortened if it is a fingerprint.
-struct Short<'a>(&'a str);
-
-impl Display for Short<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let text = self.0;
-        match text.char_indices().nth(SHORT).filter(|_| text.starts_with('v') && text.contains(':'))
-        {
-            Some((end, _)) if text.len() > SHORT + 4 => {
-                write!(f, "{}…", text.get(..end).unwrap_or(text))
-            }
-            _ => f.write_str(text),
-        }
     }
 }
 

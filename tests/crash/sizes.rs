@@ -1,0 +1,63 @@
+//! The power goes before and after every write of a fall of the size that is watched, and of the rise after it.
+
+use poolkeeper::model::policy::UnconfirmedFall;
+use poolkeeper::model::size::{GrayPolicy, GrayState};
+use poolkeeper::model::time::Span;
+use poolkeeper::sim::{self, ClusterSpec, Scenario, UserAction};
+use poolkeeper::world::WorldFaults;
+
+use super::{both, nothing_is_lost, policy, what_is_left, writes_of};
+
+/// From five to two, to four while three are out of service, and to one.
+fn falls(state: GrayState) -> Scenario {
+    let policy = policy(5, 1, 0, |draft| {
+        draft.unconfirmed = UnconfirmedFall::Allow;
+        let observation = Span::minutes(5);
+        draft.gray = Some(GrayPolicy { state, observation, ..GrayPolicy::default() });
+    });
+    let mut scenario = Scenario::from_policy(&policy, None, 11, WorldFaults::default());
+    scenario.cluster = Some(ClusterSpec::default());
+    (scenario.deeds, scenario.wishes) = (
+        Vec::new(),
+        vec![
+            (Span::minutes(1), UserAction::Count(2)),
+            (Span::minutes(4), UserAction::Count(4)),
+            (Span::minutes(12), UserAction::Count(1)),
+        ],
+    );
+    scenario
+}
+
+fn cut_everywhere(state: GrayState) {
+    let scenario = falls(state);
+    let whole = sim::run(&scenario);
+    assert_eq!(whole.breaches, [], "{:#?}", whole.story);
+    assert!(whole.is_settled(), "{:#?}", whole.story);
+    let (_, _, models) = what_is_left(&whole);
+    assert_eq!(models.len(), 1);
+    let mut cuts = 0;
+    for number in writes_of(&whole, 1) {
+        for cut in both(number) {
+            let outcome = sim::run(&Scenario { cuts: vec![cut], ..scenario.clone() });
+            let said = || format!("{state:?}, {cut:?}: {:#?}", outcome.story);
+            assert_eq!(outcome.crashes, whole.crashes + 1, "{}", said());
+            nothing_is_lost(&outcome, &said);
+            assert!(outcome.is_settled(), "{}", said());
+            assert_eq!(what_is_left(&outcome).2, models, "one serves: {}", said());
+            assert!(outcome.lowest_available >= 1, "{}", said());
+            cuts += outcome.crashes;
+        }
+    }
+    println!("{state:?}: {} writes, {cuts} cuts, all settled", whole.writes);
+    assert!(cuts > 40, "a fall of several machines makes more writes than that");
+}
+
+#[test]
+fn surplus_that_is_cut_off() {
+    cut_everywhere(GrayState::Cutoff);
+}
+
+#[test]
+fn surplus_that_is_switched_off() {
+    cut_everywhere(GrayState::Standby);
+}
