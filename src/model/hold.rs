@@ -54,7 +54,7 @@ reasons! {
     ScalingDown = "scalingDown";
     /// Machines above the size stay: an open rollout keeps them as its surge.
     Surplus = "surplus";
-    /// Azure refused a delete or an update as a whole; until its back-off ends no other machine is taken out of service.
+    /// Azure refused a delete, update or deallocation; until its back-off ends no other machine leaves service.
     RemovalRefused = "removalRefused";
     /// The ramp waits until the machines that it started are available.
     Ramp = "ramp";
