@@ -32,7 +32,8 @@ QUICK = ["rulings", "--lib", "incidents", "mutation"]
 STAGES = [*([stage] for stage in QUICK), [suite for suite in SUITES if suite not in QUICK]]
 # Smaller than in `cargo test`: these are played for every mutant.
 SIZES = {"POOLKEEPER_EXHAUSTIVE": "3", "STORMS": "300", "PROPTEST_MAX_SHRINK_ITERS": "0"}
-PLAIN = {"CARGO_PROFILE_DEV_DEBUG": "false"}
+# Played for every mutant, so optimised.
+PLAIN = {"CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_PROFILE_DEV_OPT_LEVEL": "2"}
 # One mutant alone is built quickly rather than run quickly: building is most of it.
 ALONE = {**PLAIN, "CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_INCREMENTAL": "1"}
 # In seconds. A mutant that makes a stage take five times as long as on the unchanged tree, and a minute, runs in circles.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::autoscaler::Autoscaler;
 use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use super::machine::{Condition, Evidence, Protection};
 use super::time::Time;
@@ -197,6 +198,8 @@ pub struct SetReading {
     pub platform_features: Vec<PlatformFeature>,
     /// Features whose state could not be read.
     pub platform_features_unknown: Vec<PlatformFeature>,
+    /// The cloud's own autoscaler of the set, enabled or not; `None`: there is none, or it is unknown.
+    pub autoscaler: Option<Autoscaler>,
     /// Locks on the set or on machines of it.
     pub locks: Vec<Lock>,
     /// `None`: its machines are not spot machines.
@@ -228,6 +231,7 @@ impl SetReading {
             busy: None,
             platform_features: Vec::new(),
             platform_features_unknown: Vec::new(),
+            autoscaler: None,
             locks: Vec::new(),
             spot: None,
             priority_mix: None,

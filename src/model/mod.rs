@@ -4,6 +4,7 @@
 //! Begin with [`machine`] and [`action`]; [`plan`] names what the planner reads and answers.
 
 pub mod action;
+pub mod autoscaler;
 pub mod calendar;
 pub mod command;
 pub mod facts;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::refuse::classify;
 use super::stage::{SharedStage, SimStage, StageRow};
+use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
     Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, NODES, Orchestration,
@@ -109,6 +110,7 @@ impl SimStage {
             busy: None,
             platform_features: platform_features(&set.native),
             platform_features_unknown: Vec::new(),
+            autoscaler: set.native.autoscale.as_ref().map(|setting| autoscaler(setting, began)),
             locks: self.locks(&set.name),
             spot: eviction(set.priority),
             priority_mix: None,
@@ -269,6 +271,15 @@ fn eviction(priority: world::VmPriority) -> Option<Eviction> {
         world::VmPriority::Spot(world::EvictionPolicy::Deallocate) => Some(Eviction::Deallocate),
         world::VmPriority::Spot(world::EvictionPolicy::Delete) => Some(Eviction::Delete),
     }
+}
+
+fn autoscaler(setting: &world::AutoscaleSetting, at: Time) -> Autoscaler {
+    let bounds = setting.profile_at(at.millis()).map(|profile| AutoscalerBounds {
+        profile: profile.name.as_str().into(),
+        minimum: profile.minimum,
+        maximum: profile.maximum,
+    });
+    Autoscaler { setting: setting.name.as_str().into(), enabled: setting.enabled, bounds }
 }
 
 fn platform_features(native: &world::PlatformSpec) -> Vec<PlatformFeature> {

@@ -104,7 +104,8 @@ fn everything_that_is_said_arrives() {
 
     let set = r#"{"revision":"r2","capacity":3,"etag":"\"7\"","orchestration":"Flexible","zones":["2","1","2"],
         "readAt":"2026-03-01T11:59:58Z","complete":false,"busy":{"operation":"scale","since":"2026-03-01T11:00:00Z"},
-        "platformFeatures":["autoscale","rollingUpgrade"],"platformFeaturesUnknown":["autoscale"],"attached":["vm-2","db"],"spot":"delete",
+        "platformFeatures":["autoscale","rollingUpgrade"],"platformFeaturesUnknown":["autoscale"],
+        "autoscaler":{"setting":"/settings/web-scale","enabled":true,"bounds":{"profile":"all","minimum":2,"maximum":8}},"attached":["vm-2","db"],"spot":"delete",
         "priorityMix":{"baseRegularPriorityCount":2,"regularPriorityPercentageAboveBase":50},"vmSize":"D4","model":{"image":"i","vmSize":"D4","tags":{"a":"b"}},"modelRest":{"osDisk.diskSizeGB":"128"}}"#;
     let read = self::read(&snapshot_with("scaleSet", set)).unwrap();
     assert_eq!(read.set.etag.as_ref().unwrap().as_str(), "\"7\"");
@@ -113,6 +114,12 @@ fn everything_that_is_said_arrives() {
         [PlatformFeature::RollingUpgrade, PlatformFeature::Autoscale]
     );
     assert_eq!(read.set.platform_features_unknown, [PlatformFeature::Autoscale]);
+    let autoscaler = read.set.autoscaler.unwrap();
+    assert_eq!((autoscaler.name(), autoscaler.enabled), ("web-scale", true));
+    assert_eq!(autoscaler.bounds.unwrap().to_string(), "2 to 8 machines by its profile all");
+    let turned = set.replace("\"minimum\":2", "\"minimum\":9");
+    let problem = self::read(&snapshot_with("scaleSet", &turned)).unwrap_err().to_string();
+    assert!(problem.contains("scaleSet.autoscaler.bounds.minimum: 9 is more than"), "{problem}");
     assert_eq!((read.set.zones.len(), read.set.complete), (2, false));
     assert_eq!(read.set.attached, ["db", "vm-2"].map(InstanceId::new));
     let mix = PriorityMix { base_regular: 2, regular_percent: 50 };

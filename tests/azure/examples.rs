@@ -1,6 +1,6 @@
 //! Official examples and recorded answers give the facts that stand in them.
 
-use poolkeeper::adapters::azure::wire::autoscale::Setting;
+use poolkeeper::adapters::azure::wire::autoscale::{Setting, Whole};
 use poolkeeper::adapters::azure::wire::gallery::GalleryVersion;
 use poolkeeper::adapters::azure::wire::status::OperationStatus;
 use poolkeeper::adapters::azure::wire::supply::{QuotaUsage, SkuSupply};
@@ -153,10 +153,17 @@ fn autoscale_settings() {
     let text = fixture("autoscale_list");
     let page: ListPage<'_, Setting<'_>> = ListPage::read(text.as_bytes()).unwrap();
     let target = "/subscriptions/b67f7fec-69fc-4974-9099-a26bd6ffeda3/resourceGroups/TestingMetricsScaleSet/providers/Microsoft.Compute/virtualMachineScaleSets/testingsc";
-    assert_eq!(page.value.iter().filter_map(Setting::scales).collect::<Vec<_>>(), [target]);
+    let on = page.value.iter().filter(|setting| setting.is_enabled());
+    assert_eq!(on.filter_map(Setting::target).collect::<Vec<_>>(), [target]);
     let one = fixture("autoscale_get");
     let one: Setting<'_> = serde_json::from_str(&one).unwrap();
-    assert_eq!(one.scales(), Some(target));
+    assert_eq!((one.target(), one.is_enabled()), (Some(target), true));
+    let profiles = one.profiles().unwrap();
+    let capacity = profiles[0].capacity.as_ref().unwrap();
+    assert_eq!(
+        (profiles.len(), capacity.minimum, capacity.maximum),
+        (2, Some(Whole(1)), Some(Whole(10)))
+    );
 }
 
 #[test]

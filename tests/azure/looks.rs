@@ -317,65 +317,6 @@ async fn actors_of_the_clouds_own_are_found() {
     assert_eq!(of(flexible, false).await, []);
 }
 
-#[tokio::test]
-async fn who_was_known_to_scale_still_does_while_nobody_can_be_asked() {
-    let fails = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let now = std::sync::Arc::clone(&fails);
-    let kit = kit(move |heard| match () {
-        () if !heard.target.contains("autoscale") => usual(heard),
-        () if now.load(std::sync::atomic::Ordering::SeqCst) => {
-            Says::fault(403, "AuthorizationFailed", "no")
-        }
-        () => Says::json(
-            &json!({"value": [{"properties": {"enabled": true, "targetResourceUri": SET}}]}),
-        ),
-    })
-    .await;
-    assert_eq!(kit.look().await.unwrap().set.platform_features, [PlatformFeature::Autoscale]);
-    fails.store(true, std::sync::atomic::Ordering::SeqCst);
-    kit.clock.pass(Span::minutes(11));
-    let seen = kit.look().await.unwrap();
-    assert_eq!(seen.set.platform_features, [PlatformFeature::Autoscale]);
-    assert_eq!(&*seen.gaps[0].what, "autoscale settings");
-    assert!(seen.set.complete, "the machines were all seen");
-}
-
-/// What answers in turn make of an autoscale that this set does not have.
-async fn autoscale_after(answers: &[Says]) -> (Vec<PlatformFeature>, usize) {
-    let answers = std::sync::Arc::new(std::sync::Mutex::new(answers.to_vec()));
-    let (next, count) = (std::sync::Arc::clone(&answers), answers.lock().unwrap().len());
-    let kit = kit(move |heard| match heard.target.contains("autoscale") {
-        true => next.lock().unwrap().remove(0),
-        false => usual(heard),
-    })
-    .await;
-    let mut seen = kit.look().await.unwrap();
-    for _ in 1..count {
-        kit.clock.pass(Span::minutes(11));
-        seen = kit.look().await.unwrap();
-    }
-    assert_eq!(seen.set.platform_features, []);
-    (seen.set.platform_features_unknown, seen.gaps.len())
-}
-
-#[tokio::test]
-async fn an_autoscale_that_cannot_be_read_is_not_none() {
-    let denied = || Says::fault(403, "AuthorizationFailed", "no");
-    let late = || Says::fault(503, "ServiceUnavailable", "later");
-    let none = || Says::json(&json!({"value": []}));
-    let missing = "The subscription is not registered to use namespace 'microsoft.insights'.";
-    let missing = || Says::fault(409, "MissingSubscriptionRegistration", missing);
-    let unknown = (vec![PlatformFeature::Autoscale], 1);
-    assert_eq!(autoscale_after(&[denied()]).await, unknown);
-    assert_eq!(autoscale_after(&[late()]).await, unknown);
-    assert_eq!(autoscale_after(&[none(), denied()]).await, unknown, "the right was taken away");
-    assert_eq!(autoscale_after(&[denied(), late()]).await, unknown);
-    assert_eq!(autoscale_after(&[none(), late()]).await, (vec![], 1), "as it was known to be");
-    assert_eq!(autoscale_after(&[denied(), none()]).await, (vec![], 0));
-    // Where the provider is not registered there can be no setting, and no permission would show one.
-    assert_eq!(autoscale_after(&[missing()]).await, (vec![], 0));
-}
-
 fn member(name: &str, set: Value) -> Value {
     let mut row = machine(0);
     row["name"] = json!(name);

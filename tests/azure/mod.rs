@@ -1,5 +1,6 @@
 //! The Azure adapter against what ARM really says: official examples, recorded shapes, and a server that misbehaves.
 
+mod autoscale;
 mod changes;
 mod charged;
 mod disks;

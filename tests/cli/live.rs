@@ -293,6 +293,29 @@ fn the_owner_of_a_set_is_told_and_so_is_the_right_to_write_its_tag() {
     assert!(ended.out.contains("owner: {tag: off}"), "{ended:?}");
 }
 
+#[test]
+fn an_autoscale_setting_is_told_with_its_sizes_and_how_to_switch_it_off() {
+    let profile = json!({"name": "all", "capacity": {"minimum": "2", "maximum": "8", "default": "2"}, "rules": []});
+    let of = |enabled: bool| {
+        let autoscale = json!({"enabled": enabled, "profiles": [profile]});
+        Azure::plain(json!({"scaleSets": [{"name": "web", "capacity": 3, "autoscale": autoscale}]}))
+    };
+    let azure = of(true);
+    let page = azure.run(&["status", &set("web")]);
+    assert!(page.out.contains("Autoscale"), "{page:?}");
+    assert!(page.out.contains("keeps 2 to 8 machines by its profile all now"), "{page:?}");
+    let autoscaler =
+        azure.run(&["status", &set("web"), "-o", "json"]).json()["scaleSet"]["autoscaler"].clone();
+    let bounds = json!({"profile": "all", "minimum": 2, "maximum": 8});
+    assert_eq!((&autoscaler["enabled"], &autoscaler["bounds"]), (&json!(true), &bounds));
+    let doctor = azure.run(&["doctor", &set("web"), "-o", "json"]);
+    let off = format!("--ids {} --enabled false", autoscaler["setting"].as_str().unwrap());
+    assert!(doctor.out.contains(&off), "{doctor:?}");
+    let page = of(false).run(&["status", &set("web")]);
+    assert!(page.out.contains("is switched off; it would keep 2 to 8 machines"), "{page:?}");
+    assert!(page.out.contains("no Azure feature acts on it"), "{page:?}");
+}
+
 /// There can be no autoscale setting then, and no permission would show one.
 #[test]
 fn a_subscription_without_the_provider_of_autoscale_has_none() {

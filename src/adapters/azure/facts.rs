@@ -10,8 +10,9 @@ use std::time::Duration;
 use url::Url;
 
 use super::Azure;
+use super::autoscaler::AutoscaleSetting;
 use super::fact_cache::{
-    AutoscaleCache, AutoscaleVerdict, QuotaLeft, Size, SizeCache, WatchedFacts,
+    AutoscaleCache, AutoscalerSight, QuotaLeft, Size, SizeCache, WatchedFacts,
 };
 use super::path::{self, SetPath};
 use super::read::failed;
@@ -152,51 +153,57 @@ impl Azure {
         }
     }
 
-    /// Whether an enabled autoscale setting writes this set's capacity. A failed read is a gap.
-    pub(super) async fn is_autoscaled(
+    /// The autoscale setting of this set. A failed read is a gap.
+    pub(super) async fn autoscaler(
         &self,
         set: &ScaleSetId,
         path: &SetPath,
-    ) -> (AutoscaleVerdict, Option<Gap>) {
-        let AutoscaleCache { targets, unseen, is_known } = self.autoscaled(path).await;
+    ) -> (AutoscalerSight, Option<Gap>) {
+        let AutoscaleCache { settings, unseen, is_known } = self.autoscale_settings(path).await;
         let gap = unseen.map(|why| Gap { what: AUTOSCALE_SETTINGS.into(), why });
-        let autoscale = match targets.contains(set) {
-            true => AutoscaleVerdict::On,
-            false if is_known => AutoscaleVerdict::Off,
-            false => AutoscaleVerdict::Unknown,
+        let mine = || settings.iter().filter(|setting| setting.target == *set);
+        // A target has one. Where an answer shows two, the one that acts counts.
+        let setting = mine().find(|setting| setting.enabled).or_else(|| mine().next());
+        let setting = setting.map(|setting| setting.at(self.now()));
+        let sight = match setting {
+            Some(found) if found.enabled || is_known => AutoscalerSight::Known(Some(found)),
+            None if is_known => AutoscalerSight::Known(None),
+            _ => AutoscalerSight::Unknown,
         };
-        (autoscale, gap)
+        (sight, gap)
     }
 
-    async fn autoscaled(&self, path: &SetPath) -> AutoscaleCache {
+    async fn autoscale_settings(&self, path: &SetPath) -> AutoscaleCache {
         let key = path.subscription.to_ascii_lowercase();
-        let read = Box::pin(self.read_autoscaled(path, &key));
+        let read = Box::pin(self.read_autoscale_settings(path, &key));
         self.autoscale.or_read(&key, || self.now(), read).await
     }
 
-    async fn read_autoscaled(&self, path: &SetPath, key: &str) -> Fresh<AutoscaleCache> {
+    async fn read_autoscale_settings(&self, path: &SetPath, key: &str) -> Fresh<AutoscaleCache> {
         let parts = ["providers", "Microsoft.Insights", "autoscalesettings"];
         let url = path::subscription(&self.arm.cloud, &path.subscription, &parts, path::INSIGHTS);
         let read = self.read_all("readAutoscale", &path.subscription, url, |body| {
             let page: ListPage<'_, Setting<'_>> = ListPage::read(body)?;
-            let on = page.value.iter().filter_map(Setting::scales);
-            let targets: Vec<ScaleSetId> = on.map(ScaleSetId::new).collect();
-            Ok((targets, some(page.next.as_ref()).map(str::to_owned)))
+            let settings = page.value.iter().filter_map(AutoscaleSetting::read).collect();
+            Ok((settings, some(page.next.as_ref()).map(str::to_owned)))
         });
+        let known = |settings: Vec<_>| AutoscaleCache {
+            settings: settings.into(),
+            unseen: None,
+            is_known: true,
+        };
         match read.await {
-            Ok(targets) => (AutoscaleCache { targets, unseen: None, is_known: true }, None),
+            Ok(settings) => (known(settings), None),
             // A subscription that has not registered the provider has no autoscale settings.
-            Err(why) if is_not_registered(&why) => {
-                (AutoscaleCache { targets: Vec::new(), unseen: None, is_known: true }, None)
-            }
+            Err(why) if is_not_registered(&why) => (known(Vec::new()), None),
             // After a failure, assume that the previously known settings are still active.
             Err(why) => {
                 let before = self.autoscale.last(key).await;
                 let was_known = before.as_ref().is_some_and(|before| before.is_known);
                 let is_known = was_known && why.refusal != Refusal::Forbidden;
                 let good_for = self.failed_for(&why);
-                let targets = before.map(|before| before.targets).unwrap_or_default();
-                (AutoscaleCache { targets, unseen: Some(why.say), is_known }, good_for)
+                let settings = before.map(|before| before.settings).unwrap_or_default();
+                (AutoscaleCache { settings, unseen: Some(why.say), is_known }, good_for)
             }
         }
     }

@@ -8,6 +8,7 @@
 //! interprets every refusal.
 
 pub mod auth;
+mod autoscaler;
 mod cause;
 mod change;
 pub mod cloud;
@@ -34,6 +35,7 @@ mod refusal;
 mod rest;
 mod set_cache;
 mod tags;
+mod windows_zones;
 pub mod wire;
 
 use std::collections::BTreeMap;

@@ -10,7 +10,6 @@ use url::Url;
 use super::Azure;
 use super::compact_id::CompactId;
 use super::condition::{condition, protection, worked_on};
-use super::fact_cache::AutoscaleVerdict;
 use super::fingerprint::{ModelParts, PastModels, image_name};
 use super::http::{ArmRequest, HttpVerb, NoResponse};
 use super::image::ImageKind;
@@ -55,20 +54,13 @@ impl ReadCloud for Azure {
                 Orchestration::Flexible => self.read_protections(set, &path, &mut instances).await,
             }
         };
-        let ((autoscaled, gap), unread, locks) = tokio::join!(
-            self.is_autoscaled(set, &path),
+        let ((autoscaler, gap), unread, locks) = tokio::join!(
+            self.autoscaler(set, &path),
             Box::pin(protections),
             Box::pin(self.locks(&path))
         );
         gaps.extend(gap.into_iter().chain(unread));
-        match autoscaled {
-            AutoscaleVerdict::Off => {}
-            AutoscaleVerdict::On => shown.platform_features.push(PlatformFeature::Autoscale),
-            AutoscaleVerdict::Unknown => {
-                shown.platform_features_unknown.push(PlatformFeature::Autoscale);
-            }
-        }
-        shown.platform_features.sort_unstable();
+        autoscaler.show(&mut shown);
         self.shelf.keep(set, seen.known(known, regular));
         let mut seen = Inventory { set: shown, instances, gaps };
         Self::lay_locks(&locks, &path, &mut seen);
@@ -423,6 +415,7 @@ impl Reading {
             busy: None,
             platform_features: self.platform_features(),
             platform_features_unknown: Vec::new(),
+            autoscaler: None,
             locks: Vec::new(),
             spot: self.set.is_spot().then(|| match self.set.deletes_evicted() {
                 true => Eviction::Delete,

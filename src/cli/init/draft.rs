@@ -8,6 +8,7 @@ use crate::cli::schema::first_sentence;
 use crate::cli::text::{list, wrap};
 use crate::cli::yaml::JsonTree;
 use crate::daemon::{Anatomy, HealthSource};
+use crate::model::autoscaler::Autoscaler;
 use crate::model::ids::ScaleSetId;
 use crate::model::inventory::{Eviction, Orchestration, PlatformFeature};
 use crate::model::policy::Owner;
@@ -27,6 +28,8 @@ pub(super) struct SetFacts {
     pub zones: Vec<String>,
     pub vm_size: Option<String>,
     pub features: Vec<PlatformFeature>,
+    /// The autoscaler of the set, enabled or not.
+    pub autoscaler: Option<Autoscaler>,
     /// It could not be read whether an autoscale setting writes the capacity.
     pub autoscale_unknown: bool,
     /// The pool of the snapshot follows the capacity.
@@ -48,6 +51,7 @@ impl SetFacts {
             zones: set.zones.iter().map(|zone| zone.as_str().to_owned()).collect(),
             vm_size: set.vm_size.as_deref().map(str::to_owned),
             features: set.platform_features.clone(),
+            autoscaler: set.autoscaler.clone(),
             autoscale_unknown: set.platform_features_unknown.contains(&PlatformFeature::Autoscale),
             // A live set has no pool yet: its policy is made of defaults.
             is_followed: anatomy.is_none() && snapshot.policy.owner == Owner::ScaleSet,
@@ -145,8 +149,12 @@ fn size(facts: &SetFacts) -> String {
 
 fn size_reason(facts: &SetFacts) -> String {
     if facts.has_autoscale() {
-        "An autoscale setting writes the capacity of the scale set, so the pool follows it."
-            .to_owned()
+        let named = facts.autoscaler.as_ref();
+        let named = named.map(|found| format!("The autoscale setting {}", found.name()));
+        let named = named.unwrap_or_else(|| "An autoscale setting".to_owned());
+        let bounds = facts.autoscaler.as_ref().and_then(|found| found.bounds.as_ref());
+        let bounds = bounds.map_or_else(String::new, |bounds| format!(" ({bounds} now)"));
+        format!("{named} writes the capacity of the scale set{bounds}, so the pool follows it.")
     } else if facts.autoscale_unknown {
         "Whether an autoscale setting writes the capacity could not be read, so the pool follows the capacity. If none does, write {owner: pool, count: …}.".to_owned()
     } else if facts.is_followed {
@@ -260,6 +268,7 @@ impl PoolText {
 mod tests {
     use super::*;
     use crate::api::v1::pool::PoolDocuments;
+    use crate::model::autoscaler::AutoscalerBounds;
     use crate::model::policy::{HealthPolicy, PlatformFeatures, Policy};
 
     const SETS: &str =
@@ -273,6 +282,7 @@ mod tests {
             zones: vec!["1".into(), "2".into()],
             vm_size: Some("Standard_D4s_v5".into()),
             features: Vec::new(),
+            autoscaler: None,
             autoscale_unknown: false,
             is_followed: false,
             health: Some(HealthSource::None),
@@ -349,6 +359,17 @@ mod tests {
         let (policy, _) = accepted(&autoscaled);
         assert_eq!(policy.owner, Owner::ScaleSet);
         assert_eq!(policy.platform_features, PlatformFeatures::Warn);
+        let named = facts(|of| {
+            of.features = vec![PlatformFeature::Autoscale];
+            of.autoscaler = Some(Autoscaler {
+                setting: "/settings/web-scale".into(),
+                enabled: true,
+                bounds: Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 }),
+            });
+        });
+        let says = "web-scale writes the capacity of the scale set (2 to 8 machines by its profile all now), so";
+        let (_, text) = accepted(&named);
+        assert!(text.contains(says), "{text}");
         let (policy, text) = accepted(&facts(|of| of.autoscale_unknown = true));
         assert_eq!(policy.owner, Owner::ScaleSet);
         assert_eq!(policy.platform_features, PlatformFeatures::Refuse);

@@ -13,6 +13,7 @@ use crate::cli::page::PoolFacts;
 use crate::cli::text::{count, plain};
 use crate::daemon::HealthSource;
 use crate::model::action::MachineClass;
+use crate::model::autoscaler::Autoscaler;
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::machine::Condition;
 
@@ -58,6 +59,7 @@ pub(super) fn document(live: &LiveStatus<'_>) -> Value {
             "state": anatomy.state,
             "platformFeatures": names(&set.platform_features),
             "platformFeaturesUnknown": names(&set.platform_features_unknown),
+            "autoscaler": set.autoscaler.as_ref().map(autoscaler),
             "locks": locks.collect::<Vec<_>>(),
         },
         "judgedByDefaults": seen.meant.by_default,
@@ -102,4 +104,11 @@ fn headline(facts: &PoolFacts<'_>) -> String {
         numbers.outdated,
         failed.count()
     )
+}
+
+fn autoscaler(found: &Autoscaler) -> Value {
+    let bounds = found.bounds.as_ref().map(|bounds| {
+        json!({"profile": bounds.profile, "minimum": bounds.minimum, "maximum": bounds.maximum})
+    });
+    json!({"setting": found.setting, "enabled": found.enabled, "bounds": bounds})
 }

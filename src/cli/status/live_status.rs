@@ -13,6 +13,7 @@ use crate::cli::table::Table;
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, list, plain};
 use crate::daemon::{Anatomy, HealthSource};
+use crate::model::autoscaler::Autoscaler;
 use crate::model::ids::{InstanceId, Zone};
 use crate::model::inventory::{Eviction, Orchestration, PlatformFeature, SetReading};
 use crate::model::machine::Condition;
@@ -106,6 +107,9 @@ fn set_rows(live: &LiveStatus<'_>, table: &mut Table) {
     }
     let (features, style) = platform_features(set);
     row("Platform", features, style);
+    if let Some(autoscaler) = &set.autoscaler {
+        row("Autoscale", autoscale(autoscaler), Style::Plain);
+    }
     for lock in &set.locks {
         row("Lock", plain(&lock.to_string()).to_string(), Style::Yellow);
     }
@@ -209,6 +213,18 @@ fn platform_features(set: &SetReading) -> (String, Style) {
         }
     };
     (text, Style::Yellow)
+}
+
+fn autoscale(autoscaler: &Autoscaler) -> String {
+    let name = plain(autoscaler.name());
+    let sizes = match &autoscaler.bounds {
+        Some(bounds) => plain(&bounds.to_string()).into_owned(),
+        None => "sizes not known: a profile of it could not be read".to_owned(),
+    };
+    match autoscaler.enabled {
+        true => format!("{name} keeps {sizes} now"),
+        false => format!("{name} is switched off; it would keep {sizes} now"),
+    }
 }
 
 fn health(anatomy: &Anatomy) -> String {

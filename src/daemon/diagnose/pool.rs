@@ -8,6 +8,7 @@ use crate::adapters::azure::path::SetPath;
 use crate::adapters::azure::{Anatomy, ApiVersioned, HealthSource};
 use crate::daemon::trouble::{Trouble, TroubleCause};
 use crate::daemon::{CloudReader, CloudReading};
+use crate::model::autoscaler::Autoscaler;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::{AUTOSCALE_SETTINGS, LOCKS, Lock, Orchestration, PlatformFeature};
 use crate::model::owner::{OWNER_TAG, OwnerTag};
@@ -138,16 +139,17 @@ fn quota(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> C
 /// Other actors on the set, and the command that switches each one off.
 fn acting(
     policy: &Policy,
-    autoscaled: Option<bool>,
+    autoscaler: Option<&Autoscaler>,
     anatomy: &Anatomy,
-) -> Vec<(&'static str, String)> {
+) -> Vec<(String, String)> {
     let path = SetPath::parse(&policy.scale_set).ok();
     let (group, name) = path.map(|path| (path.group, path.name)).unwrap_or_default();
     let set = |what: &str| format!("az vmss update -g {group} -n {name} --set {what}");
-    let mut acting = Vec::new();
+    let mut acting: Vec<(String, String)> = Vec::new();
+    let mut acts = |say: &str, off: String| acting.push((say.to_owned(), off));
     if anatomy.automatic_os_upgrade {
         let off = set("upgradePolicy.automaticOSUpgradePolicy.enableAutomaticOSUpgrade=false");
-        acting.push(("automatic OS upgrade is on: Azure replaces disks by itself", off));
+        acts("automatic OS upgrade is on: Azure replaces disks by itself", off);
     }
     if !anatomy.upgrade_mode.eq_ignore_ascii_case("Manual") {
         let off = set("upgradePolicy.mode=Manual");
@@ -159,29 +161,34 @@ fn acting(
                 "the upgrade mode is Automatic: Azure updates machines at once when the model changes"
             }
         };
-        acting.push((say, off));
+        acts(say, off);
     }
     if anatomy.automatic_repairs {
         let off = set("automaticRepairsPolicy.enabled=false");
-        acting.push(("automatic repairs are on: Azure replaces unhealthy machines by itself", off));
+        acts("automatic repairs are on: Azure replaces unhealthy machines by itself", off);
     }
     if anatomy.overprovision {
         let off = set("overprovision=false");
-        acting.push(("overprovisioning is on: Azure creates more machines than requested and deletes the rest", off));
+        acts(
+            "overprovisioning is on: Azure creates more machines than requested and deletes the rest",
+            off,
+        );
     }
     if anatomy.zone_rebalancing {
         let off = set("resiliencyPolicy.automaticZoneRebalancingPolicy.enabled=false");
-        acting.push(("zone rebalancing is on: Azure moves machines between zones", off));
+        acts("zone rebalancing is on: Azure moves machines between zones", off);
     }
     if anatomy.spot_restore {
         let off = set("spotRestorePolicy.enabled=false");
-        acting.push(("spot restore is on: Azure brings evicted machines back by itself", off));
+        acts("spot restore is on: Azure brings evicted machines back by itself", off);
     }
-    if autoscaled == Some(true) {
-        let off = format!(
-            "az monitor autoscale list -g {group} -o table, then az monitor autoscale update --enabled false"
-        );
-        acting.push(("an autoscale setting writes the capacity of this set", off));
+    if let Some(autoscaler) = autoscaler {
+        let id = &autoscaler.setting;
+        let off = format!("az monitor autoscale update --ids {id} --enabled false");
+        let bounds = autoscaler.bounds.as_ref();
+        let bounds = bounds.map_or_else(String::new, |bounds| format!(", now {bounds}"));
+        let name = autoscaler.name();
+        acts(&format!("the autoscale setting {name} writes the capacity of this set{bounds}"), off);
     }
     acting
 }
@@ -193,12 +200,12 @@ fn platform_features(
 ) -> Vec<Check> {
     const NAME: &str = "platformFeatures";
     let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == AUTOSCALE_SETTINGS));
-    let autoscaled = looked
-        .map(|looked| &looked.snapshot.set)
-        .filter(|set| !set.platform_features_unknown.contains(&PlatformFeature::Autoscale))
-        .map(|set| set.platform_features.contains(&PlatformFeature::Autoscale));
+    let set = looked.map(|looked| &looked.snapshot.set);
+    let is_unknown =
+        set.is_none_or(|set| set.platform_features_unknown.contains(&PlatformFeature::Autoscale));
+    let autoscaler = set.and_then(|set| set.autoscaler.as_ref()).filter(|found| found.enabled);
     let warns = policy.platform_features == PlatformFeatures::Warn;
-    let mut checks: Vec<Check> = acting(policy, autoscaled, anatomy)
+    let mut checks: Vec<Check> = acting(policy, autoscaler, anatomy)
         .into_iter()
         .map(|(say, off)| match warns {
             true => Check::note(NAME, say)
@@ -207,7 +214,7 @@ fn platform_features(
                 .next(format!("{off}; or write `platformFeatures: warn` into the pool file")),
         })
         .collect();
-    if autoscaled.is_none() {
+    if is_unknown {
         let why = gap.map_or("the set was not listed", |gap| &gap.why);
         checks.push(
             Check::unknown(NAME, format!("autoscale settings could not be read: {why}"))
@@ -308,6 +315,7 @@ fn etag(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> Ch
 mod tests {
     use super::super::CheckOutcome::{self, Finding, Fine, Note, Unknown};
     use super::*;
+    use crate::model::autoscaler::AutoscalerBounds;
     use crate::model::ids::{PoolName, ScaleSetId};
     use crate::model::policy::Draft;
 
@@ -350,10 +358,23 @@ mod tests {
             ..quiet()
         };
         let refuses = policy(|_| {});
-        assert!(acting(&refuses, Some(false), &quiet()).is_empty());
-        let acting = acting(&refuses, Some(true), &loud);
+        assert!(acting(&refuses, None, &quiet()).is_empty());
+        let autoscaler = Autoscaler {
+            setting: "/subscriptions/s/resourceGroups/rg/providers/microsoft.insights/autoscalesettings/web-scale".into(),
+            enabled: true,
+            bounds: Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 }),
+        };
+        let acting = acting(&refuses, Some(&autoscaler), &loud);
         assert_eq!(acting.len(), 7);
-        assert!(acting.iter().all(|(_, off)| off.contains("-g rg")), "{acting:?}");
+        let (last, others) = acting.split_last().unwrap();
+        assert!(others.iter().all(|(_, off)| off.contains("-g rg")), "{acting:?}");
+        assert!(
+            last.0.ends_with("of this set, now 2 to 8 machines by its profile all"),
+            "{acting:?}"
+        );
+        let off =
+            format!("az monitor autoscale update --ids {} --enabled false", autoscaler.setting);
+        assert_eq!(last.1, off);
         let outcomes = |policy: &Policy| -> Vec<CheckOutcome> {
             platform_features(policy, None, &loud).iter().map(|check| check.outcome).collect()
         };

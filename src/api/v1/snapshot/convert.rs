@@ -12,6 +12,7 @@ use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::{Code, nearest, quote};
 use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{RecordText, WordOf};
+use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
 use crate::model::command::CommandName;
 use crate::model::ids::{CommandId, Etag, InstanceId, NodeName, PoolName, StoreId, VmId};
 use crate::model::inventory::{
@@ -122,6 +123,7 @@ fn scale_set(
             .map(|busy| Busy { operation: busy.operation.to_box(), since: busy.since.0 }),
         platform_features: platform_features(&set.platform_features),
         platform_features_unknown: platform_features(&set.platform_features_unknown),
+        autoscaler: set.autoscaler.as_ref().map(autoscaler).transpose()?,
         locks: locks(set.locks.as_deref().unwrap_or_default())?,
         spot: set.spot.map(|word| word.0),
         priority_mix: set.priority_mix.as_ref().map(priority_mix).transpose()?,
@@ -141,6 +143,22 @@ fn locks(all: &[wire::LockKeys<'_>]) -> Result<Vec<Lock>, Fault> {
     let mut locks: Vec<Lock> = all.iter().map(lock).collect();
     locks.sort_unstable();
     Ok(locks)
+}
+
+fn autoscaler(found: &wire::AutoscalerKeys<'_>) -> Result<Autoscaler, Fault> {
+    let bounds = found.bounds.as_ref().map(|bounds| AutoscalerBounds {
+        profile: bounds.profile.to_box(),
+        minimum: bounds.minimum,
+        maximum: bounds.maximum,
+    });
+    if let Some(AutoscalerBounds { minimum, maximum, .. }) = &bounds
+        && minimum > maximum
+    {
+        let path = "scaleSet.autoscaler.bounds.minimum";
+        let say = format!("{minimum} is more than the maximum {maximum}");
+        return Err(Fault::new(path, Code::BadValue, say));
+    }
+    Ok(Autoscaler { setting: found.setting.to_box(), enabled: found.enabled, bounds })
 }
 
 fn priority_mix(mix: &wire::PriorityMixKeys) -> Result<PriorityMix, Fault> {

@@ -47,12 +47,29 @@ pub(super) struct ScaleSetKeys<'a> {
     pub busy: Option<BusyKeys<'a>>,
     pub platform_features: Option<Vec<WordOf<PlatformFeature>>>,
     pub platform_features_unknown: Option<Vec<WordOf<PlatformFeature>>>,
+    pub autoscaler: Option<AutoscalerKeys<'a>>,
     pub locks: Option<Vec<LockKeys<'a>>>,
     pub spot: Option<WordOf<Eviction>>,
     pub priority_mix: Option<PriorityMixKeys>,
     pub vm_size: Option<RecordText<'a>>,
     pub model: Option<FieldKeys<'a>>,
     pub model_rest: Option<BTreeMap<RecordText<'a>, RecordText<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct AutoscalerKeys<'a> {
+    pub setting: RecordText<'a>,
+    pub enabled: bool,
+    pub bounds: Option<AutoscalerBoundsKeys<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct AutoscalerBoundsKeys<'a> {
+    pub profile: RecordText<'a>,
+    pub minimum: u32,
+    pub maximum: u32,
 }
 
 #[derive(Deserialize)]
