@@ -29,9 +29,9 @@ impl Autoscaler {
     }
 }
 
-/// As a person reads it: `2 to 8 machines by its profile night`.
+/// As a person reads it: `2 to 8 machines (profile night)`.
 impl fmt::Display for AutoscalerBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {} machines by its profile {}", self.minimum, self.maximum, self.profile)
+        write!(f, "{} to {} machines (profile {})", self.minimum, self.maximum, self.profile)
     }
 }

@@ -241,6 +241,16 @@ impl SetReading {
         }
     }
 
+    /// What is known of its autoscaler. One that is enabled acts on the set.
+    pub fn show_autoscaler(&mut self, found: Option<Autoscaler>) {
+        if found.as_ref().is_some_and(|found| found.enabled) {
+            self.platform_features.push(PlatformFeature::Autoscale);
+            self.platform_features.sort_unstable();
+            self.platform_features.dedup();
+        }
+        self.autoscaler = found;
+    }
+
     /// The strictest lock that covers all machines.
     pub fn lock(&self) -> Option<&Lock> {
         self.locks.iter().filter(|lock| lock.machine().is_none()).max()

@@ -95,7 +95,7 @@ impl SimStage {
 
     fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetReading {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
-        SetReading {
+        let mut reading = SetReading {
             revision: fingerprint(self.scheme, &set.model),
             capacity: set.capacity,
             etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),
@@ -110,7 +110,7 @@ impl SimStage {
             busy: None,
             platform_features: platform_features(&set.native),
             platform_features_unknown: Vec::new(),
-            autoscaler: set.native.autoscale.as_ref().map(|setting| autoscaler(setting, began)),
+            autoscaler: None,
             locks: self.locks(&set.name),
             spot: eviction(set.priority),
             priority_mix: None,
@@ -121,7 +121,10 @@ impl SimStage {
                 tags: tags.collect::<BTreeMap<_, _>>(),
             }),
             model_rest: [("rest".into(), format!("\"{}\"", set.model.rest).into())].into(),
-        }
+        };
+        let found = set.native.autoscale.as_ref();
+        reading.show_autoscaler(found.map(|setting| autoscaler(setting, began)));
+        reading
     }
 
     /// On the set itself, so that they cover all its machines.
@@ -288,7 +291,6 @@ fn platform_features(native: &world::PlatformSpec) -> Vec<PlatformFeature> {
         (upgrades, PlatformFeature::RollingUpgrade),
         (native.auto_os_upgrade, PlatformFeature::AutoOsUpgrade),
         (native.repairs.is_some(), PlatformFeature::AutomaticRepairs),
-        (native.autoscale.as_ref().is_some_and(|a| a.enabled), PlatformFeature::Autoscale),
         (native.overprovision, PlatformFeature::Overprovision),
     ]
     .into_iter()

@@ -116,7 +116,11 @@ fn everything_that_is_said_arrives() {
     assert_eq!(read.set.platform_features_unknown, [PlatformFeature::Autoscale]);
     let autoscaler = read.set.autoscaler.unwrap();
     assert_eq!((autoscaler.name(), autoscaler.enabled), ("web-scale", true));
-    assert_eq!(autoscaler.bounds.unwrap().to_string(), "2 to 8 machines by its profile all");
+    assert_eq!(autoscaler.bounds.unwrap().to_string(), "2 to 8 machines (profile all)");
+    // One that is enabled acts, though the list of features does not say so.
+    let silent = set.replace("\"autoscale\",\"rollingUpgrade\"", "\"rollingUpgrade\"");
+    let silent = self::read(&snapshot_with("scaleSet", &silent)).unwrap();
+    assert_eq!(silent.set.platform_features, read.set.platform_features);
     let turned = set.replace("\"minimum\":2", "\"minimum\":9");
     let problem = self::read(&snapshot_with("scaleSet", &turned)).unwrap_err().to_string();
     assert!(problem.contains("scaleSet.autoscaler.bounds.minimum: 9 is more than"), "{problem}");

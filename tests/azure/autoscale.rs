@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use poolkeeper::ambient::Dice;
 use poolkeeper::model::autoscaler::{Autoscaler, AutoscalerBounds};
 use poolkeeper::model::inventory::PlatformFeature;
 use poolkeeper::model::time::Span;
-use serde_json::json;
+use poolkeeper::world::{AutoscaleProfile, AutoscaleSetting, ProfileTime, WeeklyTime, moment};
+use serde_json::{Value, json};
 
-use crate::azure::kit::{SET, kit, usual};
+use crate::azure::examples::fixture;
+use crate::azure::kit::{SET, START, kit, usual};
 use crate::azure::server::Says;
 
 #[tokio::test]
@@ -30,6 +33,94 @@ async fn the_autoscaler_of_a_set_is_told_with_the_sizes_that_hold_now() {
         let found = Autoscaler { setting, enabled, bounds: Some(bounds) };
         assert_eq!(of(enabled).await, Some(found));
     }
+}
+
+/// What is seen at `now` of an autoscaler with this document.
+async fn bounds_of(document: Value, after: Span) -> Option<AutoscalerBounds> {
+    let kit = kit(move |heard| match heard.target.contains("autoscale") {
+        true => Says::json(&json!({"value": [document]})),
+        false => usual(heard),
+    })
+    .await;
+    kit.clock.pass(after);
+    kit.look().await.unwrap().set.autoscaler.unwrap().bounds
+}
+
+#[tokio::test]
+async fn the_official_example_is_read() {
+    let text = fixture("autoscale_get");
+    let target = "/subscriptions/b67f7fec-69fc-4974-9099-a26bd6ffeda3/resourceGroups/TestingMetricsScaleSet/providers/Microsoft.Compute/virtualMachineScaleSets/testingsc";
+    let document = serde_json::from_str(&text.replace(target, SET)).unwrap();
+    // Its date is over since 2015; what recurs on Mondays at 05:15 has no end.
+    let bounds = AutoscalerBounds { profile: "saludos".into(), minimum: 1, maximum: 10 };
+    assert_eq!(bounds_of(document, Span::ZERO).await, Some(bounds));
+}
+
+/// The profile of a drawn setting, as the document has it and as the simulated service understands it: that one is
+/// written from Azure's documents, and knows nothing of this adapter.
+fn drawn(dice: &mut Dice, n: usize) -> (Value, AutoscaleProfile) {
+    const ZONES: [&str; 4] =
+        ["UTC", "W. Europe Standard Time", "Pacific Standard Time", "India Standard Time"];
+    const DAYS: [&str; 7] =
+        ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+    let name = format!("p{n}");
+    let mut document = json!({"name": name, "rules": [],
+        "capacity": {"minimum": "1", "maximum": (n + 1).to_string(), "default": "1"}});
+    let zone = ZONES[dice.below(4) as usize];
+    let when = match dice.below(4) {
+        0 => ProfileTime::Always,
+        1 => {
+            let day = 1 + dice.below(20);
+            let (start, end) =
+                (format!("2026-03-{day:02}T07:30:00"), format!("2026-03-{:02}T18:00:00", day + 2));
+            document["fixedDate"] = json!({"timeZone": zone, "start": start, "end": end});
+            ProfileTime::Date {
+                from: moment(&start, zone).unwrap(),
+                until: moment(&end, zone).unwrap(),
+            }
+        }
+        // No clock changes between 4 and 23: what happens in an hour that is skipped or doubled is not documented.
+        _ => {
+            let mut some = |least: u64, below: u64| -> Vec<u8> {
+                (0..=dice.below(2)).map(|_| (least + dice.below(below - least)) as u8).collect()
+            };
+            let (days, hours, minutes) = (some(0, 7), some(4, 24), some(0, 60));
+            let names: Vec<&str> = days.iter().map(|day| DAYS[usize::from(*day)]).collect();
+            document["recurrence"] = json!({"frequency": "Week", "schedule":
+                {"timeZone": zone, "days": names, "hours": hours, "minutes": minutes}});
+            ProfileTime::Weekly(WeeklyTime { zone: zone.into(), days, hours, minutes })
+        }
+    };
+    let (minimum, maximum) = (1, n as u32 + 1);
+    (document, AutoscaleProfile { name, minimum, maximum, default: 1, rules: Vec::new(), when })
+}
+
+#[tokio::test]
+async fn the_profile_that_applies_is_the_one_that_the_simulated_service_follows() {
+    let mut applied = [0; 3];
+    for seed in 0..200 {
+        let mut dice = Dice::from_seed(seed);
+        let many = 1 + dice.below(5) as usize;
+        let (documents, profiles): (Vec<_>, Vec<_>) =
+            (0..many).map(|n| drawn(&mut dice, n)).unzip();
+        let after = Span::minutes(dice.below(30 * 24 * 60) as i64);
+        let service = AutoscaleSetting { profiles, ..AutoscaleSetting::between(1, 1) };
+        let follows = service.profile_at(START.plus(after).millis());
+        let document = json!({"id": "/settings/web-scale", "properties": {"enabled": true,
+            "targetResourceUri": SET, "profiles": documents}});
+        let seen = bounds_of(document.clone(), after).await;
+        let told = seen.as_ref().map(|bounds| (&*bounds.profile, bounds.maximum));
+        let wanted = follows.map(|profile| (profile.name.as_str(), profile.maximum));
+        assert_eq!(told, wanted, "{seed}, {after} later: {document:#}");
+        if let Some(profile) = follows {
+            applied[match profile.when {
+                ProfileTime::Always => 0,
+                ProfileTime::Date { .. } => 1,
+                ProfileTime::Weekly(_) => 2,
+            }] += 1;
+        }
+    }
+    assert!(applied.iter().all(|many| *many > 10), "{applied:?}");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::azure::kit::{SET, kit, machine, set, usual};
 use crate::azure::server::Says;
 
-fn fixture(name: &str) -> String {
+pub fn fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/azure/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"))
 }

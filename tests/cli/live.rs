@@ -303,7 +303,7 @@ fn an_autoscale_setting_is_told_with_its_sizes_and_how_to_switch_it_off() {
     let azure = of(true);
     let page = azure.run(&["status", &set("web")]);
     assert!(page.out.contains("Autoscale"), "{page:?}");
-    assert!(page.out.contains("keeps 2 to 8 machines by its profile all now"), "{page:?}");
+    assert!(page.out.contains("keeps 2 to 8 machines (profile all) now"), "{page:?}");
     let autoscaler =
         azure.run(&["status", &set("web"), "-o", "json"]).json()["scaleSet"]["autoscaler"].clone();
     let bounds = json!({"profile": "all", "minimum": 2, "maximum": 8});

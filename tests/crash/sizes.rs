@@ -17,14 +17,12 @@ fn falls(state: GrayState) -> Scenario {
     });
     let mut scenario = Scenario::from_policy(&policy, None, 11, WorldFaults::default());
     scenario.cluster = Some(ClusterSpec::default());
-    (scenario.deeds, scenario.wishes) = (
-        Vec::new(),
-        vec![
-            (Span::minutes(1), UserAction::Count(2)),
-            (Span::minutes(4), UserAction::Count(4)),
-            (Span::minutes(12), UserAction::Count(1)),
-        ],
-    );
+    scenario.deeds = Vec::new();
+    scenario.wishes = vec![
+        (Span::minutes(1), UserAction::Count(2)),
+        (Span::minutes(4), UserAction::Count(4)),
+        (Span::minutes(12), UserAction::Count(1)),
+    ];
     scenario
 }
 

@@ -1,38 +1,41 @@
 //! Autoscale settings: which profile applies at a time, and so between which sizes a set is kept.
 
 use super::windows_zones::iana_name;
-use super::wire::autoscale::{FixedDateKeys, ProfileKeys, ScheduleKeys, Setting, Whole};
+use super::wire::autoscale::{
+    FixedDateKeys, PortalName, ProfileKeys, ScheduleKeys, Setting, Whole,
+};
 use super::wire::{BorrowedText, some};
 use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
 use crate::model::calendar::{Cron, ScheduleZone, Window, Windows};
 use crate::model::ids::ScaleSetId;
+use crate::model::inventory::{PlatformFeature, SetReading};
 use crate::model::time::Time;
 
 /// A setting, as the list of its subscription shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AutoscaleSetting {
+pub(super) struct CachedSetting {
     pub target: ScaleSetId,
     id: Box<str>,
     pub enabled: bool,
     /// `None`: one of them could not be read.
-    profiles: Option<Vec<AutoscaleProfile>>,
+    profiles: Option<Vec<CachedProfile>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct AutoscaleProfile {
+struct CachedProfile {
     bounds: AutoscalerBounds,
-    when: ProfileTime,
+    when: ProfileSchedule,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum ProfileTime {
+enum ProfileSchedule {
     Always,
     Dated(Windows),
     /// It has no end: it applies until the next one begins.
     From(Cron, ScheduleZone),
 }
 
-impl AutoscaleSetting {
+impl CachedSetting {
     /// `None`: it names no target.
     pub fn read(setting: &Setting<'_>) -> Option<Self> {
         let profiles = setting.profiles().ok();
@@ -41,7 +44,7 @@ impl AutoscaleSetting {
             id: some(setting.id.as_ref()).unwrap_or_default().into(),
             enabled: setting.is_enabled(),
             profiles: profiles
-                .and_then(|profiles| profiles.iter().map(AutoscaleProfile::read).collect()),
+                .and_then(|profiles| profiles.iter().map(CachedProfile::read).collect()),
         })
     }
 
@@ -51,55 +54,77 @@ impl AutoscaleSetting {
     }
 }
 
+/// The autoscale setting of a set, as far as known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AutoscalerSight {
+    Known(Option<Autoscaler>),
+    Unknown,
+}
+
+impl AutoscalerSight {
+    pub fn show(self, set: &mut SetReading) {
+        match self {
+            Self::Unknown => set.platform_features_unknown.push(PlatformFeature::Autoscale),
+            Self::Known(autoscaler) => set.show_autoscaler(autoscaler),
+        }
+    }
+}
+
 /// A date goes before a recurrence, and that before the default. Of several dates the first in the document applies, of
 /// several recurrences the one that began last.
-fn applying(profiles: &[AutoscaleProfile], now: Time) -> Option<&AutoscalerBounds> {
-    let dated = |profile: &&AutoscaleProfile| match &profile.when {
-        ProfileTime::Dated(window) => window.at(now).open,
+fn applying(profiles: &[CachedProfile], now: Time) -> Option<&AutoscalerBounds> {
+    let dated = |profile: &&CachedProfile| match &profile.when {
+        ProfileSchedule::Dated(window) => window.at(now).open,
         _ => false,
     };
-    let began = |profile: &AutoscaleProfile| match &profile.when {
-        ProfileTime::From(cron, zone) => cron.prev_at_or_before(now, zone),
+    let began = |profile: &CachedProfile| match &profile.when {
+        ProfileSchedule::From(cron, zone) => cron.prev_at_or_before(now, zone),
         _ => None,
     };
     let recurs = || {
         let begun = profiles.iter().filter_map(|profile| Some((began(profile)?, profile)));
         begun.max_by_key(|(at, _)| *at).map(|(_, profile)| profile)
     };
-    let always = || profiles.iter().find(|profile| profile.when == ProfileTime::Always);
+    let always = || profiles.iter().find(|profile| profile.when == ProfileSchedule::Always);
     let found = profiles.iter().find(dated).or_else(recurs).or_else(always);
     found.map(|profile| &profile.bounds)
 }
 
-impl AutoscaleProfile {
+impl CachedProfile {
     fn read(profile: &ProfileKeys<'_>) -> Option<Self> {
         let capacity = profile.capacity.as_ref()?;
         let bounds = AutoscalerBounds {
-            profile: some(profile.name.as_ref()).unwrap_or_default().into(),
+            profile: name(some(profile.name.as_ref()).unwrap_or_default()),
             minimum: capacity.minimum?.0,
             maximum: capacity.maximum?.0,
         };
         let when = match (&profile.fixed_date, &profile.recurrence) {
             (Some(date), _) => dated(date)?,
             (None, Some(recurrence)) => recurring(recurrence.schedule.as_ref()?)?,
-            (None, None) => ProfileTime::Always,
+            (None, None) => ProfileSchedule::Always,
         };
         Some(Self { bounds, when })
     }
+}
+
+/// Azure's portal ends a recurrence by a second profile whose name is a document.
+fn name(written: &str) -> Box<str> {
+    let portal: Option<PortalName<'_>> = serde_json::from_str(written).ok();
+    portal.map_or_else(|| written.into(), |of| format!("{} for {}", &*of.name, &*of.of).into())
 }
 
 fn zone(name: Option<&BorrowedText<'_>>) -> Option<ScheduleZone> {
     some(name).map_or(Some(ScheduleZone::utc()), |name| ScheduleZone::get(iana_name(name)?).ok())
 }
 
-fn dated(date: &FixedDateKeys<'_>) -> Option<ProfileTime> {
+fn dated(date: &FixedDateKeys<'_>) -> Option<ProfileSchedule> {
     let zone = zone(date.time_zone.as_ref())?;
     let window = Window::dated(some(date.start.as_ref())?, some(date.end.as_ref())?, &zone).ok()?;
-    Some(ProfileTime::Dated(Windows::new(vec![window], Vec::new()).ok()?))
+    Some(ProfileSchedule::Dated(Windows::new(vec![window], Vec::new()).ok()?))
 }
 
 /// On each of the days, at each of the hours, at each of the minutes.
-fn recurring(schedule: &ScheduleKeys<'_>) -> Option<ProfileTime> {
+fn recurring(schedule: &ScheduleKeys<'_>) -> Option<ProfileSchedule> {
     let days = schedule.days.as_ref()?.iter().map(|day| day.get(..3).unwrap_or(day));
     let numbers = |list: &Option<Vec<Whole>>| {
         let texts = list.iter().flatten().map(|number| number.0.to_string());
@@ -108,7 +133,7 @@ fn recurring(schedule: &ScheduleKeys<'_>) -> Option<ProfileTime> {
     let (minutes, hours) = (numbers(&schedule.minutes), numbers(&schedule.hours));
     let days = days.collect::<Vec<_>>().join(",");
     let cron = Cron::parse(&format!("{minutes} {hours} * * {days}")).ok()?;
-    Some(ProfileTime::From(cron, zone(schedule.time_zone.as_ref())?))
+    Some(ProfileSchedule::From(cron, zone(schedule.time_zone.as_ref())?))
 }
 
 #[cfg(test)]
@@ -134,16 +159,16 @@ mod tests {
         )
     }
 
-    fn read(profiles: &[String]) -> AutoscaleSetting {
+    fn read(profiles: &[String]) -> CachedSetting {
         let text = format!(
             r#"{{"id": "/subscriptions/s/resourceGroups/rg/providers/microsoft.insights/autoscalesettings/web-scale",
                 "properties": {{"enabled": true, "targetResourceUri": "/web", "profiles": [{}]}}}}"#,
             profiles.join(",")
         );
-        AutoscaleSetting::read(&serde_json::from_str(&text).unwrap()).unwrap()
+        CachedSetting::read(&serde_json::from_str(&text).unwrap()).unwrap()
     }
 
-    fn at(setting: &AutoscaleSetting, time: &str) -> String {
+    fn at(setting: &CachedSetting, time: &str) -> String {
         let bounds = setting.at(Time::parse(time).unwrap()).bounds;
         bounds.map_or_else(
             || "?".to_owned(),
@@ -155,8 +180,12 @@ mod tests {
     fn one_profile_holds_always() {
         let found = read(&[profile("all", (2, 8), "")]).at(Time::from_millis(0));
         assert_eq!((found.name(), found.enabled), ("web-scale", true));
-        assert_eq!(found.bounds.unwrap().to_string(), "2 to 8 machines by its profile all");
+        assert_eq!(found.bounds.unwrap().to_string(), "2 to 8 machines (profile all)");
         assert_eq!(at(&read(&[]), "2026-03-01T12:00:00Z"), "?");
+        let portal = r#"{\"name\":\"Auto created default scale condition\",\"for\":\"day\"}"#;
+        let read = read(&[profile(portal, (1, 2), "")]);
+        let says = "Auto created default scale condition for day 1-2";
+        assert_eq!(at(&read, "2026-03-01T12:00:00Z"), says);
     }
 
     #[test]

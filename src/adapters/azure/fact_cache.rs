@@ -2,42 +2,19 @@
 
 use std::sync::Arc;
 
-use super::autoscaler::AutoscaleSetting;
+use super::autoscaler::CachedSetting;
 use super::path::SetPath;
-use crate::model::autoscaler::Autoscaler;
 use crate::model::ids::{InstanceId, ScaleSetId};
-use crate::model::inventory::{Lock, Orchestration, PlatformFeature, SetReading};
+use crate::model::inventory::{Lock, Orchestration};
 
 /// The autoscale settings of a subscription, and why the last read failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AutoscaleCache {
-    pub settings: Arc<[AutoscaleSetting]>,
+    pub settings: Arc<[CachedSetting]>,
     /// Why the last read failed; `settings` are then from an earlier response.
     pub unseen: Option<Box<str>>,
     /// A read succeeded, and no 403 followed it.
     pub is_known: bool,
-}
-
-/// The autoscale setting of a set, as far as known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AutoscalerSight {
-    Known(Option<Autoscaler>),
-    Unknown,
-}
-
-impl AutoscalerSight {
-    pub fn show(self, set: &mut SetReading) {
-        match self {
-            Self::Unknown => set.platform_features_unknown.push(PlatformFeature::Autoscale),
-            Self::Known(autoscaler) => {
-                if autoscaler.as_ref().is_some_and(|autoscaler| autoscaler.enabled) {
-                    set.platform_features.push(PlatformFeature::Autoscale);
-                    set.platform_features.sort_unstable();
-                }
-                set.autoscaler = autoscaler;
-            }
-        }
-    }
 }
 
 /// What one machine of a size takes from the quota.

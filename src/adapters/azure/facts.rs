@@ -10,10 +10,8 @@ use std::time::Duration;
 use url::Url;
 
 use super::Azure;
-use super::autoscaler::AutoscaleSetting;
-use super::fact_cache::{
-    AutoscaleCache, AutoscalerSight, QuotaLeft, Size, SizeCache, WatchedFacts,
-};
+use super::autoscaler::{AutoscalerSight, CachedSetting};
+use super::fact_cache::{AutoscaleCache, QuotaLeft, Size, SizeCache, WatchedFacts};
 use super::path::{self, SetPath};
 use super::read::failed;
 use super::set_cache::{Fresh, Makes};
@@ -184,7 +182,7 @@ impl Azure {
         let url = path::subscription(&self.arm.cloud, &path.subscription, &parts, path::INSIGHTS);
         let read = self.read_all("readAutoscale", &path.subscription, url, |body| {
             let page: ListPage<'_, Setting<'_>> = ListPage::read(body)?;
-            let settings = page.value.iter().filter_map(AutoscaleSetting::read).collect();
+            let settings = page.value.iter().filter_map(CachedSetting::read).collect();
             Ok((settings, some(page.next.as_ref()).map(str::to_owned)))
         });
         let known = |settings: Vec<_>| AutoscaleCache {

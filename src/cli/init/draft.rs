@@ -153,7 +153,7 @@ fn size_reason(facts: &SetFacts) -> String {
         let named = named.map(|found| format!("The autoscale setting {}", found.name()));
         let named = named.unwrap_or_else(|| "An autoscale setting".to_owned());
         let bounds = facts.autoscaler.as_ref().and_then(|found| found.bounds.as_ref());
-        let bounds = bounds.map_or_else(String::new, |bounds| format!(" ({bounds} now)"));
+        let bounds = bounds.map_or_else(String::new, |bounds| format!(", now {bounds}"));
         format!("{named} writes the capacity of the scale set{bounds}, so the pool follows it.")
     } else if facts.autoscale_unknown {
         "Whether an autoscale setting writes the capacity could not be read, so the pool follows the capacity. If none does, write {owner: pool, count: …}.".to_owned()
@@ -367,7 +367,8 @@ mod tests {
                 bounds: Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 }),
             });
         });
-        let says = "web-scale writes the capacity of the scale set (2 to 8 machines by its profile all now), so";
+        let says =
+            "web-scale writes the capacity of the scale set, now 2 to 8 machines (profile all), so";
         let (_, text) = accepted(&named);
         assert!(text.contains(says), "{text}");
         let (policy, text) = accepted(&facts(|of| of.autoscale_unknown = true));

@@ -216,14 +216,16 @@ fn platform_features(set: &SetReading) -> (String, Style) {
 }
 
 fn autoscale(autoscaler: &Autoscaler) -> String {
-    let name = plain(autoscaler.name());
-    let sizes = match &autoscaler.bounds {
-        Some(bounds) => plain(&bounds.to_string()).into_owned(),
-        None => "sizes not known: a profile of it could not be read".to_owned(),
-    };
-    match autoscaler.enabled {
-        true => format!("{name} keeps {sizes} now"),
-        false => format!("{name} is switched off; it would keep {sizes} now"),
+    let (name, id) = (plain(autoscaler.name()), plain(&autoscaler.setting));
+    match (&autoscaler.bounds, autoscaler.enabled) {
+        (Some(bounds), true) => format!("{name} keeps {} now", plain(&bounds.to_string())),
+        (Some(bounds), false) => {
+            format!("{name} is switched off; it would keep {} now", plain(&bounds.to_string()))
+        }
+        (None, true) => format!(
+            "{name} is on, and which sizes it keeps now is not known: `az monitor autoscale show --ids {id}` shows its profiles"
+        ),
+        (None, false) => format!("{name} is switched off"),
     }
 }
 
@@ -240,6 +242,7 @@ fn health(anatomy: &Anatomy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::autoscaler::AutoscalerBounds;
     use crate::model::ids::Revision;
     use crate::model::inventory::PriorityMix;
     use crate::model::time::Time;
@@ -254,5 +257,20 @@ mod tests {
         set.priority_mix = Some(PriorityMix { base_regular: 10, regular_percent: 50 });
         let told = "10 Regular, above them 50% Regular and the rest Spot (deleted when evicted)";
         assert_eq!(priority(&set).as_deref(), Some(told));
+    }
+
+    #[test]
+    fn an_autoscaler_is_told_whether_or_not_its_sizes_are_known() {
+        let bounds = || Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 });
+        let of = |enabled, bounds| {
+            autoscale(&Autoscaler { setting: "/settings/web-scale".into(), enabled, bounds })
+        };
+        assert_eq!(of(true, bounds()), "web-scale keeps 2 to 8 machines (profile all) now");
+        let off = "web-scale is switched off; it would keep 2 to 8 machines (profile all) now";
+        assert_eq!(of(false, bounds()), off);
+        assert_eq!(of(false, None), "web-scale is switched off");
+        let unknown = of(true, None);
+        assert!(unknown.starts_with("web-scale is on, and which sizes"), "{unknown}");
+        assert!(unknown.contains("show --ids /settings/web-scale`"), "{unknown}");
     }
 }

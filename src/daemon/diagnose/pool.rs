@@ -368,10 +368,7 @@ mod tests {
         assert_eq!(acting.len(), 7);
         let (last, others) = acting.split_last().unwrap();
         assert!(others.iter().all(|(_, off)| off.contains("-g rg")), "{acting:?}");
-        assert!(
-            last.0.ends_with("of this set, now 2 to 8 machines by its profile all"),
-            "{acting:?}"
-        );
+        assert!(last.0.ends_with("of this set, now 2 to 8 machines (profile all)"), "{acting:?}");
         let off =
             format!("az monitor autoscale update --ids {} --enabled false", autoscaler.setting);
         assert_eq!(last.1, off);

@@ -34,6 +34,14 @@ pub struct ProfileKeys<'a> {
     pub recurrence: Option<RecurrenceKeys<'a>>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub struct PortalName<'a> {
+    pub name: BorrowedText<'a>,
+    #[serde(rename = "for")]
+    pub of: BorrowedText<'a>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CapacityKeys {

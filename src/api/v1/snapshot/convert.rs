@@ -108,7 +108,7 @@ fn scale_set(
         platform_features.dedup();
         platform_features
     };
-    Ok(SetReading {
+    let mut reading = SetReading {
         revision: strings.revision(set.revision.as_str()),
         capacity: set.capacity,
         etag: set.etag.as_ref().map(|etag| Etag::new(etag.as_str())),
@@ -123,14 +123,16 @@ fn scale_set(
             .map(|busy| Busy { operation: busy.operation.to_box(), since: busy.since.0 }),
         platform_features: platform_features(&set.platform_features),
         platform_features_unknown: platform_features(&set.platform_features_unknown),
-        autoscaler: set.autoscaler.as_ref().map(autoscaler).transpose()?,
+        autoscaler: None,
         locks: locks(set.locks.as_deref().unwrap_or_default())?,
         spot: set.spot.map(|word| word.0),
         priority_mix: set.priority_mix.as_ref().map(priority_mix).transpose()?,
         vm_size: set.vm_size.as_ref().map(RecordText::to_box),
         model: set.model.as_ref().map(fields),
         model_rest: texts(set.model_rest.as_ref()),
-    })
+    };
+    reading.show_autoscaler(set.autoscaler.as_ref().map(autoscaler).transpose()?);
+    Ok(reading)
 }
 
 fn locks(all: &[wire::LockKeys<'_>]) -> Result<Vec<Lock>, Fault> {
