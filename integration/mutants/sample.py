@@ -18,7 +18,7 @@ import sys
 import time
 
 # The rooms that decide and judge.
-MUTATED = ["plan", "judge", "model", "pace"]
+MUTATED = ["plan", "size", "judge", "model", "pace"]
 # Those that their suites need besides: no store, no network, and a third of the code to build.
 BESIDE = ["act", "ambient", "memory", "observe", "reconcile", "sim", "wake", "world"]
 # Of the room `api`, which needs a network, only how a state is written.
