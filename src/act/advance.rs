@@ -204,12 +204,13 @@ impl<'a> SetSight<'a> {
                 let mine = self.open.iter().position(|other| other.id == entry.id);
                 let born = mine.and_then(|i| born.get(i)).copied().unwrap_or(0);
                 let asked = entry.action.births();
-                asked > 0 && born >= asked && self.has_landed(entry, *to)
+                asked > 0 && born >= asked && self.has_landed(entry, *to, false)
             }
             Action::UpdateModel { fields, .. } => {
                 self.set.model.as_ref().is_some_and(|model| model.carries(fields))
             }
             Action::TagOwner { write, .. } => write.is_done(self.set.owner()),
+            Action::WriteAutoscaler { write, .. } => write.is_done(self.set.autoscaler.as_ref()),
             Action::Reimage { targets, to, .. } => targets.iter().all(|target| {
                 matches!(self.shown(target), ListingState::There(m)
                     if m.condition == Condition::Ready && is_updated(m, to, entry.written))
@@ -237,12 +238,17 @@ impl<'a> SetSight<'a> {
             if done { EntryOutcome::Done } else { EntryOutcome::Refused(none.clone()) }
         };
         match &entry.action {
-            Action::Raise { to, .. } => whole(self.has_landed(entry, *to)),
+            // If a delete may have lowered the capacity before or after the read, the raise counts as one that may have
+            // landed: no trace.
+            Action::Raise { to, .. } => whole(self.has_landed(entry, *to, true)),
             Action::UpdateModel { fields, expect, .. } => whole(match &self.set.model {
                 Some(model) => model.carries(fields),
                 None => self.set.revision != expect.revision,
             }),
             Action::TagOwner { write, .. } => whole(write.is_done(self.set.owner())),
+            Action::WriteAutoscaler { write, .. } => {
+                whole(write.is_done(self.set.autoscaler.as_ref()))
+            }
             Action::Delete { targets, .. } => self.what_left(targets, &none, true),
             Action::Reimage { targets, to, .. } => self.of_each(targets, |shown| match shown {
                 ListingState::There(m) if !is_updated(m, to, entry.written) => Some(none.clone()),
@@ -262,13 +268,24 @@ impl<'a> SetSight<'a> {
     }
 
     /// The capacity reached `to`, or would have without our own deletes, which may have lowered it since.
-    fn has_landed(&self, entry: &Entry, to: u32) -> bool {
+    /// `surely`: deletes that ran when the raise was read do not count.
+    fn has_landed(&self, entry: &Entry, to: u32, surely: bool) -> bool {
         let lowers = |other: &&Entry| {
-            let ended_before = other.outcome().is_some_and(|(ended, _)| ended < entry.read_at);
-            other.verb() == ActionKind::Delete && !ended_before && other.phase != Phase::Intended
+            let ended = other.outcome().is_some_and(|(ended, _)| ended < entry.read_at);
+            let before = ended || (surely && other.written < entry.read_at);
+            other.verb() == ActionKind::Delete && !before && other.phase != Phase::Intended
         };
-        let deleted: usize =
-            self.open.iter().filter(lowers).map(|other| other.action.targets().len()).sum();
+        // What was withdrawn or refused lowered nothing.
+        let took = |other: &Entry, target: &Target| match other.outcome_for(&target.key()) {
+            None | Some(Ok(())) => true,
+            Some(Err(no)) => {
+                matches!(no.refusal, Refusal::Unclear | Refusal::Preempted | Refusal::Gone)
+            }
+        };
+        let taken = |other: &Entry| {
+            other.action.targets().iter().filter(|target| took(other, target)).count()
+        };
+        let deleted: usize = self.open.iter().filter(lowers).map(taken).sum();
         let deleted = u32::try_from(deleted).unwrap_or(u32::MAX);
         self.set.capacity.saturating_add(deleted) >= to
     }

@@ -350,6 +350,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
                 SetChange::UpdateModel { fields, scope: *scope, expect }
             }
             Action::TagOwner { write, .. } => SetChange::TagOwner { write },
+            Action::WriteAutoscaler { write, .. } => SetChange::WriteAutoscaler { write },
             // No request: the plan's own record takes it out of service.
             Action::CutOff { .. } => return CallOutcome::Done,
             Action::Drain { targets, .. } => {

@@ -13,6 +13,7 @@ pub use answer::{Digest, digest, heard};
 pub use executor::{CallKind, CallMade, Executor, Observed, Ports};
 
 use crate::model::action::{Expect, Target, WriteScope};
+use crate::model::autoscaler::AutoscalerWrite;
 use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
@@ -82,6 +83,8 @@ pub enum SetChange<'a> {
     Restore { targets: &'a [Target] },
     // Write or remove the owner tag, if the set's current tag still permits this write.
     TagOwner { write: &'a OwnerWrite },
+    // Switch the autoscaler off, or put its setting back, if it is as the write expects it. Read again afterwards.
+    WriteAutoscaler { write: &'a AutoscalerWrite },
 }
 
 /// Changes a scale set. One request at a time for each set; a long operation may still run during the next request.

@@ -210,12 +210,17 @@ mod tests {
                 continue;
             };
             // Two keys of these sections belong together.
-            if path.starts_with("replicas.") {
+            if path.starts_with("replicas.") || path == "autoscaler.setting" {
                 continue;
             }
             let (name, value) = of(&path, &example);
             let rest = least.iter().filter(|(known, _)| *known != name);
-            let lines = rest.map(|(key, value)| format!("{key}: {value}\n"));
+            let beside = path.starts_with("autoscaler");
+            let value_of = |key: &str, value: &str| match key {
+                "replicas" if beside => "{owner: scaleSet}".to_owned(),
+                _ => value.to_owned(),
+            };
+            let lines = rest.map(|(key, value)| format!("{key}: {}\n", value_of(key, value)));
             let text = lines.collect::<String>() + &format!("{name}: {value}\n");
             let (pools, faults) = PoolDocuments::default().read(&text, None);
             assert!(faults.is_empty() && pools.len() == 1, "{text}{faults:?}");

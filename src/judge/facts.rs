@@ -69,7 +69,7 @@ impl<'a> View<'a> {
     pub(super) fn of(case: &'a Case<'a>) -> Self {
         let at = case.planned.report.at.max(case.set.read_at).min(case.now);
         let desired = i64::from(case.planned.report.numbers.desired);
-        let (surge, unavailable) = budget(case.policy, desired);
+        let (surge, unavailable) = budget(case, desired);
         let mut aims = aims(case);
         let names = marks::names(case, &aims, at);
         let mut view = Self {
@@ -159,17 +159,23 @@ impl<'a> View<'a> {
         moving + unseen + tally.out + tally.named == 0
             && tally.fit == (self.desired - kept).max(0)
             && self.rollout().is_none()
+            && self.case.planned.state.suspension.is_none()
     }
 }
 
 /// S and U from the policy: surge rounds up; unavailable rounds down and never exceeds D. If both are 0, one may be
 /// unavailable, or nothing could ever be replaced.
-fn budget(policy: &Policy, desired: i64) -> (i64, i64) {
+fn budget(case: &Case, desired: i64) -> (i64, i64) {
+    let policy = case.policy;
     let surge = part(policy.rollout.max_surge, desired, 99);
     let unavailable = part(policy.rollout.max_unavailable, desired, 0).min(desired);
     // The owner of a set's size would take our surge for its own change.
-    let surge = if policy.owner == Owner::ScaleSet { surge.min(1) } else { surge };
-    if surge == 0 && unavailable == 0 && desired > 0 { (0, 1) } else { (surge, unavailable) }
+    let alone = policy.owner == Owner::Pool || super::autoscaler::is_off(case);
+    let surge = if alone { surge } else { surge.min(1) };
+    let (asked, room) = (surge, super::autoscaler::room(case, desired));
+    // An autoscaler that stays on takes back what is above its maximum.
+    let surge = room.map_or(surge, |room| surge.min(room));
+    if asked == 0 && unavailable == 0 && desired > 0 { (0, 1) } else { (surge, unavailable) }
 }
 
 /// A number of machines as written in the policy, or that percentage of `whole`; `up` is 99 to round up, 0 to round

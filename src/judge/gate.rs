@@ -2,6 +2,7 @@
 //! `rollout_moves` judges what opens a gate.
 
 use super::Notes;
+use super::autoscaler::{is_in_the_way, refused_feature};
 use super::facts::{View, ahead, reached_at};
 use super::machine_view::{Aim, Hit, MachineState, MachineView};
 use super::rollout_moves::reopened;
@@ -11,7 +12,7 @@ use crate::model::inventory::{ModelRest, PlatformFeature};
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
 use crate::model::plan::CommandVerb;
-use crate::model::policy::{Method, PlatformFeatures};
+use crate::model::policy::Method;
 use crate::model::rollout::{Rollout, RolloutCause, RolloutStage};
 
 /// Rollout open, agreed, not paused, not failing, in its window; no one else replaces; new machines get the target.
@@ -21,10 +22,9 @@ fn open(view: &View) -> bool {
         let goes = matches!(rollout.stage, RolloutStage::Going | RolloutStage::Baking { .. });
         goes && !reopened(view, rollout) && case.set.revision == rollout.to
     });
-    let refused = !case.set.platform_features.is_empty()
-        && case.policy.platform_features == PlatformFeatures::Refuse;
     let window = case.policy.windows.at(view.at);
-    going && window.open && !window.denied && !refused && !moved(view)
+    let native = refused_feature(case) || is_in_the_way(case);
+    going && window.open && !window.denied && !native && !moved(view)
 }
 
 /// Our model write changed the disks, or another part that it did not name, and no operator accepted that.

@@ -19,7 +19,7 @@
 //! | 7 never silently stuck | after: holds of an idle rollout, or of an idle pool that is not whole; awake when a window changes; in the calm, no state repeats with writes between, and it ends | waiting for a named human action |
 //! | 8 quiet | after: a hundred turns with nothing changed | an age, a calendar edge or a size that changed; a write of the owner tag |
 //! | 9 fenced | before: sets that another store owns by their tag; after: epochs never go back, every call under a lease | returning machines to service; a set that an operator took over |
-//! | 10 put back | before: we put nothing back that we did not take; after: within two turns, or a hold names it | anything while its owner lives |
+//! | 10 put back | before: we put nothing back that we did not take, an autoscaler as it was; after: within two turns, or a hold names it | anything while its owner lives |
 //! | 11 closed gate | before: what a closed gate permits, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, restarted, passed, ended | machines already leaving when the gate closed; the move that a verb names |
 //! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many machines that had served fail; after: over the whole history | the very fall or surplus that an operator approved after it was shown, or a policy that allows it |
 //! | 13 stopped | before: nothing is begun while a person stops all pools; with the exception for repair, only failed machines leave, and no raise goes beyond what the pool had when it was stopped; after: no such call was sent while the stop really stood | returning machines to service |
@@ -29,6 +29,8 @@
 //! each *move* of these against the memory that the plan was given (a stage reopens or ends, a checkpoint is passed, or
 //! the size falls only with cause). A new wait after a refusal needs that refusal in the journal.
 
+mod autoscaler;
+mod autoscaler_writes;
 mod case;
 mod facts;
 mod gate;
@@ -80,6 +82,7 @@ pub fn before(case: &Case) -> Vec<Note> {
     removal::seen(&view, &mut notes);
     removal::newest_last(&view, &mut notes);
     removal::put_back(&view, &mut notes);
+    autoscaler_writes::put_back(&view, &mut notes);
     gate::closed(&view, &mut notes);
     gate::reasons(&view, &mut notes);
     gate::outdated(&view, &mut notes);

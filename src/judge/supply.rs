@@ -4,7 +4,7 @@ use super::facts::View;
 use crate::model::ids::Zone;
 use crate::model::inventory::PlatformFeature;
 use crate::model::journal::{Entry, EntryOutcome, Refusal};
-use crate::model::policy::{Owner, PlatformFeatures, UnconfirmedFall};
+use crate::model::policy::{Owner, UnconfirmedFall};
 use crate::model::quantity::MOST_MACHINES;
 use crate::model::rollout::{BackOff, EtagVerdict};
 use crate::model::time::{Span, Time};
@@ -31,11 +31,9 @@ pub(super) fn short(view: &View) -> bool {
 
 /// No raise may be sent, for a reason that no leaving machine removes.
 pub(super) fn shut(view: &View) -> bool {
-    let (case, set) = (view.case, view.case.set);
     let scarce = |refusal| matches!(refusal, Refusal::NoCapacity | Refusal::Quota);
     let refused = waiting(view).any(|b| !scarce(b.refusal) && !is_answered(view, b));
-    let native = case.policy.platform_features == PlatformFeatures::Refuse
-        && !set.platform_features.is_empty();
+    let native = super::autoscaler::refused_feature(view.case);
     refused || just_refused(view) || native || is_overwritten(view)
 }
 
@@ -101,8 +99,11 @@ fn is_overwritten(view: &View) -> bool {
     let ours = policy.owner == Owner::Pool;
     let agreed = policy.unconfirmed == UnconfirmedFall::Allow
         || state.desired.confirmed.is_some_and(|at| view.at.since(at) < AN_HOUR);
-    let company =
-        !ours || theirs > 0 || set.platform_features.contains(&PlatformFeature::Autoscale);
+    let company = match super::autoscaler::off_since(view.case) {
+        // A writer that is switched off overwrites nothing.
+        Some(off) => state.desired.others.iter().any(|at| *at >= off),
+        None => !ours || theirs > 0 || set.platform_features.contains(&PlatformFeature::Autoscale),
+    };
     (ours && theirs >= 2 && !agreed) || (company && stays(view))
 }
 

@@ -1,5 +1,6 @@
 //! What a plan does, fully decided: the executor chooses nothing. Each action carries its preconditions.
 
+use super::autoscaler::AutoscalerWrite;
 use super::ids::{Etag, InstanceId, Key, Revision, VmId};
 use super::inventory::ModelFields;
 use super::machine::{Machine, identity};
@@ -152,6 +153,12 @@ pub enum Action {
         reason: Box<str>,
         before: Time,
     },
+    /// Switch the cloud's autoscaler off for a rollout, or put its setting back.
+    WriteAutoscaler {
+        write: AutoscalerWrite,
+        reason: Box<str>,
+        before: Time,
+    },
 }
 
 vocabulary! {
@@ -179,6 +186,7 @@ vocabulary! {
     pub enum ActionKind {
         /// First: a newer request may end one that the cloud is still working on.
         TagOwner = "tagOwner",
+        SuspendAutoscaler = "suspendAutoscaler",
         UpdateModel = "updateModel",
         Restore = "restore",
         Raise = "raise",
@@ -187,6 +195,8 @@ vocabulary! {
         Standby = "standby",
         Reimage = "reimage",
         Delete = "delete",
+        /// Last: the size that it finds is ours.
+        PutBackAutoscaler = "putBackAutoscaler",
     }
 }
 
@@ -202,12 +212,16 @@ impl Action {
             Action::Reimage { .. } => ActionKind::Reimage,
             Action::UpdateModel { .. } => ActionKind::UpdateModel,
             Action::TagOwner { .. } => ActionKind::TagOwner,
+            Action::WriteAutoscaler { write, .. } => write.verb(),
         }
     }
 
     pub fn targets(&self) -> &[Target] {
         match self {
-            Action::Raise { .. } | Action::UpdateModel { .. } | Action::TagOwner { .. } => &[],
+            Action::Raise { .. }
+            | Action::UpdateModel { .. }
+            | Action::TagOwner { .. }
+            | Action::WriteAutoscaler { .. } => &[],
             Action::CutOff { targets, .. }
             | Action::Drain { targets, .. }
             | Action::Standby { targets, .. }
@@ -236,7 +250,8 @@ impl Action {
             | Action::Restore { reason, .. }
             | Action::Reimage { reason, .. }
             | Action::UpdateModel { reason, .. }
-            | Action::TagOwner { reason, .. } => reason,
+            | Action::TagOwner { reason, .. }
+            | Action::WriteAutoscaler { reason, .. } => reason,
         }
     }
 
@@ -250,7 +265,8 @@ impl Action {
             | Action::Delete { before, .. }
             | Action::Restore { before, .. }
             | Action::Reimage { before, .. }
-            | Action::TagOwner { before, .. } => *before,
+            | Action::TagOwner { before, .. }
+            | Action::WriteAutoscaler { before, .. } => *before,
         }
     }
 }

@@ -96,6 +96,14 @@ reasons! {
     HealthBlind = "healthBlind";
     /// The scale set is at its limit: there is no room for surge, or for all desired machines.
     SetLimit = "setLimit";
+    /// The autoscaler of the scale set stays on, and its maximum leaves no room for surge.
+    AutoscalerLimit = "autoscalerLimit";
+    /// A rollout waits until the autoscaler of the scale set is switched off.
+    AutoscalerOn = "autoscalerOn";
+    /// The autoscaler that was switched off for a rollout is not put back yet.
+    AutoscalerOff = "autoscalerOff";
+    /// Another client changed the autoscale setting that was switched off for a rollout.
+    AutoscaleChanged = "autoscaleChanged";
     /// The size fell too far at once, or there is surplus at first sight, and no approval covers it.
     ScaleDownUnconfirmed = "scaleDownUnconfirmed";
     /// The brake is reached: no more surplus machines may be removed within this hour.

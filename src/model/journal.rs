@@ -198,8 +198,9 @@ impl Entry {
                 later && (read.capacity >= to || read.read_at >= at.plus(RAISE_SETTLES))
             }
             Action::Delete { .. } | Action::Reimage { .. } | Action::UpdateModel { .. } => later,
-            // No other request waits for the result of a tag write.
-            Action::CutOff { .. }
+            // No other request waits for the result of these: what they write is read anew before they count.
+            Action::WriteAutoscaler { .. }
+            | Action::CutOff { .. }
             | Action::Drain { .. }
             | Action::Standby { .. }
             | Action::Restore { .. }

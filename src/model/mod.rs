@@ -7,6 +7,7 @@ pub mod action;
 pub mod autoscaler;
 pub mod calendar;
 pub mod command;
+mod consent;
 pub mod facts;
 pub mod hold;
 pub mod ids;

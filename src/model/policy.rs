@@ -3,9 +3,10 @@
 use std::ops::Deref;
 
 use super::action::WriteScope;
+use super::autoscaler::AutoscalerPolicy;
 use super::calendar::{Schedule, Windows};
 use super::ids::{PoolName, ScaleSetId};
-use super::inventory::ModelFields;
+use super::inventory::{ModelFields, SetReading};
 use super::owner::OWNER_TAG;
 use super::quantity::{MOST_MACHINES, Quantity, Resolved, resolve};
 use super::size::{GrayPolicy, GrayState, SizePolicy, SizeProfile, SizeSource, SizeSpeaker};
@@ -199,6 +200,8 @@ pub struct Draft {
     pub gray: Option<GrayPolicy>,
     /// Write the owner tag if the set has none.
     pub tags_owner: bool,
+    /// `None`: an autoscaler that is on is a conflict, like every feature of the cloud.
+    pub autoscaler: Option<AutoscalerPolicy>,
 }
 
 impl Draft {
@@ -245,6 +248,7 @@ impl Draft {
             unconfirmed: UnconfirmedFall::Hold,
             gray: None,
             tags_owner: true,
+            autoscaler: None,
         }
     }
 
@@ -314,9 +318,24 @@ impl Policy {
     /// The limits of a rollout. If another system owns the size, it sees our surge as its own change: one machine at a
     /// time. If the set has no room, surge is zero.
     pub fn limits(&self, desired: u32) -> Resolved {
+        let alone = self.owner == Owner::Pool;
+        self.limits_below(desired, if alone { u32::MAX } else { 1 })
+    }
+
+    /// The same beside the set's autoscaler: one that is on takes back what is above its maximum, and one that we
+    /// switched off sees nothing.
+    pub fn limits_beside(&self, desired: u32, set: &SetReading, is_off: bool) -> Resolved {
+        if is_off {
+            return self.limits_below(desired, u32::MAX);
+        }
+        let Some(found) = self.accepted_autoscaler(set) else { return self.limits(desired) };
+        let most = found.bounds.as_ref().map_or(0, |bounds| bounds.maximum);
+        self.limits_below(desired, most.saturating_sub(desired).min(1))
+    }
+
+    fn limits_below(&self, desired: u32, most: u32) -> Resolved {
         let mut resolved = resolve(self.rollout.max_surge, self.rollout.max_unavailable, desired);
-        let room = u32::from(MOST_MACHINES).saturating_sub(desired);
-        let most = if self.owner == Owner::ScaleSet { room.min(1) } else { room };
+        let most = most.min(u32::from(MOST_MACHINES).saturating_sub(desired));
         if resolved.surge > most {
             resolved.surge = most;
             resolved.ceiling = desired.saturating_add(most);
@@ -383,6 +402,11 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
         let say =
             format!("must be more than {}; for one step write changePercent: 100%", gray.interval);
         fault("scaleDown.gray.changeInterval", say)
+    },
+    |d| {
+        let owns = d.owner == Owner::Pool && d.autoscaler.is_some();
+        let say = "is for a pool whose size others set: write replicas: {owner: scaleSet}, or leave it out";
+        owns.then(|| fault("autoscaler", say))?
     },
     |d| {
         let zero = |q: &Quantity| q.is_zero_literal();

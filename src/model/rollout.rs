@@ -4,6 +4,7 @@
 //! "now", so it stays byte-equal while nothing outside changes.
 
 use super::action::RemovalReason;
+use super::autoscaler::Suspension;
 use super::ids::{CommandId, EntryId, Key, Revision};
 use super::inventory::{ModelFields, ModelRest};
 use super::journal::Refusal;
@@ -354,6 +355,8 @@ pub struct PoolState {
     pub revisions: Revisions,
     pub model: ModelMemory,
     pub owner: OwnerMemory,
+    /// The autoscaler of the set that we switched off, or are about to.
+    pub suspension: Option<Suspension>,
     pub rollout: Option<Rollout>,
     /// A pause given while no rollout was running: it holds the next one, or the failed one once it is retried.
     pub pause: Option<PauseRequest>,

@@ -123,7 +123,9 @@ impl<P: ChangeCloud + Sync> ChangeCloud for SerializedCloud<P> {
             SetChange::Reimage { .. } => (PacedOperation::Reimage, Lane::Takes),
             SetChange::UpdateModel { .. } => (PacedOperation::UpdateModel, Lane::Gives),
             SetChange::Restore { .. } => (PacedOperation::Start, Lane::Gives),
-            SetChange::TagOwner { .. } => (PacedOperation::WriteOther, Lane::Gives),
+            SetChange::TagOwner { .. } | SetChange::WriteAutoscaler { .. } => {
+                (PacedOperation::WriteOther, Lane::Gives)
+            }
         };
         let asked = self.pacer.now();
         let in_line = self.turn(order, lane).await;

@@ -8,7 +8,6 @@ use crate::model::journal::{
     CHANGED_SINCE_READ, Entry, EntryOutcome, Refusal, Refused, refusal_reason,
 };
 use crate::model::plan::Input;
-use crate::model::policy::PlatformFeatures;
 use crate::model::rollout::{BackOff, DeleteEffect, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
 
@@ -251,8 +250,7 @@ pub(super) fn supply(
     raise_unsafe: bool,
 ) -> Supply {
     let scarce = |b: &BackOff| matches!(b.refusal, Refusal::NoCapacity | Refusal::Quota);
-    let native = input.policy.platform_features == PlatformFeatures::Refuse
-        && !input.set.platform_features.is_empty();
+    let native = input.policy.refused_features(input.set).next().is_some();
     let shut = match () {
         () if waits(input, memory).any(|b| !scarce(b)) => Some(BackOffState::Refused),
         () if raise_unsafe => Some(BackOffState::Unsafe),

@@ -19,7 +19,7 @@ use super::reference::{count_outdated, reference};
 use super::remedy;
 use super::rollout;
 use super::scale_command;
-use super::{exceptions, setbacks};
+use super::{exceptions, setbacks, suspension};
 
 /// Commands remembered as honoured.
 // 256: far more than a person sends before the caller drops an answered one.
@@ -172,6 +172,7 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
         + model::try_at_once(input, memory)
         + owner::lift(input.now, memory);
     let left = exceptions::clear(memory) + memory.in_vain.len();
+    let takes_again = suspension::retry(input, memory);
     memory.in_vain.clear();
     let mut told = String::new();
     if lifted > 0 {
@@ -179,6 +180,9 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     }
     if left > 0 {
         told += &format!("; {} left behind can be replaced again", counted(left, "machine"));
+    }
+    if takes_again {
+        told += "; the autoscale setting is taken as it is now";
     }
     if let Some(rollout) = &mut memory.rollout {
         if matches!(rollout.stage, RolloutStage::Failing { .. }) {

@@ -1,7 +1,6 @@
 //! Whether replacements may be made now, and how many machines may be new.
 
 use crate::model::plan::Input;
-use crate::model::policy::PlatformFeatures;
 use crate::model::rollout::{PoolState, RolloutStage};
 
 use super::checkpoint::Barrier;
@@ -10,6 +9,7 @@ use super::model;
 use super::model_drift;
 use super::owner;
 use super::reference::RevisionReference;
+use super::suspension;
 
 /// Why the gate is closed. Only replacements wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) enum RolloutClose {
     PlatformFeatures,
     /// The model in the set is not the target: new machines would be outdated at once.
     ModelElsewhere,
+    /// The autoscaler is to be switched off first.
+    Autoscaler,
 }
 
 pub(super) fn closed(
@@ -57,13 +59,14 @@ pub(super) fn closed(
     if locks::stop_rollouts(input) {
         return Some(RolloutClose::Locked);
     }
-    if !input.set.platform_features.is_empty()
-        && input.policy.platform_features == PlatformFeatures::Refuse
-    {
+    if input.policy.refused_features(input.set).next().is_some() {
         return Some(RolloutClose::PlatformFeatures);
     }
     if input.set.revision != reference.revision || model::is_moving(input, memory) {
         return Some(RolloutClose::ModelElsewhere);
+    }
+    if suspension::closes(input, memory) {
+        return Some(RolloutClose::Autoscaler);
     }
     None
 }

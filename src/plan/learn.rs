@@ -17,6 +17,7 @@ use super::model;
 use super::next_check;
 use super::owner;
 use super::setbacks;
+use super::suspension;
 use super::version;
 
 /// The state before any command: the wanted model, the desired count, what was refused, whose set it is.
@@ -36,6 +37,7 @@ pub(super) fn from_read(
     setbacks::learn(input, &mut memory);
     exceptions::learn(input, &mut memory);
     owner::learn(input, &mut memory);
+    suspension::learn(input, &mut memory);
     memory
 }
 

@@ -10,6 +10,7 @@ use super::candidate::{CandidateGroup, MachineCandidate, Protector};
 use super::classify;
 use super::counts::PoolCounts;
 use super::reference::{RevisionReference, reference};
+use super::suspension;
 
 #[derive(Debug)]
 pub(super) struct PoolMachines {
@@ -42,7 +43,11 @@ impl PoolMachines {
     ) -> Self {
         let reference = reference(input, memory);
         classify::mark(input, memory, &reference, &mut rows);
-        let resolved = input.policy.limits(memory.desired.count);
+        let resolved = input.policy.limits_beside(
+            memory.desired.count,
+            input.set,
+            suspension::is_off(input, memory),
+        );
         let count = count(input, memory, &rows, &resolved, pending);
         for row in rows.iter_mut().filter(|row| row.is_waiting()) {
             let goes = (row.outdated && row.kept == Protector::No)

@@ -9,6 +9,7 @@ mod activity;
 mod advance;
 mod approve;
 mod assessment;
+mod autoscaler_writes;
 mod backoff;
 mod basis;
 mod breaker;
@@ -67,6 +68,7 @@ mod setbacks;
 mod stop;
 mod surplus;
 mod surplus_brake;
+mod suspension;
 mod tombstones;
 mod vanished;
 mod version;
@@ -98,6 +100,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     learn::from_machines(input, &mut state, &journal, &machines);
     repair_limit::learn(input, &mut state, &machines);
     gray::learn(input, &mut state, &machines);
+    autoscaler_writes::settle(input, &mut state, rollout.closed);
 
     let why_not = Assessment::of(input, &state, &journal, &machines);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not, size.as_ref());

@@ -16,10 +16,11 @@ use super::identity::is;
 use super::model;
 use super::resumption;
 use super::setbacks;
+use super::suspension;
 
 /// Nothing to do and nothing in progress: read again after this.
 // 5 min: two reads each time, so a thousand idle pools cost seven calls a second.
-const IDLE: Span = Span::minutes(5);
+pub(super) const IDLE: Span = Span::minutes(5);
 
 /// Read this often for a change that may come at any time.
 pub(super) const SOON: Span = Span::seconds(15);
@@ -234,7 +235,9 @@ pub(super) fn again(
             ActionKind::Drain
             | ActionKind::Standby
             | ActionKind::Reimage
-            | ActionKind::UpdateModel => SOON,
+            | ActionKind::UpdateModel
+            | ActionKind::SuspendAutoscaler
+            | ActionKind::PutBackAutoscaler => SOON,
         }));
     }
     for entry in basis.input.open {
@@ -275,6 +278,7 @@ fn known_moments(basis: &Basis, sooner: &mut impl FnMut(Time)) {
     memory.breaker_opened.iter().for_each(|at| sooner(at.plus(input.policy.repair.window)));
     memory.undelivered.iter().for_each(|undelivered| sooner(undelivered.until));
     model::given_up_at(input, memory).into_iter().for_each(&mut *sooner);
+    suspension::moments(memory).for_each(&mut *sooner);
     let open = memory.rollout.as_ref();
     open.and_then(|open| resumption::resumes_at(input, open)).into_iter().for_each(&mut *sooner);
     input.policy.windows.at(now).changes.into_iter().for_each(&mut *sooner);

@@ -23,7 +23,8 @@ use super::requests::ActionRequests;
 use super::resumption;
 use super::row_holds::blockers;
 use super::{
-    backoff, desired, machine_holds, model, open_rollout, progress, raise, surplus, surplus_brake,
+    autoscaler_writes, backoff, desired, machine_holds, model, open_rollout, progress, raise,
+    surplus, surplus_brake,
 };
 
 mod lock;
@@ -58,6 +59,7 @@ pub(super) fn collect(
         owner::tell(value, found);
     }
     about_the_gate(basis, found);
+    autoscaler_writes::tell(basis, found);
     lock::tell(basis, found);
     waiting_models::tell(basis, found);
     about_the_course(basis, found);
@@ -142,14 +144,14 @@ fn about_the_gate(basis: &Basis, holds: &mut Holds) {
             }
         }
         (Some(RolloutClose::PlatformFeatures), _) => {
-            let platform_features = basis.input.set.platform_features.len() as i64;
+            let refused = || basis.input.policy.refused_features(basis.input.set);
             holds
                 .add(
                     HoldReason::PlatformConflict,
                     "Azure's own upgrade, repair or scale features are on; switch them off, or set `platformFeatures: warn`",
                 )
-                .number("platformFeatures", platform_features)
-                .blockers = basis.input.set.platform_features.iter().map(|feature| feature.name().into()).collect();
+                .number("platformFeatures", refused().count() as i64)
+                .blockers = refused().map(|feature| feature.name().into()).collect();
         }
         (Some(RolloutClose::ModelElsewhere), _) => about_the_model(basis, holds, rollout.cause),
         _ => {}

@@ -10,7 +10,6 @@ use crate::model::inventory::{Orchestration, PlatformFeature};
 use crate::model::journal::Refusal;
 use crate::model::machine::Lifecycle;
 use crate::model::plan::Input;
-use crate::model::policy::PlatformFeatures;
 use crate::model::quantity::counted;
 use crate::model::rollout::{BackOff, DeleteEffect, EtagVerdict, PoolState, UndeliveredRaise};
 use crate::model::time::{Span, Time};
@@ -87,6 +86,8 @@ pub(super) fn choose(
     let blocked = create > 0 && to.is_none() && lacking == 0;
     if set_size_limit::lacks_room(input, count, wish) || (blocked && i64::from(from) >= LIMIT) {
         set_size_limit::hold(count, holds);
+    } else if set_size_limit::lacks_room_beside(input, count, wish) {
+        set_size_limit::hold_beside(input, count, holds);
     } else if blocked {
         holds
             .add(
@@ -414,8 +415,8 @@ fn began(input: &Input, row: &MachineCandidate) -> Time {
 fn beside_others(basis: &Basis, create: i64, holds: &mut Holds) -> i64 {
     let Basis { input, memory, journal, count, .. } = *basis;
     let below = (count.floor - count.exist).max(0);
-    let native = input.policy.platform_features == PlatformFeatures::Refuse
-        && input.set.platform_features.contains(&PlatformFeature::Autoscale);
+    let mut refused = input.policy.refused_features(input.set);
+    let native = refused.any(|feature| feature == PlatformFeature::Autoscale);
     let mut create = create;
     if native && create > below {
         hold_platform_features(input, holds).number("missing", create);
@@ -447,7 +448,8 @@ pub(super) fn hold_platform_features<'h>(
 ) -> &'h mut crate::model::hold::Hold {
     let say = "Azure's own features act on the scale set, and changes that they would undo wait; switch them off, or set `platformFeatures: warn`";
     let hold = holds.add(HoldReason::PlatformConflict, say);
-    hold.blockers = input.set.platform_features.iter().map(|native| native.name().into()).collect();
+    let refused = input.policy.refused_features(input.set);
+    hold.blockers = refused.map(|feature| feature.name().into()).collect();
     hold
 }
 

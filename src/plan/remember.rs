@@ -6,6 +6,7 @@ use crate::model::machine::Lifecycle;
 use crate::model::plan::{Input, MachineReason};
 use crate::model::rollout::{KeyBackOff, PoolState};
 
+use super::autoscaler_writes;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::desired::FALL_WINDOW;
 use super::identity::is;
@@ -78,6 +79,9 @@ fn written(input: &Input, memory: &mut PoolState, writes: &SetWrites) {
                 model::remember_write(input, memory, fields, *why);
             }
             Action::TagOwner { write, .. } => owner::remember_write(input.now, memory, write),
+            Action::WriteAutoscaler { write, .. } => {
+                autoscaler_writes::remember_write(input.now, memory, write);
+            }
             _ => {}
         }
     }

@@ -216,7 +216,8 @@ fn why_outdated(basis: &Basis) -> MachineReason {
             | RolloutClose::ModelElsewhere
             | RolloutClose::ModelMoved
             | RolloutClose::Locked
-            | RolloutClose::PlatformFeatures,
+            | RolloutClose::PlatformFeatures
+            | RolloutClose::Autoscaler,
         ) => MachineReason::WaitsRollout,
         Some(RolloutClose::Stopped) => MachineReason::WaitsStopped,
         Some(RolloutClose::ForeignOwner) => MachineReason::WaitsOwner,

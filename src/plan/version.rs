@@ -13,6 +13,7 @@ use crate::model::time::Time;
 use super::desired;
 use super::holds::Holds;
 use super::journal::is_write;
+use super::suspension;
 
 /// This many moves at the end of our deletes prove that the etag reports them.
 // 2: another client may write the set at the moment of one.
@@ -20,6 +21,10 @@ const ENDS: u32 = 2;
 
 /// Another client writes the number as well, or no read shows whether the cloud's autoscale does.
 pub(super) fn has_company(input: &Input, memory: &PoolState) -> bool {
+    // That writer is switched off: what counts is who wrote since.
+    if let Some(since) = suspension::off_since(input, memory) {
+        return memory.desired.others.iter().any(|at| *at >= since);
+    }
     input.policy.owner == Owner::ScaleSet
         || input.set.platform_features.contains(&PlatformFeature::Autoscale)
         || input.set.platform_features_unknown.contains(&PlatformFeature::Autoscale)

@@ -3,6 +3,7 @@
 use crate::model::action::Action;
 use crate::model::rollout::Probe;
 
+use super::autoscaler_writes;
 use super::basis::Basis;
 use super::create::Growth;
 use super::holds::Holds;
@@ -49,7 +50,8 @@ pub(super) fn choose(basis: &Basis, growth: Growth, settle: bool) -> SetWrites {
         return writes;
     }
     writes.probe = probe(basis, raise.as_ref(), settle);
-    writes.actions.extend(owner::choose(input, memory).into_iter().chain(raise));
+    let autoscaler = autoscaler_writes::choose(basis);
+    writes.actions.extend(owner::choose(input, memory).into_iter().chain(autoscaler).chain(raise));
     writes
 }
 

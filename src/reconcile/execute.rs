@@ -144,7 +144,15 @@ fn may_go(way: Way, action: &Action) -> bool {
 fn way_after(way: Way, entry: &Entry) -> Way {
     let verb = entry.verb();
     match &entry.phase {
-        Phase::Doubtful { .. } if !matches!(verb, ActionKind::Drain | ActionKind::TagOwner) => {
+        Phase::Doubtful { .. }
+            if !matches!(
+                verb,
+                ActionKind::Drain
+                    | ActionKind::TagOwner
+                    | ActionKind::SuspendAutoscaler
+                    | ActionKind::PutBackAutoscaler
+            ) =>
+        {
             Way::Shut
         }
         Phase::Ended { outcome, .. }

@@ -15,6 +15,7 @@ use crate::memory::{
     Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
 };
 use crate::model::action::{ActionKind, READ_IS_FRESH, RemovalReason, Target};
+use crate::model::autoscaler::Suspension;
 use crate::model::hold::Hold;
 use crate::model::ids::{EntryId, Key, PoolName};
 use crate::model::inventory::Inventory;
@@ -92,7 +93,10 @@ impl PoolTurn {
         let mut image = self.recall(world).await.map_err(store)?;
         let open = |journal: &JournalStore| journal.open().iter().filter(|e| !e.is_ended()).count();
         let tag = release::tag(image.state.as_ref());
-        let begun = open(&image.journal);
+        let owes =
+            |state: Option<&PoolState>| state.is_some_and(|state| state.suspension.is_some());
+        let owed = usize::from(owes(image.state.as_ref()));
+        let begun = open(&image.journal) + owed;
         if begun == 0 && tag.is_none() {
             self.image = Some(image);
             return Ok(0);
@@ -120,12 +124,18 @@ impl PoolTurn {
         let mut turn = Turn { world, policy, seed: self.seed, inbox, observed, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.book.write(world.clock().now()).await.map_err(store)?;
+        if open(turn.book.journal) == 0 {
+            Box::pin(turn.put_autoscaler_back(state, world.clock().now())).await.map_err(store)?;
+        }
+        let left = |journal: &JournalStore, state: Option<&PoolState>| {
+            open(journal) + usize::from(owes(state))
+        };
         // Remove the tag last: until then this store still changes the set.
-        if let Some(tag) = tag.filter(|_| open(turn.book.journal) == 0) {
-            turn.give_up_tag(tag, state, world.clock().now()).await.map_err(store)?;
+        if let Some(tag) = tag.filter(|_| left(turn.book.journal, state.as_ref()) == 0) {
+            Box::pin(turn.give_up_tag(tag, state, world.clock().now())).await.map_err(store)?;
         }
         image.machines = machines;
-        let left = open(&image.journal);
+        let left = left(&image.journal, image.state.as_ref());
         self.image = Some(image);
         Ok(left)
     }
@@ -318,7 +328,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         commit.moved = std::mem::take(&mut self.book.moved);
         commit.history.append(&mut self.book.history);
         if let Some(planned) = carried {
-            commit.dropped = self.finished(now);
+            commit.dropped = self.finished(planned.state.suspension.as_ref(), now);
             commit.written =
                 intents(planned, &self.observed.inventory.set, self.book.lease.epoch, now, |id| {
                     self.book.journal.knows(id)
@@ -341,7 +351,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
 
     /// Ended entries that no later plan needs. A plan that could not use its read returns its state unchanged: it
     /// learnt nothing from these entries yet, so the next plan sees all of them again.
-    fn finished(&self, now: Time) -> Vec<EntryId> {
+    fn finished(&self, suspension: Option<&Suspension>, now: Time) -> Vec<EntryId> {
         let set = &self.observed.inventory.set;
         let open = self.book.journal.open();
         let unanswered =
@@ -357,7 +367,10 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         let finished = finished(open, &self.observed.folded.machines, set, ahead);
         // This listing may not show what ended after the read began: keep those entries for the next one.
         let shown = |entry: &&Entry| entry.outcome().is_some_and(|(at, _)| at <= set.read_at);
-        finished.into_iter().filter(shown).map(|entry| entry.id.clone()).collect()
+        // The last of those that have what is to be put back.
+        let owed = open.iter().rfind(|entry| suspension.is_some_and(|it| it.rests_on(entry)));
+        let goes = |entry: &&Entry| owed.is_none_or(|owed| owed.id != entry.id);
+        finished.into_iter().filter(shown).filter(goes).map(|entry| entry.id.clone()).collect()
     }
 
     async fn write(

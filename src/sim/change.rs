@@ -6,13 +6,15 @@ use super::refuse::{classify, of_operation};
 use super::stage::{SharedStage, SimCall, SimStage};
 use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use crate::model::action::{ActionKind, Expect, Target};
+use crate::model::autoscaler::{AutoscalerTarget, AutoscalerWrite};
 use crate::model::ids::{EntryId, Etag, Key, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
 use crate::model::owner::{OWNER_TAG, OwnerWrite};
 use crate::model::time::{Span, Time};
 use crate::world::{
-    Guid, InstanceId, ModelPatch, OpStatus, OperationHandle, Provisioning, WorldAnswer as Said,
+    AutoscaleSetting, Guid, InstanceId, ModelPatch, OpStatus, OperationHandle, Provisioning,
+    WorldAnswer as Said,
 };
 
 impl ChangeCloud for SharedStage {
@@ -45,6 +47,7 @@ impl ChangeCloud for SharedStage {
                 })
             }
             SetChange::TagOwner { write } => stage.tag_owner(order, write),
+            SetChange::WriteAutoscaler { write } => stage.write_autoscaler(order, write),
         }
     }
 
@@ -91,6 +94,15 @@ impl SimStage {
 
     /// The answer, after the call's duration. The effect is recorded at once.
     fn answered(&mut self, said: Said<OperationHandle>) -> CallOutcome {
+        let accepted = |of: OperationHandle| Some(OperationUrl::new(of.op.to_string()));
+        self.answered_with(said, |of| CallOutcome::Accepted(accepted(of)))
+    }
+
+    fn answered_with<T>(
+        &mut self,
+        said: Said<T>,
+        taken: impl FnOnce(T) -> CallOutcome,
+    ) -> CallOutcome {
         self.hear();
         let refused = match &said {
             Ok(_) => None,
@@ -98,9 +110,7 @@ impl SimStage {
         };
         self.pass_call();
         match (said, refused) {
-            (Ok(accepted), _) => {
-                CallOutcome::Accepted(Some(OperationUrl::new(accepted.op.to_string())))
-            }
+            (Ok(answer), _) => taken(answer),
             (Err(_), Some(refused)) => CallOutcome::Refused(refused),
             (Err(_), None) => CallOutcome::Lost,
         }
@@ -155,6 +165,39 @@ impl SimStage {
             call.took = took;
         }
         self.answered(said)
+    }
+
+    fn write_autoscaler(
+        &mut self,
+        order: &CallContext<'_>,
+        write: &AutoscalerWrite,
+    ) -> CallOutcome {
+        if self.too_late(order) {
+            return CallOutcome::NotSent;
+        }
+        self.note(order, write.verb(), None);
+        let was = self.world.true_autoscale(self.set).cloned();
+        let now = self.now();
+        let found = was.as_ref().map(|setting| self.autoscaler(setting, now));
+        if write.is_done(found.as_ref()) {
+            return CallOutcome::Done;
+        }
+        if !found.is_some_and(|found| write.may_follow(&found)) {
+            let code = Some(CHANGED_SINCE_READ.into());
+            return CallOutcome::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) });
+        }
+        let number = write.document.rest().parse::<usize>().ok();
+        let Some(owed) = number.and_then(|number| self.settings.get(number)) else {
+            return CallOutcome::NotSent;
+        };
+        let enabled = write.to == AutoscalerTarget::PutBack;
+        let setting = AutoscaleSetting { enabled, ..owed.clone() };
+        let said = self.world.put_autoscale(self.set, Some(setting));
+        let took = self.world.true_autoscale(self.set) != was.as_ref();
+        if let Some(call) = self.calls.last_mut() {
+            call.took = took;
+        }
+        self.answered_with(said, |()| CallOutcome::Done)
     }
 
     fn update_model(

@@ -1,5 +1,6 @@
 //! What goes wrong in a storm, by seed: cloud faults, deeds of others, and operator commands.
 
+use super::autoscaled;
 use super::generate::{THIRD_IMAGE, WANTED_IMAGE, moment, one_of};
 use super::scenario::{Scenario, UserAction};
 use crate::ambient::Dice;
@@ -185,7 +186,9 @@ pub(super) fn request(dice: &mut Dice) -> DeleteRequest {
 pub(super) fn calm_down(world: &mut world::World, set: world::SetId, scenario: &Scenario) {
     let now = world.now();
     let native = &scenario.set.native;
-    if native.autoscale.is_some() || native.rebalance {
+    if scenario.policy.autoscaler.is_some() {
+        autoscaled::calm_down(world, set);
+    } else if native.autoscale.is_some() || native.rebalance {
         world.leave_size_alone(set);
     }
     world.set_faults(world::WorldFaults::default());

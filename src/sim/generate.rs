@@ -1,6 +1,7 @@
 //! A scenario from a seed. The set of possible faults is itself drawn (swarm testing): each seed gets another mix, and
 //! a mix that leaves most faults out finds what a mix of everything hides.
 
+use super::autoscaled;
 use super::chaos;
 use super::cluster::ClusterSpec;
 use super::disk::DiskCut;
@@ -66,6 +67,10 @@ pub fn drawn(seed: u64) -> Scenario {
         };
         size_profiles::gray(&mut scenario, &mut gray, state);
     }
+    let mut beside = dice.branch("autoscaler");
+    if seed >= AUTOSCALED_FROM && beside.chance(0.5) {
+        autoscaled::beside(&mut scenario, &mut beside);
+    }
     scenario
 }
 
@@ -80,6 +85,9 @@ pub const GRAY_FROM: u64 = 1 << 41;
 
 /// From this seed on, some of it is switched off.
 pub const STANDBY_FROM: u64 = 1 << 42;
+
+/// From this seed on, half of the pools have an autoscaler that their files accept.
+pub const AUTOSCALED_FROM: u64 = 1 << 43;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)

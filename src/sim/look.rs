@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::refuse::classify;
 use super::stage::{SharedStage, SimStage, StageRow};
-use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
+use crate::model::autoscaler::{Autoscaler, AutoscalerBounds, AutoscalerDocument};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
     Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, NODES, Orchestration,
@@ -93,7 +93,7 @@ impl SimStage {
         Ok(Pages::of(page, None))
     }
 
-    fn set_seen(&self, set: &SetView, began: Time, complete: bool) -> SetReading {
+    fn set_seen(&mut self, set: &SetView, began: Time, complete: bool) -> SetReading {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
         let mut reading = SetReading {
             revision: fingerprint(self.scheme, &set.model),
@@ -123,8 +123,25 @@ impl SimStage {
             model_rest: [("rest".into(), format!("\"{}\"", set.model.rest).into())].into(),
         };
         let found = set.native.autoscale.as_ref();
-        reading.show_autoscaler(found.map(|setting| autoscaler(setting, began)));
+        reading.show_autoscaler(found.map(|setting| self.autoscaler(setting, began)));
         reading
+    }
+
+    pub(super) fn autoscaler(&mut self, setting: &world::AutoscaleSetting, at: Time) -> Autoscaler {
+        let bounds = setting.profile_at(at.millis()).map(|profile| AutoscalerBounds {
+            profile: profile.name.as_str().into(),
+            minimum: profile.minimum,
+            maximum: profile.maximum,
+        });
+        let is_on = world::AutoscaleSetting { enabled: true, ..setting.clone() };
+        let known = self.settings.iter().position(|known| *known == is_on);
+        let number = known.unwrap_or(self.settings.len());
+        if known.is_none() {
+            self.settings.push(is_on);
+        }
+        let document = AutoscalerDocument::new("", number.to_string());
+        let (setting, enabled) = (setting.name.as_str().into(), setting.enabled);
+        Autoscaler { setting, enabled, bounds, document: Some(document) }
     }
 
     /// On the set itself, so that they cover all its machines.
@@ -274,15 +291,6 @@ fn eviction(priority: world::VmPriority) -> Option<Eviction> {
         world::VmPriority::Spot(world::EvictionPolicy::Deallocate) => Some(Eviction::Deallocate),
         world::VmPriority::Spot(world::EvictionPolicy::Delete) => Some(Eviction::Delete),
     }
-}
-
-fn autoscaler(setting: &world::AutoscaleSetting, at: Time) -> Autoscaler {
-    let bounds = setting.profile_at(at.millis()).map(|profile| AutoscalerBounds {
-        profile: profile.name.as_str().into(),
-        minimum: profile.minimum,
-        maximum: profile.maximum,
-    });
-    Autoscaler { setting: setting.name.as_str().into(), enabled: setting.enabled, bounds }
 }
 
 fn platform_features(native: &world::PlatformSpec) -> Vec<PlatformFeature> {

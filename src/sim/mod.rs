@@ -4,6 +4,7 @@
 //! the rehearsal fails. A rehearsal runs the production loop itself, not a copy of it. Begin with [`Scenario`], the
 //! input, and [`run`]; [`storm`] draws one from a seed, [`compare`] plays other strategies in the same world.
 
+mod autoscaled;
 mod change;
 mod chaos;
 mod cluster;

@@ -127,7 +127,9 @@ pub(super) const fn intervention(hold: &Hold) -> Option<Intervention> {
         (Some(Remedy::Edit { .. }), _) => Some(Intervention::RestoreModel),
         (None, HoldReason::PlatformConflict) => Some(Intervention::SwitchOff),
         (None, HoldReason::Locked) => Some(Intervention::Unlock),
-        (None, HoldReason::SetLimit) => Some(Intervention::ChangeLimits),
+        (None, HoldReason::SetLimit | HoldReason::AutoscalerLimit) => {
+            Some(Intervention::ChangeLimits)
+        }
         (None, HoldReason::UnsafeRaise) => Some(Intervention::SuspendWriter),
         (None, HoldReason::Quota) => Some(Intervention::RaiseQuota),
         (None, _) => None,

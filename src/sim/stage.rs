@@ -14,7 +14,8 @@ use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
 use crate::model::time::{Skew, Time};
 use crate::world::{
-    Actor, EventKind, Guid, MINUTE, Millis, SetId, ThrottlePolicy, World, WorldChange, WorldEvent,
+    Actor, AutoscaleSetting, EventKind, Guid, MINUTE, Millis, SetId, ThrottlePolicy, World,
+    WorldChange, WorldEvent,
 };
 
 /// One write, as the world received it.
@@ -90,6 +91,8 @@ pub(super) struct SimStage {
     /// Machines that others created.
     pub foreign: BTreeMap<Guid, Millis>,
     pub slip: Slip,
+    /// Autoscale settings that were shown, each as it is when it is on.
+    pub settings: Vec<AutoscaleSetting>,
     /// Version of the fingerprint algorithm: a newer version of the program may compute it differently.
     pub scheme: u32,
 }
@@ -107,6 +110,7 @@ impl SimStage {
             meant: None,
             away: false,
             touched: BTreeMap::new(),
+            settings: Vec::new(),
             events: Vec::new(),
             listing_from: Millis::MIN,
             disks: BTreeMap::new(),

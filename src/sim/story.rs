@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use crate::memory::EntryMove;
 use crate::model::action::{Action, RemovalReason, Target};
+use crate::model::autoscaler::AutoscalerTarget;
 use crate::model::hold::HoldReason;
 use crate::model::journal::{EntryEvent, EntryOutcome};
 use crate::model::plan::{Decision, RolloutPhase};
@@ -153,6 +154,10 @@ fn action(action: &Action) -> String {
             format!("write model {}", fields.image.as_deref().unwrap_or("fields"))
         }
         Action::TagOwner { write, .. } => format!("tag owner {}", write.tag()),
+        Action::WriteAutoscaler { write, .. } => match write.to {
+            AutoscalerTarget::Suspended => "switch autoscaler off".to_owned(),
+            AutoscalerTarget::PutBack => "put autoscaler back".to_owned(),
+        },
         other => format!("{} {}", other.verb().name(), names(other.targets())),
     }
 }

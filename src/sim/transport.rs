@@ -172,6 +172,7 @@ impl<R: Road> ChangeCloud for Recording<R> {
             SetChange::UpdateModel { .. } => (ActionKind::UpdateModel, None, &[][..]),
             SetChange::Restore { targets } => (ActionKind::Restore, None, targets),
             SetChange::TagOwner { .. } => (ActionKind::TagOwner, None, &[][..]),
+            SetChange::WriteAutoscaler { write } => (write.verb(), None, &[][..]),
         };
         let (entry, targets) = (order.entry.clone(), targets.to_vec());
         let meant = IntendedCall { entry, verb, raise, targets, left: None };
@@ -198,6 +199,7 @@ pub(super) struct IntendedCall {
 struct Leftovers {
     capacity: Option<u32>,
     model: Option<Arc<ModelSpec>>,
+    autoscaler: Option<crate::world::AutoscaleSetting>,
     standing: Vec<super::change::ModelStanding>,
     deleting: BTreeSet<Guid>,
 }
@@ -212,6 +214,7 @@ impl SimStage {
         meant.left = Some(Leftovers {
             capacity: self.world.true_sizes(self.set).map(|sizes| sizes.capacity),
             model: self.world.true_model(self.set).cloned(),
+            autoscaler: self.world.true_autoscale(self.set).cloned(),
             standing: self.standing(&meant.targets),
             deleting: self.deleting().collect(),
         });
@@ -234,6 +237,12 @@ impl SimStage {
                 let moved = left.capacity != capacity;
                 if let Some(call) = self.calls.last_mut() {
                     call.took |= moved || !call.born.is_empty();
+                }
+            }
+            ActionKind::SuspendAutoscaler | ActionKind::PutBackAutoscaler => {
+                let moved = left.autoscaler != self.world.true_autoscale(self.set).cloned();
+                if let Some(call) = self.calls.last_mut() {
+                    call.took |= moved;
                 }
             }
             ActionKind::UpdateModel | ActionKind::TagOwner => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::World;
+use super::autoscale::AutoscaleSetting;
 use super::instance::{GuestState, Power, Provisioning, WorldInstance};
 use super::spec::{
     InstanceId, InstanceProtection, Millis, ModelSpec, OpId, SetId, VmId, VmPriority, ZoneNumber,
@@ -113,6 +114,10 @@ impl World {
 
     pub fn true_model(&self, set: SetId) -> Option<&Arc<ModelSpec>> {
         self.sets.get(&set).map(|it| &it.model)
+    }
+
+    pub fn true_autoscale(&self, set: SetId) -> Option<&AutoscaleSetting> {
+        self.sets.get(&set)?.native.autoscale.as_ref()
     }
 
     /// All VMs that the set created, in order of creation. Attached VMs do not belong to a pool.

@@ -1,6 +1,7 @@
 //! Every key of a pool file, right and wrong, with the place of what is wrong.
 
 use poolkeeper::api::v1::pool::{PoolDocuments, read_inside};
+use poolkeeper::model::autoscaler::DuringRollout;
 use poolkeeper::model::policy::{Image, Owner};
 use poolkeeper::model::time::Span;
 
@@ -192,7 +193,18 @@ pub const BAD: &[(&str, &[&str])] = &[
     ("scaleDown: {gray: {gates: [errors]}}", &["6:20 scaleDown.gray.gates notBuilt"]),
     ("scaleDown: {gray: {onFail: restore}}", &["6:20 scaleDown.gray.onFail notBuilt"]),
     ("scaleDown: {confirmed: hold}", &["6:13 scaleDown.confirmed unknownKey"]),
-    ("autoscaler: {suspend: true}", &["6:14 autoscaler.suspend notBuilt"]),
+    (
+        "autoscaler: {suspend: true}",
+        &["6:13 autoscaler.during missingKey", "6:14 autoscaler.suspend unknownKey"],
+    ),
+    ("autoscaler: {setting: auto}", &["6:13 autoscaler.during missingKey"]),
+    ("autoscaler: {during: off}", &["6:22 autoscaler.during badValue"]),
+    // Only where others set the size.
+    ("autoscaler: {during: keep}", &["6:13 autoscaler contradiction"]),
+    (
+        "autoscaler: {during: keep, setting: web-scale}",
+        &["6:13 autoscaler contradiction", "6:37 autoscaler.setting badValue"],
+    ),
     ("name: other", &["6:1 name duplicateKey"]),
     ("adopt: &a hold", &["6:8 adopt anchor"]),
     ("adopt: *a", &["6:8 adopt syntax"]),
@@ -443,4 +455,25 @@ fn the_example_with_every_key_says_the_defaults() {
         "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/shop",
     );
     assert_eq!(pools, read(&least).0);
+}
+
+#[test]
+fn an_autoscaler_is_accepted_where_others_set_the_size() {
+    let id = "/subscriptions/s/resourceGroups/g/providers/microsoft.insights/autoscalesettings/web";
+    let least = LEAST.replace("replicas: {owner: pool, count: 30}", "replicas: {owner: scaleSet}");
+    let of = |line: &str| {
+        let (pools, faults) = read(&format!("{least}{line}\n"));
+        assert_eq!(short(&faults), Vec::<String>::new(), "{line}");
+        let policy = pools.into_iter().next().unwrap();
+        policy.autoscaler.clone().map(|it| (it.during, it.setting))
+    };
+    assert_eq!(of(""), None);
+    assert_eq!(of("autoscaler: {}"), None);
+    assert_eq!(of("autoscaler: {during: keep}"), Some((DuringRollout::Keep, None)));
+    assert_eq!(
+        of("autoscaler: {during: suspend, setting: auto}"),
+        Some((DuringRollout::Suspend, None))
+    );
+    let named = of(&format!("autoscaler: {{during: suspend, setting: {id}}}"));
+    assert_eq!(named, Some((DuringRollout::Suspend, Some(id.into()))));
 }

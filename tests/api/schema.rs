@@ -238,6 +238,7 @@ const MAPS: &[(&str, &[&str])] = &[
     ("deletion: {zzz: 1}", &["/properties/deletion"]),
     ("drain: {zzz: 1}", &["/properties/drain"]),
     ("scaleDown: {zzz: 1}", &["/properties/scaleDown"]),
+    ("autoscaler: {zzz: 1}", &["/properties/autoscaler/anyOf/0"]),
     ("scaleDown: {gray: {zzz: 1}}", &["/properties/scaleDown/properties/gray"]),
     ("replicas: {owner: pool, count: 30, zzz: 1}", &["/properties/replicas"]),
     (

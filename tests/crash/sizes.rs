@@ -1,10 +1,11 @@
 //! The power goes before and after every write of a fall of the size that is watched, and of the rise after it.
 
-use poolkeeper::model::policy::UnconfirmedFall;
+use poolkeeper::model::autoscaler::{AutoscalerPolicy, DuringRollout};
+use poolkeeper::model::policy::{Owner, UnconfirmedFall};
 use poolkeeper::model::size::{GrayPolicy, GrayState};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, ClusterSpec, Scenario, UserAction};
-use poolkeeper::world::WorldFaults;
+use poolkeeper::world::{AutoscaleSetting, ExternalEvent, MINUTE, MetricLoad, WorldFaults};
 
 use super::{both, nothing_is_lost, policy, what_is_left, writes_of};
 
@@ -50,6 +51,50 @@ fn cut_everywhere(state: GrayState) {
     assert!(cuts > 40, "a fall of several machines makes more writes than that");
 }
 
+/// A rollout that switches the autoscaler off and puts it back, beside one that scales.
+fn rolls_beside(load: MetricLoad) -> Scenario {
+    let policy = policy(3, 2, 0, |draft| {
+        draft.owner = Owner::ScaleSet;
+        let during = DuringRollout::Suspend;
+        draft.autoscaler = Some(AutoscalerPolicy { during, setting: None });
+    });
+    let mut scenario = Scenario::from_policy(&policy, None, 11, WorldFaults::default());
+    let setting = AutoscaleSetting::between(2, 4).by_load(5 * MINUTE);
+    scenario.set.native.autoscale = Some(setting);
+    scenario.deeds.push((Span::ZERO, ExternalEvent::SetLoad(load)));
+    scenario
+}
+
+#[test]
+fn an_autoscaler_that_is_switched_off() {
+    let scenario = rolls_beside(MetricLoad::Level(50.0));
+    let whole = sim::run(&scenario);
+    assert_eq!(whole.breaches, [], "{:#?}", whole.story);
+    assert!(whole.is_settled(), "{:#?}", whole.story);
+    let told = |outcome: &sim::RunOutcome, what: &str| {
+        outcome.story.iter().filter(|line| line.contains(what)).count()
+    };
+    assert_eq!(
+        (told(&whole, "switch autoscaler off"), told(&whole, "put autoscaler back")),
+        (1, 1)
+    );
+    let (_, _, models) = what_is_left(&whole);
+    assert_eq!(models.len(), 3);
+    let mut cuts = 0;
+    for number in writes_of(&whole, 1) {
+        for cut in both(number) {
+            let outcome = sim::run(&Scenario { cuts: vec![cut], ..scenario.clone() });
+            let said = || format!("{cut:?}: {:#?}", outcome.story);
+            nothing_is_lost(&outcome, &said);
+            assert!(outcome.is_settled(), "{}", said());
+            assert_eq!(what_is_left(&outcome).2, models, "{}", said());
+            cuts += outcome.crashes;
+        }
+    }
+    println!("autoscaler: {} writes, {cuts} cuts, all settled", whole.writes);
+    assert!(cuts > 40);
+}
+
 #[test]
 fn surplus_that_is_cut_off() {
     cut_everywhere(GrayState::Cutoff);
@@ -58,4 +103,21 @@ fn surplus_that_is_cut_off() {
 #[test]
 fn surplus_that_is_switched_off() {
     cut_everywhere(GrayState::Standby);
+}
+
+/// Others set the size: whatever is lost of a raise or a delete, the pool keeps the size that they set.
+#[test]
+fn a_size_that_others_set() {
+    for (surge, down) in [(1, 0), (1, 1), (0, 2)] {
+        let policy = policy(3, surge, down, |draft| draft.owner = Owner::ScaleSet);
+        let scenario = Scenario::from_policy(&policy, None, 11, WorldFaults::default());
+        for number in writes_of(&sim::run(&scenario), 1) {
+            for cut in both(number) {
+                let outcome = sim::run(&Scenario { cuts: vec![cut], ..scenario.clone() });
+                let said = || format!("{surge}, {down}, {cut:?}: {:#?}", outcome.story);
+                nothing_is_lost(&outcome, &said);
+                assert_eq!(what_is_left(&outcome).2, [1, 1, 1], "{}", said());
+            }
+        }
+    }
 }

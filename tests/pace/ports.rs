@@ -67,6 +67,7 @@ impl ChangeCloud for Slow {
             SetChange::UpdateModel { .. } => "model",
             SetChange::Restore { .. } => "start",
             SetChange::TagOwner { .. } => "tag",
+            SetChange::WriteAutoscaler { .. } => "autoscaler",
         };
         self.call(name).await;
         match change {

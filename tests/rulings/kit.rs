@@ -1,8 +1,9 @@
 //! A pool in a few words, one turn of the planner over it, and what was decided. Every turn is judged as well.
 
 use poolkeeper::model::action::{Action, READ_IS_FRESH, RemovalReason, Target};
+use poolkeeper::model::autoscaler::Autoscaler;
 use poolkeeper::model::ids::{CommandId, EntryId, Epoch, NodeName, PoolName, ScaleSetId, Zone};
-use poolkeeper::model::inventory::SetReading;
+use poolkeeper::model::inventory::{PlatformFeature, SetReading};
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine, Protection};
 use poolkeeper::model::plan::{
@@ -92,6 +93,12 @@ impl Pool {
             s.model.again = Some(rev(revision));
             s.model.again_since = Some(NOW.minus(Span::minutes(3)));
         })
+    }
+
+    pub fn switch_autoscaler(&mut self, enabled: bool) {
+        self.set.platform_features.retain(|feature| *feature != PlatformFeature::Autoscale);
+        let found = self.set.autoscaler.take();
+        self.set.show_autoscaler(found.map(|found| Autoscaler { enabled, ..found }));
     }
 
     pub fn capacity(mut self, capacity: u32) -> Self {

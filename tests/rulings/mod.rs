@@ -1,5 +1,6 @@
 //! The hard cases of keeping a pool: each test is one way in which a pool was lost, or stood still for ever.
 
+mod autoscaler;
 mod capacity;
 mod carrying_on;
 mod clock;

@@ -138,7 +138,7 @@ fn under_another_owners_tag_nothing_is_begun() {
     let surplus = Pool::new(3, "1", "0").settled().new_ready(5);
     let failed = Pool::new(3, "1", "0").settled().new_ready(2).new_failed(1);
     let named = Pool::new(3, "1", "0").settled().new_ready(4).named("n1", false);
-    for (n, pool) in [outdated(), grows, surplus, failed, named].into_iter().enumerate() {
+    for (n, pool) in vec![outdated(), grows, surplus, failed, named].into_iter().enumerate() {
         assert!(!owned(pool.clone(), Some(&ours())).plan().is_idle(), "{n}");
         for theirs in [THEIRS, "kim", ""] {
             let turn = owned(pool.clone(), Some(theirs)).plan();

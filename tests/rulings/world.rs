@@ -2,6 +2,7 @@
 //! entries, entries end, the memory and each lifecycle are handed back. Nothing else carries memory.
 
 use poolkeeper::model::action::{Action, ActionKind, Target};
+use poolkeeper::model::autoscaler::AutoscalerTarget;
 use poolkeeper::model::ids::{EntryId, Epoch, Etag, InstanceId, Revision, VmId};
 use poolkeeper::model::inventory::ModelRest;
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
@@ -15,6 +16,7 @@ const APPEARS: Span = Span::seconds(3);
 const COALESCE: Span = Span::seconds(5);
 const SETTLES: Span = Span::seconds(60);
 
+#[derive(Clone)]
 pub struct World {
     pub pool: Pool,
     pub capacity: u32,
@@ -115,8 +117,10 @@ impl World {
         self.pool.commands.clear();
         // What ended was seen by this turn; a raise stays until its machines were, or will not be.
         let (machines, read) = (&self.pool.machines, self.pool.set.read_at);
-        let (stay, go) =
-            std::mem::take(&mut self.pool.open).into_iter().partition(|e| stays(e, machines, read));
+        let suspension = turn.planned.state.suspension.as_ref();
+        let owed = |entry: &Entry| suspension.is_some_and(|known| known.rests_on(entry));
+        let stays = |entry: &Entry| stays(entry, machines, read) || owed(entry);
+        let (stay, go) = std::mem::take(&mut self.pool.open).into_iter().partition(stays);
         self.pool.open = stay;
         // Whose machines all came is explained: some of them may be gone again.
         let go: Vec<Entry> = go;
@@ -198,7 +202,9 @@ impl World {
             | ActionKind::Standby
             | ActionKind::Restore
             | ActionKind::UpdateModel
-            | ActionKind::TagOwner => Span::seconds(2),
+            | ActionKind::TagOwner
+            | ActionKind::SuspendAutoscaler
+            | ActionKind::PutBackAutoscaler => Span::seconds(2),
         };
         entry.written.plus(lasts)
     }
@@ -340,6 +346,12 @@ impl World {
             Action::Standby { targets, .. } => {
                 for machine in self.pool.machines.iter_mut().filter(|m| names(targets, m)) {
                     (machine.condition, machine.since) = (Condition::Stopped, now);
+                }
+            }
+            Action::WriteAutoscaler { write, .. } => {
+                let found = self.pool.set.autoscaler.as_ref();
+                if found.is_some_and(|found| write.may_follow(found)) {
+                    self.pool.switch_autoscaler(write.to == AutoscalerTarget::PutBack);
                 }
             }
             Action::CutOff { .. }

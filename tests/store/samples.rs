@@ -6,6 +6,7 @@ use poolkeeper::memory::{
 use poolkeeper::model::action::{
     Action, ActionKind, Expect, ModelWrite, RemovalReason, Target, WriteScope,
 };
+use poolkeeper::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, AutoscalerWrite};
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
@@ -191,8 +192,20 @@ fn action() -> BoxedStrategy<Action> {
             reason,
             before
         }),
+        (autoscaler_write(), boxed(), time()).prop_map(|(write, reason, before)| {
+            Action::WriteAutoscaler { write, reason, before }
+        }),
     ]
     .boxed()
+}
+
+fn autoscaler_write() -> impl Strategy<Value = AutoscalerWrite> {
+    (boxed(), text(), boxed(), select(AutoscalerTarget::ALL.to_vec())).prop_map(
+        |(setting, document, rest, to)| {
+            let document = AutoscalerDocument::new(document, rest);
+            AutoscalerWrite { setting, document, to }
+        },
+    )
 }
 
 fn refused() -> impl Strategy<Value = Refused> {

@@ -1,8 +1,9 @@
 //! Good days: everything that is asked for comes about, no limit of the cloud is ever met, and what the plans rested on is
 //! what was there.
 
+use poolkeeper::model::autoscaler::{AutoscalerPolicy, DuringRollout};
 use poolkeeper::model::plan::RolloutPhase;
-use poolkeeper::model::policy::{Draft, Method, UnconfirmedFall};
+use poolkeeper::model::policy::{Draft, Method, Owner, UnconfirmedFall};
 use poolkeeper::model::size::{GrayPolicy, GrayState};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{End, Scenario, TimelineState, UserAction};
@@ -94,6 +95,42 @@ fn surplus_is_deallocated_and_started_again() {
                 played.calls()
             );
         }
+    }
+}
+
+/// The autoscaler leaves no room for surge, so it is switched off meanwhile; afterwards it is what it was.
+#[test]
+fn an_autoscaler_is_switched_off_for_a_rollout_and_put_back() {
+    for mut there in both(10) {
+        let rule = |operator: &str, threshold: u32, direction: &str| {
+            json!({
+                "metricTrigger": {"metricName": "Percentage CPU", "timeGrain": "PT1M", "statistic": "Average",
+                    "timeWindow": "PT5M", "timeAggregation": "Average", "operator": operator, "threshold": threshold},
+                "scaleAction": {"direction": direction, "type": "ChangeCount", "value": 1, "cooldown": "PT5M"},
+            })
+        };
+        let rules = [rule("GreaterThan", 70, "Increase"), rule("LessThan", 20, "Decrease")];
+        let capacity = json!({"minimum": 10, "maximum": 10, "default": 10});
+        let profile = json!({"name": "all", "capacity": capacity, "rules": rules});
+        there.set =
+            json!({"autoscale": {"enabled": true, "profiles": [profile]}, "load": {"level": 50.0}});
+        let scenario = web(&there, |draft| {
+            draft.owner = Owner::ScaleSet;
+            let during = DuringRollout::Suspend;
+            draft.autoscaler = Some(AutoscalerPolicy { during, setting: None });
+            limits(draft, "3", "0");
+            upgraded(draft);
+        });
+        let played = well(&scenario, &there, RolloutPhase::Succeeded);
+        all_new(&played, 10);
+        assert!(played.outcome.lowest_available >= 10, "{}", played.outcome.lowest_available);
+        assert_eq!(played.outcome.highest_live, 13, "the whole surge");
+        let [off, back] = &played.puts[..] else { panic!("{:?}", played.puts) };
+        assert_eq!(off.replace("\"enabled\":false", "\"enabled\":true"), *back);
+        let was: serde_json::Value = serde_json::from_str(back).unwrap();
+        assert_eq!(was["properties"]["enabled"], true);
+        assert_eq!(was["properties"]["profiles"][0]["rules"].as_array().unwrap().len(), 2);
+        assert!(played.asked(|kind| kind.starts_with("GET") && kind.contains("autoscale")) > 3);
     }
 }
 

@@ -238,6 +238,10 @@ impl HttpClient for Carrier {
                 .unwrap()
                 .push(serde_json::from_slice(body).unwrap_or_default());
         }
+        if let (Method::Put, Body::Bytes(body)) = (request.method(), request.body()) {
+            let text = String::from_utf8(body.to_vec()).unwrap();
+            self.heard.puts.lock().unwrap().push(text);
+        }
         answer
     }
 }
@@ -251,6 +255,8 @@ pub struct Heard {
     pub deletes: Mutex<Vec<Value>>,
     /// And of PATCHes.
     pub patches: Mutex<Vec<Value>>,
+    /// And of PUTs.
+    pub puts: Mutex<Vec<String>>,
 }
 
 pub fn nowhere() -> World {

@@ -246,7 +246,13 @@ fn tokens_by<C: Sleep + Send + Sync>(
     Arc::new(TokenCache::new(settings, Arc::clone(http), clock))
 }
 
-fn wire(emulator: &Emulator, stage: &Backstage, there: &There, heard: &Arc<Heard>) -> Wire {
+fn wire(
+    emulator: &Emulator,
+    stage: &Backstage,
+    policy: &Policy,
+    there: &There,
+    heard: &Arc<Heard>,
+) -> Wire {
     let Ends { runtime, mut cloud, net } = ends(emulator);
     let base = cloud.resource_manager().clone();
     if there.regional {
@@ -270,6 +276,7 @@ fn wire(emulator: &Emulator, stage: &Backstage, there: &There, heard: &Arc<Heard
     let pacer = Arc::new(Pacer::new(stage.clone()));
     let paced = Some(Arc::clone(&pacer));
     let azure = Azure::new(cloud, http, tokens, paced, Arc::new(stage.clone()));
+    azure.watch(&policy.name, policy);
     Wire { runtime, paced: SerializedCloud::new(azure, pacer) }
 }
 
@@ -287,6 +294,8 @@ pub struct Played {
     deletes: Vec<Value>,
     /// Bodies of PATCHes of the set.
     pub patches: Vec<Value>,
+    /// And of PUTs, as they were sent.
+    pub puts: Vec<String>,
 }
 
 impl Played {
@@ -338,7 +347,7 @@ pub fn play(scenario: &Scenario, there: &There) -> Played {
     let set = world.sets().next().unwrap().0;
     let ends = OnceLock::new();
     let outcome = run_over(scenario, world, set, |stage| {
-        let wire = wire(&emulator, &stage, there, &heard);
+        let wire = wire(&emulator, &stage, &scenario.policy, there, &heard);
         ends.set(stage.clone()).unwrap();
         clock.0.set(stage).unwrap();
         wire
@@ -351,6 +360,7 @@ pub fn play(scenario: &Scenario, there: &There) -> Played {
     let throttled = emulator.with_world(|world| world.calls().values().map(|c| c.throttled).sum());
     let deletes = std::mem::take(&mut *heard.deletes.lock().unwrap());
     let patches = std::mem::take(&mut *heard.patches.lock().unwrap());
+    let puts = std::mem::take(&mut *heard.puts.lock().unwrap());
     let (mishaps, tokens) = (heard.mishaps.load(Relaxed), heard.tokens.load(Relaxed));
-    Played { outcome, requests, throttled, mishaps, tokens, state, deletes, patches }
+    Played { outcome, requests, throttled, mishaps, tokens, state, deletes, patches, puts }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::act::{CallOutcome, Digest, Poll, digest, heard};
 use crate::model::action::{Expect, ModelWrite, RemovalReason, WriteScope};
+use crate::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, AutoscalerWrite};
 use crate::model::ids::{EntryId, Epoch, InstanceId, StoreId, VmId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::EntryEvent;
@@ -24,8 +25,13 @@ fn set(read: i64, capacity: u32) -> SetReading {
 
 fn action(verb: ActionKind, targets: &[Machine]) -> Action {
     let targets = targets.iter().map(|m| Target::of(m, RemovalReason::Outdated)).collect();
-    let (reason, before, to) = (Box::from("why"), at(160), Revision::new("r2"));
+    let (reason, before, to) = (Box::<str>::from("why"), at(160), Revision::new("r2"));
     let expect = Expect { etag: None, capacity: 3, revision: Revision::new("r1"), before };
+    let autoscaler = |to: AutoscalerTarget| {
+        let document = AutoscalerDocument::new("{}", "as written");
+        let write = AutoscalerWrite { setting: "web-scale".into(), document, to };
+        Action::WriteAutoscaler { write, reason: reason.clone(), before }
+    };
     match verb {
         ActionKind::UpdateModel => {
             let fields = ModelFields { image: Some("new".into()), ..ModelFields::default() };
@@ -37,6 +43,8 @@ fn action(verb: ActionKind, targets: &[Machine]) -> Action {
             let write = OwnerWrite::Put { tag, over: None };
             Action::TagOwner { write, reason, before }
         }
+        ActionKind::SuspendAutoscaler => autoscaler(AutoscalerTarget::Suspended),
+        ActionKind::PutBackAutoscaler => autoscaler(AutoscalerTarget::PutBack),
         ActionKind::CutOff => Action::CutOff { targets, reason, before },
         ActionKind::Standby => Action::Standby { targets, reason, before },
         ActionKind::Restore => Action::Restore { targets, reason, before },
@@ -222,7 +230,16 @@ fn a_doubtful_raise_landed_if_the_capacity_or_our_deletes_say_so() {
     assert_eq!(settle(4, &[doubt()]), landed);
     assert_eq!(settle(3, &[doubt()]), AdvanceStep::Settle(EntryOutcome::Refused(no_trace())));
     let running = delete(Phase::Accepted { at: at(90), operation: None });
-    assert_eq!(settle(3, &[running, doubt()]), landed, "the delete may have lowered it since");
+    let since = settle(3, &[running.clone(), doubt()]);
+    assert_eq!(since, landed, "the delete may have lowered it since");
+    // What the raise was read from may show it already, so the capacity alone does not say that the raise landed.
+    let earlier = settle(3, &[Entry { written: at(90), ..running }, doubt()]);
+    assert_ne!(earlier, landed);
+    let ends = |outcome| delete(Phase::Ended { at: at(115), accepted: None, outcome });
+    let refused = Refused::plain(Refusal::Conflict);
+    for outcome in [EntryOutcome::Withdrawn, EntryOutcome::Refused(refused)] {
+        assert_ne!(settle(3, &[ends(outcome), doubt()]), landed, "it lowered nothing");
+    }
     let over =
         delete(Phase::Ended { at: at(95), accepted: Some(at(90)), outcome: EntryOutcome::Done });
     assert_ne!(settle(3, &[over, doubt()]), landed, "what ended before the read it started from");

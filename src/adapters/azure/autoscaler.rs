@@ -1,22 +1,25 @@
 //! Autoscale settings: which profile applies at a time, and so between which sizes a set is kept.
 
+use super::autoscale_document;
 use super::windows_zones::iana_name;
 use super::wire::autoscale::{
     FixedDateKeys, PortalName, ProfileKeys, ScheduleKeys, Setting, Whole,
 };
 use super::wire::{BorrowedText, some};
-use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
+use crate::model::autoscaler::{Autoscaler, AutoscalerBounds, AutoscalerDocument};
 use crate::model::calendar::{Cron, ScheduleZone, Window, Windows};
 use crate::model::ids::ScaleSetId;
 use crate::model::inventory::{PlatformFeature, SetReading};
 use crate::model::time::Time;
 
-/// A setting, as the list of its subscription shows it.
+/// A setting, as Azure shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedSetting {
     pub target: ScaleSetId,
-    id: Box<str>,
+    pub id: Box<str>,
     pub enabled: bool,
+    /// `None`: it cannot be changed and put back.
+    document: Option<AutoscalerDocument>,
     /// `None`: one of them could not be read.
     profiles: Option<Vec<CachedProfile>>,
 }
@@ -37,20 +40,29 @@ enum ProfileSchedule {
 
 impl CachedSetting {
     /// `None`: it names no target.
-    pub fn read(setting: &Setting<'_>) -> Option<Self> {
+    pub fn read(text: &str) -> serde_json::Result<Option<Self>> {
+        let setting: Setting<'_> = serde_json::from_str(text)?;
+        let Some(target) = setting.target() else { return Ok(None) };
         let profiles = setting.profiles().ok();
-        Some(Self {
-            target: ScaleSetId::new(setting.target()?),
+        let rest = autoscale_document::rest(text);
+        Ok(Some(Self {
+            target: ScaleSetId::new(target),
             id: some(setting.id.as_ref()).unwrap_or_default().into(),
             enabled: setting.is_enabled(),
+            document: rest.map(|rest| AutoscalerDocument::new(text, rest)),
             profiles: profiles
                 .and_then(|profiles| profiles.iter().map(CachedProfile::read).collect()),
-        })
+        }))
     }
 
     pub fn at(&self, now: Time) -> Autoscaler {
         let bounds = self.profiles.as_ref().and_then(|profiles| applying(profiles, now)).cloned();
-        Autoscaler { setting: self.id.clone(), enabled: self.enabled, bounds }
+        Autoscaler {
+            setting: self.id.clone(),
+            enabled: self.enabled,
+            bounds,
+            document: self.document.clone(),
+        }
     }
 }
 
@@ -165,7 +177,7 @@ mod tests {
                 "properties": {{"enabled": true, "targetResourceUri": "/web", "profiles": [{}]}}}}"#,
             profiles.join(",")
         );
-        CachedSetting::read(&serde_json::from_str(&text).unwrap()).unwrap()
+        CachedSetting::read(&text).unwrap().unwrap()
     }
 
     fn at(setting: &CachedSetting, time: &str) -> String {

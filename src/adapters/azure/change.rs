@@ -9,7 +9,7 @@ mod outcome;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use self::outcome::{is_of_the_set, no_response};
+use self::outcome::{disks_of, is_of_the_set, no_response};
 pub(super) use self::outcome::{refused, unread};
 use super::Azure;
 use super::fingerprint::ReimageStep;
@@ -19,7 +19,6 @@ use super::operation::{self, Address};
 use super::orchestration::members;
 use super::path::SetPath;
 use super::protection::Harm;
-use super::read::Reading;
 use super::refusal;
 use super::set_cache::SetCaches;
 use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
@@ -89,6 +88,7 @@ impl ChangeCloud for Azure {
             SetChange::Standby { targets } => self.deallocate_machines(order, targets).await,
             SetChange::Restore { targets } => self.start_machines(order, targets).await,
             SetChange::TagOwner { write } => self.write_owner(order, write).await,
+            SetChange::WriteAutoscaler { write } => self.write_autoscaler(order, write).await,
         }
     }
 
@@ -430,16 +430,25 @@ impl Azure {
         self.write(order, write, body).await
     }
 
-    /// Every change to Azure is sent from here.
     pub(super) async fn write(
         &self,
         order: &CallContext<'_>,
         write: Write<'_>,
         body: &Value,
     ) -> CallOutcome {
+        self.write_text(order, write, body.to_string()).await
+    }
+
+    /// Every change to Azure is sent from here.
+    pub(super) async fn write_text(
+        &self,
+        order: &CallContext<'_>,
+        write: Write<'_>,
+        body: String,
+    ) -> CallOutcome {
         let Write { operation, verb, url, etag, machines } = write;
         let call = CallCost { set: order.set, operation, machines, before: Some(order.before) };
-        let body = Some(body.to_string().into_bytes());
+        let body = Some(body.into_bytes());
         let ask = ArmRequest { call, verb, url, body, if_match: etag.map(Etag::as_str) };
         let reply = match self.arm.send(&ask).await {
             Ok(reply) => reply,
@@ -483,11 +492,3 @@ impl Azure {
 
 /// The storage profile's path in a PATCH of the model.
 const STORAGE: &str = "/properties/virtualMachineProfile/storageProfile";
-
-fn disks_of(now: &Reading) -> Result<Map<String, Value>, CallOutcome> {
-    let message = "the OS disks of this set are ephemeral and must not be written; set `model.write: image` in the pool file";
-    now.disks().ok_or_else(|| {
-        let (code, message) = (Some("EphemeralOsDisk".into()), Some(message.into()));
-        CallOutcome::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) })
-    })
-}

@@ -37,6 +37,8 @@ pub(super) type QuotaLeft = Option<Arc<[(Box<str>, u32)]>>;
 pub(super) struct WatchedFacts {
     pub set: ScaleSetId,
     pub follow: Option<Box<str>>,
+    /// Its policy lets a rollout switch the autoscaler off: whether that is so is read each time.
+    pub suspends: bool,
 }
 
 /// The locks of a group, and why the last read failed.

@@ -7,6 +7,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use url::Url;
 
 use super::Azure;
@@ -16,7 +17,6 @@ use super::path::{self, SetPath};
 use super::read::failed;
 use super::set_cache::{Fresh, Makes};
 use super::wire::ListPage;
-use super::wire::autoscale::Setting;
 use super::wire::gallery::{GalleryVersion, VersionState};
 use super::wire::some;
 use super::wire::supply::{QuotaUsage, SkuSupply};
@@ -103,7 +103,7 @@ impl ReadFacts for Azure {
     async fn facts(&self, pool: &PoolName) -> Facts {
         let watched =
             self.watched.lock().unwrap_or_else(PoisonError::into_inner).get(pool).cloned();
-        let Some(WatchedFacts { set, follow }) = watched else { return Facts::default() };
+        let Some(WatchedFacts { set, follow, .. }) = watched else { return Facts::default() };
         let quota = self.quota(&set).await;
         let follow = match follow {
             Some(image) => self.followed(&image, &set).await,
@@ -120,7 +120,8 @@ impl Azure {
             Some(Image::Follow(image)) => Some(image.clone()),
             _ => None,
         };
-        let watched = WatchedFacts { set: policy.scale_set.clone(), follow };
+        let suspends = policy.suspends_autoscaler();
+        let watched = WatchedFacts { set: policy.scale_set.clone(), follow, suspends };
         let mut all = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(pool.clone(), watched);
     }
@@ -162,6 +163,15 @@ impl Azure {
         let mine = || settings.iter().filter(|setting| setting.target == *set);
         // A target has one. Where an answer shows two, the one that acts counts.
         let setting = mine().find(|setting| setting.enabled).or_else(|| mine().next());
+        if let Some(off) = setting.filter(|setting| !setting.enabled && self.may_suspend(set)) {
+            return match self.read_autoscale_setting(set, &off.id, None).await {
+                Ok(found) => (AutoscalerSight::Known(found.map(|found| found.at(self.now()))), gap),
+                Err(why) => {
+                    let gap = Gap { what: AUTOSCALE_SETTINGS.into(), why: why.say };
+                    (AutoscalerSight::Unknown, Some(gap))
+                }
+            };
+        }
         let setting = setting.map(|setting| setting.at(self.now()));
         let sight = match setting {
             Some(found) if found.enabled || is_known => AutoscalerSight::Known(Some(found)),
@@ -169,6 +179,12 @@ impl Azure {
             _ => AutoscalerSight::Unknown,
         };
         (sight, gap)
+    }
+
+    /// One that is off may be off by our own write, and on again by another's.
+    fn may_suspend(&self, set: &ScaleSetId) -> bool {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.values().any(|pool| pool.suspends && pool.set == *set)
     }
 
     async fn autoscale_settings(&self, path: &SetPath) -> AutoscaleCache {
@@ -181,9 +197,10 @@ impl Azure {
         let parts = ["providers", "Microsoft.Insights", "autoscalesettings"];
         let url = path::subscription(&self.arm.cloud, &path.subscription, &parts, path::INSIGHTS);
         let read = self.read_all("readAutoscale", &path.subscription, url, |body| {
-            let page: ListPage<'_, Setting<'_>> = ListPage::read(body)?;
-            let settings = page.value.iter().filter_map(CachedSetting::read).collect();
-            Ok((settings, some(page.next.as_ref()).map(str::to_owned)))
+            let page: ListPage<'_, &RawValue> = ListPage::read(body)?;
+            let read = |raw: &&RawValue| CachedSetting::read(raw.get()).transpose();
+            let settings: serde_json::Result<_> = page.value.iter().filter_map(read).collect();
+            Ok((settings?, some(page.next.as_ref()).map(str::to_owned)))
         });
         let known = |settings: Vec<_>| AutoscaleCache {
             settings: settings.into(),

@@ -8,6 +8,8 @@
 //! interprets every refusal.
 
 pub mod auth;
+mod autoscale_document;
+mod autoscale_write;
 mod autoscaler;
 mod cause;
 mod change;

@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::cloud::AzureCloud;
-use crate::model::ids::ScaleSetId;
+use crate::model::ids::{ScaleSetId, is_name};
 
 const PROVIDER: &str = "Microsoft.Compute";
 
@@ -82,6 +82,29 @@ impl SetPath {
     }
 }
 
+/// The URL of an autoscale setting, and its subscription. `None`: the id names none.
+pub(super) fn autoscale_setting(cloud: &AzureCloud, id: &str) -> Option<(Url, Box<str>)> {
+    let parts: Vec<&str> = id.trim_end_matches('/').split('/').collect();
+    let ["", word, subscription_id, groups, group, providers, provider, kind, name] = parts[..]
+    else {
+        return None;
+    };
+    let words = [
+        (word, "subscriptions"),
+        (groups, "resourceGroups"),
+        (providers, "providers"),
+        (provider, "Microsoft.Insights"),
+        (kind, "autoscaleSettings"),
+    ];
+    let fits = words.iter().all(|(part, word)| part.eq_ignore_ascii_case(word));
+    // Its name may have spaces.
+    let named = !name.is_empty() && !name.chars().all(|c| c == '.');
+    let fits = fits && is_name(subscription_id) && is_name(group) && named;
+    let parts =
+        ["resourceGroups", group, "providers", "Microsoft.Insights", "autoscalesettings", name];
+    fits.then(|| (subscription(cloud, subscription_id, &parts, INSIGHTS), subscription_id.into()))
+}
+
 /// A URL under a subscription.
 pub(super) fn subscription(cloud: &AzureCloud, id: &str, parts: &[&str], version: &str) -> Url {
     let mut all = vec!["subscriptions", id];
@@ -122,6 +145,29 @@ mod tests {
             url.as_str(),
             format!("https://management.azure.com{ID}/delete?api-version={COMPUTE}")
         );
+    }
+
+    #[test]
+    fn a_setting_has_one_address() {
+        let cloud = AzureCloud::named("public").unwrap();
+        let id =
+            "/subscriptions/s/resourceGroups/rg/providers/microsoft.insights/autoscalesettings/web";
+        let url = |id: &str| autoscale_setting(&cloud, id).map(|(url, _)| url.to_string());
+        let is = format!("https://management.azure.com{id}?api-version={INSIGHTS}");
+        let is = is.replace("microsoft.insights", "Microsoft.Insights");
+        assert_eq!(url(id), Some(is.clone()));
+        assert_eq!(url(&id.to_uppercase()).map(|url| url.to_lowercase()), Some(is.to_lowercase()));
+        assert_eq!(url(&format!("{id} two?x")), Some(is.replace("/web", "/web%20two%3Fx")));
+        for bad in [
+            "",
+            "/web",
+            ID,
+            &format!("{id}/x"),
+            &id.replace("/web", "/.."),
+            &id.replace("/rg/", "/../"),
+        ] {
+            assert_eq!(url(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -280,6 +280,14 @@ impl<T: Clone + Send + Sync + 'static> ResponseCache<T> {
         self.all.entry_by_ref(key).or_insert_with_if(call, is_old).await.into_value().value
     }
 
+    /// The next caller reads again.
+    pub async fn expire(&self, key: &str) {
+        if let Some(known) = self.all.get(key).await {
+            let good_for = Span::seconds(0);
+            self.all.insert(key.to_owned(), CacheValue { good_for, ..known }).await;
+        }
+    }
+
     /// The last response, however old.
     pub async fn last(&self, key: &str) -> Option<T> {
         self.all.get(key).await.map(|answered| answered.value)

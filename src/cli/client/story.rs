@@ -205,6 +205,9 @@ impl Story {
             }
             ActionKind::CutOff | ActionKind::Standby => Some(line.message.clone()),
             ActionKind::UpdateModel => Some("writes the model of the scale set".to_owned()),
+            ActionKind::SuspendAutoscaler | ActionKind::PutBackAutoscaler => {
+                Some(line.message.clone())
+            }
             ActionKind::Drain | ActionKind::Delete | ActionKind::TagOwner => None,
         }
     }
@@ -425,6 +428,8 @@ const fn noun(verb: ActionKind) -> &'static str {
         ActionKind::Reimage => "the update",
         ActionKind::Delete => "the delete",
         ActionKind::TagOwner => "the write of the owner tag",
+        ActionKind::SuspendAutoscaler => "the switching off of the autoscaler",
+        ActionKind::PutBackAutoscaler => "the putting back of the autoscaler",
     }
 }
 

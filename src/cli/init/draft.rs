@@ -365,6 +365,7 @@ mod tests {
                 setting: "/settings/web-scale".into(),
                 enabled: true,
                 bounds: Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 }),
+                document: None,
             });
         });
         let says =

@@ -263,7 +263,12 @@ mod tests {
     fn an_autoscaler_is_told_whether_or_not_its_sizes_are_known() {
         let bounds = || Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 });
         let of = |enabled, bounds| {
-            autoscale(&Autoscaler { setting: "/settings/web-scale".into(), enabled, bounds })
+            autoscale(&Autoscaler {
+                setting: "/settings/web-scale".into(),
+                enabled,
+                bounds,
+                document: None,
+            })
         };
         assert_eq!(of(true, bounds()), "web-scale keeps 2 to 8 machines (profile all) now");
         let off = "web-scale is switched off; it would keep 2 to 8 machines (profile all) now";

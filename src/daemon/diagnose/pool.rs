@@ -203,7 +203,9 @@ fn platform_features(
     let set = looked.map(|looked| &looked.snapshot.set);
     let is_unknown =
         set.is_none_or(|set| set.platform_features_unknown.contains(&PlatformFeature::Autoscale));
-    let autoscaler = set.and_then(|set| set.autoscaler.as_ref()).filter(|found| found.enabled);
+    let accepted = set.and_then(|set| policy.accepted_autoscaler(set));
+    let autoscaler = set.and_then(|set| set.autoscaler.as_ref());
+    let autoscaler = autoscaler.filter(|found| found.enabled && accepted.is_none());
     let warns = policy.platform_features == PlatformFeatures::Warn;
     let mut checks: Vec<Check> = acting(policy, autoscaler, anatomy)
         .into_iter()
@@ -214,6 +216,18 @@ fn platform_features(
                 .next(format!("{off}; or write `platformFeatures: warn` into the pool file")),
         })
         .collect();
+    if let Some(found) = accepted {
+        let bounds = found.bounds.as_ref().map(|bounds| format!(" ({bounds})")).unwrap_or_default();
+        let during = match policy.suspends_autoscaler() {
+            true => "a rollout switches it off and puts it back",
+            false => "a rollout goes no higher than its maximum",
+        };
+        let say = format!(
+            "the autoscale setting {} sets the size{bounds}, as the pool file accepts; {during}",
+            found.name()
+        );
+        checks.push(Check::fine(NAME, say));
+    }
     if is_unknown {
         let why = gap.map_or("the set was not listed", |gap| &gap.why);
         checks.push(
@@ -363,6 +377,7 @@ mod tests {
             setting: "/subscriptions/s/resourceGroups/rg/providers/microsoft.insights/autoscalesettings/web-scale".into(),
             enabled: true,
             bounds: Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 }),
+            document: None,
         };
         let acting = acting(&refuses, Some(&autoscaler), &loud);
         assert_eq!(acting.len(), 7);

@@ -34,6 +34,8 @@ const LIST_FLEXIBLE: &str = "Microsoft.Compute/virtualMachines/read";
 const UPGRADE: &str = "Microsoft.Compute/virtualMachineScaleSets/manualUpgrade/action";
 const VERSIONS: &str = "Microsoft.Compute/galleries/images/versions/read";
 
+const WRITE_AUTOSCALE: &str = "Microsoft.Insights/autoscaleSettings/write";
+
 const LOCKS: &str = "Microsoft.Authorization/locks/read";
 const TAGS: &str = "Microsoft.Resources/tags/write";
 
@@ -71,6 +73,8 @@ pub const ROLE: &[&str] = &[
     "Microsoft.Compute/virtualMachines/reimage/action",
     "Microsoft.Compute/virtualMachines/start/action",
     "Microsoft.Insights/autoscaleSettings/read",
+    // For an autoscaler that a rollout switches off and puts back.
+    WRITE_AUTOSCALE,
     // The owner tag, without changing other tags of the set.
     TAGS,
 ];
@@ -131,6 +135,10 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
             false => "Microsoft.Compute/virtualMachineScaleSets/deallocate/action",
         };
         all.push(right(action, if flexible { &group } else { &set }, what));
+    }
+    if policy.suspends_autoscaler() {
+        let what = "to switch the autoscaler off for a rollout and put it back (`autoscaler.during: suspend`)";
+        all.push(right(WRITE_AUTOSCALE, &subscription, what));
     }
     if let Some(Image::Follow(image)) = &policy.model.image {
         all.push(right(VERSIONS, image, "to follow the gallery image"));

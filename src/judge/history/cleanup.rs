@@ -29,6 +29,7 @@ const PUT_BACK_WITHIN: u32 = 2;
 pub struct Out {
     machines: BTreeMap<Key, u32>,
     model: u32,
+    autoscaler: u32,
 }
 
 impl Out {
@@ -51,6 +52,11 @@ impl Out {
         self.model = if left_model(truth, view) { self.model.saturating_add(1) } else { 0 };
         if self.model > PUT_BACK_WITHIN {
             notes.add(10, "the model of an aborted rollout is not put back", Vec::new());
+        }
+        let left = left_autoscaler(view);
+        self.autoscaler = if left { self.autoscaler.saturating_add(1) } else { 0 };
+        if self.autoscaler > PUT_BACK_WITHIN {
+            notes.add(10, "an autoscaler stays switched off though no rollout is open", Vec::new());
         }
     }
 }
@@ -135,6 +141,16 @@ const MODEL_HOLDS: [HoldReason; 7] = [
     // Nothing is written until the outcome of the last request is known.
     HoldReason::DeleteInDoubt,
 ];
+
+/// No rollout is open, and an autoscaler that one switched off is neither put back nor named by a hold.
+fn left_autoscaler(view: &View) -> bool {
+    let planned = view.case.planned;
+    let writes = planned.actions.iter().any(|it| it.verb() == ActionKind::PutBackAutoscaler);
+    let told = [HoldReason::AutoscalerOff, HoldReason::AutoscaleChanged];
+    let said = planned.report.holds.iter().any(|hold| told.contains(&hold.reason));
+    let off = planned.state.suspension.is_some();
+    off && view.rollout().is_none() && !writes && !said
+}
 
 /// An aborted rollout left its model in a set whose model we own.
 fn left_model(truth: &Truth, view: &View) -> bool {

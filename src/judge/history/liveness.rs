@@ -163,9 +163,9 @@ fn is_open(view: &View, at: Time) -> bool {
 
 /// An operator can act on it, if not by one of our verbs.
 pub(super) fn asks_people(hold: &Hold, view: &View) -> bool {
-    use HoldReason::{Locked, PlatformConflict, Quota, SetLimit, UnsafeRaise};
+    use HoldReason::{AutoscalerLimit, Locked, PlatformConflict, Quota, SetLimit, UnsafeRaise};
     match hold.reason {
-        Locked | PlatformConflict | SetLimit | UnsafeRaise => true,
+        AutoscalerLimit | Locked | PlatformConflict | SetLimit | UnsafeRaise => true,
         // If a machine may be unavailable, the rollout needs no spare one.
         Quota => view.unavailable == 0 || view.tally.exist + view.pending < view.desired,
         _ => hold.remedy.is_some(),
@@ -207,9 +207,11 @@ fn silent(view: &View, notes: &mut Notes) {
 /// How long an entry may take to end by itself.
 fn deadline(entry: &Entry, policy: &Policy) -> Span {
     match entry.verb() {
-        ActionKind::Raise | ActionKind::UpdateModel | ActionKind::TagOwner => {
-            policy.rollout.readiness_deadline
-        }
+        ActionKind::Raise
+        | ActionKind::UpdateModel
+        | ActionKind::TagOwner
+        | ActionKind::SuspendAutoscaler
+        | ActionKind::PutBackAutoscaler => policy.rollout.readiness_deadline,
         ActionKind::Delete => policy.deletion.deadline,
         ActionKind::CutOff
         | ActionKind::Drain

@@ -1,6 +1,7 @@
 //! Hand-made cases: a short description of a pool, a plan for it, and the laws that it breaks.
 
 mod after;
+mod autoscaler;
 mod course;
 mod gate;
 mod gray;

@@ -2,6 +2,7 @@
 
 use super::codec::{Form, RecordText, keys, variants};
 use crate::model::action::{Action, Expect, ModelWrite, RemovalReason, Target, WriteScope};
+use crate::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, AutoscalerWrite};
 use crate::model::ids::{EntryId, Epoch, Etag, InstanceId, Key, Revision, VmId, Zone};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
@@ -18,6 +19,19 @@ impl Form for OperationUrl {
 
     fn back(wire: RecordText<'_>) -> Self {
         OperationUrl::new(wire.as_str())
+    }
+}
+
+/// The text that is put back, and its fingerprint. Stored nowhere else, and shown nowhere.
+impl Form for AutoscalerDocument {
+    type Wire<'a> = (RecordText<'a>, RecordText<'a>);
+
+    fn wire(&self) -> Self::Wire<'_> {
+        (RecordText::new(self.text()), RecordText::new(self.rest()))
+    }
+
+    fn back((text, rest): Self::Wire<'_>) -> Self {
+        AutoscalerDocument::new(text.as_str(), rest.as_str())
     }
 }
 
@@ -52,6 +66,14 @@ keys! {
         may {
             etag: Option<Etag>,
         }
+    }
+    AutoscalerWrite as AutoscalerWriteKeys; {
+        must {
+            setting: Box<str>,
+            document: AutoscalerDocument,
+            to: AutoscalerTarget,
+        }
+        may {}
     }
     Refused as RefusedKeys; {
         must {
@@ -94,6 +116,7 @@ variants! {
                 expect: Expect,
             },
             TagOwner { write: OwnerWrite, reason: Box<str>, before: Time },
+            WriteAutoscaler { write: AutoscalerWrite, reason: Box<str>, before: Time },
         }
     }
     OwnerWrite as OwnerWriteKeys {

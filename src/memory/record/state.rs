@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::codec::Form;
 use super::codec::{keys, variants};
 use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::autoscaler::{Suspension, SuspensionStage};
 use crate::model::ids::{CommandId, EntryId, Etag, Key, Revision, StoreId, Zone};
 use crate::model::inventory::{ModelFields, ModelRest};
 use crate::model::journal::Refusal;
@@ -41,6 +42,7 @@ keys! {
             revisions: Revisions,
             model: ModelMemory,
             owner: OwnerMemory,
+            suspension: Option<Suspension>,
             rollout: Option<Rollout>,
             pause: Option<PauseRequest>,
             last: Option<RolloutRecord>,
@@ -227,6 +229,20 @@ keys! {
             next: Option<Time>,
             shown: Option<Box<str>>,
             taken_over: Option<Box<str>>,
+        }
+    }
+    Suspension as SuspensionKeys; {
+        must {
+            setting: Box<str>,
+            rest: Box<str>,
+            since: Time,
+            stage: SuspensionStage,
+        }
+        may {
+            base: Option<u32>,
+            unused: Option<Time>,
+            tries: u32,
+            next: Option<Time>,
         }
     }
     OwnerTag as OwnerTagKeys; {
@@ -428,6 +444,14 @@ keys! {
 }
 
 variants! {
+    SuspensionStage as SuspensionWord {
+        plain { Asked, }
+        one {}
+        many {
+            Off { since: Time },
+            Overruled { since: Time },
+        }
+    }
     RolloutStage as StageWord {
         plain { Going, }
         one {}

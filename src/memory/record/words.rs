@@ -3,6 +3,7 @@
 use super::codec::{Form, words};
 use crate::memory::{Consent, JournalStep};
 use crate::model::action::{ActionKind, ModelWrite, RemovalReason, WriteScope};
+use crate::model::autoscaler::AutoscalerTarget;
 use crate::model::hold::HoldReason;
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
@@ -61,7 +62,7 @@ words! {
 
 words! {
     by name:
-    ActionKind, DeleteEffect, EtagVerdict, JournalStep, ModelWrite, Protection, Refusal, RolloutCause, RolloutEnding,
+    ActionKind, AutoscalerTarget, DeleteEffect, EtagVerdict, JournalStep, ModelWrite, Protection, Refusal, RolloutCause, RolloutEnding,
     WaitKind, WriteScope,
 }
 

@@ -233,7 +233,10 @@ impl ChangeCloud for Cloud {
             SetChange::Standby { .. }
             | SetChange::Reimage { .. }
             | SetChange::UpdateModel { .. }
-            | SetChange::TagOwner { .. } => CallOutcome::Refused(Refused::plain(Refusal::Invalid)),
+            | SetChange::TagOwner { .. }
+            | SetChange::WriteAutoscaler { .. } => {
+                CallOutcome::Refused(Refused::plain(Refusal::Invalid))
+            }
         }
     }
 

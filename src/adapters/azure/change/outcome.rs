@@ -1,6 +1,9 @@
 //! Outcomes of a write that ARM did not answer, or that was not sent.
 
+use serde_json::{Map, Value};
+
 use super::super::http::NoResponse;
+use super::super::read::Reading;
 use crate::act::CallOutcome;
 use crate::model::journal::{Refusal, Refused};
 use crate::observe::ReadError;
@@ -36,4 +39,12 @@ pub(super) fn no_response(why: &NoResponse) -> CallOutcome {
         | NoResponse::NotSent(_) => CallOutcome::NotSent,
         NoResponse::Lost(_) => CallOutcome::Lost,
     }
+}
+
+pub(super) fn disks_of(now: &Reading) -> Result<Map<String, Value>, CallOutcome> {
+    let message = "the OS disks of this set are ephemeral and must not be written; set `model.write: image` in the pool file";
+    now.disks().ok_or_else(|| {
+        let (code, message) = (Some("EphemeralOsDisk".into()), Some(message.into()));
+        CallOutcome::Refused(Refused { code, message, ..Refused::plain(Refusal::Invalid) })
+    })
 }

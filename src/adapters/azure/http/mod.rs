@@ -52,6 +52,7 @@ pub(super) enum HttpVerb {
     Get,
     Patch,
     Post,
+    Put,
 }
 
 #[derive(Debug)]
@@ -301,6 +302,7 @@ fn method(verb: HttpVerb) -> Method {
         HttpVerb::Get => Method::Get,
         HttpVerb::Patch => Method::Patch,
         HttpVerb::Post => Method::Post,
+        HttpVerb::Put => Method::Put,
     }
 }
 

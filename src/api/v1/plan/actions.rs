@@ -27,6 +27,9 @@ pub struct ActionKeys<'a> {
     pub why: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
+    /// The id of the autoscale setting that is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<Vec<Cow<'a, str>>>,
     /// The class of all machines, if they leave for the same reason.
@@ -79,6 +82,7 @@ impl<'a> ActionKeys<'a> {
             fields: None,
             why: None,
             tag: None,
+            setting: None,
             machines: None,
             class: None,
             classes: None,
@@ -96,6 +100,9 @@ impl<'a> ActionKeys<'a> {
                 Self { fields, why: Some(why.word().into()), ..plain }
             }
             Action::TagOwner { write, .. } => Self { tag: Some(write.tag().to_string()), ..plain },
+            Action::WriteAutoscaler { write, .. } => {
+                Self { setting: Some((&*write.setting).into()), ..plain }
+            }
             Action::CutOff { targets, .. }
             | Action::Drain { targets, .. }
             | Action::Standby { targets, .. }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::autoscaler::AUTOSCALER;
 use super::form::*;
 use super::replicas::REPLICAS;
 use super::rollout::ROLLOUT;
@@ -25,8 +26,6 @@ use crate::model::policy::{
 };
 use crate::model::size::{GrayPolicy, GrayState};
 
-/// Resource ids have about 200 characters; this is the longest address that ARM accepts.
-const LONGEST_ID: usize = 2_048;
 /// Longest value of a tag.
 const LONGEST_TEXT: usize = 256;
 /// Most tags of a resource.
@@ -73,8 +72,9 @@ tables! {
         "drain": DRAIN => d.drain, like {"failedAfter": "10m"};
         /// What the pool does when its size falls.
         "scaleDown": SCALE_DOWN => *d, like {"unconfirmed": "allow"};
-        /// Not built yet: leave it empty.
-        "autoscaler": AUTOSCALER => (), like {};
+        /// What the pool may do beside Azure's autoscaler of the scale set. Without it an autoscale setting that is on is
+        /// a platform conflict.
+        "autoscaler": AUTOSCALER => d.autoscaler, if d.autoscaler.is_some(), like {"during": "keep"};
     }
     MODEL(m: OwnedModel) = {
         /// The image of new machines, or the gallery image whose newest version the pool follows.
@@ -214,15 +214,6 @@ const TAGS: Special<BTreeMap<Box<str>, Box<str>>> = Special {
         ValueForm::new("a map of texts", schema)
     },
 };
-/// A section that is allowed only empty, because its feature is not built.
-const AUTOSCALER: Special<()> = Special {
-    read: autoscaler,
-    write: |()| None,
-    form: |()| {
-        let schema = json!({ "type": "object", "additionalProperties": false });
-        ValueForm::new("an empty map", schema)
-    },
-};
 
 fn constant(word: &str) -> ValueForm {
     ValueForm::new(word, json!({ "type": "string", "const": word }))
@@ -290,17 +281,4 @@ fn tags(
             Err(fault) => out.push(*fault),
         }
     }
-}
-
-fn autoscaler(value: &SectionValue<'_>, (): &mut (), out: &mut Vec<Diagnostic>) {
-    let NodeKind::Map(entries) = &value.node.kind else {
-        out.push(*value.wrong_type("an empty map"));
-        return;
-    };
-    out.extend(entries.iter().map(|entry| {
-        let path = join(&value.path, &quote(&entry.key));
-        let say = "autoscalers are not built yet";
-        let fault = Diagnostic::new(entry.at, path, Code::NotBuilt, say);
-        fault.help(format!("leave {} empty", value.path))
-    }));
 }

@@ -3,6 +3,7 @@
 //! Never here: a default of its own (they are the policy's), or half a pool: a document is valid, or all its faults are
 //! named. Begin with [`PoolDocuments::read`].
 
+mod autoscaler;
 mod decode;
 mod flow;
 mod form;

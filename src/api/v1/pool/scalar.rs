@@ -13,6 +13,9 @@ use crate::model::ids::PoolName;
 use crate::model::quantity::{MOST_MACHINES, Quantity};
 use crate::model::time::Span;
 
+/// Resource ids have about 200 characters; this is the longest address that ARM accepts.
+pub(super) const LONGEST_ID: usize = 2_048;
+
 /// The limit of a DNS name, because it becomes part of other names.
 pub(super) const LONGEST_NAME: usize = 63;
 /// `90s`, `1h30m`: whole numbers with their units, largest first.

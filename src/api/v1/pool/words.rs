@@ -2,6 +2,7 @@
 
 use crate::api::v1::wire::WordTable;
 use crate::api::v1::words::words;
+use crate::model::autoscaler::DuringRollout;
 use crate::model::calendar::Chore;
 use crate::model::policy::{
     Adopt, HealthPolicy, Method, OnFailure, Owner, PlatformFeatures, RemovalOrder, RollbackPolicy,
@@ -33,6 +34,7 @@ words! {
         "continue" => OnFailure::Continue,
     }
     RollbackPolicy { "pause" => RollbackPolicy::Pause, "writeModel" => RollbackPolicy::WriteModel, }
+    DuringRollout { "keep" => DuringRollout::Keep, "suspend" => DuringRollout::Suspend, }
     Chore { "refresh" => Chore::Refresh, }
     HealthSource {
         "auto" => HealthSource::Built(HealthPolicy::Auto),

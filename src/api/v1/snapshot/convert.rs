@@ -160,7 +160,12 @@ fn autoscaler(found: &wire::AutoscalerKeys<'_>) -> Result<Autoscaler, Fault> {
         let say = format!("{minimum} is more than the maximum {maximum}");
         return Err(Fault::new(path, Code::BadValue, say));
     }
-    Ok(Autoscaler { setting: found.setting.to_box(), enabled: found.enabled, bounds })
+    Ok(Autoscaler {
+        setting: found.setting.to_box(),
+        enabled: found.enabled,
+        bounds,
+        document: None,
+    })
 }
 
 fn priority_mix(mix: &wire::PriorityMixKeys) -> Result<PriorityMix, Fault> {

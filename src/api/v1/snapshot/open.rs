@@ -9,6 +9,7 @@ use crate::api::v1::wire::{RecordText, WordOf, WordTable};
 use crate::model::action::{
     Action, ActionKind, Expect, ModelWrite, READ_IS_FRESH, RemovalReason, Target, WriteScope,
 };
+use crate::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, AutoscalerWrite};
 use crate::model::ids::{EntryId, Epoch, InstanceId, Key, VmId};
 use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
@@ -93,8 +94,25 @@ fn action(
     let reason: Box<str> = open.message.as_ref().map(RecordText::to_box).unwrap_or_default();
     let (from, to) = capacities(open, verb, path)?;
     let expect = |capacity| Expect { etag: None, capacity, revision: set.revision.clone(), before };
-    let has_targets =
-        !matches!(verb, ActionKind::Raise | ActionKind::UpdateModel | ActionKind::TagOwner);
+    let has_targets = !matches!(
+        verb,
+        ActionKind::Raise
+            | ActionKind::UpdateModel
+            | ActionKind::TagOwner
+            | ActionKind::SuspendAutoscaler
+            | ActionKind::PutBackAutoscaler
+    );
+    // No snapshot has the document: what is there now stands for it.
+    let autoscaler = |to: AutoscalerTarget| {
+        let setting = open.setting.as_ref().ok_or_else(|| {
+            let say = "a write of an autoscale setting needs its id";
+            Fault::new(format!("{path}.setting"), Code::BadValue, say)
+        })?;
+        let known = set.autoscaler.as_ref().and_then(|found| found.document.clone());
+        let document = known.unwrap_or_else(|| AutoscalerDocument::new("", ""));
+        let write = AutoscalerWrite { setting: setting.to_box(), document, to };
+        Ok::<_, Fault>(Action::WriteAutoscaler { write, reason: reason.clone(), before })
+    };
     let targets = targets(open, has_targets, path, machines)?;
     Ok(match verb {
         ActionKind::Raise => {
@@ -116,6 +134,8 @@ fn action(
             })?;
             Action::TagOwner { write: OwnerWrite::Put { tag, over: None }, reason, before }
         }
+        ActionKind::SuspendAutoscaler => autoscaler(AutoscalerTarget::Suspended)?,
+        ActionKind::PutBackAutoscaler => autoscaler(AutoscalerTarget::PutBack)?,
         ActionKind::CutOff => Action::CutOff { targets, reason, before },
         ActionKind::Standby => Action::Standby { targets, reason, before },
         ActionKind::Drain => Action::Drain { targets, reason, before },

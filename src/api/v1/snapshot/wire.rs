@@ -184,6 +184,8 @@ pub(super) struct Open<'a> {
     pub drift: Option<u32>,
     /// The value that the owner tag will have.
     pub tag: Option<RecordText<'a>>,
+    /// The autoscale setting that is written.
+    pub setting: Option<RecordText<'a>>,
     /// The identities that were listed when the request was sent.
     pub baseline: Option<Vec<RecordText<'a>>>,
     pub machines: Option<Vec<RecordText<'a>>>,

@@ -1,0 +1,192 @@
+//! The cloud's autoscaler during a rollout, where the document says `suspend`: it is switched off first, the size stays
+//! what it asked for, and afterwards its setting is put back as it was. What another client edited is left to it.
+
+use crate::model::action::ActionKind;
+use crate::model::autoscaler::{Autoscaler, Suspension, SuspensionStage};
+use crate::model::inventory::PlatformFeature;
+use crate::model::journal::{Entry, EntryOutcome, Refusal};
+use crate::model::plan::Input;
+use crate::model::rollout::{PoolState, RolloutStage};
+use crate::model::time::{Span, Time};
+
+/// The autoscaler acts every 30 to 60 s: what it began before it was switched off has landed after this.
+pub(super) const ENGINE: Span = Span::seconds(60);
+
+/// A rollout that stands still for so long gives the autoscaler back, and takes it again when it goes on.
+// 1 h: longer than a person needs to answer, shorter than a load needs to change.
+const LONG_PAUSE: Span = Span::hours(1);
+
+/// It is put back after this although it will change the size at once.
+const FITS_WITHIN: Span = Span::minutes(30);
+
+/// A write whose answer was lost may land for so long.
+const LANDS_WITHIN: Span = Span::minutes(2);
+
+/// Whether the set has one could not be read.
+pub(super) fn is_unknown(input: &Input) -> bool {
+    input.set.platform_features_unknown.contains(&PlatformFeature::Autoscale)
+}
+
+/// What the read shows of the setting that we switched off.
+pub(super) fn learn(input: &Input, memory: &mut PoolState) {
+    if is_unknown(input) {
+        return;
+    }
+    let is_open = memory.rollout.is_some();
+    let Some(suspension) = &mut memory.suspension else { return };
+    // It was deleted, or another one targets the set: there is nothing to put back.
+    let seen = input.set.autoscaler.as_ref();
+    let Some(found) = seen.filter(|found| suspension.names(found)) else {
+        memory.suspension = None;
+        return;
+    };
+    let wrote = |verb: ActionKind| {
+        let mut ours = input.open.iter().filter(|entry| entry.verb() == verb);
+        ours.any(|entry| entry.written >= suspension.since && may_have_happened(entry))
+    };
+    match (suspension.stage, found.enabled) {
+        (SuspensionStage::Asked, false) if wrote(ActionKind::SuspendAutoscaler) => {
+            suspension.stage = SuspensionStage::Off { since: input.set.read_at };
+            (suspension.tries, suspension.next) = (0, None);
+        }
+        // It never was: a write whose answer was lost would have landed by now.
+        (SuspensionStage::Asked, true) if !is_open => {
+            let ours = input.open.iter().filter(|entry| suspension.rests_on(entry));
+            let ended = |entry: &Entry| entry.outcome().map(|(at, _)| at);
+            // `None`: one has not ended.
+            let last = ours.map(ended).try_fold(suspension.since, |last, at| Some(last.max(at?)));
+            if last.is_some_and(|last| input.set.read_at >= last.plus(LANDS_WITHIN)) {
+                memory.suspension = None;
+            }
+        }
+        // A person was quicker.
+        (SuspensionStage::Asked, false) => memory.suspension = None,
+        (SuspensionStage::Off { .. }, true) if is_open && !wrote(ActionKind::PutBackAutoscaler) => {
+            suspension.stage = SuspensionStage::Overruled { since: input.set.read_at };
+        }
+        (SuspensionStage::Off { .. }, true) => memory.suspension = None,
+        (SuspensionStage::Overruled { .. }, is_on) if !is_open || !is_on => {
+            memory.suspension = None;
+        }
+        _ => {}
+    }
+    keep_size(input, memory);
+}
+
+/// The size while it is off is the one that it asked for. Before it is put back, the size is one that it would keep.
+fn keep_size(input: &Input, memory: &mut PoolState) {
+    let bounds = input.set.autoscaler.as_ref().and_then(|found| found.bounds.clone());
+    let within = |count: u32| match &bounds {
+        Some(bounds) => count.max(bounds.minimum).min(bounds.maximum),
+        None => count,
+    };
+    let ends = is_ending(input, memory);
+    let Some(suspension) = &mut memory.suspension else { return };
+    // Not what serves just then: of a pool in trouble that would leave the smaller part.
+    if has_settled(input, suspension) && suspension.base.is_none() {
+        memory.desired.count = within(memory.desired.count);
+        suspension.base = Some(memory.desired.count);
+    }
+    if ends {
+        memory.desired.count = within(memory.desired.count);
+    }
+}
+
+fn may_have_happened(entry: &Entry) -> bool {
+    match entry.outcome() {
+        Some((_, EntryOutcome::Refused(no))) => no.refusal == Refusal::Unclear,
+        Some((_, EntryOutcome::Withdrawn)) => false,
+        _ => true,
+    }
+}
+
+/// A person saw that another client changed it, and wants the rollout to go on. Whether there was such a change.
+pub(super) fn retry(input: &Input, memory: &mut PoolState) -> bool {
+    let is_changed = memory.suspension.as_ref().is_some_and(|known| is_changed(input, known));
+    if is_changed {
+        memory.suspension = None;
+    }
+    is_changed
+}
+
+/// Another client edited the setting while it was off, or switched it on.
+pub(super) fn is_changed(input: &Input, suspension: &Suspension) -> bool {
+    let edited = |found: &Autoscaler| !found.enabled && !suspension.is_as_it_was(found);
+    match suspension.stage {
+        SuspensionStage::Asked => false,
+        SuspensionStage::Off { .. } => input.set.autoscaler.as_ref().is_some_and(edited),
+        SuspensionStage::Overruled { .. } => true,
+    }
+}
+
+/// It is switched off and kept so, and what it began before has landed: a rollout may use its whole surge.
+pub(super) fn is_off(input: &Input, memory: &PoolState) -> bool {
+    let Some(suspension) = &memory.suspension else { return false };
+    has_settled(input, suspension) && !is_ending(input, memory)
+}
+
+/// Since when it is off and a rollout may rely on it.
+pub(super) fn off_since(input: &Input, memory: &PoolState) -> Option<Time> {
+    let stage = memory.suspension.as_ref().map(|known| known.stage);
+    match stage {
+        // What it began before has landed only a run of it later.
+        Some(SuspensionStage::Off { since }) if is_off(input, memory) => Some(since.plus(ENGINE)),
+        _ => None,
+    }
+}
+
+fn has_settled(input: &Input, suspension: &Suspension) -> bool {
+    let SuspensionStage::Off { since } = suspension.stage else { return false };
+    let still = input.set.autoscaler.as_ref().is_some_and(|found| !found.enabled);
+    still && input.set.read_at >= since.plus(ENGINE)
+}
+
+/// The rollout waits for it.
+pub(super) fn closes(input: &Input, memory: &PoolState) -> bool {
+    match memory.suspension {
+        Some(_) => !is_off(input, memory),
+        None => {
+            let accepted = input.policy.accepted_autoscaler(input.set).is_some();
+            input.policy.suspends_autoscaler() && (accepted || is_unknown(input))
+        }
+    }
+}
+
+/// When its setting is to be put back: at once where no rollout will go on by itself, later where one stands still.
+fn ends_at(input: &Input, memory: &PoolState) -> Option<Time> {
+    let unused = memory.suspension.as_ref()?.unused?;
+    let over = |stage: &RolloutStage| {
+        matches!(stage, RolloutStage::Baking { .. } | RolloutStage::Failing { .. })
+    };
+    let stands = memory.rollout.as_ref().is_some_and(|open| !over(&open.stage));
+    let stands = stands && input.policy.suspends_autoscaler();
+    Some(if stands { unused.plus(LONG_PAUSE) } else { unused })
+}
+
+pub(super) fn is_ending(input: &Input, memory: &PoolState) -> bool {
+    ends_at(input, memory).is_some_and(|at| input.now >= at)
+}
+
+/// The autoscaler would change nothing at once.
+pub(super) fn fits(input: &Input, found: &Autoscaler) -> bool {
+    let bounds = found.bounds.as_ref();
+    bounds.is_none_or(|b| (b.minimum..=b.maximum).contains(&input.set.capacity))
+}
+
+/// The size could not be brought within its bounds: a pool without its autoscaler is the greater harm.
+pub(super) fn is_late(input: &Input, memory: &PoolState) -> bool {
+    ends_at(input, memory).is_some_and(|at| input.now >= at.plus(FITS_WITHIN))
+}
+
+/// When something of it changes without an event.
+pub(super) fn moments(memory: &PoolState) -> impl Iterator<Item = Time> + use<> {
+    let known = memory.suspension.as_ref();
+    let settles = known.and_then(|known| match known.stage {
+        SuspensionStage::Off { since } => Some(since.plus(ENGINE)),
+        _ => None,
+    });
+    let unused = known.and_then(|known| known.unused);
+    let ends = [FITS_WITHIN, LONG_PAUSE, LONG_PAUSE.plus(FITS_WITHIN)];
+    let ends = unused.into_iter().flat_map(move |at| ends.map(|span| at.plus(span)));
+    settles.into_iter().chain(ends).chain(known.and_then(|known| known.next))
+}
