@@ -109,6 +109,9 @@ pub fn object(action: &ActionKeys<'_>) -> String {
     if let Some(tag) = &action.tag {
         return tag.clone();
     }
+    if let Some(setting) = &action.setting {
+        return setting.rsplit('/').next().unwrap_or_default().to_owned();
+    }
     if let Some(fields) = &action.fields {
         let image = fields.image.as_ref().map(|image| format!("image {image}"));
         let size = fields.vm_size.as_ref().map(|size| format!("size {size}"));

@@ -217,13 +217,14 @@ fn platform_features(
         })
         .collect();
     if let Some(found) = accepted {
-        let bounds = found.bounds.as_ref().map(|bounds| format!(" ({bounds})")).unwrap_or_default();
+        let bounds =
+            found.bounds.as_ref().map(|bounds| format!(", now {bounds}")).unwrap_or_default();
         let during = match policy.suspends_autoscaler() {
             true => "a rollout switches it off and puts it back",
             false => "a rollout goes no higher than its maximum",
         };
         let say = format!(
-            "the autoscale setting {} sets the size{bounds}, as the pool file accepts; {during}",
+            "the autoscale setting {} sets the size, as the pool file accepts{bounds}; {during}",
             found.name()
         );
         checks.push(Check::fine(NAME, say));
