@@ -83,10 +83,15 @@ pub(super) fn choose(
         return None;
     }
     let from = input.set.capacity;
+    let beside = set_size_limit::most_beside(input).map(|most| most.max(number.from));
+    let limited = beside.filter(|most| to.is_some_and(|to| to > *most));
+    if let Some(most) = limited {
+        to = Some(most).filter(|most| *most > number.from);
+    }
     let blocked = create > 0 && to.is_none() && lacking == 0;
     if set_size_limit::lacks_room(input, count, wish) || (blocked && i64::from(from) >= LIMIT) {
         set_size_limit::hold(count, holds);
-    } else if set_size_limit::lacks_room_beside(input, count, wish) {
+    } else if limited.is_some() || set_size_limit::lacks_room_beside(input, count, wish) {
         set_size_limit::hold_beside(input, count, holds);
     } else if blocked {
         holds

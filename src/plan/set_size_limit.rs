@@ -56,6 +56,12 @@ pub(super) fn hold(count: &PoolCounts, holds: &mut Holds) {
     hold.number("limit", LIMIT).number("desired", desired);
 }
 
+/// The highest number that an autoscaler that stays on does not take back at once.
+pub(super) fn most_beside(input: &Input) -> Option<i64> {
+    let bounds = input.policy.accepted_autoscaler(input.set)?.bounds.as_ref()?;
+    Some(i64::from(bounds.maximum))
+}
+
 pub(super) fn hold_beside(input: &Input, count: &PoolCounts, holds: &mut Holds) {
     let Some(found) = input.policy.accepted_autoscaler(input.set) else { return };
     let name = found.name();
