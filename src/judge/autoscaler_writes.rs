@@ -8,7 +8,6 @@ use crate::model::action::Action;
 use crate::model::autoscaler::{
     Autoscaler, AutoscalerTarget, AutoscalerWrite, Suspension, SuspensionStage,
 };
-use crate::model::inventory::PlatformFeature;
 use crate::model::time::Span;
 
 /// The size is brought within its bounds by then, or it does so itself.
@@ -35,13 +34,27 @@ pub(super) fn put_back(view: &View, notes: &mut Notes) {
             notes.add(10, say, Vec::new());
         }
     }
+    seen_off(case, notes);
     let Some(known) = case.before.and_then(|before| before.suspension.as_ref()) else { return };
     let forgotten = case.planned.state.suspension.is_none() && !written;
     let unedited = |found: &Autoscaler| !found.enabled && is_as_left(found, known);
-    let unseen = case.set.platform_features_unknown.contains(&PlatformFeature::Autoscale);
+    let unseen = case.set.hides_autoscaler();
     let owed = unseen || setting_of(case, known).is_some_and(unedited);
-    if forgotten && owed && !matches!(known.stage, SuspensionStage::Overruled { .. }) {
+    if forgotten && owed && known.stage != SuspensionStage::Overruled {
         notes.add(10, "forgets an autoscaler that it switched off", Vec::new());
+    }
+}
+
+/// It counts as off from the first read that shows it so, and no earlier.
+fn seen_off(case: &Case, notes: &mut Notes) {
+    let Some(now) = &case.planned.state.suspension else { return };
+    let before = case.before.and_then(|before| before.suspension.as_ref());
+    let SuspensionStage::Off { since } = now.stage else { return };
+    let known = before.is_some_and(|before| before.stage == now.stage);
+    let shown = setting_of(case, now).is_some_and(|found| !found.enabled);
+    let begins = before.is_some() && shown && since == case.set.read_at;
+    if !(known || begins) {
+        notes.add(10, "counts an autoscaler as off that no read showed so", Vec::new());
     }
 }
 

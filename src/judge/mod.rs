@@ -24,10 +24,10 @@
 //! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many machines that had served fail; after: over the whole history | the very fall or surplus that an operator approved after it was shown, or a policy that allows it |
 //! | 13 stopped | before: nothing is begun while a person stops all pools; with the exception for repair, only failed machines leave, and no raise goes beyond what the pool had when it was stopped; after: no such call was sent while the stop really stood | returning machines to service |
 //!
-//! The judge trusts the planner's memory for five facts that nothing else shows: the stage of the rollout, its
-//! checkpoints, the wanted revision, the confirmed size, and the size that repair may fill up to under a stop. It checks
-//! each *move* of these against the memory that the plan was given (a stage reopens or ends, a checkpoint is passed, or
-//! the size falls only with cause). A new wait after a refusal needs that refusal in the journal.
+//! The judge trusts the planner's memory for six facts that nothing else shows: the stage of the rollout, its
+//! checkpoints, the wanted revision, the confirmed size, the size that repair may fill up to under a stop, and since when
+//! an autoscaler is off. It checks each *move* of these against the memory that the plan was given (a stage reopens or
+//! ends, a checkpoint is passed, the size falls, or an autoscaler counts as off only with cause). A new wait after a refusal needs that refusal in the journal.
 
 mod autoscaler;
 mod autoscaler_writes;

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use super::action::{Action, ActionKind};
 use super::journal::Entry;
-use super::time::Time;
+use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
+
+/// A write of a setting whose answer was lost may land for so long.
+pub const AUTOSCALER_WRITE_LANDS: Span = Span::minutes(2);
 
 /// The setting that targets a set. A set has at most one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +179,7 @@ pub enum SuspensionStage {
     /// A read showed it switched off.
     Off { since: Time },
     /// Another client switched it on again while a rollout was open.
-    Overruled { since: Time },
+    Overruled,
 }
 
 /// Written in the document, it is the consent to work beside the autoscaler of the set.

@@ -83,29 +83,41 @@ impl ScaleSetId {
         &self.0
     }
 
-    /// Subscription, resource group and name, if the id names exactly a scale set: an id with `..`, a query or a path
-    /// below the set would send a call elsewhere.
+    /// Subscription, resource group and name, if the id names exactly a scale set.
     pub fn parts(&self) -> Option<[&str; 3]> {
-        let parts: Vec<&str> = self.0.split('/').collect();
-        let [before, subscriptions, id, groups, group, providers, provider, kind, name] = parts[..]
-        else {
-            return None;
-        };
-        let words = [
-            (subscriptions, "subscriptions"),
-            (groups, "resourceGroups"),
-            (providers, "providers"),
-            (provider, "Microsoft.Compute"),
-            (kind, "virtualMachineScaleSets"),
-        ];
-        let fits = words.iter().all(|(part, word)| part.eq_ignore_ascii_case(word));
-        let names = [id, group, name];
-        (before.is_empty() && fits && names.into_iter().all(is_name)).then_some(names)
+        let parts = resource(&self.0, "Microsoft.Compute", "virtualMachineScaleSets")?;
+        is_name(parts[2]).then_some(parts)
     }
 
     fn folded(&self) -> impl Iterator<Item = u8> {
         self.0.bytes().map(|byte| byte.to_ascii_lowercase())
     }
+}
+
+/// Subscription, resource group and name, if the id names exactly an autoscale setting. Its name may have spaces.
+pub fn autoscale_setting(id: &str) -> Option<[&str; 3]> {
+    let parts = resource(id.trim_end_matches('/'), "Microsoft.Insights", "autoscaleSettings")?;
+    (!parts[2].is_empty() && parts[2].chars().any(|c| c != '.')).then_some(parts)
+}
+
+/// Subscription, resource group and unchecked name of a resource of this kind: an id with `..`, a query or a path below
+/// the resource would send a call elsewhere.
+fn resource<'i>(id: &'i str, provider: &str, kind: &str) -> Option<[&'i str; 3]> {
+    let parts: Vec<&str> = id.split('/').collect();
+    let ["", word, subscription, groups, group, providers, its_provider, its_kind, name] =
+        parts[..]
+    else {
+        return None;
+    };
+    let words = [
+        (word, "subscriptions"),
+        (groups, "resourceGroups"),
+        (providers, "providers"),
+        (its_provider, provider),
+        (its_kind, kind),
+    ];
+    let fits = words.iter().all(|(part, word)| part.eq_ignore_ascii_case(word));
+    (fits && is_name(subscription) && is_name(group)).then_some([subscription, group, name])
 }
 
 /// What Azure allows in names; above all not dots alone, which would climb the path.

@@ -251,6 +251,11 @@ impl SetReading {
         self.autoscaler = found;
     }
 
+    /// Whether it has an autoscaler could not be read.
+    pub fn hides_autoscaler(&self) -> bool {
+        self.platform_features_unknown.contains(&PlatformFeature::Autoscale)
+    }
+
     /// The strictest lock that covers all machines.
     pub fn lock(&self) -> Option<&Lock> {
         self.locks.iter().filter(|lock| lock.machine().is_none()).max()

@@ -6,7 +6,7 @@ use crate::model::autoscaler::{
 };
 use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
-use crate::model::journal::Entry;
+use crate::model::journal::{Entry, EntryOutcome, refusal_reason};
 use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutStage};
 use crate::model::time::{Span, Time};
@@ -16,7 +16,7 @@ use super::gate::RolloutClose;
 use super::holds::Holds;
 use super::journal::is_write;
 use super::next_check::IDLE;
-use super::suspension::{ENGINE, fits, is_changed, is_ending, is_late, is_unknown};
+use super::suspension::{ENGINE, fits, is_changed, is_ending, is_late};
 
 /// First and longest wait before a write that no read shows is repeated.
 const FIRST: Span = Span::minutes(1);
@@ -100,13 +100,20 @@ pub(super) fn remember_write(now: Time, memory: &mut PoolState, written: &Autosc
         (suspension.tries.saturating_add(1), Some(now.plus(wait)));
 }
 
+/// Why the last write that switches it off was refused, if it was.
+fn refused(input: &Input, suspension: &Suspension) -> Option<String> {
+    let last = input.open.iter().rfind(|entry| suspension.rests_on(entry))?;
+    let Some((_, EntryOutcome::Refused(no))) = last.outcome() else { return None };
+    Some(refusal_reason(no.refusal, no.code.as_deref(), no.message.as_deref()))
+}
+
 pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
     let Basis { input, memory, .. } = *basis;
     let later = input.now.plus(IDLE);
     let waits = basis.rollout.closed == Some(RolloutClose::Autoscaler);
     let Some(suspension) = &memory.suspension else {
         if waits {
-            let say = match is_unknown(input) {
+            let say = match input.set.hides_autoscaler() {
                 true => {
                     "the rollout waits: whether the scale set has an autoscaler could not be read"
                 }
@@ -122,7 +129,7 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
     let name = suspension.name();
     if is_changed(input, suspension) {
         let did = match suspension.stage {
-            SuspensionStage::Overruled { .. } => "switched it on again: the rollout waits",
+            SuspensionStage::Overruled => "switched it on again: the rollout waits",
             _ => "edited it meanwhile, so it is left as it is: switch it on when you want it",
         };
         let say = format!(
@@ -137,7 +144,12 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
             SuspensionStage::Off { .. } => format!(
                 "the autoscale setting {name} is switched off; what it began before may still change the size"
             ),
-            _ => format!("no read shows that the autoscale setting {name} is switched off"),
+            _ => match refused(input, suspension) {
+                Some(why) => format!(
+                    "Azure refused to switch the autoscale setting {name} off ({why}); `doctor` says which right is missing"
+                ),
+                None => format!("no read shows that the autoscale setting {name} is switched off"),
+            },
         };
         let hold = holds.add(HoldReason::AutoscalerOn, say);
         let again = match suspension.stage {

@@ -2,8 +2,7 @@
 //! what it asked for, and afterwards its setting is put back as it was. What another client edited is left to it.
 
 use crate::model::action::ActionKind;
-use crate::model::autoscaler::{Autoscaler, Suspension, SuspensionStage};
-use crate::model::inventory::PlatformFeature;
+use crate::model::autoscaler::{AUTOSCALER_WRITE_LANDS, Autoscaler, Suspension, SuspensionStage};
 use crate::model::journal::{Entry, EntryOutcome, Refusal};
 use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutStage};
@@ -19,17 +18,9 @@ const LONG_PAUSE: Span = Span::hours(1);
 /// It is put back after this although it will change the size at once.
 const FITS_WITHIN: Span = Span::minutes(30);
 
-/// A write whose answer was lost may land for so long.
-const LANDS_WITHIN: Span = Span::minutes(2);
-
-/// Whether the set has one could not be read.
-pub(super) fn is_unknown(input: &Input) -> bool {
-    input.set.platform_features_unknown.contains(&PlatformFeature::Autoscale)
-}
-
 /// What the read shows of the setting that we switched off.
 pub(super) fn learn(input: &Input, memory: &mut PoolState) {
-    if is_unknown(input) {
+    if input.set.hides_autoscaler() {
         return;
     }
     let is_open = memory.rollout.is_some();
@@ -55,17 +46,17 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
             let ended = |entry: &Entry| entry.outcome().map(|(at, _)| at);
             // `None`: one has not ended.
             let last = ours.map(ended).try_fold(suspension.since, |last, at| Some(last.max(at?)));
-            if last.is_some_and(|last| input.set.read_at >= last.plus(LANDS_WITHIN)) {
+            if last.is_some_and(|last| input.set.read_at >= last.plus(AUTOSCALER_WRITE_LANDS)) {
                 memory.suspension = None;
             }
         }
         // A person was quicker.
         (SuspensionStage::Asked, false) => memory.suspension = None,
         (SuspensionStage::Off { .. }, true) if is_open && !wrote(ActionKind::PutBackAutoscaler) => {
-            suspension.stage = SuspensionStage::Overruled { since: input.set.read_at };
+            suspension.stage = SuspensionStage::Overruled;
         }
         (SuspensionStage::Off { .. }, true) => memory.suspension = None,
-        (SuspensionStage::Overruled { .. }, is_on) if !is_open || !is_on => {
+        (SuspensionStage::Overruled, is_on) if !is_open || !is_on => {
             memory.suspension = None;
         }
         _ => {}
@@ -115,7 +106,7 @@ pub(super) fn is_changed(input: &Input, suspension: &Suspension) -> bool {
     match suspension.stage {
         SuspensionStage::Asked => false,
         SuspensionStage::Off { .. } => input.set.autoscaler.as_ref().is_some_and(edited),
-        SuspensionStage::Overruled { .. } => true,
+        SuspensionStage::Overruled => true,
     }
 }
 
@@ -147,7 +138,7 @@ pub(super) fn closes(input: &Input, memory: &PoolState) -> bool {
         Some(_) => !is_off(input, memory),
         None => {
             let accepted = input.policy.accepted_autoscaler(input.set).is_some();
-            input.policy.suspends_autoscaler() && (accepted || is_unknown(input))
+            input.policy.suspends_autoscaler() && (accepted || input.set.hides_autoscaler())
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn has_company(input: &Input, memory: &PoolState) -> bool {
     }
     input.policy.owner == Owner::ScaleSet
         || input.set.platform_features.contains(&PlatformFeature::Autoscale)
-        || input.set.platform_features_unknown.contains(&PlatformFeature::Autoscale)
+        || input.set.hides_autoscaler()
         || desired::foreign_writes(input, memory) > 0
 }
 
@@ -91,9 +91,7 @@ pub(super) fn hold_unsafe(input: &Input, memory: &PoolState, holds: &mut Holds) 
         ("another client owns the capacity; suspend it while machines are replaced", None)
     } else if input.set.platform_features.contains(&PlatformFeature::Autoscale) {
         ("Azure autoscale writes the capacity; suspend it", None)
-    } else if input.set.platform_features_unknown.contains(&PlatformFeature::Autoscale)
-        && writes == 0
-    {
+    } else if input.set.hides_autoscaler() && writes == 0 {
         (
             "Poolkeeper cannot read whether Azure autoscale writes the capacity; `doctor` says why",
             None,

@@ -232,7 +232,7 @@ fn a_rollout_that_fails_gives_the_autoscaler_back() {
     same_story(
         "autoscaler-after-a-failure",
         "The rollout for which the autoscaler is switched off fails. Elsewhere nothing put it back, and the set stayed\n\
-         without one until somebody looked. Here a failed rollout gives it back at once; a retry takes it again.",
+         without one until a person looked. Here a failed rollout gives it back at once; a retry takes it again.",
         &outcome,
     );
 }

@@ -240,3 +240,15 @@ fn a_profile_that_changed_meanwhile_is_met_before_it_is_put_back() {
     world.run(80, is_on);
     assert_eq!(world.pool.set.capacity.max(world.available()), 2);
 }
+
+#[test]
+fn a_write_that_is_refused_is_told_and_repeated_later() {
+    let mut world = suspends(Some((2, 8)));
+    world.refusals = 1;
+    story(&mut world, 1);
+    let told = world.step();
+    let hold = told.hold("autoscalerOn").unwrap();
+    assert!(hold.message.contains("Busy") && hold.message.contains("doctor"), "{}", hold.message);
+    assert!(told.planned.actions.is_empty() && is_on(&world));
+    world.run(90, |world| world.is_at(3, "r2") && is_on(world));
+}

@@ -7,10 +7,11 @@ use poolkeeper::ambient::{Clock, SystemClock};
 use poolkeeper::emulator::Emulator;
 use poolkeeper::memory::{HistoryEvent, HistoryStore, InboxStore, MemoryStore, TurnStore};
 use poolkeeper::model::action::{Action, ActionKind};
+use poolkeeper::model::autoscaler::{AutoscalerPolicy, DuringRollout};
 use poolkeeper::model::ids::{CommandId, ScaleSetId, StoreId};
 use poolkeeper::model::owner::{Keeper, OwnerTag};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, Facts};
-use poolkeeper::model::policy::Policy;
+use poolkeeper::model::policy::{Owner, Policy};
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::{Decisions, PoolTurn, TurnReport};
 use serde_json::{Value, json};
@@ -26,7 +27,10 @@ struct Daemon<'a> {
 
 impl<'a> Daemon<'a> {
     fn new(ends: &'a Ends, store: &str, count: u32) -> Self {
-        let policy = policy("web", count, |_| {});
+        Self::of(ends, store, policy("web", count, |_| {}))
+    }
+
+    fn of(ends: &'a Ends, store: &str, policy: Policy) -> Self {
         let http = ends.net.http().unwrap();
         let tokens = kit::tokens(&ends.cloud, &http, SystemClock);
         let clock = Arc::new(SystemClock);
@@ -89,26 +93,36 @@ fn holds(report: &TurnReport) -> Vec<&'static str> {
     planned.report.holds.iter().map(|hold| hold.reason.code()).collect()
 }
 
-/// The store that the tag on the set names.
-fn owner(emulator: &Emulator, set: &ScaleSetId) -> Option<String> {
-    let request = axum::http::Request::get(format!("{set}?api-version=2024-07-01"))
+/// What the emulator answers to a GET.
+fn shown(emulator: &Emulator, target: &str) -> Value {
+    let request = axum::http::Request::get(target)
         .header("host", "localhost")
         .header("authorization", "Bearer x");
     let body = axum::body::Body::empty();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let shown: Value = runtime.block_on(async {
+    runtime.block_on(async {
         let answer = emulator.answer(request.body(body).unwrap(), true).await;
         let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         serde_json::from_slice(&bytes).unwrap()
-    });
+    })
+}
+
+/// The store that the tag on the set names.
+fn owner(emulator: &Emulator, set: &ScaleSetId) -> Option<String> {
+    let shown = shown(emulator, &format!("{set}?api-version=2024-07-01"));
     let value = shown["tags"]["poolkeeper-owner"].as_str()?;
     Some(OwnerTag::parse(value).unwrap().store.as_str().to_owned())
 }
 
 /// `denied`: endings of actions that the role lacks.
 fn emulated(denied: &[&str]) -> (Emulator, Ends, ScaleSetId) {
+    emulated_with(denied, &Value::Null)
+}
+
+fn emulated_with(denied: &[&str], autoscale: &Value) -> (Emulator, Ends, ScaleSetId) {
+    let tags = json!({"tags": {"team": "web"}});
     let seed = json!({
-        "scaleSets": [{"name": "web", "capacity": 3, "resource": {"tags": {"team": "web"}}}],
+        "scaleSets": [{"name": "web", "capacity": 3, "resource": tags, "autoscale": autoscale}],
         "identities": [{"clientId": "app", "secret": "right", "deniedActions": denied}],
     });
     let seed = serde_json::from_value(seed).unwrap();
@@ -163,4 +177,37 @@ fn a_tag_that_cannot_be_taken_away_is_told_and_nothing_waits_for_it() {
     assert_eq!(daemon.watch(), 0);
     let stays = |event: &HistoryEvent| matches!(event, HistoryEvent::Moved { message, .. } if message.contains("stays"));
     assert_eq!((daemon.count(stays), daemon.watch(), daemon.count(stays)), (1, 0, 1));
+}
+
+/// A rollout switched the autoscaler off, and then nothing names the pool any more.
+#[test]
+fn a_pool_that_is_released_gives_its_autoscaler_back() {
+    let bounds = json!({"minimum": 3, "maximum": 9, "default": 3});
+    let profile = json!({"name": "all", "capacity": bounds, "rules": []});
+    let (emulator, ends, set) =
+        emulated_with(&[], &json!({"enabled": true, "profiles": [profile]}));
+    let group = set.as_str().split("/providers/").next().unwrap();
+    let setting = format!(
+        "{group}/providers/microsoft.insights/autoscalesettings/web?api-version=2022-10-01"
+    );
+    let was = shown(&emulator, &setting);
+    assert_eq!(was["properties"]["enabled"], true);
+    let policy = policy("web", 3, |draft| {
+        draft.owner = Owner::ScaleSet;
+        let during = DuringRollout::Suspend;
+        draft.autoscaler = Some(AutoscalerPolicy { during, setting: None });
+    });
+    let mut daemon = Daemon::of(&ends, "aa", policy);
+    daemon.house.cloud.watch(&daemon.policy.name, &daemon.policy);
+    assert_eq!(verbs(&daemon.turn()), [ActionKind::TagOwner]);
+    daemon.ask(CommandVerb::Refresh);
+    assert_eq!(verbs(&daemon.turn()), [ActionKind::SuspendAutoscaler]);
+    assert_eq!(shown(&emulator, &setting)["properties"]["enabled"], false);
+    assert_eq!(verbs(&daemon.turn()), []);
+    daemon.house.cloud.forget(&daemon.policy.name);
+    assert_ne!(daemon.watch(), 0, "no read shows yet that it is on");
+    assert_eq!(shown(&emulator, &setting), was);
+    assert!(owner(&emulator, &set).is_some(), "its tag stays for as long as it owes anything");
+    assert_eq!((daemon.watch(), daemon.watch()), (0, 0));
+    assert_eq!((shown(&emulator, &setting), owner(&emulator, &set)), (was, None));
 }

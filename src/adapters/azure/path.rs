@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::cloud::AzureCloud;
-use crate::model::ids::{ScaleSetId, is_name};
+use crate::model::ids::{self, ScaleSetId};
 
 const PROVIDER: &str = "Microsoft.Compute";
 
@@ -83,26 +83,11 @@ impl SetPath {
 }
 
 /// The URL of an autoscale setting, and its subscription. `None`: the id names none.
-pub(super) fn autoscale_setting(cloud: &AzureCloud, id: &str) -> Option<(Url, Box<str>)> {
-    let parts: Vec<&str> = id.trim_end_matches('/').split('/').collect();
-    let ["", word, subscription_id, groups, group, providers, provider, kind, name] = parts[..]
-    else {
-        return None;
-    };
-    let words = [
-        (word, "subscriptions"),
-        (groups, "resourceGroups"),
-        (providers, "providers"),
-        (provider, "Microsoft.Insights"),
-        (kind, "autoscaleSettings"),
-    ];
-    let fits = words.iter().all(|(part, word)| part.eq_ignore_ascii_case(word));
-    // Its name may have spaces.
-    let named = !name.is_empty() && !name.chars().all(|c| c == '.');
-    let fits = fits && is_name(subscription_id) && is_name(group) && named;
+pub(super) fn autoscale_setting<'i>(cloud: &AzureCloud, id: &'i str) -> Option<(Url, &'i str)> {
+    let [of, group, name] = ids::autoscale_setting(id)?;
     let parts =
         ["resourceGroups", group, "providers", "Microsoft.Insights", "autoscalesettings", name];
-    fits.then(|| (subscription(cloud, subscription_id, &parts, INSIGHTS), subscription_id.into()))
+    Some((subscription(cloud, of, &parts, INSIGHTS), of))
 }
 
 /// A URL under a subscription.

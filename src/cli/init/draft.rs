@@ -52,7 +52,7 @@ impl SetFacts {
             vm_size: set.vm_size.as_deref().map(str::to_owned),
             features: set.platform_features.clone(),
             autoscaler: set.autoscaler.clone(),
-            autoscale_unknown: set.platform_features_unknown.contains(&PlatformFeature::Autoscale),
+            autoscale_unknown: set.hides_autoscaler(),
             // A live set has no pool yet: its policy is made of defaults.
             is_followed: anatomy.is_none() && snapshot.policy.owner == Owner::ScaleSet,
             health: anatomy.map(|anatomy| anatomy.health.clone()),

@@ -10,7 +10,9 @@ use crate::daemon::trouble::{Trouble, TroubleCause};
 use crate::daemon::{CloudReader, CloudReading};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::ids::{PoolName, ScaleSetId};
-use crate::model::inventory::{AUTOSCALE_SETTINGS, LOCKS, Lock, Orchestration, PlatformFeature};
+use crate::model::inventory::{
+    AUTOSCALE_SETTINGS, LOCKS, Lock, Orchestration, PlatformFeature, SetReading,
+};
 use crate::model::owner::{OWNER_TAG, OwnerTag};
 use crate::model::plan::Quota;
 use crate::model::policy::{HealthPolicy, Owner, PlatformFeatures, Policy};
@@ -201,8 +203,7 @@ fn platform_features(
     const NAME: &str = "platformFeatures";
     let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == AUTOSCALE_SETTINGS));
     let set = looked.map(|looked| &looked.snapshot.set);
-    let is_unknown =
-        set.is_none_or(|set| set.platform_features_unknown.contains(&PlatformFeature::Autoscale));
+    let is_unknown = set.is_none_or(SetReading::hides_autoscaler);
     let accepted = set.and_then(|set| policy.accepted_autoscaler(set));
     let autoscaler = set.and_then(|set| set.autoscaler.as_ref());
     let autoscaler = autoscaler.filter(|found| found.enabled && accepted.is_none());

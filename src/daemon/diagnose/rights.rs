@@ -202,6 +202,9 @@ pub(super) fn checks(rights: &[Right], known: &KnownPermissions) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::autoscaler::{AutoscalerPolicy, DuringRollout};
+    use crate::model::ids::{PoolName, ScaleSetId};
+    use crate::model::policy::{Draft, Owner};
 
     #[test]
     fn the_role_allows_all_that_a_pool_may_need() {
@@ -209,7 +212,21 @@ mod tests {
         for action in of_sets.chain([LIST, LIST_FLEXIBLE, LOCKS, TAGS, UPGRADE, VERSIONS]) {
             assert!(ROLE.contains(&action), "{action}");
         }
-        assert!(ROLE.is_sorted());
+        assert!(ROLE.contains(&WRITE_AUTOSCALE) && ROLE.is_sorted());
         assert!(!ROLE.iter().any(|action| action.contains('*') || action.ends_with("/delete")));
+    }
+
+    #[test]
+    fn only_a_pool_that_suspends_needs_to_write_autoscale_settings() {
+        let writes = |autoscaler: Option<DuringRollout>| {
+            let set = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+            let draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(set));
+            let autoscaler = autoscaler.map(|during| AutoscalerPolicy { during, setting: None });
+            let policy = Policy::build(Draft { owner: Owner::ScaleSet, autoscaler, ..draft });
+            let needed = needed(&policy.unwrap(), None);
+            needed.iter().any(|right| right.action == WRITE_AUTOSCALE)
+        };
+        assert!(writes(Some(DuringRollout::Suspend)));
+        assert!(!writes(Some(DuringRollout::Keep)) && !writes(None));
     }
 }

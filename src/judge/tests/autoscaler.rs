@@ -38,6 +38,11 @@ fn suspension(off_for: Span, unused_for: Option<Span>) -> Suspension {
     }
 }
 
+/// The write was decided, and no read shows it.
+fn asked_off() -> Suspension {
+    Suspension { stage: SuspensionStage::Asked, ..suspension(Span::ZERO, None) }
+}
+
 fn write(pool: Pool, to: AutoscalerTarget, document: AutoscalerDocument) -> Pool {
     pool.set(|pool| {
         let before = pool.set.read_at.plus(READ_IS_FRESH);
@@ -98,7 +103,7 @@ fn a_rollout_waits_until_it_is_off_and_has_landed() {
 fn it_is_switched_off_by_consent_and_for_a_rollout() {
     let suspends = |pool: Pool, rest: &str| {
         let pool = write(pool, AutoscalerTarget::Suspended, document(rest));
-        pool.set(|pool| pool.state.suspension = Some(suspension(Span::ZERO, None)))
+        pool.set(|pool| pool.state.suspension = Some(asked_off()))
     };
     let on = || beside(Some(DuringRollout::Suspend), true, 8);
     lawful("for a rollout", &suspends(on(), "as written"));
@@ -108,6 +113,24 @@ fn it_is_switched_off_by_consent_and_for_a_rollout() {
     breaks(&[10], "no file accepts it", &suspends(beside(None, true, 8), "as written"));
     let forgets = suspends(on(), "as written").set(|pool| pool.state.suspension = None);
     breaks(&[10], "and does not remember it", &forgets);
+}
+
+#[test]
+fn it_is_off_only_from_the_read_that_shows_it() {
+    let asked = |enabled: bool, since: Span| {
+        let pool = beside(Some(DuringRollout::Suspend), enabled, 8);
+        let pool = write(pool, AutoscalerTarget::Suspended, document("as written"))
+            .earlier(Span::minutes(2), &done(Span::minutes(1)))
+            .recall(|state| state.suspension = Some(asked_off()));
+        pool.set(|pool| pool.state.suspension = Some(suspension(since, None)))
+    };
+    lawful("this read shows it", &asked(false, Span::ZERO));
+    breaks(&[10], "earlier than it", &asked(false, Span::minutes(1)));
+    breaks(&[10], "it is on", &asked(true, Span::ZERO));
+    let unasked = asked(false, Span::ZERO).set(|pool| {
+        pool.before.as_mut().unwrap().suspension = None;
+    });
+    breaks(&[10], "it was never switched off", &unasked);
 }
 
 #[test]

@@ -445,11 +445,10 @@ keys! {
 
 variants! {
     SuspensionStage as SuspensionWord {
-        plain { Asked, }
+        plain { Asked, Overruled, }
         one {}
         many {
             Off { since: Time },
-            Overruled { since: Time },
         }
     }
     RolloutStage as StageWord {

@@ -4,9 +4,12 @@
 use super::{Turn, TurnEnvironment};
 use crate::memory::{Commit, HistoryEvent, HistoryRecord, StoreError};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH};
-use crate::model::autoscaler::{Autoscaler, AutoscalerTarget, AutoscalerWrite, Suspension};
+use crate::model::autoscaler::{
+    AUTOSCALER_WRITE_LANDS, Autoscaler, AutoscalerTarget, AutoscalerWrite, Suspension,
+    SuspensionStage,
+};
 use crate::model::ids::EntryId;
-use crate::model::inventory::{PlatformFeature, SetReading};
+use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, Phase};
 use crate::model::owner::{OwnerTag, OwnerWrite};
 use crate::model::rollout::{OwnerMemory, PoolState};
@@ -44,7 +47,10 @@ enum OwedToAutoscaler {
 
 /// A setting that is on, that another client edited, or that is gone, is not ours.
 fn owed(suspension: &Suspension, set: &SetReading, open: &[Entry]) -> OwedToAutoscaler {
-    if set.platform_features_unknown.contains(&PlatformFeature::Autoscale) {
+    // A write whose answer was lost may still land.
+    let lands = suspension.stage == SuspensionStage::Asked
+        && set.read_at < suspension.since.plus(AUTOSCALER_WRITE_LANDS);
+    if set.hides_autoscaler() || lands {
         return OwedToAutoscaler::Unknown;
     }
     let ours = |found: &&Autoscaler| suspension.names(found) && suspension.is_as_it_was(found);

@@ -9,6 +9,7 @@ use super::table::{Key, KeyTable, tables};
 use super::value_form::{KeyReference, ValueForm};
 use crate::api::v1::node::NodeKind;
 use crate::model::autoscaler::{AutoscalerPolicy, DuringRollout};
+use crate::model::ids;
 
 type AutoscalerParts = (Option<DuringRollout>, Option<Box<str>>);
 
@@ -29,7 +30,7 @@ const SETTING: Scalar<Option<Box<str>>> = Scalar::new(
     setting,
     |of| text(of.as_deref().unwrap_or(AUTO)),
     || {
-        let schema = json!({ "type": "string", "pattern": "^(auto|(/[^/\\s]+){8}/*)$", "maxLength": LONGEST_ID });
+        let schema = json!({ "type": "string", "pattern": "^(auto|(/[^/]+){8}/*)$", "maxLength": LONGEST_ID });
         ValueForm::new("auto, or the resource id of an autoscale setting", schema)
     },
 );
@@ -61,8 +62,7 @@ fn setting(value: &SectionValue<'_>) -> SectionResult<Option<Box<str>>> {
     if id == AUTO {
         return Ok(None);
     }
-    let is_setting = id.to_ascii_lowercase().contains("/microsoft.insights/autoscalesettings/");
-    if !is_setting || id.chars().any(char::is_whitespace) {
+    if ids::autoscale_setting(id).is_none() {
         let fault = value.bad("this is no id of an autoscale setting");
         return Err(Box::new(
             fault.help("write auto, or the id as `az monitor autoscale list` shows it"),
