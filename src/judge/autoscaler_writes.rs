@@ -4,14 +4,19 @@ use super::Notes;
 use super::autoscaler::{accepted_autoscaler, is_in_the_way, setting_of};
 use super::case::Case;
 use super::facts::View;
+use super::marks::is_silent;
 use crate::model::action::Action;
 use crate::model::autoscaler::{
     Autoscaler, AutoscalerTarget, AutoscalerWrite, Suspension, SuspensionStage,
 };
-use crate::model::time::Span;
+use crate::model::journal::EntryOutcome;
+use crate::model::time::{Span, Time};
 
 /// The size is brought within its bounds by then, or it does so itself.
 const FITS_WITHIN: Span = Span::minutes(30);
+
+/// A write whose answer was lost lands by then.
+const LANDS_WITHIN: Span = Span::minutes(2);
 
 /// It is switched off by consent and for a rollout; as it was, and only then, it is put back; and it is not forgotten.
 pub(super) fn put_back(view: &View, notes: &mut Notes) {
@@ -37,12 +42,33 @@ pub(super) fn put_back(view: &View, notes: &mut Notes) {
     seen_off(case, notes);
     let Some(known) = case.before.and_then(|before| before.suspension.as_ref()) else { return };
     let forgotten = case.planned.state.suspension.is_none() && !written;
-    let unedited = |found: &Autoscaler| !found.enabled && is_as_left(found, known);
-    let unseen = case.set.hides_autoscaler();
-    let owed = unseen || setting_of(case, known).is_some_and(unedited);
+    let owed = case.set.hides_autoscaler()
+        || setting_of(case, known).is_some_and(|found| match (known.stage, found.enabled) {
+            (SuspensionStage::Asked, true) => {
+                may_have_written(case, known, |ended| case.set.read_at < ended.plus(LANDS_WITHIN))
+            }
+            (SuspensionStage::Asked, false) => {
+                is_as_left(found, known) && may_have_written(case, known, |_| true)
+            }
+            (_, enabled) => !enabled && is_as_left(found, known),
+        });
     if forgotten && owed && known.stage != SuspensionStage::Overruled {
         notes.add(10, "forgets an autoscaler that it switched off", Vec::new());
     }
+}
+
+/// A write that switches it off is open, or ended at such a time and was not refused by an answer.
+fn may_have_written(case: &Case, known: &Suspension, at: impl Fn(Time) -> bool) -> bool {
+    case.journal.iter().any(|entry| {
+        let sent = matches!(&entry.action, Action::WriteAutoscaler { write, .. }
+            if write.to == AutoscalerTarget::Suspended && write.setting == known.setting);
+        sent && match entry.outcome() {
+            Some((_, EntryOutcome::Withdrawn)) => false,
+            Some((ended, EntryOutcome::Refused(refused))) => is_silent(refused) && at(ended),
+            Some((ended, _)) => at(ended),
+            None => true,
+        }
+    })
 }
 
 /// It counts as off from the first read that shows it so, and no earlier.

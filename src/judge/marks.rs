@@ -153,7 +153,8 @@ fn may_have_taken(entry: &Entry, target: &Target, case: &Case) -> bool {
     at.is_some_and(|at| case.set.read_at.since(at) < OLD_LISTING)
 }
 
-fn is_silent(refused: &Refused) -> bool {
+/// The cloud gave no answer.
+pub(super) fn is_silent(refused: &Refused) -> bool {
     refused.is_no_trace() || refused.refusal == Refusal::Unclear
 }
 

@@ -9,7 +9,7 @@ use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
 /// A write of a setting whose answer was lost may land for so long.
-pub const AUTOSCALER_WRITE_LANDS: Span = Span::minutes(2);
+const WRITE_LANDS: Span = Span::minutes(2);
 
 /// The setting that targets a set. A set has at most one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,6 +161,15 @@ impl Suspension {
             Action::WriteAutoscaler { write, .. } => Some(&write.document),
             _ => None,
         })
+    }
+
+    /// One of the writes that switch it off may land after this read, although no read showed it.
+    pub fn may_still_land(&self, entries: &[Entry], read_at: Time) -> bool {
+        let ours = entries.iter().filter(|entry| self.rests_on(entry));
+        let ended = |entry: &Entry| entry.outcome().map(|(at, _)| at);
+        // `None`: one has not ended.
+        let last = ours.map(ended).try_fold(self.since, |last, at| Some(last.max(at?)));
+        last.is_none_or(|last| read_at < last.plus(WRITE_LANDS))
     }
 
     /// This entry has what is to be put back.

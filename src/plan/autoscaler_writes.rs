@@ -8,6 +8,7 @@ use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
 use crate::model::journal::{Entry, EntryOutcome, refusal_reason};
 use crate::model::plan::Input;
+use crate::model::quantity::counted;
 use crate::model::rollout::{PoolState, RolloutStage};
 use crate::model::time::{Span, Time};
 
@@ -107,6 +108,29 @@ fn refused(input: &Input, suspension: &Suspension) -> Option<String> {
     Some(refusal_reason(no.refusal, no.code.as_deref(), no.message.as_deref()))
 }
 
+/// Why one that is to be put back is still off.
+fn still_off(input: &Input, suspension: &Suspension) -> String {
+    let name = suspension.name();
+    let found = input.set.autoscaler.as_ref();
+    match found.and_then(|found| found.bounds.as_ref().map(|b| (found, b))) {
+        Some((found, bounds)) if !fits(input, found) => format!(
+            "the autoscale setting {name} is put back once the capacity of {} is within {bounds}",
+            input.set.capacity
+        ),
+        _ if suspension.owed(input.open).is_none() => format!(
+            "the autoscale setting {name} is switched off, and what it was like is not in the journal: switch it on"
+        ),
+        _ if suspension.tries > 0 => format!(
+            "the autoscale setting {name} is still switched off after {} to put it back; if Azure refuses them, \
+                 `doctor` says which right is missing",
+            counted(suspension.tries as usize, "write")
+        ),
+        _ => format!(
+            "the autoscale setting {name} is still switched off, and is about to be put back"
+        ),
+    }
+}
+
 pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
     let Basis { input, memory, .. } = *basis;
     let later = input.now.plus(IDLE);
@@ -158,19 +182,7 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
         };
         hold.number("outdated", basis.count.out).again(again);
     } else if is_ending(input, memory) {
-        let found = input.set.autoscaler.as_ref();
-        let say = match found.and_then(|found| found.bounds.as_ref().map(|b| (found, b))) {
-            Some((found, bounds)) if !fits(input, found) => format!(
-                "the autoscale setting {name} is put back once the capacity of {} is within {bounds}",
-                input.set.capacity
-            ),
-            _ if suspension.owed(input.open).is_none() => format!(
-                "the autoscale setting {name} is switched off, and what it was like is not in the journal: switch it on"
-            ),
-            _ => format!(
-                "the autoscale setting {name} is still switched off, and is about to be put back"
-            ),
-        };
+        let say = still_off(input, suspension);
         let hold = holds.add(HoldReason::AutoscalerOff, say);
         hold.number("capacity", i64::from(input.set.capacity)).again(next);
     }

@@ -2,11 +2,13 @@
 //! what it asked for, and afterwards its setting is put back as it was. What another client edited is left to it.
 
 use crate::model::action::ActionKind;
-use crate::model::autoscaler::{AUTOSCALER_WRITE_LANDS, Autoscaler, Suspension, SuspensionStage};
-use crate::model::journal::{Entry, EntryOutcome, Refusal};
+use crate::model::autoscaler::{Autoscaler, Suspension, SuspensionStage};
+use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutStage};
 use crate::model::time::{Span, Time};
+
+use super::setbacks::is_unanswered;
 
 /// The autoscaler acts every 30 to 60 s: what it began before it was switched off has landed after this.
 pub(super) const ENGINE: Span = Span::seconds(60);
@@ -41,14 +43,10 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
             (suspension.tries, suspension.next) = (0, None);
         }
         // It never was: a write whose answer was lost would have landed by now.
-        (SuspensionStage::Asked, true) if !is_open => {
-            let ours = input.open.iter().filter(|entry| suspension.rests_on(entry));
-            let ended = |entry: &Entry| entry.outcome().map(|(at, _)| at);
-            // `None`: one has not ended.
-            let last = ours.map(ended).try_fold(suspension.since, |last, at| Some(last.max(at?)));
-            if last.is_some_and(|last| input.set.read_at >= last.plus(AUTOSCALER_WRITE_LANDS)) {
-                memory.suspension = None;
-            }
+        (SuspensionStage::Asked, true)
+            if !is_open && !suspension.may_still_land(input.open, input.set.read_at) =>
+        {
+            memory.suspension = None;
         }
         // A person was quicker.
         (SuspensionStage::Asked, false) => memory.suspension = None,
@@ -83,9 +81,10 @@ fn keep_size(input: &Input, memory: &mut PoolState) {
     }
 }
 
+/// A read that shows no trace of a write may be older than it.
 fn may_have_happened(entry: &Entry) -> bool {
     match entry.outcome() {
-        Some((_, EntryOutcome::Refused(no))) => no.refusal == Refusal::Unclear,
+        Some((_, EntryOutcome::Refused(no))) => is_unanswered(no),
         Some((_, EntryOutcome::Withdrawn)) => false,
         _ => true,
     }

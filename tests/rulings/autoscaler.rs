@@ -252,3 +252,13 @@ fn a_write_that_is_refused_is_told_and_repeated_later() {
     assert!(told.planned.actions.is_empty() && is_on(&world));
     world.run(90, |world| world.is_at(3, "r2") && is_on(world));
 }
+
+#[test]
+fn one_that_a_person_switches_off_while_ours_is_refused_stays_off() {
+    let mut world = suspends(Some((2, 8)));
+    world.refusals = 1;
+    story(&mut world, 1);
+    world.pool.switch_autoscaler(false);
+    world.run(90, |world| world.is_at(3, "r2"));
+    assert!(!is_on(&world) && world.pool.state.as_ref().unwrap().suspension.is_none());
+}

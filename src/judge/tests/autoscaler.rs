@@ -134,6 +134,23 @@ fn it_is_off_only_from_the_read_that_shows_it() {
 }
 
 #[test]
+fn a_write_that_may_have_happened_is_not_forgotten() {
+    let asked = |enabled: bool, no: Refused| {
+        let (minute, ended) = (Span::minutes(1), EntryEvent::Ended(EntryOutcome::Refused(no)));
+        let pool = beside(Some(DuringRollout::Suspend), enabled, 8).no_rollout();
+        write(pool, AutoscalerTarget::Suspended, document("as written"))
+            .earlier(Span::minutes(2), &[(Span::seconds(61), EntryEvent::Asking), (minute, ended)])
+            .recall(|state| state.suspension = Some(asked_off()))
+            .set(|pool| pool.state.suspension = None)
+    };
+    breaks(&[10], "its answer was lost, and it is off", &asked(false, Refused::no_trace()));
+    breaks(&[10], "and it may land", &asked(true, Refused::no_trace()));
+    let no = || Refused::plain(Refusal::Forbidden);
+    lawful("a person switched it off", &asked(false, no()));
+    lawful("it stays on", &asked(true, no()));
+}
+
+#[test]
 fn it_is_put_back_as_it_was_and_not_forgotten() {
     let over = || off(Span::minutes(9), Some(Span::ZERO)).no_rollout();
     let back = |pool: Pool, rest: &str| write(pool, AutoscalerTarget::PutBack, document(rest));

@@ -5,8 +5,7 @@ use super::{Turn, TurnEnvironment};
 use crate::memory::{Commit, HistoryEvent, HistoryRecord, StoreError};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH};
 use crate::model::autoscaler::{
-    AUTOSCALER_WRITE_LANDS, Autoscaler, AutoscalerTarget, AutoscalerWrite, Suspension,
-    SuspensionStage,
+    Autoscaler, AutoscalerTarget, AutoscalerWrite, Suspension, SuspensionStage,
 };
 use crate::model::ids::EntryId;
 use crate::model::inventory::SetReading;
@@ -48,8 +47,8 @@ enum OwedToAutoscaler {
 /// A setting that is on, that another client edited, or that is gone, is not ours.
 fn owed(suspension: &Suspension, set: &SetReading, open: &[Entry]) -> OwedToAutoscaler {
     // A write whose answer was lost may still land.
-    let lands = suspension.stage == SuspensionStage::Asked
-        && set.read_at < suspension.since.plus(AUTOSCALER_WRITE_LANDS);
+    let lands =
+        suspension.stage == SuspensionStage::Asked && suspension.may_still_land(open, set.read_at);
     if set.hides_autoscaler() || lands {
         return OwedToAutoscaler::Unknown;
     }
