@@ -4,7 +4,9 @@ use poolkeeper::model::autoscaler::{AutoscalerPolicy, DuringRollout};
 use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
 use poolkeeper::model::policy::{Draft, Owner, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
-use poolkeeper::model::size::{GrayPolicy, GrayState};
+use poolkeeper::model::size::{
+    Decimal, GrayPolicy, GrayState, MetricMode, MetricSize, SizePolicy, SizeProfile, SizeSource,
+};
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, End, Scenario, UserAction};
 use poolkeeper::world::{
@@ -235,4 +237,46 @@ fn a_rollout_that_fails_gives_the_autoscaler_back() {
          without one until a person looked. Here a failed rollout gives it back at once; a retry takes it again.",
         &outcome,
     );
+}
+
+/// Four machines that each show the same value of a metric however many there are, and a rollout with as many beside them.
+fn counted_twice(value: u32) -> Scenario {
+    let metric = MetricSize {
+        server: "main".into(),
+        query: "memory".into(),
+        mode: MetricMode::Average,
+        target: Decimal::new(54.0).unwrap(),
+        tolerance_percent: 10,
+        stabilise: Span::minutes(5),
+    };
+    let load = SizeProfile { name: "load".into(), priority: 1, source: SizeSource::Metric(metric) };
+    let mut scenario = pool(policy(4, 4, 0, |draft| {
+        draft.rollout.ramp = None;
+        draft.size = SizePolicy { min: 4, max: 10, preview: false, profiles: vec![load] };
+    }));
+    scenario.deeds = vec![new_image_after(1)];
+    scenario.wishes = vec![(Span::ZERO, UserAction::Metric(Some(value)))];
+    scenario
+}
+
+#[test]
+fn a_surge_of_the_whole_pool_is_no_load() {
+    let outcome = sim::run(&counted_twice(28));
+    no_law_broken(&outcome);
+    assert_eq!(outcome.end, End::Ended(RolloutPhase::Succeeded));
+    assert_eq!((outcome.lowest_available, outcome.highest_live), (4, 8));
+    assert!(outcome.sizes.iter().all(|size| size.desired == 4), "{:?}", outcome.sizes);
+    assert_eq!(born(&outcome).len(), 4, "one for each, and none for those beside them");
+    same_story(
+        "surge-is-no-load",
+        "Four machines use 28 of a metric whose target is 54, and a rollout puts four new ones beside them. Elsewhere\n\
+         28/54 of all eight is 5, then 6, and so on to the maximum of 10, where it stays. Here only machines that count\n\
+         for the size are multiplied, and it stays 4.",
+        &outcome,
+    );
+    // Where the value does ask for more, it is by what four of them need: not ⌈1.2 · 8⌉ = 10.
+    let outcome = sim::run(&counted_twice(65));
+    no_law_broken(&outcome);
+    let first = outcome.sizes.iter().map(|size| size.desired).find(|desired| *desired != 4);
+    assert_eq!(first, Some(5), "{:?}", outcome.sizes);
 }
