@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::board::{Board, Lead, ManagementStatus, PoolBoard};
 use super::run::{MetricReading, QueryCounts};
+use crate::model::autoscaler::SuspensionStage;
 use crate::model::hold::HoldReason;
 use crate::model::plan::{Report, RolloutPhase};
 use crate::model::time::{Skew, Time};
@@ -78,7 +79,17 @@ fn records(page: &mut Exposition, pools: &[Arc<PoolBoard>], now: Time) {
     each(&FAILING, &|seen| Some(seen.failing.as_ref().map_or(0.0, |f| f64::from(f.turns))));
     each(&FROZEN, &|seen| Some(f64::from(u8::from(seen.report.as_ref()?.frozen.is_some()))));
     each(&GAPS, &|seen| Some(seen.report.as_ref()?.gaps.len() as f64));
+    each(&AUTOSCALER_OFF, &|seen| Some(seconds(autoscaler_off(seen)?.millis())));
     each(&LAST_TURN, &|seen| Some(seconds(seen.report.as_ref()?.at.millis())));
+}
+
+/// Since when the autoscaler of the pool is switched off for a rollout.
+fn autoscaler_off(seen: &PoolBoard) -> Option<Time> {
+    let planned = seen.report.as_ref()?.planned.as_ref()?;
+    match planned.state.suspension.as_ref()?.stage {
+        SuspensionStage::Off { since } => Some(since),
+        SuspensionStage::Asked | SuspensionStage::Overruled => None,
+    }
 }
 
 fn report(seen: &PoolBoard) -> Option<&Report> {

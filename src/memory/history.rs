@@ -7,6 +7,7 @@ use crate::model::journal::{EntryEvent, EntryOutcome};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::rollout::RolloutCause;
+use crate::model::size::SizeSpeaker;
 use crate::model::time::Time;
 use crate::model::vocabulary::vocabulary;
 
@@ -141,6 +142,12 @@ pub enum HistoryEvent {
         command: CommandId,
         accepted: bool,
         message: Box<str>,
+    },
+    /// The size that the pool should have changed.
+    Sized {
+        from: u32,
+        to: u32,
+        by: SizeSpeaker,
     },
     /// The plan broke an invariant or the planner contradicted itself: nothing was carried out.
     Frozen {

@@ -2,9 +2,11 @@
 
 use crate::model::action::Action;
 use crate::model::plan::Estimate;
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 use super::basis::Basis;
+use super::gate::RolloutClose;
+use super::suspension::settles_at;
 
 /// Time to boot and to delete, for the estimate only.
 // Medians observed for Linux machines: about 100 s from the request to a ready guest, 35 s to delete.
@@ -36,6 +38,16 @@ fn waits_left(basis: &Basis) -> Span {
     Span::from_millis(soaks.plus(policy.bake).millis() - soaked.millis())
 }
 
+/// When machines may be replaced. `None`: that is not known.
+fn begins(basis: &Basis) -> Option<Time> {
+    let now = basis.input.now;
+    match basis.rollout.closed {
+        None => Some(now),
+        Some(RolloutClose::Autoscaler) => settles_at(basis.memory).filter(|at| *at > now),
+        Some(_) => None,
+    }
+}
+
 pub(super) fn raised(actions: &[Action]) -> i64 {
     let raise = actions.iter().find_map(|action| match action {
         Action::Raise { from, to, .. } => Some(i64::from(to.saturating_sub(*from))),
@@ -49,13 +61,14 @@ pub(super) fn estimate(basis: &Basis, actions: &[Action]) -> Estimate {
     let raised = raised(actions);
     let left = c.out + c.named;
     let rounds = rounds_left(basis);
-    let open = basis.memory.rollout.is_some() && left > 0 && basis.rollout.closed.is_none();
+    let begins = begins(basis).filter(|_| basis.memory.rollout.is_some() && left > 0);
+    let open = begins.is_some();
     let peak = (c.live + raised).max(if open { c.ceiling.min(c.live + left) } else { 0 });
     let each = basis.input.facts.quota.as_ref().map(|quota| quota.cores_each);
     let peak_machines = peak.max(0) as u32;
     let writes = if basis.is_in_place() { 1 } else { 2 };
     Estimate {
-        finishes: open.then(|| basis.input.now.plus(work_left(basis)).plus(waits_left(basis))),
+        finishes: begins.map(|at| at.plus(work_left(basis)).plus(waits_left(basis))),
         peak_machines,
         peak_cores: each.map(|each| each.saturating_mul(peak_machines)),
         calls: if open { (rounds * (writes + 2)).max(0) as u32 } else { actions.len() as u32 },

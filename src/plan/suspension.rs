@@ -117,12 +117,7 @@ pub(super) fn is_off(input: &Input, memory: &PoolState) -> bool {
 
 /// Since when it is off and a rollout may rely on it.
 pub(super) fn off_since(input: &Input, memory: &PoolState) -> Option<Time> {
-    let stage = memory.suspension.as_ref().map(|known| known.stage);
-    match stage {
-        // What it began before has landed only a run of it later.
-        Some(SuspensionStage::Off { since }) if is_off(input, memory) => Some(since.plus(ENGINE)),
-        _ => None,
-    }
+    settles_at(memory).filter(|_| is_off(input, memory))
 }
 
 fn has_settled(input: &Input, suspension: &Suspension) -> bool {
@@ -168,15 +163,19 @@ pub(super) fn is_late(input: &Input, memory: &PoolState) -> bool {
     ends_at(input, memory).is_some_and(|at| input.now >= at.plus(FITS_WITHIN))
 }
 
+/// When what it began before it was switched off has landed.
+pub(super) fn settles_at(memory: &PoolState) -> Option<Time> {
+    match memory.suspension.as_ref()?.stage {
+        SuspensionStage::Off { since } => Some(since.plus(ENGINE)),
+        _ => None,
+    }
+}
+
 /// When something of it changes without an event.
 pub(super) fn moments(memory: &PoolState) -> impl Iterator<Item = Time> + use<> {
     let known = memory.suspension.as_ref();
-    let settles = known.and_then(|known| match known.stage {
-        SuspensionStage::Off { since } => Some(since.plus(ENGINE)),
-        _ => None,
-    });
     let unused = known.and_then(|known| known.unused);
     let ends = [FITS_WITHIN, LONG_PAUSE, LONG_PAUSE.plus(FITS_WITHIN)];
     let ends = unused.into_iter().flat_map(move |at| ends.map(|span| at.plus(span)));
-    settles.into_iter().chain(ends).chain(known.and_then(|known| known.next))
+    settles_at(memory).into_iter().chain(ends).chain(known.and_then(|known| known.next))
 }

@@ -12,6 +12,7 @@ use crate::model::plan::{CommandVerb, Decision, RolloutPhase};
 use crate::model::revision::scheme;
 use crate::model::rollout::PoolState;
 use crate::model::scale::ScaleOrder;
+use crate::model::size::SizeSpeaker;
 use crate::model::time::Time;
 use crate::observe::{CloseReason, MachineChange, RecordChange};
 
@@ -68,6 +69,12 @@ pub(super) fn complete(lines: &mut [HistoryRecord], inbox: &Inbox, order: Option
                     detail.command = Some(known.verb.name().into());
                 }
             }
+            HistoryEvent::Sized { by: SizeSpeaker::Order, .. } => {
+                if let Some(order) = order {
+                    detail.who = Some(order.by.clone());
+                    detail.why = Some(order.why.clone());
+                }
+            }
             HistoryEvent::Closed { key, .. } => {
                 if let Some(asked) = asked_to_leave(inbox, order, key) {
                     detail.who = Some(asked.by.into());
@@ -101,6 +108,14 @@ fn asked_to_leave<'a>(
     }
     let order = order.filter(|order| order.names().any(|named| named == key))?;
     Some(LeaveRequest { verb: CommandName::Scale.name(), by: &order.by, why: &order.why })
+}
+
+/// Of a pool that had a size before.
+fn sized(before: &PoolState, planned: &Decision) -> Option<HistoryEvent> {
+    before.adopted?;
+    let (from, to) = (before.desired.count, planned.state.desired.count);
+    let by = planned.report.size.by.clone();
+    (from != to).then_some(HistoryEvent::Sized { from, to, by })
 }
 
 /// The rollout of a state: the open one, else the last.
@@ -179,6 +194,7 @@ impl RememberedHolds {
         }
         self.frozen = frozen.cloned();
         if let Some(planned) = planned {
+            lines.extend(before.and_then(|before| sized(before, planned)).map(plain));
             lines.extend(self.holds(planned).into_iter().map(plain));
             let rollout = &planned.report.rollout;
             let now = (rollout.phase, rollout.to.clone());
@@ -237,6 +253,19 @@ mod tests {
         Time::from_millis(second * 1_000)
     }
 
+    fn order(remove: Vec<Key>) -> ScaleOrder {
+        ScaleOrder {
+            to: 3,
+            until: None,
+            over: 4,
+            remove,
+            earlier: Vec::new(),
+            by: "ann".into(),
+            why: "smaller".into(),
+            at: at(1),
+        }
+    }
+
     #[test]
     fn lines_are_in_order_of_time_and_say_who_asked() {
         let (id, key) = (InstanceId::new("6"), Key::new("vm-6"));
@@ -280,16 +309,7 @@ mod tests {
     #[test]
     fn who_scaled_the_pool_asked_that_the_named_machines_leave() {
         let (id, key) = (InstanceId::new("6"), Key::new("vm-6"));
-        let order = ScaleOrder {
-            to: 3,
-            until: None,
-            over: 4,
-            remove: vec![key.clone()],
-            earlier: Vec::new(),
-            by: "ann".into(),
-            why: "smaller".into(),
-            at: at(1),
-        };
+        let order = order(vec![key.clone()]);
         let (pool, inbox) = (PoolName::new("web"), Inbox::default());
         let closed = HistoryEvent::Closed { id, key, deleted: true };
         let mut lines = vec![HistoryRecord::new(at(9), closed)];
@@ -299,6 +319,17 @@ mod tests {
         let audit = outcomes(&pool, &inbox, Some(&order), &lines);
         let line = (&*audit[0].verb, &*audit[0].who, &*audit[0].why, &*audit[0].came);
         assert_eq!(line, ("scale", "ann", "smaller", "deleted"));
+    }
+
+    #[test]
+    fn a_size_that_changed_says_who_asked_for_it() {
+        let order = order(Vec::new());
+        let sized = |by| HistoryRecord::new(at(9), HistoryEvent::Sized { from: 4, to: 3, by });
+        let day = SizeSpeaker::Profile("day".into());
+        let mut lines = vec![sized(SizeSpeaker::Order), sized(day)];
+        complete(&mut lines, &Inbox::default(), Some(&order));
+        let who: Vec<_> = lines.iter().map(|line| line.detail.who.as_deref()).collect();
+        assert_eq!(who, [Some("ann"), None]);
     }
 
     #[test]

@@ -66,6 +66,7 @@ families! {
     GAPS = "poolkeeper_pool_gaps" Gauge ["pool"] "Parts of the last read that failed.";
     FAILING = "poolkeeper_pool_failing_turns" Gauge ["pool"] "Failed turns in a row.";
     LAST_TURN = "poolkeeper_pool_last_turn_timestamp_seconds" Gauge ["pool"] "When the last successful turn ended.";
+    AUTOSCALER_OFF = "poolkeeper_pool_autoscaler_off_timestamp_seconds" Gauge ["pool"] "When a read first showed that the autoscaler is switched off for a rollout; absent while it is on.";
     PHASE = "poolkeeper_rollout_phase" Gauge ["pool", "phase"] "1 for the phase of the pool's rollout.";
     DONE = "poolkeeper_rollout_done_machines" Gauge ["pool"] "Machines that the rollout has completed.";
     TOTAL = "poolkeeper_rollout_total_machines" Gauge ["pool"] "Machines that the rollout covers.";

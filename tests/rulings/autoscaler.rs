@@ -117,6 +117,7 @@ fn a_rollout_switches_it_off_first_waits_for_a_run_of_it_and_puts_it_back() {
     let first = world.step();
     first.says("autoscalerOn");
     assert_eq!(verbs(&first), [ActionKind::SuspendAutoscaler]);
+    assert_eq!(first.planned.report.estimate.finishes, None);
     let off = world.pool.now;
     let mut waits = 0;
     let raise = loop {
@@ -125,6 +126,7 @@ fn a_rollout_switches_it_off_first_waits_for_a_run_of_it_and_puts_it_back() {
             break turn;
         }
         turn.says("autoscalerOn");
+        assert!(turn.planned.report.estimate.finishes.is_some(), "it is off: the wait has an end");
         waits += 1;
     };
     assert!(waits > 0 && !is_on(&world));

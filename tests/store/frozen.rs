@@ -13,6 +13,7 @@ use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase};
 use poolkeeper::model::rollout::*;
+use poolkeeper::model::size::SizeSpeaker;
 use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Time;
 
@@ -161,6 +162,7 @@ fn lines() -> Vec<HistoryRecord> {
         HistoryEvent::Rollout { phase: RolloutPhase::Baking, to: Some(Revision::new("r2")) },
         HistoryEvent::Answered { command: CommandId::new("a"), accepted: true, message: say() },
         HistoryEvent::Frozen { invariant: Some(4), message: say() },
+        HistoryEvent::Sized { from: 3, to: 4, by: SizeSpeaker::Profile("day".into()) },
     ];
     let detail = EventDetail {
         who: Some("ann".into()),

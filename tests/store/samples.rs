@@ -15,6 +15,7 @@ use poolkeeper::model::machine::*;
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::rollout::RolloutCause;
+use poolkeeper::model::size::SizeSpeaker;
 use poolkeeper::model::stop::GlobalStop;
 use poolkeeper::model::time::Time;
 use proptest::option::of as option;
@@ -327,6 +328,11 @@ pub fn line() -> BoxedStrategy<HistoryRecord> {
             .prop_map(|(phase, to)| HistoryEvent::Rollout { phase, to: to.map(Revision::new) }),
         (text(), any::<bool>(), boxed()).prop_map(|(ask, accepted, message)| {
             HistoryEvent::Answered { command: CommandId::new(ask), accepted, message }
+        }),
+        (any::<u32>(), any::<u32>(), text()).prop_map(|(from, to, by)| HistoryEvent::Sized {
+            from,
+            to,
+            by: SizeSpeaker::of(&by)
         }),
         (option(any::<u8>()), boxed())
             .prop_map(|(invariant, message)| HistoryEvent::Frozen { invariant, message }),

@@ -12,6 +12,7 @@ use poolkeeper::model::ids::{CommandId, ScaleSetId, StoreId};
 use poolkeeper::model::owner::{Keeper, OwnerTag};
 use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, Facts};
 use poolkeeper::model::policy::{Owner, Policy};
+use poolkeeper::model::size::SizeSpeaker;
 use poolkeeper::model::time::Span;
 use poolkeeper::reconcile::{Decisions, PoolTurn, TurnReport};
 use serde_json::{Value, json};
@@ -210,4 +211,21 @@ fn a_pool_that_is_released_gives_its_autoscaler_back() {
     assert!(owner(&emulator, &set).is_some(), "its tag stays for as long as it owes anything");
     assert_eq!((daemon.watch(), daemon.watch()), (0, 0));
     assert_eq!((shown(&emulator, &setting), owner(&emulator, &set)), (was, None));
+}
+
+#[test]
+fn a_changed_size_is_told_once_with_who_asked_for_it() {
+    let (_emulator, ends, _) = emulated(&[]);
+    let mut daemon = Daemon::new(&ends, "aa", 3);
+    let _ = (daemon.turn(), daemon.turn());
+    let sized = |event: &HistoryEvent| matches!(event, HistoryEvent::Sized { .. });
+    assert_eq!(daemon.count(sized), 0, "the size that it began with is no change");
+    daemon.policy = policy("web", 4, |_| {});
+    let _ = (daemon.turn(), daemon.turn());
+    let by = SizeSpeaker::Count;
+    assert_eq!(
+        daemon.count(|event| *event == HistoryEvent::Sized { from: 3, to: 4, by: by.clone() }),
+        1
+    );
+    assert_eq!(daemon.count(sized), 1);
 }

@@ -6,6 +6,7 @@ The daemon writes to the emulator; what it did is seen by the official clients, 
 import json
 import os
 import pathlib
+import socket
 import ssl
 import subprocess
 import sys
@@ -165,7 +166,21 @@ def clients_agree_before():
     print("autoscale: azure-mgmt-monitor and az write and read a setting: ok")
 
 
-def serve():
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def off_since(port):
+    """When the daemon's metrics say that the setting was switched off."""
+    page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+    wanted = 'poolkeeper_pool_autoscaler_off_timestamp_seconds{pool="web"} '
+    found = [line for line in page.splitlines() if line.startswith(wanted)]
+    return float(found[0].rsplit(" ", 1)[1]) if found else None
+
+
+def serve(port):
     pools = HOME / "pools"
     pools.mkdir()
     (pools / "web.yaml").write_text(json.dumps({
@@ -175,8 +190,8 @@ def serve():
     }))
     environment = {"PATH": os.environ["PATH"], "HOME": str(HOME), "AZURE_CLIENT_SECRET": "any",
                    "SSL_CERT_FILE": TOLD["caFile"]}
-    command = [PROGRAM, "serve", "--store", "memory", "--pools", pools, "--listen", "127.0.0.1:0", "--arm", URL,
-               "--authority", URL, "--auth", "client-secret", "--tenant", TENANT, "--client-id", "poolkeeper",
+    command = [PROGRAM, "serve", "--store", "memory", "--pools", pools, "--listen", f"127.0.0.1:{port}",
+               "--arm", URL, "--authority", URL, "--auth", "client-secret", "--tenant", TENANT, "--client-id", "poolkeeper",
                "--set", "log.level=debug"]
     with open(HOME / "daemon.log", "wb") as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
@@ -186,7 +201,8 @@ def a_rollout_suspends_it():
     before = raw()
     image = {"virtualMachineProfile": {"storageProfile": {"imageReference": {"version": "2.0.0"}}}}
     COMPUTE.virtual_machine_scale_sets.begin_update(GROUP, "web", {"properties": image}).result()
-    daemon, sizes = serve(), set()
+    port, sizes, began = free_port(), set(), time.time()
+    daemon = serve(port)
     try:
         def size():
             sizes.add(len(list(COMPUTE.virtual_machine_scale_set_vms.list(GROUP, "web"))))
@@ -200,9 +216,12 @@ def a_rollout_suspends_it():
         assert without_enabled(normal(during)) == without_enabled(normal(json.loads(before)))
         shown = az("monitor", "autoscale", "show", "-g", GROUP, "-n", "web-scale")
         assert shown["enabled"] is False and shown["profiles"][0]["capacity"]["maximum"] == str(MACHINES), shown
+        since = wait("metrics say so", lambda: off_since(port), 60, size)
+        assert began <= since <= time.time(), since
         print("autoscale: switched off for the rollout, and nothing else of it changed: ok")
         wait("a rollout goes above the maximum of the setting", lambda: max(sizes) > MACHINES, 180, size)
         wait("the setting is put back", lambda: read().enabled, 300, size)
+        wait("metrics say so", lambda: off_since(port) is None, 60, size)
         assert is_new(), "put back before the rollout was done"
         assert min(sizes) >= MACHINES, sizes
     finally:

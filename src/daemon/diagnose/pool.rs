@@ -138,6 +138,8 @@ fn quota(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> C
     Check::fine("quota", say)
 }
 
+const PLATFORM_FEATURES: &str = "platformFeatures";
+
 /// Other actors on the set, and the command that switches each one off.
 fn acting(
     policy: &Policy,
@@ -195,12 +197,27 @@ fn acting(
     acting
 }
 
+/// The autoscaler that the pool file accepts, and what a rollout does with it.
+fn beside(policy: &Policy, found: &Autoscaler) -> Check {
+    let bounds = found.bounds.as_ref();
+    let bounds = bounds.map_or_else(String::new, |bounds| format!(", now {bounds}"));
+    let during = match policy.suspends_autoscaler() {
+        true => "a rollout switches it off and puts it back",
+        false => "a rollout goes no higher than its maximum",
+    };
+    let name = found.name();
+    let say = format!(
+        "the autoscale setting {name} sets the size, as the pool file accepts{bounds}; {during}"
+    );
+    Check::fine(PLATFORM_FEATURES, say)
+}
+
 fn platform_features(
     policy: &Policy,
     looked: Option<&CloudReading>,
     anatomy: &Anatomy,
 ) -> Vec<Check> {
-    const NAME: &str = "platformFeatures";
+    const NAME: &str = PLATFORM_FEATURES;
     let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == AUTOSCALE_SETTINGS));
     let set = looked.map(|looked| &looked.snapshot.set);
     let is_unknown = set.is_none_or(SetReading::hides_autoscaler);
@@ -217,19 +234,7 @@ fn platform_features(
                 .next(format!("{off}; or write `platformFeatures: warn` into the pool file")),
         })
         .collect();
-    if let Some(found) = accepted {
-        let bounds =
-            found.bounds.as_ref().map(|bounds| format!(", now {bounds}")).unwrap_or_default();
-        let during = match policy.suspends_autoscaler() {
-            true => "a rollout switches it off and puts it back",
-            false => "a rollout goes no higher than its maximum",
-        };
-        let say = format!(
-            "the autoscale setting {} sets the size, as the pool file accepts{bounds}; {during}",
-            found.name()
-        );
-        checks.push(Check::fine(NAME, say));
-    }
+    checks.extend(accepted.map(|found| beside(policy, found)));
     if is_unknown {
         let why = gap.map_or("the set was not listed", |gap| &gap.why);
         checks.push(
@@ -331,7 +336,7 @@ fn etag(policy: &Policy, looked: Option<&CloudReading>, anatomy: &Anatomy) -> Ch
 mod tests {
     use super::super::CheckOutcome::{self, Finding, Fine, Note, Unknown};
     use super::*;
-    use crate::model::autoscaler::AutoscalerBounds;
+    use crate::model::autoscaler::{AutoscalerBounds, AutoscalerPolicy, DuringRollout};
     use crate::model::ids::{PoolName, ScaleSetId};
     use crate::model::policy::Draft;
 
@@ -362,6 +367,35 @@ mod tests {
         }
     }
 
+    fn autoscaler() -> Autoscaler {
+        Autoscaler {
+            setting: "/subscriptions/s/resourceGroups/rg/providers/microsoft.insights/autoscalesettings/web-scale".into(),
+            enabled: true,
+            bounds: Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 }),
+            document: None,
+        }
+    }
+
+    #[test]
+    fn an_accepted_autoscaler_is_told_with_what_a_rollout_does() {
+        let of = |during| {
+            let accepts = policy(|draft| {
+                draft.owner = Owner::ScaleSet;
+                draft.autoscaler = Some(AutoscalerPolicy { during, setting: None });
+            });
+            let check = beside(&accepts, &autoscaler());
+            assert!(check.outcome == Fine && check.say.contains("web-scale sets"), "{check:?}");
+            check
+                .say
+                .split_once("accepts, now 2 to 8 machines (profile all); ")
+                .unwrap()
+                .1
+                .to_owned()
+        };
+        assert_eq!(of(DuringRollout::Keep), "a rollout goes no higher than its maximum");
+        assert_eq!(of(DuringRollout::Suspend), "a rollout switches it off and puts it back");
+    }
+
     #[test]
     fn whatever_acts_beside_us_is_named_with_how_to_stop_it() {
         let loud = Anatomy {
@@ -375,12 +409,7 @@ mod tests {
         };
         let refuses = policy(|_| {});
         assert!(acting(&refuses, None, &quiet()).is_empty());
-        let autoscaler = Autoscaler {
-            setting: "/subscriptions/s/resourceGroups/rg/providers/microsoft.insights/autoscalesettings/web-scale".into(),
-            enabled: true,
-            bounds: Some(AutoscalerBounds { profile: "all".into(), minimum: 2, maximum: 8 }),
-            document: None,
-        };
+        let autoscaler = autoscaler();
         let acting = acting(&refuses, Some(&autoscaler), &loud);
         assert_eq!(acting.len(), 7);
         let (last, others) = acting.split_last().unwrap();

@@ -15,6 +15,7 @@ use crate::model::ids::{
     CommandId, EntryId, Epoch, Etag, InstanceId, Key, NodeName, PoolName, Revision, StoreId, VmId,
     Zone,
 };
+use crate::model::size::SizeSpeaker;
 use crate::model::time::{Span, Time};
 
 /// Text of a document; borrowed from it unless it contains escapes.
@@ -163,6 +164,18 @@ impl Form for Box<str> {
 
     fn back(wire: RecordText<'_>) -> Self {
         wire.to_box()
+    }
+}
+
+impl Form for SizeSpeaker {
+    type Wire<'a> = RecordText<'a>;
+
+    fn wire(&self) -> RecordText<'_> {
+        RecordText::new(self.word())
+    }
+
+    fn back(wire: RecordText<'_>) -> Self {
+        Self::of(wire.as_str())
     }
 }
 

@@ -8,6 +8,7 @@ use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::rollout::RolloutCause;
+use crate::model::size::SizeSpeaker;
 use crate::model::time::Time;
 
 keys! {
@@ -55,6 +56,7 @@ variants! {
             Freed { reason: HoldReason },
             Rollout { phase: RolloutPhase, to: Option<Revision> },
             Answered { #[serde(rename = "ask")] command: CommandId, accepted: bool, #[serde(rename = "say")] message: Box<str> },
+            Sized { from: u32, to: u32, by: SizeSpeaker },
             Frozen { #[serde(rename = "law")] invariant: Option<u8>, #[serde(rename = "say")] message: Box<str> },
         }
     }

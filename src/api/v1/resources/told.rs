@@ -20,7 +20,7 @@ answers! {
         pub id: u64,
         pub pool: String,
         pub at: When,
-        /// appeared, became, firstAvailable, closed, decided, moved, held, freed, rollout, answered, frozen; readers
+        /// appeared, became, firstAvailable, closed, decided, moved, held, freed, rollout, answered, sized, frozen; readers
         /// ignore others.
         pub event: Cow<'static, str>,
         pub machine: Option<String>,
@@ -47,10 +47,13 @@ answers! {
         pub was: Option<Cow<'static, str>>,
         /// Why each of `machines` leaves: failed, deleteRequested, outdated or surplus.
         pub because: Vec<Cow<'static, str>>,
-        /// A raise: the capacity before and after, and the size that the pool should have.
+        /// A raise: the capacity before and after, and the size that the pool should have. `sized`: that size before and
+        /// after.
         pub from: Option<u32>,
         pub to: Option<u32>,
         pub desired: Option<u32>,
+        /// Who asked for the size: a profile, count, scaleSet, scale or kept.
+        pub by: Option<String>,
         /// How an entry moved: asking, accepted, lost, done, partlyRefused, refused or withdrawn.
         pub step: Option<Cow<'static, str>>,
         /// The code of a refusal.
@@ -215,6 +218,12 @@ impl HistoryLine {
                 accepted: Some(*accepted),
                 ..blank.event("answered", say.to_string())
             },
+            HistoryEvent::Sized { from, to, by } => {
+                let asked = asked_by(detail).map(|by| format!(", {by}")).unwrap_or_default();
+                let say = format!("the size is {to} instead of {from}, by {by}{asked}");
+                let (from, to, by) = (Some(*from), Some(*to), Some(by.word().to_owned()));
+                Self { from, to, by, ..blank.event("sized", say) }
+            }
             HistoryEvent::Frozen { invariant: law, message: say } => {
                 Self { invariant: *law, ..blank.event("frozen", say.to_string()) }
             }

@@ -2,6 +2,7 @@ use super::*;
 use crate::memory::{EventDetail, HistoryEvent, HistoryRecord};
 use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::rollout::RolloutCause;
+use crate::model::size::SizeSpeaker;
 
 type Line = (i64, HistoryEvent, EventDetail);
 
@@ -318,6 +319,14 @@ fn facts_come_in_order_of_time_and_then_of_id_over_several_calls() {
     assert!(facts[1].text.contains("windows") && facts[2].text.contains("Replacements failed"));
     assert_eq!(texts(story.tell(&all[3..5])), ["raised capacity 12 → 13", "machine 31 is there"]);
     assert_eq!(texts(story.tell(&all[5..])), ["machine 6 deleted; replaced by 31"]);
+}
+
+#[test]
+fn a_changed_size_says_who_asked() {
+    let by = SizeSpeaker::Profile("day".into());
+    let all = lines(vec![plain(9, HistoryEvent::Sized { from: 4, to: 6, by })]);
+    let told = Story::default().tell(&all);
+    assert_eq!(texts(told), ["the size is 6 instead of 4, by the profile day"]);
 }
 
 #[test]
