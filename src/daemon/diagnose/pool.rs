@@ -189,18 +189,20 @@ fn acting(
     if let Some(autoscaler) = autoscaler {
         let id = &autoscaler.setting;
         let off = format!("az monitor autoscale update --ids {id} --enabled false");
-        let bounds = autoscaler.bounds.as_ref();
-        let bounds = bounds.map_or_else(String::new, |bounds| format!(", now {bounds}"));
+        let bounds = bounds_now(autoscaler);
         let name = autoscaler.name();
         acts(&format!("the autoscale setting {name} writes the capacity of this set{bounds}"), off);
     }
     acting
 }
 
+fn bounds_now(found: &Autoscaler) -> String {
+    found.bounds.as_ref().map_or_else(String::new, |bounds| format!(", now {bounds}"))
+}
+
 /// The autoscaler that the pool file accepts, and what a rollout does with it.
 fn beside(policy: &Policy, found: &Autoscaler) -> Check {
-    let bounds = found.bounds.as_ref();
-    let bounds = bounds.map_or_else(String::new, |bounds| format!(", now {bounds}"));
+    let bounds = bounds_now(found);
     let during = match policy.suspends_autoscaler() {
         true => "a rollout switches it off and puts it back",
         false => "a rollout goes no higher than its maximum",
@@ -217,7 +219,6 @@ fn platform_features(
     looked: Option<&CloudReading>,
     anatomy: &Anatomy,
 ) -> Vec<Check> {
-    const NAME: &str = PLATFORM_FEATURES;
     let gap = looked.and_then(|l| l.gaps.iter().find(|gap| &*gap.what == AUTOSCALE_SETTINGS));
     let set = looked.map(|looked| &looked.snapshot.set);
     let is_unknown = set.is_none_or(SetReading::hides_autoscaler);
@@ -228,22 +229,28 @@ fn platform_features(
     let mut checks: Vec<Check> = acting(policy, autoscaler, anatomy)
         .into_iter()
         .map(|(say, off)| match warns {
-            true => Check::note(NAME, say)
+            true => Check::note(PLATFORM_FEATURES, say)
                 .next(format!("the pool says `platformFeatures: warn`; off: {off}")),
-            false => Check::finding(NAME, format!("{say}, and this pool refuses that"))
-                .next(format!("{off}; or write `platformFeatures: warn` into the pool file")),
+            false => {
+                Check::finding(PLATFORM_FEATURES, format!("{say}, and this pool refuses that"))
+                    .next(format!("{off}; or write `platformFeatures: warn` into the pool file"))
+            }
         })
         .collect();
     checks.extend(accepted.map(|found| beside(policy, found)));
     if is_unknown {
         let why = gap.map_or("the set was not listed", |gap| &gap.why);
         checks.push(
-            Check::unknown(NAME, format!("autoscale settings could not be read: {why}"))
-                .next("allow Microsoft.Insights/autoscaleSettings/read at the subscription"),
+            Check::unknown(
+                PLATFORM_FEATURES,
+                format!("autoscale settings could not be read: {why}"),
+            )
+            .next("allow Microsoft.Insights/autoscaleSettings/read at the subscription"),
         );
     }
     if checks.is_empty() {
-        checks.push(Check::fine(NAME, "none: no Azure feature acts on this scale set"));
+        checks
+            .push(Check::fine(PLATFORM_FEATURES, "none: no Azure feature acts on this scale set"));
     }
     checks
 }

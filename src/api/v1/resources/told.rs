@@ -10,6 +10,7 @@ use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::revision::scheme;
 use crate::model::rollout::RolloutCause;
+use crate::model::size::SizeSpeaker;
 use crate::model::time::Time;
 
 answers! {
@@ -219,8 +220,7 @@ impl HistoryLine {
                 ..blank.event("answered", say.to_string())
             },
             HistoryEvent::Sized { from, to, by } => {
-                let asked = asked_by(detail).map(|by| format!(", {by}")).unwrap_or_default();
-                let say = format!("the size is {to} instead of {from}, by {by}{asked}");
+                let say = sized(*from, *to, by, detail);
                 let (from, to, by) = (Some(*from), Some(*to), Some(by.word().to_owned()));
                 Self { from, to, by, ..blank.event("sized", say) }
             }
@@ -244,6 +244,15 @@ fn asked_by(detail: &EventDetail) -> Option<String> {
     let who = detail.who.as_ref()?;
     let why = detail.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     Some(format!("asked by {who}{why}"))
+}
+
+fn sized(from: u32, to: u32, by: &SizeSpeaker, detail: &EventDetail) -> String {
+    let who = match by {
+        SizeSpeaker::Kept => String::new(),
+        by => format!(", by {by}"),
+    };
+    let asked = asked_by(detail).map(|asked| format!(", {asked}")).unwrap_or_default();
+    format!("the size is {to} instead of {from}{who}{asked}")
 }
 
 fn became(id: &InstanceId, from: Condition, to: Condition) -> String {

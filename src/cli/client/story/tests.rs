@@ -324,9 +324,12 @@ fn facts_come_in_order_of_time_and_then_of_id_over_several_calls() {
 #[test]
 fn a_changed_size_says_who_asked() {
     let by = SizeSpeaker::Profile("day".into());
-    let all = lines(vec![plain(9, HistoryEvent::Sized { from: 4, to: 6, by })]);
-    let told = Story::default().tell(&all);
-    assert_eq!(texts(told), ["the size is 6 instead of 4, by the profile day"]);
+    let sized = |at, by| plain(at, HistoryEvent::Sized { from: 4, to: 6, by });
+    let all = lines(vec![sized(9, by), sized(19, SizeSpeaker::Kept)]);
+    let told = texts(Story::default().tell(&all));
+    // The bounds of the file moved, and no profile has an opinion.
+    let without = "the size is 6 instead of 4";
+    assert_eq!(told, [format!("{without}, by the profile day"), without.to_owned()]);
 }
 
 #[test]
