@@ -3,7 +3,7 @@
 use super::operators::Act;
 use super::run::Run;
 use super::scenario::{QuotaSource, UserAction, changed, with_image};
-use super::size_profiles::say_count;
+use super::size_profiles::{say_count, say_share};
 use super::transport::{Road, now_or_never};
 use crate::memory::{InboxStore, OverrideWrite, TurnStore};
 use crate::model::ids::{CommandId, InstanceId, Key};
@@ -69,6 +69,10 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             }
             UserAction::Metric(value) => self.metric(value),
             UserAction::OtherPool(available) => self.other_pool(available),
+            UserAction::Share(percent) => {
+                self.policy = changed(&self.policy, |draft| say_share(draft, percent));
+                format!("the pool file says {percent} % of the other pool")
+            }
             UserAction::Upgrade => {
                 self.ports.stage.lock().scheme += 1;
                 let now = self.now();

@@ -63,6 +63,8 @@ pub enum UserAction {
     Metric(Option<u32>),
     /// This many machines serve in the pool that shares are of. `None`: nothing is known of it.
     OtherPool(Option<u32>),
+    /// The pool file changes: another percent in its shares.
+    Share(u32),
     /// A newer version of this program starts, which computes fingerprints differently.
     Upgrade,
     /// An operator stops all pools, perhaps except repair.

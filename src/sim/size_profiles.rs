@@ -67,6 +67,15 @@ pub(super) fn say_count(draft: &mut Draft, count: u32) {
     }
 }
 
+/// The percent of each share.
+pub(super) fn say_share(draft: &mut Draft, percent: u32) {
+    for profile in &mut draft.size.profiles {
+        if let SizeSource::Share(share) = &mut profile.source {
+            share.percent = percent;
+        }
+    }
+}
+
 /// Each day at moments of the storm: what begins or ends later does so after a day.
 fn schedule(scenario: &Scenario, dice: &mut Dice, min: u32, max: u32) -> SizeSource {
     let daily = |dice: &mut Dice| {

@@ -1,17 +1,14 @@
 //! Numbers of machines that were read wrongly, and written back.
 
-use poolkeeper::model::autoscaler::{AutoscalerPolicy, DuringRollout};
 use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
-use poolkeeper::model::policy::{Draft, Owner, UnconfirmedFall};
+use poolkeeper::model::policy::{Draft, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::size::{
     Decimal, GrayPolicy, GrayState, MetricMode, MetricSize, SizePolicy, SizeProfile, SizeSource,
 };
 use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, End, Scenario, UserAction};
-use poolkeeper::world::{
-    AutoscaleSetting, Bad, ExternalEvent, FrontDoorCall, MINUTE, MetricLoad, WorldFaults,
-};
+use poolkeeper::world::{Bad, ExternalEvent, FrontDoorCall, WorldFaults};
 
 use crate::incidents::told::{
     born, calls, gone, image_of, new_image_after, no_law_broken, owns_image, policy, pool, raises,
@@ -185,56 +182,6 @@ fn a_fall_is_watched_and_what_is_needed_comes_back() {
         "The size falls from 5 to 1, rises to 4 after 20 s, and falls to 1 again two minutes later. Elsewhere such a rise\n\
          deleted the machines that had just left service and made others, and a step that moved none stopped the clock.\n\
          Here half of the change leaves service at a time, comes back first, and is deleted a minute after the last step.",
-        &outcome,
-    );
-}
-
-/// Ten machines whose size an autoscaler sets, and a rollout that switches it off meanwhile.
-fn beside_an_autoscaler(minutes: i64) -> Scenario {
-    let mut scenario = pool(policy(10, 3, 0, |draft| {
-        draft.owner = Owner::ScaleSet;
-        let during = DuringRollout::Suspend;
-        draft.autoscaler = Some(AutoscalerPolicy { during, setting: None });
-    }));
-    let setting = AutoscaleSetting::between(8, 10).by_load(5 * MINUTE);
-    scenario.set.native.autoscale = Some(setting);
-    let level = ExternalEvent::SetLoad(MetricLoad::Level(50.0));
-    scenario.deeds = vec![(Span::ZERO, level), new_image_after(minutes)];
-    scenario
-}
-
-#[test]
-fn an_autoscaler_takes_no_surge_for_load() {
-    let outcome = sim::run(&beside_an_autoscaler(1));
-    no_law_broken(&outcome);
-    assert_eq!(outcome.end, End::Ended(RolloutPhase::Succeeded));
-    assert_eq!((outcome.lowest_available, outcome.highest_live), (10, 13));
-    assert_eq!(born(&outcome).len(), 10, "one for each, and none for its own surge");
-    same_story(
-        "autoscaler-suspended",
-        "An autoscaler keeps a set between 8 and 10 machines, and a rollout needs 3 more for a while. Elsewhere the new\n\
-         ones above 10 were removed as fast as they came, or counted as load and made the set grow. Here it is switched\n\
-         off for the rollout, the size stays 10, and its setting is written back afterwards.",
-        &outcome,
-    );
-}
-
-#[test]
-fn a_rollout_that_fails_gives_the_autoscaler_back() {
-    let mut scenario = beside_an_autoscaler(1);
-    let bad =
-        ExternalEvent::MarkModelBad { image: sim::NEW_IMAGE.into(), bad: Some(Bad::NeverReady) };
-    scenario.deeds.push((Span::ZERO, bad));
-    scenario.operator = false;
-    let outcome = sim::run(&scenario);
-    no_law_broken(&outcome);
-    let line = |what: &str| outcome.story.iter().position(|line| line.contains(what));
-    assert!(line("switch autoscaler off") < line("put autoscaler back"), "{:#?}", outcome.story);
-    assert_eq!(outcome.lowest_available, 10);
-    same_story(
-        "autoscaler-after-a-failure",
-        "The rollout for which the autoscaler is switched off fails. Elsewhere nothing put it back, and the set stayed\n\
-         without one until a person looked. Here a failed rollout gives it back at once; a retry takes it again.",
         &outcome,
     );
 }
