@@ -4,6 +4,7 @@
 //! Begin with the port that an adapter implements (`observe`, `act`, `memory`), then the adapter's own entry point.
 
 pub mod azure;
+pub mod gates;
 pub mod issuer;
 pub mod otlp;
 pub mod prometheus;

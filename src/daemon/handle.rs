@@ -15,13 +15,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::board::Board;
 use super::clock::MonotonicClock;
 use super::health;
-use super::metrics::{self, ProfileMetrics};
+use super::metrics::{self, Measurements};
 use super::pool_sources::{ManagedPoolSpec, PoolSource, size_line};
 use super::refused_requests::RefusedRequests;
 use super::run::{FileScan, LoopHandle, PoolSet, Production, audited};
 use crate::api::http::{Backend, PlanContext, PoolOrigin, PoolView, Readiness};
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::api::v1::pool::MetricServerNames;
+use crate::api::v1::pool::OutsideNames;
 use crate::memory::{AuditEntry, Store};
 use crate::model::ids::PoolName;
 use crate::model::time::Time;
@@ -45,7 +45,7 @@ pub struct Handle<S, C> {
     pub(super) refused_requests: RefusedRequests,
     /// How many people must request an irreversible action.
     pub(super) approvals: u32,
-    pub(super) metric_servers: MetricServerNames,
+    pub(super) outside_names: OutsideNames,
 }
 
 impl<S, C: MonotonicClock> Handle<S, C> {
@@ -140,8 +140,8 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
         Some(self.view(specs.get(found)?, &self.board.status().faults))
     }
 
-    fn metric_servers(&self) -> MetricServerNames {
-        self.metric_servers.clone()
+    fn outside_names(&self) -> OutsideNames {
+        self.outside_names.clone()
     }
 
     fn size_line(&self, name: &PoolName) -> Option<u32> {
@@ -234,8 +234,12 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
         let ahead = self.production.azure().clock_ahead();
         let calls = self.production.pacer().counts();
         let watch = self.production.metrics();
-        let profiles = ProfileMetrics { readings: watch.readings(), queries: watch.counts() };
-        metrics::page(&self.board, &self.counters, &calls, ahead, &profiles, self.now())
+        let measured = Measurements {
+            readings: watch.readings(),
+            queries: watch.counts(),
+            gates: self.production.gates().counts(),
+        };
+        metrics::page(&self.board, &self.counters, &calls, ahead, &measured, self.now())
     }
 
     fn news(&self) -> watch::Receiver<u64> {

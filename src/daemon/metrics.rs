@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::board::{Board, Lead, ManagementStatus, PoolBoard};
-use super::run::{MetricReading, QueryCounts};
+use super::run::{GateCounts, MetricReading, QueryCounts};
 use crate::model::autoscaler::SuspensionStage;
+use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
 use crate::model::plan::{Report, RolloutPhase};
 use crate::model::time::{Skew, Time};
@@ -13,10 +14,11 @@ use crate::pace::{CallTally, Counts};
 use crate::telemetry::families::*;
 use crate::telemetry::{Counters, Exposition, Family};
 
-/// What is known of the metrics that profiles name.
-pub(super) struct ProfileMetrics {
+/// What was measured of the metrics that profiles name, and of gates.
+pub(super) struct Measurements {
     pub readings: Vec<MetricReading>,
     pub queries: Vec<QueryCounts>,
+    pub gates: Vec<GateCounts>,
 }
 
 pub(super) fn page(
@@ -24,7 +26,7 @@ pub(super) fn page(
     counters: &Counters,
     calls: &Counts,
     clock_ahead: Option<Skew>,
-    profiles: &ProfileMetrics,
+    measured: &Measurements,
     now: Time,
 ) -> String {
     let mut page = Exposition::default();
@@ -34,7 +36,8 @@ pub(super) fn page(
     records(&mut page, &pools, now);
     plans(&mut page, &pools);
     rollouts(&mut page, &pools);
-    of_profiles(&mut page, profiles);
+    of_profiles(&mut page, measured);
+    of_gates(&mut page, &measured.gates);
     cloud(&mut page, calls);
     page.family(&CLOCK, clock_ahead.map(|ahead| ([""; 0], seconds(ahead.millis()))));
     page.finish()
@@ -142,7 +145,7 @@ fn rollouts(page: &mut Exposition, pools: &[Arc<PoolBoard>]) {
     page.family(&FINISHES, ends.map(|(pool, at)| ([pool], seconds(at.millis()))));
 }
 
-fn of_profiles(page: &mut Exposition, ProfileMetrics { readings, queries }: &ProfileMetrics) {
+fn of_profiles(page: &mut Exposition, Measurements { readings, queries, .. }: &Measurements) {
     let latest = || readings.iter().filter_map(|of| Some((of, of.latest?)));
     let value = latest().map(|(of, (value, _))| (of.labels(), value.get()));
     page.family(&METRIC_VALUE, value);
@@ -157,6 +160,16 @@ fn of_profiles(page: &mut Exposition, ProfileMetrics { readings, queries }: &Pro
         MetricFaultReason::ALL.map(|reason| ([&*of.server, reason.name()], count(&reason) as f64))
     });
     page.family(&QUERIES_FAILED, failed);
+}
+
+fn of_gates(page: &mut Exposition, gates: &[GateCounts]) {
+    let measured = gates.iter().flat_map(|of| {
+        let count = |verdict: &Verdict| of.verdicts.get(verdict).copied().unwrap_or(0);
+        // Zeros too, so that an alarm sees the first increment.
+        Verdict::ALL
+            .map(|verdict| ([of.pool.as_str(), &of.gate, verdict.name()], count(&verdict) as f64))
+    });
+    page.family(&GATES, measured);
 }
 
 fn cloud(page: &mut Exposition, calls: &Counts) {

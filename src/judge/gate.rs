@@ -20,7 +20,8 @@ fn open(view: &View) -> bool {
     let case = view.case;
     let going = view.rollout().is_some_and(|rollout| {
         let goes = matches!(rollout.stage, RolloutStage::Going | RolloutStage::Baking { .. });
-        goes && !reopened(view, rollout) && case.set.revision == rollout.to
+        let asks = rollout.baseline.is_some() && !rollout.full;
+        goes && !asks && !reopened(view, rollout) && case.set.revision == rollout.to
     });
     let window = case.policy.windows.at(view.at);
     let native = refused_feature(case) || is_in_the_way(case);

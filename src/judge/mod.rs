@@ -34,6 +34,7 @@ mod autoscaler_writes;
 mod case;
 mod facts;
 mod gate;
+mod gates;
 mod gray;
 pub mod history;
 mod machine_index;

@@ -3,6 +3,7 @@
 
 use super::Notes;
 use super::facts::{View, reached_at};
+use super::gates;
 use super::machine_index::{EXCEPTED, TRIED};
 use super::machine_view::{Hit, MachineState, MachineView};
 use super::verbs::{approved, heard, heard_fully};
@@ -10,13 +11,13 @@ use crate::model::action::ActionKind;
 use crate::model::ids::Key;
 use crate::model::inventory::ModelFields;
 use crate::model::machine::{Lifecycle, Machine, Protection};
-use crate::model::plan::{CommandVerb, Gate, Verdict, WaitKind};
-use crate::model::policy::{Adopt, Image, Method};
+use crate::model::plan::{CommandVerb, WaitKind};
+use crate::model::policy::{Adopt, Checkpoint, Image, Method};
 use crate::model::revision::differs;
 use crate::model::rollout::{
     PoolState, Rollout, RolloutCause, RolloutEnding, RolloutRecord, RolloutStage,
 };
-use crate::model::time::{Span, Time};
+use crate::model::time::Span;
 
 /// A revision completed within this time is not rolled out again automatically.
 // 1 h: if something undoes a rollout and restarts it, two programs are in a loop that an operator must end.
@@ -96,6 +97,7 @@ pub(super) fn moves(view: &View, notes: &mut Notes) {
     }
     opened(view, rollout, notes);
     refreshed(view, rollout, was, notes);
+    gates::gates(view, rollout, was.filter(|was| was.opened == rollout.opened), notes);
     // For another target nothing is known yet.
     let was = was.filter(|was| was.to == rollout.to && was.opened == rollout.opened);
     waits(view, rollout, was, notes);
@@ -326,31 +328,42 @@ fn checkpoints(view: &View, rollout: &Rollout, was: Option<&Rollout>, notes: &mu
     let new = checkpoints.skip(passed as usize).take((rollout.passed - passed) as usize);
     for (index, checkpoint) in new {
         let first = index == passed as usize;
-        let soaking = was.and_then(|was| was.soaking).filter(|_| first);
-        let soaked = checkpoint.soak.is_zero()
-            || soaking.is_some_and(|since| view.at.since(since) >= checkpoint.soak);
-        let said = || was.is_some_and(|was| was.approved) || approves(view, passed, rollout);
-        let approved = !checkpoint.approval || (first && said());
         let reached = failing || view.tally.fit >= reached_at(checkpoint, rollout);
-        let asked = soaking.unwrap_or(view.at).plus(checkpoint.soak);
-        let passes = |name: &str| {
-            let mut gates = view.case.facts.gates.iter();
-            gates.any(|gate| *gate.name == *name && passes(view, gate, asked))
-        };
-        let skipped = first && soaking.is_some() && heard(view, &[CommandVerb::Promote]);
-        if skipped {
-            continue;
-        }
-        if !(reached && soaked && approved && checkpoint.gates.iter().all(|name| passes(name))) {
+        let skipped = first
+            && was.is_some_and(|was| was.soaking.is_some())
+            && heard(view, &[CommandVerb::Promote]);
+        let answered = reached && is_answered(view, rollout, was, (checkpoint, first));
+        if !(skipped || answered) {
             let say = format!("checkpoint {} is passed without its conditions", index + 1);
             notes.add(11, say, Vec::new());
         }
     }
 }
 
-/// The gate passed this very question, not an earlier one.
-fn passes(view: &View, gate: &Gate, asked: Time) -> bool {
-    gate.verdict == Verdict::Pass && gate.at.min(view.case.planned.report.at) >= asked
+/// A checkpoint has soaked, was approved, and its gates pass. `first`: it was the next one before the plan.
+fn is_answered(
+    view: &View,
+    rollout: &Rollout,
+    was: Option<&Rollout>,
+    (checkpoint, first): (&Checkpoint, bool),
+) -> bool {
+    let soaking = was.and_then(|was| was.soaking).filter(|_| first);
+    let soaked = checkpoint.soak.is_zero()
+        || soaking.is_some_and(|since| view.at.since(since) >= checkpoint.soak);
+    let passed = was.map_or(0, |was| was.passed);
+    let said = || was.is_some_and(|was| was.approved) || approves(view, passed, rollout);
+    let approved = !checkpoint.approval || (first && said());
+    let asked = soaking.unwrap_or(view.at).plus(checkpoint.soak);
+    soaked && approved && checkpoint.gates.iter().all(|name| gates::passes(view, was, name, asked))
+}
+
+/// The rollout ends while a checkpoint that it has reached waits.
+fn leaves_a_checkpoint(view: &View, was: &Rollout) -> bool {
+    let ahead = view.case.policy.rollout.checkpoints.iter().skip(was.passed as usize);
+    let reached = ahead.take_while(|checkpoint| view.tally.fit >= reached_at(checkpoint, was));
+    let mut each = reached.enumerate();
+    was.cause != RolloutCause::Rollback
+        && each.any(|(n, checkpoint)| !is_answered(view, was, Some(was), (checkpoint, n == 0)))
 }
 
 /// A rollout ends well when everything is done and was watched for the required time. Any other end needs an operator.
@@ -372,6 +385,9 @@ fn ended(view: &View, notes: &mut Notes) {
     if !unmoved && !is_baked(view, was) && !skipped {
         notes.add(11, "a rollout ends before it was watched to the end", Vec::new());
     }
+    if !skipped && was.is_some_and(|was| leaves_a_checkpoint(view, was)) {
+        notes.add(11, "a rollout ends at a checkpoint that it did not pass", Vec::new());
+    }
     if !is_done(view, case.before) {
         notes.add(11, "a rollout ends and is not done", Vec::new());
     }
@@ -387,10 +403,7 @@ fn is_baked(view: &View, was: Option<&Rollout>) -> bool {
         _ => None,
     });
     let Some(over) = since.filter(|over| *over <= view.at) else { return false };
-    let gates = &view.case.facts.gates;
-    let mut named = policy.checkpoints.iter().flat_map(|checkpoint| &checkpoint.gates);
-    gates.iter().all(|gate| passes(view, gate, over))
-        && named.all(|name| gates.iter().any(|gate| gate.name == *name))
+    gates::are_baked(view, was, over)
 }
 
 /// Nothing that may be touched is outdated, nothing is under way, and enough machines serve on target.

@@ -26,7 +26,9 @@ pub(super) fn heard_fully(view: &View) -> bool {
 pub(super) fn approved<'a>(view: &View<'a>, what: WaitKind) -> Option<&'a Wait> {
     let shown = &view.case.before?.waiting;
     let now = view.case.planned.report.at;
-    said(view).filter(|ask| ask.verb == CommandVerb::Approve).find_map(|ask| {
+    let mut approvals =
+        said(view).filter(|ask| ask.verb == CommandVerb::Approve && ask.about.gate.is_none());
+    approvals.find_map(|ask| {
         let about = &ask.about;
         // Without a name the command is about the only wait.
         let named = match about.what {

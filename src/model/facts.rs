@@ -39,6 +39,8 @@ pub struct Gate {
     pub name: Box<str>,
     pub verdict: Verdict,
     pub at: Time,
+    /// What was found, for people.
+    pub say: Option<Box<str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

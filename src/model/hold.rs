@@ -64,6 +64,8 @@ reasons! {
     GateFailed = "gateFailed";
     /// A gate has no verdict.
     GateUnknown = "gateUnknown";
+    /// A gate fails before the rollout replaces anything, so its failure says nothing of the new revision.
+    GateFailedBefore = "gateFailedBefore";
     /// A person paused the rollout.
     Paused = "paused";
     /// Replacements failed; the rollout stopped.

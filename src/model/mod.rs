@@ -9,6 +9,7 @@ pub mod calendar;
 pub mod command;
 mod consent;
 pub mod facts;
+pub mod gate;
 pub mod hold;
 pub mod ids;
 pub mod image;

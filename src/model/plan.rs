@@ -72,6 +72,8 @@ pub struct CommandArgs {
     pub until: Option<Time>,
     /// Of a `scale`: the machines that leave by the fall.
     pub machines: Vec<InstanceId>,
+    /// Of an `approve`: the gate that the rollout skips.
+    pub gate: Option<Box<str>>,
 }
 
 vocabulary! {
@@ -196,6 +198,30 @@ pub struct Report {
     pub estimate: Estimate,
     /// Check again no later than this.
     pub next_check_at: Time,
+}
+
+/// A gate whose verdict the plan needs, and what it found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateReport {
+    pub name: Box<str>,
+    /// When the question was put: an earlier measurement does not answer it.
+    pub since: Time,
+    /// A pass that was measured before this does not count.
+    pub until: Time,
+    pub question: GateQuestionKind,
+    pub verdict: Verdict,
+    pub at: Option<Time>,
+    pub say: Option<Box<str>>,
+}
+
+vocabulary! {
+    /// Why a gate is asked.
+    pub enum GateQuestionKind {
+        /// Whether it fails before anything is replaced.
+        Baseline = "baseline",
+        Checkpoint = "checkpoint",
+        Bake = "bake",
+    }
 }
 
 /// The counts behind the decision.
@@ -329,6 +355,8 @@ pub struct RolloutReport {
     pub failed: u32,
     /// Machines left unchanged when it ended with exceptions.
     pub exceptions: Vec<Key>,
+    /// The gates that it asks now.
+    pub gates: Vec<GateReport>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use super::action::WriteScope;
 use super::autoscaler::AutoscalerPolicy;
 use super::calendar::{Schedule, Windows};
+use super::gate::GatePolicy;
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::{ModelFields, SetReading};
 use super::owner::OWNER_TAG;
@@ -189,6 +190,7 @@ pub struct Draft {
     pub model: OwnedModel,
     pub rollout: RolloutPolicy,
     pub windows: Windows,
+    pub gates: Vec<GatePolicy>,
     pub health: HealthPolicy,
     pub adopt: Adopt,
     pub platform_features: PlatformFeatures,
@@ -234,6 +236,7 @@ impl Draft {
                 count_deleting: true,
             },
             windows: Windows::default(),
+            gates: Vec::new(),
             health: HealthPolicy::Auto,
             adopt: Adopt::Hold,
             platform_features: PlatformFeatures::Refuse,
@@ -349,6 +352,14 @@ fn fault(key: &'static str, say: impl Into<Box<str>>) -> Option<PolicyError> {
 }
 
 const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
+    |d| {
+        let again = |(n, one): (usize, &GatePolicy)| {
+            d.gates[..n].iter().any(|other| other.name == one.name).then(|| one.name.clone())
+        };
+        let name = d.gates.iter().enumerate().find_map(again)?;
+        fault("gates", format!("two gates have the name {name}"))
+    },
+    |d| fault("gates", d.gates.iter().find_map(GatePolicy::fault)?),
     |d| {
         let SizePolicy { min, max, .. } = d.size;
         (min > max).then(|| {

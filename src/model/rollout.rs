@@ -69,6 +69,18 @@ pub struct Rollout {
     pub tried: Vec<Key>,
     /// A person skipped all its waits: checkpoints, gates, and the bake at its end.
     pub full: bool,
+    /// Gates that a person skipped, by name.
+    pub skipped: Vec<Box<str>>,
+    /// `None`: the gates may be as they are, or there are none.
+    pub baseline: Option<GateBaseline>,
+}
+
+/// What the gates said before the first replacement: one that fails already says nothing of the new revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateBaseline {
+    Unasked,
+    /// Since then.
+    Asked(Time),
 }
 
 impl Rollout {
@@ -100,6 +112,8 @@ impl Rollout {
             answered: None,
             tried: Vec::new(),
             full: false,
+            skipped: Vec::new(),
+            baseline: None,
         }
     }
 

@@ -2,9 +2,10 @@
 //! TLS, how files with credentials are read.
 //!
 //! Never here: what is sent or answered, a retry, an address. Begin with [`client`], then [`tls`]; [`fault`] says
-//! why a server cannot be reached.
+//! why a server cannot be reached, and [`server`] sends a request to one that settings describe.
 
 pub mod client;
 pub mod fault;
 pub mod files;
+pub mod server;
 pub mod tls;

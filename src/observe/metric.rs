@@ -1,7 +1,8 @@
 //! The port that reads a metric, and why a query has no value.
 
+use crate::model::gate::PartialAnswer;
 use crate::model::size::Decimal;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::model::vocabulary::vocabulary;
 
 /// A server of metrics.
@@ -12,6 +13,25 @@ pub trait ReadMetric {
         query: &str,
         at: Time,
     ) -> impl Future<Output = Result<Decimal, MetricFault>> + Send;
+}
+
+/// What the numbers of a gate are asked by.
+#[derive(Debug, Clone, Copy)]
+pub struct SeriesQuestion<'a> {
+    pub query: &'a str,
+    pub at: Time,
+    /// Counts if the server's own limit is longer.
+    pub timeout: Span,
+    pub partial: PartialAnswer,
+}
+
+/// A server of metrics, for a query that may have several series.
+pub trait ReadSeries {
+    /// The number of each series, or that of a scalar. No series is no fault. One request, without retries.
+    fn values(
+        &self,
+        of: SeriesQuestion<'_>,
+    ) -> impl Future<Output = Result<Vec<Decimal>, MetricFault>> + Send;
 }
 
 vocabulary! {
@@ -65,5 +85,18 @@ pub struct MetricFault {
 impl MetricFault {
     pub fn new(reason: MetricFaultReason, say: impl Into<Box<str>>) -> Self {
         Self { reason, say: say.into() }
+    }
+
+    /// A query without series.
+    pub fn no_data() -> Self {
+        let say = "the query has no series now; if it filters by a comparison, use bool, and use `or vector(0)` if none means zero";
+        Self::new(MetricFaultReason::NoData, say)
+    }
+
+    /// A query with several series, where one is needed.
+    pub fn several(series: usize) -> Self {
+        let say =
+            format!("the query has {series} series; aggregate them to one, for example with sum()");
+        Self::new(MetricFaultReason::SeveralSeries, say)
     }
 }

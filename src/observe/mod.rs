@@ -2,16 +2,19 @@
 //!
 //! Never here: a decision (the planner decides what a read means for the pool), a retry, a store. Nothing here turns
 //! "not seen" into "not there": complete listings must show absence. Begin with [`ReadCloud`] and [`fold`];
-//! [`ReadMetric`] is the port of a metric server.
+//! [`ReadMetric`] is the port of a metric server, and
+//! [`MeasureGate`] that of gates.
 
 mod fold;
+mod gate;
 mod join;
 mod lost;
 mod metric;
 
 pub use fold::{CloseReason, FoldResult, MachineChange, Observation, RecordChange, fold};
+pub use gate::{GateQuestion, GateReading, GateStreak, MeasureGate};
 pub use lost::lost_together;
-pub use metric::{MetricFault, MetricFaultReason, ReadMetric};
+pub use metric::{MetricFault, MetricFaultReason, ReadMetric, ReadSeries, SeriesQuestion};
 
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::Inventory;

@@ -11,6 +11,7 @@ use super::completed;
 use super::counts;
 use super::exceptions;
 use super::gate::{self, RolloutLimits};
+use super::gate_questions;
 use super::locks;
 use super::machines::PoolMachines;
 use super::progress;
@@ -24,6 +25,7 @@ pub(super) fn advance(
     skip_watch: bool,
 ) -> (PoolMachines, RolloutLimits) {
     let closed = gate::closed(input, memory, &machines.reference);
+    gate_questions::ask_before(input, memory, closed);
     let proven = machines.count.proven.max(0) as u32;
     let barrier = match memory.rollout.as_ref().map(|rollout| &rollout.stage) {
         Some(RolloutStage::Going | RolloutStage::Baking { .. }) => {
@@ -40,6 +42,8 @@ pub(super) fn advance(
     let waits = progress::waits_on_purpose(memory, closed, &barrier);
     progress::note(input, memory, &machines, waits);
     resumption::resume_after_failure(input, memory, &machines.count);
+    // A checkpoint that is reached is passed first, the last one too.
+    let at_goal = at_goal && !barrier.is_reached();
     checkpoint::finish(input, memory, at_goal, kept, skip_watch);
     completed::remember_serving(input, memory, &machines.rows, &machines.count);
     // A failed gate, a rollback or an end changes the target within the turn.

@@ -9,8 +9,12 @@ use crate::model::time::Time;
 
 use super::checkpoint;
 use super::desired;
+use super::gate_verdicts;
 use super::model_drift;
 use super::rollout;
+
+/// Gates that an answer names.
+const MOST_NAMED: usize = 10;
 
 /// The name that a person uses.
 fn shown(memory: &PoolState, wait: &Wait) -> String {
@@ -30,6 +34,9 @@ pub(super) fn approve(
     memory: &mut PoolState,
     ask: &Command,
 ) -> Result<String, String> {
+    if let Some(gate) = &ask.about.gate {
+        return skip_gate(input, memory, gate);
+    }
     let Some(before) = input.state else {
         return Err(
             "this is the first read of the pool; check what waits, then run the command again"
@@ -52,6 +59,22 @@ pub(super) fn approve(
     let said = cover(input, memory, &wait)?;
     memory.waiting.remove(at);
     Ok(said)
+}
+
+/// The open rollout goes on without this gate, to its end.
+fn skip_gate(input: &Input, memory: &mut PoolState, gate: &str) -> Result<String, String> {
+    let Some(rollout) = &mut memory.rollout else { return Err("no rollout is open".into()) };
+    if rollout.skipped.iter().any(|skipped| **skipped == *gate) {
+        return Ok(format!("this rollout skips gate {gate} already"));
+    }
+    let mut known: Vec<&str> = gate_verdicts::of_bake(input).collect();
+    if !known.contains(&gate) {
+        known.truncate(MOST_NAMED);
+        let have = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(format!("the pool has no gate {gate}; it has {have}"));
+    }
+    rollout.skipped.push(gate.into());
+    Ok(format!("this rollout skips gate {gate} to its end"))
 }
 
 /// The one entry that the command refers to.

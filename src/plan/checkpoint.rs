@@ -1,10 +1,12 @@
 //! What a rollout waits for: checkpoints with their soak, gates and approval, and the watch after the last machine.
 
-use crate::model::plan::{Gate, Input, Verdict};
+use crate::model::gate::OnUnknown;
+use crate::model::plan::{Input, Verdict};
 use crate::model::policy::{Checkpoint, RolloutPolicy};
 use crate::model::rollout::{Move, PoolState, Rollout, RolloutCause, RolloutEnding, RolloutStage};
 use crate::model::time::Time;
 
+use super::gate_verdicts::{self, verdict};
 use super::rollout::{end, fail, reached_at};
 
 /// State of a checkpoint.
@@ -21,6 +23,11 @@ pub(super) enum Barrier {
 }
 
 impl Barrier {
+    /// It waits, and for no machine.
+    pub const fn is_reached(&self) -> bool {
+        !matches!(self, Barrier::None | Barrier::Filling(_))
+    }
+
     pub const fn limit(&self) -> Option<u32> {
         match self {
             Barrier::None => None,
@@ -52,21 +59,20 @@ pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Bar
         }
         let since = *rollout.soaking.get_or_insert(input.now);
         let soaked = since.plus(ahead.soak);
-        let verdict = |name: &str| {
-            let gate = input.facts.gates.iter().find(|gate| &*gate.name == name);
-            gate.map_or(Verdict::Unknown, |gate| verdict(input, gate, since, soaked))
-        };
-        let worst = ahead.gates.iter().map(|name| (verdict(name), name));
-        if let Some((_, name)) = worst.clone().find(|(v, _)| *v == Verdict::Fail) {
-            fail(input, memory, &format!("gate {name} failed at checkpoint {}", ahead.at));
+        let verdict = |name: &str| verdict(input, rollout, name, (since, soaked));
+        let verdicts: Vec<_> = ahead.gates.iter().map(|name| (verdict(name), name)).collect();
+        let first = |which| verdicts.iter().find(|(said, _)| *said == which).map(|(_, name)| *name);
+        if let Some(name) = first(Verdict::Fail) {
+            let found = gate_verdicts::found(input, name);
+            fail(input, memory, &format!("gate {name} failed at checkpoint {}{found}", ahead.at));
             return Barrier::GateFailed(limit, name.clone());
         }
         if input.now < soaked {
             return Barrier::Soaking(limit, soaked);
         }
-        if let Some((_, name)) = worst.clone().find(|(v, _)| *v == Verdict::Unknown) {
-            if input.now.since(soaked) >= input.policy.rollout.progress_deadline {
-                fail(input, memory, &format!("gate {name} gave no verdict in time"));
+        if let Some(name) = first(Verdict::Unknown) {
+            if input.now >= gate_verdicts::deadline(input, name, soaked) {
+                give_up(input, memory, name, "");
             }
             return Barrier::GateUnknown(limit, name.clone());
         }
@@ -77,14 +83,21 @@ pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Bar
     }
 }
 
-/// A gate's verdict on a question asked at `asked` and answered at `until` at the earliest. An older verdict does not
-/// count.
-fn verdict(input: &Input, gate: &Gate, asked: Time, until: Time) -> Verdict {
-    let at = gate.at.min(input.now);
-    match gate.verdict {
-        Verdict::Fail if at >= asked => Verdict::Fail,
-        Verdict::Pass if at >= until => Verdict::Pass,
-        Verdict::Fail | Verdict::Pass | Verdict::Unknown => Verdict::Unknown,
+/// The gate gave no verdict until its deadline.
+fn give_up(input: &Input, memory: &mut PoolState, name: &str, place: &str) {
+    let why =
+        format!("gate {name} gave no verdict in time{place}{}", gate_verdicts::found(input, name));
+    match gate_verdicts::policy(input, name).map_or(OnUnknown::Fail, |gate| gate.on_unknown) {
+        OnUnknown::Fail => fail(input, memory, &why),
+        OnUnknown::Pause => {
+            let Some(rollout) = &mut memory.rollout else { return };
+            let stage = std::mem::replace(&mut rollout.stage, RolloutStage::Going);
+            let by = format!("gate {name}").into();
+            let pause = Move::Pause { by, why: why.into(), at: input.now };
+            rollout.stage = stage.after(pause).unwrap_or(RolloutStage::Going);
+            // After a resume the question is put anew.
+            rollout.soaking = None;
+        }
     }
 }
 
@@ -110,12 +123,16 @@ pub(super) fn finish(input: &Input, memory: &mut PoolState, at_goal: bool, kept:
     let RolloutStage::Baking { since } = rollout.stage else { return };
     // A rollback that replaced nothing has nothing to watch.
     let unmoved = rollout.cause == RolloutCause::Rollback && rollout.covered == 0;
-    let bake = if skip || unmoved || rollout.full { Bake::Over } else { watched(input, since) };
+    let bake =
+        if skip || unmoved || rollout.full { Bake::Over } else { watched(input, rollout, since) };
     match bake {
-        Bake::Failed(gate) => fail(input, memory, &format!("gate {gate} failed while baking")),
+        Bake::Failed(gate) => {
+            let found = gate_verdicts::found(input, gate);
+            fail(input, memory, &format!("gate {gate} failed while baking{found}"));
+        }
         Bake::On(_) => {}
         Bake::Blind(gate, until) if input.now >= until => {
-            fail(input, memory, &format!("gate {gate} gave no verdict in time while baking"));
+            give_up(input, memory, gate, " while baking");
         }
         Bake::Blind(..) => {}
         Bake::Over => {
@@ -146,26 +163,23 @@ pub(super) enum Bake<'a> {
     Over,
 }
 
-/// The measured gates, and the gates that a checkpoint names: a rollout that had to pass them ends on their verdict. If
-/// nothing is to be watched, no gate is checked.
-pub(super) fn watched<'a>(input: &Input<'a>, since: Time) -> Bake<'a> {
-    let (bake, facts) = (input.policy.rollout.bake, input.facts);
+/// All its gates are watched: a rollout ends on their verdict. If nothing is to be watched, no gate is checked.
+pub(super) fn watched<'a>(input: &Input<'a>, rollout: &Rollout, since: Time) -> Bake<'a> {
+    let bake = input.policy.rollout.bake;
     if bake.is_zero() {
         return Bake::Over;
     }
     let until = since.plus(bake);
-    let says = |gate: &Gate| verdict(input, gate, since, until);
-    if let Some(gate) = facts.gates.iter().find(|gate| says(gate) == Verdict::Fail) {
-        return Bake::Failed(&gate.name);
+    let is =
+        |which: Verdict| move |name: &&str| verdict(input, rollout, name, (since, until)) == which;
+    if let Some(gate) = gate_verdicts::of_bake(input).find(is(Verdict::Fail)) {
+        return Bake::Failed(gate);
     }
     if input.now < until {
         return Bake::On(until);
     }
-    let mute = facts.gates.iter().filter(|gate| says(gate) == Verdict::Unknown);
-    let named = input.policy.rollout.checkpoints.iter().flat_map(|ahead| &ahead.gates);
-    let missing = named.filter(|name| !facts.gates.iter().any(|gate| gate.name == **name));
-    match mute.map(|gate| &gate.name).chain(missing).min() {
-        Some(gate) => Bake::Blind(gate, until.plus(input.policy.rollout.progress_deadline)),
+    match gate_verdicts::of_bake(input).find(is(Verdict::Unknown)) {
+        Some(gate) => Bake::Blind(gate, gate_verdicts::deadline(input, gate, until)),
         None => Bake::Over,
     }
 }

@@ -4,7 +4,9 @@ use crate::model::ids::CommandId;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Command, CommandAnswer, CommandVerb, Input};
 use crate::model::quantity::counted;
-use crate::model::rollout::{Move, PoolState, Progress, RolloutCause, RolloutEnding, RolloutStage};
+use crate::model::rollout::{
+    GateBaseline, Move, PoolState, Progress, RolloutCause, RolloutEnding, RolloutStage,
+};
 
 use super::approve;
 use super::backoff;
@@ -240,6 +242,10 @@ fn promote(
         }
         asked.skip_watch = true;
         return Ok("the bake phase is skipped".into());
+    }
+    if let Some(GateBaseline::Asked(_)) = rollout.baseline {
+        rollout.baseline = None;
+        return Ok("the rollout begins whatever its gates say now".into());
     }
     if rollout.soaking.is_none() {
         return Err("no checkpoint is waiting; nothing was skipped".into());

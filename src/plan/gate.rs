@@ -4,6 +4,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutStage};
 
 use super::checkpoint::Barrier;
+use super::gate_verdicts;
 use super::locks;
 use super::model;
 use super::model_drift;
@@ -31,6 +32,8 @@ pub(super) enum RolloutClose {
     ModelElsewhere,
     /// The autoscaler is to be switched off first.
     Autoscaler,
+    /// The gates are to be asked first.
+    GatesBefore,
 }
 
 pub(super) fn closed(
@@ -67,6 +70,9 @@ pub(super) fn closed(
     }
     if suspension::closes(input, memory) {
         return Some(RolloutClose::Autoscaler);
+    }
+    if gate_verdicts::closes(rollout) {
+        return Some(RolloutClose::GatesBefore);
     }
     None
 }

@@ -27,6 +27,8 @@ mod estimate;
 mod exceptions;
 mod follow_model;
 mod gate;
+mod gate_questions;
+mod gate_verdicts;
 mod gray;
 mod growth;
 mod health;

@@ -11,6 +11,7 @@ use crate::model::time::{Span, Time};
 use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::checkpoint::{self, Barrier};
+use super::gate_questions;
 use super::health::{began, lasts_since};
 use super::identity::is;
 use super::model;
@@ -288,7 +289,9 @@ fn known_moments(basis: &Basis, sooner: &mut impl FnMut(Time)) {
     if let (Barrier::GateUnknown(..), Some(open)) = (&basis.rollout.barrier, &memory.rollout) {
         let ahead = checkpoint::ahead(rollout, open);
         let soaked = open.soaking.zip(ahead).map(|(since, ahead)| since.plus(ahead.soak));
-        soaked.map(|at| at.plus(rollout.progress_deadline)).into_iter().for_each(&mut *sooner);
+        let names = ahead.into_iter().flat_map(|ahead| &ahead.gates);
+        let ends = names.filter_map(|name| gate_questions::checkpoint_deadline(input, open, name));
+        ends.for_each(&mut *sooner);
         soaked.into_iter().flat_map(first_verdicts).for_each(&mut *sooner);
     }
     if let Some(open) = memory.rollout.as_ref().filter(|open| open.stage == RolloutStage::Going) {

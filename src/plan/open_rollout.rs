@@ -12,7 +12,7 @@ use crate::model::time::{Span, Time};
 
 use super::holds::Holds;
 use super::reference::{RevisionReference, count_outdated, refer_to};
-use super::{exceptions, in_place, model};
+use super::{exceptions, gate_verdicts, in_place, model};
 
 /// The same revision rolled out twice within this time is a loop, not a request.
 const HOT_LOOP: Span = Span::hours(1);
@@ -137,7 +137,9 @@ pub(super) fn open(input: &Input, memory: &mut PoolState) {
     let Some(cause) = cause(input, memory, &wanted) else { return };
     let covered = count_outdated(input, memory, &wanted);
     let from = from(&memory.good_revisions, cause, &wanted);
-    memory.rollout = Some(Rollout::open(cause, from, wanted, input.now, covered));
+    let baseline = gate_verdicts::baseline(input.policy, cause);
+    let opened = Rollout::open(cause, from, wanted, input.now, covered);
+    memory.rollout = Some(Rollout { baseline, ..opened });
 }
 
 /// The completed revision being left. If at first sight most machines are on target, that revision is the target: then

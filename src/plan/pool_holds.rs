@@ -1,18 +1,21 @@
 //! The holds of a turn: what blocks each thing that was wanted and not done.
 
 use crate::model::command::CommandName;
+use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
 use crate::model::ids::Revision;
 use crate::model::machine::{Condition, Machine};
 use crate::model::policy::UnconfirmedFall;
 use crate::model::quantity::counted;
-use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutStage, fall_waits};
+use crate::model::rollout::{Rollout, RolloutCause, RolloutEnding, RolloutStage, fall_waits};
 use crate::model::time::Time;
 
 use super::basis::Basis;
 use super::candidate::MachineCandidate;
 use super::checkpoint::{self, Bake, Barrier};
 use super::gate::RolloutClose;
+use super::gate_questions;
+use super::gate_verdicts;
 use super::gray;
 use super::holds::{Holds, machines};
 use super::next_check::{RECOVERS, SOON};
@@ -153,6 +156,7 @@ fn about_the_gate(basis: &Basis, holds: &mut Holds) {
                 .number("platformFeatures", refused().count() as i64)
                 .blockers = refused().map(|feature| feature.name().into()).collect();
         }
+        (Some(RolloutClose::GatesBefore), _) => about_gates_before(basis, holds, rollout),
         (Some(RolloutClose::ModelElsewhere), _) => about_the_model(basis, holds, rollout.cause),
         _ => {}
     }
@@ -174,20 +178,52 @@ fn about_the_gate(basis: &Basis, holds: &mut Holds) {
     }
 }
 
+/// Nothing is replaced yet, and a gate fails, or was not measured.
+fn about_gates_before(basis: &Basis, holds: &mut Holds, rollout: &Rollout) {
+    let input = basis.input;
+    let (reason, gate, say) = match gate_verdicts::fails_before(input, rollout) {
+        Some(gate) => {
+            let (name, found) = (&gate.name, gate_verdicts::found(input, &gate.name));
+            let say = format!(
+                "gate {name} fails before anything is replaced{found}; the rollout begins when it passes, or once it is skipped: poolkeeper approve {} --skip-gate {name}",
+                input.policy.name
+            );
+            (HoldReason::GateFailedBefore, name.clone(), say)
+        }
+        None => {
+            let asked = gate_questions::asked(input, basis.memory, basis.rollout.closed);
+            let Some(gate) = asked.into_iter().find(|gate| gate.verdict == Verdict::Unknown) else {
+                return;
+            };
+            let say = format!("gate {} was not measured yet; the rollout begins then", gate.name);
+            (HoldReason::GateUnknown, gate.name, say)
+        }
+    };
+    let hold = holds.add(reason, say);
+    hold.number("outdated", basis.count.out).ask(CommandName::Promote);
+    if let Some(at) = gate_verdicts::begins_at(input, rollout) {
+        hold.again(at);
+    }
+    hold.blockers = vec![gate];
+}
+
 fn about_the_watch(basis: &Basis, holds: &mut Holds, since: Time) {
-    match checkpoint::watched(basis.input, since) {
+    let Some(rollout) = &basis.memory.rollout else { return };
+    let found = |gate| gate_verdicts::found(basis.input, gate);
+    match checkpoint::watched(basis.input, rollout, since) {
         Bake::On(ends) => {
             let say = format!("every machine is done; the gates are watched until {ends}");
             holds.add(HoldReason::Baking, say).again(ends).ask(CommandName::Promote);
         }
         Bake::Failed(gate) => {
-            let say = format!("every machine is done, but gate {gate} fails");
+            let say = format!("every machine is done, but gate {gate} fails{}", found(gate));
             holds.add(HoldReason::GateFailed, say).ask(CommandName::Promote).blockers =
                 vec![gate.into()];
         }
         Bake::Blind(gate, until) => {
             let say = format!(
-                "every machine is done, but gate {gate} has no verdict; its deadline is {until}"
+                "every machine is done, but gate {gate} has no verdict; its deadline is {until}{}",
+                found(gate)
             );
             holds
                 .add(HoldReason::GateUnknown, say)
@@ -249,6 +285,7 @@ fn about_the_resumption(basis: &Basis, holds: &mut Holds, target: &Revision, at:
 
 fn about_the_course(basis: &Basis, holds: &mut Holds) {
     let barrier = &basis.rollout.barrier;
+    let found = |gate: &str| gate_verdicts::found(basis.input, gate);
     let at = barrier.limit().map_or(String::new(), |n| counted(n as usize, "machine"));
     match barrier {
         Barrier::None => {}
@@ -279,17 +316,22 @@ fn about_the_course(basis: &Basis, holds: &mut Holds) {
         }
         Barrier::GateFailed(limit, gate) => {
             holds
-                .add(HoldReason::GateFailed, format!("gate {gate} fails"))
+                .add(HoldReason::GateFailed, format!("gate {gate} fails{}", found(gate)))
                 .number("checkpoint", i64::from(*limit))
                 .ask(CommandName::Promote)
                 .blockers = vec![gate.clone()];
         }
         Barrier::GateUnknown(limit, gate) => {
-            holds
-                .add(HoldReason::GateUnknown, format!("gate {gate} has no verdict"))
-                .number("checkpoint", i64::from(*limit))
-                .ask(CommandName::Promote)
-                .blockers = vec![gate.clone()];
+            let ends = basis.memory.rollout.as_ref().and_then(|rollout| {
+                gate_questions::checkpoint_deadline(basis.input, rollout, gate)
+            });
+            let hold = holds
+                .add(HoldReason::GateUnknown, format!("gate {gate} has no verdict{}", found(gate)));
+            hold.number("checkpoint", i64::from(*limit)).ask(CommandName::Promote);
+            hold.blockers = vec![gate.clone()];
+            if let Some(ends) = ends {
+                hold.again(ends);
+            }
         }
     }
     let stalled = progress::is_stalled(basis.input, basis.memory, basis.rollout);

@@ -15,9 +15,11 @@ pub(super) fn waits_on_purpose(
     closed: Option<RolloutClose>,
     barrier: &Barrier,
 ) -> bool {
-    use RolloutClose::{ForeignOwner, Locked, ModelMoved, Paused, Stopped, Window};
-    let closed =
-        matches!(closed, Some(ForeignOwner | Locked | ModelMoved | Window | Paused | Stopped));
+    use RolloutClose::{ForeignOwner, GatesBefore, Locked, ModelMoved, Paused, Stopped, Window};
+    let closed = matches!(
+        closed,
+        Some(ForeignOwner | GatesBefore | Locked | ModelMoved | Window | Paused | Stopped)
+    );
     let barrier =
         matches!(barrier, Barrier::Soaking(..) | Barrier::Approval(_) | Barrier::GateUnknown(..));
     let rollout = memory.rollout.as_ref();

@@ -17,6 +17,7 @@ use super::checkpoint::Barrier;
 use super::document_size;
 use super::estimate;
 use super::gate::RolloutClose;
+use super::gate_questions;
 use super::gray;
 use super::holds::Holds;
 use super::next_check;
@@ -217,7 +218,8 @@ fn why_outdated(basis: &Basis) -> MachineReason {
             | RolloutClose::ModelMoved
             | RolloutClose::Locked
             | RolloutClose::PlatformFeatures
-            | RolloutClose::Autoscaler,
+            | RolloutClose::Autoscaler
+            | RolloutClose::GatesBefore,
         ) => MachineReason::WaitsRollout,
         Some(RolloutClose::Stopped) => MachineReason::WaitsStopped,
         Some(RolloutClose::ForeignOwner) => MachineReason::WaitsOwner,
@@ -251,6 +253,7 @@ fn rollout(basis: &Basis) -> RolloutReport {
             total: last.map_or(0, |last| last.covered),
             failed: last.map_or(0, |last| last.failed),
             exceptions: exceptions(basis),
+            gates: Vec::new(),
         };
     };
     // A rollout that was changed back goes to its own origin: its origin is not a revision being left.
@@ -262,6 +265,7 @@ fn rollout(basis: &Basis) -> RolloutReport {
         reference,
         done: done(basis, rollout),
         total: rollout.covered,
+        gates: gate_questions::asked(basis.input, basis.memory, basis.rollout.closed),
         failed: rollout.failed.len() as u32,
         exceptions: exceptions(basis),
     }

@@ -64,6 +64,8 @@ fn retarget(input: &Input, memory: &mut PoolState) {
     (rollout.passed, rollout.soaking, rollout.approved) = (passed, None, false);
     // A person skipped the waits of the revision that was shown.
     rollout.full = false;
+    rollout.skipped.clear();
+    rollout.baseline = rollout.baseline.filter(|_| !goes_back);
     rollout.progress = Progress::from(input.now, covered);
     let stage = std::mem::replace(&mut rollout.stage, RolloutStage::Going);
     rollout.stage = stage.after(Move::Retarget).unwrap_or(RolloutStage::Going);

@@ -71,6 +71,10 @@ pub fn drawn(seed: u64) -> Scenario {
     if seed >= AUTOSCALED_FROM && beside.chance(0.5) {
         autoscaled::beside(&mut scenario, &mut beside);
     }
+    let mut gated = dice.branch("defined gates");
+    if seed >= GATED_FROM && gated.chance(0.4) {
+        troubles::define_gates(&mut scenario, &mut gated);
+    }
     scenario
 }
 
@@ -88,6 +92,9 @@ pub const STANDBY_FROM: u64 = 1 << 42;
 
 /// From this seed on, half of the pools have an autoscaler that their files accept.
 pub const AUTOSCALED_FROM: u64 = 1 << 43;
+
+/// From this seed on, some pools define the gates that their rollouts ask.
+pub const GATED_FROM: u64 = 1 << 44;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)

@@ -92,6 +92,7 @@ impl SimFacts {
         let policy = &scenario.policy;
         let mut gates: Vec<Box<str>> =
             policy.rollout.checkpoints.iter().flat_map(|c| c.gates.iter().cloned()).collect();
+        gates.extend(policy.gates.iter().map(|gate| gate.name.clone()));
         gates.sort();
         gates.dedup();
         let follow = match &policy.model.image {
@@ -202,7 +203,7 @@ impl ReadFacts for SimFacts {
             GateTime::Ago(ago) => now.minus(ago),
             GateTime::Once => state.gate_set,
         };
-        let gate = |name: &str| Gate { name: name.into(), verdict: state.verdict, at };
+        let gate = |name: &str| Gate { name: name.into(), verdict: state.verdict, at, say: None };
         Facts {
             gates: state.gates.iter().map(|name| gate(name)).collect(),
             quota,

@@ -5,10 +5,11 @@ use super::chaos::request;
 use super::generate::{THIRD_IMAGE, WANTED_IMAGE, moment, one_of};
 use super::scenario::{GateTime, OLD_IMAGE, Scenario, UserAction};
 use crate::ambient::Dice;
+use crate::model::gate::{GateCheck, GatePolicy, OnUnknown};
 use crate::model::ids::Revision;
 use crate::model::machine::DeleteRequest;
 use crate::model::plan::{CommandArgs, CommandVerb, Verdict, WaitKind};
-use crate::model::policy::Owner;
+use crate::model::policy::{Draft, Owner, Policy};
 use crate::model::time::{Skew, Span};
 use crate::world::{
     Bad, Deletes, DeliveryFailure, EvictedGoal, EvictionPolicy, ExternalEvent, HOUR, MINUTE,
@@ -195,6 +196,27 @@ fn gates(scenario: &mut Scenario, dice: &mut Dice) {
     }
     scenario.wishes.push((storm, UserAction::GateTime(GateTime::Now)));
     scenario.wishes.push((storm, UserAction::Gate(Verdict::Pass)));
+}
+
+/// The pool defines its gates: those of its checkpoints and one more, which all say the same.
+pub(super) fn define_gates(scenario: &mut Scenario, dice: &mut Dice) {
+    let mut draft = Draft::clone(&scenario.policy);
+    if draft.rollout.bake.is_zero() && dice.chance(0.5) {
+        draft.rollout.bake = Span::minutes(one_of(dice, &[1, 10, 60], 10));
+    }
+    for name in ["slo", "smoke"] {
+        let check = GateCheck::Command { run: name.into() };
+        let mut gate = GatePolicy::with_defaults(name.into(), check);
+        gate.interval = Span::seconds(one_of(dice, &[5, 30, 300], 30));
+        gate.initial_delay = Span::seconds(one_of(dice, &[0, 120], 0));
+        gate.need = 1 + dice.below(3) as u32;
+        gate.unknown_for = gate.least().plus(Span::minutes(one_of(dice, &[0, 10, 60], 10)));
+        gate.on_unknown = one_of(dice, &[OnUnknown::Pause, OnUnknown::Fail], OnUnknown::Pause);
+        draft.gates.push(gate);
+    }
+    let Ok(policy) = Policy::build(draft) else { return };
+    scenario.policy = policy;
+    gates(scenario, dice);
 }
 
 /// A pool is scaled to zero, to one, or up from there.

@@ -77,6 +77,7 @@ families! {
     METRIC_FAILING = "poolkeeper_pool_metric_failing" Gauge ["pool", "profile"] "1 while the last query of the metric of a profile has no value.";
     QUERIES = "poolkeeper_metric_queries_total" Counter ["server"] "Queries to a metric server.";
     QUERIES_FAILED = "poolkeeper_metric_query_failures_total" Counter ["server", "reason"] "Queries to a metric server that have no value, by reason.";
+    GATES = "poolkeeper_gate_measurements_total" Counter ["pool", "gate", "verdict"] "Measurements of a gate, by verdict.";
     CALLS = "poolkeeper_arm_calls_total" Counter ["operation"] "Calls sent to Azure.";
     SAVED = "poolkeeper_arm_calls_saved_total" Counter ["operation"] "Requests that shared the response of another call.";
     WAITS = "poolkeeper_arm_waits_total" Counter ["operation"] "Calls that waited for a rate limit or for their turn.";

@@ -3,6 +3,7 @@
 mod bad_bytes;
 mod bad_snapshots;
 mod conversation;
+mod gates;
 mod plans;
 mod pools;
 mod round_trips;

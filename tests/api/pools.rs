@@ -5,6 +5,7 @@ use poolkeeper::model::autoscaler::DuringRollout;
 use poolkeeper::model::policy::{Image, Owner};
 use poolkeeper::model::time::Span;
 
+use crate::api::gates::{BAD_GATES, GOOD_GATES};
 use crate::api::support::{LEAST, read, short};
 
 /// Lines that may follow [`LEAST`].
@@ -111,7 +112,7 @@ pub const BAD: &[(&str, &[&str])] = &[
     ),
     (
         "rollout: {checkpoints: [{at: 1, gates: [errors]}]}",
-        &["6:33 rollout.checkpoints[0].gates notBuilt"],
+        &["6:33 rollout.checkpoints[0].gates badValue"],
     ),
     ("health: {source: node}", &["6:18 health.source notBuilt"]),
     ("model: {image: foo}", &["6:16 model.image badValue"]),
@@ -261,7 +262,7 @@ pub const WHOLE: &[(&str, &[&str])] = &[
 
 #[test]
 fn what_is_right_is_read() {
-    for line in GOOD {
+    for line in GOOD.iter().chain(GOOD_GATES) {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), [""; 0], "{line}");
         assert_eq!(pools.len(), 1, "{line}");
@@ -270,7 +271,7 @@ fn what_is_right_is_read() {
 
 #[test]
 fn what_is_wrong_is_refused_at_its_place() {
-    for (line, expected) in BAD {
+    for (line, expected) in BAD.iter().chain(BAD_GATES) {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), *expected, "{line}\n{faults:#?}");
         assert_eq!(pools.len(), 0, "{line}");

@@ -10,6 +10,7 @@ use poolkeeper::api::v1::node::{self, Node, NodeKind};
 use poolkeeper::api::v1::pool::{KeyPath, file_schema, key_paths, to_json};
 use serde_json::{Map, Value};
 
+use crate::api::gates::{BAD_GATES, GOOD_GATES};
 use crate::api::pools::{BAD, GOOD, WHOLE};
 use crate::api::support::{LEAST, read};
 use crate::support::schema::fits;
@@ -17,7 +18,9 @@ use crate::support::schema::fits;
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/pool.schema.json");
 
 /// What the reader refuses and no schema can: ids of Azure, times, and an empty window.
-const BEYOND: [&str; 5] = [
+const BEYOND: [&str; 7] = [
+    "gates: [{name: a}]",
+    "gates: [errors]}]}",
     "follow: 'p:o:s:latest'",
     "image: /subscriptions/x",
     "duration: 0s",
@@ -69,7 +72,7 @@ fn the_file_is_the_schema() {
 
 #[test]
 fn what_the_reader_accepts_fits_the_schema() {
-    for line in GOOD {
+    for line in GOOD.iter().chain(GOOD_GATES) {
         let text = format!("{LEAST}{line}\n");
         assert_eq!(judged(&text), Ok(()), "{line}");
         let (pools, _) = read(&text);
@@ -95,7 +98,7 @@ fn what_the_reader_accepts_fits_the_schema() {
 
 #[test]
 fn what_the_reader_refuses_for_its_form_does_not_fit() {
-    let texts = BAD.iter().map(|(line, _)| format!("{LEAST}{line}\n"));
+    let texts = BAD.iter().chain(BAD_GATES).map(|(line, _)| format!("{LEAST}{line}\n"));
     let texts = texts.chain(WHOLE.iter().map(|(text, _)| (*text).to_owned()));
     let mut refused = 0;
     for text in texts.filter(|text| !BEYOND.iter().any(|beyond| text.contains(beyond))) {
@@ -149,6 +152,12 @@ fn with(path: &str, value: &str) -> String {
         "replicas.profiles[].cron.count" => {
             profile(format!("cron: {{start: '@daily', end: '0 9 * * *', count: {value}}}"))
         }
+        _ if path.starts_with("gates[].") => {
+            let gate = line.strip_prefix("gates: [{").unwrap();
+            return format!(
+                "{LEAST}gates: [{{name: a, command: {{run: a}}, unknownFor: 2d, {gate}\n"
+            );
+        }
         _ => return format!("{LEAST}{line}\n"),
     };
     LEAST.replace("{owner: pool, count: 30}", &replicas)
@@ -196,6 +205,8 @@ fn the_bounds_of_each_number_are_those_of_the_reader() {
         "rollout.ramp.factor",
         "rollout.failureThreshold",
         "rollout.checkpoints[].at",
+        "gates[].need",
+        "gates[].failures",
         "repair.maxAtOnce",
         "drain.maxBlocked",
     ];
@@ -231,6 +242,19 @@ const MAPS: &[(&str, &[&str])] = &[
             "/properties/windows/properties/deny/items/anyOf/0",
             "/properties/windows/properties/deny/items/anyOf/1",
         ],
+    ),
+    ("gates: [{name: a, zzz: 1}]", &["/properties/gates/items"]),
+    (
+        "gates: [{name: a, prometheus: {server: main, zzz: 1}}]",
+        &["/properties/gates/items/properties/prometheus"],
+    ),
+    (
+        "gates: [{name: a, http: {endpoint: shop, zzz: 1}}]",
+        &["/properties/gates/items/properties/http"],
+    ),
+    (
+        "gates: [{name: a, command: {run: smoke, zzz: 1}}]",
+        &["/properties/gates/items/properties/command"],
     ),
     ("health: {zzz: 1}", &["/properties/health"]),
     ("owner: {zzz: 1}", &["/properties/owner"]),

@@ -72,7 +72,8 @@ fn rollout() -> impl Strategy<Value = Rollout> {
     let head = (cause(), prop::option::of(revision()), revision(), time(), any::<u32>(), stage());
     let tail = (some(key()), any::<u32>(), any::<u32>(), prop::option::of(time()), any::<bool>());
     let progress = (time(), any::<u32>(), any::<u32>());
-    let rest = (some(key()), prop::option::of(time()));
+    let baseline = prop_oneof![Just(GateBaseline::Unasked), time().prop_map(GateBaseline::Asked)];
+    let rest = (some(key()), prop::option::of(time()), some(boxed()), prop::option::of(baseline));
     (head, tail, progress, rest).prop_map(|(head, tail, progress, rest)| Rollout {
         cause: head.0,
         from: head.1,
@@ -98,6 +99,8 @@ fn rollout() -> impl Strategy<Value = Rollout> {
         answered: rest.1,
         tried: rest.0,
         full: tail.4,
+        skipped: rest.2,
+        baseline: rest.3,
     })
 }
 

@@ -1,5 +1,6 @@
 //! `config/poolkeeper.yaml`.
 
+use poolkeeper::daemon::settings::sections::Section;
 use poolkeeper::daemon::settings::{Effective, Sources, keys};
 
 use super::text;
@@ -35,26 +36,43 @@ fn it_is_the_defaults_and_explains_every_key() {
 }
 
 #[test]
-fn the_metric_server_in_it_may_be_switched_on_and_explains_every_key() {
+fn each_entry_in_it_may_be_switched_on_and_explains_every_key() {
     let written = text("poolkeeper.yaml");
-    assert!(effective(&written).settings().metrics.is_empty());
-    let (before, section) = written.split_once("\nmetrics:\n").unwrap();
-    let on = section.lines().map(|line| match line.trim() {
+    let off = effective(&written).settings();
+    assert!(off.metrics.is_empty() && off.endpoints.is_empty() && off.commands.is_empty());
+    let on: Vec<(Section, String)> =
+        Section::ALL.map(|section| (section, switched_on(section, &written))).to_vec();
+    let all: String = on.iter().map(|(_, section)| section.as_str()).collect();
+    let settings = effective(&all).settings();
+    assert_eq!((settings.metrics.len(), &*settings.metrics[0].name), (1, "main"));
+    assert!(settings.endpoints.keys().eq(["shop"].map(Box::<str>::from).iter()));
+    assert!(settings.commands.keys().eq(["smoke"].map(Box::<str>::from).iter()));
+    for (section, on) in &on {
+        let plain: Vec<&str> = on.lines().map(|line| line.trim_start_matches([' ', '#'])).collect();
+        let about = plain.join(" ");
+        for key in section.keys() {
+            let name = key.name.rsplit('.').next().unwrap();
+            assert!(plain.iter().any(|line| line.split(':').next() == Some(name)), "{}", key.name);
+            assert!(about.contains(key.about), "{} is explained otherwise", key.name);
+        }
+    }
+    let least = "metrics: {main: {url: 'http://127.0.0.1:9090'}}\n\
+                 endpoints: {shop: {url: 'http://127.0.0.1:8080/healthy'}}\n\
+                 commands: {smoke: {argv: [/usr/local/bin/smoke, --strict]}}";
+    let least = effective(least).settings();
+    assert_eq!(settings.metrics, least.metrics, "what is set there is the default");
+    assert_eq!(settings.endpoints, least.endpoints, "what is set there is the default");
+    assert_eq!(settings.commands, least.commands, "what is set there is the default");
+}
+
+/// A section of the file without the marks of a remark.
+fn switched_on(section: Section, written: &str) -> String {
+    let start = format!("\n{}:\n", section.name());
+    let (_, rest) = written.split_once(&start).unwrap();
+    let lines = rest.lines().take_while(|line| line.starts_with("  #"));
+    let on = lines.map(|line| match line.trim() {
         "#" => String::new(),
         _ => line.replacen("# ", "", 1),
     });
-    let section = on.collect::<Vec<_>>().join("\n");
-    let settled = effective(&format!("{before}\nmetrics:\n{section}\n"));
-    let servers = settled.settings().metrics;
-    assert_eq!((servers.len(), &*servers[0].name), (1, "main"));
-    let plain: Vec<&str> =
-        section.lines().map(|line| line.trim_start_matches([' ', '#'])).collect();
-    let about = plain.join(" ");
-    for key in keys::SERVER_KEYS {
-        let name = key.name.rsplit('.').next().unwrap();
-        assert!(plain.iter().any(|line| line.split(':').next() == Some(name)), "{}", key.name);
-        assert!(about.contains(key.about), "{} is explained otherwise", key.name);
-    }
-    let defaults = effective("metrics: {main: {url: 'http://127.0.0.1:9090'}}").settings().metrics;
-    assert_eq!(servers, defaults, "what is set there is the default");
+    format!("{start}{}\n", on.collect::<Vec<_>>().join("\n"))
 }

@@ -87,13 +87,16 @@ fn each_example_fits_its_schema() {
     assert_eq!(
         found,
         [
+            "CommandGate",
             "CommandReceipt",
             "CronSize",
             "Gray",
+            "HttpGate",
             "MetricSize",
             "Pool",
             "PoolStatus",
             "Problem",
+            "PrometheusGate",
             "ShareSize",
             "StaticSize"
         ]

@@ -243,7 +243,7 @@ impl Pool {
     }
 
     pub fn gate(mut self, name: &str, verdict: Verdict) -> Self {
-        self.facts.gates = vec![Gate { name: name.into(), verdict, at: self.now }];
+        self.facts.gates = vec![Gate { name: name.into(), verdict, at: self.now, say: None }];
         self
     }
 

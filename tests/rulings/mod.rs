@@ -7,6 +7,7 @@ mod clock;
 mod counted;
 mod courses;
 mod drains;
+mod gates;
 mod gray;
 mod health;
 mod in_place;

@@ -132,7 +132,11 @@ fn metric_servers_have_names_and_their_own_keys() {
     let short: Vec<(&str, &str, String)> = found
         .iter()
         .map(|of| {
-            (&*of.name, of.server.at.as_str(), format!("{} {}", of.interval, of.server.timeout))
+            (
+                &*of.name,
+                of.server.access.at.as_str(),
+                format!("{} {}", of.interval, of.server.timeout),
+            )
         })
         .collect();
     let expected = [
@@ -190,5 +194,88 @@ fn what_is_wrong_with_metric_servers_is_told_at_once() {
     }
     assert_eq!(said.matches("metrics.main.url:").count(), 1, "a wrong one is not missing: {said}");
     let secret = servers("  main: {url: 'http://kim:hunter2@127.0.0.1:9090'}\n");
+    assert!(!refused(&secret).contains("hunter2"));
+}
+
+#[test]
+fn endpoints_and_commands_have_names_and_are_shown_as_they_may_be_written() {
+    let mut sources = file(
+        "gates: {commandsAtOnce: 2}\n\
+         endpoints:\n  \
+         shop: {url: 'https://shop.example/healthy', bearerTokenFile: token, caFile: ca.pem}\n  \
+         db: {url: 'http://127.0.0.1:8080'}\n\
+         commands:\n  \
+         smoke: {argv: [/bin/smoke, -n, 5, true, \"it's\", ''], environment: {PORT: 8080, NAME: 'null'}, inherit: [PATH]}\n",
+    );
+    sources.flags = vec![
+        ("set", "endpoints.db.basicAuth.username".to_owned(), "kim".to_owned()),
+        ("set", "endpoints.db.basicAuth.passwordFile".to_owned(), "password".to_owned()),
+        ("set", "commands.new.argv".to_owned(), "[/bin/new, 'a: b']".to_owned()),
+        ("set", "commands.smoke.inherit".to_owned(), "[PATH, HOME]".to_owned()),
+    ];
+    let settled = sources.settle().unwrap();
+    let found = settled.settings();
+    assert_eq!(found.commands_at_once, 2);
+    let addresses: Vec<(&str, &str)> =
+        found.endpoints.iter().map(|(name, of)| (&**name, of.at.as_str())).collect();
+    assert_eq!(
+        addresses,
+        [("db", "http://127.0.0.1:8080/"), ("shop", "https://shop.example/healthy")]
+    );
+    let (smoke, new) = (&found.commands["smoke"], &found.commands["new"]);
+    assert_eq!(smoke.argv, ["/bin/smoke", "-n", "5", "true", "it's", ""].map(Box::from));
+    let environment = [("NAME", "null"), ("PORT", "8080")];
+    let environment = environment.map(|(name, value)| (name.into(), value.into()));
+    assert_eq!(smoke.environment, environment.into());
+    assert_eq!(smoke.inherit, ["PATH", "HOME"].map(Box::from));
+    assert_eq!(new.argv, ["/bin/new", "a: b"].map(Box::from));
+    let shown = settled.to_yaml();
+    for line in [
+        "endpoints:\n  db:\n    url: 'http://127.0.0.1:8080'",
+        "commands:\n  new:\n    argv: ['/bin/new', 'a: b']",
+        "    argv: ['/bin/smoke', '-n', '5', 'true', 'it''s', ''] # poolkeeper.yaml:6:17",
+        "    environment: {NAME: 'null', PORT: '8080'} # poolkeeper.yaml:6:",
+        "    inherit: ['PATH', 'HOME']            # --set",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let again = file(&shown).settle().unwrap().settings();
+    assert_eq!(again.endpoints, found.endpoints, "what is printed may be used");
+    assert_eq!(again.commands, found.commands, "what is printed may be used");
+    let secret = "commands: {a: {argv: [/bin/a, 'http://kim:hunter2@a.example/?b'], environment: {U: 'http://kim:hunter2@b.example'}}}";
+    let shown = file(secret).settle().unwrap().to_yaml();
+    assert!(!shown.contains("hunter2") && shown.contains("…@a.example/?…']"), "{shown}");
+    assert!(shown.contains("{U: 'http://…@b.example'}"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_with_endpoints_and_commands_is_told_at_once() {
+    let mut sources = file(
+        "gates: {commandsAtOnce: 0}\n\
+         endpoints:\n  \
+         shop: {url: 'http://shop.example/a?b', timeout: 5s, tenant: eu}\n  \
+         open: {url: 'http://shop.example', bearerTokenFile: t, certificate: c.pem}\n  \
+         a b: {}\n  \
+         none:\n\
+         commands:\n  \
+         text: {argv: /bin/check --fast}\n  \
+         empty: {argv: []}\n  \
+         relative: {argv: [check.sh, /bin/x]}\n  \
+         blank: {argv: ['']}\n  \
+         odd: {argv: [/bin/x, {a: b}, null, \"a\\nb\"], args: []}\n  \
+         none: {inherit: [PATH]}\n  \
+         names: {argv: [/bin/x], environment: {A: 1, 2B: x, AZURE_CLIENT_SECRET: x, A: 2}, inherit: [C, D=1, C, POOLKEEPER_TOKEN]}\n  \
+         both: {argv: [/bin/x], environment: {A: 1}, inherit: [B, A]}\n  \
+         kinds: {argv: {a: b}, environment: [A], inherit: PATH}\n  \
+         text: {argv: [/bin/x]}\n",
+    );
+    sources.flags = vec![
+        ("set", "commands.flag.argv".to_owned(), "/bin/x".to_owned()),
+        ("set", "commands.two.argv".to_owned(), "[x, \"\\n\"]".to_owned()),
+        ("set", "commands.cut.argv".to_owned(), "[/bin/x".to_owned()),
+        ("set", "commands.flag.arg".to_owned(), "[/bin/x]".to_owned()),
+    ];
+    golden("serve/settings-named-refused.txt", &refused(&sources));
+    let secret = file("commands: {a: {argv: [/bin/a, \"http://kim:hunter2@a.example/\\n\"]}}\n");
     assert!(!refused(&secret).contains("hunter2"));
 }

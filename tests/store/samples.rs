@@ -268,13 +268,13 @@ pub fn ask() -> BoxedStrategy<Command> {
     ];
     let kind = select(WaitKind::ALL.to_vec());
     let size = (option(time()), some(text()));
-    let about = (option(kind), option(number()), option(text()), any::<bool>(), size).prop_map(
-        |(what, number, revision, full, (until, machines))| {
-            let revision = revision.map(Revision::new);
-            let machines = machines.into_iter().map(InstanceId::new).collect();
-            CommandArgs { what, number, revision, full, until, machines }
-        },
-    );
+    let about =
+        (option(kind), option(number()), option(text()), any::<bool>(), (size, option(boxed())))
+            .prop_map(|(what, number, revision, full, ((until, machines), gate))| {
+                let revision = revision.map(Revision::new);
+                let machines = machines.into_iter().map(InstanceId::new).collect();
+                CommandArgs { what, number, revision, full, until, machines, gate }
+            });
     (text(), verb, boxed(), boxed(), time(), about)
         .prop_map(|(id, verb, by, why, at, about)| Command {
             id: CommandId::new(id),

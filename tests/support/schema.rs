@@ -40,6 +40,10 @@ pub fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result
                 say(lacks.is_none(), format!("{at} lacks {lacks:?}"))?;
             }
             "properties" => properties(document, said.as_object().unwrap(), value, at)?,
+            "propertyNames" => {
+                let mut names = value.as_object().into_iter().flat_map(Map::keys);
+                names.try_for_each(|name| fits(document, said, &name.as_str().into(), at))?;
+            }
             "additionalProperties" => {
                 others(document, said, keys.get("properties"), value, at)?;
             }
@@ -293,7 +297,8 @@ fn the_checker_sees_what_does_not_fit() {
         "properties": { "a": { "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "null" }] },
             "b": { "type": "array", "items": { "enum": ["x"] }, "maxItems": 1 },
             "c": { "type": "string", "format": "date-time" },
-            "d": { "type": "string", "pattern": "^[a-c]+$", "maxLength": 2, "default": "a" } },
+            "d": { "type": "string", "pattern": "^[a-c]+$", "maxLength": 2, "default": "a" },
+            "f": { "type": "object", "propertyNames": { "pattern": "^[a-c]+$" } } },
     });
     for (text, good) in [
         (r#"{"a":1}"#, true),
@@ -308,6 +313,8 @@ fn the_checker_sees_what_does_not_fit() {
         (r#"{"a":1,"d":"x"}"#, false),
         (r#"{"a":1,"d":"abc"}"#, false),
         (r#"{"a":1,"e":1}"#, false),
+        (r#"{"a":1,"f":{"ab":1}}"#, true),
+        (r#"{"a":1,"f":{"x":1}}"#, false),
     ] {
         let value = serde_json::from_str(text).unwrap();
         assert_eq!(fits(&schema, &schema, &value, "").is_ok(), good, "{text}");

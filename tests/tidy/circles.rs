@@ -22,6 +22,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("cli", &[]),
     ("net", &[]),
     ("adapters::azure", &[]),
+    ("adapters::gates", &[]),
     ("adapters::sqlite", &[]),
     ("daemon", &[]),
     ("api", &[]),

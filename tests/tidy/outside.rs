@@ -53,6 +53,7 @@ const CRATES: &[(&str, Where)] = &[
             "ambient",
             "net",
             "adapters::azure",
+            "adapters::gates",
             "adapters::issuer",
             "adapters::prometheus",
             "adapters::sqlite",
@@ -66,8 +67,8 @@ const CRATES: &[(&str, Where)] = &[
     // How logs are written has one home.
     ("tracing_subscriber", Where::Rooms(&["telemetry"])),
     ("rusqlite", Where::Rooms(&["adapters::sqlite"])),
-    // What the system grants this process, without unsafe code.
-    ("rustix", Where::Rooms(&["daemon", "cli"])),
+    // What the system grants this process, and signals to others, without unsafe code.
+    ("rustix", Where::Rooms(&["adapters::gates", "daemon", "cli"])),
     // The screen of `watch`.
     ("ratatui", Where::Rooms(&["cli"])),
     // Settings are addresses too, and a request or a form has a query.
@@ -77,6 +78,7 @@ const CRATES: &[(&str, Where)] = &[
         Where::Rooms(&[
             "net",
             "adapters::azure",
+            "adapters::gates",
             "adapters::issuer",
             "adapters::otlp",
             "adapters::prometheus",

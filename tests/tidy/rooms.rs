@@ -27,7 +27,9 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     // What it tells is believed, or not, by the API.
     ("adapters::issuer", &["net"]),
     ("adapters::otlp", &["model", "telemetry", "net"]),
-    // It reads one number; what it means is for others.
+    // They measure; what follows on a verdict is for others.
+    ("adapters::gates", &["model", "observe", "net"]),
+    // It reads numbers; what they mean is for others.
     ("adapters::prometheus", &["model", "observe", "net"]),
     ("adapters::sqlite", &["model", "memory", "telemetry"]),
     // Time comes in with each request; what passed between two is counted by one clock of limiters.
@@ -71,6 +73,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "adapters",
             "api",
             "world",
+            // Settings describe servers.
+            "net::server",
         ],
     ),
     // Texts that describe the others.

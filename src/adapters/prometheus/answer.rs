@@ -1,14 +1,12 @@
-//! What a response says: one finite number, or why there is none. Proxies in front answer too, and in HTML.
+//! What a response says: finite numbers, or why there are none. Proxies in front answer too, and in HTML.
 
 use serde_json::{Map, Value as Json};
 
 use super::LARGEST;
-use super::login::{SecretText, without};
+use crate::model::gate::PartialAnswer;
 use crate::model::size::Decimal;
+use crate::net::server::{SecretText, ServerReply, plain};
 use crate::observe::{MetricFault, MetricFaultReason};
-
-/// Maximum number of characters of a server's text that a message repeats.
-const LONGEST: usize = 200;
 
 type Found<T> = Result<T, MetricFault>;
 
@@ -16,9 +14,27 @@ fn fault<T>(reason: MetricFaultReason, say: impl Into<Box<str>>) -> Found<T> {
     Err(MetricFault::new(reason, say))
 }
 
-/// `secrets`: what no message may repeat.
-pub(super) fn value(status: u16, body: &[u8], secrets: &[SecretText]) -> Found<Decimal> {
+/// The one number of a query.
+pub(super) fn value(reply: &ServerReply) -> Found<Decimal> {
+    let answer = success(reply)?;
+    match samples(&answer, PartialAnswer::Refuse, &reply.secrets)? {
+        (read, [sample]) => read(sample),
+        (_, []) => Err(MetricFault::no_data()),
+        (_, series) => Err(MetricFault::several(series.len())),
+    }
+}
+
+/// The numbers of all its series.
+pub(super) fn values(reply: &ServerReply, partial: PartialAnswer) -> Found<Vec<Decimal>> {
+    let answer = success(reply)?;
+    let (read, samples) = samples(&answer, partial, &reply.secrets)?;
+    samples.iter().map(read).collect()
+}
+
+/// The answer, if the server calls it a success.
+fn success(ServerReply { status, body, secrets }: &ServerReply) -> Found<Map<String, Json>> {
     use MetricFaultReason::{Denied, NotPrometheus, TooLarge, Unavailable};
+    let status = *status;
     match status {
         401 | 403 => {
             let say = "does not accept our credentials; check bearerTokenFile, basicAuth, certificate and tenant";
@@ -42,8 +58,8 @@ pub(super) fn value(status: u16, body: &[u8], secrets: &[SecretText]) -> Found<D
     }
     let reply = serde_json::from_slice::<Map<String, Json>>(body).ok();
     let word = reply.as_ref().and_then(|reply| reply.get("status")?.as_str());
-    match (reply.as_ref(), word) {
-        (Some(reply), Some("success")) if status == 200 => number(reply, secrets),
+    match (&reply, word) {
+        (Some(_), Some("success")) if status == 200 => reply.map_or_else(strange, Ok),
         (Some(reply), Some("error")) => error(status, reply, secrets),
         _ if status >= 500 => {
             let what = what_is(body, reply.is_some());
@@ -92,49 +108,39 @@ fn error<T>(status: u16, reply: &Map<String, Json>, secrets: &[SecretText]) -> F
     }
 }
 
-fn number(reply: &Map<String, Json>, secrets: &[SecretText]) -> Found<Decimal> {
-    use MetricFaultReason::{NoData, NotNumber, Partial, SeveralSeries};
-    match reply.get("warnings") {
+/// The samples of an answer, and what reads one.
+type Samples<'a> = (fn(&Json) -> Found<Decimal>, &'a [Json]);
+
+fn samples<'a>(
+    answer: &'a Map<String, Json>,
+    partial: PartialAnswer,
+    secrets: &[SecretText],
+) -> Found<Samples<'a>> {
+    match answer.get("warnings") {
         None | Some(Json::Null) => {}
-        Some(Json::Array(warnings)) if warnings.is_empty() => {}
         Some(Json::Array(warnings)) => {
-            let first = warnings.first().and_then(Json::as_str).unwrap_or_default();
-            let say = format!(
-                "the answer is partial: {}; check the server's stores",
-                plain(first, secrets)
-            );
-            return fault(Partial, say);
+            if let (Some(first), PartialAnswer::Refuse) = (warnings.first(), partial) {
+                let first = plain(first.as_str().unwrap_or_default(), secrets);
+                let say = format!("the answer is partial: {first}; check the server's stores");
+                return fault(MetricFaultReason::Partial, say);
+            }
         }
         Some(_) => return strange(),
     }
-    let data = reply.get("data").and_then(Json::as_object);
+    let data = answer.get("data").and_then(Json::as_object);
     let Some((kind, result)) =
         data.and_then(|data| Some((data.get("resultType")?.as_str()?, data.get("result")?)))
     else {
         return strange();
     };
-    let what = match kind {
-        "scalar" => return point(result),
-        "vector" => match result.as_array().map(Vec::as_slice) {
-            Some([sample]) => return of_sample(sample),
-            Some([]) => {
-                let say = "the query has no series now; if it filters by a comparison, use bool, and use `or vector(0)` if none means zero";
-                return fault(NoData, say);
-            }
-            Some(series) => {
-                let say = "aggregate them to one, for example with sum()";
-                return fault(
-                    SeveralSeries,
-                    format!("the query has {} series; {say}", series.len()),
-                );
-            }
-            None => return strange(),
-        },
-        "matrix" => "values over time; ask for one, for example with avg_over_time()",
-        "string" => "a text; ask for a number",
+    let what = match (kind, result.as_array()) {
+        ("scalar", _) => return Ok((point, std::slice::from_ref(result))),
+        ("vector", Some(series)) => return Ok((of_sample, series)),
+        ("matrix", _) => "values over time; ask for one, for example with avg_over_time()",
+        ("string", _) => "a text; ask for a number",
         _ => return strange(),
     };
-    fault(NotNumber, format!("the value is {what}"))
+    fault(MetricFaultReason::NotNumber, format!("the value is {what}"))
 }
 
 fn of_sample(sample: &Json) -> Found<Decimal> {
@@ -166,16 +172,4 @@ fn point(point: &Json) -> Found<Decimal> {
 /// Not the format of Prometheus' API.
 fn strange<T>() -> Found<T> {
     fault(MetricFaultReason::NotPrometheus, format!("{NOT_PROMETHEUS} (200, other JSON)"))
-}
-
-/// A text of the server for a message: shortened, without secrets, with control characters escaped.
-pub(super) fn plain(text: &str, secrets: &[SecretText]) -> String {
-    match without(text, secrets).trim() {
-        "" => "it does not say why".to_owned(),
-        text => text.chars().take(LONGEST).map(shown).collect(),
-    }
-}
-
-fn shown(c: char) -> String {
-    if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }
 }

@@ -1,17 +1,33 @@
+use std::path::PathBuf;
+
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use super::login::SecretText;
 use super::*;
+use crate::model::gate::PartialAnswer;
+use crate::net::server::{SecretText, ServerLogin};
 use crate::observe::MetricFaultReason as Reason;
 
 const GOOD: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1.5,"7"]}]}}"#;
 
 fn read(status: u16, body: &str) -> Result<f64, Reason> {
-    answer::value(status, body.as_bytes(), &[]).map(Decimal::get).map_err(|fault| fault.reason)
+    answer::value(&reply(status, body.as_bytes(), &[]))
+        .map(Decimal::get)
+        .map_err(|fault| fault.reason)
+}
+
+fn reply(status: u16, body: &[u8], secrets: &[&str]) -> ServerReply {
+    let secrets = secrets.iter().map(|text| SecretText::of(text)).collect();
+    ServerReply { status, body: body.to_vec(), secrets }
+}
+
+fn list(status: u16, body: &str, partial: PartialAnswer) -> Result<Vec<f64>, Reason> {
+    let values = answer::values(&reply(status, body.as_bytes(), &[]), partial);
+    let values = values.map(|values| values.into_iter().map(Decimal::get).collect());
+    values.map_err(|fault| fault.reason)
 }
 
 fn data(kind: &str, result: &str) -> String {
@@ -93,7 +109,7 @@ fn every_other_answer_has_its_reason() {
         let short: String = body.chars().take(200).collect();
         assert_eq!(read(status, &body), Err(reason), "{status} {short}");
     }
-    let said = answer::value(200, partial.as_bytes(), &[]).unwrap_err().to_string();
+    let said = answer::value(&reply(200, partial.as_bytes(), &[])).unwrap_err().to_string();
     assert_eq!(said, "the answer is partial: store a is away; check the server's stores");
 }
 
@@ -130,19 +146,66 @@ fn what_is_no_success_of_the_api_is_no_value() {
 }
 
 #[test]
+fn a_list_has_the_number_of_each_series() {
+    use PartialAnswer::{Accept, Refuse};
+    let series = |values: &[&str]| {
+        let each: Vec<String> = values
+            .iter()
+            .map(|value| format!(r#"{{"metric":{{}},"value":[1,"{value}"]}}"#))
+            .collect();
+        data("vector", &format!("[{}]", each.join(",")))
+    };
+    let warned = |body: &str| body.replacen('{', r#"{"warnings":["store a is away"],"#, 1);
+    for (body, refuse, accept) in [
+        (series(&[]), Ok(vec![]), Ok(vec![])),
+        (series(&["7"]), Ok(vec![7.0]), Ok(vec![7.0])),
+        (series(&["7", "-1.5", "0"]), Ok(vec![7.0, -1.5, 0.0]), Ok(vec![7.0, -1.5, 0.0])),
+        (data("scalar", r#"[1,"7"]"#), Ok(vec![7.0]), Ok(vec![7.0])),
+        (warned(&series(&["7", "8"])), Err(Reason::Partial), Ok(vec![7.0, 8.0])),
+        // Nothing of a part is nothing.
+        (warned(&series(&[])), Err(Reason::Partial), Ok(vec![])),
+        (
+            GOOD.replacen('{', r#"{"warnings":7,"#, 1),
+            Err(Reason::NotPrometheus),
+            Err(Reason::NotPrometheus),
+        ),
+        (series(&["7", "NaN"]), Err(Reason::NotFinite), Err(Reason::NotFinite)),
+        (series(&["+Inf", "7"]), Err(Reason::NotFinite), Err(Reason::NotFinite)),
+        (series(&["7", "eight"]), Err(Reason::NotPrometheus), Err(Reason::NotPrometheus)),
+        (data("scalar", r#"[1,"NaN"]"#), Err(Reason::NotFinite), Err(Reason::NotFinite)),
+        (data("matrix", "[]"), Err(Reason::NotNumber), Err(Reason::NotNumber)),
+        (data("string", r#"[1,"7"]"#), Err(Reason::NotNumber), Err(Reason::NotNumber)),
+        (
+            data("vector", r#"[{"value":[1,"7"]},{"histogram":[1,{"count":"3"}]}]"#),
+            Err(Reason::NotNumber),
+            Err(Reason::NotNumber),
+        ),
+    ] {
+        assert_eq!(list(200, &body, Refuse), refuse, "{body}");
+        assert_eq!(list(200, &body, Accept), accept, "{body}");
+    }
+    for (status, reason) in
+        [(302, Reason::NotPrometheus), (401, Reason::Denied), (500, Reason::Unavailable)]
+    {
+        assert_eq!(list(status, GOOD, Accept), Err(reason), "{status}");
+    }
+    assert_eq!(list(200, "<html></html>", Accept), Err(Reason::NotPrometheus));
+}
+
+#[test]
 fn no_message_has_a_secret_or_steers_a_terminal() {
-    let secrets = || vec![SecretText::of("hunter2"), SecretText::of("a2ltOmh1bnRlcjI=")];
+    let secrets = ["hunter2", "a2ltOmh1bnRlcjI="];
     let say =
         format!("{}Basic a2ltOmh1bnRlcjI= hunter2 \u{1b}[2J\n{}", "x".repeat(150), "y".repeat(500));
     let error = json!({"status": "error", "errorType": "bad_data", "error": say}).to_string();
     let warned = json!({"status": "success", "warnings": [say]}).to_string();
     for (status, body) in [(400, error.as_str()), (500, &error), (200, &warned)] {
-        let fault = answer::value(status, body.as_bytes(), &secrets()).unwrap_err();
+        let fault = answer::value(&reply(status, body.as_bytes(), &secrets)).unwrap_err();
         let said = format!("{fault} {fault:?}");
         assert!(!said.contains("hunter2") && !said.contains("a2lt"), "{said}");
         assert!(!fault.say.chars().any(char::is_control) && said.len() < 1_000, "{said}");
     }
-    assert_eq!(format!("{:?}", secrets()), "[SecretText, SecretText]");
+    assert_eq!(format!("{:?}", reply(200, b"", &secrets).secrets), "[SecretText, SecretText]");
 }
 
 proptest! {
@@ -157,7 +220,7 @@ proptest! {
         let mut bytes = GOOD.as_bytes().to_vec();
         let end = (cut + over).min(bytes.len());
         bytes.splice(cut..end, put);
-        if let Ok(number) = answer::value(status, &bytes, &[]) {
+        if let Ok(number) = answer::value(&reply(status, &bytes, &[])) {
             prop_assert_eq!(status, 200);
             prop_assert!(number.get().is_finite());
             let read: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -170,7 +233,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(status in any::<u16>(), body in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let said = answer::value(status, &body, &[]);
+        let said = answer::value(&reply(status, &body, &[]));
         prop_assert!(said.is_err(), "{:?}", said);
     }
 }
@@ -226,14 +289,8 @@ fn ok(body: &str) -> String {
 fn config(address: &str, login: ServerLogin) -> MetricServerConfig {
     let at = at(address).unwrap();
     let timeout = Span::seconds(5);
-    MetricServerConfig {
-        at,
-        login,
-        tenant: Some("eu".into()),
-        ca: None,
-        certificate: None,
-        timeout,
-    }
+    let access = ServerAccess { at, login, ca: None, certificate: None };
+    MetricServerConfig { access, tenant: Some("eu".into()), timeout }
 }
 
 fn file(name: &str, text: &str) -> PathBuf {
@@ -314,11 +371,35 @@ async fn no_redirect_is_followed_and_no_answer_is_waited_for_without_end() {
 }
 
 #[tokio::test]
+async fn the_shorter_of_two_limits_counts_for_a_list() {
+    let (address, mut told) = server(ok(GOOD)).await;
+    let reader = MetricServer::new(config(&address, ServerLogin::None), None);
+    let of = |timeout| SeriesQuestion {
+        query: "x",
+        at: Time::from_millis(1_000),
+        timeout,
+        partial: PartialAnswer::Refuse,
+    };
+    for (limit, told_limit) in [(Span::seconds(2), "1600ms"), (Span::minutes(1), "4000ms")] {
+        assert_eq!(reader.values(of(limit)).await, Ok(vec![Decimal::new(7.0).unwrap()]));
+        let sent = told.recv().await.unwrap();
+        assert!(sent.ends_with(&format!("query=x&time=1.000&timeout={told_limit}")), "{sent}");
+    }
+    let (address, _asked) =
+        server("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_owned()).await;
+    let hangs = MetricServer::new(config(&address, ServerLogin::None), None);
+    let fault = hangs.values(of(Span::from_millis(200))).await.unwrap_err();
+    assert_eq!(fault.reason, Reason::Timeout);
+    assert!(fault.say.starts_with("it does not answer within 200ms;"), "{fault}");
+}
+
+#[tokio::test]
 async fn a_certificate_that_is_none_is_named_by_its_key() {
     let (junk, key) = (file("junk.pem", "junk"), file("key.pem", "junk"));
     let plain = config("https://127.0.0.1:1", ServerLogin::None);
-    let with_ca = MetricServerConfig { ca: Some(junk.clone()), ..plain.clone() };
-    let own = MetricServerConfig { certificate: Some((junk.clone(), key.clone())), ..plain };
+    let (mut with_ca, mut own) = (plain.clone(), plain);
+    with_ca.access.ca = Some(junk.clone());
+    own.access.certificate = Some((junk.clone(), key.clone()));
     for (config, key) in [(with_ca, "caFile"), (own, "certificate")] {
         let fault =
             MetricServer::new(config, None).value("x", Time::from_millis(0)).await.unwrap_err();

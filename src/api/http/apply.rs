@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::request::{Call, HttpAnswer, HttpResult, names, tag};
 use super::state::ApiState;
 use crate::api::v1::API_VERSION;
-use crate::api::v1::pool::{MetricServerNames, PoolDocuments, to_json};
+use crate::api::v1::pool::{OutsideNames, PoolDocuments, to_json};
 use crate::api::v1::resources::When;
 use crate::api::v1::resources::asked::UnmanageReceipt;
 use crate::memory::{Document, Expected, PoolRecord, PutOutcome, StoreError};
@@ -21,7 +21,7 @@ use crate::model::quantity::counted;
 
 pub async fn apply(state: &ApiState, call: &Call) -> HttpResult {
     let why = call.why()?;
-    let policy = read(call, &state.backend.metric_servers())?;
+    let policy = read(call, &state.backend.outside_names())?;
     let pool = policy.name.clone();
     let change = ChangeRequest { call, pool, verb: "apply", machine: None, why };
     let name = &change.pool;
@@ -146,8 +146,8 @@ fn removed(change: &ChangeRequest<'_>, left: Vec<String>) -> HttpAnswer {
 }
 
 /// The one pool of the body: valid, and with the name in the path.
-fn read(call: &Call, servers: &MetricServerNames) -> Result<Policy, Problem> {
-    let (mut policies, faults) = PoolDocuments::with_servers(servers).read_bytes(&call.body, None);
+fn read(call: &Call, names: &OutsideNames) -> Result<Policy, Problem> {
+    let (mut policies, faults) = PoolDocuments::with_names(names).read_bytes(&call.body, None);
     if !faults.is_empty() {
         return Err(Problem::faults(faults));
     }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::api::v1::pool::MetricServerNames;
+use crate::api::v1::pool::OutsideNames;
 use crate::memory::{AuditEntry, Inbox, PoolRecord};
 use crate::model::ids::PoolName;
 use crate::model::journal::Entry;
@@ -160,9 +160,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Current faults of pool files and documents.
     fn faults(&self) -> Vec<Diagnostic>;
 
-    /// The metric servers that pools may use.
-    fn metric_servers(&self) -> MetricServerNames {
-        MetricServerNames::default()
+    /// The names in the settings that pools may use.
+    fn outside_names(&self) -> OutsideNames {
+        OutsideNames::default()
     }
 
     /// The line of the pool's file that says its size.

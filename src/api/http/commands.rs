@@ -87,10 +87,13 @@ fn approval(asked: Approval) -> Result<(String, CommandArgs), Problem> {
     };
     let what = asked.what.as_ref().map(kind).transpose()?;
     let revision = asked.revision.map(Revision::new);
-    Ok((
-        asked.why.0,
-        CommandArgs { what, number: asked.number, revision, ..CommandArgs::default() },
-    ))
+    let gate = asked.skip_gate.map(String::into_boxed_str);
+    let about = CommandArgs { what, number: asked.number, revision, ..CommandArgs::default() };
+    if gate.is_some() && about != CommandArgs::default() {
+        let say = "skipGate stands alone: leave what, number and revision out";
+        return Err(Problem::invalid("invalidDocument", say));
+    }
+    Ok((asked.why.0, CommandArgs { gate, ..about }))
 }
 
 pub async fn abandon(state: &ApiState, call: &Call, id: &Id) -> HttpResult {

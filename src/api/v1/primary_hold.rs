@@ -28,6 +28,7 @@ const ORDER: &[HoldReason] = &[
     HoldReason::Adoption,
     HoldReason::MixedRevisions,
     HoldReason::GateFailed,
+    HoldReason::GateFailedBefore,
     HoldReason::GateUnknown,
     HoldReason::Checkpoint,
     HoldReason::Window,

@@ -150,6 +150,10 @@ pub struct Approve {
     #[arg(long, value_name = "REVISION")]
     revision: Option<String>,
 
+    /// Skip this gate in the open rollout, to its end
+    #[arg(long, value_name = "GATE", conflicts_with_all = ["what", "number", "revision"])]
+    skip_gate: Option<String>,
+
     #[command(flatten)]
     wish: Wish,
 }
@@ -165,6 +169,9 @@ impl Approve {
         }
         if let Some(revision) = &self.revision {
             body["revision"] = json!(revision);
+        }
+        if let Some(gate) = &self.skip_gate {
+            body["skipGate"] = json!(gate);
         }
         self.wish.post(shell, &["pools", &self.pool, "approve"], body)
     }

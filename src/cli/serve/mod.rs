@@ -17,6 +17,7 @@ use super::output::Shell;
 use super::term::Style;
 use crate::daemon::api_server::{ApiServerError, ListenError};
 use crate::daemon::run::{DaemonEnd, DaemonOpenError, ServeError};
+use crate::daemon::settings::sections::Section;
 use crate::daemon::settings::{Effective, Settings, SettingsFault, Sources, keys};
 use crate::daemon::store::OpenError;
 use crate::daemon::{StartError, start};
@@ -66,10 +67,16 @@ fn examples() -> String {
         let default = if key.default.is_empty() { "not set" } else { key.default };
         text.push_str(&format!("  {:<22} {:<34} {default}\n", key.name, key.variable));
     }
-    text.push_str("\nKeys of each metric server, by its name in the file or in --set metrics.NAME.KEY=VALUE:\n");
-    for key in keys::SERVER_KEYS {
-        let default = if key.default.is_empty() { "not set" } else { key.default };
-        text.push_str(&format!("  metrics.NAME.{:<22} {default}\n", key.name));
+    for section in Section::ALL {
+        let (name, entry) = (section.name(), section.entry());
+        text.push_str(&format!(
+            "\nKeys of each {entry}, by its name in the file or in --set {name}.NAME.KEY=VALUE:\n"
+        ));
+        for key in section.keys() {
+            let default = if key.default.is_empty() { "not set" } else { key.default };
+            let path = format!("{name}.NAME.{}", key.name);
+            text.push_str(&format!("  {path:<37} {default}\n"));
+        }
     }
     format!("{text}\n{}", super::cloud::ENVIRONMENT)
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::api::v1::API_VERSION;
-use crate::daemon::settings::keys::SERVERS;
 use crate::daemon::settings::{Effective, From};
 
 #[derive(Serialize)]
@@ -31,14 +30,14 @@ pub(super) fn document(settled: &Effective) -> String {
         Row { key, value, from }
     };
     let settings = settled.values().map(|(key, value)| row(key.name.into(), value));
-    let of_servers = settled.servers().flat_map(|(name, values)| {
-        let path = move |key: &str| format!("{SERVERS}.{name}.{key}");
+    let named = settled.named().flat_map(|(section, name, values)| {
+        let path = move |key: &str| format!("{}.{name}.{key}", section.name());
         values.map(move |(key, value)| row(path(key.name).into(), value))
     });
     let document = Document {
         api_version: API_VERSION,
         kind: "Settings",
-        settings: settings.chain(of_servers).collect(),
+        settings: settings.chain(named).collect(),
         not_shown: settled.secrets(),
     };
     serde_json::to_string(&document).unwrap_or_default()

@@ -48,7 +48,7 @@ pub fn look(
     let rollout = json!({
         "apiVersion": "v1", "kind": "Rollout", "pool": "web", "phase": phase, "from": null,
         "fromName": null, "to": null, "toName": null, "reference": null, "referenceName": null,
-        "done": 0, "total": 3, "failed": 0, "exceptions": [], "open": open, "last": last,
+        "done": 0, "total": 3, "failed": 0, "exceptions": [], "gates": [], "open": open, "last": last,
         "commands": [], "estimate": null,
     });
     let ready = ReadinessStatus {

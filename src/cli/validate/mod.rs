@@ -19,7 +19,7 @@ use super::text::{count, list, plain};
 use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::api::v1::node::MAX_BYTES;
-use crate::api::v1::pool::{MetricServerNames, PoolDocuments};
+use crate::api::v1::pool::{OutsideNames, PoolDocuments};
 use crate::daemon::settings::Sources;
 
 const ABOUT: &str = "Checks pool files, and reports every fault at once";
@@ -98,8 +98,8 @@ impl Validate {
     pub(super) fn run(&self, shell: &mut Shell) -> Result<Exit, CommandFailure> {
         let json = shell.one_document("validate")?;
         let found = walk::files(&self.paths);
-        let mut known = match self.metric_servers()? {
-            Some(servers) => PoolDocuments::with_servers(&servers),
+        let mut known = match self.outside_names()? {
+            Some(names) => PoolDocuments::with_names(&names),
             None => PoolDocuments::default(),
         };
         let (mut checked, mut sum) = (Vec::new(), Sum::default());
@@ -125,8 +125,8 @@ impl Validate {
         Ok(sum.exit())
     }
 
-    /// The metric servers of the settings. `None`: no settings are named, so every name is allowed.
-    fn metric_servers(&self) -> Result<Option<MetricServerNames>, CommandFailure> {
+    /// The names that pools may use. `None`: no settings are named, so every name is allowed.
+    fn outside_names(&self) -> Result<Option<OutsideNames>, CommandFailure> {
         let Some(file) = settings_file(self.settings.clone())? else { return Ok(None) };
         let name = file.0.clone();
         let settled = Sources { file: Some(file), ..Sources::default() }.settle();
@@ -136,7 +136,7 @@ impl Validate {
                 "`poolkeeper serve --settings {name} --print-settings` shows every fault"
             ))
         })?;
-        Ok(Some(settled.servers().map(|(name, _)| name.into()).collect()))
+        Ok(Some(settled.settings().outside_names()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claims::{Claim, moved, taken};
 use super::spec::{ManagedPoolSpec, PoolSource};
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
-use crate::api::v1::pool::{MetricServerNames, PoolDocuments};
+use crate::api::v1::pool::{OutsideNames, PoolDocuments};
 use crate::memory::Document;
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
@@ -27,7 +27,7 @@ pub(super) struct AppliedPools(BTreeMap<PoolName, AppliedPool>);
 
 impl AppliedPools {
     /// Takes all current documents. Returns true if any changed.
-    pub fn take(&mut self, documents: &[Document], servers: &MetricServerNames) -> bool {
+    pub fn take(&mut self, documents: &[Document], outside: &OutsideNames) -> bool {
         let there: BTreeSet<&PoolName> = documents.iter().map(|document| &document.pool).collect();
         let known = self.0.len();
         self.0.retain(|name, _| there.contains(name));
@@ -39,7 +39,7 @@ impl AppliedPools {
             }
             changed = true;
             let good = before.and_then(|known| known.good.clone());
-            let read = read(document, servers).map(|policy| match &good {
+            let read = read(document, outside).map(|policy| match &good {
                 // Keep the old `Arc` if nothing changed, so that the pool does not look new.
                 Some(known) if **known == policy => Arc::clone(known),
                 _ => Arc::new(policy),
@@ -99,9 +99,9 @@ impl AppliedPools {
 }
 
 /// The API server that accepted the document parsed it too, but that may have been another release of Poolkeeper.
-fn read(document: &Document, servers: &MetricServerNames) -> Result<Policy, Vec<Diagnostic>> {
+fn read(document: &Document, outside: &OutsideNames) -> Result<Policy, Vec<Diagnostic>> {
     let label = format!("document of {}", document.pool);
-    let mut documents = PoolDocuments::with_servers(servers);
+    let mut documents = PoolDocuments::with_names(outside);
     let (mut policies, faults) = documents.read(&document.text, Some(&label));
     if !faults.is_empty() {
         return Err(faults);

@@ -8,7 +8,7 @@ use super::claims::Claim;
 use super::search::FileStamp;
 use super::spec::{PoolSource, shown};
 use crate::api::v1::diagnostic::Diagnostic;
-use crate::api::v1::pool::{MetricServerNames, PoolDocuments};
+use crate::api::v1::pool::{OutsideNames, PoolDocuments};
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
 
@@ -60,7 +60,7 @@ impl PoolFile {
         path: &Path,
         stamp: FileStamp,
         bytes: &[u8],
-        servers: &MetricServerNames,
+        outside: &OutsideNames,
     ) -> bool {
         self.stamp = Some(stamp);
         let mut hasher = DefaultHasher::new();
@@ -71,7 +71,7 @@ impl PoolFile {
         }
         self.hash = hash;
         let name = shown(path);
-        let (policies, faults) = PoolDocuments::with_servers(servers).read_file(bytes, &name);
+        let (policies, faults) = PoolDocuments::with_names(outside).read_file(bytes, &name);
         // Keep the old `Arc` if nothing changed, so that the pool does not look new.
         let keep = |policy: Policy| {
             let same = self.good.iter().find(|known| ***known == policy);

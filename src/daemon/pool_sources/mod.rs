@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
-use crate::api::v1::pool::MetricServerNames;
+use crate::api::v1::pool::OutsideNames;
 use crate::memory::Document;
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
@@ -58,8 +58,8 @@ pub struct FolderScan {
 pub struct Folder {
     /// `None`: there are no files; pools come only over the API.
     path: Option<PathBuf>,
-    /// The names of the metric servers that pools may use.
-    servers: MetricServerNames,
+    /// The names in the settings that pools may use.
+    outside: OutsideNames,
     missing: MissingPools,
     files: BTreeMap<PathBuf, PoolFile>,
     /// Paths that the last scan could not list or read.
@@ -78,14 +78,14 @@ impl Folder {
         let (files, unread, applied, pools, faults) = Default::default();
         // Two scans alone may be moments apart if a program requests them, so require this much time as well.
         let missing = MissingPools::new(every.times(2));
-        let servers = MetricServerNames::default();
+        let outside = OutsideNames::default();
         let (looks, unsettled) = (0, true);
-        Self { path, servers, missing, files, unread, applied, pools, faults, looks, unsettled }
+        Self { path, outside, missing, files, unread, applied, pools, faults, looks, unsettled }
     }
 
-    /// `servers`: the metric servers that pools may use; without this, none.
-    pub fn with_servers(self, servers: MetricServerNames) -> Self {
-        Self { servers, ..self }
+    /// `outside`: the names in the settings that pools may use; without this, none.
+    pub fn with_names(self, outside: OutsideNames) -> Self {
+        Self { outside, ..self }
     }
 
     /// True if pools may be declared in files.
@@ -99,7 +99,7 @@ impl Folder {
 
     /// Takes all current documents. [`Folder::settled`] resolves them together with the files.
     pub fn take(&mut self, documents: &[Document]) {
-        self.unsettled |= self.applied.take(documents, &self.servers);
+        self.unsettled |= self.applied.take(documents, &self.outside);
     }
 
     /// Stored documents that are not in force, and why.
@@ -138,7 +138,7 @@ impl Folder {
         for (path, content) in found.files {
             let file = self.files.entry(path.clone()).or_default();
             if let FileContent::Read(stamp, bytes) = content {
-                self.unsettled |= file.take(&path, stamp, &bytes, &self.servers);
+                self.unsettled |= file.take(&path, stamp, &bytes, &self.outside);
             }
             there.insert(path);
         }

@@ -355,8 +355,10 @@ fn a_metric_of_a_server_that_the_settings_lack_is_refused() {
         "{said}"
     );
     let path = place.path.clone();
-    place.folder = Folder::new(Some(path), EVERY)
-        .with_servers(["main", "eu"].map(Box::<str>::from).into_iter().collect());
+    place.folder = Folder::new(Some(path), EVERY).with_names(OutsideNames {
+        servers: ["main", "eu"].map(Box::from).into(),
+        ..OutsideNames::default()
+    });
     let said = told(place.look());
     let expected = "replicas.profiles[0].metric.server: the settings of the daemon have no metric server mian; they have main, eu; did you mean main?";
     assert!(said.contains("a.yaml:9:") && said.contains(expected), "{said}");

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::files::{FileScan, Files, PoolSet};
+use super::gate_watch::GateWatch;
 use super::lease::{Candidate, keep};
 use super::loop_handle::{LoopHandle, LoopMessage};
 use super::metric_watch::{MetricWatch, WatchedServer};
@@ -16,6 +17,9 @@ use super::production::{DaemonOpenError, Production};
 use super::stop::{Stop, Stopping};
 use super::sweep::sweep;
 use super::turns::{LoopInputs, Scheduler, TermEnd};
+use crate::adapters::gates::Gates;
+use crate::adapters::gates::command::CommandRunner;
+use crate::adapters::gates::http::Endpoint;
 use crate::adapters::prometheus::MetricServer;
 use crate::ambient::Dice;
 use crate::daemon::access::Access;
@@ -27,6 +31,7 @@ use crate::daemon::pool_sources::Folder;
 use crate::daemon::refused_requests::RefusedRequests;
 use crate::daemon::settings::{MetricServerSettings, Settings};
 use crate::memory::{ApiStore, Lease, MemoryStore, Store};
+use crate::net::server::ServerAccess;
 use crate::reconcile::Decisions;
 
 /// Capacity of the queue of requests to read documents again.
@@ -110,7 +115,9 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         let trusted = access.net.ca.clone();
         let (turns, messages) = LoopHandle::new();
         let metrics = metrics(&settings, trusted.as_ref(), clock.clone(), turns.clone());
-        let opened = Production::open(access, Arc::clone(&store), decide, clock.clone(), metrics);
+        let gates = gates(&settings, trusted.as_ref(), clock.clone(), turns.clone());
+        let opened =
+            Production::open(access, Arc::clone(&store), decide, clock.clone(), metrics, gates);
         let production = opened.await?;
         let (tell, pools) = watch::channel(PoolSet::default());
         let (scans, look_for) = mpsc::channel(TAKEN_UP);
@@ -125,7 +132,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
             scans,
             refused_requests: RefusedRequests::default(),
             approvals: settings.api.approvals,
-            metric_servers: settings.metrics.iter().map(|server| server.name.clone()).collect(),
+            outside_names: settings.outside_names(),
         };
         Ok(Self {
             settings,
@@ -217,7 +224,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         let (_, none) = mpsc::channel(1);
         let folder = Folder::new(self.settings.pools.clone(), self.settings.reload);
         let files = Files {
-            folder: folder.with_servers(self.handle.metric_servers.clone()),
+            folder: folder.with_names(self.handle.outside_names.clone()),
             store: Arc::clone(&self.handle.store),
             tell: Arc::clone(&self.tell),
             look: std::mem::replace(&mut self.look_for, none),
@@ -284,6 +291,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
             TermEnd::Deposed => turns.cut().await,
         }
         handle.production.metrics().clear();
+        handle.production.gates().clear();
         if let Some(lease) = left {
             // This lease is ours but unused: give it up, so that the next term need not wait until it expires.
             let _or_it_waits = store.resign(lease.epoch, clock.now()).await.is_err();
@@ -327,5 +335,26 @@ fn metrics<C: MonotonicClock>(
         (of.name.clone(), WatchedServer::new(reader, of.interval))
     };
     let servers = settings.metrics.iter().map(server).collect();
-    MetricWatch::new(servers, clock, Box::new(move |pool| turns.metric_news(pool)))
+    MetricWatch::new(servers, clock, Box::new(move |pool| turns.news(pool)))
+}
+
+/// What the settings let gates name. A gate with another verdict is news for its pool's turn.
+fn gates<C: MonotonicClock>(
+    settings: &Settings,
+    trusted: Option<&Vec<u8>>,
+    clock: C,
+    turns: LoopHandle,
+) -> GateWatch<Gates<MetricServer>, C> {
+    let server = |of: &MetricServerSettings| {
+        (of.name.clone(), MetricServer::new(of.server.clone(), trusted.cloned()))
+    };
+    let endpoint = |access: &ServerAccess| Endpoint::new(access.clone(), trusted.cloned());
+    let endpoints = settings.endpoints.iter();
+    let gates = Gates {
+        servers: settings.metrics.iter().map(server).collect(),
+        endpoints: endpoints.map(|(name, of)| (name.clone(), endpoint(of))).collect(),
+        commands: settings.commands.clone(),
+        runner: CommandRunner::new(settings.commands_at_once),
+    };
+    GateWatch::new(gates, clock, Box::new(move |pool| turns.news(pool)))
 }

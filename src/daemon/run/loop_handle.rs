@@ -40,8 +40,8 @@ impl LoopHandle {
         }
     }
 
-    /// A metric of the pool has another value. If the queue is full, the pool's next turn finds it.
-    pub(super) fn metric_news(&self, pool: &PoolName) {
+    /// A metric or a gate of the pool has news. If the queue is full, the pool's next turn finds it.
+    pub(super) fn news(&self, pool: &PoolName) {
         let _or_later = self.0.try_send(LoopMessage::News(pool.clone())).is_err();
     }
 

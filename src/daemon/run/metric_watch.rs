@@ -21,8 +21,8 @@ use crate::observe::{MetricFault, MetricFaultReason, ReadMetric};
 // 8: a slow query occupies one place; hundreds of pools must not open hundreds of connections.
 const AT_ONCE: usize = 8;
 
-/// Notified with a pool whose metric has news.
-pub(super) type MetricNews = Box<dyn Fn(&PoolName) + Send + Sync>;
+/// Notified with a pool for which a measurement has news.
+pub(super) type PoolNews = Box<dyn Fn(&PoolName) + Send + Sync>;
 
 /// A server, and how often it is asked.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct MetricWatch<R, C>(Arc<MetricTasks<R, C>>);
 struct MetricTasks<R, C> {
     servers: BTreeMap<Box<str>, WatchedServer<R>>,
     clock: C,
-    news: MetricNews,
+    news: PoolNews,
     state: Mutex<WatchState>,
 }
 
@@ -122,7 +122,7 @@ pub(in crate::daemon) struct QueryCounts {
 }
 
 impl<R, C> MetricWatch<R, C> {
-    pub fn new(servers: BTreeMap<Box<str>, WatchedServer<R>>, clock: C, news: MetricNews) -> Self {
+    pub fn new(servers: BTreeMap<Box<str>, WatchedServer<R>>, clock: C, news: PoolNews) -> Self {
         let names = servers.keys().cloned();
         let records = names.map(|name| (name, ServerRecord::default())).collect();
         let state = Mutex::new(WatchState { servers: records, ..WatchState::default() });

@@ -11,6 +11,7 @@
 //! | the lease | after it expires no turn starts and nothing is sent; then this process waits like any other |
 //! | deleting old records | nothing is lost; the daemon retries |
 //! | a metric's query | its last value is used until it is two minutes old; the next query may succeed |
+//! | a gate's measurement | it says nothing; a gate without a verdict never passes |
 //! | a server | the process stops: clients could no longer reach it |
 //!
 //! Shutdown: servers are notified, no turn starts, running turns finish, the lease is given up, the store is closed.
@@ -18,6 +19,7 @@
 
 mod daemon;
 mod files;
+mod gate_watch;
 mod lease;
 mod looker;
 mod loop_handle;
@@ -27,11 +29,14 @@ mod production;
 mod recorder;
 mod stop;
 mod sweep;
+#[cfg(test)]
+mod test_clock;
 mod turn_log;
 mod turns;
 
 pub use daemon::{Daemon, DaemonConfig, DaemonEnd, ServeError};
 pub(super) use files::{FileScan, PoolSet};
+pub(super) use gate_watch::GateCounts;
 pub use loop_handle::LoopHandle;
 pub(super) use metric_watch::{MetricReading, QueryCounts};
 pub use production::{DaemonOpenError, NoCluster, Production};

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::gate_watch::GateWatch;
 use super::metric_watch::MetricWatch;
 use super::recorder::RecordingDecider;
 use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
 use crate::adapters::azure::Azure;
+use crate::adapters::gates::Gates;
 use crate::adapters::prometheus::MetricServer;
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::clock::MonotonicClock;
@@ -33,6 +35,7 @@ pub struct Production<S, C> {
     decide: RecordingDecider,
     clock: C,
     metrics: MetricWatch<MetricServer, C>,
+    gates: GateWatch<Gates<MetricServer>, C>,
     /// What each pool's last turn showed that matters to other pools.
     known: Mutex<BTreeMap<PoolName, KnownPool>>,
     /// The pools that the shares of a pool are of.
@@ -61,6 +64,7 @@ impl<S, C: MonotonicClock> Production<S, C> {
         decide: Decisions,
         clock: C,
         metrics: MetricWatch<MetricServer, C>,
+        gates: GateWatch<Gates<MetricServer>, C>,
     ) -> Result<Self, DaemonOpenError> {
         let access = CloudAccess::open(access, clock.wall_clock())?;
         match access.enter().await {
@@ -75,13 +79,14 @@ impl<S, C: MonotonicClock> Production<S, C> {
         let cloud = SerializedCloud::new(azure, pacer);
         let (cluster, decide) = (NoCluster, RecordingDecider::new(decide));
         let (known, shares) = (Mutex::default(), Mutex::default());
-        Ok(Self { cloud, cluster, store, decide, clock, metrics, known, shares })
+        Ok(Self { cloud, cluster, store, decide, clock, metrics, gates, known, shares })
     }
 
     /// From now on, this pool's facts refer to what its policy names.
     pub(super) fn watch(&self, pool: &PoolName, policy: &Policy) {
         self.azure().watch(pool, policy);
         self.metrics.watch(pool, policy);
+        self.gates.watch(pool, policy);
         let shares = policy.size.profiles.iter().filter_map(|profile| match &profile.source {
             SizeSource::Share(of) => Some(&of.of),
             _ => None,
@@ -92,12 +97,17 @@ impl<S, C: MonotonicClock> Production<S, C> {
     pub(super) fn forget(&self, pool: &PoolName) {
         self.azure().forget(pool);
         self.metrics.forget(pool);
+        self.gates.forget(pool);
         locked(&self.known).remove(pool);
         locked(&self.shares).remove(pool);
     }
 
     pub fn metrics(&self) -> &MetricWatch<MetricServer, C> {
         &self.metrics
+    }
+
+    pub fn gates(&self) -> &GateWatch<Gates<MetricServer>, C> {
+        &self.gates
     }
 
     pub fn azure(&self) -> &Azure {
@@ -150,11 +160,12 @@ impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S
     }
 }
 
-/// Azure's facts about a pool, its metrics, and losses in other pools.
+/// Azure's facts about a pool, its metrics and gates, and losses in other pools.
 impl<S: Store + Send + Sync, C: MonotonicClock> ReadFacts for Production<S, C> {
     async fn facts(&self, pool: &PoolName) -> Facts {
         let mut facts = self.cloud.port().facts(pool).await;
         facts.metrics = self.metrics.facts(pool);
+        facts.gates = self.gates.facts(pool);
         let known = locked(&self.known);
         let lost = known.iter().filter(|(other, _)| *other != pool);
         let lost = lost.filter_map(|(_, known)| known.lost);
@@ -174,8 +185,9 @@ impl<S: Store + Send + Sync, C: MonotonicClock> ReadFacts for Production<S, C> {
 }
 
 impl<S, C: MonotonicClock> Production<S, C> {
-    /// Records what the last turn of a pool showed.
+    /// Records what the last turn of a pool showed, and measures the gates that it asks.
     pub fn note_turn(&self, pool: &PoolName, machines: &[Machine], report: &Report) {
+        self.gates.ask(pool, &report.rollout.gates);
         let known = KnownPool {
             at: report.at,
             available: report.numbers.available,

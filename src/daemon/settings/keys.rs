@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::adapters::{issuer, otlp, prometheus};
+use crate::adapters::{gates, issuer, otlp, prometheus};
 use crate::api::http::Proxies;
 use crate::api::http::auth::PoolScope;
 use crate::model::time::Span;
@@ -31,8 +31,16 @@ pub enum SettingsKind {
     PoolsOfGroups,
     /// The address of a metric server.
     MetricServer,
+    /// The address of an endpoint of gates.
+    Endpoint,
     /// The value of an HTTP header.
     Header,
+    /// A list: a program and its arguments.
+    Arguments,
+    /// A map: variables and their values.
+    Variables,
+    /// A list: names of variables.
+    VariableNames,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +61,10 @@ pub const PREFIX: &str = "POOLKEEPER_";
 
 /// Names the settings file.
 pub const FILE: &str = "POOLKEEPER_SETTINGS";
+
+/// Variables that hold secrets, or paths to them.
+pub(super) const SECRETS: [&str; 3] =
+    ["AZURE_CLIENT_SECRET", "AZURE_CLIENT_SECRET_FILE", "AZURE_CLIENT_CERTIFICATE_PATH"];
 
 /// Variables that Kubernetes sets in a pod if a service is named poolkeeper. They are not for us.
 const OF_CLUSTERS: [&str; 2] = ["POOLKEEPER_SERVICE_", "POOLKEEPER_PORT"];
@@ -90,7 +102,7 @@ macro_rules! keys {
     };
 }
 
-const fn between(least: Span, most: Span) -> SettingsKind {
+pub(super) const fn between(least: Span, most: Span) -> SettingsKind {
     SettingsKind::Duration(least, most)
 }
 
@@ -112,6 +124,8 @@ keys! {
         "After a crash, no process changes anything for at most this long. A turn that takes longer sends nothing more.";
     AT_ONCE = "turns.atOnce", "POOLKEEPER_TURNS_AT_ONCE", "16", SettingsKind::Number(1, 1_000),
         "Maximum number of turns, of different pools, that run at the same time.";
+    COMMANDS_AT_ONCE = "gates.commandsAtOnce", "POOLKEEPER_GATES_COMMANDS_AT_ONCE", "4", SettingsKind::Number(1, 64),
+        "Maximum number of commands of gates that run at the same time.";
     STOP = "stop.within", "POOLKEEPER_STOP_WITHIN", "8s", between(Span::seconds(1), Span::seconds(9)),
         "How long running turns may take to end after a stop signal. The next start settles what was cut off.";
     HISTORY = "history.keep", "POOLKEEPER_HISTORY_KEEP", "30d", between(Span::days(1), Span::days(3_650)),
@@ -176,86 +190,6 @@ keys! {
         "Timeout of a request.";
 }
 
-/// The section of metric servers: each has a name and the keys of [`SERVER_KEYS`].
-pub const SERVERS: &str = "metrics";
-
-/// A key of each metric server. No variable sets it, since servers have names.
-const fn of_server(
-    name: &'static str,
-    default: &'static str,
-    kind: SettingsKind,
-    about: &'static str,
-) -> SettingsKey {
-    SettingsKey { name, variable: "", default, kind, about }
-}
-
-pub const SERVER_URL: SettingsKey = of_server(
-    "url",
-    "",
-    SettingsKind::MetricServer,
-    "The address of a server with Prometheus' HTTP API: the part before /api/v1. It is required.",
-);
-pub const SERVER_TOKEN: SettingsKey = of_server(
-    "bearerTokenFile",
-    "",
-    SettingsKind::Path,
-    "The file with the token that is sent to it. The file is reread for each query.",
-);
-pub const SERVER_USERNAME: SettingsKey = of_server(
-    "basicAuth.username",
-    "",
-    SettingsKind::Text,
-    "The user name that is sent to it, instead of a token.",
-);
-pub const SERVER_PASSWORD: SettingsKey = of_server(
-    "basicAuth.passwordFile",
-    "",
-    SettingsKind::Path,
-    "The file with that user's password. The file is reread for each query.",
-);
-pub const SERVER_TENANT: SettingsKey = of_server(
-    "tenant",
-    "",
-    SettingsKind::Header,
-    "The tenant whose metrics are read, for servers that have tenants: the header X-Scope-OrgID.",
-);
-pub const SERVER_CA: SettingsKey = of_server(
-    "caFile",
-    "",
-    SettingsKind::Path,
-    "Certificates to trust in addition to the system's and those of azure.caFile, in PEM. The file is reread for each query.",
-);
-pub const SERVER_CERTIFICATE: SettingsKey = of_server(
-    "certificate",
-    "",
-    SettingsKind::Path,
-    "The certificate that Poolkeeper presents to it, in PEM. The file is reread for each query.",
-);
-pub const SERVER_KEY: SettingsKey =
-    of_server("key", "", SettingsKind::Path, "The private key of that certificate, in PEM.");
-pub const SERVER_TIMEOUT: SettingsKey =
-    of_server("timeout", "10s", between(Span::seconds(1), Span::minutes(1)), "Timeout of a query.");
-pub const SERVER_INTERVAL: SettingsKey = of_server(
-    "interval",
-    "15s",
-    between(Span::seconds(1), Span::minutes(1)),
-    "How often each query is asked. A value is used until it is two minutes old.",
-);
-
-/// In display order.
-pub const SERVER_KEYS: &[SettingsKey] = &[
-    SERVER_URL,
-    SERVER_TOKEN,
-    SERVER_USERNAME,
-    SERVER_PASSWORD,
-    SERVER_TENANT,
-    SERVER_CA,
-    SERVER_CERTIFICATE,
-    SERVER_KEY,
-    SERVER_TIMEOUT,
-    SERVER_INTERVAL,
-];
-
 fn is_header(text: &str) -> bool {
     !text.is_empty()
         && text.trim() == text
@@ -263,7 +197,8 @@ fn is_header(text: &str) -> bool {
 }
 
 impl SettingsKey {
-    /// Checks a value; the error says what is wrong and what is allowed.
+    /// Checks a value; the error says what is wrong and what is allowed. Lists and maps are checked item by item where
+    /// they are read.
     pub fn check(&self, text: &str) -> Result<(), Wrong> {
         let wrong = |say: String| Err(Wrong { say, allowed: &[] });
         match self.kind {
@@ -310,10 +245,16 @@ impl SettingsKey {
                 "must be an address such as http://127.0.0.1:9090, without user, query or fragment, and end before /api/v1"
                     .to_owned(),
             ),
+            SettingsKind::Endpoint if gates::http::at(text).is_some() => Ok(()),
+            SettingsKind::Endpoint => wrong(
+                "must be an address such as http://127.0.0.1:8080/healthy, without user, query or fragment"
+                    .to_owned(),
+            ),
             SettingsKind::Header if is_header(text) => Ok(()),
             SettingsKind::Header => {
                 wrong("must be printable ASCII, without a space at its ends".to_owned())
             }
+            SettingsKind::Arguments | SettingsKind::Variables | SettingsKind::VariableNames => Ok(()),
             SettingsKind::Word(words) if words.contains(&text) => Ok(()),
             SettingsKind::Word(words) => {
                 Err(Wrong { say: "there is no such value".to_owned(), allowed: words })
@@ -347,25 +288,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_servers_is_sound() {
-        for (n, key) in SERVER_KEYS.iter().enumerate() {
-            assert!(key.default.is_empty() || key.check(key.default).is_ok(), "{key:?}");
-            assert!(key.variable.is_empty() && key.about.ends_with('.'), "{key:?}");
-            assert!(!SERVER_KEYS[n + 1..].iter().any(|other| other.name == key.name), "{key:?}");
-        }
-        assert!(!KEYS.iter().any(|key| key.name.split('.').next() == Some(SERVERS)));
-    }
-
-    #[test]
     fn what_is_out_of_bounds_is_refused() {
         for (key, bad) in [
-            (SERVER_URL, "127.0.0.1:9090"),
-            (SERVER_URL, "https://kim:pw@prometheus.example"),
-            (SERVER_URL, "https://prometheus.example/api/v1"),
-            (SERVER_TENANT, "a\nb"),
-            (SERVER_TENANT, " a"),
-            (SERVER_TENANT, "\u{e4}"),
-            (SERVER_INTERVAL, "90s"),
             (AT_ONCE, "0"),
             (AT_ONCE, "many"),
             (STOP, "10s"),

@@ -1,36 +1,42 @@
 //! The daemon's settings: one file, the environment, flags. The later source wins, key by key.
 //!
 //! Never here: a secret (the code that needs one reads it from the environment, and nothing shows it), a default
-//! outside of the table, a fault reported alone: all faults are reported at once. Begin with [`keys::KEYS`], then
-//! [`Sources`].
+//! outside of the table, a fault reported alone: all faults are reported at once. Begin with [`keys::KEYS`] and
+//! [`sections::Section`], then [`Sources`].
 
 pub mod keys;
+mod named;
 mod read;
-mod servers;
+pub mod sections;
 mod show;
+mod values;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use read::without_secrets;
+pub use named::MetricServerSettings;
 pub use read::{From, SettingsFault};
-pub use servers::MetricServerSettings;
+pub(crate) use values::without_secrets;
 
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
+use crate::adapters::gates::command::GateCommand;
 use crate::adapters::sqlite::Create;
 use crate::ambient::{Clock, SystemClock};
 use crate::api::http::Proxies;
 use crate::api::http::auth::{PoolScope, Role};
+use crate::api::v1::pool::OutsideNames;
 use crate::memory::Keep;
 use crate::model::time::Span;
 use crate::model::vocabulary::Vocabulary;
+use crate::net::server::ServerAccess;
 use crate::telemetry::Traces;
 use crate::telemetry::log::{Log, LogDetail, LogFormat};
-use keys::SettingsKey;
-use read::{KeyValues, Layers, NamedServer};
+use keys::{SECRETS, SettingsKey};
+use read::{KeyValues, Layers, NamedEntries};
+use sections::Section;
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -46,14 +52,10 @@ pub struct Sources {
 #[derive(Debug, Clone)]
 pub struct Effective {
     values: KeyValues,
-    servers: BTreeMap<String, NamedServer>,
+    named: NamedEntries,
     /// Names of the secret variables that are set.
     secrets: Vec<&'static str>,
 }
-
-/// Variables that hold secrets, or paths to them.
-const SECRETS: [&str; 3] =
-    ["AZURE_CLIENT_SECRET", "AZURE_CLIENT_SECRET_FILE", "AZURE_CLIENT_CERTIFICATE_PATH"];
 
 /// Where the daemon stores its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +119,11 @@ pub struct Settings {
     pub otlp: Option<String>,
     /// Metric servers, by name.
     pub metrics: Vec<MetricServerSettings>,
+    /// Endpoints that gates may ask, by name.
+    pub endpoints: BTreeMap<Box<str>, ServerAccess>,
+    /// Programs that gates may run, by name.
+    pub commands: BTreeMap<Box<str>, GateCommand>,
+    pub commands_at_once: usize,
     pub choice: Choice,
 }
 
@@ -124,13 +131,14 @@ pub struct Settings {
 pub type ShownValue<'a> = (&'static SettingsKey, Option<(String, &'a From)>);
 
 fn shown(values: &KeyValues) -> impl Iterator<Item = ShownValue<'_>> {
-    let shown = |text: &String| match text.contains("://") {
+    let shown = |key: &SettingsKey, text: &String| match text.contains("://") {
+        true if key.kind.is_composite() => values::shown(key.kind, text),
         true => without_secrets(text),
         false => text.clone(),
     };
-    values
-        .iter()
-        .map(move |(key, value)| (*key, value.as_ref().map(|(text, from)| (shown(text), from))))
+    values.iter().map(move |(key, value)| {
+        (*key, value.as_ref().map(|(text, from)| (shown(key, text), from)))
+    })
 }
 
 impl Sources {
@@ -146,10 +154,10 @@ impl Sources {
         }
         let is_set = |name: &&&str| self.variables.iter().any(|(known, _)| known == **name);
         let secrets = SECRETS.iter().filter(is_set).copied().collect();
-        let Layers { values, servers, mut faults } = taken;
-        faults.extend(servers::faults(&servers, &faults));
+        let Layers { values, named, mut faults } = taken;
+        faults.extend(named::faults(&named, &faults));
         match faults.is_empty() {
-            true => Ok(Effective { values, servers, secrets }),
+            true => Ok(Effective { values, named, secrets }),
             false => Err(faults),
         }
     }
@@ -161,9 +169,11 @@ impl Effective {
         shown(&self.values)
     }
 
-    /// The same for each metric server, by name.
-    pub fn servers(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ShownValue<'_>>)> {
-        self.servers.iter().map(|(name, server)| (name.as_str(), shown(&server.values)))
+    /// The same for each entry that has a name, by its section.
+    pub fn named(
+        &self,
+    ) -> impl Iterator<Item = (Section, &str, impl Iterator<Item = ShownValue<'_>>)> {
+        self.named.iter().map(|((of, name), entry)| (*of, &**name, shown(&entry.values)))
     }
 
     /// Names of the secret variables that are set.
@@ -256,7 +266,10 @@ impl Effective {
             detail: detail.unwrap_or(LogDetail::Info),
             format,
             otlp: self.text(&keys::OTLP),
-            metrics: servers::settings(&self.servers),
+            metrics: named::metric_servers(&self.named),
+            endpoints: named::endpoints(&self.named),
+            commands: named::commands(&self.named),
+            commands_at_once: text(&keys::COMMANDS_AT_ONCE).parse().unwrap_or(1),
             choice: Choice {
                 cloud: self.text(&keys::CLOUD),
                 authority: self.text(&keys::AUTHORITY),
@@ -274,6 +287,15 @@ impl Effective {
 }
 
 impl Settings {
+    /// What pool files may name.
+    pub fn outside_names(&self) -> OutsideNames {
+        OutsideNames {
+            servers: self.metrics.iter().map(|server| server.name.clone()).collect(),
+            endpoints: self.endpoints.keys().cloned().collect(),
+            commands: self.commands.keys().cloned().collect(),
+        }
+    }
+
     /// Starts logging. `watched`: a person reads the log at a terminal. Returns the trace buffer, if traces have a
     /// collector.
     pub fn begin_log(&self, watched: bool) -> Option<Traces> {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::keys::{FILE, KEYS, PREFIX, SERVER_KEYS, SERVERS, SettingsKey, is_foreign};
+use super::keys::{FILE, KEYS, PREFIX, SettingsKey, is_foreign};
+use super::sections::Section;
+use super::values::{self, without_secrets};
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, closest, quote};
 use crate::api::v1::node::{self, Node, NodeEntry, NodeKind};
+use crate::model::vocabulary::Vocabulary;
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,33 +58,36 @@ fn defaults(keys: &'static [SettingsKey]) -> KeyValues {
     keys.iter().map(value).collect()
 }
 
-/// A metric server and its values.
+/// The values of an entry that has a name.
 #[derive(Debug, Clone)]
-pub(super) struct NamedServer {
+pub(super) struct NamedValues {
     pub values: KeyValues,
     /// Where it is named first.
     pub from: From,
 }
 
-impl NamedServer {
+impl NamedValues {
     pub fn text(&self, key: &SettingsKey) -> Option<&str> {
         let of = |(known, _): &&(&'static SettingsKey, _)| known.name == key.name;
         self.values.iter().find(of)?.1.as_ref().map(|(text, _)| text.as_str())
     }
 }
 
-/// The keys of a part of the file: those of the daemon, or those of a metric server.
+/// All entries that have names, by their section.
+pub(super) type NamedEntries = BTreeMap<(Section, Box<str>), NamedValues>;
+
+/// The keys of a part of the file: those of the daemon, or those of an entry that has a name.
 #[derive(Debug, Clone, Copy)]
 struct KeyGroup<'a> {
     keys: &'static [SettingsKey],
-    server: Option<&'a str>,
+    entry: Option<(Section, &'a str)>,
 }
 
 impl<'a> KeyGroup<'a> {
-    const DAEMON: KeyGroup<'static> = KeyGroup { keys: KEYS, server: None };
+    const DAEMON: KeyGroup<'static> = KeyGroup { keys: KEYS, entry: None };
 
-    fn of_server(name: &'a str) -> Self {
-        Self { keys: SERVER_KEYS, server: Some(name) }
+    fn of_entry(section: Section, name: &'a str) -> Self {
+        Self { keys: section.keys(), entry: Some((section, name)) }
     }
 
     fn named(self, name: &str) -> Option<&'static SettingsKey> {
@@ -90,10 +96,10 @@ impl<'a> KeyGroup<'a> {
 
     /// The path of a key from the root of the file.
     fn path(self, name: &str) -> String {
-        match self.server {
+        match self.entry {
             None => name.to_owned(),
-            Some(server) if name.is_empty() => format!("{SERVERS}.{server}"),
-            Some(server) => format!("{SERVERS}.{server}.{name}"),
+            Some((section, entry)) if name.is_empty() => format!("{}.{entry}", section.name()),
+            Some((section, entry)) => format!("{}.{entry}.{name}", section.name()),
         }
     }
 
@@ -108,8 +114,8 @@ impl<'a> KeyGroup<'a> {
             let first = rest.and_then(|rest| rest.split('.').next());
             names.extend(first.filter(|first| !names.contains(first)));
         }
-        if path.is_empty() && self.server.is_none() {
-            names.push(SERVERS);
+        if path.is_empty() && self.entry.is_none() {
+            names.extend(Section::ALL.map(Section::name));
         }
         names
     }
@@ -119,28 +125,28 @@ impl<'a> KeyGroup<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Layers {
     pub values: KeyValues,
-    pub servers: BTreeMap<String, NamedServer>,
+    pub named: NamedEntries,
     pub faults: Vec<SettingsFault>,
 }
 
 impl Layers {
     pub fn defaults() -> Self {
-        Self { values: defaults(KEYS), servers: BTreeMap::new(), faults: Vec::new() }
+        Self { values: defaults(KEYS), named: BTreeMap::new(), faults: Vec::new() }
     }
 
     fn set(&mut self, group: KeyGroup<'_>, key: &SettingsKey, text: &str, from: From) {
-        let values = match group.server {
+        let values = match group.entry {
             None => &mut self.values,
-            Some(name) => &mut self.server(name, from.clone()).values,
+            Some((section, name)) => &mut self.named(section, name, from.clone()).values,
         };
         if let Some((_, value)) = values.iter_mut().find(|(known, _)| known.name == key.name) {
             *value = Some((text.to_owned(), from));
         }
     }
 
-    fn server(&mut self, name: &str, from: From) -> &mut NamedServer {
-        let new = || NamedServer { values: defaults(SERVER_KEYS), from };
-        self.servers.entry(name.to_owned()).or_insert_with(new)
+    fn named(&mut self, section: Section, name: &str, from: From) -> &mut NamedValues {
+        let new = || NamedValues { values: defaults(section.keys()), from };
+        self.named.entry((section, name.into())).or_insert_with(new)
     }
 
     pub fn file(&mut self, bytes: &[u8], file: &str) {
@@ -199,8 +205,8 @@ impl Layers {
             self.value(group, key, &entry.value, file, out);
         } else if group.keys.iter().any(|key| key.name.starts_with(&inner)) {
             self.section(group, &entry.value, &name, file, out);
-        } else if group.server.is_none() && name == SERVERS {
-            self.servers(&entry.value, file, out);
+        } else if let (None, Some(section)) = (group.entry, Section::parse(&name)) {
+            self.entries(section, &entry.value, file, out);
         } else {
             let say = format!("there is no key {}", quote(&entry.key));
             let path_of = quote(&group.path(&name));
@@ -209,16 +215,16 @@ impl Layers {
         }
     }
 
-    fn servers(&mut self, node: &Node, file: &str, out: &mut Vec<Diagnostic>) {
-        for NodeEntry { key: name, at, value } in entries(node, SERVERS, out) {
-            if !is_server_name(name) {
-                let say = format!("{} is no name of a metric server", quote(name));
-                let fault = Diagnostic::new(*at, SERVERS, Code::BadValue, say);
-                out.push(fault.help(SERVER_NAMES));
+    fn entries(&mut self, section: Section, node: &Node, file: &str, out: &mut Vec<Diagnostic>) {
+        for NodeEntry { key: name, at, value } in entries(node, section.name(), out) {
+            if !is_entry_name(name) {
+                let say = format!("{} is no name of {}", quote(name), section.an_entry());
+                let fault = Diagnostic::new(*at, section.name(), Code::BadValue, say);
+                out.push(fault.help(ENTRY_NAMES));
                 continue;
             }
-            self.server(name, From::File(format!("{file}:{}:{}", at.line, at.column)));
-            self.section(KeyGroup::of_server(name), value, "", file, out);
+            self.named(section, name, From::File(format!("{file}:{}:{}", at.line, at.column)));
+            self.section(KeyGroup::of_entry(section, name), value, "", file, out);
         }
     }
 
@@ -231,10 +237,16 @@ impl Layers {
         out: &mut Vec<Diagnostic>,
     ) {
         let text = match &node.kind {
+            NodeKind::Broken => return,
+            _ if key.kind.is_composite() => {
+                match values::of_node(key.kind, node, &group.path(key.name)) {
+                    Ok(line) => line,
+                    Err(faults) => return out.extend(faults),
+                }
+            }
             NodeKind::Text(text) => text.text.to_string(),
             NodeKind::Number(text) => text.to_string(),
             NodeKind::Bool(flag) => flag.to_string(),
-            NodeKind::Broken => return,
             NodeKind::Null | NodeKind::List(_) | NodeKind::Map(_) => {
                 let say = format!("this is {}, where one value is needed", node.what());
                 let fault = Diagnostic::new(node.at, group.path(key.name), Code::WrongType, say);
@@ -280,10 +292,14 @@ impl Layers {
     /// Reads a flag, or `--set key=value`.
     pub fn flag(&mut self, flag: &str, name: &str, text: &str) {
         let from = format!("--{flag}");
-        let of_server = name.strip_prefix(SERVERS).and_then(|rest| rest.strip_prefix('.'));
-        let of_server = of_server.and_then(|rest| rest.split_once('.'));
-        let (group, key) = match of_server {
-            Some((server, key)) if is_server_name(server) => (KeyGroup::of_server(server), key),
+        let of_entry = name.split_once('.').and_then(|(section, rest)| {
+            let (entry, key) = rest.split_once('.')?;
+            Some((Section::parse(section)?, entry, key))
+        });
+        let (group, key) = match of_entry {
+            Some((section, entry, key)) if is_entry_name(entry) => {
+                (KeyGroup::of_entry(section, entry), key)
+            }
             _ => (KeyGroup::DAEMON, name),
         };
         let Some(key) = group.named(key) else {
@@ -294,22 +310,30 @@ impl Layers {
             self.faults.push(SettingsFault { from: Some(from), found });
             return;
         };
-        match wrong(group, key, text, TextPlace::START) {
-            Some(found) => self.faults.push(SettingsFault { from: Some(from), found }),
-            None => self.set(group, key, text, From::Flag(from)),
-        }
+        let faults = match key.kind.is_composite() {
+            true => match values::of_text(key.kind, text, &group.path(key.name)) {
+                Ok(line) => return self.set(group, key, &line, From::Flag(from)),
+                Err(faults) => faults,
+            },
+            false => match wrong(group, key, text, TextPlace::START) {
+                Some(fault) => vec![fault],
+                None => return self.set(group, key, text, From::Flag(from)),
+            },
+        };
+        let fault = |found| SettingsFault { from: Some(from.clone()), found };
+        self.faults.extend(faults.into_iter().map(fault));
     }
 }
 
 /// A name that `--set` and a pool file can say.
-fn is_server_name(name: &str) -> bool {
+fn is_entry_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    (1..=LONGEST_SERVER_NAME).contains(&name.len()) && name.bytes().all(allowed)
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed)
 }
 
 /// As long as other names in pool files.
-const LONGEST_SERVER_NAME: usize = 63;
-const SERVER_NAMES: &str = "use at most 63 letters, digits, - and _";
+const LONGEST_NAME: usize = 63;
+const ENTRY_NAMES: &str = "use at most 63 letters, digits, - and _";
 
 /// The entries of a section. A section in which every key is commented out has none.
 fn entries<'n>(node: &'n Node, path: &str, out: &mut Vec<Diagnostic>) -> &'n [NodeEntry] {
@@ -340,12 +364,4 @@ fn wrong(group: KeyGroup<'_>, key: &SettingsKey, text: &str, at: TextPlace) -> O
     let say = format!("{}: {}", quote(&without_secrets(text)), wrong.say);
     let found = Diagnostic::new(at, group.path(key.name), Code::BadValue, say);
     Some(found.allowed(wrong.allowed, text))
-}
-
-/// A value in a form safe to show. It may be an address: people put passwords into those, and keys into their queries.
-pub(crate) fn without_secrets(text: &str) -> String {
-    let (place, query) = text.split_once('?').map_or((text, ""), |(place, _)| (place, "?…"));
-    let Some((before, rest)) = place.rsplit_once('@') else { return format!("{place}{query}") };
-    let scheme = before.split_once("://").map_or(String::new(), |(name, _)| format!("{name}://"));
-    format!("{scheme}…@{rest}{query}")
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::keys::SERVERS;
+use super::values::quoted;
 use super::{Effective, ShownValue};
 
 /// Column of the remark on a line, if the line is not longer.
@@ -13,9 +13,10 @@ impl Effective {
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
         section(&mut text, "", self.values());
-        for (n, (name, values)) in self.servers().enumerate() {
-            if n == 0 {
-                let _ = writeln!(text, "{SERVERS}:");
+        let mut open = None;
+        for (of, name, values) in self.named() {
+            if open.replace(of) != Some(of) {
+                let _ = writeln!(text, "{}:", of.name());
             }
             let _ = writeln!(text, "  {name}:");
             section(&mut text, "    ", values);
@@ -39,7 +40,8 @@ fn section<'a>(text: &mut String, indent: &str, values: impl Iterator<Item = Sho
         let deeper = if section.is_empty() { "" } else { "  " };
         let (line, from) = match value {
             Some((value, from)) => {
-                (format!("{indent}{deeper}{name}: {}", scalar(&value)), from.to_string())
+                let value = if key.kind.is_composite() { value } else { scalar(&value) };
+                (format!("{indent}{deeper}{name}: {value}"), from.to_string())
             }
             None => (format!("{indent}{deeper}# {name}:"), "not set".to_owned()),
         };
@@ -53,6 +55,6 @@ fn scalar(text: &str) -> String {
     let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '.');
     match starts && !text.eq_ignore_ascii_case("null") && text.chars().all(plain) {
         true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "''")),
+        false => quoted(text),
     }
 }

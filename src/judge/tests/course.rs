@@ -38,7 +38,7 @@ fn baked() -> Pool {
 }
 
 fn gate(pool: Pool, name: &str, verdict: Verdict) -> Pool {
-    pool.set(|pool| pool.facts.gates.push(Gate { name: name.into(), verdict, at: NOW }))
+    pool.set(|pool| pool.facts.gates.push(Gate { name: name.into(), verdict, at: NOW, say: None }))
 }
 
 #[test]

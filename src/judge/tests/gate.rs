@@ -252,7 +252,7 @@ fn law_11_a_checkpoint_is_passed_with_cause() {
     let passed = |soaking: i64, approved: bool, verdict: Verdict| {
         four().set(|pool| {
             pool.draft.rollout.checkpoints = vec![checkpoint(1)];
-            let gate = Gate { name: "slo".into(), verdict, at: NOW };
+            let gate = Gate { name: "slo".into(), verdict, at: NOW, say: None };
             pool.facts.gates.push(gate);
             let was = pool.before.as_mut().unwrap().rollout.as_mut().unwrap();
             was.soaking = Some(ago(Span::minutes(soaking)));

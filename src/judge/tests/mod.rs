@@ -4,6 +4,7 @@ mod after;
 mod autoscaler;
 mod course;
 mod gate;
+mod gates;
 mod gray;
 mod history;
 mod loops;
@@ -296,6 +297,7 @@ impl Pool {
                 done: 0,
                 total: 0,
                 failed: 0,
+                gates: Vec::new(),
                 exceptions: Vec::new(),
             },
             estimate: Estimate::default(),

@@ -30,6 +30,7 @@ keys! {
             full: bool,
             until: Option<Time>,
             machines: Vec<InstanceId>,
+            gate: Option<Box<str>>,
         }
     }
     Overrides as MarksKeys with v; {

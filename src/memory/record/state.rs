@@ -14,9 +14,9 @@ use crate::model::plan::WaitKind;
 use crate::model::revisions::{KnownRevision, Revisions};
 use crate::model::rollout::{
     BackOff, DeleteEffect, DeleteEffects, Desired, EtagHistory, EtagVerdict, Exception, Fall,
-    GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory, PauseRequest,
-    PoolState, Probe, Progress, RepairLimit, RequestBackOff, Rollout, RolloutCause, RolloutEnding,
-    RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
+    GateBaseline, GoodRevision, KeyBackOff, LedgerLine, ModelBackOff, ModelMemory, OwnerMemory,
+    PauseRequest, PoolState, Probe, Progress, RepairLimit, RequestBackOff, Rollout, RolloutCause,
+    RolloutEnding, RolloutRecord, RolloutStage, UndeliveredRaise, Wait, Writing,
 };
 use crate::model::scale::ScaleOrder;
 use crate::model::size::{GrayPhase, MetricMemory, ShareBase, SizeMemory};
@@ -333,6 +333,8 @@ keys! {
             answered: Option<Time>,
             tried: Vec<Key>,
             full: bool,
+            skipped: Vec<Box<str>>,
+            baseline: Option<GateBaseline>,
         }
     }
     Progress as ProgressKeys; {
@@ -450,6 +452,11 @@ variants! {
         many {
             Off { since: Time },
         }
+    }
+    GateBaseline as BaselineWord {
+        plain { Unasked, }
+        one { Asked(Time), }
+        many {}
     }
     RolloutStage as StageWord {
         plain { Going, }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::autoscaler::AUTOSCALER;
 use super::form::*;
+use super::gates::GATES;
 use super::replicas::REPLICAS;
 use super::rollout::ROLLOUT;
 use super::scalar::*;
@@ -54,6 +55,9 @@ tables! {
         /// When a rollout may replace or update machines.
         "windows": WINDOWS => d.windows,
             like {"deny": [{"cron": "0 8 * * mon-fri", "duration": "10h", "timeZone": "Europe/Berlin"}]};
+        /// Checks that checkpoints name, and that are watched while the rollout bakes.
+        "gates": GATES => d.gates, if !d.gates.is_empty(),
+            like [{"name": "shop", "http": {"endpoint": "shop"}, "interval": "1m"}];
         /// Where the health of a machine is read.
         "health": HEALTH => d.health, like {"source": "applicationHealth"};
         /// What the pool does if it finds a rollout half done at first sight, or if only Azure's latestModelApplied says

@@ -7,8 +7,9 @@ mod autoscaler;
 mod decode;
 mod flow;
 mod form;
+mod gates;
 mod keys;
-mod metric_servers;
+mod outside_names;
 mod reference;
 mod replicas;
 mod rollout;
@@ -27,7 +28,7 @@ use serde_json::Value;
 
 pub use self::flow::flow;
 use self::keys::POOL;
-pub use self::metric_servers::MetricServerNames;
+pub use self::outside_names::OutsideNames;
 pub(super) use self::reference::document_schema;
 pub use self::reference::{KeyPath, file_schema, find_key, key_paths, keys};
 pub use self::value_form::{KeyReference, ValueForm};
@@ -46,13 +47,13 @@ pub struct PoolDocuments {
     names: BTreeMap<String, String>,
     scale_sets: BTreeMap<String, String>,
     /// `None`: the settings of the daemon are not known here.
-    servers: Option<MetricServerNames>,
+    outside: Option<OutsideNames>,
 }
 
 impl PoolDocuments {
-    /// Refuses pools whose profiles use any other metric server.
-    pub fn with_servers(servers: &MetricServerNames) -> Self {
-        Self { servers: Some(servers.clone()), ..Self::default() }
+    /// Refuses pools that use any other name of the settings.
+    pub fn with_names(outside: &OutsideNames) -> Self {
+        Self { outside: Some(outside.clone()), ..Self::default() }
     }
 
     /// Like [`PoolDocuments::read`], from the bytes of a file, which may not be text.
@@ -93,8 +94,8 @@ impl PoolDocuments {
         {
             let before = out.len();
             let found = decode::document(node, true, &mut out);
-            if let Some(servers) = &self.servers {
-                servers.check(node, &mut out);
+            if let Some(outside) = &self.outside {
+                outside.check(node, &mut out);
             }
             self.note(node, file, &mut out);
             policies.extend(found.filter(|_| *sound && out.len() == before));

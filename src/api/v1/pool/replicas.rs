@@ -23,7 +23,7 @@ const MOST_COUNT: u32 = 100_000;
 const MOST_PROFILES: usize = 32;
 const MOST_PRIORITY: u32 = 1_000;
 /// Longest query; Prometheus itself takes as much in an address.
-const LONGEST_QUERY: usize = 4_096;
+pub(super) const LONGEST_QUERY: usize = 4_096;
 /// The kinds of a profile; it has one of them.
 const KINDS: [&str; 4] = ["static", "cron", "metric", "share"];
 

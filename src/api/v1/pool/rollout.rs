@@ -13,8 +13,6 @@ use crate::model::policy::{
 use crate::model::quantity::Quantity;
 use crate::model::time::Span;
 
-/// Longest name of a gate.
-const LONGEST_GATE: usize = 63;
 /// Far more checkpoints than a person wants; every turn examines each of them.
 const MOST_CHECKPOINTS: usize = 100;
 const MOST_SCHEDULES: usize = 64;
@@ -51,7 +49,7 @@ tables! {
         /// Points at which the rollout stops for a time or for an approval.
         "checkpoints": CHECKPOINTS => r.checkpoints,
             like [{"at": "10%", "soak": "15m", "approval": true}];
-        /// How long the gates are watched after the last machine, before the rollout is complete.
+        /// How long the gates are watched after the last machine, before the rollout is complete. They must pass at its end.
         "bake": DURATION => r.bake, like "1h";
         /// Machines older than this are replaced, even if they have the current revision; at least 1h. off: never.
         "maxAge": DURATION_OR_OFF => r.max_age, like "30d";
@@ -80,8 +78,8 @@ tables! {
         "soak": DURATION => c.soak, like "15m";
         /// Whether the rollout also waits there for the command approve.
         "approval": FLAG => c.approval, like true;
-        /// Checks that must pass there. Not built yet: leave it empty.
-        "gates": lines::<LONGEST_GATE>() => c.gates, like [];
+        /// The gates that must pass there, by name.
+        "gates": lines::<LONGEST_NAME>() => c.gates, like ["errors"];
     }
     SCHEDULE(s: (Option<Cron>, ScheduleZone, Chore)) = {
         /// When it is due.

@@ -149,7 +149,7 @@ pub(super) const fn lines<const LONGEST: usize>() -> Scalar<Vec<Box<str>>> {
     Scalar::new(
         |value| texts(value, LONGEST),
         list,
-        || a_line("text of one line", LONGEST).list("an empty list", Some(0)),
+        || a_line("text of one line", LONGEST).list("a list of texts", None),
     )
 }
 

@@ -1,7 +1,7 @@
-//! Features that the planner supports and the daemon does not. A standalone pool that uses them is refused; a snapshot
-//! may use them, because planning needs neither a call to Azure nor an answer from a gate.
+//! What the planner takes and the daemon cannot work with. A standalone pool with it is refused; a snapshot may have it,
+//! because planning needs neither a call to Azure nor an answer from a gate.
 
-use crate::api::v1::diagnostic::{Code, Diagnostic};
+use crate::api::v1::diagnostic::{Code, Diagnostic, nearest, quote};
 use crate::api::v1::node::{Node, NodeKind};
 use crate::model::image::ImageName;
 use crate::model::policy::{Draft, HealthPolicy, Image};
@@ -47,12 +47,17 @@ pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>)
     let Some(NodeKind::List(checkpoints)) = at("rollout.checkpoints").map(|node| &node.kind) else {
         return;
     };
-    for (n, gates) in checkpoints.iter().zip(&draft.rollout.checkpoints).enumerate() {
-        let (node, checkpoint) = gates;
-        if let Some(gates) = node.entry("gates").filter(|_| !checkpoint.gates.is_empty()) {
-            let say = "gates are not built yet: a rollout would wait here until it fails";
+    let known: Vec<&str> = draft.gates.iter().map(|gate| &*gate.name).collect();
+    for (n, (node, checkpoint)) in checkpoints.iter().zip(&draft.rollout.checkpoints).enumerate() {
+        let Some(gates) = node.entry("gates") else { continue };
+        for gate in checkpoint.gates.iter().filter(|gate| !known.contains(&&***gate)) {
+            let say = format!("the pool has no gate {}", quote(gate));
             let path = format!("rollout.checkpoints[{n}].gates");
-            out.push(Diagnostic::new(gates.at, path, Code::NotBuilt, say).help("leave it out"));
+            let fault = Diagnostic::new(gates.at, path, Code::BadValue, say);
+            let nearest = nearest(gate, &known).map(str::to_owned);
+            out.push(
+                Diagnostic { nearest, ..fault }.help("define it under gates, or leave it out"),
+            );
         }
     }
 }

@@ -55,6 +55,8 @@ asks! {
         pub number: Option<u32>,
         /// The revision that awaits approval.
         pub revision: Option<String>,
+        /// The gate that the open rollout skips, in place of what waits.
+        pub skip_gate: Option<String>,
     }
 
     /// Roll back to a revision that completed.

@@ -7,7 +7,7 @@ use super::super::wire::WordTable;
 use super::schema::SchemaBook;
 use crate::model::action::MachineClass;
 use crate::model::hold::HoldReason;
-use crate::model::plan::{CommandVerb, RolloutPhase, WaitKind};
+use crate::model::plan::{CommandVerb, GateQuestionKind, RolloutPhase, Verdict, WaitKind};
 use crate::model::rollout::{RolloutCause, RolloutEnding};
 
 type Words = fn() -> Vec<&'static str>;
@@ -23,6 +23,8 @@ const FIELDS: &[(&str, &str, &str, Words)] = &[
     ("LastRollout", "how", RolloutEnding::NAME, of::<RolloutEnding>),
     ("PendingCommand", "verb", "CommandVerb", || CommandVerb::NAMES.to_vec()),
     ("Approval", "what", WaitKind::NAME, of::<WaitKind>),
+    ("GateStatus", "question", GateQuestionKind::NAME, of::<GateQuestionKind>),
+    ("GateStatus", "verdict", Verdict::NAME, of::<Verdict>),
     ("HoldStatus", "reason", "HoldReason", reasons),
     ("MachineStatus", "class", CLASS, classes),
     ("HealthStatus", "status", "HealthState", || vec!["ok"]),

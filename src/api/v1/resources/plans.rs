@@ -12,7 +12,9 @@ use crate::api::v1::remedy::RemedyKeys;
 use crate::api::v1::wire::Pairs;
 use crate::model::hold::Hold;
 use crate::model::ids::Revision;
-use crate::model::plan::{CommandAnswer, Estimate, Report, RolloutPhase, RolloutReport};
+use crate::model::plan::{
+    CommandAnswer, Estimate, GateReport, Report, RolloutPhase, RolloutReport,
+};
 use crate::model::revisions::Revisions;
 use crate::model::size::SizeSpeaker;
 
@@ -122,6 +124,23 @@ answers! {
         pub failed: u32,
         /// Machines that were left unchanged.
         pub exceptions: Vec<String>,
+        /// The gates that the rollout asks now.
+        pub gates: Vec<GateStatus>,
+    }
+
+    /// A gate, and what it answers.
+    pub struct GateStatus {
+        pub name: String,
+        /// baseline: before the first replacement. checkpoint: a checkpoint is reached. bake: every machine is done.
+        pub question: Cow<'static, str>,
+        /// When it was asked. An earlier measurement does not answer it.
+        pub since: When,
+        /// pass, fail or unknown.
+        pub verdict: Cow<'static, str>,
+        /// When it was measured for this question. null: not yet.
+        pub at: Option<When>,
+        /// What was found.
+        pub message: Option<String>,
     }
 }
 
@@ -228,6 +247,19 @@ impl EstimateStatus {
     }
 }
 
+impl GateStatus {
+    fn of(gate: &GateReport) -> Self {
+        Self {
+            name: gate.name.to_string(),
+            question: gate.question.name().into(),
+            since: When(gate.since),
+            verdict: gate.verdict.name().into(),
+            at: gate.at.map(When),
+            message: gate.say.as_deref().map(str::to_owned),
+        }
+    }
+}
+
 impl RolloutProgress {
     pub fn of(report: &RolloutReport, exceptions: Vec<String>, names: &Revisions) -> Self {
         let text = |of: &Option<Revision>| of.as_ref().map(ToString::to_string);
@@ -244,6 +276,7 @@ impl RolloutProgress {
             total: report.total,
             failed: report.failed,
             exceptions,
+            gates: report.gates.iter().map(GateStatus::of).collect(),
         }
     }
 

@@ -288,13 +288,19 @@ fn about(
         full: args.full.unwrap_or_default(),
         until: args.until.map(|until| until.0),
         machines: args.machines.iter().flatten().map(|id| InstanceId::new(id.as_str())).collect(),
+        gate: args.skip_gate.as_ref().map(RecordText::to_box),
     };
     let is_else = |rest: CommandArgs| rest == CommandArgs::default();
     let names_revision = is_else(CommandArgs { revision: None, ..about.clone() });
     let is_full = is_else(CommandArgs { full: false, ..about.clone() });
     let scales =
         is_else(CommandArgs { number: None, until: None, machines: Vec::new(), ..about.clone() });
-    let approves = !about.full && about.until.is_none() && about.machines.is_empty();
+    let skips_gate = is_else(CommandArgs { gate: None, ..about.clone() });
+    let approves = skips_gate
+        || (about.gate.is_none()
+            && !about.full
+            && about.until.is_none()
+            && about.machines.is_empty());
     let verb = ask.verb.as_str();
     if about == CommandArgs::default()
         || (verb == CommandVerb::Approve.name() && approves)
@@ -305,7 +311,7 @@ fn about(
         return Ok(about);
     }
     let say = format!(
-        "{verb} takes no such argument: approve takes what, number and revision, rollback a revision, promote full, scale number, until and machines"
+        "{verb} takes no such argument: approve takes what, number and revision, or skipGate alone, rollback a revision, promote full, scale number, until and machines"
     );
     Err(Fault::new(format!("commands[{n}].args"), Code::BadValue, say).help("leave them out"))
 }
@@ -346,6 +352,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         name: gate.name.to_box(),
         verdict: gate.verdict.0,
         at: gate.at.0,
+        say: gate.message.as_ref().map(RecordText::to_box),
     });
     let mut gates: Vec<Gate> = gates.collect();
     gates.sort_by(|a, b| a.name.cmp(&b.name));

@@ -266,7 +266,7 @@ pub(super) struct CommandKeys<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct Args<'a> {
     pub what: Option<WordOf<WaitKind>>,
     pub number: Option<u32>,
@@ -275,6 +275,7 @@ pub(super) struct Args<'a> {
     pub machine: Option<RecordText<'a>>,
     pub until: Option<Stamp>,
     pub machines: Option<Vec<RecordText<'a>>>,
+    pub skip_gate: Option<RecordText<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -325,6 +326,8 @@ pub(super) struct GateKeys<'a> {
     pub name: RecordText<'a>,
     pub verdict: WordOf<Verdict>,
     pub at: Stamp,
+    /// What was found, for people.
+    pub message: Option<RecordText<'a>>,
 }
 
 #[derive(Deserialize)]

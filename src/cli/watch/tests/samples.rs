@@ -122,6 +122,7 @@ pub fn rollout(name: &str) -> RolloutStatus {
             done: 11,
             total: 30,
             failed: 0,
+            gates: Vec::new(),
             exceptions: Vec::new(),
         },
         open: Some(OpenRollout {

@@ -3,42 +3,9 @@ use tokio::sync::watch;
 use super::*;
 use crate::ambient::Clock;
 use crate::api::v1::pool::PoolDocuments;
+use crate::daemon::run::test_clock::{TestClock, settle};
 
 const EVERY: Span = Span::seconds(15);
-
-/// Stands until the test lets time pass.
-#[derive(Debug, Clone)]
-struct TestClock(watch::Sender<Time>);
-
-impl TestClock {
-    fn new() -> Self {
-        Self(watch::Sender::new(Time::from_millis(1_800_000_000_000)))
-    }
-
-    async fn pass(&self, span: Span) {
-        self.0.send_modify(|now| *now = now.plus(span));
-        settle().await;
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> Time {
-        *self.0.borrow()
-    }
-}
-
-impl Sleep for TestClock {
-    async fn sleep_until(&self, at: Time) {
-        let _reached = self.0.subscribe().wait_for(|now| *now >= at).await.is_ok();
-    }
-}
-
-/// Other tasks go as far as they can.
-async fn settle() {
-    for _ in 0..50 {
-        tokio::task::yield_now().await;
-    }
-}
 
 type Answer = Result<Decimal, MetricFault>;
 
@@ -112,7 +79,7 @@ impl House {
             servers.map(|(name, of)| (name.into(), WatchedServer::new(of.clone(), EVERY)));
         let news: Arc<Mutex<Vec<String>>> = Arc::default();
         let told = Arc::clone(&news);
-        let tell: MetricNews = Box::new(move |pool| told.lock().unwrap().push(pool.to_string()));
+        let tell: PoolNews = Box::new(move |pool| told.lock().unwrap().push(pool.to_string()));
         let watch = MetricWatch::new(BTreeMap::from(servers), clock.clone(), tell);
         Self { clock, main, slow, watch, news }
     }
