@@ -291,14 +291,14 @@ class Case:
         self.end()
 
 
-def main():
+def drive(case_of, said):
     parser = argparse.ArgumentParser()
     for name in ("program", "prometheus", "scratch"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--expiry", action="store_true")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
-    began, case = time.monotonic(), Case(options)
+    began, case = time.monotonic(), case_of(options)
     try:
         case.play(options)
     except Failed as failed:
@@ -308,9 +308,9 @@ def main():
         for one in (case.daemon, case.emulator, case.prometheus):
             if one:
                 one.kill()
-    print(f"prometheus: sizes followed their metrics, in {time.monotonic() - began:.0f} s")
+    print(f"prometheus: {said}, in {time.monotonic() - began:.0f} s")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(drive(Case, "sizes followed their metrics"))
