@@ -359,8 +359,17 @@ fn is_answered(
 
 /// The rollout ends while a checkpoint that it has reached waits.
 fn leaves_a_checkpoint(view: &View, was: &Rollout) -> bool {
+    let limit = view.case.before.and_then(|before| before.refresh_before);
+    // After the end the machines that it left count as fit too.
+    let made = |(machine, look): &(&Machine, &MachineView)| {
+        let on_target = machine.revision.as_ref().is_some_and(|has| !differs(has, &was.to));
+        look.standing == MachineState::Ready
+            && on_target
+            && limit.is_none_or(|limit| machine.imaged >= limit)
+    };
+    let fit = view.pairs().filter(made).count() as i64;
     let ahead = view.case.policy.rollout.checkpoints.iter().skip(was.passed as usize);
-    let reached = ahead.take_while(|checkpoint| view.tally.fit >= reached_at(checkpoint, was));
+    let reached = ahead.take_while(|checkpoint| fit >= reached_at(checkpoint, was));
     let mut each = reached.enumerate();
     was.cause != RolloutCause::Rollback
         && each.any(|(n, checkpoint)| !is_answered(view, was, Some(was), (checkpoint, n == 0)))

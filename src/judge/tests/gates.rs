@@ -137,6 +137,15 @@ fn law_11_a_rollout_ends_past_its_last_checkpoint() {
     lawful("it was passed before", &ended(1, Verdict::Unknown));
     breaks(&[11], "it says nothing", &ended(0, Verdict::Unknown));
     breaks(&[11], "it fails", &ended(0, Verdict::Fail));
+    // The one that is held counts for no checkpoint, though nothing is left to replace.
+    let kept = ended(0, Verdict::Unknown).set(|pool| {
+        pool.machines[0].revision = Some(Revision::new("r1"));
+        held(&mut pool.machines[0]);
+        pool.before.as_mut().unwrap().rollout.as_mut().unwrap().soaking = None;
+        let last = pool.state.last.as_mut().unwrap();
+        (last.how, last.done) = (RolloutEnding::SucceededWithExceptions, 0);
+    });
+    lawful("it was not reached", &kept);
     let skipped = asked(ended(0, Verdict::Fail), CommandVerb::Promote);
     lawful("a person skips it", &skipped);
 }
