@@ -1,6 +1,7 @@
 //! What was decided and done, for operators who ask later. Lines are written only when something happened.
 
 use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
 use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::journal::{EntryEvent, EntryOutcome};
@@ -148,6 +149,12 @@ pub enum HistoryEvent {
         from: u32,
         to: u32,
         by: SizeSpeaker,
+    },
+    /// A gate passes or fails, and what was found.
+    Gate {
+        gate: Box<str>,
+        verdict: Verdict,
+        message: Box<str>,
     },
     /// The plan broke an invariant or the planner contradicted itself: nothing was carried out.
     Frozen {

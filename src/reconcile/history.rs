@@ -1,10 +1,11 @@
 //! What a turn writes to the history: only what is new, so that a quiet pool writes nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::memory::{AuditEntry, EventDetail, HistoryEvent, HistoryRecord, Inbox};
 use crate::model::action::Action;
 use crate::model::command::CommandName;
+use crate::model::facts::{Gate, Verdict};
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::{Key, PoolName, Revision};
 use crate::model::journal::Entry;
@@ -22,6 +23,8 @@ pub(super) struct RememberedHolds {
     holds: BTreeSet<HoldReason>,
     rollout: Option<(RolloutPhase, Option<Revision>)>,
     frozen: Option<Hold>,
+    /// The gates that passed or failed.
+    gates: BTreeMap<Box<str>, Verdict>,
 }
 
 pub(super) fn changes(changes: &[MachineChange], at: Time) -> Vec<HistoryRecord> {
@@ -182,6 +185,7 @@ impl RememberedHolds {
         planned: Option<&Decision>,
         before: Option<&PoolState>,
         frozen: Option<&Hold>,
+        gates: &[Gate],
         at: Time,
     ) -> Vec<HistoryRecord> {
         let plain = |event| HistoryRecord::new(at, event);
@@ -194,6 +198,7 @@ impl RememberedHolds {
         }
         self.frozen = frozen.cloned();
         if let Some(planned) = planned {
+            lines.extend(self.gates(gates).into_iter().map(plain));
             lines.extend(before.and_then(|before| sized(before, planned)).map(plain));
             lines.extend(self.holds(planned).into_iter().map(plain));
             let rollout = &planned.report.rollout;
@@ -223,6 +228,20 @@ impl RememberedHolds {
             ));
         }
         lines
+    }
+
+    /// Which gates pass or fail and did not before. One that is asked again says it again.
+    fn gates(&mut self, gates: &[Gate]) -> Vec<HistoryEvent> {
+        let said = gates.iter().filter(|gate| gate.verdict != Verdict::Unknown);
+        let new = said.clone().filter(|gate| self.gates.get(&gate.name) != Some(&gate.verdict));
+        let event = |gate: &Gate| HistoryEvent::Gate {
+            gate: gate.name.clone(),
+            verdict: gate.verdict,
+            message: gate.say.clone().unwrap_or_default(),
+        };
+        let events = new.map(event).collect();
+        self.gates = said.map(|gate| (gate.name.clone(), gate.verdict)).collect();
+        events
     }
 
     /// Which holds began, and which ended.
@@ -330,6 +349,33 @@ mod tests {
         complete(&mut lines, &Inbox::default(), Some(&order));
         let who: Vec<_> = lines.iter().map(|line| line.detail.who.as_deref()).collect();
         assert_eq!(who, [Some("ann"), None]);
+    }
+
+    #[test]
+    fn a_gate_is_recorded_when_it_passes_or_fails_and_again_when_it_is_asked_again() {
+        let mut remembered = RememberedHolds::default();
+        let gate = |verdict| {
+            let say = Some("0.07 is > 0.05".into());
+            vec![Gate { name: "slo".into(), verdict, at: at(9), say }]
+        };
+        let mut says = |gates: &[Gate]| {
+            let verdict = |event: HistoryEvent| match event {
+                HistoryEvent::Gate { gate, verdict, message } => {
+                    assert_eq!((&*gate, &*message), ("slo", "0.07 is > 0.05"));
+                    verdict
+                }
+                other => panic!("{other:?}"),
+            };
+            remembered.gates(gates).into_iter().map(verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(says(&gate(Verdict::Unknown)), []);
+        assert_eq!(says(&gate(Verdict::Pass)), [Verdict::Pass]);
+        assert_eq!(says(&gate(Verdict::Pass)), []);
+        assert_eq!(says(&gate(Verdict::Fail)), [Verdict::Fail]);
+        assert_eq!(says(&gate(Verdict::Pass)), [Verdict::Pass]);
+        // Not asked in between.
+        assert_eq!(says(&[]), []);
+        assert_eq!(says(&gate(Verdict::Pass)), [Verdict::Pass]);
     }
 
     #[test]

@@ -339,7 +339,13 @@ impl<W: TurnEnvironment> Turn<'_, W> {
             self.observed.set_lifecycles(planned, now);
         }
         commit.machines = self.observed.touched();
-        commit.history.extend(remembered.news(carried, state, frozen, now));
+        commit.history.extend(remembered.news(
+            carried,
+            state,
+            frozen,
+            &self.observed.facts.gates,
+            now,
+        ));
         let decided = commit.written.iter().map(|entry| history::decided(entry, carried, now));
         commit.history.extend(decided);
         let order = state.and_then(|state| state.scale.as_ref());

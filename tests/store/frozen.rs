@@ -5,6 +5,7 @@ use poolkeeper::memory::{
     AuditEntry, Consent, EventDetail, HistoryEvent, HistoryRecord, JournalStep,
 };
 use poolkeeper::model::action::{Action, Expect, ModelWrite, RemovalReason, Target, WriteScope};
+use poolkeeper::model::facts::Verdict;
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
@@ -163,6 +164,7 @@ fn lines() -> Vec<HistoryRecord> {
         HistoryEvent::Answered { command: CommandId::new("a"), accepted: true, message: say() },
         HistoryEvent::Frozen { invariant: Some(4), message: say() },
         HistoryEvent::Sized { from: 3, to: 4, by: SizeSpeaker::Profile("day".into()) },
+        HistoryEvent::Gate { gate: "slo".into(), verdict: Verdict::Fail, message: say() },
     ];
     let detail = EventDetail {
         who: Some("ann".into()),

@@ -7,6 +7,7 @@ use poolkeeper::model::action::{
     Action, ActionKind, Expect, ModelWrite, RemovalReason, Target, WriteScope,
 };
 use poolkeeper::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, AutoscalerWrite};
+use poolkeeper::model::facts::Verdict;
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
@@ -334,6 +335,8 @@ pub fn line() -> BoxedStrategy<HistoryRecord> {
             to,
             by: SizeSpeaker::of(&by)
         }),
+        (boxed(), select(Verdict::ALL.to_vec()), boxed())
+            .prop_map(|(gate, verdict, message)| { HistoryEvent::Gate { gate, verdict, message } }),
         (option(any::<u8>()), boxed())
             .prop_map(|(invariant, message)| HistoryEvent::Frozen { invariant, message }),
     ];

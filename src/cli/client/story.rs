@@ -154,7 +154,7 @@ impl Story {
             "held" => is_told(line.reason.as_deref()).then(|| waits(line)),
             "rollout" => self.rollout(line).map(Piece::Plain),
             "answered" => Some(Piece::Plain(self.answered(line, turn))),
-            "sized" => Some(Piece::Plain(line.message.clone())),
+            "sized" | "gate" => Some(Piece::Plain(line.message.clone())),
             "frozen" => Some(Piece::Plain(format!("the pool is frozen: {}", line.message))),
             _ => None,
         }

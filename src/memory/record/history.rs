@@ -3,6 +3,7 @@
 use super::codec::{Form, keys, variants};
 use crate::memory::{EventDetail, HistoryEvent, HistoryRecord, JournalStep};
 use crate::model::action::{ActionKind, RemovalReason};
+use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
 use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::machine::Condition;
@@ -57,6 +58,7 @@ variants! {
             Rollout { phase: RolloutPhase, to: Option<Revision> },
             Answered { #[serde(rename = "ask")] command: CommandId, accepted: bool, #[serde(rename = "say")] message: Box<str> },
             Sized { from: u32, to: u32, by: SizeSpeaker },
+            Gate { gate: Box<str>, verdict: Verdict, #[serde(rename = "say")] message: Box<str> },
             Frozen { #[serde(rename = "law")] invariant: Option<u8>, #[serde(rename = "say")] message: Box<str> },
         }
     }

@@ -4,6 +4,7 @@ use super::codec::{Form, words};
 use crate::memory::{Consent, JournalStep};
 use crate::model::action::{ActionKind, ModelWrite, RemovalReason, WriteScope};
 use crate::model::autoscaler::AutoscalerTarget;
+use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
@@ -63,7 +64,7 @@ words! {
 words! {
     by name:
     ActionKind, AutoscalerTarget, DeleteEffect, EtagVerdict, JournalStep, ModelWrite, Protection, Refusal, RolloutCause, RolloutEnding,
-    WaitKind, WriteScope,
+    Verdict, WaitKind, WriteScope,
 }
 
 /// Why something is held. The codes are already public contract, so they serve as words here too.

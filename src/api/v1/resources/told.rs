@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::super::wire::WordTable;
 use super::schema::{When, answers};
 use crate::memory::{EventDetail, HistoryEvent, HistoryRecord};
+use crate::model::facts::Verdict;
 use crate::model::ids::{InstanceId, Revision};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
@@ -21,8 +22,8 @@ answers! {
         pub id: u64,
         pub pool: String,
         pub at: When,
-        /// appeared, became, firstAvailable, closed, decided, moved, held, freed, rollout, answered, sized, frozen; readers
-        /// ignore others.
+        /// appeared, became, firstAvailable, closed, decided, moved, held, freed, rollout, answered, sized, gate, frozen;
+        /// readers ignore others.
         pub event: Cow<'static, str>,
         pub machine: Option<String>,
         /// The machines that the event concerns.
@@ -55,6 +56,9 @@ answers! {
         pub desired: Option<u32>,
         /// Who asked for the size: a profile, count, scaleSet, scale or kept.
         pub by: Option<String>,
+        /// The gate that passes or fails.
+        pub gate: Option<String>,
+        pub verdict: Option<Cow<'static, str>>,
         /// How an entry moved: asking, accepted, lost, done, partlyRefused, refused or withdrawn.
         pub step: Option<Cow<'static, str>>,
         /// The code of a refusal.
@@ -224,6 +228,7 @@ impl HistoryLine {
                 let (from, to, by) = (Some(*from), Some(*to), Some(by.word().to_owned()));
                 Self { from, to, by, ..blank.event("sized", say) }
             }
+            HistoryEvent::Gate { gate, verdict, message } => blank.gate(gate, *verdict, message),
             HistoryEvent::Frozen { invariant: law, message: say } => {
                 Self { invariant: *law, ..blank.event("frozen", say.to_string()) }
             }
@@ -232,6 +237,14 @@ impl HistoryLine {
 
     fn event(self, event: &'static str, message: String) -> Self {
         Self { event: event.into(), message, ..self }
+    }
+
+    fn gate(self, gate: &str, verdict: Verdict, found: &str) -> Self {
+        let does = if verdict == Verdict::Pass { "passes" } else { "fails" };
+        let colon = if found.is_empty() { "" } else { ": " };
+        let say = format!("gate {gate} {does}{colon}{found}");
+        let (gate, verdict) = (Some(gate.to_owned()), Some(verdict.name().into()));
+        Self { gate, verdict, ..self.event("gate", say) }
     }
 
     fn machine(self, event: &'static str, id: &InstanceId, say: String) -> Self {

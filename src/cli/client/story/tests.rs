@@ -1,5 +1,6 @@
 use super::*;
 use crate::memory::{EventDetail, HistoryEvent, HistoryRecord};
+use crate::model::facts::Verdict;
 use crate::model::ids::{CommandId, EntryId, InstanceId, Key, Revision};
 use crate::model::rollout::RolloutCause;
 use crate::model::size::SizeSpeaker;
@@ -330,6 +331,17 @@ fn a_changed_size_says_who_asked() {
     // The bounds of the file moved, and no profile has an opinion.
     let without = "the size is 6 instead of 4";
     assert_eq!(told, [format!("{without}, by the profile day"), without.to_owned()]);
+}
+
+#[test]
+fn a_gate_says_what_it_found() {
+    let gate = |verdict, message: &str| {
+        let (gate, message) = ("slo".into(), message.into());
+        plain(9, HistoryEvent::Gate { gate, verdict, message })
+    };
+    let all = lines(vec![gate(Verdict::Pass, "0.002 is <= 0.01"), gate(Verdict::Fail, "")]);
+    let told = Story::default().tell(&all);
+    assert_eq!(texts(told), ["gate slo passes: 0.002 is <= 0.01", "gate slo fails"]);
 }
 
 #[test]
