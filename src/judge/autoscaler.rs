@@ -1,8 +1,13 @@
 //! What of the cloud's own acts on the set, what of it the document accepts, and whether its autoscaler is switched off.
 
 use super::Case;
-use crate::model::autoscaler::{Autoscaler, DuringRollout, Suspension, SuspensionStage};
+use super::marks::is_silent;
+use crate::model::action::Action;
+use crate::model::autoscaler::{
+    Autoscaler, AutoscalerTarget, DuringRollout, Suspension, SuspensionStage,
+};
 use crate::model::inventory::PlatformFeature;
+use crate::model::journal::EntryOutcome;
 use crate::model::policy::PlatformFeatures;
 use crate::model::rollout::RolloutStage;
 use crate::model::time::{Span, Time};
@@ -46,7 +51,21 @@ pub(super) fn off_since(case: &Case) -> Option<Time> {
     let SuspensionStage::Off { since } = known.stage else { return None };
     let off = setting_of(case, known).is_some_and(|found| !found.enabled);
     let landed = since.plus(ONE_RUN);
-    (off && case.set.read_at >= landed && !is_to_go_back(case, known)).then_some(landed)
+    let stays = !is_to_go_back(case, known) && !goes_back(case, known);
+    (off && case.set.read_at >= landed && stays).then_some(landed)
+}
+
+/// A write that puts it back may have been carried out since the read.
+fn goes_back(case: &Case, known: &Suspension) -> bool {
+    case.journal.iter().any(|entry| {
+        let Action::WriteAutoscaler { write, .. } = &entry.action else { return false };
+        let ours = write.to == AutoscalerTarget::PutBack && entry.written >= known.since;
+        ours && match entry.outcome() {
+            Some((_, EntryOutcome::Withdrawn)) => false,
+            Some((_, EntryOutcome::Refused(refused))) => is_silent(refused),
+            _ => true,
+        }
+    })
 }
 
 /// No rollout goes on, or it has stood still for too long.

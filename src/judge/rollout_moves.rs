@@ -363,8 +363,10 @@ fn leaves_a_checkpoint(view: &View, was: &Rollout) -> bool {
     // After the end the machines that it left count as fit too.
     let made = |(machine, look): &(&Machine, &MachineView)| {
         let on_target = machine.revision.as_ref().is_some_and(|has| !differs(has, &was.to));
+        // One that a person wants deleted is none of its machines.
         look.standing == MachineState::Ready
             && on_target
+            && machine.delete_request().is_none()
             && limit.is_none_or(|limit| machine.imaged >= limit)
     };
     let fit = view.pairs().filter(made).count() as i64;

@@ -17,7 +17,7 @@ use super::gate::RolloutClose;
 use super::holds::Holds;
 use super::journal::is_write;
 use super::next_check::IDLE;
-use super::suspension::{ENGINE, fits, is_changed, is_ending, is_late};
+use super::suspension::{ENGINE, fits, is_changed, is_ending, is_late, is_put_back};
 
 /// First and longest wait before a write that no read shows is repeated.
 const FIRST: Span = Span::minutes(1);
@@ -30,11 +30,23 @@ fn is_needed(input: &Input, memory: &PoolState, closed: Option<RolloutClose>) ->
     input.policy.suspends_autoscaler() && goes && waits
 }
 
-/// Whether a rollout still needs it switched off.
+/// Once no rollout needs it switched off.
 pub(super) fn settle(input: &Input, memory: &mut PoolState, closed: Option<RolloutClose>) {
-    let needed = is_needed(input, memory, closed);
-    if let Some(suspension) = &mut memory.suspension {
-        suspension.unused = if needed { None } else { suspension.unused.or(Some(input.now)) };
+    if !is_needed(input, memory, closed)
+        && let Some(suspension) = &mut memory.suspension
+    {
+        suspension.unused = suspension.unused.or(Some(input.now));
+    }
+}
+
+/// Once one needs it again, from the next turn on: the counts of this one were taken without it. What is being put back
+/// is switched off anew, by a write of its own.
+pub(super) fn settle_again(input: &Input, memory: &mut PoolState, closed: Option<RolloutClose>) {
+    if is_needed(input, memory, closed)
+        && let Some(suspension) = &mut memory.suspension
+        && !is_put_back(input, suspension)
+    {
+        suspension.unused = None;
     }
 }
 
@@ -71,7 +83,9 @@ pub(super) fn choose(basis: &Basis) -> Option<Action> {
             let reason = "no read shows that the autoscaler is switched off";
             Some(act(found.document.as_ref()?, AutoscalerTarget::Suspended, reason))
         }
-        SuspensionStage::Off { .. } if is_ending(input, memory) => {
+        SuspensionStage::Off { .. }
+            if is_ending(input, memory) && !is_needed(input, memory, basis.rollout.closed) =>
+        {
             let owed = suspension.owed(input.open)?;
             let fits = fits(input, found) || is_late(input, memory);
             let may = fits && suspension.is_as_it_was(found) && !found.enabled;

@@ -71,7 +71,10 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, count: &PoolCounts) {
     // Machines that were created but do not serve yet may be the ones that the cloud has no room for.
     let met = count.named == 0 && count.ready >= count.desired;
     if memory.rollout.is_none() && met {
-        memory.backoff.retain(|known| known.until > input.now);
+        let now = input.now;
+        memory.backoff.iter_mut().filter(|b| b.until <= now).for_each(|b| b.answered = true);
+        // A size that goes up and down at a full quota is one problem.
+        memory.backoff.retain(|known| known.until > now || !is_over(known, now));
     }
     learn_undelivered(input, memory, count, &raises);
 }

@@ -112,6 +112,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let writes = writes::choose(&basis, growth, commands.settle_capacity);
 
     remember::decisions(input, &mut state, &machines.rows, &removals, &requests, &writes);
+    autoscaler_writes::settle_again(input, &mut state, rollout.closed);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not, size.as_ref());
     let mut actions = writes.actions;
     actions.append(&mut requests.actions);

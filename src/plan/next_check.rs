@@ -280,6 +280,9 @@ fn known_moments(basis: &Basis, sooner: &mut impl FnMut(Time)) {
     memory.undelivered.iter().for_each(|undelivered| sooner(undelivered.until));
     model::given_up_at(input, memory).into_iter().for_each(&mut *sooner);
     suspension::moments(memory).for_each(&mut *sooner);
+    if suspension::is_needed_again(input, memory) {
+        sooner(now.plus(SOON));
+    }
     let open = memory.rollout.as_ref();
     open.and_then(|open| resumption::resumes_at(input, open)).into_iter().for_each(&mut *sooner);
     input.policy.windows.at(now).changes.into_iter().for_each(&mut *sooner);

@@ -2,7 +2,7 @@
 
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::ids::Key;
-use crate::model::machine::Lifecycle;
+use crate::model::machine::{Lifecycle, Machine};
 use crate::model::plan::{Input, MachineReason};
 use crate::model::rollout::{KeyBackOff, PoolState};
 
@@ -31,8 +31,10 @@ pub(super) fn decisions(
 ) {
     written(input, memory, writes);
     let picked = removals.picked.iter().filter(|(row, because)| {
+        let row = &rows[*row];
         // What is out of service was counted when it left it.
-        *because == RemovalReason::Surplus && rows[*row].group != CandidateGroup::Gray
+        let counted = row.group == CandidateGroup::Gray && !was_off_before(row.machine(input));
+        *because == RemovalReason::Surplus && !counted
     });
     // Requested again after a refusal: it leaves only now.
     let goes = sent.moved.iter().filter(|moved| moved.1 != Lifecycle::InService);
@@ -70,6 +72,11 @@ pub(super) fn decisions(
     remember_reasons(input, memory, rows, sent);
     note_surplus_gone(memory, rows);
     vanished::note(input, memory);
+}
+
+/// It was off before our record said so: others stopped it, or a refused delete left it off. Its delete counts.
+fn was_off_before(machine: &Machine) -> bool {
+    machine.is_on_standby() && machine.since < machine.lifecycle_since
 }
 
 fn written(input: &Input, memory: &mut PoolState, writes: &SetWrites) {

@@ -33,10 +33,7 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
         memory.suspension = None;
         return;
     };
-    let wrote = |verb: ActionKind| {
-        let mut ours = input.open.iter().filter(|entry| entry.verb() == verb);
-        ours.any(|entry| entry.written >= suspension.since && may_have_happened(entry))
-    };
+    let wrote = |verb: ActionKind| has_written(input, suspension, verb);
     match (suspension.stage, found.enabled) {
         (SuspensionStage::Asked, false) if wrote(ActionKind::SuspendAutoscaler) => {
             suspension.stage = SuspensionStage::Off { since: input.set.read_at };
@@ -81,6 +78,16 @@ fn keep_size(input: &Input, memory: &mut PoolState) {
     }
 }
 
+fn has_written(input: &Input, suspension: &Suspension, verb: ActionKind) -> bool {
+    let mut ours = input.open.iter().filter(|entry| entry.verb() == verb);
+    ours.any(|entry| entry.written >= suspension.since && may_have_happened(entry))
+}
+
+/// A write that puts it back may be on its way: what a read shows as off may be on by now.
+pub(super) fn is_put_back(input: &Input, suspension: &Suspension) -> bool {
+    has_written(input, suspension, ActionKind::PutBackAutoscaler)
+}
+
 /// A read that shows no trace of a write may be older than it.
 fn may_have_happened(entry: &Entry) -> bool {
     match entry.outcome() {
@@ -112,7 +119,7 @@ pub(super) fn is_changed(input: &Input, suspension: &Suspension) -> bool {
 /// It is switched off and kept so, and what it began before has landed: a rollout may use its whole surge.
 pub(super) fn is_off(input: &Input, memory: &PoolState) -> bool {
     let Some(suspension) = &memory.suspension else { return false };
-    has_settled(input, suspension) && !is_ending(input, memory)
+    has_settled(input, suspension) && !is_ending(input, memory) && !is_put_back(input, suspension)
 }
 
 /// Since when it is off and a rollout may rely on it.
@@ -169,6 +176,12 @@ pub(super) fn settles_at(memory: &PoolState) -> Option<Time> {
         SuspensionStage::Off { since } => Some(since.plus(ENGINE)),
         _ => None,
     }
+}
+
+/// A rollout needs it from the next turn on.
+pub(super) fn is_needed_again(input: &Input, memory: &PoolState) -> bool {
+    let unused = |state: &PoolState| state.suspension.as_ref().map(|known| known.unused.is_some());
+    input.state.and_then(unused) == Some(true) && unused(memory) == Some(false)
 }
 
 /// When something of it changes without an event.

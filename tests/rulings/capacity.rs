@@ -248,6 +248,32 @@ fn what_the_quota_granted_before_is_asked_for_at_once() {
 }
 
 #[test]
+fn a_size_that_goes_up_and_down_at_a_full_quota_is_one_problem() {
+    let mut pool = Pool::new(3, "1", "0").settled().new_ready(2).capacity(2);
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        let refused = pool.raise_ended(2, 3, Span::seconds(5), no(Refusal::Quota));
+        let turn = refused.plan();
+        let known = turn.planned.state.backoff[0].clone();
+        waits.push(known.until.since(known.at));
+        // It wants no more than it has, for longer than the refusal waits, and then one more again.
+        let mut next = refused.after(&turn, Span::minutes(9));
+        next.open.clear();
+        next.draft.count = 2;
+        let turn = next.plan();
+        assert!(turn.planned.state.backoff.iter().all(|known| known.answered));
+        pool = next.after(&turn, Span::minutes(1));
+        pool.draft.count = 3;
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 8].map(Span::minutes));
+    // An hour after the last refusal it is forgotten.
+    pool.draft.count = 2;
+    let turn = pool.plan();
+    let turn = pool.after(&turn, Span::hours(1)).plan();
+    assert!(turn.planned.state.backoff.is_empty());
+}
+
+#[test]
 fn what_is_refused_and_granted_by_turns_is_asked_for_every_eight_minutes() {
     let mut pool = Pool::new(3, "1", "0").settled().new_ready(2).capacity(2);
     let mut waits = Vec::new();

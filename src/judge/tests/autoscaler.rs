@@ -92,6 +92,11 @@ fn a_rollout_waits_until_it_is_off_and_has_landed() {
     lawful("it is off", &off(minute, None).raise(3));
     breaks(&[2], "what it began may still land", &off(Span::seconds(59), None).raise(3));
     breaks(&[2], "the rollout stood for long", &off(minute, Some(Span::hours(1))).raise(3));
+    let put_back = write(off(minute, None), AutoscalerTarget::PutBack, document("as written"));
+    let ended = |how: &[(Span, EntryEvent)]| put_back.clone().earlier(minute, how).raise(3);
+    breaks(&[2], "it is being put back", &ended(&[]));
+    breaks(&[2], "no read shows it yet", &ended(&done(Span::seconds(30))));
+    lawful("Azure refused that", &ended(&refused(Refusal::Conflict, Span::seconds(30))));
     let edited = off(minute, None).set(|pool| {
         let found = pool.set.autoscaler.take().unwrap();
         pool.set.show_autoscaler(Some(Autoscaler { enabled: true, ..found }));
