@@ -30,20 +30,31 @@ fn is_old(view: &View, gate: &Gate) -> bool {
 /// An operator skips the gate now, or did so before.
 fn is_skipped(view: &View, was: Option<&Rollout>, name: &str) -> bool {
     let before = was.is_some_and(|was| was.skipped.iter().any(|skipped| **skipped == *name));
+    before || is_skipped_now(view, name)
+}
+
+pub(super) fn is_skipped_now(view: &View, name: &str) -> bool {
     let by = |gate: &str| gate == name;
-    before
-        || said(view).any(|ask| {
-            ask.verb == CommandVerb::Approve && ask.about.gate.as_deref().is_some_and(by)
-        })
+    said(view)
+        .any(|ask| ask.verb == CommandVerb::Approve && ask.about.gate.as_deref().is_some_and(by))
+}
+
+/// It passed, measured at that time or later.
+pub(super) fn has_passed(view: &View, name: &str, since: Time) -> bool {
+    measured(view, name).is_some_and(|gate| {
+        gate.verdict == Verdict::Pass && gate.at.min(view.at) >= since && !is_old(view, gate)
+    })
+}
+
+/// It failed, measured at that time or later.
+pub(super) fn has_failed(view: &View, name: &str, since: Time) -> bool {
+    let failed = |gate: &Gate| gate.verdict == Verdict::Fail && gate.at.min(view.at) >= since;
+    measured(view, name).is_some_and(failed)
 }
 
 /// The gate passed this very question, not an earlier one, or a person skipped it.
 pub(super) fn passes(view: &View, was: Option<&Rollout>, name: &str, asked: Time) -> bool {
-    let now = view.case.planned.report.at;
-    let passed = measured(view, name).is_some_and(|gate| {
-        gate.verdict == Verdict::Pass && gate.at.min(now) >= asked && !is_old(view, gate)
-    });
-    passed || is_skipped(view, was, name)
+    has_passed(view, name, asked) || is_skipped(view, was, name)
 }
 
 /// All gates of the watch at the end pass.

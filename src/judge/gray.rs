@@ -5,12 +5,15 @@ use super::facts::View;
 use super::machine_index::DELETING;
 use super::machine_view::{Aim, MachineState, MachineView};
 use super::truth::Truth;
+use super::verbs::heard;
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::machine::{Lifecycle, Machine};
+use crate::model::plan::CommandVerb;
 use crate::model::policy::Method;
 use crate::model::size::{GrayPhase, GrayPolicy};
+use crate::model::time::Time;
 
 pub(super) fn scale_down(view: &View, notes: &mut Notes) {
     standby(view, notes);
@@ -146,6 +149,7 @@ fn steps(view: &View, policy: &GrayPolicy, notes: &mut Notes) {
     if !may_follow(view, policy, before, fall) {
         notes.add(12, "takes a step of a fall that was not due", new.clone());
     }
+    gates(view, policy, before, fall, notes);
     let change = i64::from(fall.base) - i64::from(fall.to);
     let parts = i64::from(fall.steps) * i64::from(policy.change_percent) * change;
     let stay = i64::from(fall.base) - ((parts + 99) / 100).clamp(0, change.max(0));
@@ -157,8 +161,74 @@ fn steps(view: &View, policy: &GrayPolicy, notes: &mut Notes) {
     }
 }
 
+/// With gates no step begins, and nothing that was watched goes, without a pass of each since the last step. After a
+/// failure nothing leaves until an operator says so.
+fn gates(
+    view: &View,
+    policy: &GrayPolicy,
+    was: Option<&GrayPhase>,
+    is: &GrayPhase,
+    notes: &mut Notes,
+) {
+    if policy.gates.is_empty() {
+        return;
+    }
+    let skips = |name: &str| {
+        was.is_some_and(|was| was.skipped.iter().any(|skipped| **skipped == *name))
+            || super::gates::is_skipped_now(view, name)
+    };
+    let passed = |since: Time| {
+        let pass = |name: &Box<str>| super::gates::has_passed(view, name, since) || skips(name);
+        policy.gates.iter().all(pass)
+    };
+    let same = |was: &GrayPhase| (was.base, was.to, was.steps) == (is.base, is.to, is.steps);
+    let begins = is.steps > 0 && !was.is_some_and(same);
+    let asked = was.map(|was| was.stepped.plus(policy.interval));
+    if begins && !asked.is_some_and(passed) {
+        notes.add(12, "takes a step of a fall without a pass of its gates", Vec::new());
+    }
+    let goes = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+        let removes = matches!(aim.verb, ActionKind::Drain | ActionKind::Delete);
+        let out = seen.is_some_and(|(machine, look)| {
+            let off = view.case.policy.switches_off() && machine.lifecycle == Lifecycle::CutOff;
+            let leads_off = aim.verb == ActionKind::Drain && off;
+            look.standing == MachineState::Gray && !is_lost(view, machine) && !leads_off
+        });
+        removes && aim.target.because == RemovalReason::Surplus && out
+    };
+    let gone = view.keys(goes);
+    let watched = was.map(|was| was.stepped.plus(policy.observation));
+    if !gone.is_empty() && !watched.is_some_and(passed) {
+        notes.add(
+            12,
+            "removes machines out of service without a pass of their gates",
+            gone.clone(),
+        );
+    }
+    let stopped = was.and_then(|was| was.failed.as_deref());
+    let again = heard(view, &[CommandVerb::Retry]) || stopped.is_some_and(&skips);
+    let fails = |name: &&Box<str>| {
+        was.is_some_and(|was| super::gates::has_failed(view, name, was.stepped)) && !skips(name)
+    };
+    let failed = stopped.is_some() || policy.gates.iter().any(|name| fails(&name));
+    let leaves = !gone.is_empty() || !view.keys(|aim, _| aim.verb == ActionKind::CutOff).is_empty();
+    if failed && !again && (is.failed.is_none() || leaves) {
+        notes.add(12, "goes on with a fall whose gate failed", gone);
+    }
+    for name in is.skipped.iter().filter(|name| !skips(name)) {
+        notes.add(12, format!("gate {name} is skipped without a command"), Vec::new());
+    }
+}
+
 fn may_follow(view: &View, policy: &GrayPolicy, was: Option<&GrayPhase>, is: &GrayPhase) -> bool {
     let online = online(view) >= i64::from(is.base);
+    // After a failure it begins anew from what is online, once it goes on.
+    let stands = is.failed.is_some() || was.is_some_and(|was| was.failed.is_some());
+    if let Some(was) = was.filter(|_| stands) {
+        let anew = online && is.steps == 0;
+        let kept = is.base == was.base && is.steps == was.steps;
+        return (anew || kept) && (is.stepped == was.stepped || is.stepped == view.at);
+    }
     let Some(was) = was else { return online && is.steps <= 1 && is.stepped == view.at };
     let next = is.stepped == view.at && view.at.since(was.stepped) >= policy.interval;
     if (was.base, was.to) == (is.base, is.to) {

@@ -221,6 +221,8 @@ vocabulary! {
         Baseline = "baseline",
         Checkpoint = "checkpoint",
         Bake = "bake",
+        /// Before the next step of a gray scale-down, and before its machines go.
+        ScaleDown = "scaleDown",
     }
 }
 
@@ -355,7 +357,7 @@ pub struct RolloutReport {
     pub failed: u32,
     /// Machines left unchanged when it ended with exceptions.
     pub exceptions: Vec<Key>,
-    /// The gates that it asks now.
+    /// The gates that it asks now, and those of a scale-down under way.
     pub gates: Vec<GateReport>,
 }
 

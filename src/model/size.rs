@@ -106,6 +106,19 @@ pub struct GrayPolicy {
     pub interval: Span,
     /// They are watched for this long after the last step.
     pub observation: Span,
+    /// The gates that must pass before each step and at the end, by name.
+    pub gates: Vec<Box<str>>,
+    pub on_fail: OnGateFail,
+}
+
+vocabulary! {
+    /// What a gate that fails does to machines out of service. No further machine leaves service.
+    pub enum OnGateFail {
+        /// They return to service.
+        Restore = "restore",
+        /// They stay as they are.
+        Pause = "pause",
+    }
 }
 
 impl Default for GrayPolicy {
@@ -115,18 +128,24 @@ impl Default for GrayPolicy {
             change_percent: 50,
             interval: Span::seconds(30),
             observation: Span::seconds(60),
+            gates: Vec::new(),
+            on_fail: OnGateFail::Restore,
         }
     }
 }
 
 /// A fall of the size under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrayPhase {
     /// Machines online when the size fell.
     pub base: u32,
     pub to: u32,
     pub steps: u32,
     pub stepped: Time,
+    /// The gate that failed: nothing leaves until a person retries.
+    pub failed: Option<Box<str>>,
+    /// Gates that a person skips for this fall.
+    pub skipped: Vec<Box<str>>,
 }
 
 /// A finite number.

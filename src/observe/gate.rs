@@ -116,7 +116,9 @@ impl GateStreak {
 const fn delay(gate: &GatePolicy, question: GateQuestionKind) -> Span {
     match question {
         GateQuestionKind::Baseline => Span::ZERO,
-        GateQuestionKind::Checkpoint | GateQuestionKind::Bake => gate.initial_delay,
+        GateQuestionKind::Checkpoint | GateQuestionKind::Bake | GateQuestionKind::ScaleDown => {
+            gate.initial_delay
+        }
     }
 }
 

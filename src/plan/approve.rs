@@ -7,6 +7,8 @@ use crate::model::plan::{Command, Input, WaitKind};
 use crate::model::rollout::{PoolState, RolloutStage, Wait};
 use crate::model::time::Time;
 
+use crate::size::gray;
+
 use super::checkpoint;
 use super::desired;
 use super::gate_verdicts;
@@ -61,11 +63,24 @@ pub(super) fn approve(
     Ok(said)
 }
 
-/// The open rollout goes on without this gate, to its end.
+/// The open rollout goes on without this gate to its end, and so does the scale-down under way.
 fn skip_gate(input: &Input, memory: &mut PoolState, gate: &str) -> Result<String, String> {
-    let Some(rollout) = &mut memory.rollout else { return Err("no rollout is open".into()) };
-    if rollout.skipped.iter().any(|skipped| **skipped == *gate) {
-        return Ok(format!("this rollout skips gate {gate} already"));
+    let named = |names: &[Box<str>]| names.iter().any(|name| **name == *gate);
+    let asks = input.policy.gray.as_ref().is_some_and(|gray| named(&gray.gates));
+    let fall = memory.gray.as_mut().filter(|_| asks);
+    let of_fall = fall.map(|fall| gray::skip(fall, gate, input.now));
+    let Some(rollout) = &mut memory.rollout else {
+        return match of_fall {
+            Some(true) => Ok(format!("this scale-down skips gate {gate} to its end")),
+            Some(false) => Ok(format!("this scale-down skips gate {gate} already")),
+            None => Err("no rollout is open, and no scale-down asks this gate".into()),
+        };
+    };
+    if named(&rollout.skipped) {
+        return Ok(match of_fall {
+            Some(true) => format!("the scale-down skips gate {gate} as well, to its end"),
+            _ => format!("this rollout skips gate {gate} already"),
+        });
     }
     let mut known: Vec<&str> = gate_verdicts::of_bake(input).collect();
     if !known.contains(&gate) {
@@ -74,7 +89,8 @@ fn skip_gate(input: &Input, memory: &mut PoolState, gate: &str) -> Result<String
         return Err(format!("the pool has no gate {gate}; it has {have}"));
     }
     rollout.skipped.push(gate.into());
-    Ok(format!("this rollout skips gate {gate} to its end"))
+    let both = if of_fall.is_some() { ", and so does the scale-down" } else { "" };
+    Ok(format!("this rollout skips gate {gate} to its end{both}"))
 }
 
 /// The one entry that the command refers to.

@@ -59,7 +59,7 @@ pub(super) fn barrier(input: &Input, memory: &mut PoolState, proven: u32) -> Bar
         }
         let since = *rollout.soaking.get_or_insert(input.now);
         let soaked = since.plus(ahead.soak);
-        let verdict = |name: &str| verdict(input, rollout, name, (since, soaked));
+        let verdict = |name: &str| verdict(input, &rollout.skipped, name, (since, soaked));
         let verdicts: Vec<_> = ahead.gates.iter().map(|name| (verdict(name), name)).collect();
         let first = |which| verdicts.iter().find(|(said, _)| *said == which).map(|(_, name)| *name);
         if let Some(name) = first(Verdict::Fail) {
@@ -170,8 +170,9 @@ pub(super) fn watched<'a>(input: &Input<'a>, rollout: &Rollout, since: Time) -> 
         return Bake::Over;
     }
     let until = since.plus(bake);
-    let is =
-        |which: Verdict| move |name: &&str| verdict(input, rollout, name, (since, until)) == which;
+    let is = |which: Verdict| {
+        move |name: &&str| verdict(input, &rollout.skipped, name, (since, until)) == which
+    };
     if let Some(gate) = gate_verdicts::of_bake(input).find(is(Verdict::Fail)) {
         return Bake::Failed(gate);
     }

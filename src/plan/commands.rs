@@ -8,6 +8,8 @@ use crate::model::rollout::{
     GateBaseline, Move, PoolState, Progress, RolloutCause, RolloutEnding, RolloutStage,
 };
 
+use crate::size::gray;
+
 use super::approve;
 use super::backoff;
 use super::checkpoint;
@@ -175,6 +177,7 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
         + owner::lift(input.now, memory);
     let left = exceptions::clear(memory) + memory.in_vain.len();
     let takes_again = suspension::retry(input, memory);
+    let falls_again = gray::retry(&mut memory.gray, input.now);
     memory.in_vain.clear();
     let mut told = String::new();
     if lifted > 0 {
@@ -185,6 +188,9 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
     }
     if takes_again {
         told += "; the autoscale setting is taken as it is now";
+    }
+    if falls_again {
+        told += "; the scale-down asks its gates again";
     }
     if let Some(rollout) = &mut memory.rollout {
         if matches!(rollout.stage, RolloutStage::Failing { .. }) {
@@ -220,7 +226,7 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
         memory.hot_loop_released = Some(wanted);
         return Ok(format!("the revision can be rolled out again{told}"));
     }
-    if lifted + left > 0 {
+    if lifted + left > 0 || falls_again {
         return Ok(format!("no rollout is open{told}"));
     }
     Err("nothing failed, and nothing waits for a retry".into())

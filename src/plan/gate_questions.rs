@@ -9,6 +9,7 @@ use crate::model::time::{Span, Time};
 use super::checkpoint;
 use super::gate::RolloutClose;
 use super::gate_verdicts::{before, deadline, fact, of_bake, patience, verdict};
+use super::gray;
 
 /// Until when the checkpoint ahead waits for this gate.
 pub(super) fn checkpoint_deadline(input: &Input, rollout: &Rollout, name: &str) -> Option<Time> {
@@ -27,21 +28,39 @@ pub(super) fn ask_before(input: &Input, memory: &mut PoolState, closed: Option<R
         Some(GateBaseline::Asked(since)) => since,
         Some(GateBaseline::Unasked) | None => input.now,
     };
-    let waits = |gate: &GatePolicy| match verdict(input, rollout, &gate.name, (since, since)) {
-        Verdict::Pass => false,
-        Verdict::Fail => true,
-        Verdict::Unknown => input.now < patience(gate, since),
-    };
+    let waits =
+        |gate: &GatePolicy| match verdict(input, &rollout.skipped, &gate.name, (since, since)) {
+            Verdict::Pass => false,
+            Verdict::Fail => true,
+            Verdict::Unknown => input.now < patience(gate, since),
+        };
     let waits = before(input, rollout).any(waits);
     rollout.baseline = waits.then_some(GateBaseline::Asked(since));
 }
 
-/// The gates that must be measured now.
+/// The gates that must be measured now. One that the rollout asks answers the scale-down as well.
 pub(super) fn asked(
     input: &Input,
     memory: &PoolState,
     closed: Option<RolloutClose>,
 ) -> Vec<GateReport> {
+    let mut asked = of_rollout(input, memory, closed);
+    let Some(fall) = memory.gray.as_ref() else { return asked };
+    let Some((names, times)) = gray::asks(input, memory) else { return asked };
+    let question = GateQuestionKind::ScaleDown;
+    let new = |name: &&Box<str>| {
+        !asked.iter().any(|report| report.name == **name) && !fall.skipped.contains(name)
+    };
+    let of_fall: Vec<GateReport> = names
+        .iter()
+        .filter(new)
+        .map(|name| report(input, &fall.skipped, name, question, times))
+        .collect();
+    asked.extend(of_fall);
+    asked
+}
+
+fn of_rollout(input: &Input, memory: &PoolState, closed: Option<RolloutClose>) -> Vec<GateReport> {
     let Some(rollout) = memory.rollout.as_ref().filter(|rollout| !rollout.full) else {
         return Vec::new();
     };
@@ -67,17 +86,26 @@ pub(super) fn asked(
             _ => return Vec::new(),
         };
     let is_asked = |name: &&str| !rollout.skipped.iter().any(|skipped| **skipped == **name);
-    let report = |name: &str| {
-        let known = fact(input, name).filter(|gate| gate.at.min(input.now) >= since);
-        GateReport {
-            name: name.into(),
-            since,
-            until: since.plus(soak),
-            question,
-            verdict: verdict(input, rollout, name, (since, since)),
-            at: known.map(|gate| gate.at),
-            say: known.and_then(|gate| gate.say.clone()),
-        }
-    };
+    let times = (since, since.plus(soak));
+    let report = |name: &str| report(input, &rollout.skipped, name, question, times);
     names.into_iter().filter(is_asked).map(report).collect()
+}
+
+fn report(
+    input: &Input,
+    skipped: &[Box<str>],
+    name: &str,
+    question: GateQuestionKind,
+    (since, until): (Time, Time),
+) -> GateReport {
+    let known = fact(input, name).filter(|gate| gate.at.min(input.now) >= since);
+    GateReport {
+        name: name.into(),
+        since,
+        until,
+        question,
+        verdict: verdict(input, skipped, name, (since, since)),
+        at: known.map(|gate| gate.at),
+        say: known.and_then(|gate| gate.say.clone()),
+    }
 }

@@ -25,11 +25,11 @@ fn is_fresh(input: &Input, gate: &Gate) -> bool {
 /// count.
 pub(super) fn verdict(
     input: &Input,
-    rollout: &Rollout,
+    skipped: &[Box<str>],
     name: &str,
     (asked, until): (Time, Time),
 ) -> Verdict {
-    if rollout.skipped.iter().any(|skipped| **skipped == *name) {
+    if skipped.iter().any(|skipped| **skipped == *name) {
         return Verdict::Pass;
     }
     let Some(gate) = fact(input, name) else { return Verdict::Unknown };
@@ -100,8 +100,9 @@ pub(super) fn begins_at(input: &Input, rollout: &Rollout) -> Option<Time> {
 /// The first gate that fails before the first replacement.
 pub(super) fn fails_before<'a>(input: &Input<'a>, rollout: &Rollout) -> Option<&'a GatePolicy> {
     let Some(GateBaseline::Asked(since)) = rollout.baseline else { return None };
-    let fails =
-        |gate: &&GatePolicy| verdict(input, rollout, &gate.name, (since, since)) == Verdict::Fail;
+    let fails = |gate: &&GatePolicy| {
+        verdict(input, &rollout.skipped, &gate.name, (since, since)) == Verdict::Fail
+    };
     before(input, rollout).find(fails)
 }
 

@@ -1,18 +1,23 @@
 //! Surplus leaves service in steps and is watched before it goes.
 
 use crate::model::action::RemovalReason;
+use crate::model::command::CommandName;
+use crate::model::facts::Verdict;
+use crate::model::gate::{GatePolicy, OnUnknown};
 use crate::model::hold::HoldReason;
 use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::{Input, MachineReason};
 use crate::model::policy::Method;
 use crate::model::quantity::counted;
 use crate::model::rollout::PoolState;
+use crate::model::size::{GrayPhase, GrayPolicy, OnGateFail};
 use crate::model::time::{Span, Time};
-use crate::size::gray::{self, GrayStep};
+use crate::size::gray::{self, GrayGates, GrayStep};
 
 use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineCandidate};
 use super::counts::PoolCounts;
+use super::gate_verdicts;
 use super::holds::Holds;
 use super::machines::PoolMachines;
 use super::next_check::SOON;
@@ -30,7 +35,7 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachin
     let rolling = !in_place && count.rolling(memory.rollout.is_some());
     let bound = whole(if rolling { count.ceiling } else { count.desired });
     // After a stop the next step is due, and none is made up for.
-    let goes_on = memory.gray.is_some_and(|fall| fall.to == bound);
+    let goes_on = memory.gray.as_ref().is_some_and(|fall| fall.to == bound);
     if goes_on && !stop::allows(input, RemovalReason::Surplus) {
         return;
     }
@@ -41,13 +46,61 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachin
     let leaving = machines.rows.iter().filter(drained).count() as i64;
     let out = count.gray + if input.policy.switches_off() { leaving } else { 0 };
     let now = (online(count), whole(out));
-    gray::follow(policy, &mut memory.gray, now, bound, input.now);
+    let gates = memory.gray.as_ref().map_or(GrayGates::Pass, |fall| gates(input, policy, fall));
+    gray::follow(policy, &mut memory.gray, now, bound, (gates, input.now));
 }
 
 /// What this turn may do; `None`: surplus goes at once.
 pub(super) fn step(basis: &Basis) -> Option<GrayStep> {
-    let policy = basis.input.policy.gray.as_ref()?;
-    Some(gray::step(policy, basis.memory.gray.as_ref(), online(basis.count), basis.input.now))
+    let (input, phase) = (basis.input, basis.memory.gray.as_ref());
+    let policy = input.policy.gray.as_ref()?;
+    let step = gray::step(policy, phase, online(basis.count), input.now);
+    Some(match phase {
+        Some(fall) if fall.failed.is_some() => GrayStep { cut: 0, over: false, next: None },
+        Some(fall) if gates(input, policy, fall) != GrayGates::Pass => {
+            GrayStep { over: false, ..step }
+        }
+        _ => step,
+    })
+}
+
+/// What the gates say since the last step. A failure counts at once, a pass once the next step is due.
+fn gates(input: &Input, policy: &GrayPolicy, fall: &GrayPhase) -> GrayGates {
+    let until = gray::asked_until(policy, fall);
+    let mut answer = GrayGates::Pass;
+    for name in &policy.gates {
+        let verdict = gate_verdicts::verdict(input, &fall.skipped, name, (fall.stepped, until));
+        let fails = |gate: &GatePolicy| gate.on_unknown == OnUnknown::Fail;
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Fail => return GrayGates::Fail(name.clone()),
+            Verdict::Unknown
+                if gate_verdicts::deadline(input, name, until) <= input.now
+                    && gate_verdicts::policy(input, name).is_some_and(fails) =>
+            {
+                return GrayGates::Fail(name.clone());
+            }
+            Verdict::Unknown => answer = GrayGates::Wait,
+        }
+    }
+    answer
+}
+
+/// The gates that a fall asks now, since when, and from when on a pass counts.
+pub(super) fn asks<'a>(
+    input: &Input<'a>,
+    memory: &PoolState,
+) -> Option<(&'a [Box<str>], (Time, Time))> {
+    let policy = input.policy.gray.as_ref()?;
+    let fall = memory.gray.as_ref().filter(|fall| fall.failed.is_none())?;
+    Some((&policy.gates, (fall.stepped, gray::asked_until(policy, fall))))
+}
+
+/// A gate failed, and all machines out of service return.
+pub(super) fn restores_all(basis: &Basis) -> bool {
+    let failed = basis.memory.gray.as_ref().is_some_and(|fall| fall.failed.is_some());
+    let policy = basis.input.policy.gray.as_ref();
+    failed && policy.is_some_and(|policy| policy.on_fail == OnGateFail::Restore)
 }
 
 fn online(count: &PoolCounts) -> u32 {
@@ -75,7 +128,8 @@ fn is_switched_off(basis: &Basis, row: &MachineCandidate) -> bool {
 pub(super) fn may_switch_off(basis: &Basis, row: &MachineCandidate) -> bool {
     let machine = row.machine(basis.input);
     let seen = !row.unlisted && machine.condition != Condition::Unknown;
-    let out = machine.lifecycle == Lifecycle::CutOff && row.became.is_none();
+    let stopped = basis.memory.gray.as_ref().is_some_and(|fall| fall.failed.is_some());
+    let out = machine.lifecycle == Lifecycle::CutOff && row.became.is_none() && !stopped;
     let begins = !basis.journal.in_doubt && basis.why_not.standby_waits.is_none();
     out && seen && begins && is_switched_off(basis, row)
 }
@@ -133,7 +187,14 @@ pub(super) fn next(basis: &Basis) -> Option<Time> {
     let gray = basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray);
     let watched =
         gray.map(|row| watched_until(basis.input, row)).filter(|at| *at > basis.input.now);
-    step.next.or_else(|| watched.min())
+    step.next.or_else(|| watched.min()).or_else(|| gives_up(basis))
+}
+
+/// When a gate without a verdict has had its time.
+fn gives_up(basis: &Basis) -> Option<Time> {
+    let (names, (_, until)) = asks(basis.input, basis.memory)?;
+    let ends = names.iter().map(|name| gate_verdicts::deadline(basis.input, name, until));
+    ends.filter(|at| *at > basis.input.now).min()
 }
 
 /// How these changes of the records change the numbers, if one of them takes a machine out of service or one that is out
@@ -174,7 +235,45 @@ pub(super) fn changes(
     (then != (online, out, standby)).then_some(say)
 }
 
+/// What the gates of a scale-down keep it from.
+fn hold_gates(basis: &Basis, holds: &mut Holds) {
+    let (input, now) = (basis.input, basis.input.now);
+    let (Some(policy), Some(fall)) = (&input.policy.gray, &basis.memory.gray) else { return };
+    let left = (online(basis.count).saturating_sub(fall.to)).into();
+    if let Some(gate) = &fall.failed {
+        let out = match policy.on_fail {
+            OnGateFail::Restore => "machines out of service return to it",
+            OnGateFail::Pause => "machines out of service stay so",
+        };
+        let say = format!(
+            "gate {gate} failed, so the scale-down to {} stopped and {out}; it begins again with poolkeeper retry {}",
+            fall.to, input.policy.name
+        );
+        let hold = holds.add(HoldReason::GateFailed, say);
+        hold.number("surplus", left).ask(CommandName::Retry).blockers = vec![gate.clone()];
+        return;
+    }
+    let until = gray::asked_until(policy, fall);
+    let waits = |name: &&Box<str>| {
+        let verdict = gate_verdicts::verdict(input, &fall.skipped, name, (fall.stepped, until));
+        verdict == Verdict::Unknown
+    };
+    let Some(gate) = policy.gates.iter().find(waits).filter(|_| now >= until) else { return };
+    let say = format!(
+        "the scale-down to {} waits, because gate {gate} has no verdict{}; to go on without it: poolkeeper approve {} --skip-gate {gate}",
+        fall.to,
+        gate_verdicts::found(input, gate),
+        input.policy.name
+    );
+    let hold = holds.add(HoldReason::GateUnknown, say).number("surplus", left);
+    hold.blockers = vec![gate.clone()];
+    if let Some(ends) = gives_up(basis) {
+        hold.again(ends);
+    }
+}
+
 pub(super) fn hold(basis: &Basis, holds: &mut Holds) {
+    hold_gates(basis, holds);
     let gray = || basis.rows.iter().filter(|row| row.group == CandidateGroup::Gray);
     let off = gray().filter(|row| row.machine(basis.input).is_on_standby()).count();
     let all = gray().count();

@@ -241,6 +241,7 @@ fn why_outdated(basis: &Basis) -> MachineReason {
 
 fn rollout(basis: &Basis) -> RolloutReport {
     let reference = Some(basis.machines.reference.revision.clone());
+    let gates = gate_questions::asked(basis.input, basis.memory, basis.rollout.closed);
     let Some(rollout) = &basis.memory.rollout else {
         let shown = |last: &&RolloutRecord| basis.input.now.since(last.at) < ENDED_SHOWN;
         let last = basis.memory.last.as_ref().filter(shown);
@@ -253,7 +254,7 @@ fn rollout(basis: &Basis) -> RolloutReport {
             total: last.map_or(0, |last| last.covered),
             failed: last.map_or(0, |last| last.failed),
             exceptions: exceptions(basis),
-            gates: Vec::new(),
+            gates,
         };
     };
     // A rollout that was changed back goes to its own origin: its origin is not a revision being left.
@@ -265,7 +266,7 @@ fn rollout(basis: &Basis) -> RolloutReport {
         reference,
         done: done(basis, rollout),
         total: rollout.covered,
-        gates: gate_questions::asked(basis.input, basis.memory, basis.rollout.closed),
+        gates,
         failed: rollout.failed.len() as u32,
         exceptions: exceptions(basis),
     }

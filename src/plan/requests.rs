@@ -124,6 +124,10 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
 
 fn restore(basis: &Basis, batches: &mut Batches) {
     batches.missing = basis.count.fill();
+    if gray::restores_all(basis) {
+        let out = basis.rows.iter().filter(|row| restores(basis.input, row)).count();
+        batches.missing = batches.missing.max(out as i64);
+    }
     let failed = basis.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
     batches.failed_over = basis.count.exist + basis.count.failed + failed - basis.count.desired;
     let replaced = |row: &&MachineCandidate| {

@@ -75,6 +75,9 @@ pub fn drawn(seed: u64) -> Scenario {
     if seed >= GATED_FROM && gated.chance(0.4) {
         troubles::define_gates(&mut scenario, &mut gated);
     }
+    if seed >= GATED_FALLS_FROM {
+        troubles::gate_falls(&mut scenario, &mut dice.branch("gated falls"));
+    }
     scenario
 }
 
@@ -95,6 +98,9 @@ pub const AUTOSCALED_FROM: u64 = 1 << 43;
 
 /// From this seed on, some pools define the gates that their rollouts ask.
 pub const GATED_FROM: u64 = 1 << 44;
+
+/// From this seed on, most of the pools that watch their surplus ask gates before each step.
+pub const GATED_FALLS_FROM: u64 = 1 << 45;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)

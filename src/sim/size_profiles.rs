@@ -51,6 +51,7 @@ pub(super) fn gray(scenario: &mut Scenario, dice: &mut Dice, state: GrayState) {
         change_percent: one_of(dice, &[10, 33, 50, 100], 50),
         interval: Span::seconds(one_of(dice, &[5, 30, 180], 30)),
         observation: Span::seconds(one_of(dice, &[0, 60, 600], 60)),
+        ..GrayPolicy::default()
     };
     scenario.policy = changed(&scenario.policy, |draft| draft.gray = Some(gray.clone()));
 }

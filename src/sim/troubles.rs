@@ -10,6 +10,7 @@ use crate::model::ids::Revision;
 use crate::model::machine::DeleteRequest;
 use crate::model::plan::{CommandArgs, CommandVerb, Verdict, WaitKind};
 use crate::model::policy::{Draft, Owner, Policy};
+use crate::model::size::OnGateFail;
 use crate::model::time::{Skew, Span};
 use crate::world::{
     Bad, Deletes, DeliveryFailure, EvictedGoal, EvictionPolicy, ExternalEvent, HOUR, MINUTE,
@@ -217,6 +218,26 @@ pub(super) fn define_gates(scenario: &mut Scenario, dice: &mut Dice) {
     let Ok(policy) = Policy::build(draft) else { return };
     scenario.policy = policy;
     gates(scenario, dice);
+}
+
+/// A pool that watches its surplus asks one or both of its gates before each step.
+pub(super) fn gate_falls(scenario: &mut Scenario, dice: &mut Dice) {
+    if scenario.policy.gray.is_none() || dice.chance(0.3) {
+        return;
+    }
+    if scenario.policy.gates.is_empty() {
+        define_gates(scenario, dice);
+    }
+    let mut draft = Draft::clone(&scenario.policy);
+    let names = draft.gates.iter().map(|gate| gate.name.clone());
+    let asked = names.take(1 + dice.below(2) as usize).collect();
+    if let Some(gray) = &mut draft.gray {
+        gray.gates = asked;
+        gray.on_fail = one_of(dice, &OnGateFail::ALL, OnGateFail::Restore);
+    }
+    if let Ok(policy) = Policy::build(draft) {
+        scenario.policy = policy;
+    }
 }
 
 /// A pool is scaled to zero, to one, or up from there.

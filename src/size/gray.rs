@@ -1,6 +1,6 @@
 //! Gray scale-down: when the size falls, surplus machines leave service in steps, are watched, and only then go.
 
-use crate::model::size::{GrayPhase, GrayPolicy};
+use crate::model::size::{GrayPhase, GrayPolicy, OnGateFail};
 use crate::model::time::Time;
 
 /// What the phase allows in this turn.
@@ -14,31 +14,57 @@ pub struct GrayStep {
     pub next: Option<Time>,
 }
 
+/// What the gates of a phase say in this turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrayGates {
+    /// All pass, or there are none.
+    Pass,
+    /// One has no verdict yet.
+    Wait,
+    /// This one fails.
+    Fail(Box<str>),
+}
+
 /// Advances the clock of a phase. `online`: machines that serve or are to; `gray`: machines out of service.
 ///
 /// The base is what was online when the size fell. A later fall begins from what is online then and keeps the clock:
-/// machines that are out of service stay so. A step that moves no machine moves the clock all the same.
+/// machines that are out of service stay so. A step that moves no machine moves the clock all the same. With gates, each
+/// step waits for them, the first one too; after a failure no step follows.
 pub fn follow(
     policy: &GrayPolicy,
     phase: &mut Option<GrayPhase>,
     (online, gray): (u32, u32),
     desired: u32,
-    now: Time,
+    (gates, now): (GrayGates, Time),
 ) {
-    // Without a record of a fall, those out of service wait for no step: each goes by the time it was watched.
-    if online <= desired && (gray == 0 || phase.is_none()) {
+    let gated = !policy.gates.is_empty();
+    // Without gates and a record of a fall, those out of service wait for no step: each goes by the time it was watched.
+    if online <= desired && (gray == 0 || (phase.is_none() && !gated)) {
         *phase = None;
         return;
     }
-    let due = |stepped: Time| now.since(stepped) >= policy.interval;
+    let due = |stepped: Time| gates == GrayGates::Pass && now.since(stepped) >= policy.interval;
+    if let (Some(known), GrayGates::Fail(gate)) = (&mut *phase, &gates) {
+        known.failed = known.failed.take().or_else(|| Some(gate.clone()));
+    }
     match phase {
-        None => *phase = Some(GrayPhase { base: online, to: desired, steps: 1, stepped: now }),
+        None => {
+            let (base, to, steps) = (online, desired, u32::from(!gated));
+            let (failed, skipped) = (None, Vec::new());
+            *phase = Some(GrayPhase { base, to, steps, stepped: now, failed, skipped });
+        }
+        Some(known) if known.failed.is_some() => {
+            // Once a person retries, it begins from what is online then.
+            if policy.on_fail == OnGateFail::Restore || known.to != desired {
+                (known.base, known.to, known.steps) = (online, desired, 0);
+            }
+        }
         Some(known) if known.to != desired || online > known.base.max(desired) => {
             // Where none is to leave, no step begins: those out of service are watched no longer for it.
             let begins = online > desired && due(known.stepped);
             let stepped = if begins { now } else { known.stepped };
-            let steps = u32::from(begins);
-            *known = GrayPhase { base: online, to: desired, steps, stepped };
+            (known.base, known.to) = (online, desired);
+            (known.steps, known.stepped) = (u32::from(begins), stepped);
         }
         Some(known) if allowed(policy, known) < change(known) && due(known.stepped) => {
             (known.steps, known.stepped) = (known.steps + 1, now);
@@ -47,16 +73,40 @@ pub fn follow(
     }
 }
 
-/// What the phase allows now.
+/// A phase that a gate stopped asks its gates again. Whether one did.
+pub fn retry(phase: &mut Option<GrayPhase>, now: Time) -> bool {
+    let Some(phase) = phase.as_mut().filter(|phase| phase.failed.is_some()) else { return false };
+    (phase.failed, phase.stepped) = (None, now);
+    true
+}
+
+/// The phase goes on without this gate. Whether that is new.
+pub fn skip(phase: &mut GrayPhase, gate: &str, now: Time) -> bool {
+    if phase.failed.take_if(|failed| **failed == *gate).is_some() {
+        phase.stepped = now;
+    }
+    let new = !phase.skipped.iter().any(|skipped| **skipped == *gate);
+    if new {
+        phase.skipped.push(gate.into());
+    }
+    new
+}
+
+/// When the gates that are asked since the last step may answer at the earliest.
+pub fn asked_until(policy: &GrayPolicy, phase: &GrayPhase) -> Time {
+    let done = allowed(policy, phase) >= change(phase);
+    phase.stepped.plus(if done { policy.observation } else { policy.interval })
+}
+
+/// What the phase allows now, if its gates pass.
 pub fn step(policy: &GrayPolicy, phase: Option<&GrayPhase>, online: u32, now: Time) -> GrayStep {
     let Some(phase) = phase else { return GrayStep { cut: 0, over: true, next: None } };
     let least = phase.base.saturating_sub(allowed(policy, phase)).max(phase.to);
     let done = allowed(policy, phase) >= change(phase);
-    let ends = phase.stepped.plus(policy.observation);
-    let next = if done { ends } else { phase.stepped.plus(policy.interval) };
+    let next = asked_until(policy, phase);
     GrayStep {
         cut: online.saturating_sub(least),
-        over: done && now >= ends,
+        over: done && now >= next,
         next: Some(next).filter(|at| *at > now),
     }
 }
@@ -95,6 +145,7 @@ mod tests {
                 change_percent: percent,
                 interval: Span::seconds(30),
                 observation: Span::seconds(60),
+                ..GrayPolicy::default()
             };
             Self { policy, phase: None, online, gray: 0, desired, seconds: 0 }
         }
@@ -104,7 +155,7 @@ mod tests {
             (self.online, self.gray) = (self.online + back, self.gray - back);
             let now = Time::from_millis(1_772_366_400_000 + 1_000 * self.seconds);
             let all = (self.online, self.gray);
-            follow(&self.policy, &mut self.phase, all, self.desired, now);
+            follow(&self.policy, &mut self.phase, all, self.desired, (GrayGates::Pass, now));
             let step = step(&self.policy, self.phase.as_ref(), self.online, now);
             if step.over {
                 self.gray = 0;

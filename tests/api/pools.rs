@@ -191,8 +191,8 @@ pub const BAD: &[(&str, &[&str])] = &[
         &["6:36 scaleDown.gray.changeInterval contradiction"],
     ),
     ("scaleDown: {gray: {observation: 60}}", &["6:33 scaleDown.gray.observation badValue"]),
-    ("scaleDown: {gray: {gates: [errors]}}", &["6:20 scaleDown.gray.gates notBuilt"]),
-    ("scaleDown: {gray: {onFail: restore}}", &["6:20 scaleDown.gray.onFail notBuilt"]),
+    ("scaleDown: {gray: {gates: [errors]}}", &["6:20 scaleDown.gray.gates badValue"]),
+    ("scaleDown: {gray: {onFail: restor}}", &["6:28 scaleDown.gray.onFail badValue"]),
     ("scaleDown: {confirmed: hold}", &["6:13 scaleDown.confirmed unknownKey"]),
     (
         "autoscaler: {suspend: true}",

@@ -20,7 +20,7 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/pool.schema.json
 /// What the reader refuses and no schema can: ids of Azure, times, and an empty window.
 const BEYOND: [&str; 7] = [
     "gates: [{name: a}]",
-    "gates: [errors]}]}",
+    "gates: [errors]}",
     "follow: 'p:o:s:latest'",
     "image: /subscriptions/x",
     "duration: 0s",

@@ -96,6 +96,7 @@ impl Case {
             change_percent: 100,
             interval: Span::seconds(1),
             observation: Span::ZERO,
+            ..GrayPolicy::default()
         });
         let rollout = &mut draft.rollout;
         rollout.max_surge = Quantity::of(surge);

@@ -1,11 +1,13 @@
 //! Gray scale-down: surplus leaves service in steps, is watched, and goes; who is needed again comes back first.
 
 use poolkeeper::model::action::{Action, ActionKind};
+use poolkeeper::model::gate::{GateCheck, GatePolicy, OnUnknown};
 use poolkeeper::model::ids::{EntryId, Epoch};
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
 use poolkeeper::model::machine::{Condition, Lifecycle};
+use poolkeeper::model::plan::{CommandArgs, CommandVerb, GateQuestionKind, Verdict};
 use poolkeeper::model::policy::UnconfirmedFall;
-use poolkeeper::model::size::{GrayPolicy, GrayState};
+use poolkeeper::model::size::{GrayPolicy, GrayState, OnGateFail};
 use poolkeeper::model::time::Span;
 
 use super::kit::{Pool, Turn};
@@ -20,6 +22,7 @@ pub fn gray(pool: Pool, percent: u32, state: GrayState) -> Pool {
             change_percent: percent,
             interval: Span::seconds(30),
             observation: Span::seconds(60),
+            ..GrayPolicy::default()
         });
     })
 }
@@ -205,4 +208,117 @@ fn without_a_record_of_the_fall_each_goes_by_its_own_time() {
     };
     assert_eq!(out(61).plan().deleted(), ["n1"]);
     out(59).plan().does(None, &[]);
+}
+
+/// Five serve, one is desired, half leaves with each step, and the gate `slo` is asked.
+fn gated(on_fail: OnGateFail) -> Pool {
+    serving(5, 50).policy(|draft| {
+        let check = GateCheck::Command { run: "slo".into() };
+        draft.gates = vec![GatePolicy::with_defaults("slo".into(), check)];
+        let gray = draft.gray.as_mut().unwrap();
+        (gray.gates, gray.on_fail) = (vec!["slo".into()], on_fail);
+        draft.count = 1;
+    })
+}
+
+/// So many turns, with what the gate says in each; how many serve and are out of service at the end of it.
+fn goes_on(mut pool: Pool, verdict: Verdict, turns: usize) -> Pool {
+    for _ in 0..turns {
+        pool = pool.gate("slo", verdict);
+        let turn = pool.plan();
+        pool = carried_out(pool, &turn);
+    }
+    pool
+}
+
+fn asked(turn: &Turn) -> Vec<(GateQuestionKind, Verdict)> {
+    turn.planned.report.rollout.gates.iter().map(|gate| (gate.question, gate.verdict)).collect()
+}
+
+#[test]
+fn each_step_waits_for_its_gates_the_first_one_too() {
+    let walk = |pool: Pool, said: &[(usize, Verdict)]| {
+        let mut pool = pool;
+        let story = said.iter().map(|(turns, verdict)| {
+            pool = goes_on(pool.clone(), *verdict, *turns);
+            numbers(&pool)
+        });
+        story.collect::<Vec<_>>().join(" ")
+    };
+    use Verdict::{Pass, Unknown};
+    let gated = || gated(OnGateFail::Restore);
+    assert_eq!(walk(gated(), &[(30, Unknown), (1, Pass), (30, Unknown)]), "5/0 3/2 3/2");
+    // A pass counts once the next step is due, and at the end once they were watched.
+    assert_eq!(walk(gated(), &[(3, Pass), (1, Pass), (2, Pass), (1, Pass)]), "5/0 3/2 3/2 1/4");
+    let end = [(7, Pass), (5, Pass), (1, Unknown), (30, Unknown), (1, Pass)];
+    assert_eq!(walk(gated(), &end), "1/4 1/4 1/4 1/4 1/0");
+    let turn = goes_on(gated(), Unknown, 1).plan();
+    assert_eq!(asked(&turn), [(GateQuestionKind::ScaleDown, Unknown)]);
+    turn.is_silent_on("gateUnknown");
+    let turn = goes_on(gated(), Unknown, 9).plan();
+    let hold = turn.hold("gateUnknown").unwrap();
+    assert!(hold.message.starts_with("the scale-down to 1 waits, because gate slo"), "{hold:?}");
+    assert_eq!((&*hold.blockers[0], hold.numbers[0]), ("slo", ("surplus", 4)));
+    // A gate that is to be done with after its time fails by then.
+    let strict = gated().policy(|draft| draft.gates[0].on_unknown = OnUnknown::Fail);
+    let turn = goes_on(goes_on(strict, Pass, 4), Unknown, 70).plan();
+    assert_eq!(turn.says("gateFailed").deleted().len(), 0);
+}
+
+#[test]
+fn a_gate_that_fails_brings_all_back_until_a_person_retries() {
+    let two_out = || goes_on(gated(OnGateFail::Restore), Verdict::Pass, 5);
+    assert_eq!(numbers(&two_out()), "3/2");
+    let mut pool = two_out().gate("slo", Verdict::Fail);
+    let turn = pool.plan();
+    let verbs: Vec<ActionKind> = turn.planned.actions.iter().map(Action::verb).collect();
+    assert_eq!(verbs, [ActionKind::Restore]);
+    let hold = turn.hold("gateFailed").unwrap();
+    assert_eq!(
+        &*hold.message,
+        "gate slo failed, so the scale-down to 1 stopped and machines out of service return to it; it begins again with poolkeeper retry web"
+    );
+    assert_eq!(asked(&turn), []);
+    // Neither a pass nor another size makes it go on; a size that is met ends it.
+    pool = goes_on(carried_out(pool, &turn), Verdict::Pass, 30);
+    pool = goes_on(pool.policy(|draft| draft.count = 2), Verdict::Pass, 30);
+    assert_eq!(numbers(&pool), "5/0");
+    let met = goes_on(pool.clone().policy(|draft| draft.count = 5), Verdict::Pass, 2);
+    assert_eq!(met.state.as_ref().unwrap().gray, None);
+    let again = goes_on(pool.clone().ask(CommandVerb::Retry), Verdict::Pass, 1);
+    assert_eq!(numbers(&goes_on(again, Verdict::Pass, 20)), "2/0");
+    // A person who skips the gate needs no pass of it.
+    let skip = |pool: Pool| {
+        let mut pool = pool.ask(CommandVerb::Approve);
+        pool.commands[0].about = CommandArgs { gate: Some("slo".into()), ..CommandArgs::default() };
+        pool
+    };
+    let turn = skip(pool.clone()).plan();
+    assert_eq!(
+        &*turn.planned.report.commands[0].message,
+        "this scale-down skips gate slo to its end"
+    );
+    let skipped = goes_on(skip(pool), Verdict::Fail, 30);
+    assert_eq!(numbers(&skipped), "2/0");
+}
+
+#[test]
+fn a_gate_that_fails_may_leave_them_where_they_are() {
+    let pool = goes_on(gated(OnGateFail::Pause), Verdict::Pass, 5);
+    let stopped = goes_on(pool, Verdict::Fail, 1);
+    let stopped = goes_on(stopped, Verdict::Pass, 60);
+    assert_eq!(numbers(&stopped), "3/2");
+    // The pool takes back what it needs all the same.
+    let needed = goes_on(stopped.clone().policy(|draft| draft.count = 4), Verdict::Pass, 2);
+    assert_eq!(numbers(&needed), "4/1");
+    let again = goes_on(stopped.ask(CommandVerb::Retry), Verdict::Pass, 1);
+    assert_eq!(numbers(&goes_on(again, Verdict::Pass, 20)), "1/0");
+}
+
+#[test]
+fn who_is_out_of_service_without_a_fall_is_asked_for_too() {
+    let alone = gated(OnGateFail::Restore).policy(|draft| draft.count = 4);
+    let alone = alone.lifecycle("n1", Lifecycle::CutOff, Span::hours(1));
+    assert_eq!(numbers(&goes_on(alone.clone(), Verdict::Unknown, 30)), "4/1");
+    assert_eq!(numbers(&goes_on(alone, Verdict::Pass, 10)), "4/0");
 }

@@ -6,6 +6,7 @@ mod course;
 mod gate;
 mod gates;
 mod gray;
+mod gray_gates;
 mod history;
 mod loops;
 mod profiles;

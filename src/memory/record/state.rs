@@ -97,7 +97,10 @@ keys! {
             steps: u32,
             stepped: Time,
         }
-        may {}
+        may {
+            failed: Option<Box<str>>,
+            skipped: Vec<Box<str>>,
+        }
     }
     MetricMemory as MetricKeys; {
         must {

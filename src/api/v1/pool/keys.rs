@@ -25,7 +25,7 @@ use crate::model::policy::{
     Adopt, Deletion, Draft, DrainPolicy, HealthPolicy, Image, OwnedModel, PlatformFeatures, Repair,
     UnconfirmedFall,
 };
-use crate::model::size::{GrayPolicy, GrayState};
+use crate::model::size::{GrayPolicy, GrayState, OnGateFail};
 
 /// Longest value of a tag.
 const LONGEST_TEXT: usize = 256;
@@ -135,7 +135,7 @@ tables! {
         /// Surplus machines leave service in steps, and go after they were watched. Without it they go at once.
         "gray": GRAY => d.gray, if d.gray.is_some(), like {"changePercent": "50%", "observation": "10m"};
     }
-    GRAY_KEYS(g: GrayPolicy) { later: GRAY_LATER } = {
+    GRAY_KEYS(g: GrayPolicy) = {
         /// Where they wait. cutoff: out of service, and running. standby: drained and deallocated.
         "state": word::<GrayState>() => g.state, like "standby";
         /// The part of the whole change that leaves service with each step.
@@ -144,6 +144,11 @@ tables! {
         "changeInterval": DURATION => g.interval, like "5m";
         /// How long they are watched after the last step.
         "observation": DURATION => g.observation, like "10m";
+        /// The gates that must pass before each step, the first one too, and before the machines go, by name.
+        "gates": lines::<LONGEST_NAME>() => g.gates, like ["errors"];
+        /// What a gate that fails does besides stopping the scale-down until the command retry. restore: machines out of
+        /// service return. pause: they stay out of service.
+        "onFail": word::<OnGateFail>() => g.on_fail, like "pause";
     }
 }
 
@@ -151,7 +156,6 @@ const CLUSTER_DRAIN: Later = (
     &["cluster", "filters", "rules", "ladder", "volumes", "nodeDeletion"],
     "draining by a cluster of the pool's own is not built yet",
 );
-const GRAY_LATER: Later = (&["gates", "onFail"], "gates of a gray scale-down are not built yet");
 
 const GRAY: Special<Option<GrayPolicy>> = Special {
     read: |value, slot, out| {

@@ -2,7 +2,7 @@
 //! because planning needs neither a call to Azure nor an answer from a gate.
 
 use crate::api::v1::diagnostic::{Code, Diagnostic, nearest, quote};
-use crate::api::v1::node::{Node, NodeKind};
+use crate::api::v1::node::{Node, NodeEntry, NodeKind};
 use crate::model::image::ImageName;
 use crate::model::policy::{Draft, HealthPolicy, Image};
 
@@ -44,20 +44,27 @@ pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>)
             "write auto, applicationHealth or provisioning",
         );
     }
-    let Some(NodeKind::List(checkpoints)) = at("rollout.checkpoints").map(|node| &node.kind) else {
-        return;
-    };
     let known: Vec<&str> = draft.gates.iter().map(|gate| &*gate.name).collect();
-    for (n, (node, checkpoint)) in checkpoints.iter().zip(&draft.rollout.checkpoints).enumerate() {
-        let Some(gates) = node.entry("gates") else { continue };
-        for gate in checkpoint.gates.iter().filter(|gate| !known.contains(&&***gate)) {
+    let mut unknown_gates = |entry: &NodeEntry, path: &str, named: &[Box<str>]| {
+        for gate in named.iter().filter(|gate| !known.contains(&&***gate)) {
             let say = format!("the pool has no gate {}", quote(gate));
-            let path = format!("rollout.checkpoints[{n}].gates");
-            let fault = Diagnostic::new(gates.at, path, Code::BadValue, say);
+            let fault = Diagnostic::new(entry.at, path, Code::BadValue, say);
             let nearest = nearest(gate, &known).map(str::to_owned);
             out.push(
                 Diagnostic { nearest, ..fault }.help("define it under gates, or leave it out"),
             );
         }
+    };
+    let gray = at("scaleDown.gray").and_then(|gray| gray.entry("gates"));
+    if let (Some(entry), Some(gray)) = (gray, &draft.gray) {
+        unknown_gates(entry, "scaleDown.gray.gates", &gray.gates);
+    }
+    let Some(NodeKind::List(checkpoints)) = at("rollout.checkpoints").map(|node| &node.kind) else {
+        return;
+    };
+    for (n, (node, checkpoint)) in checkpoints.iter().zip(&draft.rollout.checkpoints).enumerate() {
+        let Some(entry) = node.entry("gates") else { continue };
+        let path = format!("rollout.checkpoints[{n}].gates");
+        unknown_gates(entry, &path, &checkpoint.gates);
     }
 }
