@@ -36,7 +36,7 @@ SILENT = {
     "slow": ("slow", "sum(load)", "timeout", "it does not answer within 2s"),
 }
 # Pools that speak: directly, and through the proxy with the right credentials.
-SPEAK = {"web": "main", "bearer": "bearer", "basic": "basic"}
+SPEAK = {"web": "main", "bearer": "bearer", "basic": "basic", "workspace": "workspace"}
 
 
 def image(version):
@@ -138,6 +138,8 @@ class Case:
             "denied": {"url": f"{base}/bearer", "bearerTokenFile": str(self.home / "wrong-token")},
             "basic": {"url": f"{base}/basic/", "basicAuth": basic("password")},
             "stranger": {"url": f"{base}/basic", "basicAuth": basic("wrong-password")},
+            # A token of the daemon's own identity, from the emulated Entra ID.
+            "workspace": {"url": f"{base}/workspace", "azureIdentity": True},
             **{mood: {"url": f"{base}/{mood}"} for mood in ("warned", "html", "moved", "slow")},
         }
         for server in servers.values():

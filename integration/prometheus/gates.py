@@ -57,6 +57,7 @@ PASS = {
     "all": number("two", each="all"),
     "any": number("two * 40", each="any"),
     "accepted": number("sum(load)", "warned", partial="accept"),
+    "workspace": number("sum(load)", "workspace"),
     "ok": http("200"),
     "no-content": http("204", _204="pass"),
     "true": command("true"),
@@ -87,6 +88,8 @@ SILENT = {
 }
 # It passes before, and fails once a new machine serves.
 WORSE = "worse"
+# One of two machines is too many: it leaves once the gate passes, and stays in service if the gate fails.
+FALLS, STAYS = "falls", "stays"
 
 
 class GateCase(Case):
@@ -112,20 +115,23 @@ class GateCase(Case):
         }
         path.write_text(json.dumps(settings))
 
-    def write(self, name, gate, version="1.0.0"):
+    def write(self, name, gate, version="1.0.0", count=1):
         gate = {
             "name": "gate", "interval": f"{INTERVAL}s", "initialDelay": "0s", "timeout": "2s", "need": 2, "failures": 0,
             "unknownFor": f"{UNKNOWN}s", **gate,
         }
         pool = {
             "apiVersion": "poolkeeper/v1", "kind": "Pool", "name": name,
-            "scaleSet": f"{SUBSCRIPTION}/virtualMachineScaleSets/{name}", "replicas": {"owner": "pool", "count": 1},
+            "scaleSet": f"{SUBSCRIPTION}/virtualMachineScaleSets/{name}", "replicas": {"owner": "pool", "count": count},
             "model": {"image": image(version)}, "gates": [gate],
             "rollout": {
                 "maxSurge": 1, "maxUnavailable": 0, "minReady": "1s", "ramp": "off", "coalesce": "1s",
                 "checkpoints": [{"at": 1, "soak": "10s" if name == WORSE else "0s", "gates": ["gate"]}],
             },
         }
+        if name in (FALLS, STAYS):
+            gray = {"gates": ["gate"], "changePercent": "100%", "changeInterval": "5s", "observation": "5s"}
+            pool["scaleDown"] = {"unconfirmed": "allow", "gray": gray}
         aside = self.home / "aside"
         aside.write_text(json.dumps(pool))
         aside.rename(self.home / "pools" / f"{name}.yaml")
@@ -141,7 +147,11 @@ class GateCase(Case):
         self.settings()
         for name, gate in self.pools().items():
             self.write(name, gate)
-        self.emulator = Emulator(self.program, self.home, {name: 1 for name in self.pools()})
+        falls = {FALLS: number("sum(load)"), STAYS: number("sum(two) * 40")}
+        for name, gate in falls.items():
+            self.write(name, gate, count=2)
+        sets = {name: 1 for name in self.pools()} | {name: 2 for name in falls}
+        self.emulator = Emulator(self.program, self.home, sets)
         # The daemon has a secret that no command may see.
         ENV["AZURE_CLIENT_SECRET"] = SECRET
         self.daemon = Daemon(self.program, self.home, self.emulator)
@@ -149,6 +159,9 @@ class GateCase(Case):
             wait(f"{name} is managed", lambda: self.daemon.desired(name) == 1, SOON)
         for name, gate in self.pools().items():
             self.write(name, gate, "2.0.0")
+        for name, gate in falls.items():
+            wait(f"{name} is managed", lambda: self.daemon.desired(name) == 2, SOON)
+            self.write(name, gate)
 
     def new(self, name):
         machines = self.emulator.machines(name)
@@ -190,6 +203,14 @@ class GateCase(Case):
         if "failed at checkpoint" not in why or "75" not in why:
             raise Failed(why)
 
+    def a_gate_stops_a_scale_down(self):
+        wait(f"{FALLS} falls to one machine", lambda: self.emulator.size(FALLS) == 1, SOON)
+        hold = wait(f"{STAYS} says that its gate failed", lambda: self.holds(STAYS).get("gateFailed"), SOON)
+        machines = json.loads(get(f"{self.daemon.url}/api/v1/pools/{STAYS}/machines"))
+        lifecycles = [machine["lifecycle"] for machine in machines["items"]]
+        if f"poolkeeper retry {STAYS}" not in hold["message"] or lifecycles != ["InService"] * 2:
+            raise Failed(f"{STAYS} did not stay: {hold}, {lifecycles}")
+
     def nothing_is_left_of_commands(self):
         pids = {int(line) for line in (self.home / "pids").read_text().split()}
         alive = lambda: [pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()]
@@ -208,6 +229,7 @@ class GateCase(Case):
             if self.new(name) != (1, 1):
                 raise Failed(f"{name} ended with {self.new(name)}")
         self.silent_gates_pause()
+        self.a_gate_stops_a_scale_down()
         self.nothing_is_left_of_commands()
         counted = self.daemon.number("gate_measurements_total", 'pool="true"', 'verdict="pass"')
         if not counted or counted < 2:

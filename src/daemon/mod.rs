@@ -15,6 +15,7 @@ pub mod diagnose;
 mod dumps;
 mod handle;
 mod health;
+mod identity;
 mod metrics;
 mod notify;
 mod pool_sources;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderValue};
@@ -40,6 +42,19 @@ pub enum ServerLogin {
         username: Box<str>,
         password: PathBuf,
     },
+    /// A token of the identity that Azure knows this process by.
+    Identity,
+}
+
+pub type TokenAnswer<'a> = Pin<Box<dyn Future<Output = Result<SecretText, String>> + Send + 'a>>;
+
+/// Where the tokens of [`ServerLogin::Identity`] are from.
+pub trait IdentityTokens: fmt::Debug + Send + Sync {
+    /// A token that is valid now, for this address alone. The error says why there is none, without a secret.
+    fn token<'a>(&'a self, at: &'a Url) -> TokenAnswer<'a>;
+
+    /// The server did not take the last one.
+    fn refused(&self);
 }
 
 /// How to reach a server.
@@ -88,7 +103,6 @@ impl fmt::Debug for SecretText {
 }
 
 impl SecretText {
-    #[cfg(test)]
     pub fn of(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -156,6 +170,7 @@ pub struct ServerClient {
     access: ServerAccess,
     /// PEM certificates to trust beside those of the system and of the server's own file.
     trusted: Option<Vec<u8>>,
+    tokens: Option<Arc<dyn IdentityTokens>>,
     files: CredentialFiles,
     client: Mutex<Option<TlsClient>>,
 }
@@ -163,7 +178,13 @@ pub struct ServerClient {
 impl ServerClient {
     /// Makes no request and reads no file. `trusted`: PEM certificates to trust in addition to those of the system.
     pub fn new(access: ServerAccess, trusted: Option<Vec<u8>>) -> Self {
-        Self { access, trusted, files: CredentialFiles::default(), client: Mutex::new(None) }
+        let (files, client) = (CredentialFiles::default(), Mutex::new(None));
+        Self { access, trusted, tokens: None, files, client }
+    }
+
+    /// The source of tokens, for servers that take those of our identity.
+    pub fn with_tokens(self, tokens: Option<Arc<dyn IdentityTokens>>) -> Self {
+        Self { tokens, ..self }
     }
 
     /// One request, which ends within this time. A larger body than `largest` is cut.
@@ -192,6 +213,11 @@ impl ServerClient {
         let secrets = login.secrets(request.headers().get(AUTHORIZATION));
         let response = client.execute(request).await.map_err(|error| lost(&error))?;
         let status = response.status().as_u16();
+        if status == 401
+            && let (ServerLogin::Identity, Some(tokens)) = (&self.access.login, &self.tokens)
+        {
+            tokens.refused();
+        }
         let body = body(response, largest).await.map_err(|error| lost(&error))?;
         Ok(ServerReply { status, body, secrets })
     }
@@ -242,6 +268,16 @@ impl ServerClient {
                 let password = SecretText::read(read(password, key, LONGEST).await?, key)?;
                 Login::Basic { username: username.clone(), password }
             }
+            ServerLogin::Identity => match &self.tokens {
+                Some(tokens) => {
+                    let token = tokens.token(&self.access.at).await;
+                    Login::Bearer(token.map_err(ServerFault::Credentials)?)
+                }
+                None => {
+                    let say = "it is not asked: this process has no identity of Azure";
+                    return Err(ServerFault::Credentials(say.to_owned()));
+                }
+            },
         };
         Ok((client, login))
     }

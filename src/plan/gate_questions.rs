@@ -8,8 +8,7 @@ use crate::model::time::{Span, Time};
 
 use super::checkpoint;
 use super::gate::RolloutClose;
-use super::gate_verdicts::{before, deadline, fact, of_bake, patience, verdict};
-use super::gray;
+use super::gate_verdicts::{before, deadline, fact, of_bake, of_fall, patience, verdict};
 
 /// Until when the checkpoint ahead waits for this gate.
 pub(super) fn checkpoint_deadline(input: &Input, rollout: &Rollout, name: &str) -> Option<Time> {
@@ -46,17 +45,17 @@ pub(super) fn asked(
 ) -> Vec<GateReport> {
     let mut asked = of_rollout(input, memory, closed);
     let Some(fall) = memory.gray.as_ref() else { return asked };
-    let Some((names, times)) = gray::asks(input, memory) else { return asked };
+    let Some((names, times)) = of_fall(input, memory) else { return asked };
     let question = GateQuestionKind::ScaleDown;
     let new = |name: &&Box<str>| {
         !asked.iter().any(|report| report.name == **name) && !fall.skipped.contains(name)
     };
-    let of_fall: Vec<GateReport> = names
+    let more: Vec<GateReport> = names
         .iter()
         .filter(new)
         .map(|name| report(input, &fall.skipped, name, question, times))
         .collect();
-    asked.extend(of_fall);
+    asked.extend(more);
     asked
 }
 

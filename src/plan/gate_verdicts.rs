@@ -4,8 +4,9 @@ use crate::model::facts::{Gate, Verdict};
 use crate::model::gate::GatePolicy;
 use crate::model::plan::Input;
 use crate::model::policy::Policy;
-use crate::model::rollout::{GateBaseline, Rollout, RolloutCause};
+use crate::model::rollout::{GateBaseline, PoolState, Rollout, RolloutCause};
 use crate::model::time::Time;
+use crate::size::gray;
 
 pub(super) fn policy<'a>(input: &Input<'a>, name: &str) -> Option<&'a GatePolicy> {
     input.policy.gates.iter().find(|gate| *gate.name == *name)
@@ -116,4 +117,14 @@ pub(super) fn of_bake<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a str> {
     names.sort_unstable();
     names.dedup();
     names.into_iter()
+}
+
+/// The gates that a fall asks now, since when, and from when on a pass counts.
+pub(super) fn of_fall<'a>(
+    input: &Input<'a>,
+    memory: &PoolState,
+) -> Option<(&'a [Box<str>], (Time, Time))> {
+    let policy = input.policy.gray.as_ref()?;
+    let fall = memory.gray.as_ref().filter(|fall| fall.failed.is_none())?;
+    Some((&policy.gates, (fall.stepped, gray::asked_until(policy, fall))))
 }

@@ -86,16 +86,6 @@ fn gates(input: &Input, policy: &GrayPolicy, fall: &GrayPhase) -> GrayGates {
     answer
 }
 
-/// The gates that a fall asks now, since when, and from when on a pass counts.
-pub(super) fn asks<'a>(
-    input: &Input<'a>,
-    memory: &PoolState,
-) -> Option<(&'a [Box<str>], (Time, Time))> {
-    let policy = input.policy.gray.as_ref()?;
-    let fall = memory.gray.as_ref().filter(|fall| fall.failed.is_none())?;
-    Some((&policy.gates, (fall.stepped, gray::asked_until(policy, fall))))
-}
-
 /// A gate failed, and all machines out of service return.
 pub(super) fn restores_all(basis: &Basis) -> bool {
     let failed = basis.memory.gray.as_ref().is_some_and(|fall| fall.failed.is_some());
@@ -192,7 +182,7 @@ pub(super) fn next(basis: &Basis) -> Option<Time> {
 
 /// When a gate without a verdict has had its time.
 fn gives_up(basis: &Basis) -> Option<Time> {
-    let (names, (_, until)) = asks(basis.input, basis.memory)?;
+    let (names, (_, until)) = gate_verdicts::of_fall(basis.input, basis.memory)?;
     let ends = names.iter().map(|name| gate_verdicts::deadline(basis.input, name, until));
     ends.filter(|at| *at > basis.input.now).min()
 }

@@ -169,7 +169,8 @@ fn what_is_wrong_with_metric_servers_is_told_at_once() {
         "  main: {url: 127.0.0.1:9090, interval: 90s, tokenFile: t, basicAuth: {user: kim}}\n  \
          a b: {url: 'http://127.0.0.1:9090'}\n  \
          open: {url: 'http://prometheus.example', bearerTokenFile: t, basicAuth: {username: kim}, key: k.pem}\n  \
-         none:\n",
+         none:\n  \
+         azure: {url: 'http://workspace.example', azureIdentity: true, bearerTokenFile: t}\n",
     );
     sources.flags = vec![
         ("set", "metrics.main.urls".to_owned(), "http://127.0.0.1".to_owned()),
@@ -187,6 +188,8 @@ fn what_is_wrong_with_metric_servers_is_told_at_once() {
         "metrics.open.certificate: it is needed with key",
         "metrics.open.url: credentials are sent only over https://",
         "poolkeeper.yaml:5:3: metrics.none.url: url is missing",
+        "metrics.azure.azureIdentity: it gets a token of the identity, and another credential is set",
+        "metrics.azure.url: credentials are sent only over https://",
         "--set: there is no key metrics.main.urls; did you mean url?",
         "--set: there is no key metrics.main;",
     ] {

@@ -39,6 +39,8 @@ struct Known {
     authority: &'static str,
     manager: &'static str,
     audience: &'static str,
+    /// The audience of tokens for metric workspaces.
+    metrics: &'static str,
     front_door: FrontDoor,
 }
 
@@ -55,6 +57,7 @@ const KNOWN: [Known; 3] = [
         authority: "https://login.microsoftonline.com/",
         manager: "https://management.azure.com/",
         audience: "https://management.azure.com",
+        metrics: "https://prometheus.monitor.azure.com",
         front_door: FrontDoor::BySecond,
     },
     Known {
@@ -62,6 +65,7 @@ const KNOWN: [Known; 3] = [
         authority: "https://login.microsoftonline.us/",
         manager: "https://management.usgovcloudapi.net/",
         audience: "https://management.core.usgovcloudapi.net",
+        metrics: "https://prometheus.monitor.azure.us",
         front_door: FrontDoor::ByHour,
     },
     Known {
@@ -69,6 +73,7 @@ const KNOWN: [Known; 3] = [
         authority: "https://login.chinacloudapi.cn/",
         manager: "https://management.chinacloudapi.cn/",
         audience: "https://management.chinacloudapi.cn",
+        metrics: "https://prometheus.monitor.azure.cn",
         front_door: FrontDoor::ByHour,
     },
 ];
@@ -112,6 +117,14 @@ impl AzureCloud {
 
     pub fn resource_manager(&self) -> &Url {
         &self.resource_manager
+    }
+
+    /// The same identity towards a metric workspace at this address: its tokens are for that server alone.
+    pub fn of_metrics(&self, server: &Url) -> AzureCloud {
+        let of = |known: &&Known| self.origin().cloud == known.host();
+        let known = KNOWN.iter().find(of).unwrap_or(&KNOWN[0]);
+        let authority = self.authority.clone();
+        AzureCloud { authority, resource_manager: server.clone(), audience: known.metrics.into() }
     }
 
     /// How this cloud's ARM counts calls against its limits.

@@ -7,6 +7,7 @@
 
 mod answer;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
@@ -15,7 +16,7 @@ use url::{Url, form_urlencoded};
 use crate::model::size::Decimal;
 use crate::model::time::{Span, Time};
 use crate::net::client::is_bare;
-use crate::net::server::{ServerAccess, ServerClient, ServerFault, ServerReply};
+use crate::net::server::{IdentityTokens, ServerAccess, ServerClient, ServerFault, ServerReply};
 use crate::observe::{MetricFault, MetricFaultReason, ReadMetric, ReadSeries, SeriesQuestion};
 
 /// The path of an instant query, relative to a server's address.
@@ -60,6 +61,11 @@ impl MetricServer {
     pub fn new(config: MetricServerConfig, trusted: Option<Vec<u8>>) -> Self {
         let MetricServerConfig { access, tenant, timeout } = config;
         Self { client: ServerClient::new(access, trusted), tenant, timeout }
+    }
+
+    /// The source of tokens, for a server that takes those of our identity.
+    pub fn with_tokens(self, tokens: Option<Arc<dyn IdentityTokens>>) -> Self {
+        Self { client: self.client.with_tokens(tokens), ..self }
     }
 
     async fn ask(&self, query: &str, at: Time, within: Span) -> Result<ServerReply, MetricFault> {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::model::gate::PartialAnswer;
-use crate::net::server::{SecretText, ServerLogin};
+use crate::net::server::{IdentityTokens, SecretText, ServerLogin, TokenAnswer};
 use crate::observe::MetricFaultReason as Reason;
 
 const GOOD: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1.5,"7"]}]}}"#;
@@ -333,6 +333,50 @@ async fn a_request_has_the_query_our_time_and_the_newest_credentials() {
         fault.to_string(),
         "it is not asked: the file of bearerTokenFile cannot be read; put a good one there"
     );
+}
+
+#[derive(Debug, Default)]
+struct Identity {
+    refused: std::sync::atomic::AtomicU32,
+}
+
+impl IdentityTokens for Identity {
+    fn token<'a>(&'a self, at: &'a url::Url) -> TokenAnswer<'a> {
+        let token = match at.path() {
+            "/base/api/v1/query" => Ok(SecretText::of("of-us")),
+            _ => Err("it is not asked: there is no token".to_owned()),
+        };
+        Box::pin(std::future::ready(token))
+    }
+
+    fn refused(&self) {
+        self.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_gets_a_token_of_our_identity_and_says_when_it_takes_it_no_more() {
+    let identity = std::sync::Arc::new(Identity::default());
+    let refused = || identity.refused.load(std::sync::atomic::Ordering::Relaxed);
+    let asks = |address: &str| {
+        let server = MetricServer::new(config(address, ServerLogin::Identity), None);
+        server.with_tokens(Some(identity.clone()))
+    };
+    let at = Time::from_millis(0);
+    let (address, mut told) = server(ok(GOOD)).await;
+    asks(&address).value("x", at).await.unwrap();
+    let sent = told.recv().await.unwrap().to_ascii_lowercase();
+    assert!(sent.contains("authorization: bearer of-us\r\n"), "{sent}");
+    assert_eq!(refused(), 0);
+    let no = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_owned();
+    let (stranger, _told) = server(no).await;
+    let fault = asks(&stranger).value("x", at).await.unwrap_err();
+    assert_eq!((fault.reason, refused()), (Reason::Denied, 1));
+    let without = asks(&format!("{address}/elsewhere")).value("x", at).await.unwrap_err();
+    assert_eq!(without.to_string(), "it is not asked: there is no token");
+    let nothing = MetricServer::new(config(&address, ServerLogin::Identity), None);
+    let fault = nothing.value("x", at).await.unwrap_err();
+    assert_eq!(fault.to_string(), "it is not asked: this process has no identity of Azure");
 }
 
 #[tokio::test]

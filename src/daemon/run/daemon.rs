@@ -26,6 +26,7 @@ use crate::daemon::access::Access;
 use crate::daemon::board::Lead;
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::handle::Handle;
+use crate::daemon::identity;
 use crate::daemon::notify::ServiceNotify;
 use crate::daemon::pool_sources::Folder;
 use crate::daemon::refused_requests::RefusedRequests;
@@ -114,8 +115,14 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         let DaemonConfig { settings, access, store, clock, manager, holder, decide } = config;
         let trusted = access.net.ca.clone();
         let (turns, messages) = LoopHandle::new();
-        let metrics = metrics(&settings, trusted.as_ref(), clock.clone(), turns.clone());
-        let gates = gates(&settings, trusted.as_ref(), clock.clone(), turns.clone());
+        let tokens = identity::tokens(&settings.metrics, &access, &clock);
+        let tokens = tokens.map_err(DaemonOpenError::from)?;
+        let server = |of: &MetricServerSettings| {
+            let server = MetricServer::new(of.server.clone(), trusted.clone());
+            server.with_tokens(tokens.get(&of.name).cloned())
+        };
+        let metrics = metrics(&settings, server, clock.clone(), turns.clone());
+        let gates = gates(&settings, server, trusted.as_ref(), clock.clone(), turns.clone());
         let opened =
             Production::open(access, Arc::clone(&store), decide, clock.clone(), metrics, gates);
         let production = opened.await?;
@@ -326,32 +333,28 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
 /// The servers of the settings. A metric with another value is news for its pool's turn.
 fn metrics<C: MonotonicClock>(
     settings: &Settings,
-    trusted: Option<&Vec<u8>>,
+    server: impl Fn(&MetricServerSettings) -> MetricServer,
     clock: C,
     turns: LoopHandle,
 ) -> MetricWatch<MetricServer, C> {
-    let server = |of: &MetricServerSettings| {
-        let reader = MetricServer::new(of.server.clone(), trusted.cloned());
-        (of.name.clone(), WatchedServer::new(reader, of.interval))
-    };
-    let servers = settings.metrics.iter().map(server).collect();
+    let watched =
+        |of: &MetricServerSettings| (of.name.clone(), WatchedServer::new(server(of), of.interval));
+    let servers = settings.metrics.iter().map(watched).collect();
     MetricWatch::new(servers, clock, Box::new(move |pool| turns.news(pool)))
 }
 
 /// What the settings let gates name. A gate with another verdict is news for its pool's turn.
 fn gates<C: MonotonicClock>(
     settings: &Settings,
+    server: impl Fn(&MetricServerSettings) -> MetricServer,
     trusted: Option<&Vec<u8>>,
     clock: C,
     turns: LoopHandle,
 ) -> GateWatch<Gates<MetricServer>, C> {
-    let server = |of: &MetricServerSettings| {
-        (of.name.clone(), MetricServer::new(of.server.clone(), trusted.cloned()))
-    };
     let endpoint = |access: &ServerAccess| Endpoint::new(access.clone(), trusted.cloned());
     let endpoints = settings.endpoints.iter();
     let gates = Gates {
-        servers: settings.metrics.iter().map(server).collect(),
+        servers: settings.metrics.iter().map(|of| (of.name.clone(), server(of))).collect(),
         endpoints: endpoints.map(|(name, of)| (name.clone(), endpoint(of))).collect(),
         commands: settings.commands.clone(),
         runner: CommandRunner::new(settings.commands_at_once),

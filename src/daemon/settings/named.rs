@@ -7,8 +7,8 @@ use super::keys::SettingsKey;
 use super::read::{NamedEntries, NamedValues, SettingsFault};
 use super::sections::{
     COMMAND_ARGV, COMMAND_ENVIRONMENT, COMMAND_INHERIT, ENDPOINT_URL, SERVER_CA,
-    SERVER_CERTIFICATE, SERVER_INTERVAL, SERVER_KEY, SERVER_PASSWORD, SERVER_TENANT,
-    SERVER_TIMEOUT, SERVER_TOKEN, SERVER_URL, SERVER_USERNAME, Section,
+    SERVER_CERTIFICATE, SERVER_IDENTITY, SERVER_INTERVAL, SERVER_KEY, SERVER_PASSWORD,
+    SERVER_TENANT, SERVER_TIMEOUT, SERVER_TOKEN, SERVER_URL, SERVER_USERNAME, Section,
 };
 use super::values;
 use crate::adapters::gates::command::GateCommand;
@@ -87,6 +87,12 @@ impl EntryFaults<'_> {
             let help = "leave bearerTokenFile or basicAuth out";
             self.add(&SERVER_TOKEN, Code::Contradiction, say, help);
         }
+        let has_identity = self.entry.text(&SERVER_IDENTITY) == Some("true");
+        if has_identity && (self.has(&SERVER_TOKEN) || is_basic) {
+            let say = "it gets a token of the identity, and another credential is set";
+            let help = "leave azureIdentity out, or bearerTokenFile and basicAuth";
+            self.add(&SERVER_IDENTITY, Code::Contradiction, say, help);
+        }
         for (key, other) in [
             (&SERVER_USERNAME, &SERVER_PASSWORD),
             (&SERVER_PASSWORD, &SERVER_USERNAME),
@@ -100,7 +106,7 @@ impl EntryFaults<'_> {
         }
         let at = self.entry.text(url).and_then(http::at);
         let is_open = at.is_some_and(|at| !may_have_secrets(&at));
-        if is_open && (self.has(&SERVER_TOKEN) || is_basic) {
+        if is_open && (self.has(&SERVER_TOKEN) || is_basic || has_identity) {
             let say = "credentials are sent only over https://, or to this machine itself";
             self.add(url, Code::Contradiction, say, "write https://, or leave them out");
         }
@@ -173,6 +179,7 @@ impl NamedValues {
             (None, Some((username, password))) => {
                 ServerLogin::Basic { username: username.into(), password }
             }
+            (None, None) if self.text(&SERVER_IDENTITY) == Some("true") => ServerLogin::Identity,
             (None, None) => ServerLogin::None,
         };
         let certificate = path(&SERVER_CERTIFICATE).zip(path(&SERVER_KEY));

@@ -71,6 +71,12 @@ pub const SERVER_PASSWORD: SettingsKey = of_entry(
     SettingsKind::Path,
     "The file with that user's password. The file is reread for each request.",
 );
+pub const SERVER_IDENTITY: SettingsKey = of_entry(
+    "azureIdentity",
+    "false",
+    SettingsKind::Word(&["true", "false"]),
+    "Whether it is an Azure Monitor workspace: it gets a token of the identity that calls Azure, which needs the role Monitoring Data Reader there.",
+);
 pub const SERVER_TENANT: SettingsKey = of_entry(
     "tenant",
     "",
@@ -132,6 +138,7 @@ pub const SERVER_KEYS: &[SettingsKey] = &[
     SERVER_TOKEN,
     SERVER_USERNAME,
     SERVER_PASSWORD,
+    SERVER_IDENTITY,
     SERVER_TENANT,
     SERVER_CA,
     SERVER_CERTIFICATE,

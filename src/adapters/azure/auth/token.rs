@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use azure_core::credentials::Secret;
-use azure_core::http::Request;
 use azure_core::http::headers::AUTHORIZATION;
+use azure_core::http::{Request, Url};
 
 use crate::adapters::azure::cloud::CloudEndpoint;
 use crate::model::time::Time;
@@ -39,12 +39,18 @@ impl AccessToken {
 
     /// Adds the token to a request, if the request goes to the token's origin and not in clear text over a network.
     pub fn authorize(&self, request: &mut Request) -> Result<(), WrongOrigin> {
-        if !self.0.origin.takes(request.url()) {
-            let (theirs, other) = (self.0.origin.as_str(), CloudEndpoint::of(request.url()));
-            return Err(WrongOrigin { theirs: theirs.into(), other: other.as_str().into() });
-        }
-        request.insert_header(AUTHORIZATION, format!("Bearer {}", self.0.secret.secret()));
+        let secret = self.shown_to(request.url())?;
+        request.insert_header(AUTHORIZATION, format!("Bearer {secret}"));
         Ok(())
+    }
+
+    /// The token itself, for a request to this address.
+    pub fn shown_to(&self, url: &Url) -> Result<&str, WrongOrigin> {
+        if self.0.origin.takes(url) {
+            return Ok(self.0.secret.secret());
+        }
+        let (theirs, other) = (self.0.origin.as_str(), CloudEndpoint::of(url));
+        Err(WrongOrigin { theirs: theirs.into(), other: other.as_str().into() })
     }
 }
 
