@@ -18,6 +18,9 @@ const ONE_RUN: Span = Span::seconds(60);
 /// A rollout that stands still keeps it switched off for so long.
 const STANDS_AT_MOST: Span = Span::hours(1);
 
+/// A write without an answer has landed by then.
+const LOST: Span = Span::minutes(2);
+
 /// A feature of the cloud acts on the set, and the document accepts none, or not this one.
 pub(super) fn refused_feature(case: &Case) -> bool {
     let accepted = accepted_autoscaler(case).is_some();
@@ -48,11 +51,13 @@ pub(super) fn is_off(case: &Case) -> bool {
 /// Since when whatever it had begun has ended.
 pub(super) fn off_since(case: &Case) -> Option<Time> {
     let known = case.before.and_then(|before| before.suspension.as_ref())?;
+    // An operator may have ended it in this very plan; `put_back` judges whether one did.
+    let kept = case.planned.state.suspension.is_some();
     let SuspensionStage::Off { since } = known.stage else { return None };
     let off = setting_of(case, known).is_some_and(|found| !found.enabled);
     let landed = since.plus(ONE_RUN);
     let stays = !is_to_go_back(case, known) && !goes_back(case, known);
-    (off && case.set.read_at >= landed && stays).then_some(landed)
+    (kept && off && case.set.read_at >= landed && stays).then_some(landed)
 }
 
 /// A write that puts it back may have been carried out since the read.
@@ -62,8 +67,11 @@ fn goes_back(case: &Case, known: &Suspension) -> bool {
         let ours = write.to == AutoscalerTarget::PutBack && entry.written >= known.since;
         ours && match entry.outcome() {
             Some((_, EntryOutcome::Withdrawn)) => false,
-            Some((_, EntryOutcome::Refused(refused))) => is_silent(refused),
-            _ => true,
+            Some((at, EntryOutcome::Refused(refused))) => {
+                is_silent(refused) && case.set.read_at < at.plus(LOST)
+            }
+            Some((at, _)) => case.set.read_at < at,
+            None => true,
         }
     })
 }
@@ -71,7 +79,7 @@ fn goes_back(case: &Case, known: &Suspension) -> bool {
 /// No rollout goes on, or it has stood still for too long.
 fn is_to_go_back(case: &Case, known: &Suspension) -> bool {
     let Some(since) = known.unused else { return false };
-    let stands = case.planned.state.rollout.as_ref().is_some_and(|rollout| {
+    let stands = case.before.and_then(|before| before.rollout.as_ref()).is_some_and(|rollout| {
         !matches!(rollout.stage, RolloutStage::Baking { .. } | RolloutStage::Failing { .. })
     });
     let wants = case.policy.autoscaler.as_ref();

@@ -61,7 +61,8 @@ pub(super) fn put_back(view: &View, notes: &mut Notes) {
 fn may_have_written(case: &Case, known: &Suspension, at: impl Fn(Time) -> bool) -> bool {
     case.journal.iter().any(|entry| {
         let sent = matches!(&entry.action, Action::WriteAutoscaler { write, .. }
-            if write.to == AutoscalerTarget::Suspended && write.setting == known.setting);
+            if write.to == AutoscalerTarget::Suspended && write.setting == known.setting)
+            && entry.written >= known.since;
         sent && match entry.outcome() {
             Some((_, EntryOutcome::Withdrawn)) => false,
             Some((ended, EntryOutcome::Refused(refused))) => is_silent(refused) && at(ended),

@@ -9,7 +9,7 @@ use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
 /// A write of a setting whose answer was lost may land for so long.
-const WRITE_LANDS: Span = Span::minutes(2);
+pub const WRITE_LANDS: Span = Span::minutes(2);
 
 /// The setting that targets a set. A set has at most one.
 #[derive(Debug, Clone, PartialEq, Eq)]

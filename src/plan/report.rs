@@ -84,6 +84,12 @@ fn machine(
             {
                 Lifecycle::Draining
             }
+            // No request goes to a machine that is not listed: its node is given back when it shows again.
+            MachineActivity::TakeBack
+                if row.unlisted && record.lifecycle == Lifecycle::InService =>
+            {
+                Lifecycle::Draining
+            }
             _ => record.lifecycle,
         });
         (lifecycle, why(basis, row, wait))

@@ -2,7 +2,7 @@
 //! what it asked for, and afterwards its setting is put back as it was. What another client edited is left to it.
 
 use crate::model::action::ActionKind;
-use crate::model::autoscaler::{Autoscaler, Suspension, SuspensionStage};
+use crate::model::autoscaler::{Autoscaler, Suspension, SuspensionStage, WRITE_LANDS};
 use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RolloutStage};
@@ -83,9 +83,21 @@ fn has_written(input: &Input, suspension: &Suspension, verb: ActionKind) -> bool
     ours.any(|entry| entry.written >= suspension.since && may_have_happened(entry))
 }
 
-/// A write that puts it back may be on its way: what a read shows as off may be on by now.
+/// A write that puts it back may be on its way: what this read shows as off may be on by now.
 pub(super) fn is_put_back(input: &Input, suspension: &Suspension) -> bool {
-    has_written(input, suspension, ActionKind::PutBackAutoscaler)
+    let read_at = input.set.read_at;
+    input.open.iter().any(|entry| {
+        let ours = entry.verb() == ActionKind::PutBackAutoscaler;
+        ours && entry.written >= suspension.since
+            && match entry.outcome() {
+                None => true,
+                Some((_, EntryOutcome::Withdrawn)) => false,
+                Some((at, EntryOutcome::Refused(no))) => {
+                    is_unanswered(no) && read_at < at.plus(WRITE_LANDS)
+                }
+                Some((at, _)) => read_at < at,
+            }
+    })
 }
 
 /// A read that shows no trace of a write may be older than it.
@@ -150,7 +162,9 @@ fn ends_at(input: &Input, memory: &PoolState) -> Option<Time> {
     let over = |stage: &RolloutStage| {
         matches!(stage, RolloutStage::Baking { .. } | RolloutStage::Failing { .. })
     };
-    let stands = memory.rollout.as_ref().is_some_and(|open| !over(&open.stage));
+    // By the turn before: within this one the stage may change, and all of its choices go by one answer.
+    let before = input.state.and_then(|before| before.rollout.as_ref());
+    let stands = before.is_some_and(|open| !over(&open.stage));
     let stands = stands && input.policy.suspends_autoscaler();
     Some(if stands { unused.plus(LONG_PAUSE) } else { unused })
 }
@@ -178,10 +192,11 @@ pub(super) fn settles_at(memory: &PoolState) -> Option<Time> {
     }
 }
 
-/// A rollout needs it from the next turn on.
-pub(super) fn is_needed_again(input: &Input, memory: &PoolState) -> bool {
+/// A rollout needs it, or does not, from the next turn on.
+pub(super) fn turns(input: &Input, memory: &PoolState) -> bool {
     let unused = |state: &PoolState| state.suspension.as_ref().map(|known| known.unused.is_some());
-    input.state.and_then(unused) == Some(true) && unused(memory) == Some(false)
+    let now = unused(memory);
+    now.is_some() && input.state.and_then(unused) != now
 }
 
 /// When something of it changes without an event.

@@ -95,7 +95,7 @@ fn a_rollout_waits_until_it_is_off_and_has_landed() {
     let put_back = write(off(minute, None), AutoscalerTarget::PutBack, document("as written"));
     let ended = |how: &[(Span, EntryEvent)]| put_back.clone().earlier(minute, how).raise(3);
     breaks(&[2], "it is being put back", &ended(&[]));
-    breaks(&[2], "no read shows it yet", &ended(&done(Span::seconds(30))));
+    breaks(&[2], "no read shows it yet", &ended(&done(Span::seconds(1))));
     lawful("Azure refused that", &ended(&refused(Refusal::Conflict, Span::seconds(30))));
     let edited = off(minute, None).set(|pool| {
         let found = pool.set.autoscaler.take().unwrap();
