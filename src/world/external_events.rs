@@ -63,6 +63,8 @@ pub enum ExternalEvent {
     // Through the portal, as the VM's own call.
     ChangeInstance(Which, WorldChange),
     Evict(Which),
+    // Its network interface gets the state Failed, or is repaired.
+    FailInterface(Which, bool),
     // Lost by the cloud; the capacity stays.
     Vanish(Which),
     Protect(Which, InstanceProtection),
@@ -139,6 +141,7 @@ impl World {
         | ExternalEvent::FlipLatestModelApplied(which)
         | ExternalEvent::ChangeInstance(which, _)
         | ExternalEvent::Evict(which)
+        | ExternalEvent::FailInterface(which, _)
         | ExternalEvent::Vanish(which)
         | ExternalEvent::Protect(which, _)) = deed
         else {
@@ -164,6 +167,11 @@ impl World {
             ExternalEvent::FlipLatestModelApplied(_) => {
                 if let Some(instance) = self.vm_mut(set, key) {
                     instance.flag_lies = !instance.flag_lies;
+                }
+            }
+            ExternalEvent::FailInterface(_, failed) => {
+                if let Some(instance) = self.vm_mut(set, key) {
+                    instance.interface_failed = *failed;
                 }
             }
             ExternalEvent::Evict(_) => self.evict(set, key),

@@ -123,6 +123,10 @@ pub(super) struct WorldInstance {
     pub power: Power,
     pub guest: GuestState,
     pub guest_since: Millis,
+    /// The last time in which the guest was ready and after which it was not.
+    pub served: Option<(Millis, Millis)>,
+    /// Its network interface has the state Failed.
+    pub interface_failed: bool,
     pub protection: Option<InstanceProtection>,
     pub priority: VmPriority,
     /// `latestModelApplied` is shown inverted.
@@ -156,6 +160,9 @@ impl WorldInstance {
 
     pub fn set_guest(&mut self, guest: GuestState, now: Millis) {
         if self.guest != guest {
+            if self.guest == GuestState::Ready {
+                self.served = Some((self.guest_since, now));
+            }
             self.guest = guest;
             self.guest_since = now;
         }

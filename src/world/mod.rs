@@ -7,7 +7,7 @@
 //!
 //! Begin with [`World`]: callers use its reads (`reads`) and writes (`writes`), each through the `front_door`.
 //! `resource` has the calls on a set as a resource, `attach` those on VMs with a configuration of their own.
-//! `external_events`, `platform` and `autoscaler` act beside them; `activity` is the log that clients read. `provision`, `guest`, `change` and `delete` are the life of a VM.
+//! `external_events`, `platform` and `autoscaler` act beside them; `load_balancer` and `balancing` are about traffic; `activity` is the log that clients read. `provision`, `guest`, `change` and `delete` are the life of a VM.
 //! [`World::truth`] and [`World::take_events`] are for judges only.
 
 mod activity;
@@ -15,6 +15,7 @@ mod answer;
 mod attach;
 mod autoscale;
 mod autoscaler;
+mod balancing;
 mod calendar;
 mod capacity;
 mod change;
@@ -25,6 +26,7 @@ mod faults;
 mod front_door;
 mod guest;
 mod instance;
+mod load_balancer;
 mod names;
 mod operation;
 mod platform;
@@ -52,15 +54,21 @@ pub use autoscale::{
     AUTOSCALE_COOLDOWN, AutoscaleProfile, AutoscaleRule, AutoscaleSetting, MetricAggregation,
     MetricLoad, MetricOperator, ProfileTime, ScaleDirection, ScaleStep,
 };
+pub use balancing::INTERFACE_BLOCKS;
 pub use calendar::{WeeklyTime, moment};
 pub use events::{Actor, EventKind, WorldChange, WorldEvent};
 pub use external_events::{Bad, Deletes, ExternalEvent, Which};
 pub use faults::WorldFaults;
 pub use front_door::{Calls, FrontDoorCall, FrontDoorCounts, TokenMeter};
 pub use instance::{GuestHealth, GuestState, InstanceView, Power, Provisioning};
+pub use load_balancer::{
+    AdminState, Backend, BalancerRule, BalancerSpec, BalancerView, ElementAddress, ElementSpec,
+    InterfaceId, InterfaceView, IpConfiguration, PoolId, PoolMember, PoolSpec,
+};
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
 pub use quirks::{
-    CapacityFalls, DeliveryFailure, EvictedGoal, Preempt, PreemptedAs, ProtectedFloor, Switches,
+    BusyBalancer, CapacityFalls, DeliveryFailure, EvictedGoal, Preempt, PreemptedAs,
+    ProtectedFloor, Switches,
 };
 pub use reads::{CoreUsage, Leaf, PageToken, Usages};
 pub use resource::{OsUpgrade, RollingStands, RollingView, SetWrite, WriteLocks};
@@ -71,6 +79,7 @@ pub use throttle::ThrottlePolicy;
 pub use truth::{InstanceTruth, TrueInstance, TrueSet, TrueSizes};
 
 use crate::ambient::Dice;
+use load_balancer::WorldBalancer;
 use operation::WorldOperation;
 use queue::{Due, Queue};
 use set::{Picture, WorldSet};
@@ -107,6 +116,8 @@ pub struct World {
     luck: Dice,
     sets: BTreeMap<SetId, WorldSet>,
     ops: BTreeMap<OpId, WorldOperation>,
+    /// By id, in lower case.
+    balancers: BTreeMap<Arc<str>, WorldBalancer>,
     queue: Queue,
     buckets: Buckets,
     lists: BTreeMap<u64, Picture>,
@@ -143,6 +154,7 @@ impl World {
             dice,
             sets: BTreeMap::new(),
             ops: BTreeMap::new(),
+            balancers: BTreeMap::new(),
             queue: Queue::default(),
             buckets: Buckets::default(),
             lists: BTreeMap::new(),

@@ -19,6 +19,7 @@ pub enum OpKind {
     DeleteInstances,
     /// DELETE or PUT of one VM: never ends another operation.
     OneInstance,
+    LoadBalancer,
     Change(WorldChange),
 }
 
@@ -179,6 +180,16 @@ impl World {
             }
         }
         self.log(set, EventKind::OpEnded { op, kind, status });
+    }
+
+    /// Cancels an operation of a load balancer; the newer one does its work too.
+    pub(super) fn supersede(&mut self, older: OpId, newer: OpId) {
+        let message = format!(
+            "Operation PutLoadBalancerOperation ({older}) was canceled and superseded by operation \
+             PutLoadBalancerOperation ({newer})."
+        );
+        let code = "CanceledAndSupersededDueToAnotherOperation";
+        self.close_op(older, OpStatus::Canceled(OpFailure { code, message, target: None }));
     }
 
     /// Ends the operation if it has nothing left to wait for.

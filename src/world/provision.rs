@@ -64,6 +64,8 @@ impl World {
             power: Power::None,
             guest: GuestState::Down,
             guest_since: now,
+            served: None,
+            interface_failed: false,
             protection: None,
             priority: it.next_priority(),
             flag_lies: false,

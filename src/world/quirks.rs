@@ -55,6 +55,18 @@ pub enum ProtectedFloor {
     StopShort,
 }
 
+/// The answer to a write of a load balancer during another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BusyBalancer {
+    /// 409 AnotherOperationInProgress.
+    #[default]
+    Refuses,
+    /// 429 RetryableError.
+    Retryable,
+    /// The newer write is accepted and ends the older operation as cancelled.
+    Supersedes,
+}
+
 /// Each switch with its usual answer. A storm tosses a coin for it, unless it says how the answer is drawn.
 macro_rules! switches {
     ($dice:ident; $($(#[$about:meta])* $name:ident: $ty:ty = $usual:expr $(, drawn $draw:expr)?;)*) => {
@@ -158,6 +170,14 @@ switches! {
     power_busy_refused: bool = false, drawn dice.branch("power busy").chance(0.25);
     /// An autoscale setting that is enabled again remembers no cooldown.
     autoscale_forgets_cooldown: bool = false, drawn dice.branch("cooldown").chance(0.5);
+    busy_balancer: BusyBalancer = BusyBalancer::Refuses, drawn one_of(&mut dice.branch("busy balancer"),
+        [BusyBalancer::Refuses, BusyBalancer::Retryable, BusyBalancer::Supersedes]);
+    /// The administrative state Down resets connections that exist.
+    admin_down_resets: bool = false, drawn dice.branch("admin down").chance(0.5);
+    /// Pools of Uniform sets refuse administrative states.
+    uniform_admin_refused: bool = false, drawn dice.branch("uniform admin").chance(0.25);
+    /// An interface that is being deleted blocks writes of its load balancer, as a failed one does.
+    deleting_interface_blocks: bool = false, drawn dice.branch("deleting interface").chance(0.25);
 }
 
 fn one_of<T: Copy + Default, const N: usize>(dice: &mut Dice, answers: [T; N]) -> T {

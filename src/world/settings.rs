@@ -40,6 +40,8 @@ pub struct Durations {
     pub start: Spread,
     /// Between two runs of the autoscale service.
     pub autoscale: Spread,
+    /// A write of a load balancer.
+    pub balancer: Spread,
     /// Minimum duration of an operation.
     pub accept: Spread,
     /// Azure gives up a creation that hangs after this.
@@ -65,6 +67,7 @@ impl Default for Durations {
             deallocate: Spread::new(35.0, 0.4, 10.0, 600.0),
             start: Spread::new(25.0, 0.4, 8.0, 600.0),
             autoscale: Spread::new(45.0, 0.3, 30.0, 60.0),
+            balancer: Spread::new(8.0, 0.4, 3.0, 120.0),
             accept: Spread::new(2.0, 0.3, 1.0, 10.0),
             create_timeout: 40 * MINUTE,
             delete_timeout: 30 * MINUTE,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::autoscale::AutoscaleSetting;
+use super::load_balancer::IpConfiguration;
 use super::set::SpotMix;
 use crate::ambient::Dice;
 
@@ -97,6 +98,8 @@ pub struct ModelSpec {
     pub tags: BTreeMap<String, String>,
     /// The OS disk is on the host: such VMs cannot be deallocated.
     pub ephemeral_disk: bool,
+    /// Its network interfaces, as `rest` says too.
+    pub interfaces: Vec<IpConfiguration>,
     /// All other VM settings, as a text that the world does not read.
     pub rest: String,
 }
@@ -178,6 +181,7 @@ impl ModelPatch {
             extensions: self.extensions.as_ref().unwrap_or(&to.extensions).clone(),
             tags: self.tags.as_ref().unwrap_or(&to.tags).clone(),
             ephemeral_disk: to.ephemeral_disk,
+            interfaces: to.interfaces.clone(),
             rest: to.rest.clone(),
         }
     }

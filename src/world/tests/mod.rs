@@ -1,6 +1,7 @@
 //! Each cloud behaviour by name, both answers of each switch, and properties over random calls.
 
 mod autoscale;
+mod balancing;
 mod capacity;
 mod changes;
 mod faults;
