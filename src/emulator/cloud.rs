@@ -1,6 +1,7 @@
 //! The state behind the HTTP front end: the world, what ARM knows in addition, and the one clock of both.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -14,40 +15,10 @@ use super::reply::{EmulatorReply, Rejection};
 use super::request::EmulatorRequest;
 use super::seed::{IdentitySeed, Seed, SetSeed, SwitchesSeed};
 use super::text::hash;
+use super::traffic::Traffic;
+use super::world_clock::WorldClock;
 use crate::ambient::Dice;
 use crate::world::{ExternalEvent, Guid, Millis, OpId, SECOND, SetId, SetSpec, SetView, World};
-
-/// World time runs at its own speed and can be advanced.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WorldClock {
-    pub speed: f64,
-    real: Millis,
-    world: Millis,
-}
-
-impl WorldClock {
-    pub fn new(real: Millis, speed: f64) -> Self {
-        Self { speed, real, world: real }
-    }
-
-    pub fn at(&self, real: Millis) -> Millis {
-        self.world + ((real - self.real).max(0) as f64 * self.speed) as Millis
-    }
-
-    pub fn turn(&mut self, real: Millis, speed: f64) {
-        *self = Self { speed, real, world: self.at(real) };
-    }
-
-    pub fn skip(&mut self, by: Millis) {
-        self.world += by.max(0);
-    }
-
-    /// Whole real seconds, at least one: clients treat zero as no Retry-After at all.
-    pub fn seconds(&self, world_seconds: u32) -> u32 {
-        let real = f64::from(world_seconds) / self.speed.max(0.001);
-        (real.ceil() as u32).max(1)
-    }
-}
 
 /// The location of a set; the world holds its name.
 #[derive(Debug, Clone)]
@@ -108,6 +79,10 @@ pub(super) struct EmulatedCloud {
     pub places: BTreeMap<SetId, ResourcePlace>,
     /// By id, in lower case.
     pub autoscale: BTreeMap<String, Value>,
+    /// What the front ends of load balancers forward.
+    pub traffic: Arc<Traffic>,
+    /// Documents of load balancers, by id in lower case.
+    pub balancers: BTreeMap<Arc<str>, Value>,
     pub images: Vec<GalleryImage>,
     /// Operations outside the world, and when each ends.
     pub chores: BTreeMap<OpId, OperationKind>,
@@ -134,6 +109,8 @@ pub(super) struct EmulatedCloud {
 pub enum SeedError {
     #[error("scaleSets[{index}] (\"{name}\"): {why}")]
     ScaleSet { index: usize, name: String, why: String },
+    #[error("loadBalancers[{index}] (\"{name}\"): {why}")]
+    LoadBalancer { index: usize, name: String, why: String },
     #[error("locks[{index}]: {why}")]
     Lock { index: usize, why: String },
     #[error("faults.named: there is no \"{name}\"; there are: {known}")]
@@ -153,6 +130,8 @@ impl EmulatedCloud {
             groups: BTreeMap::new(),
             places: BTreeMap::new(),
             autoscale: BTreeMap::new(),
+            traffic: Arc::default(),
+            balancers: BTreeMap::new(),
             images: Vec::new(),
             chores: BTreeMap::new(),
             identities: seed.identities.clone(),
@@ -182,6 +161,14 @@ impl EmulatedCloud {
                 why,
             })?;
         }
+        let mut fronts = Vec::new();
+        for (index, balancer) in seed.load_balancers.iter().enumerate() {
+            let name = balancer.name.clone();
+            let made = balancer.create(&mut cloud, &seed.location);
+            let front = made.map_err(|why| SeedError::LoadBalancer { index, name, why })?;
+            fronts.extend(front);
+        }
+        cloud.traffic = Arc::new(Traffic::new(fronts));
         for (index, lock) in seed.locks.iter().enumerate() {
             locks::put(&mut cloud, lock).map_err(|why| SeedError::Lock { index, why })?;
         }
@@ -228,6 +215,8 @@ impl EmulatedCloud {
         }
         let below = format!("{}/", group.id()).to_ascii_lowercase();
         self.autoscale.retain(|id, _| !id.starts_with(&below));
+        self.balancers.retain(|id, _| !id.starts_with(&below));
+        self.world.remove_balancers(|id| id.starts_with(&below));
         super::autoscale::apply(self);
         if self.subscription().eq_ignore_ascii_case(&group.subscription) {
             self.images.retain(|image| !image.group.eq_ignore_ascii_case(&group.name));
@@ -257,12 +246,12 @@ impl EmulatedCloud {
 
     /// Adds a set that exists from the start: its VMs already run.
     fn found(&mut self, seed: &SetSeed, location: &str) -> Result<(), String> {
-        let body = Value::Object(seed.body(location));
+        let subscription = seed.subscription.as_deref().unwrap_or(self.subscription()).to_owned();
+        let body = Value::Object(seed.body(location, &subscription));
         let mut spec = document::meaning(&seed.name, &body).map_err(|turned| match turned {
             Rejection::Refused(refusal) | Rejection::AtTheDoor(refusal) => refusal.message,
             Rejection::Lost => "not understood".to_owned(),
         })?;
-        let subscription = seed.subscription.as_deref().unwrap_or(self.subscription()).to_owned();
         let named =
             NamedResource { subscription: &subscription, group: seed.group(), name: &seed.name };
         if self.find(named).is_some() {
@@ -462,6 +451,9 @@ fn kind_of(ask: &EmulatorRequest) -> String {
         "virtualmachinescalesets",
         "virtualmachines",
         "autoscalesettings",
+        "loadbalancers",
+        "backendaddresspools",
+        "networkinterfaces",
         "eventtypes",
         "permissions",
     ];
@@ -476,21 +468,4 @@ fn kind_of(ask: &EmulatorRequest) -> String {
         }
     }
     kind.split_off(kind.len().saturating_sub(2)).join("/")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn world_time_runs_at_its_speed_and_can_be_sent_ahead() {
-        let mut pace = WorldClock::new(1_000, 60.0);
-        assert_eq!(pace.at(2_000), 61_000);
-        pace.skip(5_000);
-        assert_eq!(pace.at(2_000), 66_000);
-        pace.turn(2_000, 1.0);
-        assert_eq!(pace.at(3_000), 67_000);
-        assert_eq!(WorldClock::new(0, 60.0).seconds(10), 1);
-        assert_eq!(WorldClock::new(0, 1.0).seconds(10), 10);
-    }
 }

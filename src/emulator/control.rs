@@ -13,6 +13,7 @@ use super::reply::EmulatorReply;
 use super::request::EmulatorRequest;
 use super::seed::{ImageSeed, LoadSeed, image_reference};
 use super::text::{from_span, rfc3339};
+use super::traffic;
 use crate::world::{
     ActivityEntry, Actor, Bad, ExternalEvent, InstanceId, InstanceProtection, Millis, Provisioning,
     SetId, TrueInstance, Which, WorldChange,
@@ -135,6 +136,10 @@ struct Order {
 enum Doing {
     Sicken { lasting: Option<Length> },
     Fail,
+    // The guest approves its delete before the notice ends.
+    ApproveDelete,
+    // Its network interface gets the state Failed, or is repaired.
+    FailInterface(bool),
     Stop,
     Evict,
     Vanish,
@@ -197,6 +202,8 @@ fn deed(cloud: &EmulatedCloud, doing: &Doing, which: Which) -> Result<ExternalEv
             ExternalEvent::Sicken(which, lasting.as_ref().map(Length::ms).transpose()?)
         }
         Doing::Fail => ExternalEvent::FailInstance(which),
+        Doing::ApproveDelete => ExternalEvent::ApproveDelete(which),
+        Doing::FailInterface(failed) => ExternalEvent::FailInterface(which, *failed),
         Doing::Stop => ExternalEvent::StopInstance(which),
         Doing::Evict => ExternalEvent::Evict(which),
         Doing::Vanish => ExternalEvent::Vanish(which),
@@ -302,7 +309,7 @@ pub(super) fn state(cloud: &EmulatedCloud) -> Value {
         })
         .collect();
     json!({ "clock": clock(cloud), "faults": faults(cloud), "scaleSets": sets,
-        "calls": calls, "requests": cloud.requests })
+        "loadBalancers": traffic::state(cloud), "calls": calls, "requests": cloud.requests })
 }
 
 fn set_state(cloud: &EmulatedCloud, set: SetId) -> Option<Value> {

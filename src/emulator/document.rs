@@ -10,7 +10,8 @@ use super::reply::Rejection;
 use super::text::{from_iso_span, iso_span};
 use crate::world::{
     EvictionPolicy, MINUTE, ModelSpec, PlatformSpec, RepairAction, Repairs, Rolling, ScaleIn,
-    SetOrchestration, SetSpec, SetView, SpotMix, UpgradeMode, VmPriority, WorldRefusal, ZoneNumber,
+    SetOrchestration, SetSpec, SetView, SpotMix, TerminateNotice, UpgradeMode, VmPriority,
+    WorldRefusal, ZoneNumber,
 };
 
 /// Objects merge, lists are replaced, `null` is ignored; tags are one value and do not merge.
@@ -237,6 +238,7 @@ pub(super) fn model(
     profile.remove("timeCreated");
     let disk = profile.get("storageProfile").and_then(|s| s.pointer("/osDisk/diffDiskSettings"));
     model.ephemeral_disk = disk.and_then(|d| text(d, "/option")) == Some("Local");
+    model.interfaces = super::interfaces::of_model(&Value::Object(profile.clone()));
     model.extensions = extensions(profile.get_mut("extensionProfile"))?;
     model.rest = Value::Object(profile).to_string();
     Ok(model)
@@ -263,7 +265,6 @@ fn native(document: &Value, profile: &Value, uniform: bool) -> Result<PlatformSp
     let os = "/properties/upgradePolicy/automaticOSUpgradePolicy/enableAutomaticOSUpgrade";
     let resilient = "/properties/resiliencyPolicy/resilientVMCreationPolicy/enabled";
     let rebalance = "/properties/resiliencyPolicy/automaticZoneRebalancingPolicy/enabled";
-    let notice = "/scheduledEventsProfile/terminateNotificationProfile/enable";
     Ok(PlatformSpec {
         upgrade,
         auto_os_upgrade: flag(document, os).unwrap_or(false),
@@ -272,8 +273,20 @@ fn native(document: &Value, profile: &Value, uniform: bool) -> Result<PlatformSp
         resilient_create: flag(document, resilient).unwrap_or(false),
         rebalance: flag(document, rebalance).unwrap_or(false),
         autoscale: None,
-        terminate_notice: flag(profile, notice).unwrap_or(false),
+        terminate_notice: notice(profile)?,
     })
+}
+
+fn notice(profile: &Value) -> Result<Option<TerminateNotice>, Rejection> {
+    let key = "scheduledEventsProfile.terminateNotificationProfile";
+    let Some(given) = profile.pointer(&format!("/{}", key.replace('.', "/"))) else {
+        return Ok(None);
+    };
+    let text = text(given, "/notBeforeTimeout").unwrap_or("PT5M");
+    let timeout = from_iso_span(text).filter(|t| (5 * MINUTE..=15 * MINUTE).contains(t));
+    let timeout = timeout.ok_or_else(|| invalid(&format!("{key}.notBeforeTimeout"), text))?;
+    let enabled = flag(given, "/enable").unwrap_or(false);
+    Ok(enabled.then_some(TerminateNotice::Lasts(timeout)))
 }
 
 fn rolling(document: &Value) -> Rolling {

@@ -271,7 +271,7 @@ fn properties(
         os_profile: os,
         network_profile: match shape.part("/networkProfile/networkInterfaces") {
             Value::Null => json!({ "networkInterfaces":
-                [{ "id": format!("{id}/networkInterfaces/{nic}") }] }),
+                [{ "id": interface_id(frame, vm, id, nic) }] }),
             given => json!({ "networkInterfaces": given }),
         },
         provisioning_state: provisioning(vm.provisioning),
@@ -287,6 +287,19 @@ fn properties(
         }),
         instance_view: with_view.then(|| view(frame, shape, vm)),
     }
+}
+
+/// The interface of a Flexible set's VM is a resource of its own.
+fn interface_id(frame: &RenderContext<'_>, vm: &InstanceView, id: &str, nic: &str) -> String {
+    if !frame.flexible {
+        return format!("{id}/networkInterfaces/{nic}");
+    }
+    format!(
+        "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/networkInterfaces/{}",
+        frame.subscription,
+        frame.group,
+        super::interfaces::flexible_name(nic, &vm.vm_text)
+    )
 }
 
 /// As in the model, with the version that is really on the disk.

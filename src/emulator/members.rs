@@ -296,7 +296,7 @@ pub(super) fn act(
 pub(super) fn not_served(ask: &EmulatorRequest) -> Rejection {
     let text = format!(
         "The emulator does not know {} {}. It serves resource groups, scale sets, their VMs, versions of gallery images, \
-         locks, autoscale settings, the activity log and what clients read around them.",
+         locks, autoscale settings, load balancers, network interfaces, the activity log and what clients read around them.",
         ask.method, ask.path
     );
     Rejection::at_the_door(400, "NotEmulated", text)

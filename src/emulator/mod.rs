@@ -7,14 +7,16 @@
 //! listens only on the loopback.
 //!
 //! Begin with [`Emulator::answer`]: `request` parses a request, `route` finds its handler (`set`, `members`,
-//! `flexible`, `attach`, `actions`, `extensions`, `gallery`, `autoscale`, `activity`, `other_resources`, `locks`, `tags`, `rolling`,
+//! `flexible`, `attach`, `actions`, `extensions`, `gallery`, `autoscale`, `load_balancer`, `interfaces`, `activity`, `other_resources`, `locks`, `tags`, `rolling`,
 //! `operation`; `entra` for tokens, `control` for orders), and the handler calls the world. `document` and `instance`
-//! are the wire forms; `serve` listens.
+//! are the wire forms; `serve` listens; `traffic` carries connections through a load balancer.
 
 mod actions;
 mod activity;
 mod attach;
 mod autoscale;
+mod balancer_document;
+mod balancer_seed;
 mod cloud;
 mod control;
 mod document;
@@ -24,6 +26,8 @@ mod faults;
 mod flexible;
 mod gallery;
 mod instance;
+mod interfaces;
+mod load_balancer;
 mod locks;
 mod members;
 mod operation;
@@ -40,8 +44,10 @@ mod serve;
 mod set;
 mod tags;
 mod text;
+mod traffic;
 mod transport;
 mod types;
+mod world_clock;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -49,15 +55,17 @@ use axum::body::Body;
 use axum::http::{Request, Response};
 use serde_json::Value;
 
+pub use balancer_seed::BalancerSeed;
 pub use cloud::SeedError;
 pub use faults::{Chances, ConnectionCut, FaultSeed, Rule};
 pub use locks::{LockSeed, ResourceLockLevel};
 pub use record::{Extremes, ReadyCount};
 pub use seed::{
-    CapacityFallsSeed, FoundSeed, IdentitySeed, ImageSeed, InstanceSeed, LoadSeed, Seed, SetSeed,
-    SettingsSeed, SwitchesSeed,
+    BusyBalancerSeed, CapacityFallsSeed, FoundSeed, IdentitySeed, ImageSeed, InstanceSeed,
+    LoadSeed, Seed, SetSeed, SettingsSeed, SwitchesSeed,
 };
 pub use serve::{EmulatorListener, EmulatorServeError, Tls};
+pub use traffic::BoundFronts;
 
 use crate::ambient::{Clock, SystemClock};
 use crate::world::{Millis, World};

@@ -98,7 +98,10 @@ pub(super) fn error(refusal: &WorldRefusal) -> Value {
                 one["target"] = json!(target);
             }
             error["details"] = json!([one]);
-            error["innererror"] = json!({ "internalErrorCode": "TooManyRequestsReceived" });
+            // Only a limit of requests has a policy.
+            if detail.target.is_some() {
+                error["innererror"] = json!({ "internalErrorCode": "TooManyRequestsReceived" });
+            }
         } else {
             error["innererror"] = json!({ "internalErrorCode": detail.code });
         }

@@ -8,6 +8,8 @@ use super::entra;
 use super::extensions;
 use super::flexible;
 use super::gallery;
+use super::interfaces;
+use super::load_balancer;
 use super::locks;
 use super::members;
 use super::operation;
@@ -20,6 +22,7 @@ use super::tags;
 use crate::world::{ThrottlePolicy, TokenMeter, WorldRefusal};
 
 const COMPUTE: &str = "microsoft.compute";
+const NETWORK: &str = "microsoft.network";
 const INSIGHTS: &str = "microsoft.insights";
 const AUTHORIZATION: &str = "microsoft.authorization";
 const RESOURCES: &str = "microsoft.resources";
@@ -101,6 +104,19 @@ fn served(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, words: &[&str]) -> H
         ["subscriptions", _, "resourcegroups", _, "providers", COMPUTE, rest @ ..] => {
             of_group(cloud, ask, rest)
         }
+        ["subscriptions", _, "providers", NETWORK, rest @ ..] if get => match rest {
+            ["locations", _, "operations", op] => operation::poll(cloud, ask, op),
+            ["loadbalancers"] => load_balancer::list(cloud, ask),
+            ["networkinterfaces"] => interfaces::of_group(cloud, ask, None),
+            _ => unknown(cloud, ask),
+        },
+        ["subscriptions", _, "resourcegroups", _, "providers", NETWORK, rest @ ..] => match rest {
+            ["loadbalancers"] if get => load_balancer::list(cloud, ask),
+            ["loadbalancers", _, rest @ ..] => load_balancer::serve(cloud, ask, rest),
+            ["networkinterfaces"] => interfaces::of_group(cloud, ask, None),
+            ["networkinterfaces", name] => interfaces::of_group(cloud, ask, Some(name)),
+            _ => unknown(cloud, ask),
+        },
         _ => unknown(cloud, ask),
     }
 }
@@ -165,6 +181,13 @@ fn of_set(cloud: &mut EmulatedCloud, ask: &EmulatorRequest, rest: &[&str]) -> Ha
         ("GET", ["osupgradehistory"]) => rolling::history(cloud, ask, id),
         ("GET", ["virtualmachines"]) => members::list(cloud, ask, id),
         (_, ["virtualmachines", _]) => members::one(cloud, ask, id, ask.part(9), None),
+        ("GET", ["networkinterfaces"]) => interfaces::of_set(cloud, ask, id, None, None),
+        ("GET", ["virtualmachines", _, "networkinterfaces"]) => {
+            interfaces::of_set(cloud, ask, id, Some(ask.part(9)), None)
+        }
+        ("GET", ["virtualmachines", _, "networkinterfaces", _]) => {
+            interfaces::of_set(cloud, ask, id, Some(ask.part(9)), Some(ask.part(11)))
+        }
         (_, ["virtualmachines", _, action]) => {
             members::one(cloud, ask, id, ask.part(9), Some(action))
         }

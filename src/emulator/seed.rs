@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::balancer_seed::BalancerSeed;
 use super::faults::FaultSeed;
 use super::locks::LockSeed;
 use crate::world::{
-    CapacityFalls, Durations, InitialState, InstanceId, InstanceProtection, InstanceSpec,
-    MetricLoad, Millis, ModelSpec, Spread, Switches, WorldSettings,
+    BusyBalancer, CapacityFalls, Durations, InitialState, InstanceId, InstanceProtection,
+    InstanceSpec, MetricLoad, Millis, ModelSpec, Spread, Switches, WorldSettings,
 };
 
 pub(super) const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000000";
 pub(super) const TENANT: &str = "11111111-1111-1111-1111-111111111111";
-const GROUP: &str = "rg";
+pub(super) const GROUP: &str = "rg";
 
 /// The whole file; every key has a default.
 #[derive(Debug, Clone, Deserialize)]
@@ -28,6 +29,7 @@ pub struct Seed {
     /// In addition to the groups that scale sets name.
     pub resource_groups: Vec<String>,
     pub scale_sets: Vec<SetSeed>,
+    pub load_balancers: Vec<BalancerSeed>,
     pub galleries: Vec<ImageSeed>,
     pub locks: Vec<LockSeed>,
     /// Empty: every client may do everything, with any secret.
@@ -48,6 +50,7 @@ impl Default for Seed {
             tenant: TENANT.to_owned(),
             resource_groups: vec![GROUP.to_owned()],
             scale_sets: Vec::new(),
+            load_balancers: Vec::new(),
             galleries: Vec::new(),
             locks: Vec::new(),
             identities: Vec::new(),
@@ -117,6 +120,35 @@ pub struct SwitchesSeed {
     pub autoscale_patch_replaces: bool,
     /// Answers show an autoscale setting as it was written.
     pub autoscale_answers_plain: bool,
+    pub busy_balancer: BusyBalancerSeed,
+    /// The administrative state Down resets connections that exist.
+    pub admin_down_resets: bool,
+    /// Backend pools of Uniform sets refuse administrative states.
+    pub uniform_admin_refused: bool,
+    /// Elements of such pools name no network interface.
+    pub uniform_elements_hide_interface: bool,
+    /// A network interface that is being deleted blocks writes of its load balancer.
+    pub deleting_interface_blocks: bool,
+}
+
+/// The answer to a write of a load balancer during another one.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum BusyBalancerSeed {
+    #[default]
+    Refuses,
+    Retryable,
+    Supersedes,
+}
+
+impl From<BusyBalancerSeed> for BusyBalancer {
+    fn from(seed: BusyBalancerSeed) -> Self {
+        match seed {
+            BusyBalancerSeed::Refuses => Self::Refuses,
+            BusyBalancerSeed::Retryable => Self::Retryable,
+            BusyBalancerSeed::Supersedes => Self::Supersedes,
+        }
+    }
 }
 
 /// When a machine delete lowers `sku.capacity`.
@@ -180,6 +212,10 @@ impl SwitchesSeed {
             stopped_shows_health: !self.stopped_hides_health,
             power_busy_refused: self.power_busy_refused,
             autoscale_forgets_cooldown: self.autoscale_forgets_cooldown,
+            busy_balancer: self.busy_balancer.into(),
+            admin_down_resets: self.admin_down_resets,
+            uniform_admin_refused: self.uniform_admin_refused,
+            deleting_interface_blocks: self.deleting_interface_blocks,
             ..Switches::default()
         }
     }
@@ -202,6 +238,7 @@ fn quicker(mut all: Durations, times: f64) -> Durations {
         &mut all.deallocate,
         &mut all.start,
         &mut all.autoscale,
+        &mut all.balancer,
         &mut all.accept,
     ] {
         *one = Spread::new(one.median / times, one.sigma, one.min / times, one.max / times);
@@ -230,6 +267,9 @@ pub struct SetSeed {
     pub image: Option<Value>,
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
+    /// Backend pools that its network interfaces join, as `balancer/pool`.
+    #[serde(default)]
+    pub pools: Vec<String>,
     /// VMs report application health.
     #[serde(default = "yes")]
     pub health: bool,
@@ -341,7 +381,7 @@ impl SetSeed {
     }
 
     /// The resource, as a client would have requested it from ARM.
-    pub(super) fn body(&self, location: &str) -> Map<String, Value> {
+    pub(super) fn body(&self, location: &str, subscription: &str) -> Map<String, Value> {
         let image = self.image.as_ref().map_or_else(default_image, image_reference);
         let mut profile = json!({
             "osProfile": { "computerNamePrefix": self.name, "adminUsername": "azureuser",
@@ -354,6 +394,13 @@ impl SetSeed {
                 "properties": { "primary": true, "ipConfigurations": [{ "name": "ip",
                     "properties": { "primary": true, "privateIPAddressVersion": "IPv4" } }] } }] },
         });
+        if !self.pools.is_empty() {
+            let pools = self.pools.iter();
+            let pools =
+                pools.map(|pool| super::balancer_seed::pool(subscription, self.group(), pool));
+            profile["networkProfile"]["networkInterfaceConfigurations"][0]["properties"]["ipConfigurations"]
+                [0]["properties"]["loadBalancerBackendAddressPools"] = pools.collect();
+        }
         if self.health {
             profile["extensionProfile"] = json!({ "extensions": [{ "name": "health",
                 "properties": { "publisher": "Microsoft.ManagedServices",

@@ -20,7 +20,8 @@ use crate::model::size::GrayState;
 use crate::model::time::Span;
 use crate::world::{
     AutoscaleSetting, EvictionPolicy, HOUR, MINUTE, PlatformSpec, RepairAction, Repairs, Rolling,
-    SECOND, SetOrchestration, SetSpec, Switches, UpgradeMode, VmPriority, WorldSettings,
+    SECOND, SetOrchestration, SetSpec, Switches, TerminateNotice, UpgradeMode, VmPriority,
+    WorldSettings,
 };
 
 /// The scenario of a storm.
@@ -243,7 +244,7 @@ fn native(dice: &mut Dice, count: u32) -> PlatformSpec {
             }
             3 => native.overprovision = true,
             4 => native.resilient_create = true,
-            5 => native.terminate_notice = true,
+            5 => native.terminate_notice = Some(TerminateNotice::Approves),
             _ => {
                 let (min, max) = (count / 2, count + count / 4 + 1);
                 native.autoscale = Some(AutoscaleSetting::between(min, max).by_load(20 * MINUTE));

@@ -8,8 +8,8 @@ use super::World;
 use super::answer::{ErrorDetail, OperationHandle, WorldAnswer, WorldRefusal};
 use super::events::Actor;
 use super::load_balancer::{
-    AdminChange, AdminState, Backend, BalancerRule, BalancerSpec, BalancerView, ElementAddress,
-    ElementSpec, InterfaceView, PoolId, PoolMember, PoolSpec, WorldBalancer, WorldPool, digest,
+    AdminChange, AdminState, BalancerRule, BalancerSpec, BalancerView, ElementAddress, ElementSpec,
+    InterfaceView, PoolBackend, PoolId, PoolMember, PoolSpec, WorldBalancer, WorldPool, digest,
     element_name,
 };
 use super::operation::OpKind;
@@ -94,14 +94,14 @@ impl World {
     }
 
     /// What a rule does with each element of its pool now.
-    pub fn backends(&self, balancer: &str, rule: &str) -> Vec<Backend> {
+    pub fn backends(&self, balancer: &str, rule: &str) -> Vec<PoolBackend> {
         let Some(it) = self.balancers.get(balancer) else { return Vec::new() };
         let Some(rule) = it.rule(rule) else { return Vec::new() };
         let members = self.members(balancer, it, &rule.pool);
         members.into_iter().map(|member| self.backend(it, rule, member)).collect()
     }
 
-    fn backend(&self, it: &WorldBalancer, rule: &BalancerRule, member: PoolMember) -> Backend {
+    fn backend(&self, it: &WorldBalancer, rule: &BalancerRule, member: PoolMember) -> PoolBackend {
         let instance = member.machine.as_ref().and_then(|machine| {
             let set = self.sets.get(&machine.id.set)?;
             set.find(&machine.id.instance)
@@ -118,7 +118,7 @@ impl World {
             AdminState::Down => false,
         };
         let resets = admin == AdminState::Down && self.settings.switches.admin_down_resets;
-        Backend { member, probe, admin, takes_new, resets }
+        PoolBackend { member, probe, admin, takes_new, resets }
     }
 
     /// A write of a whole balancer. `true`: it is new.
@@ -384,7 +384,7 @@ fn basic_sku(pool: &str) -> WorldRefusal {
         400,
         "OperationNotSupportedForBasicSkuLoadBalancer",
         format!(
-            "Backend address pool '{pool}' belongs to a load balancer of SKU Basic, which has neither administrative \
+            "PoolBackend address pool '{pool}' belongs to a load balancer of SKU Basic, which has neither administrative \
              states nor backend addresses."
         ),
     )

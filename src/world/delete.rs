@@ -2,12 +2,14 @@
 
 use super::World;
 use super::events::{Actor, EventKind};
-use super::instance::{GuestState, InstanceStep, InstanceView, Lowers, Power, Provisioning};
+use super::instance::{
+    GuestState, InstanceStep, InstanceView, Lowers, Power, Provisioning, WorldInstance,
+};
 use super::operation::PartResult;
 use super::provision::minutes;
 use super::queue::Due;
 use super::quirks::{CapacityFalls, EvictedGoal};
-use super::spec::{EvictionPolicy, OpId, SetId, VmPriority};
+use super::spec::{EvictionPolicy, OpId, SetId, TerminateNotice, VmPriority};
 
 impl World {
     /// Starts a delete; `lowers`: whether the set's capacity falls with it.
@@ -25,7 +27,7 @@ impl World {
         let times = self.settings.durations.clone();
         self.parts_done_unless_deleting(set, key);
         let Some(it) = self.sets.get_mut(&set) else { return };
-        let notice = it.native.terminate_notice && !force;
+        let notice = it.native.terminate_notice.filter(|_| !force);
         let Some(instance) = it.instances.get_mut(&key) else { return };
         if !instance.is_deleting() {
             instance.state = Provisioning::Deleting;
@@ -41,13 +43,18 @@ impl World {
                 it.goal -= 1;
                 it.leaving += 1;
             }
-            if !notice {
+            if notice.is_none() {
                 instance.set_guest(GuestState::Down, now);
             }
             let dice = &mut instance.dice;
             let mut takes = times.delete.draw(dice);
             takes = if force { takes * 2 / 5 } else { takes };
-            takes += if notice { minutes(dice, 5, 15) } else { 0 };
+            let notice = notice.map(|notice| match notice {
+                TerminateNotice::Approves => minutes(dice, 5, 15),
+                TerminateNotice::Lasts(timeout) => timeout,
+            });
+            takes += notice.unwrap_or(0);
+            instance.notice = notice.map(|notice| (now + notice, false));
             takes += if dice.chance(faults.delete_hangs) { times.delete_timeout } else { 0 };
             let fails = dice.chance(faults.delete_fails) && instance.lowers != Lowers::No;
             let step = if fails { InstanceStep::DeleteFails } else { InstanceStep::Gone };
@@ -57,6 +64,32 @@ impl World {
         }
         if let Some(op) = op {
             self.wait_for(op, set, key);
+        }
+    }
+
+    /// The guest approves its delete. Deletes that began together end when all of them are approved.
+    pub(super) fn approve_delete(&mut self, set: SetId, key: u64) {
+        let now = self.now;
+        let delete = self.settings.durations.delete;
+        let Some(it) = self.sets.get_mut(&set) else { return };
+        let noticed = it.instances.get_mut(&key).filter(|i| i.is_deleting());
+        let Some((until, approved)) = noticed.and_then(|i| i.notice.as_mut()) else { return };
+        *approved = true;
+        let until = *until;
+        let together = |i: &&mut WorldInstance| {
+            i.is_deleting() && i.notice.is_some_and(|(end, _)| end == until && end > now)
+        };
+        let batch: Vec<&mut WorldInstance> = it.instances.values_mut().filter(together).collect();
+        if batch.iter().any(|i| i.notice.is_some_and(|(_, approved)| !approved)) {
+            return;
+        }
+        for instance in batch {
+            instance.notice = None;
+            instance.turn += 1;
+            instance.set_guest(GuestState::Down, now);
+            let (key, turn) = (instance.key, instance.turn);
+            let takes = delete.draw(&mut instance.dice);
+            self.queue.push(now + takes, Due::Vm { set, key, turn, step: InstanceStep::Gone });
         }
     }
 

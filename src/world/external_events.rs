@@ -63,6 +63,8 @@ pub enum ExternalEvent {
     // Through the portal, as the VM's own call.
     ChangeInstance(Which, WorldChange),
     Evict(Which),
+    // The guest approves its delete before the notice ends.
+    ApproveDelete(Which),
     // Its network interface gets the state Failed, or is repaired.
     FailInterface(Which, bool),
     // Lost by the cloud; the capacity stays.
@@ -141,6 +143,7 @@ impl World {
         | ExternalEvent::FlipLatestModelApplied(which)
         | ExternalEvent::ChangeInstance(which, _)
         | ExternalEvent::Evict(which)
+        | ExternalEvent::ApproveDelete(which)
         | ExternalEvent::FailInterface(which, _)
         | ExternalEvent::Vanish(which)
         | ExternalEvent::Protect(which, _)) = deed
@@ -169,6 +172,7 @@ impl World {
                     instance.flag_lies = !instance.flag_lies;
                 }
             }
+            ExternalEvent::ApproveDelete(_) => self.approve_delete(set, key),
             ExternalEvent::FailInterface(_, failed) => {
                 if let Some(instance) = self.vm_mut(set, key) {
                     instance.interface_failed = *failed;

@@ -125,6 +125,8 @@ pub(super) struct WorldInstance {
     pub guest_since: Millis,
     /// The last time in which the guest was ready and after which it was not.
     pub served: Option<(Millis, Millis)>,
+    /// The end of the notice of its delete, and whether the guest has approved.
+    pub notice: Option<(Millis, bool)>,
     /// Its network interface has the state Failed.
     pub interface_failed: bool,
     pub protection: Option<InstanceProtection>,

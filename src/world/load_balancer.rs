@@ -71,7 +71,7 @@ pub struct PoolMember {
 
 /// What a rule does with an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backend {
+pub struct PoolBackend {
     pub member: PoolMember,
     /// What the probe shows; with an administrative state the metric of the probe shows that instead.
     pub probe: bool,

@@ -62,8 +62,8 @@ pub use faults::WorldFaults;
 pub use front_door::{Calls, FrontDoorCall, FrontDoorCounts, TokenMeter};
 pub use instance::{GuestHealth, GuestState, InstanceView, Power, Provisioning};
 pub use load_balancer::{
-    AdminState, Backend, BalancerRule, BalancerSpec, BalancerView, ElementAddress, ElementSpec,
-    InterfaceId, InterfaceView, IpConfiguration, PoolId, PoolMember, PoolSpec,
+    AdminState, BalancerRule, BalancerSpec, BalancerView, ElementAddress, ElementSpec, InterfaceId,
+    InterfaceView, IpConfiguration, PoolBackend, PoolId, PoolMember, PoolSpec,
 };
 pub use operation::{OpFailure, OpKind, OpStatus, OpView};
 pub use quirks::{

@@ -65,6 +65,7 @@ impl World {
             guest: GuestState::Down,
             guest_since: now,
             served: None,
+            notice: None,
             interface_failed: false,
             protection: None,
             priority: it.next_priority(),

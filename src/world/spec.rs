@@ -237,8 +237,16 @@ pub struct PlatformSpec {
     pub rebalance: bool,
     /// The setting that targets this set: a resource of its own.
     pub autoscale: Option<AutoscaleSetting>,
-    /// Deletes wait 5 to 15 minutes for the guest.
-    pub terminate_notice: bool,
+    pub terminate_notice: Option<TerminateNotice>,
+}
+
+/// The guest learns of a delete before it happens, and may approve it earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminateNotice {
+    /// Every guest approves after 5 to 15 minutes.
+    Approves,
+    /// Nothing but [`ExternalEvent::ApproveDelete`](super::ExternalEvent) ends it earlier.
+    Lasts(Millis),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -19,8 +19,8 @@ use report::EmulatorMessage;
 
 const ABOUT: &str = "Serves a simulated Azure that az and the official SDKs accept as the real one";
 const MORE: &str = "\
-Serves scale sets of both kinds, their VMs, long operations, etags, paging, throttling, autoscale settings, quota, \
-sizes, gallery images and the tokens for all of it. It answers as Azure Resource Manager does, from the same \
+Serves scale sets of both kinds, their VMs, long operations, etags, paging, throttling, autoscale settings, load \
+balancers, quota, sizes, gallery images and the tokens for all of it. It answers as Azure Resource Manager does, from the same \
 simulated cloud that `simulate` uses. It keeps nothing when it ends, and it listens on the loopback only, because it \
 gives a token to every caller.
 
@@ -44,10 +44,15 @@ A seed file; every key is optional:
   scaleSets:
     - {name: web, resourceGroup: rg, capacity: 10, zones: ['1', '2'], size: Standard_D4s_v5}
     - {name: old, instances: [{found: sick}, {found: ready}], flexible: true}
+    - {name: shop, capacity: 3, pools: [front/shop]}
+  loadBalancers: [{name: front, pools: [shop], probeInterval: 5, listen: {shop: '127.0.0.1:0'}}]
   galleries: [{gallery: shared, image: web, version: 1.2.0}]
   identities: [{clientId: app, secret: s, denied: [/virtualMachineScaleSets/old]}]
   settings: {pageSize: 50, quotaCores: 200, throttling: true, quicker: 60, record: true}
   faults: {named: mild}
+
+A load balancer sends the connections to an address of `listen` to machines of the pool. Each machine answers with its \
+name, and /hold/500 holds a request for half a second. GET /_control/state counts what was served, refused and cut.
 
 With record, GET /_control/record lists the requests and the changes of VMs.
 
@@ -139,6 +144,7 @@ impl Emulate {
             let listening =
                 EmulatorListener::at(self.listen, tls).await.map_err(|e| unserved(&e))?;
             let address = listening.address();
+            let fronts = emulator.bind_fronts().await.map_err(|error| unserved(&error))?;
             let ca_file = self.write_authority(authority.as_deref(), address)?;
             let message =
                 EmulatorMessage { address, is_tls, ca_file, seed: &seed, speed: self.speed };
@@ -148,7 +154,10 @@ impl Emulate {
                 shell.print(&message.page(shell.term, &emulator.state()))?;
             }
             shell.flush()?;
-            listening.serve(emulator).await.map_err(|error| unserved(&error))
+            tokio::select! {
+                served = listening.serve(emulator) => served.map_err(|error| unserved(&error)),
+                () = fronts.serve() => Ok(()),
+            }
         })?;
         Ok(Exit::Done)
     }

@@ -37,13 +37,27 @@ impl EmulatorMessage<'_> {
         sets.filter_map(|set| set["id"].as_str()).collect()
     }
 
+    /// The rules that listen: the id of each and its address.
+    fn fronts(state: &Value) -> impl Iterator<Item = (String, &str)> {
+        let balancers = state["loadBalancers"].as_array().into_iter().flatten();
+        balancers.flat_map(|balancer| {
+            let rules = balancer["rules"].as_array().into_iter().flatten();
+            rules.filter_map(|rule| {
+                let (id, name) = (balancer["id"].as_str()?, rule["name"].as_str()?);
+                Some((format!("{id}/loadBalancingRules/{name}"), rule["address"].as_str()?))
+            })
+        })
+    }
+
     pub fn document(&self, state: &Value) -> Value {
+        let fronts = Self::fronts(state);
+        let fronts = fronts.map(|(rule, address)| json!({ "rule": rule, "address": address }));
         json!({ "apiVersion": API_VERSION, "kind": "Emulator", "url": self.url(),
             "address": self.address.to_string(),
             "caFile": self.ca_file.as_ref().map(|path| path.display().to_string()),
             "tenant": self.seed.tenant, "subscription": self.subscription(),
             "location": self.seed.location, "speed": self.speed, "quicker": self.seed.settings.quicker,
-            "scaleSets": Self::sets(state) })
+            "scaleSets": Self::sets(state), "fronts": fronts.collect::<Vec<_>>() })
     }
 
     pub fn page(&self, term: Term, state: &Value) -> String {
@@ -65,6 +79,9 @@ impl EmulatorMessage<'_> {
         }
         for (n, id) in Self::sets(state).iter().enumerate() {
             line(&format!("{:<13} {id}", if n == 0 { "scale sets" } else { "" }));
+        }
+        for (rule, address) in Self::fronts(state) {
+            line(&format!("front end     http://{address} {rule}"));
         }
         line(&format!("page          {url}/"));
         line(&format!("orders        {url}/_control/state, clock, faults, deeds, images, tokens"));

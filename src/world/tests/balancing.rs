@@ -354,7 +354,8 @@ fn a_dead_machine_gets_connections_until_the_probe_notices() {
     let down = with_admin(&world, 1, Some(AdminState::Down));
     write(&mut world, &down);
     world.delete_instances(set, &["1".into()], false).unwrap();
-    let one = |backend: &Backend| *backend.member.machine.as_ref().unwrap().id.instance.0 == *"1";
+    let one =
+        |backend: &PoolBackend| *backend.member.machine.as_ref().unwrap().id.instance.0 == *"1";
     let all = world.backends(FRONT, "probed");
     assert!(all.iter().find(|one_of| one(one_of)).is_some_and(|backend| !backend.takes_new));
 }

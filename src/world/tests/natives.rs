@@ -187,16 +187,54 @@ fn rebalancing_moves_vms_to_the_lean_zone() {
     assert_eq!((lean, truth.ready(), truth.capacity), (3, 6, 6));
 }
 
+fn noticed(notice: TerminateNotice, capacity: u32) -> (World, SetId) {
+    let mut world = world();
+    let terminate_notice = Some(notice);
+    let native_spec = PlatformSpec { terminate_notice, ..PlatformSpec::default() };
+    let set = native(&mut world, capacity, native_spec);
+    (world, set)
+}
+
 #[test]
 fn terminate_notices_keep_vms_for_minutes() {
-    let mut world = world();
-    let set =
-        native(&mut world, 1, PlatformSpec { terminate_notice: true, ..PlatformSpec::default() });
-    world.delete_instances(set, &["0".into()], false).unwrap();
-    wait(&mut world, 5 * MINUTE);
-    let leaving = truth(&world, set).instances;
-    assert_eq!(leaving[0].provisioning, Provisioning::Deleting);
-    assert!(leaving[0].is_ready(), "it serves until the guest approves");
+    for notice in [TerminateNotice::Approves, TerminateNotice::Lasts(5 * MINUTE)] {
+        let (mut world, set) = noticed(notice, 1);
+        world.delete_instances(set, &["0".into()], false).unwrap();
+        wait(&mut world, 5 * MINUTE);
+        let leaving = truth(&world, set).instances;
+        assert_eq!(leaving[0].provisioning, Provisioning::Deleting);
+        assert!(leaving[0].is_ready(), "it serves until the guest approves");
+        settle(&mut world);
+        assert!(truth(&world, set).instances.is_empty());
+    }
+}
+
+#[test]
+fn deletes_that_began_together_wait_for_the_last_approval() {
+    let (mut world, set) = noticed(TerminateNotice::Lasts(15 * MINUTE), 4);
+    let ids: Vec<InstanceId> = ["0", "1", "2"].map(InstanceId::from).to_vec();
+    world.delete_instances(set, &ids[..2], false).unwrap();
+    wait(&mut world, MINUTE);
+    world.delete_instances(set, &ids[2..], false).unwrap();
+    let approve = |world: &mut World, id: &InstanceId| {
+        world.happens(set, ExternalEvent::ApproveDelete(Which::Id(id.clone())));
+        wait(world, 5 * MINUTE);
+        numbers(world, set)
+    };
+    // A machine without a delete has nothing to approve.
+    assert_eq!(approve(&mut world, &"3".into()), [0, 1, 2, 3]);
+    assert_eq!(approve(&mut world, &ids[0]), [0, 1, 2, 3]);
+    assert_eq!(approve(&mut world, &ids[1]), [2, 3], "the other batch is another one");
     settle(&mut world);
-    assert!(truth(&world, set).instances.is_empty());
+    assert_eq!(numbers(&world, set), [3]);
+}
+
+#[test]
+fn a_forced_delete_and_a_deallocation_give_no_notice() {
+    let (mut world, set) = noticed(TerminateNotice::Lasts(15 * MINUTE), 2);
+    world.delete_instances(set, &["0".into()], true).unwrap();
+    world.change_instance(set, &"1".into(), WorldChange::Deallocate).unwrap();
+    wait(&mut world, 10 * MINUTE);
+    let left = truth(&world, set).instances;
+    assert_eq!((left.len(), left[0].power), (1, Power::Deallocated));
 }

@@ -54,7 +54,7 @@ fn random_world(seed: u64, faults: &str) -> (World, SetId, Dice) {
         resilient_create: dice.chance(0.5),
         rebalance: dice.chance(0.5),
         autoscale: dice.chance(0.3).then(|| AutoscaleSetting::between(1, 20).by_load(5 * MINUTE)),
-        terminate_notice: dice.chance(0.2),
+        terminate_notice: dice.chance(0.2).then_some(TerminateNotice::Approves),
         auto_os_upgrade: false,
     };
     let mut spec = SetSpec::new("p", dice.below(20) as u32, "v1").zones(&[1, 2, 3]).native(native);
