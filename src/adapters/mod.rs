@@ -5,6 +5,7 @@
 
 pub mod azure;
 pub mod gates;
+pub mod hooks;
 pub mod issuer;
 pub mod otlp;
 pub mod prometheus;

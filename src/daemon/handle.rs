@@ -19,6 +19,7 @@ use super::metrics::{self, Measurements};
 use super::pool_sources::{ManagedPoolSpec, PoolSource, size_line};
 use super::refused_requests::RefusedRequests;
 use super::run::{FileScan, LoopHandle, PoolSet, Production, audited};
+use super::webhooks::Webhooks;
 use crate::api::http::{Backend, PlanContext, PoolOrigin, PoolView, Readiness};
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::api::v1::pool::OutsideNames;
@@ -46,6 +47,7 @@ pub struct Handle<S, C> {
     /// How many people must request an irreversible action.
     pub(super) approvals: u32,
     pub(super) outside_names: OutsideNames,
+    pub(super) webhooks: Arc<Webhooks>,
 }
 
 impl<S, C: MonotonicClock> Handle<S, C> {
@@ -238,6 +240,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
             readings: watch.readings(),
             queries: watch.counts(),
             gates: self.production.gates().counts(),
+            deliveries: self.webhooks.counts(),
         };
         metrics::page(&self.board, &self.counters, &calls, ahead, &measured, self.now())
     }

@@ -1,9 +1,11 @@
 //! The metric families, filled from the daemon's state.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::board::{Board, Lead, ManagementStatus, PoolBoard};
 use super::run::{GateCounts, MetricReading, QueryCounts};
+use super::webhooks::{DeliveryCounts, DeliveryOutcome};
 use crate::model::autoscaler::SuspensionStage;
 use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
@@ -14,11 +16,12 @@ use crate::pace::{CallTally, Counts};
 use crate::telemetry::families::*;
 use crate::telemetry::{Counters, Exposition, Family};
 
-/// What was measured of the metrics that profiles name, and of gates.
+/// What was measured of the metrics that profiles name, of gates, and of deliveries to webhooks.
 pub(super) struct Measurements {
     pub readings: Vec<MetricReading>,
     pub queries: Vec<QueryCounts>,
     pub gates: Vec<GateCounts>,
+    pub deliveries: BTreeMap<Box<str>, DeliveryCounts>,
 }
 
 pub(super) fn page(
@@ -38,6 +41,7 @@ pub(super) fn page(
     rollouts(&mut page, &pools);
     of_profiles(&mut page, measured);
     of_gates(&mut page, &measured.gates);
+    of_webhooks(&mut page, &measured.deliveries);
     cloud(&mut page, calls);
     page.family(&CLOCK, clock_ahead.map(|ahead| ([""; 0], seconds(ahead.millis()))));
     page.finish()
@@ -170,6 +174,15 @@ fn of_gates(page: &mut Exposition, gates: &[GateCounts]) {
             .map(|verdict| ([of.pool.as_str(), &of.gate, verdict.name()], count(&verdict) as f64))
     });
     page.family(&GATES, measured);
+}
+
+fn of_webhooks(page: &mut Exposition, deliveries: &BTreeMap<Box<str>, DeliveryCounts>) {
+    let counted = deliveries.iter().flat_map(|(webhook, counts)| {
+        let count = |outcome: &DeliveryOutcome| counts.get(outcome).copied().unwrap_or(0);
+        // Zeros too, so that an alarm sees the first increment.
+        DeliveryOutcome::ALL.map(|outcome| ([&**webhook, outcome.name()], count(&outcome) as f64))
+    });
+    page.family(&DELIVERIES, counted);
 }
 
 fn cloud(page: &mut Exposition, calls: &Counts) {

@@ -25,6 +25,7 @@ pub mod settings;
 mod start;
 mod traces;
 mod trouble;
+mod webhooks;
 
 pub use access::{Access, BadAccess, Choice, ProxyAddress};
 pub use clock::MonotonicClock;

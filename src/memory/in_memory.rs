@@ -7,11 +7,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{
     ANSWERED_KEPT, Commit, HISTORY_KEPT, HistoryRecord, HistoryStore, Inbox, InboxStore,
-    JournalStore, Lease, OverrideWrite, PoolRecord, Seq, Store, StoreError, TurnStore, is_known,
-    is_so_already,
+    JournalStore, Lease, OverrideWrite, PendingNotice, PoolRecord, Seq, Store, StoreError,
+    TurnStore, is_known, is_so_already,
 };
 use crate::model::ids::{CommandId, Epoch, Key, PoolName, ScaleSetId};
 use crate::model::machine::{Machine, Overrides};
+use crate::model::notice::Delivery;
 use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
 use crate::model::stop::GlobalStop;
@@ -29,6 +30,8 @@ struct Inner {
     stop: Option<GlobalStop>,
     /// Number of the last history line.
     events: u64,
+    /// Number of the last notice.
+    notices: u64,
     api: api_store::ApiRecords,
 }
 
@@ -42,6 +45,8 @@ struct Pool {
     answered: Vec<CommandId>,
     marks: BTreeMap<Key, Overrides>,
     history: VecDeque<(Seq, HistoryRecord)>,
+    notices: Vec<(Seq, Delivery)>,
+    frozen: Option<Box<str>>,
 }
 
 impl Clone for MemoryStore {
@@ -73,6 +78,10 @@ impl MemoryStore {
         pool.journal.accept(staged);
         pool.take_in(commit);
         pool.tell(&commit.history, &mut inner.events);
+        for delivery in &commit.notices {
+            inner.notices += 1;
+            pool.notices.push((Seq(inner.notices), delivery.clone()));
+        }
         for line in &commit.audit {
             inner.api.audit(line);
         }
@@ -103,6 +112,9 @@ impl Pool {
         }
         if commit.set.is_some() {
             self.set.clone_from(&commit.set);
+        }
+        if let Some(frozen) = &commit.frozen {
+            self.frozen.clone_from(frozen);
         }
         if let Some(state) = &commit.state {
             self.honour(&state.honoured);
@@ -148,7 +160,25 @@ impl Pool {
             set: self.set.clone(),
             journal: self.journal.clone(),
             inbox: self.inbox(),
+            frozen: self.frozen.clone(),
         }
+    }
+
+    /// The oldest notice for each webhook.
+    fn first_notices(&self, name: &PoolName) -> Vec<PendingNotice> {
+        let mut first: Vec<PendingNotice> = Vec::new();
+        for (seq, delivery) in &self.notices {
+            match first.iter_mut().find(|known| known.delivery.webhook == delivery.webhook) {
+                Some(known) => known.waiting += 1,
+                None => first.push(PendingNotice {
+                    seq: *seq,
+                    pool: name.clone(),
+                    delivery: delivery.clone(),
+                    waiting: 1,
+                }),
+            }
+        }
+        first
     }
 }
 
@@ -276,6 +306,21 @@ impl HistoryStore for MemoryStore {
 impl Store for MemoryStore {
     async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
         Ok(self.lock().pools.keys().cloned().collect())
+    }
+
+    async fn first_notices(&self) -> Result<Vec<PendingNotice>, StoreError> {
+        let inner = self.lock();
+        let each = inner.pools.iter().flat_map(|(name, pool)| pool.first_notices(name));
+        let mut first: Vec<PendingNotice> = each.collect();
+        first.sort_by_key(|notice| notice.seq);
+        Ok(first)
+    }
+
+    async fn settle_notice(&self, seq: Seq) -> Result<(), StoreError> {
+        for pool in self.lock().pools.values_mut() {
+            pool.notices.retain(|(known, _)| *known != seq);
+        }
+        Ok(())
     }
 
     async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {

@@ -26,6 +26,7 @@ pub use raise_attribution::{births, finished};
 use crate::model::ids::{CommandId, EntryId, Epoch, Key, PoolName, ScaleSetId, StoreId};
 use crate::model::journal::{Entry, EntryEvent, IllegalMove};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold, Overrides};
+use crate::model::notice::Delivery;
 use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
 use crate::model::stop::GlobalStop;
@@ -141,6 +142,10 @@ pub struct Commit {
     pub history: Vec<HistoryRecord>,
     /// Outcomes of operators' requests.
     pub audit: Vec<AuditEntry>,
+    /// Each waits until it is delivered or given up.
+    pub notices: Vec<Delivery>,
+    /// What freezes the pool from now on, if anything does. `None`: unchanged.
+    pub frozen: Option<Option<Box<str>>>,
 }
 
 impl Commit {
@@ -158,15 +163,18 @@ impl Commit {
             dropped: Vec::new(),
             history: Vec::new(),
             audit: Vec::new(),
+            notices: Vec::new(),
+            frozen: None,
         }
     }
 
     /// Nothing to write: a quiet turn does not touch the store.
     pub fn is_empty(&self) -> bool {
-        self.only_tells() && self.history.is_empty() && self.audit.is_empty()
+        let tells = !self.history.is_empty() || !self.audit.is_empty() || !self.notices.is_empty();
+        self.only_tells() && !tells && self.frozen.is_none()
     }
 
-    /// Only the history and the audit change.
+    /// Nothing changes but what others read: the history, the audit, notices, and that the pool is frozen.
     pub fn only_tells(&self) -> bool {
         self.machines.is_empty()
             && self.closed.is_empty()
@@ -200,6 +208,18 @@ pub struct PoolRecord {
     pub set: Option<ScaleSetId>,
     pub journal: JournalStore,
     pub inbox: Inbox,
+    /// What freezes the pool, as its last turn found.
+    pub frozen: Option<Box<str>>,
+}
+
+/// A notice that is not delivered yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingNotice {
+    pub seq: Seq,
+    pub pool: PoolName,
+    pub delivery: Delivery,
+    /// How many of this pool wait for the webhook, this one included.
+    pub waiting: usize,
 }
 
 /// What an operator sets on one machine. `None` removes it.
@@ -338,7 +358,13 @@ pub trait Store: TurnStore + InboxStore + HistoryStore {
     /// Every known pool, by name.
     fn pools(&self) -> impl Future<Output = Result<Vec<PoolName>, StoreError>> + Send;
 
-    /// Forgets a pool: its records, journal, history and asks. Fenced like a commit, because only the process that runs
+    /// The oldest notice that waits, for each pool and webhook, oldest first.
+    fn first_notices(&self) -> impl Future<Output = Result<Vec<PendingNotice>, StoreError>> + Send;
+
+    /// Forgets a notice: it is delivered, or given up. Repeating that has no effect, so it is under no lease.
+    fn settle_notice(&self, seq: Seq) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Forgets a pool: its records, journal, history, asks and notices. Fenced like a commit, because only the process that runs
     /// the pool's turns knows that none of them writes later.
     fn forget(
         &self,

@@ -205,8 +205,15 @@ impl Hold {
 
     /// Both report the same freeze. The numbers in the message of an invariant may change from turn to turn.
     pub fn is_same_freeze(&self, other: &Hold) -> bool {
-        let invariant = self.invariant();
-        invariant == other.invariant() && (invariant.is_some() || self.message == other.message)
+        self.freeze() == other.freeze()
+    }
+
+    /// Two holds with the same text report the same freeze.
+    pub fn freeze(&self) -> Box<str> {
+        match self.invariant() {
+            Some(number) => format!("{INVARIANT} {number}").into(),
+            None => self.message.clone(),
+        }
     }
 
     /// The number of the violated invariant.

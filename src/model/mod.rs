@@ -17,6 +17,7 @@ pub mod inventory;
 pub mod journal;
 pub mod learnt;
 pub mod machine;
+pub mod notice;
 pub mod owner;
 mod phase;
 pub mod plan;

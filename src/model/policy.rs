@@ -8,6 +8,7 @@ use super::calendar::{Schedule, Windows};
 use super::gate::GatePolicy;
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::{ModelFields, SetReading};
+use super::notice::Notification;
 use super::owner::OWNER_TAG;
 use super::quantity::{MOST_MACHINES, Quantity, Resolved, resolve};
 use super::size::{GrayPolicy, GrayState, SizePolicy, SizeProfile, SizeSource, SizeSpeaker};
@@ -191,6 +192,7 @@ pub struct Draft {
     pub rollout: RolloutPolicy,
     pub windows: Windows,
     pub gates: Vec<GatePolicy>,
+    pub notifications: Vec<Notification>,
     pub health: HealthPolicy,
     pub adopt: Adopt,
     pub platform_features: PlatformFeatures,
@@ -237,6 +239,7 @@ impl Draft {
             },
             windows: Windows::default(),
             gates: Vec::new(),
+            notifications: Vec::new(),
             health: HealthPolicy::Auto,
             adopt: Adopt::Hold,
             platform_features: PlatformFeatures::Refuse,
@@ -351,15 +354,22 @@ fn fault(key: &'static str, say: impl Into<Box<str>>) -> Option<PolicyError> {
     Some(PolicyError { key, say: say.into() })
 }
 
+/// The first name that an earlier item has too.
+fn named_twice<T>(items: &[T], name: impl Fn(&T) -> &str) -> Option<&str> {
+    let names = || items.iter().map(&name);
+    names().enumerate().find(|(n, one)| names().take(*n).any(|other| other == *one)).map(|of| of.1)
+}
+
 const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
     |d| {
-        let again = |(n, one): (usize, &GatePolicy)| {
-            d.gates[..n].iter().any(|other| other.name == one.name).then(|| one.name.clone())
-        };
-        let name = d.gates.iter().enumerate().find_map(again)?;
+        let name = named_twice(&d.gates, |gate| &gate.name)?;
         fault("gates", format!("two gates have the name {name}"))
     },
     |d| fault("gates", d.gates.iter().find_map(GatePolicy::fault)?),
+    |d| {
+        let name = named_twice(&d.notifications, |to| &to.webhook)?;
+        fault("notifications", format!("two entries name the webhook {name}"))
+    },
     |d| {
         let SizePolicy { min, max, .. } = d.size;
         (min > max).then(|| {
@@ -367,13 +377,8 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
         })?
     },
     |d| {
-        let each = d.size.profiles.iter().enumerate();
-        let again = each
-            .clone()
-            .find(|(n, one)| each.clone().any(|(m, other)| m < *n && one.name == other.name));
-        again.and_then(|(_, one)| {
-            fault("replicas.profiles", format!("two profiles have the name {}", one.name))
-        })
+        let name = named_twice(&d.size.profiles, |profile| &profile.name)?;
+        fault("replicas.profiles", format!("two profiles have the name {name}"))
     },
     |d| {
         let reserved = |profile: &&SizeProfile| {
@@ -463,12 +468,7 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
         }
         None
     },
-    |d| {
-        if d.repair.max_at_once == 0 {
-            return fault("repair.maxAtOnce", "must be at least 1");
-        }
-        None
-    },
+    |d| (d.repair.max_at_once == 0).then(|| fault("repair.maxAtOnce", "must be at least 1"))?,
     |d| {
         if d.rollout.coalesce > Span::minutes(1) {
             return fault(

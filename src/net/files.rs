@@ -18,6 +18,8 @@ pub enum FileFault {
     NotPlain,
     #[error("is too long")]
     TooLong,
+    #[error("can be read by others, or changed by them (`chmod go-w,o-r` ends that)")]
+    Shared,
     /// An earlier read still waits.
     #[error("its disk does not answer")]
     Hangs,
@@ -36,12 +38,27 @@ impl Default for CredentialFiles {
 impl CredentialFiles {
     /// The bytes of a regular file of at most this length.
     pub async fn read(&self, file: &Path, longest: u64) -> Result<Vec<u8>, FileFault> {
+        self.read_with(file, longest, 0).await
+    }
+
+    /// The same of a file that only its owner and its group may read, and only its owner may write.
+    pub async fn read_secret(&self, file: &Path, longest: u64) -> Result<Vec<u8>, FileFault> {
+        self.read_with(file, longest, 0o026).await
+    }
+
+    /// `forbidden`: permissions that make the file unusable.
+    async fn read_with(
+        &self,
+        file: &Path,
+        longest: u64,
+        forbidden: u32,
+    ) -> Result<Vec<u8>, FileFault> {
         let Ok(reading) = Arc::clone(&self.0).try_acquire_owned() else {
             return Err(FileFault::Hangs);
         };
         let file = file.to_owned();
         let read = spawn_blocking(move || {
-            let read = bytes(&file, longest);
+            let read = bytes(&file, longest, forbidden);
             drop(reading);
             read
         });
@@ -50,10 +67,14 @@ impl CredentialFiles {
 }
 
 /// Reads regular files only: opening a pipe would wait for its writer, and a device may never end.
-fn bytes(file: &Path, longest: u64) -> Result<Vec<u8>, FileFault> {
+fn bytes(file: &Path, longest: u64, forbidden: u32) -> Result<Vec<u8>, FileFault> {
     let unread = |_| FileFault::Unread;
-    if !fs::metadata(file).map_err(unread)?.is_file() {
+    let about = fs::metadata(file).map_err(unread)?;
+    if !about.is_file() {
         return Err(FileFault::NotPlain);
+    }
+    if mode(&about) & forbidden != 0 {
+        return Err(FileFault::Shared);
     }
     let mut bytes = Vec::new();
     let file = File::open(file).map_err(unread)?;
@@ -62,4 +83,14 @@ fn bytes(file: &Path, longest: u64) -> Result<Vec<u8>, FileFault> {
         true => Err(FileFault::TooLong),
         false => Ok(bytes),
     }
+}
+
+#[cfg(unix)]
+fn mode(about: &fs::Metadata) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&about.permissions())
+}
+
+#[cfg(not(unix))]
+const fn mode(_: &fs::Metadata) -> u32 {
+    0
 }

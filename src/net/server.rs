@@ -7,11 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderValue};
-use reqwest::{Client, Identity, RequestBuilder, Response};
+use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Identity, RequestBuilder, Response, StatusCode};
 use tokio::sync::Mutex;
 use url::Url;
 
+use super::address::{NotPublic, PublicNames, written_private};
 use super::client::{self, BadClient, ClientTimeouts, Proxy, innermost, is_sealed};
 use super::fault::ConnectFault;
 use super::files::{CredentialFiles, FileFault};
@@ -27,6 +28,8 @@ const NO_CA: &str = "has no certificates in PEM";
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest wait for an answer; the limit of each request replaces it.
 const ANSWER: Duration = Duration::from_secs(60);
+/// How much later than its answer the body of one may end.
+const BODY_ENDS: Duration = Duration::from_secs(1);
 /// Maximum number of characters of a server's text that a message repeats.
 const LONGEST_TEXT: usize = 200;
 
@@ -91,6 +94,13 @@ pub struct ServerReply {
     pub body: Vec<u8>,
     /// What no message may repeat.
     pub secrets: Vec<SecretText>,
+}
+
+/// What a server answered, of which only the status counts: the body is what came of it in time.
+#[derive(Debug)]
+pub struct PostReply {
+    pub reply: ServerReply,
+    pub retry_after: Option<Duration>,
 }
 
 /// A text that nothing shows.
@@ -171,6 +181,8 @@ pub struct ServerClient {
     /// PEM certificates to trust beside those of the system and of the server's own file.
     trusted: Option<Vec<u8>>,
     tokens: Option<Arc<dyn IdentityTokens>>,
+    /// Connects to public addresses alone.
+    only_public: bool,
     files: CredentialFiles,
     client: Mutex<Option<TlsClient>>,
 }
@@ -179,12 +191,19 @@ impl ServerClient {
     /// Makes no request and reads no file. `trusted`: PEM certificates to trust in addition to those of the system.
     pub fn new(access: ServerAccess, trusted: Option<Vec<u8>>) -> Self {
         let (files, client) = (CredentialFiles::default(), Mutex::new(None));
-        Self { access, trusted, tokens: None, files, client }
+        let (tokens, only_public) = (None, false);
+        Self { access, trusted, tokens, only_public, files, client }
     }
 
     /// The source of tokens, for servers that take those of our identity.
     pub fn with_tokens(self, tokens: Option<Arc<dyn IdentityTokens>>) -> Self {
         Self { tokens, ..self }
+    }
+
+    /// Connects to public addresses alone, whatever its name resolves to. Behind a proxy the proxy resolves the name.
+    #[must_use]
+    pub fn only_public(self) -> Self {
+        Self { only_public: true, ..self }
     }
 
     /// One request, which ends within this time. A larger body than `largest` is cut.
@@ -198,12 +217,49 @@ impl ServerClient {
         sent.await.unwrap_or(Err(ServerFault::Timeout))
     }
 
+    /// The same, except that what stops the body is no fault: the status is the answer.
+    pub async fn post(
+        &self,
+        within: Duration,
+        largest: usize,
+        make: impl FnOnce(&Client, Url) -> RequestBuilder + Send,
+    ) -> Result<PostReply, ServerFault> {
+        let asked = async {
+            let (mut response, secrets) = self.begin(within, make).await?;
+            let status = response.status().as_u16();
+            let retry_after = retry_after(response.headers());
+            let mut body = Vec::new();
+            let _cut = read_body(&mut response, &mut body, largest).await;
+            Ok(PostReply { reply: ServerReply { status, body, secrets }, retry_after })
+        };
+        // The request itself ends in time, with its body.
+        let sent = tokio::time::timeout(within.saturating_add(BODY_ENDS), asked).await;
+        sent.unwrap_or(Err(ServerFault::Timeout))
+    }
+
     async fn ask(
         &self,
         within: Duration,
         largest: usize,
         make: impl FnOnce(&Client, Url) -> RequestBuilder + Send,
     ) -> Result<ServerReply, ServerFault> {
+        let (mut response, secrets) = self.begin(within, make).await?;
+        let (status, mut body) = (response.status().as_u16(), Vec::new());
+        let read = read_body(&mut response, &mut body, largest).await;
+        read.map_err(|error| lost(&error))?;
+        Ok(ServerReply { status, body, secrets })
+    }
+
+    /// Sends a request. Returns the head of the response, and what no message may repeat.
+    async fn begin(
+        &self,
+        within: Duration,
+        make: impl FnOnce(&Client, Url) -> RequestBuilder + Send,
+    ) -> Result<(Response, Vec<SecretText>), ServerFault> {
+        let private = written_private(&self.access.at).filter(|_| self.only_public);
+        if let Some(private) = private {
+            return Err(refused_address(private));
+        }
         let (client, login) = self.open(within).await?;
         let request = login.put_on(make(&client, self.access.at.clone())).timeout(within);
         let request = request.build().map_err(|_| {
@@ -212,14 +268,12 @@ impl ServerClient {
         })?;
         let secrets = login.secrets(request.headers().get(AUTHORIZATION));
         let response = client.execute(request).await.map_err(|error| lost(&error))?;
-        let status = response.status().as_u16();
-        if status == 401
+        if response.status() == StatusCode::UNAUTHORIZED
             && let (ServerLogin::Identity, Some(tokens)) = (&self.access.login, &self.tokens)
         {
             tokens.refused();
         }
-        let body = body(response, largest).await.map_err(|error| lost(&error))?;
-        Ok(ServerReply { status, body, secrets })
+        Ok((response, secrets))
     }
 
     /// The client and the credentials, by what the files hold now.
@@ -299,6 +353,9 @@ impl ServerClient {
             let say = "has no certificate with its key in PEM";
             client = client.identity(identity.map_err(|_| unusable("certificate", say))?);
         }
+        if let (true, Some(host)) = (self.only_public, self.access.at.host_str()) {
+            client = client.dns_resolver(PublicNames { host: host.into() });
+        }
         let client = client.user_agent(concat!("poolkeeper/", env!("CARGO_PKG_VERSION")));
         client.build().map_err(|_| match own {
             Some(_) => unusable("certificate", "does not fit its key, or is no certificate"),
@@ -330,7 +387,15 @@ fn not_set_up() -> ServerFault {
     ServerFault::Unreachable(say.to_owned())
 }
 
+fn refused_address(private: NotPublic) -> ServerFault {
+    let say = format!("it is not asked: {private}; write private: true if it is meant");
+    ServerFault::Unreachable(say)
+}
+
 fn lost(error: &reqwest::Error) -> ServerFault {
+    if let Some(private) = NotPublic::of(error) {
+        return refused_address(private);
+    }
     if error.is_timeout() {
         return ServerFault::Timeout;
     }
@@ -360,14 +425,29 @@ fn lost(error: &reqwest::Error) -> ServerFault {
     ServerFault::Unreachable(format!("it does not answer: {cause}"))
 }
 
-async fn body(mut response: Response, largest: usize) -> reqwest::Result<Vec<u8>> {
-    let mut body = Vec::new();
+async fn read_body(
+    response: &mut Response,
+    body: &mut Vec<u8>,
+    largest: usize,
+) -> reqwest::Result<()> {
     while body.len() <= largest {
         let Some(part) = response.chunk().await? else { break };
         let room = largest + 1 - body.len();
         body.extend_from_slice(part.get(..room).unwrap_or(&part));
     }
-    Ok(body)
+    Ok(())
+}
+
+/// In seconds, or a date by the clock of the server.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
+    let wait = text(RETRY_AFTER)?;
+    let seconds = || wait.parse().map(Duration::from_secs).ok();
+    let date = || {
+        let (until, now) = (httpdate::parse_http_date(wait).ok()?, text(DATE)?);
+        Some(until.duration_since(httpdate::parse_http_date(now).ok()?).unwrap_or_default())
+    };
+    seconds().or_else(date)
 }
 
 /// A text of the server for a message: shortened, without secrets, with control characters escaped.

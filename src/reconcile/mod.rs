@@ -9,6 +9,7 @@
 mod decide;
 mod execute;
 mod history;
+mod notices;
 mod turn;
 
 #[cfg(test)]
@@ -68,6 +69,8 @@ pub struct TurnReport {
     pub moved: Vec<EntryMove>,
     /// Outcomes of people's requests, as written to the audit.
     pub audit: Vec<AuditEntry>,
+    /// It stored what webhooks hear of.
+    pub notifies: bool,
     /// Run the next turn no later than this.
     pub again: Time,
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::decide::{DecisionOutcome, FROZEN_CHECKS_AGAIN, decide, hold_of_bug};
 use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
+use super::notices::PoolNews;
 use super::{TurnEnvironment, TurnError, TurnReport};
 use crate::act::{CallOutcome, ChangeCluster, DrainRequest, Executor, Observed, PollState, Ports};
 use crate::ambient::Clock;
@@ -159,7 +160,7 @@ impl PoolTurn {
         };
         let facts = world.facts().facts(&self.pool).await;
         let observed = self.fold(&mut image, inventory, facts, policy, world.clock().now());
-        let PoolRecord { machines, state, journal, inbox, .. } = &mut image;
+        let PoolRecord { machines, state, journal, inbox, frozen: froze, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
         let mut turn = Turn { world, policy, seed: self.seed, inbox, observed, book };
         turn.settle(&mut self.paces).await.map_err(store)?;
@@ -177,9 +178,13 @@ impl PoolTurn {
             turn.release_returned(carried).await;
         }
         let (remembered, frozen_by) = (&mut self.remembered, frozen.as_ref());
-        let (commit, written) = turn.remember(carried, frozen_by, state.as_ref(), remembered, now);
-        let audit = commit.audit.clone();
+        let (mut commit, written) =
+            turn.remember(carried, frozen_by, state.as_ref(), remembered, now);
+        turn.notify(&mut commit, carried, frozen_by, (state.as_ref(), froze));
+        let (audit, notifies) = (commit.audit.clone(), !commit.notices.is_empty());
+        let freezes = commit.frozen.clone();
         turn.write(commit, state).await.map_err(store)?;
+        *froze = freezes.unwrap_or_else(|| froze.take());
         let withdrew = carried.is_some() && turn.carry_out(&written).await.map_err(store)?;
         let next = planned.as_ref().map(|planned| planned.report.next_check_at);
         let next = next.unwrap_or(now.plus(FROZEN_CHECKS_AGAIN));
@@ -201,6 +206,7 @@ impl PoolTurn {
             made,
             moved: happened,
             audit,
+            notifies,
             again,
         })
     }
@@ -353,6 +359,28 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         commit.audit = history::outcomes(self.book.pool, self.inbox, order, &commit.history);
         let written = commit.written.iter().map(|entry| entry.id.clone()).collect();
         (commit, written)
+    }
+
+    /// What the webhooks of the pool must hear of this turn, and whether it froze. `before`: the state and the freeze
+    /// that it began with.
+    fn notify(
+        &self,
+        commit: &mut Commit,
+        carried: Option<&Decision>,
+        frozen: Option<&Hold>,
+        (state, froze): (Option<&PoolState>, &Option<Box<str>>),
+    ) {
+        let freeze = frozen.map(Hold::freeze);
+        let is_new = freeze != *froze;
+        let news = PoolNews {
+            before: state,
+            carried,
+            freezes: frozen.filter(|_| is_new),
+            commands: &self.inbox.commands,
+            policy: self.policy,
+        };
+        commit.notices = news.deliveries(commit.epoch, commit.at);
+        commit.frozen = is_new.then_some(freeze);
     }
 
     /// Ended entries that no later plan needs. A plan that could not use its read returns its state unchanged: it

@@ -4,6 +4,7 @@ mod bad_bytes;
 mod bad_snapshots;
 mod conversation;
 mod gates;
+mod notifications;
 mod plans;
 mod pools;
 mod round_trips;

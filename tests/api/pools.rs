@@ -6,6 +6,7 @@ use poolkeeper::model::policy::{Image, Owner};
 use poolkeeper::model::time::Span;
 
 use crate::api::gates::{BAD_GATES, GOOD_GATES};
+use crate::api::notifications::{BAD_NOTIFICATIONS, GOOD_NOTIFICATIONS};
 use crate::api::support::{LEAST, read, short};
 
 /// Lines that may follow [`LEAST`].
@@ -262,7 +263,7 @@ pub const WHOLE: &[(&str, &[&str])] = &[
 
 #[test]
 fn what_is_right_is_read() {
-    for line in GOOD.iter().chain(GOOD_GATES) {
+    for line in GOOD.iter().chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), [""; 0], "{line}");
         assert_eq!(pools.len(), 1, "{line}");
@@ -271,7 +272,7 @@ fn what_is_right_is_read() {
 
 #[test]
 fn what_is_wrong_is_refused_at_its_place() {
-    for (line, expected) in BAD.iter().chain(BAD_GATES) {
+    for (line, expected) in BAD.iter().chain(BAD_GATES).chain(BAD_NOTIFICATIONS) {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), *expected, "{line}\n{faults:#?}");
         assert_eq!(pools.len(), 0, "{line}");

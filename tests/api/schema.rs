@@ -11,6 +11,7 @@ use poolkeeper::api::v1::pool::{KeyPath, file_schema, key_paths, to_json};
 use serde_json::{Map, Value};
 
 use crate::api::gates::{BAD_GATES, GOOD_GATES};
+use crate::api::notifications::{BAD_NOTIFICATIONS, GOOD_NOTIFICATIONS};
 use crate::api::pools::{BAD, GOOD, WHOLE};
 use crate::api::support::{LEAST, read};
 use crate::support::schema::fits;
@@ -72,7 +73,7 @@ fn the_file_is_the_schema() {
 
 #[test]
 fn what_the_reader_accepts_fits_the_schema() {
-    for line in GOOD.iter().chain(GOOD_GATES) {
+    for line in GOOD.iter().chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
         let text = format!("{LEAST}{line}\n");
         assert_eq!(judged(&text), Ok(()), "{line}");
         let (pools, _) = read(&text);
@@ -98,7 +99,11 @@ fn what_the_reader_accepts_fits_the_schema() {
 
 #[test]
 fn what_the_reader_refuses_for_its_form_does_not_fit() {
-    let texts = BAD.iter().chain(BAD_GATES).map(|(line, _)| format!("{LEAST}{line}\n"));
+    let texts = BAD
+        .iter()
+        .chain(BAD_GATES)
+        .chain(BAD_NOTIFICATIONS)
+        .map(|(line, _)| format!("{LEAST}{line}\n"));
     let texts = texts.chain(WHOLE.iter().map(|(text, _)| (*text).to_owned()));
     let mut refused = 0;
     for text in texts.filter(|text| !BEYOND.iter().any(|beyond| text.contains(beyond))) {
@@ -256,6 +261,7 @@ const MAPS: &[(&str, &[&str])] = &[
         "gates: [{name: a, command: {run: smoke, zzz: 1}}]",
         &["/properties/gates/items/properties/command"],
     ),
+    ("notifications: [{webhook: ops, zzz: 1}]", &["/properties/notifications/items"]),
     ("health: {zzz: 1}", &["/properties/health"]),
     ("owner: {zzz: 1}", &["/properties/owner"]),
     ("repair: {zzz: 1}", &["/properties/repair"]),

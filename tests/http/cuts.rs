@@ -8,8 +8,8 @@ use poolkeeper::api::http::Api;
 use poolkeeper::api::http::auth::Authentication;
 use poolkeeper::memory::{
     ApiStore, AuditEntry, Claim, Commit, Document, Expected, HistoryRecord, HistoryStore, Inbox,
-    InboxStore, Keep, Lease, MemoryStore, OverrideWrite, PoolRecord, PutOutcome, Seq, Store,
-    StoreError, Swept, TurnStore,
+    InboxStore, Keep, Lease, MemoryStore, OverrideWrite, PendingNotice, PoolRecord, PutOutcome,
+    Seq, Store, StoreError, Swept, TurnStore,
 };
 use poolkeeper::model::ids::{Epoch, Key, PoolName};
 use poolkeeper::model::plan::Command as Asked;
@@ -120,6 +120,8 @@ impl Store for Cut {
         forget(pool: &PoolName, epoch: Epoch) -> ();
         resign(epoch: Epoch, now: Time) -> ();
         lease() -> Option<Lease>;
+        first_notices() -> Vec<PendingNotice>;
+        settle_notice(seq: Seq) -> ();
     }
 }
 

@@ -241,6 +241,7 @@ fn context() -> PlanContext {
             made: Vec::new(),
             moved: Vec::new(),
             audit: Vec::new(),
+            notifies: false,
             again: NOW.plus(Span::seconds(30)),
         }),
         machines,

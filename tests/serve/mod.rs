@@ -16,6 +16,7 @@ mod seal;
 mod settings;
 mod stop_all;
 mod traces;
+mod webhooks;
 
 use crate::support::golden as golden_files;
 use crate::support::program as run;

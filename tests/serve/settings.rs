@@ -1,6 +1,7 @@
 //! Settings: what is refused, and what holds.
 
 use poolkeeper::daemon::settings::{Sources, keys};
+use poolkeeper::model::time::Span;
 
 use super::golden_files::golden;
 
@@ -281,4 +282,52 @@ fn what_is_wrong_with_endpoints_and_commands_is_told_at_once() {
     golden("serve/settings-named-refused.txt", &refused(&sources));
     let secret = file("commands: {a: {argv: [/bin/a, \"http://kim:hunter2@a.example/\\n\"]}}\n");
     assert!(!refused(&secret).contains("hunter2"));
+}
+
+#[test]
+fn webhooks_are_shown_without_what_may_be_a_secret() {
+    let sources = file(
+        "webhooks:\n  \
+         ops: {url: 'https://hooks.example/T0/KEY?sig=KEY', secretFile: key, timeout: 5s}\n  \
+         chat:\n    \
+         url: http://127.0.0.1:8080/KEY\n    \
+         private: true\n    \
+         template: |\n      \
+         {\"text\":\n       \"{{pool}}: {{message}}\"}\n",
+    );
+    let settled = sources.settle().unwrap();
+    let found = settled.settings();
+    let (ops, chat) = (&found.webhooks["ops"], &found.webhooks["chat"]);
+    assert_eq!(ops.access.at.as_str(), "https://hooks.example/T0/KEY?sig=KEY");
+    assert_eq!((ops.secret.as_deref(), ops.private), (Some("key".as_ref()), false));
+    assert_eq!((ops.timeout, chat.timeout), (Span::seconds(5), Span::seconds(10)));
+    assert!(ops.template.is_none() && chat.template.is_some() && chat.private);
+    assert_eq!(found.outside_names().webhooks.len(), 2);
+    let shown = settled.to_yaml();
+    assert!(!shown.contains("KEY"), "{shown}");
+    for line in [
+        "webhooks:\n  chat:\n    url: 'http://127.0.0.1:8080/…'",
+        "    url: 'https://hooks.example/…'",
+        "    template: '{\"text\":\"{{pool}}: {{message}}\"}' # poolkeeper.yaml:7:7",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_webhooks_is_told_at_once() {
+    let mut sources = file(
+        "webhooks:\n  \
+         meta: {url: 'http://169.254.169.254/metadata'}\n  \
+         here: {url: 'http://localhost:8080/x'}\n  \
+         open: {url: 'http://hooks.example/x', secretFile: key, bearerTokenFile: t}\n  \
+         none: {private: maybe}\n  \
+         odd: {url: 'ftp://hooks.example/KEY', interval: 5s, timeout: 2m}\n  \
+         text: {url: 'https://hooks.example/x', template: '{{pool}}'}\n  \
+         name: {url: 'https://hooks.example/x', template: '{\"text\": \"{{pol}}\"}'}\n",
+    );
+    sources.flags = vec![("set", "webhooks.ops.url".to_owned(), "hooks.example/KEY".to_owned())];
+    let said = refused(&sources);
+    assert!(!said.contains("KEY"), "{said}");
+    golden("serve/settings-webhooks-refused.txt", &said);
 }

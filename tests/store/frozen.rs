@@ -11,8 +11,9 @@ use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
 use poolkeeper::model::machine::*;
+use poolkeeper::model::notice::{Notice, NoticeDetail, NoticeKind, NoticeRollout};
 use poolkeeper::model::owner::{OwnerTag, OwnerWrite};
-use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase};
+use poolkeeper::model::plan::{Command, CommandArgs, CommandVerb, RolloutPhase, WaitKind};
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::size::SizeSpeaker;
 use poolkeeper::model::stop::GlobalStop;
@@ -230,6 +231,40 @@ fn good_revisions_as_they_were_written_once_are_read() {
     assert_eq!(again, state);
 }
 
+fn notices() -> [Notice; 2] {
+    let paused = Notice {
+        id: "web-1-0-0".into(),
+        kind: NoticeKind::Paused,
+        at: at(0),
+        rollout: Some(NoticeRollout {
+            from: Some("1.0.0".into()),
+            to: "1.0.1".into(),
+            phase: RolloutPhase::Paused,
+            cause: RolloutCause::Revision,
+            opened: Some(at(1)),
+        }),
+        message: "the rollout is paused".into(),
+        detail: NoticeDetail {
+            by: Some("ann".into()),
+            why: Some("errors".into()),
+            what: Some(WaitKind::Checkpoint),
+            number: Some(1),
+            revision: Some("1.0.1".into()),
+            done: Some(2),
+            covered: Some(3),
+            failed: Some(4),
+            invariant: Some(5),
+        },
+    };
+    let frozen = Notice {
+        kind: NoticeKind::Frozen,
+        rollout: None,
+        detail: NoticeDetail::default(),
+        ..paused.clone()
+    };
+    [paused, frozen]
+}
+
 #[test]
 fn records_are_written_as_they_always_were() {
     let mut text = String::new();
@@ -281,6 +316,11 @@ fn records_are_written_as_they_always_were() {
     let (by, why) = ("kim".into(), "quota".into());
     let stop = GlobalStop { since: at(0), by, why, except_repair: true };
     say(record::write_stop(&stop).unwrap());
+    for notice in notices() {
+        let line = record::write_notice(&notice).unwrap();
+        assert_eq!(record::read_notice(&line).unwrap(), notice);
+        say(line);
+    }
     golden("store/records-v1.txt", &text);
 }
 

@@ -33,7 +33,11 @@ fn a_file_of_the_schema_before_is_migrated_and_holds_no_stop() {
     let path = folder.file("pools.db");
     drop(open(&path));
     let db = rusqlite::Connection::open(&path).unwrap();
-    db.execute_batch("DROP TABLE stop; PRAGMA user_version = 4").unwrap();
+    db.execute_batch(
+        "DROP TABLE stop; DROP TABLE notices; ALTER TABLE pools DROP COLUMN frozen;
+        PRAGMA user_version = 4",
+    )
+    .unwrap();
     drop(db);
     let store = open(&path);
     assert_eq!(wait(store.stop()), Ok(None));

@@ -47,8 +47,8 @@ pub fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result
             "additionalProperties" => {
                 others(document, said, keys.get("properties"), value, at)?;
             }
-            "minimum" | "maximum" | "exclusiveMinimum" | "maxItems" | "maxProperties"
-            | "minLength" | "maxLength" | "pattern" => {
+            "minimum" | "maximum" | "exclusiveMinimum" | "maxItems" | "minItems"
+            | "uniqueItems" | "maxProperties" | "minLength" | "maxLength" | "pattern" => {
                 say(is_within(key, said, value), format!("{at} breaks {key} {said}"))?;
             }
             "format" => {
@@ -71,6 +71,10 @@ fn is_within(key: &str, said: &Value, value: &Value) -> bool {
         "maximum" => value.as_f64().is_none_or(|number| Some(number) <= said.as_f64()),
         "exclusiveMinimum" => value.as_f64().is_none_or(|number| Some(number) > said.as_f64()),
         "maxItems" => value.as_array().is_none_or(|items| items.len() <= number()),
+        "minItems" => value.as_array().is_none_or(|items| items.len() >= number()),
+        "uniqueItems" => value.as_array().is_none_or(|items| {
+            (0..items.len()).all(|n| !items[..n].contains(&items[n])) || said == false
+        }),
         "maxProperties" => value.as_object().is_none_or(|of| of.len() <= number()),
         "minLength" => letters.is_none_or(|many| many >= number()),
         "maxLength" => letters.is_none_or(|many| many <= number()),

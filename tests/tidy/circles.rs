@@ -23,6 +23,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("net", &[]),
     ("adapters::azure", &[]),
     ("adapters::gates", &[]),
+    ("adapters::hooks", &[]),
     ("adapters::sqlite", &[]),
     ("daemon", &[]),
     ("api", &[]),

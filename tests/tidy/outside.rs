@@ -37,14 +37,14 @@ const CRATES: &[(&str, Where)] = &[
             "api",
         ]),
     ),
-    // Dates in headers of ARM.
-    ("httpdate", Where::Rooms(AZURE)),
+    // Dates in headers of answers.
+    ("httpdate", Where::Rooms(&["net", "adapters::azure"])),
     // The server of the API: its own accept loop, for limits that the framework's has not.
     ("hyper", Where::Rooms(&["api", "net"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
-    // Signatures of tokens, tokens themselves at the door, and the hashes of the audit.
-    ("ring", Where::Rooms(&["adapters::azure", "adapters::sqlite", "api"])),
+    // Signatures of tokens and of deliveries, tokens themselves at the door, and the hashes of the audit.
+    ("ring", Where::Rooms(&["adapters::azure", "adapters::hooks", "adapters::sqlite", "api"])),
     // `net` configures TLS; the others read certificates and the causes of failures.
     ("rustls", Where::Rooms(&["net", "adapters::azure", "api", "emulator"])),
     (
@@ -54,6 +54,7 @@ const CRATES: &[(&str, Where)] = &[
             "net",
             "adapters::azure",
             "adapters::gates",
+            "adapters::hooks",
             "adapters::issuer",
             "adapters::prometheus",
             "adapters::sqlite",
@@ -79,6 +80,7 @@ const CRATES: &[(&str, Where)] = &[
             "net",
             "adapters::azure",
             "adapters::gates",
+            "adapters::hooks",
             "adapters::issuer",
             "adapters::otlp",
             "adapters::prometheus",
@@ -121,6 +123,7 @@ const FORMATS: &[&str] = &[
     "memory",
     "cli",
     "adapters::azure",
+    "adapters::hooks",
     "adapters::issuer",
     "adapters::otlp",
     "adapters::prometheus",

@@ -29,6 +29,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("adapters::otlp", &["model", "telemetry", "net"]),
     // They measure; what follows on a verdict is for others.
     ("adapters::gates", &["model", "observe", "net"]),
+    // They carry a body; what it says and when it is sent is for others.
+    ("adapters::hooks", &["model", "net"]),
     // It reads numbers; what they mean is for others.
     ("adapters::prometheus", &["model", "observe", "net"]),
     ("adapters::sqlite", &["model", "memory", "telemetry"]),

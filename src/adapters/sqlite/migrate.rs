@@ -9,6 +9,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
+    include_str!("migrations/0006.sql"),
 ];
 /// The schema that this program writes.
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
@@ -70,7 +71,8 @@ mod tests {
                 "9d19a56c911a3211",
                 "0e85973c139e238f",
                 "f6aef2a2a433ebb7",
-                "1fe0abc2d29eef01"
+                "1fe0abc2d29eef01",
+                "86f63daf21523737"
             ],
             "write a new migration instead of changing one"
         );

@@ -15,6 +15,7 @@ mod journal;
 mod lease;
 mod lock;
 mod migrate;
+mod notices;
 mod open;
 mod pool_rows;
 mod readers;
@@ -34,8 +35,8 @@ pub use fault::OpenError;
 pub use open::Create;
 
 use crate::memory::{
-    Commit, HistoryRecord, HistoryStore, Inbox, InboxStore, Lease, OverrideWrite, PoolRecord, Seq,
-    Store, StoreError, TurnStore,
+    Commit, HistoryRecord, HistoryStore, Inbox, InboxStore, Lease, OverrideWrite, PendingNotice,
+    PoolRecord, Seq, Store, StoreError, TurnStore,
 };
 use crate::model::ids::{Epoch, Key, PoolName, StoreId};
 use crate::model::plan::Command;
@@ -212,6 +213,14 @@ impl Store for SqliteStore {
 
     async fn pools(&self) -> Result<Vec<PoolName>, StoreError> {
         self.readers.read(pool_rows::pools).await
+    }
+
+    async fn first_notices(&self) -> Result<Vec<PendingNotice>, StoreError> {
+        self.readers.read(notices::first).await
+    }
+
+    async fn settle_notice(&self, seq: Seq) -> Result<(), StoreError> {
+        self.writer.write(move |db| notices::settle(db, seq)).await
     }
 
     async fn forget(&self, pool: &PoolName, epoch: Epoch) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::SqliteFault;
+use super::notices::{self, NoticeRow};
 use super::rows::{all, bound, enter, number, text};
 use super::{audit, inbox, journal, lease};
 use crate::memory::record::{self, SharedTexts};
@@ -19,6 +20,7 @@ pub(super) struct PreparedTurn {
     state: Option<(String, Vec<CommandId>)>,
     lines: Vec<String>,
     audit: Vec<String>,
+    notices: Vec<NoticeRow>,
 }
 
 impl PreparedTurn {
@@ -41,9 +43,11 @@ impl PreparedTurn {
             written: commit.written.clone(),
             moved: commit.moved.clone(),
             dropped: commit.dropped.clone(),
+            frozen: commit.frozen.clone(),
             ..Commit::new(commit.pool.clone(), commit.epoch, commit.at)
         };
-        Ok(Self { rest, machines, state, lines, audit })
+        let notices = notices::rows(&commit.notices)?;
+        Ok(Self { rest, machines, state, lines, audit, notices })
     }
 
     pub fn write(&self, db: &Connection) -> Result<(), SqliteFault> {
@@ -70,6 +74,11 @@ impl PreparedTurn {
             let sql = "UPDATE pools SET scale_set = ?2 WHERE id = ?1 AND scale_set IS NOT ?2";
             db.prepare_cached(sql)?.execute(params![pool, set.as_str()])?;
         }
+        if let Some(frozen) = &self.rest.frozen {
+            let sql = "UPDATE pools SET frozen = ?2 WHERE id = ?1";
+            db.prepare_cached(sql)?.execute(params![pool, frozen.as_deref()])?;
+        }
+        notices::write(db, pool, &self.notices)?;
         self.audit.iter().try_for_each(|record| audit::write(db, record).map(drop))?;
         tell(db, pool, &self.lines)
     }
@@ -83,14 +92,17 @@ pub(super) fn load(db: &Connection, name: &PoolName) -> Result<PoolRecord, Sqlit
     let sql = "SELECT record FROM states WHERE pool = ?1";
     let mut state = db.prepare_cached(sql)?;
     let state: Option<String> = state.query_row([pool], |row| row.get(0)).optional()?;
-    let sql = "SELECT scale_set FROM pools WHERE id = ?1";
-    let set: Option<String> = db.prepare_cached(sql)?.query_row([pool], |row| row.get(0))?;
+    let sql = "SELECT scale_set, frozen FROM pools WHERE id = ?1";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (set, frozen): (Option<String>, Option<String>) =
+        db.prepare_cached(sql)?.query_row([pool], read)?;
     Ok(PoolRecord {
         machines: machines(db, pool)?,
         set: set.map(ScaleSetId::new),
         state: state.map(|text| record::read_state(&text)).transpose()?,
         journal: journal::load(db, pool)?,
         inbox: inbox::load(db, pool)?,
+        frozen: frozen.map(Into::into),
     })
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::deliveries::deliver;
 use super::files::{FileScan, Files, PoolSet};
 use super::gate_watch::GateWatch;
 use super::lease::{Candidate, keep};
@@ -31,6 +32,7 @@ use crate::daemon::notify::ServiceNotify;
 use crate::daemon::pool_sources::Folder;
 use crate::daemon::refused_requests::RefusedRequests;
 use crate::daemon::settings::{MetricServerSettings, Settings};
+use crate::daemon::webhooks::Webhooks;
 use crate::memory::{ApiStore, Lease, MemoryStore, Store};
 use crate::net::server::ServerAccess;
 use crate::reconcile::Decisions;
@@ -140,6 +142,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
             refused_requests: RefusedRequests::default(),
             approvals: settings.api.approvals,
             outside_names: settings.outside_names(),
+            webhooks: Arc::new(Webhooks::new(&settings.webhooks, trusted.as_ref())),
         };
         Ok(Self {
             settings,
@@ -281,6 +284,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         let mut keeper = tokio::spawn(keep(self.handle(), ttl, tell));
         let listener = tokio::spawn(poll_shared_store(self.handle()));
         let sweeper = tokio::spawn(sweep(self.handle(), self.settings.keep));
+        let courier = tokio::spawn(deliver(self.handle()));
         let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
         let dice = Dice::from_seed(clock.now().millis().unsigned_abs()).branch(&holder);
         let mut turns = Scheduler::new(&handle, manager, at_once, dice, hear.clone());
@@ -306,6 +310,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         keeper.abort();
         listener.abort();
         sweeper.abort();
+        courier.abort();
         end
     }
 

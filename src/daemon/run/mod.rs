@@ -12,12 +12,14 @@
 //! | deleting old records | nothing is lost; the daemon retries |
 //! | a metric's query | its last value is used until it is two minutes old; the next query may succeed |
 //! | a gate's measurement | it says nothing; a gate without a verdict never passes |
+//! | a delivery to a webhook | the notice stays in the store and is sent again, for a day |
 //! | a server | the process stops: clients could no longer reach it |
 //!
 //! Shutdown: servers are notified, no turn starts, running turns finish, the lease is given up, the store is closed.
 //! Begin with [`Daemon::run`]; `turns` is the loop.
 
 mod daemon;
+mod deliveries;
 mod files;
 mod gate_watch;
 mod lease;

@@ -22,6 +22,7 @@ use crate::daemon::board::Board;
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::handle::Handle;
 use crate::daemon::notify::ServiceNotify;
+use crate::daemon::webhooks::Webhooks;
 use crate::memory::{Commit, JournalStore, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
@@ -55,6 +56,7 @@ pub(super) struct Scheduler<S, C> {
     production: Arc<Production<S, C>>,
     board: Arc<Board>,
     counters: Arc<Counters>,
+    webhooks: Arc<Webhooks>,
     manager: Arc<ServiceNotify>,
     lease: watch::Receiver<Lease>,
     at_once: usize,
@@ -113,6 +115,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
             production: Arc::clone(&handle.production),
             board: Arc::clone(&handle.board),
             counters: Arc::clone(&handle.counters),
+            webhooks: Arc::clone(&handle.webhooks),
             manager,
             lease,
             at_once,
@@ -303,6 +306,9 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 turn_log::turn(was, &report, journal);
                 if before.is_some_and(|seen| seen.failing.is_some()) {
                     tracing::info!("can be managed again");
+                }
+                if report.notifies {
+                    self.webhooks.has_news();
                 }
                 self.queue.done(name, if released { now } else { report.again });
                 self.production.decide().show(name, report.at);

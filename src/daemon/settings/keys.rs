@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::adapters::{gates, issuer, otlp, prometheus};
+use crate::adapters::hooks::{PLACEHOLDERS, Template, TemplateFault};
+use crate::adapters::{gates, hooks, issuer, otlp, prometheus};
 use crate::api::http::Proxies;
 use crate::api::http::auth::PoolScope;
 use crate::model::time::Span;
@@ -33,6 +34,10 @@ pub enum SettingsKind {
     MetricServer,
     /// The address of an endpoint of gates.
     Endpoint,
+    /// The address of a webhook.
+    Webhook,
+    /// The body of notifications: JSON with placeholders.
+    Template,
     /// The value of an HTTP header.
     Header,
     /// A list: a program and its arguments.
@@ -196,6 +201,20 @@ fn is_header(text: &str) -> bool {
         && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
+fn check_template(text: &str) -> Result<(), Wrong> {
+    match Template::parse(text) {
+        Ok(_) => Ok(()),
+        Err(fault @ TemplateFault::Unknown { .. }) => {
+            Err(Wrong { say: fault.to_string(), allowed: &PLACEHOLDERS })
+        }
+        Err(fault) => {
+            let such = r#"{"text": "{{pool}}: {{message}}"}"#;
+            let say = format!("{fault}; placeholders stand in texts, as in {such}");
+            Err(Wrong { say, allowed: &[] })
+        }
+    }
+}
+
 impl SettingsKey {
     /// Checks a value; the error says what is wrong and what is allowed. Lists and maps are checked item by item where
     /// they are read.
@@ -250,6 +269,12 @@ impl SettingsKey {
                 "must be an address such as http://127.0.0.1:8080/healthy, without user, query or fragment"
                     .to_owned(),
             ),
+            SettingsKind::Webhook if hooks::at(text).is_some() => Ok(()),
+            SettingsKind::Webhook => wrong(
+                "must be an address such as https://hooks.example/poolkeeper, without user or fragment"
+                    .to_owned(),
+            ),
+            SettingsKind::Template => check_template(text),
             SettingsKind::Header if is_header(text) => Ok(()),
             SettingsKind::Header => {
                 wrong("must be printable ASCII, without a space at its ends".to_owned())

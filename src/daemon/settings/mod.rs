@@ -23,6 +23,7 @@ pub(crate) use values::without_secrets;
 use super::access::Choice;
 use crate::adapters::azure::auth::Way;
 use crate::adapters::gates::command::GateCommand;
+use crate::adapters::hooks::WebhookConfig;
 use crate::adapters::sqlite::Create;
 use crate::ambient::{Clock, SystemClock};
 use crate::api::http::Proxies;
@@ -124,6 +125,8 @@ pub struct Settings {
     /// Programs that gates may run, by name.
     pub commands: BTreeMap<Box<str>, GateCommand>,
     pub commands_at_once: usize,
+    /// Webhooks that notifications may name.
+    pub webhooks: BTreeMap<Box<str>, WebhookConfig>,
     pub choice: Choice,
 }
 
@@ -131,13 +134,8 @@ pub struct Settings {
 pub type ShownValue<'a> = (&'static SettingsKey, Option<(String, &'a From)>);
 
 fn shown(values: &KeyValues) -> impl Iterator<Item = ShownValue<'_>> {
-    let shown = |key: &SettingsKey, text: &String| match text.contains("://") {
-        true if key.kind.is_composite() => values::shown(key.kind, text),
-        true => without_secrets(text),
-        false => text.clone(),
-    };
-    values.iter().map(move |(key, value)| {
-        (*key, value.as_ref().map(|(text, from)| (shown(key, text), from)))
+    values.iter().map(|(key, value)| {
+        (*key, value.as_ref().map(|(text, from)| (values::safe(key.kind, text), from)))
     })
 }
 
@@ -269,6 +267,7 @@ impl Effective {
             metrics: named::metric_servers(&self.named),
             endpoints: named::endpoints(&self.named),
             commands: named::commands(&self.named),
+            webhooks: named::webhooks(&self.named),
             commands_at_once: text(&keys::COMMANDS_AT_ONCE).parse().unwrap_or(1),
             choice: Choice {
                 cloud: self.text(&keys::CLOUD),
@@ -293,6 +292,7 @@ impl Settings {
             servers: self.metrics.iter().map(|server| server.name.clone()).collect(),
             endpoints: self.endpoints.keys().cloned().collect(),
             commands: self.commands.keys().cloned().collect(),
+            webhooks: self.webhooks.keys().cloned().collect(),
         }
     }
 

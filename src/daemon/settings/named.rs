@@ -9,10 +9,12 @@ use super::sections::{
     COMMAND_ARGV, COMMAND_ENVIRONMENT, COMMAND_INHERIT, ENDPOINT_URL, SERVER_CA,
     SERVER_CERTIFICATE, SERVER_IDENTITY, SERVER_INTERVAL, SERVER_KEY, SERVER_PASSWORD,
     SERVER_TENANT, SERVER_TIMEOUT, SERVER_TOKEN, SERVER_URL, SERVER_USERNAME, Section,
+    WEBHOOK_PRIVATE, WEBHOOK_SECRET, WEBHOOK_TEMPLATE, WEBHOOK_TIMEOUT, WEBHOOK_URL,
 };
 use super::values;
 use crate::adapters::gates::command::GateCommand;
 use crate::adapters::gates::http;
+use crate::adapters::hooks::{self, Template, WebhookConfig};
 use crate::adapters::prometheus::{self, MetricServerConfig};
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use crate::model::time::Span;
@@ -42,6 +44,10 @@ pub(super) fn faults(named: &NamedEntries, known: &[SettingsFault]) -> Vec<Setti
         match section {
             Section::Metrics | Section::Endpoints => of.server(known),
             Section::Commands => of.command(known),
+            Section::Webhooks => {
+                of.server(known);
+                of.webhook();
+            }
         }
         of.faults
     });
@@ -77,6 +83,7 @@ impl EntryFaults<'_> {
     fn server(&mut self, known: &[SettingsFault]) {
         let (url, example) = match self.section {
             Section::Endpoints => (&ENDPOINT_URL, "http://127.0.0.1:8080/healthy"),
+            Section::Webhooks => (&WEBHOOK_URL, "https://hooks.example/poolkeeper"),
             _ => (&SERVER_URL, "http://127.0.0.1:9090"),
         };
         let help = format!("add `url: {example}`, with the server's address");
@@ -104,11 +111,24 @@ impl EntryFaults<'_> {
                 self.add(other, Code::MissingKey, &say, "set both, or leave both out");
             }
         }
-        let at = self.entry.text(url).and_then(http::at);
+        let at = self.entry.text(url).and_then(hooks::at);
         let is_open = at.is_some_and(|at| !may_have_secrets(&at));
         if is_open && (self.has(&SERVER_TOKEN) || is_basic || has_identity) {
             let say = "credentials are sent only over https://, or to this machine itself";
             self.add(url, Code::Contradiction, say, "write https://, or leave them out");
+        }
+    }
+
+    fn webhook(&mut self) {
+        let Some(at) = self.entry.text(&WEBHOOK_URL).and_then(hooks::at) else { return };
+        if !may_have_secrets(&at) && self.has(&WEBHOOK_SECRET) {
+            let say = "a signature is sent only over https://, or to this machine itself";
+            let help = "write https://, or leave secretFile out";
+            self.add(&WEBHOOK_URL, Code::Contradiction, say, help);
+        }
+        if hooks::is_private(&at) && self.entry.text(&WEBHOOK_PRIVATE) != Some("true") {
+            let say = "this is no public address";
+            self.add(&WEBHOOK_URL, Code::Contradiction, say, "if it is meant, add `private: true`");
         }
     }
 
@@ -165,6 +185,19 @@ pub(super) fn commands(named: &NamedEntries) -> BTreeMap<Box<str>, GateCommand> 
             argv: values::items(entry.text(&COMMAND_ARGV)?),
             environment: entry.text(&COMMAND_ENVIRONMENT).map(values::entries).unwrap_or_default(),
             inherit: entry.text(&COMMAND_INHERIT).map(values::items).unwrap_or_default(),
+        })
+    });
+    of.collect()
+}
+
+pub(super) fn webhooks(named: &NamedEntries) -> BTreeMap<Box<str>, WebhookConfig> {
+    let of = of_section(named, Section::Webhooks, |_, entry| {
+        Some(WebhookConfig {
+            access: entry.access(hooks::at(entry.text(&WEBHOOK_URL)?)?),
+            secret: entry.text(&WEBHOOK_SECRET).map(PathBuf::from),
+            timeout: Span::parse(entry.text(&WEBHOOK_TIMEOUT)?).ok()?,
+            private: entry.text(&WEBHOOK_PRIVATE) == Some("true"),
+            template: entry.text(&WEBHOOK_TEMPLATE).and_then(|text| Template::parse(text).ok()),
         })
     });
     of.collect()

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::keys::{FILE, KEYS, PREFIX, SettingsKey, is_foreign};
 use super::sections::Section;
-use super::values::{self, without_secrets};
+use super::values;
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, closest, quote};
 use crate::api::v1::node::{self, Node, NodeEntry, NodeKind};
 use crate::model::vocabulary::Vocabulary;
@@ -361,7 +361,7 @@ fn few(fault: Diagnostic, written: &str, known: &[&'static str]) -> Diagnostic {
 
 fn wrong(group: KeyGroup<'_>, key: &SettingsKey, text: &str, at: TextPlace) -> Option<Diagnostic> {
     let wrong = key.check(text).err()?;
-    let say = format!("{}: {}", quote(&without_secrets(text)), wrong.say);
+    let say = format!("{}: {}", quote(&values::safe_if_wrong(key.kind, text)), wrong.say);
     let found = Diagnostic::new(at, group.path(key.name), Code::BadValue, say);
     Some(found.allowed(wrong.allowed, text))
 }

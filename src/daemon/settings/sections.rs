@@ -9,6 +9,7 @@ vocabulary! {
         Metrics = "metrics",
         Endpoints = "endpoints",
         Commands = "commands",
+        Webhooks = "webhooks",
     }
 }
 
@@ -19,6 +20,7 @@ impl Section {
             Self::Metrics => SERVER_KEYS,
             Self::Endpoints => ENDPOINT_KEYS,
             Self::Commands => COMMAND_KEYS,
+            Self::Webhooks => WEBHOOK_KEYS,
         }
     }
 
@@ -28,6 +30,7 @@ impl Section {
             Self::Metrics => "metric server",
             Self::Endpoints => "endpoint",
             Self::Commands => "command",
+            Self::Webhooks => "webhook",
         }
     }
 
@@ -132,6 +135,37 @@ pub const COMMAND_INHERIT: SettingsKey = of_entry(
     "Names of variables that it gets from the environment of Poolkeeper, such as PATH.",
 );
 
+pub const WEBHOOK_URL: SettingsKey = of_entry(
+    "url",
+    "",
+    SettingsKind::Webhook,
+    "The address that gets a POST. Only its host is shown, since its path is often a secret. It is required.",
+);
+pub const WEBHOOK_SECRET: SettingsKey = of_entry(
+    "secretFile",
+    "",
+    SettingsKind::Path,
+    "The file with the key of the signature, the header Poolkeeper-Signature. Others may not read it. The file is reread for each request.",
+);
+pub const WEBHOOK_TIMEOUT: SettingsKey = of_entry(
+    "timeout",
+    "10s",
+    between(Span::seconds(1), Span::minutes(1)),
+    "Timeout of a request.",
+);
+pub const WEBHOOK_PRIVATE: SettingsKey = of_entry(
+    "private",
+    "false",
+    SettingsKind::Word(&["false", "true"]),
+    "Whether it may be at an address that is not public: of this machine, of its network, or of the cloud's own services.",
+);
+pub const WEBHOOK_TEMPLATE: SettingsKey = of_entry(
+    "template",
+    "",
+    SettingsKind::Template,
+    "The body of notifications, if the receiver needs another than ours: JSON with {{pool}}, {{kind}}, {{message}}, {{from}}, {{to}}, {{phase}}, {{at}} and {{id}} in its texts.",
+);
+
 /// In display order.
 pub const SERVER_KEYS: &[SettingsKey] = &[
     SERVER_URL,
@@ -160,6 +194,21 @@ pub const ENDPOINT_KEYS: &[SettingsKey] = &[
 
 /// In display order.
 pub const COMMAND_KEYS: &[SettingsKey] = &[COMMAND_ARGV, COMMAND_ENVIRONMENT, COMMAND_INHERIT];
+
+/// In display order.
+pub const WEBHOOK_KEYS: &[SettingsKey] = &[
+    WEBHOOK_URL,
+    SERVER_TOKEN,
+    SERVER_USERNAME,
+    SERVER_PASSWORD,
+    SERVER_CA,
+    SERVER_CERTIFICATE,
+    SERVER_KEY,
+    WEBHOOK_SECRET,
+    WEBHOOK_TIMEOUT,
+    WEBHOOK_PRIVATE,
+    WEBHOOK_TEMPLATE,
+];
 
 #[cfg(test)]
 mod tests {
@@ -193,6 +242,13 @@ mod tests {
             (ENDPOINT_URL, "127.0.0.1:8080"),
             (ENDPOINT_URL, "ftp://a.example/x"),
             (ENDPOINT_URL, "https://a.example/x?y"),
+            (WEBHOOK_URL, "hooks.example/x"),
+            (WEBHOOK_URL, "https://kim:pw@hooks.example/x"),
+            (WEBHOOK_URL, "https://hooks.example/x#y"),
+            (WEBHOOK_TIMEOUT, "2m"),
+            (WEBHOOK_PRIVATE, "yes"),
+            (WEBHOOK_TEMPLATE, "{{pool}}"),
+            (WEBHOOK_TEMPLATE, r#"{"text": "{{pol}}"}"#),
             (COMMAND_ARGV, "/bin/true"),
             (COMMAND_ARGV, "[]"),
             (COMMAND_ARGV, "[bin/true]"),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::keys::{PREFIX, SECRETS, SettingsKind};
 use crate::adapters::gates::command::check_inherit;
+use crate::adapters::hooks::{self, Template};
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace, quote};
 use crate::api::v1::node::{self, Node, NodeEntry, NodeKind};
 
@@ -207,8 +208,33 @@ pub(crate) fn without_secrets(text: &str) -> String {
     format!("{scheme}…@{rest}{query}")
 }
 
+/// A value of this kind in a form safe to show, on one line.
+pub(super) fn safe(kind: SettingsKind, text: &str) -> String {
+    match kind {
+        SettingsKind::Webhook => hooks::shown(text).unwrap_or_default(),
+        SettingsKind::Template => {
+            Template::parse(text).map_or_else(|_| String::new(), |template| template.to_string())
+        }
+        _ if kind.is_composite() => shown(kind, text),
+        _ => match text.contains("://") {
+            true => without_secrets(text),
+            false => text.to_owned(),
+        },
+    }
+}
+
+/// The same of a value that is not allowed.
+pub(super) fn safe_if_wrong(kind: SettingsKind, text: &str) -> String {
+    match kind {
+        // Whatever it is, it was meant to be secret.
+        SettingsKind::Webhook => "…".to_owned(),
+        SettingsKind::Template => text.to_owned(),
+        _ => without_secrets(text),
+    }
+}
+
 /// The line in a form safe to show.
-pub(super) fn shown(kind: SettingsKind, line: &str) -> String {
+fn shown(kind: SettingsKind, line: &str) -> String {
     let safe = |text: Box<str>| match text.contains("://") {
         true => without_secrets(&text).into(),
         false => text,

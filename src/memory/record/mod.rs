@@ -9,6 +9,7 @@ mod history;
 mod inbox;
 mod journal;
 mod machine;
+mod notice;
 mod state;
 mod words;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::memory::{AuditEntry, HistoryRecord};
 use crate::model::journal::Entry;
 use crate::model::machine::{Machine, Overrides};
+use crate::model::notice::Notice;
 use crate::model::plan::Command;
 use crate::model::rollout::PoolState;
 use crate::model::stop::GlobalStop;
@@ -97,6 +99,7 @@ records! {
     write_ask, read_ask: Command as inbox::AskKeys<'_>, Form::back, "ask";
     write_marks, read_marks: Overrides as inbox::MarksKeys<'_>, Form::back, "mark";
     write_stop, read_stop: GlobalStop as inbox::StopKeys<'_>, Form::back, "stop";
+    write_notice, read_notice: Notice as notice::NoticeKeys<'_>, Form::back, "notice";
     write_audit, read_audit: AuditEntry as inbox::AuditKeys<'_>, Form::back, "line of the audit";
 }
 

@@ -8,6 +8,7 @@ use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
+use crate::model::notice::NoticeKind;
 use crate::model::plan::{RolloutPhase, WaitKind};
 use crate::model::rollout::{DeleteEffect, EtagVerdict, RolloutCause, RolloutEnding};
 
@@ -63,8 +64,8 @@ words! {
 
 words! {
     by name:
-    ActionKind, AutoscalerTarget, DeleteEffect, EtagVerdict, JournalStep, ModelWrite, Protection, Refusal, RolloutCause, RolloutEnding,
-    Verdict, WaitKind, WriteScope,
+    ActionKind, AutoscalerTarget, DeleteEffect, EtagVerdict, JournalStep, ModelWrite, NoticeKind, Protection, Refusal, RolloutCause,
+    RolloutEnding, Verdict, WaitKind, WriteScope,
 }
 
 /// Why something is held. The codes are already public contract, so they serve as words here too.

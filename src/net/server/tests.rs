@@ -26,6 +26,8 @@ async fn a_certificate_of_no_server_is_not_believed_and_the_remedy_is_named() {
     let fault = client.send(Duration::from_secs(5), 10, Client::get).await;
     let say = "it does not answer: its certificate is not one of a server; give the server another";
     assert_eq!(fault.unwrap_err(), ServerFault::Unreachable(say.to_owned()));
+    let fault = client.post(Duration::from_secs(5), 10, Client::post).await;
+    assert_eq!(fault.unwrap_err(), ServerFault::Unreachable(say.to_owned()));
 }
 
 #[test]

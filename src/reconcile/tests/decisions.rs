@@ -31,7 +31,7 @@ fn deletes_all(input: &Input<'_>) -> Result<Decision, PlanBug> {
 }
 
 /// Two invariants broken, one of them twice. As text the higher one sorts first.
-fn objects(case: &Case<'_>) -> Vec<Note> {
+pub(super) fn objects(case: &Case<'_>) -> Vec<Note> {
     let note = |law, machines: &[usize]| {
         let machines = machines.iter().map(|at| case.machines[*at].key()).collect();
         Note { law, say: "too few are left".into(), machines }

@@ -4,6 +4,7 @@
 mod convergence;
 pub(crate) mod decisions;
 mod fake;
+mod notices;
 mod steps;
 
 use std::sync::{Arc, Mutex};

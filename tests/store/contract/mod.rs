@@ -3,6 +3,7 @@
 //! Each call of `fresh` returns an empty store. [`api_store`] has the contract of a desk; [`sweep`] checks what both prune.
 
 pub mod api_store;
+mod notices;
 mod stop;
 pub mod sweep;
 
@@ -45,6 +46,8 @@ pub async fn check<S: Store>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     asks_wait_until_they_are_honoured(&fresh()).await?;
     answered_asks_are_forgotten_in_their_order(&fresh()).await?;
     marks_belong_to_the_doors(&fresh()).await?;
+    notices::wait_until_they_are_settled(&fresh()).await?;
+    notices::a_freeze_lasts(&fresh()).await?;
     stop::holds_for_every_pool(&fresh()).await?;
     history_is_kept_in_order_and_bounded(&fresh()).await?;
     history_goes_on_from_any_line(&fresh()).await?;

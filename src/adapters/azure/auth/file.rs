@@ -29,6 +29,7 @@ impl SecretFiles {
             Err(FileFault::Unread) => "cannot be read",
             Err(FileFault::NotPlain) => "is no plain file",
             Err(FileFault::TooLong) => "is longer than 64 KiB",
+            Err(FileFault::Shared) => "can be read or changed by others",
         };
         Err(AuthFailureReason::Unusable { what, say })
     }

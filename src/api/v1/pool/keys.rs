@@ -7,6 +7,7 @@ use serde_json::json;
 use super::autoscaler::AUTOSCALER;
 use super::form::*;
 use super::gates::GATES;
+use super::notifications::NOTIFICATIONS;
 use super::replicas::REPLICAS;
 use super::rollout::ROLLOUT;
 use super::scalar::*;
@@ -58,6 +59,9 @@ tables! {
         /// Checks that checkpoints name, and that are watched while the rollout bakes.
         "gates": GATES => d.gates, if !d.gates.is_empty(),
             like [{"name": "shop", "http": {"endpoint": "shop"}, "interval": "1m"}];
+        /// Webhooks that hear of rollouts, waits for approval and freezes.
+        "notifications": NOTIFICATIONS => d.notifications, if !d.notifications.is_empty(),
+            like [{"webhook": "ops", "on": ["failed", "waitingForApproval", "frozen"]}];
         /// Where the health of a machine is read.
         "health": HEALTH => d.health, like {"source": "applicationHealth"};
         /// What the pool does if it finds a rollout half done at first sight, or if only Azure's latestModelApplied says

@@ -9,6 +9,7 @@ mod flow;
 mod form;
 mod gates;
 mod keys;
+mod notifications;
 mod outside_names;
 mod reference;
 mod replicas;

@@ -1,4 +1,4 @@
-//! Metric servers, endpoints and commands, which a pool file names and the settings of the daemon describe.
+//! Metric servers, endpoints, commands and webhooks, which a pool file names and the settings of the daemon describe.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ pub struct OutsideNames {
     pub servers: Arc<[Box<str>]>,
     pub endpoints: Arc<[Box<str>]>,
     pub commands: Arc<[Box<str>]>,
+    pub webhooks: Arc<[Box<str>]>,
 }
 
 /// What one key names.
@@ -28,24 +29,32 @@ impl OutsideNames {
         let server = kind("metric server", "metrics", &self.servers);
         let endpoint = kind("endpoint", "endpoints", &self.endpoints);
         let command = kind("command", "commands", &self.commands);
+        let webhook = kind("webhook", "webhooks", &self.webhooks);
         let profiles = root.entry("replicas").and_then(|entry| entry.value.entry("profiles"));
-        let lists = [("replicas.profiles", profiles), ("gates", root.entry("gates"))];
+        let lists = [
+            ("replicas.profiles", profiles),
+            ("gates", root.entry("gates")),
+            ("notifications", root.entry("notifications")),
+        ];
         for (list, entry) in lists {
             let Some(NodeKind::List(items)) = entry.map(|entry| &entry.value.kind) else {
                 continue;
             };
             for (n, item) in items.iter().enumerate() {
-                let mut check = |kind: &NamedKind<'_>, block, key| {
-                    let block_of = item.entry(block).and_then(|entry| entry.value.entry(key));
-                    let Some(entry) = block_of else { return };
-                    out.extend(kind.unknown(&entry.value, format!("{list}[{n}].{block}.{key}")));
+                let mut check = |kind: &NamedKind<'_>, path: &str| {
+                    let at =
+                        path.split('.').try_fold(item, |node, key| Some(&node.entry(key)?.value));
+                    let Some(node) = at else { return };
+                    out.extend(kind.unknown(node, format!("{list}[{n}].{path}")));
                 };
-                if list == "gates" {
-                    check(&server, "prometheus", "server");
-                    check(&endpoint, "http", "endpoint");
-                    check(&command, "command", "run");
-                } else {
-                    check(&server, "metric", "server");
+                match list {
+                    "gates" => {
+                        check(&server, "prometheus.server");
+                        check(&endpoint, "http.endpoint");
+                        check(&command, "command.run");
+                    }
+                    "notifications" => check(&webhook, "webhook"),
+                    _ => check(&server, "metric.server"),
                 }
             }
         }
@@ -90,11 +99,15 @@ gates:
 - command: {run: smoke}
 - {http: {endpoint: shop}, command: {run: 7}}
 - http: shop
+notifications:
+- webhook: ops
+- {webhook: opps, on: [failed]}
 ";
         let names = OutsideNames {
             servers: ["main"].map(Box::from).into(),
             endpoints: ["api", "shop"].map(Box::from).into(),
             commands: Arc::default(),
+            webhooks: ["ops"].map(Box::from).into(),
         };
         let mut out = Vec::new();
         names.check(&node::read(text).roots[0].node, &mut out);
@@ -113,6 +126,9 @@ gates:
             ),
             format!(
                 "8:18: gates[2].command.run: {have} command smoke; they have none; {add} commands"
+            ),
+            format!(
+                "13:13: notifications[1].webhook: {have} webhook opps; they have ops; did you mean ops?; {add} webhooks"
             ),
         ];
         assert_eq!(said, expected);
