@@ -212,7 +212,9 @@ fn gates(
     };
     let failed = stopped.is_some() || policy.gates.iter().any(|name| fails(&name));
     let leaves = !gone.is_empty() || !view.keys(|aim, _| aim.verb == ActionKind::CutOff).is_empty();
-    if failed && !again && (is.failed.is_none() || leaves) {
+    // A plan that cannot use its read changes nothing, and hears of the failure later.
+    let stands = was == Some(is) && !view.has_effect();
+    if failed && !again && ((is.failed.is_none() && !stands) || leaves) {
         notes.add(12, "goes on with a fall whose gate failed", gone);
     }
     for name in is.skipped.iter().filter(|name| !skips(name)) {

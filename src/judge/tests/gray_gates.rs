@@ -68,7 +68,9 @@ fn a_fall_whose_gate_failed_stands_until_an_operator_says_so() {
     let of = |was: GrayPhase, is: GrayPhase| asks(falls(five(), Some(was), Some(is)));
     let fails = |pool: Pool| says(pool, Verdict::Fail, 5);
     lawful("it stops", &fails(of(at(1, 10), failed(at(0, 10)))));
-    refused("it does not", &fails(of(at(1, 10), at(1, 10))), goes_on);
+    refused("it does not", &fails(of(at(1, 40), at(2, 0))), goes_on);
+    refused("it goes on", &cut(fails(of(at(1, 10), at(1, 10))), "d"), goes_on);
+    lawful("a plan that could not use its read", &fails(of(at(1, 10), at(1, 10))));
     lawful("an older failure", &says(of(at(1, 4), at(1, 4)), Verdict::Fail, 5));
     refused("it forgets", &of(failed(at(1, 10)), at(0, 0)), goes_on);
     refused("one leaves", &cut(of(failed(at(1, 10)), failed(at(1, 10))), "d"), goes_on);
