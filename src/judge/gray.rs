@@ -178,8 +178,8 @@ fn gates(
             || super::gates::is_skipped_now(view, name)
     };
     let passed = |since: Time| {
-        let pass = |name: &Box<str>| super::gates::has_passed(view, name, since) || skips(name);
-        policy.gates.iter().all(pass)
+        let pass = |name: &str| super::gates::has_passed(view, name, since) || skips(name);
+        policy.gates.iter().all(|name| pass(name))
     };
     let same = |was: &GrayPhase| (was.base, was.to, was.steps) == (is.base, is.to, is.steps);
     let begins = is.steps > 0 && !was.is_some_and(same);
@@ -207,10 +207,10 @@ fn gates(
     }
     let stopped = was.and_then(|was| was.failed.as_deref());
     let again = heard(view, &[CommandVerb::Retry]) || stopped.is_some_and(&skips);
-    let fails = |name: &&Box<str>| {
+    let fails = |name: &str| {
         was.is_some_and(|was| super::gates::has_failed(view, name, was.stepped)) && !skips(name)
     };
-    let failed = stopped.is_some() || policy.gates.iter().any(|name| fails(&name));
+    let failed = stopped.is_some() || policy.gates.iter().any(|name| fails(name));
     let leaves = !gone.is_empty() || !view.keys(|aim, _| aim.verb == ActionKind::CutOff).is_empty();
     // A plan that cannot use its read changes nothing, and hears of the failure later.
     let stands = was == Some(is) && !view.has_effect();

@@ -45,17 +45,13 @@ pub(super) fn asked(
 ) -> Vec<GateReport> {
     let mut asked = of_rollout(input, memory, closed);
     let Some(fall) = memory.gray.as_ref() else { return asked };
-    let Some((names, times)) = of_fall(input, memory) else { return asked };
-    let question = GateQuestionKind::ScaleDown;
-    let new = |name: &&Box<str>| {
-        !asked.iter().any(|report| report.name == **name) && !fall.skipped.contains(name)
-    };
-    let more: Vec<GateReport> = names
-        .iter()
-        .filter(new)
-        .map(|name| report(input, &fall.skipped, name, question, times))
-        .collect();
-    asked.extend(more);
+    let Some(asks) = of_fall(input, memory) else { return asked };
+    let (question, times) = (GateQuestionKind::ScaleDown, (asks.since, asks.until));
+    for name in asks.names.iter().filter(|name| !fall.skipped.contains(name)) {
+        if !asked.iter().any(|report| report.name == *name) {
+            asked.push(report(input, &fall.skipped, name, question, times));
+        }
+    }
     asked
 }
 

@@ -119,12 +119,17 @@ pub(super) fn of_bake<'a>(input: &Input<'a>) -> impl Iterator<Item = &'a str> {
     names.into_iter()
 }
 
-/// The gates that a fall asks now, since when, and from when on a pass counts.
-pub(super) fn of_fall<'a>(
-    input: &Input<'a>,
-    memory: &PoolState,
-) -> Option<(&'a [Box<str>], (Time, Time))> {
+/// The gates that a scale-down asks now.
+pub(super) struct FallQuestion<'a> {
+    pub names: &'a [Box<str>],
+    pub since: Time,
+    /// A pass that was measured before this does not count.
+    pub until: Time,
+}
+
+pub(super) fn of_fall<'a>(input: &Input<'a>, memory: &PoolState) -> Option<FallQuestion<'a>> {
     let policy = input.policy.gray.as_ref()?;
     let fall = memory.gray.as_ref().filter(|fall| fall.failed.is_none())?;
-    Some((&policy.gates, (fall.stepped, gray::asked_until(policy, fall))))
+    let (since, until) = (fall.stepped, gray::asked_until(policy, fall));
+    Some(FallQuestion { names: &policy.gates, since, until })
 }

@@ -182,8 +182,9 @@ pub(super) fn next(basis: &Basis) -> Option<Time> {
 
 /// When a gate without a verdict has had its time.
 fn gives_up(basis: &Basis) -> Option<Time> {
-    let (names, (_, until)) = gate_verdicts::of_fall(basis.input, basis.memory)?;
-    let ends = names.iter().map(|name| gate_verdicts::deadline(basis.input, name, until));
+    let asks = gate_verdicts::of_fall(basis.input, basis.memory)?;
+    let deadline = |name: &str| gate_verdicts::deadline(basis.input, name, asks.until);
+    let ends = asks.names.iter().map(|name| deadline(name));
     ends.filter(|at| *at > basis.input.now).min()
 }
 
@@ -244,11 +245,10 @@ fn hold_gates(basis: &Basis, holds: &mut Holds) {
         return;
     }
     let until = gray::asked_until(policy, fall);
-    let waits = |name: &&Box<str>| {
-        let verdict = gate_verdicts::verdict(input, &fall.skipped, name, (fall.stepped, until));
-        verdict == Verdict::Unknown
-    };
-    let Some(gate) = policy.gates.iter().find(waits).filter(|_| now >= until) else { return };
+    let verdict =
+        |name: &str| gate_verdicts::verdict(input, &fall.skipped, name, (fall.stepped, until));
+    let waits = policy.gates.iter().find(|name| verdict(name) == Verdict::Unknown);
+    let Some(gate) = waits.filter(|_| now >= until) else { return };
     let say = format!(
         "the scale-down to {} waits, because gate {gate} has no verdict{}; to go on without it: poolkeeper approve {} --skip-gate {gate}",
         fall.to,
