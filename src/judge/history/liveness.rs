@@ -49,8 +49,8 @@ pub struct CalmProgress {
     since: Option<Time>,
     /// The most machines that existed since then, or that the rollout covered.
     most: i64,
-    /// How long the window was closed since then, or the pool waited for an operator.
-    stood: Span,
+    /// How long the window was closed since then.
+    closed: Span,
     /// Since when the pool is not whole while its window is closed.
     ailing: Option<Time>,
     /// Time of the last turn.
@@ -84,15 +84,9 @@ impl CalmProgress {
         let since = *self.since.get_or_insert(now);
         let last = self.at.replace(now).unwrap_or(now);
         self.most = self.most.max(to_do(view));
-        let holds = &truth.case.planned.report.holds;
-        if holds.iter().any(|hold| asks_people(hold, view)) {
-            self.asked = Some(now);
-        }
-        // While the pool waits for an operator, it still retries what may recover by itself.
-        let waits = self.asked.is_some_and(|at| now.since(at) < TRIED_AGAIN);
         // A turn runs at every window change, so the window was open all the while only if it was open at both ends.
-        if waits || !is_open(view, last) || !is_open(view, now) {
-            self.stood = self.stood.plus(now.since(last));
+        if !is_open(view, last) || !is_open(view, now) {
+            self.closed = self.closed.plus(now.since(last));
         }
         let here = place(view, &self.deletes);
         if self.last.as_ref() != Some(&here) {
@@ -112,6 +106,12 @@ impl CalmProgress {
                 *self.deletes.entry(key.clone()).or_default() += 1;
             }
         }
+        let holds = &truth.case.planned.report.holds;
+        if holds.iter().any(|hold| asks_people(hold, view)) {
+            self.asked = Some(now);
+        }
+        // While the pool waits for an operator, it still retries what may recover by itself.
+        let waits = self.asked.is_some_and(|at| now.since(at) < TRIED_AGAIN);
         if waits || is_whole(view) || is_open(view, now) {
             self.ailing = None;
         }
@@ -120,11 +120,11 @@ impl CalmProgress {
         }
         self.outside(view, now, notes);
         let past = now.since(since);
-        if past > sum(truth.case.policy, self.most).plus(self.stood) {
+        if past > sum(truth.case.policy, self.most).plus(self.closed) {
             self.reported = true;
             let say = format!(
-                "the goal is not reached {past} after the storm, of which it waited {} for its window or an operator",
-                self.stood
+                "the goal is not reached {past} after the storm, of which its window was closed for {}",
+                self.closed
             );
             notes.add(7, say, Vec::new());
         }
