@@ -212,8 +212,8 @@ fn gates(
     };
     let failed = stopped.is_some() || policy.gates.iter().any(|name| fails(name));
     let leaves = !gone.is_empty() || !view.keys(|aim, _| aim.verb == ActionKind::CutOff).is_empty();
-    // A plan that cannot use its read changes nothing, and hears of the failure later.
-    let stands = was == Some(is) && !view.has_effect();
+    // A plan that cannot use its read, or may not under a stop, hears of the failure later.
+    let stands = was == Some(is);
     if failed && !again && ((is.failed.is_none() && !stands) || leaves) {
         notes.add(12, "goes on with a fall whose gate failed", gone);
     }

@@ -57,7 +57,11 @@ pub(super) fn step(basis: &Basis) -> Option<GrayStep> {
     let step = gray::step(policy, phase, online(basis.count), input.now);
     Some(match phase {
         Some(fall) if fall.failed.is_some() => GrayStep { cut: 0, over: false, next: None },
-        Some(fall) if gates(input, policy, fall) != GrayGates::Pass => {
+        // What begins in this turn asked nothing yet.
+        Some(fall)
+            if gates(input, policy, fall) != GrayGates::Pass
+                || (!policy.gates.is_empty() && fall.stepped >= input.now) =>
+        {
             GrayStep { over: false, ..step }
         }
         _ => step,

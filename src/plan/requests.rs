@@ -124,10 +124,6 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
 
 fn restore(basis: &Basis, batches: &mut Batches) {
     batches.missing = basis.count.fill();
-    if gray::restores_all(basis) {
-        let out = basis.rows.iter().filter(|row| restores(basis.input, row)).count();
-        batches.missing = batches.missing.max(out as i64);
-    }
     let failed = basis.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
     batches.failed_over = basis.count.exist + basis.count.failed + failed - basis.count.desired;
     let replaced = |row: &&MachineCandidate| {
@@ -147,6 +143,9 @@ fn restore(basis: &Basis, batches: &mut Batches) {
         }
     }
     restore_to_replace(basis, batches);
+    if gray::restores_all(basis) {
+        restore_what_was_cut(basis, batches);
+    }
     let unseen = |row: &MachineCandidate| row.machine(basis.input).condition == Condition::Unknown;
     let dark =
         basis.rows.iter().zip(0..).filter(|(row, _)| restores(basis.input, row) && unseen(row));
@@ -162,6 +161,17 @@ fn call_back(basis: &Basis, batches: &mut Batches, at: usize) {
     };
     put(basis, &mut batches.restore, at, RemovalReason::Surplus);
     batches.moved.push((at, to, MachineReason::Restored));
+}
+
+/// A gate of the scale-down failed. What leaves for another reason goes on leaving.
+fn restore_what_was_cut(basis: &Basis, batches: &mut Batches) {
+    for (at, row) in basis.rows.iter().enumerate() {
+        let seen = row.machine(basis.input).condition != Condition::Unknown;
+        let new = !batches.moved.iter().any(|(moved, ..)| *moved == at);
+        if new && seen && gray::comes_back(basis.input, row) && !restore_waits(basis, row) {
+            call_back(basis, batches, at);
+        }
+    }
 }
 
 /// A machine on target that is out of service replaces an outdated one before any is created for that.
