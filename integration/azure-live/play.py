@@ -50,6 +50,8 @@ SWITCHES: dict[str, dict[Any, Changes]] = {
 }
 # They decide no fact of the probe: a reimage, when throttled calls are served again, an attached machine.
 BESIDE = {
+    # No load balancer stands on the stage.
+    "adminDownResets", "busyBalancer", "deletingInterfaceBlocks", "uniformAdminRefused", "uniformElementsHideInterface",
     "reimageTakesNewest", "tokensByMinute", "attachLeavesCapacity",
     # The probe neither stops a machine nor writes an autoscale setting.
     "startRefusedAtOnce", "failedStartLeavesVm", "deallocatedKeepsFlag", "stoppedHidesHealth", "powerBusyRefused",
