@@ -34,11 +34,7 @@ fn id_of(subscription: &str, group: &str, name: &str) -> String {
 pub(super) fn list(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
     cloud.check_scope(ask)?;
     cloud.world.neighbour(false)?;
-    let scope = match ask.group() {
-        Some(group) => format!("/subscriptions/{}/resourcegroups/{group}/", ask.subscription()),
-        None => format!("/subscriptions/{}/", ask.subscription()),
-    };
-    let scope = scope.to_ascii_lowercase();
+    let scope = ask.scope();
     let here = cloud.autoscale.iter().filter(|(id, _)| id.starts_with(&scope));
     let all: Vec<Value> = here.map(|(_, setting)| shown(setting, cloud.switches)).collect();
     Ok(set::page(ask, &all))

@@ -54,11 +54,7 @@ impl EmulatedCloud {
 pub(super) fn list(cloud: &mut EmulatedCloud, ask: &EmulatorRequest) -> HandledRequest {
     cloud.check_scope(ask)?;
     cloud.world.neighbour(false)?;
-    let scope = match ask.group() {
-        Some(group) => format!("/subscriptions/{}/resourcegroups/{group}/", ask.subscription()),
-        None => format!("/subscriptions/{}/", ask.subscription()),
-    };
-    let scope = scope.to_ascii_lowercase();
+    let scope = ask.scope();
     let here = cloud.balancers.keys().filter(|id| id.starts_with(&scope));
     let all: Vec<Value> = here.filter_map(|id| balancer_document::shown(cloud, id)).collect();
     Ok(set::page(ask, &all))

@@ -68,6 +68,13 @@ impl EmulatorRequest {
         self.lower.get(2).filter(|word| *word == "resourcegroups").map(|_| self.part(3))
     }
 
+    /// What the ids of a list's resources begin with, in lower case.
+    pub fn scope(&self) -> String {
+        let group =
+            self.group().map_or_else(String::new, |group| format!("resourcegroups/{group}/"));
+        format!("/subscriptions/{}/{group}", self.subscription()).to_ascii_lowercase()
+    }
+
     /// The set or VM of a path `…/resourceGroups/{g}/providers/Microsoft.Compute/{type}/{name}`.
     pub fn named(&self) -> NamedResource<'_> {
         NamedResource { subscription: self.part(1), group: self.part(3), name: self.part(7) }

@@ -7,7 +7,7 @@ use crate::model::autoscaler::{
     Autoscaler, AutoscalerTarget, DuringRollout, Suspension, SuspensionStage,
 };
 use crate::model::inventory::PlatformFeature;
-use crate::model::journal::EntryOutcome;
+use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::policy::PlatformFeatures;
 use crate::model::rollout::RolloutStage;
 use crate::model::time::{Span, Time};
@@ -19,7 +19,7 @@ const ONE_RUN: Span = Span::seconds(60);
 const STANDS_AT_MOST: Span = Span::hours(1);
 
 /// A write without an answer has landed by then.
-const LOST: Span = Span::minutes(2);
+pub(super) const LANDS_WITHIN: Span = Span::minutes(2);
 
 /// A feature of the cloud acts on the set, and the document accepts none, or not this one.
 pub(super) fn refused_feature(case: &Case) -> bool {
@@ -65,15 +65,23 @@ fn goes_back(case: &Case, known: &Suspension) -> bool {
     case.journal.iter().any(|entry| {
         let Action::WriteAutoscaler { write, .. } = &entry.action else { return false };
         let ours = write.to == AutoscalerTarget::PutBack && entry.written >= known.since;
-        ours && match entry.outcome() {
-            Some((_, EntryOutcome::Withdrawn)) => false,
-            Some((at, EntryOutcome::Refused(refused))) => {
-                is_silent(refused) && case.set.read_at < at.plus(LOST)
-            }
-            Some((at, _)) => case.set.read_at < at,
-            None => true,
-        }
+        let read_at = case.set.read_at;
+        ours && may_have_landed(entry, |at| read_at < at.plus(LANDS_WITHIN), |at| read_at < at)
     })
+}
+
+/// It is open, or ended at such a time: without an answer, or well.
+pub(super) fn may_have_landed(
+    entry: &Entry,
+    silent: impl Fn(Time) -> bool,
+    well: impl Fn(Time) -> bool,
+) -> bool {
+    match entry.outcome() {
+        Some((_, EntryOutcome::Withdrawn)) => false,
+        Some((at, EntryOutcome::Refused(refused))) => is_silent(refused) && silent(at),
+        Some((at, _)) => well(at),
+        None => true,
+    }
 }
 
 /// No rollout goes on, or it has stood still for too long.

@@ -1,22 +1,19 @@
 //! Law 10 for an autoscaler that a rollout switches off.
 
 use super::Notes;
-use super::autoscaler::{accepted_autoscaler, is_in_the_way, setting_of};
+use super::autoscaler::{
+    LANDS_WITHIN, accepted_autoscaler, is_in_the_way, may_have_landed, setting_of,
+};
 use super::case::Case;
 use super::facts::View;
-use super::marks::is_silent;
 use crate::model::action::Action;
 use crate::model::autoscaler::{
     Autoscaler, AutoscalerTarget, AutoscalerWrite, Suspension, SuspensionStage,
 };
-use crate::model::journal::EntryOutcome;
 use crate::model::time::{Span, Time};
 
 /// The size is brought within its bounds by then, or it does so itself.
 const FITS_WITHIN: Span = Span::minutes(30);
-
-/// A write whose answer was lost lands by then.
-const LANDS_WITHIN: Span = Span::minutes(2);
 
 /// It is switched off by consent and for a rollout; as it was, and only then, it is put back; and it is not forgotten.
 pub(super) fn put_back(view: &View, notes: &mut Notes) {
@@ -63,12 +60,7 @@ fn may_have_written(case: &Case, known: &Suspension, at: impl Fn(Time) -> bool) 
         let sent = matches!(&entry.action, Action::WriteAutoscaler { write, .. }
             if write.to == AutoscalerTarget::Suspended && write.setting == known.setting)
             && entry.written >= known.since;
-        sent && match entry.outcome() {
-            Some((_, EntryOutcome::Withdrawn)) => false,
-            Some((ended, EntryOutcome::Refused(refused))) => is_silent(refused) && at(ended),
-            Some((ended, _)) => at(ended),
-            None => true,
-        }
+        sent && may_have_landed(entry, &at, &at)
     })
 }
 

@@ -4,6 +4,7 @@ use super::Notes;
 use super::facts::View;
 use super::machine_index::DELETING;
 use super::machine_view::{Aim, MachineState, MachineView};
+use super::removal::can_act;
 use super::truth::Truth;
 use super::verbs::heard;
 use crate::model::action::{ActionKind, RemovalReason};
@@ -212,9 +213,9 @@ fn gates(
     };
     let failed = stopped.is_some() || policy.gates.iter().any(|name| fails(name));
     let leaves = !gone.is_empty() || !view.keys(|aim, _| aim.verb == ActionKind::CutOff).is_empty();
-    // A plan that cannot use its read, or may not under a stop, hears of the failure later.
-    let stands = was == Some(is);
-    if failed && !again && ((is.failed.is_none() && !stands) || leaves) {
+    // A plan that may not act on its read, or stands under a stop, hears of the failure later.
+    let hears = can_act(view) && view.case.stop.is_none();
+    if failed && !again && ((is.failed.is_none() && (hears || was != Some(is))) || leaves) {
         notes.add(12, "goes on with a fall whose gate failed", gone);
     }
     for name in is.skipped.iter().filter(|name| !skips(name)) {

@@ -207,6 +207,13 @@ pub(super) fn last_change(entry: &Entry) -> Option<Time> {
     if withdrawn || !writes_to_set(entry.verb()) { None } else { entry.last_answer() }
 }
 
+/// A plan that may not act on its read owes nothing.
+pub(super) fn can_act(view: &View) -> bool {
+    let (case, set) = (view.case, view.case.set);
+    let newer = case.journal.iter().filter_map(last_change).any(|answer| answer > set.read_at);
+    set.complete && case.now <= set.read_at.plus(READ_IS_FRESH) && !newer
+}
+
 /// Law 5. Every effect rests on a read that is complete, fresh, later than our own answers, and shows each machine that
 /// is acted on.
 pub(super) fn seen(view: &View, notes: &mut Notes) {

@@ -364,8 +364,8 @@ pub trait Store: TurnStore + InboxStore + HistoryStore {
     /// Forgets a notice: it is delivered, or given up. Repeating that has no effect, so it is under no lease.
     fn settle_notice(&self, seq: Seq) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Forgets a pool: its records, journal, history, asks and notices. Fenced like a commit, because only the process that runs
-    /// the pool's turns knows that none of them writes later.
+    /// Forgets a pool: its records, journal, history, asks and notices. Fenced like a commit, because only the process
+    /// that runs the pool's turns knows that none of them writes later.
     fn forget(
         &self,
         pool: &PoolName,

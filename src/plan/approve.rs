@@ -6,7 +6,6 @@ use crate::model::hold::{Hold, HoldReason};
 use crate::model::plan::{Command, Input, WaitKind};
 use crate::model::rollout::{PoolState, RolloutStage, Wait};
 use crate::model::time::Time;
-
 use crate::size::gray;
 
 use super::checkpoint;

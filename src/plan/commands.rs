@@ -7,7 +7,6 @@ use crate::model::quantity::counted;
 use crate::model::rollout::{
     GateBaseline, Move, PoolState, Progress, RolloutCause, RolloutEnding, RolloutStage,
 };
-
 use crate::size::gray;
 
 use super::approve;
@@ -226,8 +225,11 @@ fn retry(input: &Input, memory: &mut PoolState) -> Result<String, String> {
         memory.hot_loop_released = Some(wanted);
         return Ok(format!("the revision can be rolled out again{told}"));
     }
-    if lifted + left > 0 || falls_again {
+    if lifted + left > 0 {
         return Ok(format!("no rollout is open{told}"));
+    }
+    if falls_again {
+        return Ok("the scale-down asks its gates again".into());
     }
     Err("nothing failed, and nothing waits for a retry".into())
 }

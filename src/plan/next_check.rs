@@ -280,7 +280,7 @@ fn known_moments(basis: &Basis, sooner: &mut impl FnMut(Time)) {
     memory.undelivered.iter().for_each(|undelivered| sooner(undelivered.until));
     model::given_up_at(input, memory).into_iter().for_each(&mut *sooner);
     suspension::moments(memory).for_each(&mut *sooner);
-    if suspension::turns(input, memory) {
+    if suspension::need_changes(input, memory) {
         sooner(now.plus(SOON));
     }
     let open = memory.rollout.as_ref();

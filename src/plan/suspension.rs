@@ -193,7 +193,7 @@ pub(super) fn settles_at(memory: &PoolState) -> Option<Time> {
 }
 
 /// A rollout needs it, or does not, from the next turn on.
-pub(super) fn turns(input: &Input, memory: &PoolState) -> bool {
+pub(super) fn need_changes(input: &Input, memory: &PoolState) -> bool {
     let unused = |state: &PoolState| state.suspension.as_ref().map(|known| known.unused.is_some());
     let now = unused(memory);
     now.is_some() && input.state.and_then(unused) != now

@@ -4,7 +4,6 @@
 use crate::model::hold::Hold;
 use crate::model::ids::{Epoch, Revision};
 use crate::model::notice::{Delivery, Notice, NoticeDetail, NoticeKind, NoticeRollout};
-
 use crate::model::plan::{Command, CommandVerb, Decision, RolloutPhase};
 use crate::model::policy::{OnFailure, Policy};
 use crate::model::quantity::counted;

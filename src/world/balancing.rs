@@ -369,6 +369,7 @@ fn modifies_interfaces(pool: &str) -> WorldRefusal {
     )
 }
 
+// That it is refused is known, the code is not.
 fn automatic(pool: &str) -> WorldRefusal {
     WorldRefusal::new(
         400,
@@ -379,6 +380,7 @@ fn automatic(pool: &str) -> WorldRefusal {
     )
 }
 
+// As above.
 fn basic_sku(pool: &str) -> WorldRefusal {
     WorldRefusal::new(
         400,

@@ -77,7 +77,7 @@ pub const SERVER_PASSWORD: SettingsKey = of_entry(
 pub const SERVER_IDENTITY: SettingsKey = of_entry(
     "azureIdentity",
     "false",
-    SettingsKind::Word(&["true", "false"]),
+    SettingsKind::Word(&["false", "true"]),
     "Whether it is an Azure Monitor workspace: it gets a token of the identity that calls Azure, which needs the role Monitoring Data Reader there.",
 );
 pub const SERVER_TENANT: SettingsKey = of_entry(

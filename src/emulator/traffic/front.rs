@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::{ForwardedConnection, Traffic, add, backends, locked};
+use super::{ForwardedConnection, TICK, Traffic, add, backends, locked};
 use crate::emulator::Emulator;
 use crate::world::VmId;
 
@@ -25,7 +25,11 @@ pub(super) async fn serve(
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let Ok((client, _)) = accepted else { continue };
+                let Ok((client, _)) = accepted else {
+                    // Without a free descriptor the next attempt would fail at once.
+                    tokio::time::sleep(TICK).await;
+                    continue;
+                };
                 let _kept_as_it_is = client.set_nodelay(true);
                 connections.spawn(forward(emulator.clone(), Arc::clone(&traffic), n, count, client));
                 count += 1;

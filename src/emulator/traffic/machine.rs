@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::{ForwardedConnection, Traffic, add, locked};
+use super::{ForwardedConnection, TICK, Traffic, add, locked};
 
 /// Maximum size of the head of a request.
 const HEAD: usize = 16 << 10;
@@ -61,7 +61,10 @@ async fn accept(traffic: Arc<Traffic>, listener: TcpListener, state: Arc<State>)
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                let Ok((stream, peer)) = accepted else { continue };
+                let Ok((stream, peer)) = accepted else {
+                    tokio::time::sleep(TICK).await;
+                    continue;
+                };
                 let forwarded = locked(&traffic.forwarded).get(&peer.port()).cloned();
                 connections.spawn(serve(Arc::clone(&traffic), forwarded, stream, Arc::clone(&state)));
             }

@@ -7,10 +7,10 @@ use super::super::facts::View;
 use super::super::machine_index::OPEN;
 use super::super::machine_view::{Hit, MachineState, MachineView};
 use super::super::outcomes::{Fate, Fates};
-use super::super::removal::last_change;
+use super::super::removal::can_act;
 use super::super::scale_down_rate::{self, BRAKE_LOOKS_BACK};
 use super::super::truth::Truth;
-use crate::model::action::{ActionKind, ModelWrite, READ_IS_FRESH, RemovalReason};
+use crate::model::action::{ActionKind, ModelWrite, RemovalReason};
 use crate::model::hold::HoldReason;
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome};
@@ -19,6 +19,7 @@ use crate::model::policy::{Method, OnFailure, UnconfirmedFall};
 use crate::model::rollout::{
     GoodRevision, ModelBackOff, RolloutCause, RolloutEnding, RolloutStage,
 };
+use crate::model::size::OnGateFail;
 use crate::model::time::Time;
 
 /// Turns within which a machine or model is put back after its reason ended.
@@ -61,13 +62,6 @@ impl Out {
     }
 }
 
-/// A turn that may not act on its read owes nothing.
-fn can_act(view: &View) -> bool {
-    let (case, set) = (view.case, view.case.set);
-    let newer = case.journal.iter().filter_map(last_change).any(|answer| answer > set.read_at);
-    set.complete && case.now <= set.read_at.plus(READ_IS_FRESH) && !newer
-}
-
 fn owed(truth: &Truth, view: &View) -> Vec<Key> {
     // A machine that no listing shows may be gone, and one that is being deleted leaves.
     let out = |machine: &Machine| {
@@ -93,6 +87,7 @@ fn owed(truth: &Truth, view: &View) -> Vec<Key> {
         });
     }
     let mut owed: Vec<Key> = idle.into_iter().map(Machine::key).collect();
+    owed.extend(left_by_a_failed_fall(view));
     let cordoned = truth.world.iter().filter(|real| real.cordoned && !real.deleting);
     let cordoned: Vec<&Key> = cordoned.map(|real| &real.key).collect();
     if !cordoned.is_empty() {
@@ -112,6 +107,25 @@ fn owed(truth: &Truth, view: &View) -> Vec<Key> {
     let id_of = |key: &Key| view.case.machines.iter().find(|machine| machine.key() == *key);
     owed.retain(|key| !named(key, id_of(key).map_or("", |machine| machine.id.as_str())));
     owed
+}
+
+/// A gate of the scale-down failed, and what the document returns for that is still out of service.
+fn left_by_a_failed_fall(view: &View) -> Vec<Key> {
+    let (policy, state) = (view.case.policy.gray.as_ref(), &view.case.planned.state);
+    let failed = state.gray.as_ref().is_some_and(|fall| fall.failed.is_some());
+    if !failed || policy.is_none_or(|policy| policy.on_fail != OnGateFail::Restore) {
+        return Vec::new();
+    }
+    let waits = |key: &Key| state.restore_backoff.iter().any(|known| known.key == *key);
+    let left = view.pairs().filter(|(machine, look)| {
+        machine.lifecycle == Lifecycle::CutOff
+            && machine.condition == Condition::Ready
+            && machine.missed == 0
+            && machine.delete_request().is_none()
+            && !look.found.has(OPEN)
+            && look.hit == Hit::None
+    });
+    left.map(|(machine, _)| machine.key()).filter(|key| !waits(key)).collect()
 }
 
 /// The last drain of each machine, its outcome, and its reason.

@@ -1,11 +1,13 @@
 //! Gates of a gray scale-down: planted falls that go on, or go away, without an answer.
 
 use super::gray::{cut, fall, falls, five, lawful, refused, watched};
+use super::history::after_turns;
+use super::stop::stopped;
 use super::{Pool, ago, approving, asked};
 use crate::model::action::RemovalReason::{DeleteRequested, Surplus};
 use crate::model::gate::{GateCheck, GatePolicy};
 use crate::model::plan::{CommandArgs, CommandVerb, Gate, Verdict};
-use crate::model::size::GrayPhase;
+use crate::model::size::{GrayPhase, OnGateFail};
 use crate::model::time::Span;
 
 fn asks(pool: Pool) -> Pool {
@@ -68,9 +70,13 @@ fn a_fall_whose_gate_failed_stands_until_an_operator_says_so() {
     let of = |was: GrayPhase, is: GrayPhase| asks(falls(five(), Some(was), Some(is)));
     let fails = |pool: Pool| says(pool, Verdict::Fail, 5);
     lawful("it stops", &fails(of(at(1, 10), failed(at(0, 10)))));
-    refused("it does not", &fails(of(at(1, 40), at(2, 0))), goes_on);
-    refused("it goes on", &cut(fails(of(at(1, 10), at(1, 10))), "d"), goes_on);
-    lawful("a plan that could not use its read", &fails(of(at(1, 10), at(1, 10))));
+    let same = || fails(of(at(1, 10), at(1, 10)));
+    refused("it does not", &same(), goes_on);
+    let unread = || same().set(|pool| pool.set.complete = false);
+    lawful("a plan that could not use its read", &unread());
+    refused("which lets one leave all the same", &cut(unread(), "d"), goes_on);
+    lawful("under a stop", &stopped(same(), true));
+    refused("it steps", &fails(of(at(1, 40), at(2, 0))), goes_on);
     lawful("an older failure", &says(of(at(1, 4), at(1, 4)), Verdict::Fail, 5));
     refused("it forgets", &of(failed(at(1, 10)), at(0, 0)), goes_on);
     refused("one leaves", &cut(of(failed(at(1, 10)), failed(at(1, 10))), "d"), goes_on);
@@ -84,4 +90,22 @@ fn a_fall_whose_gate_failed_stands_until_an_operator_says_so() {
     lawful("skipped", &skips(without(), "slo"));
     refused("another gate", &skips(without(), "smoke"), "gate slo is skipped without a command");
     lawful("skipped before", &fails(of(skipped(at(1, 40)), skipped(at(2, 0)))));
+}
+
+#[test]
+fn what_was_cut_off_returns_within_two_turns_of_a_failure() {
+    let left = |on_fail: OnGateFail, phase: GrayPhase| {
+        asks(watched(Span::seconds(5))).set(|pool| {
+            pool.draft.gray.as_mut().unwrap().on_fail = on_fail;
+            pool.change(|state| state.gray = Some(phase.clone()));
+        })
+    };
+    let laws = |pool: &Pool| after_turns(pool, 3, &[]);
+    let stopped_at = || failed(fall(3, 3, 0, ago(Span::seconds(5))));
+    let restores = || left(OnGateFail::Restore, stopped_at());
+    assert_eq!(laws(&restores()), [10]);
+    assert!(laws(&restores().restore("de")).is_empty(), "both return");
+    assert_eq!(laws(&restores().restore("d")), [10], "one returns");
+    assert!(laws(&left(OnGateFail::Pause, stopped_at())).is_empty(), "they are to stay");
+    assert!(laws(&left(OnGateFail::Restore, at(1, 5))).is_empty(), "no gate failed");
 }

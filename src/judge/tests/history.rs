@@ -213,7 +213,7 @@ fn told(pool: Pool, blocker: &str) -> Pool {
     })
 }
 
-fn after_turns(pool: &Pool, turns: usize, world: &[Real]) -> Vec<u8> {
+pub(super) fn after_turns(pool: &Pool, turns: usize, world: &[Real]) -> Vec<u8> {
     let mut past = History::default();
     let mut last = Vec::new();
     for _ in 0..turns {

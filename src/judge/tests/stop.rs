@@ -6,7 +6,7 @@ use RemovalReason::{DeleteRequested, Failed, Outdated, Surplus};
 
 const SINCE: Time = NOW.minus(Span::minutes(9));
 
-fn stopped(pool: Pool, except_repair: bool) -> Pool {
+pub(super) fn stopped(pool: Pool, except_repair: bool) -> Pool {
     pool.set(|pool| {
         let (by, why) = ("kim".into(), "quota incident".into());
         pool.stop = Some(GlobalStop { since: SINCE, by, why, except_repair });

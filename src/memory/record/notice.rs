@@ -2,7 +2,6 @@
 
 use super::codec::{Form, keys};
 use crate::model::notice::{Notice, NoticeDetail, NoticeKind, NoticeRollout};
-
 use crate::model::plan::{RolloutPhase, WaitKind};
 use crate::model::rollout::RolloutCause;
 use crate::model::time::Time;

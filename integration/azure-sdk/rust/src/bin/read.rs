@@ -235,7 +235,7 @@ fn answers(file: &str, met: &mut BTreeMap<&'static str, usize>, faults: &mut BTr
             _ if status >= 400 => ("error", reads::<CloudError>),
             Some((_, rest)) => {
                 let words: Vec<&str> = rest.split('/').skip(1).collect();
-                if words.contains(&"networkInterfaces") {
+                if words.contains(&"networkinterfaces") {
                     *met.entry("of other providers, not read").or_default() += 1;
                     continue;
                 }
