@@ -1,7 +1,7 @@
 //! Law 7, cycles: writes refused again and again, machines created and removed for nothing, machines drained and put
 //! back in turn, and a pool that stands still.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Notes;
 use super::super::facts::View;
@@ -14,7 +14,7 @@ use crate::model::hold::HoldReason;
 use crate::model::ids::{EntryId, Key, Revision};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, Entry, EntryOutcome, Refusal};
-use crate::model::machine::{Lifecycle, Machine};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
 use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
@@ -260,17 +260,15 @@ struct UnservedMachines {
     born: BTreeMap<Key, Time>,
     last: Option<Time>,
     in_a_row: u32,
+    /// Machines that failed, and how many of them serve again beside those born: each makes one of these surplus.
+    failed: BTreeSet<Key>,
+    recovered: usize,
 }
 
 impl UnservedMachines {
     fn turn(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
         let now = truth.case.now;
-        // The plan removes a failed machine in any case, for whatever reason, and may not know of the failure yet.
-        let ill = |key: &Key| {
-            let mut pairs = view.pairs().filter(|(machine, _)| machine.key() == *key);
-            pairs.any(|(_, look)| look.standing == MachineState::Failed)
-                || truth.world.iter().any(|real| real.failed && real.key == *key)
-        };
+        self.recover(view);
         if self.born.is_empty() && truth.births.is_empty() {
             return;
         }
@@ -279,7 +277,9 @@ impl UnservedMachines {
                 self.in_a_row = 0;
             }
         }
-        self.born.retain(|key, _| !ill(key));
+        // The plan removes a failed machine in any case, for whatever reason, and may not know of the failure yet.
+        let ill = |key: &Key| truth.world.iter().any(|real| real.failed && real.key == *key);
+        self.born.retain(|key, _| !(self.failed.contains(key) || ill(key)));
         // Where the set lacked some of its capacity, a raise may create those machines too, beyond its own.
         let more = |id: &EntryId| truth.sent.iter().any(|s| s.entry == *id && s.lacking > 0);
         let ours =
@@ -292,9 +292,13 @@ impl UnservedMachines {
             let targets = entry.map_or(&[][..], |entry| entry.action.targets());
             for target in targets.iter().filter(|target| is_our_choice(target.because)) {
                 let key = target.key();
-                let born = self.born.remove(&key).filter(|_| sent.hit.contains(&key));
-                // Many machines of one raise that leave count once.
-                if born.is_some_and(|at| self.last.is_none_or(|last| at > last)) {
+                let Some(at) = self.born.remove(&key).filter(|_| sent.hit.contains(&key)) else {
+                    continue;
+                };
+                if self.recovered > 0 {
+                    self.recovered -= 1;
+                } else if self.last.is_none_or(|last| at > last) {
+                    // Many machines of one raise that leave count once.
                     taken.push(key);
                 }
             }
@@ -308,6 +312,17 @@ impl UnservedMachines {
             let say = "machines are made and taken away before they serve, again and again";
             notes.add(7, say, taken);
         }
+    }
+
+    fn recover(&mut self, view: &View) {
+        for (machine, look) in view.pairs() {
+            if look.standing == MachineState::Failed {
+                self.failed.insert(machine.key());
+            } else if look.exists() && machine.condition == Condition::Ready {
+                self.recovered += usize::from(self.failed.remove(&machine.key()));
+            }
+        }
+        self.recovered = self.recovered.min(self.born.len());
     }
 }
 

@@ -126,6 +126,42 @@ fn rest_with(served: bool, now: Time) -> Pool {
     Pool { now, ..pool.edit("n", |m| m.ever_available = served) }
 }
 
+/// One that failed serves again, and what was made in its place goes. Each that recovers explains one that goes.
+#[test]
+fn one_that_recovers_explains_one_that_was_made_in_its_place() {
+    let run = |made: &str, recovers: fn(i64) -> bool, rounds: i64| {
+        let mut past = History::default();
+        let key = |name: char| Key::new(format!("vm-{name}"));
+        let of = || Some(EntryId::new("e0"));
+        let born: Vec<_> = made.chars().map(|n| MachineBirth { key: key(n), of: of() }).collect();
+        let pool = |at: Time, fails: bool| {
+            let pool = told(Pool::of(3, 2, 0).serving("abc", NEW).no_rollout());
+            let condition = if fails { Condition::Unready } else { Condition::Ready };
+            Pool { now: at, ..pool.edit("c", |m| m.condition = condition) }
+        };
+        let mut any = false;
+        for n in 0..rounds {
+            let at = NOW.plus(Span::minutes(10 * n));
+            let birth = Meanwhile { births: &born, ..Meanwhile::default() };
+            any |= turn_with(&pool(at, true), &mut past, &birth);
+            let gone = pool(at.plus(Span::minutes(1)), !recovers(n));
+            let gone = gone.with(made, NEW, Condition::Provisioning).delete(made, Surplus);
+            let mut gone = gone.earlier(Span::ZERO, &accepted(Span::ZERO));
+            made.chars().for_each(|n| gone.machine(&n.to_string()).ever_available = false);
+            let hit = made.chars().map(key).collect();
+            let hit = [SentCall { hit, ..sent(ActionKind::Delete) }];
+            let taken = Meanwhile { sent: &hit, ..Meanwhile::default() };
+            any |= turn_with(&gone, &mut past, &taken);
+        }
+        any
+    };
+    assert!(!run("n", |_| true, 9), "it recovers each time");
+    assert!(run("n", |_| false, 3), "it never does");
+    assert!(!run("n", |n| n == 1, 3), "once in three rounds");
+    assert!(run("n", |n| n == 1, 4), "once in four rounds");
+    assert!(run("no", |_| true, 3), "two are made for it each time");
+}
+
 #[test]
 fn machines_are_drained_and_put_back_in_turn() {
     let put_back = |updates_wait: bool,
