@@ -16,6 +16,7 @@ use super::residual_faults::Leftovers;
 use super::scenario::{Scenario, UserAction};
 use super::stage::{SharedStage, SimStage};
 use super::story::Story;
+use super::termination::Idle;
 use super::timeline::Recorder;
 use super::transport::{Backstage, NotReady, Recording, Road, now_or_never};
 use super::truth::{self, Turn};
@@ -121,9 +122,7 @@ pub(super) struct Run<'a, R, S> {
     breaches: Vec<Breach>,
     storms: bool,
     pub(super) settled: u32,
-    pub(super) idle_since: Option<Time>,
-    /// Turns since then inside the pool's window.
-    pub(super) idle_inside: u32,
+    pub(super) idle: Idle,
     /// An external change since the last turn: a person's action, a power cut, or a leftover of the storm.
     pub(super) stirred: bool,
     leftovers: Leftovers,
@@ -181,8 +180,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             breaches: Vec::new(),
             storms: !scenario.faults.is_calm(),
             settled: 0,
-            idle_since: None,
-            idle_inside: 0,
+            idle: Idle::default(),
             stirred: false,
             leftovers: Leftovers::default(),
         }

@@ -7,6 +7,7 @@ use super::run::Run;
 use super::transport::{Road, now_or_never};
 use crate::memory::{InboxStore, TurnStore};
 use crate::model::action::{Action, ActionKind};
+use crate::model::calendar::Windows;
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::journal::{Entry, EntryOutcome, Refusal, Refused};
 use crate::model::plan::Report;
@@ -22,6 +23,34 @@ const WAITS_FOR_GOOD: Span = Span::minutes(90);
 // Two: the first starts the work that the window delayed.
 const INSIDE_FOR_GOOD: u32 = 2;
 
+/// Since when a rehearsal has no work.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    since: Option<Time>,
+    /// Turns since then inside the pool's window.
+    inside: u32,
+    /// The last write of an autoscaler, and whether it was one more of the same.
+    switched: Option<Time>,
+    again: bool,
+}
+
+impl Idle {
+    /// A rollout that waits has the autoscaler off while its window is open. So one write at each edge of a window
+    /// repeats what was done at the last one.
+    fn switches_again(&mut self, actions: &[Action], windows: &Windows, now: Time) -> bool {
+        if actions.iter().any(is_switch) {
+            let last = self.switched.replace(now);
+            let edge = last.and_then(|last| windows.at(last).changes);
+            self.again = edge.is_some_and(|edge| edge <= now);
+        }
+        self.again
+    }
+}
+
+const fn is_switch(action: &Action) -> bool {
+    matches!(action, Action::WriteAutoscaler { .. })
+}
+
 impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
     pub(super) fn is_over(
         &mut self,
@@ -33,15 +62,20 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let repeats = |action: &Action| {
             asks_for_the_same(action) || is_refused_by_quota(&decision.journal, action)
         };
-        let open = self.process.remembered().is_none_or(|image| {
-            let mut open = image.journal.open().iter().filter(|entry| !Entry::is_ended(entry));
-            open.any(|entry| !repeats(&entry.action))
-        });
         let shown = decision.journal.get(decision.learnt..).unwrap_or_default();
         let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
         let writes = state.model.writing.is_some() && !full;
-        let acts = planned.actions.iter().any(|action| !repeats(action));
-        let goes_on = open || acts || writes;
+        let works_but = |spared: fn(&Action) -> bool| {
+            let works = |action: &Action| !repeats(action) && !spared(action);
+            let open = self.process.remembered().is_none_or(|image| {
+                let mut open = image.journal.open().iter().filter(|entry| !Entry::is_ended(entry));
+                open.any(|entry| works(&entry.action))
+            });
+            open || writes || planned.actions.iter().any(works)
+        };
+        let goes_on = works_but(|_| false);
+        let again = self.idle.switches_again(&planned.actions, &self.policy.windows, report.at);
+        let is_news = !again || works_but(is_switch);
         let case = decision.case(&self.policy);
         let asks =
             |hold: &&Hold| intervention(hold).is_some() && !does_without(hold, &planned.report);
@@ -71,12 +105,17 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             return Some(End::Ended(phase));
         }
         if goes_on {
-            self.goes_on();
+            if is_news {
+                self.goes_on();
+            }
             return None;
         }
-        let since = *self.idle_since.get_or_insert(report.at);
-        self.idle_inside += u32::from(self.policy.windows.at(report.at).open);
-        let hold = asks_person.filter(|hold| self.waits_for_good(hold, since, report.at))?;
+        let since = *self.idle.since.get_or_insert(report.at);
+        let hold = asks_person?;
+        self.idle.inside += u32::from(self.policy.windows.at(report.at).open);
+        if !self.waits_for_good(hold, since, report.at) {
+            return None;
+        }
         Some(End::Waits { remedy: intervention(hold)?, hold: hold.reason.code() })
     }
 
@@ -99,12 +138,12 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
     }
 
     pub(super) fn goes_on(&mut self) {
-        (self.idle_since, self.idle_inside) = (None, 0);
+        (self.idle.since, self.idle.inside) = (None, 0);
     }
 
     /// Outside its window a pool may only appear to wait for a person.
     fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
-        let long = now.since(since) >= WAITS_FOR_GOOD && self.idle_inside >= INSIDE_FOR_GOOD;
+        let long = now.since(since) >= WAITS_FOR_GOOD && self.idle.inside >= INSIDE_FOR_GOOD;
         long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
     }
 }
@@ -132,4 +171,40 @@ fn is_refused_by_quota(journal: &[Entry], action: &Action) -> bool {
 fn does_without(hold: &Hold, report: &Report) -> bool {
     let whole = report.numbers.exist >= report.numbers.desired;
     hold.reason == HoldReason::Quota && whole && report.resolved.unavailable > 0
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that meets what cannot be stops")]
+mod tests {
+    use super::Idle;
+    use crate::model::action::Action;
+    use crate::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, AutoscalerWrite};
+    use crate::model::calendar::{Cron, ScheduleZone, Window, Windows};
+    use crate::model::time::{Span, Time};
+
+    #[test]
+    fn one_write_of_an_autoscaler_at_each_edge_of_a_window_is_one_more_of_the_same() {
+        let midnight = Time::parse("2026-03-01T00:00:00Z").unwrap();
+        let write = AutoscalerWrite {
+            setting: "web".into(),
+            document: AutoscalerDocument::new("", "0"),
+            to: AutoscalerTarget::Suspended,
+        };
+        let write = [Action::WriteAutoscaler { write, reason: "".into(), before: midnight }];
+        let again = |windows: &Windows, hours: &[i64]| {
+            let mut idle = Idle::default();
+            let at = |hours| midnight.plus(Span::hours(hours));
+            let told = hours.iter().map(|hour| idle.switches_again(&write, windows, at(*hour)));
+            let told: Vec<bool> = told.collect();
+            let last = idle.switches_again(&[], windows, at(99));
+            assert_eq!(Some(&last), told.last(), "nothing is written");
+            told
+        };
+        let daily = Cron::parse("0 8 * * *").unwrap();
+        let daily = Window::recurring(daily, Span::hours(4), ScheduleZone::utc()).unwrap();
+        let daily = Windows::new(vec![daily], vec![]).unwrap();
+        assert_eq!(again(&daily, &[8, 13, 32, 37]), [false, true, true, true]);
+        assert_eq!(again(&daily, &[8, 10, 11, 13]), [false, false, false, true], "in one window");
+        assert_eq!(again(&Windows::default(), &[8, 13, 32]), [false; 3], "always open");
+    }
 }

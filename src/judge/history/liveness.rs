@@ -49,8 +49,8 @@ pub struct CalmProgress {
     since: Option<Time>,
     /// The most machines that existed since then, or that the rollout covered.
     most: i64,
-    /// How long the window was closed since then.
-    closed: Span,
+    /// How long its window was closed since then, or it waited for a person: no deadline runs meanwhile.
+    stood: Span,
     /// Since when the pool is not whole while its window is closed.
     ailing: Option<Time>,
     /// Time of the last turn.
@@ -85,9 +85,11 @@ impl CalmProgress {
         let last = self.at.replace(now).unwrap_or(now);
         self.most = self.most.max(to_do(view));
         // A turn runs at every window change, so the window was open all the while only if it was open at both ends.
-        if !is_open(view, last) || !is_open(view, now) {
-            self.closed = self.closed.plus(now.since(last));
-        }
+        let until = match is_open(view, last) && is_open(view, now) {
+            true => self.asked.map_or(last, |at| at.plus(TRIED_AGAIN).min(now)),
+            false => now,
+        };
+        self.stood = self.stood.plus(until.max(last).since(last));
         let here = place(view, &self.deletes);
         if self.last.as_ref() != Some(&here) {
             let (then, times) = self.seen.get(&here).copied().unwrap_or((self.writes, 0));
@@ -120,11 +122,11 @@ impl CalmProgress {
         }
         self.outside(view, now, notes);
         let past = now.since(since);
-        if past > sum(truth.case.policy, self.most).plus(self.closed) {
+        if past > sum(truth.case.policy, self.most).plus(self.stood) {
             self.reported = true;
             let say = format!(
-                "the goal is not reached {past} after the storm, of which its window was closed for {}",
-                self.closed
+                "the goal is not reached {past} after the storm, of which it waited for a window or a person for {}",
+                self.stood
             );
             notes.add(7, say, Vec::new());
         }

@@ -3,7 +3,8 @@
 use super::history::{CALM, alone, hold, turn};
 use super::*;
 use crate::judge::history::History;
-use crate::model::calendar::{ScheduleZone, Window, Windows};
+use crate::judge::{Truth, after};
+use crate::model::calendar::{Cron, ScheduleZone, Window, Windows};
 use crate::model::command::CommandName;
 use RemovalReason::Surplus;
 
@@ -82,6 +83,51 @@ fn law_7_a_window_that_is_closed_is_forgiven() {
     };
     assert_eq!(rolls(Windows::default()), [7], "nothing is replaced for nine days");
     assert!(rolls(allowed("2020-01-01", "2020-01-02")).is_empty(), "no window opened");
+}
+
+/// Each day a window opens for two hours, and the rollout waits in it for a person, such as one who grants quota.
+#[test]
+fn law_7_a_wait_for_a_person_inside_a_window_is_forgiven_for_as_long_as_it_lasts() {
+    let late = |opens: Windows, days: i64, waits: fn(i64) -> bool| {
+        let mut past = History::default();
+        let told = (0..days * 48).flat_map(|half| {
+            let verb = waits(half).then_some(CommandName::Approve);
+            let mut pool = Pool::of(3, 1, 0).serving("abc", OLD);
+            pool.draft.windows = opens.clone();
+            pool.now = NOW.plus(Span::minutes(30 * half));
+            pool.holds.push(hold(true, Span::days(half / 48 + 1), verb));
+            pool.check(|case| {
+                let turn = Truth {
+                    case,
+                    world: &[],
+                    coming: 0,
+                    sent: &[],
+                    births: &[],
+                    journal: &pool.journal,
+                    stored: 0,
+                    calm: true,
+                    stop: None,
+                };
+                after(&turn, &mut past)
+            })
+        });
+        let told: Vec<Note> = told.collect();
+        told.iter().any(|note| note.say.contains("the goal is not reached"))
+    };
+    let daily = || {
+        let two = Cron::parse("0 8 * * *").unwrap();
+        let two = Window::recurring(two, Span::hours(2), ScheduleZone::utc()).unwrap();
+        Windows::new(vec![two], vec![]).unwrap()
+    };
+    // The days of these tests begin at noon.
+    let inside = |half: i64| (40..=44).contains(&(half % 48));
+    assert!(!late(daily(), 40, inside), "in each window");
+    assert!(late(daily(), 40, |_| false), "never");
+    assert!(late(daily(), 40, |half| half == 40), "in the first window only");
+    assert!(
+        late(Windows::default(), 9, inside),
+        "two hours of each day, and it could go on all day"
+    );
 }
 
 #[test]
