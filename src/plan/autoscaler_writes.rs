@@ -13,7 +13,7 @@ use crate::model::rollout::{PoolState, RolloutStage};
 use crate::model::time::{Span, Time};
 
 use super::basis::Basis;
-use super::gate::RolloutClose;
+use super::gate::{RolloutClose, RolloutLimits};
 use super::holds::Holds;
 use super::journal::is_write;
 use super::next_check::IDLE;
@@ -23,16 +23,16 @@ use super::suspension::{ENGINE, fits, is_changed, is_ending, is_late, is_put_bac
 const FIRST: Span = Span::minutes(1);
 const LONGEST: Span = Span::minutes(30);
 
-/// A rollout replaces machines, or would but for the autoscaler.
-fn is_needed(input: &Input, memory: &PoolState, closed: Option<RolloutClose>) -> bool {
+/// A rollout replaces machines, or would but for the autoscaler. At a checkpoint it replaces none.
+fn is_needed(input: &Input, memory: &PoolState, limits: &RolloutLimits) -> bool {
     let goes = memory.rollout.as_ref().is_some_and(|open| open.stage == RolloutStage::Going);
-    let waits = matches!(closed, None | Some(RolloutClose::Autoscaler));
-    input.policy.suspends_autoscaler() && goes && waits
+    let waits = matches!(limits.closed, None | Some(RolloutClose::Autoscaler));
+    input.policy.suspends_autoscaler() && goes && waits && !limits.barrier.is_reached()
 }
 
 /// Once no rollout needs it switched off.
-pub(super) fn settle(input: &Input, memory: &mut PoolState, closed: Option<RolloutClose>) {
-    if !is_needed(input, memory, closed)
+pub(super) fn settle(input: &Input, memory: &mut PoolState, limits: &RolloutLimits) {
+    if !is_needed(input, memory, limits)
         && let Some(suspension) = &mut memory.suspension
     {
         suspension.unused = suspension.unused.or(Some(input.now));
@@ -41,8 +41,8 @@ pub(super) fn settle(input: &Input, memory: &mut PoolState, closed: Option<Rollo
 
 /// Once one needs it again, from the next turn on: the counts of this one were taken without it. What is being put back
 /// is switched off anew, by a write of its own.
-pub(super) fn settle_again(input: &Input, memory: &mut PoolState, closed: Option<RolloutClose>) {
-    if is_needed(input, memory, closed)
+pub(super) fn settle_again(input: &Input, memory: &mut PoolState, limits: &RolloutLimits) {
+    if is_needed(input, memory, limits)
         && let Some(suspension) = &mut memory.suspension
         && !is_put_back(input, suspension)
     {
@@ -69,7 +69,7 @@ pub(super) fn choose(basis: &Basis) -> Option<Action> {
         Action::WriteAutoscaler { write, reason: reason.into(), before }
     };
     let Some(suspension) = &memory.suspension else {
-        let needed = is_needed(input, memory, basis.rollout.closed);
+        let needed = is_needed(input, memory, basis.rollout);
         let found = input.policy.accepted_autoscaler(input.set).filter(|_| needed)?;
         let reason =
             "a rollout begins: the autoscaler would take its surge for a change of the load";
@@ -84,7 +84,7 @@ pub(super) fn choose(basis: &Basis) -> Option<Action> {
             Some(act(found.document.as_ref()?, AutoscalerTarget::Suspended, reason))
         }
         SuspensionStage::Off { .. }
-            if is_ending(input, memory) && !is_needed(input, memory, basis.rollout.closed) =>
+            if is_ending(input, memory) && !is_needed(input, memory, basis.rollout) =>
         {
             let owed = suspension.owed(input.open)?;
             let fits = fits(input, found) || is_late(input, memory);

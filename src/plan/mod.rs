@@ -102,7 +102,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     learn::from_machines(input, &mut state, &journal, &machines);
     repair_limit::learn(input, &mut state, &machines);
     gray::learn(input, &mut state, &machines);
-    autoscaler_writes::settle(input, &mut state, rollout.closed);
+    autoscaler_writes::settle(input, &mut state, &rollout);
 
     let why_not = Assessment::of(input, &state, &journal, &machines);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not, size.as_ref());
@@ -112,7 +112,7 @@ pub fn plan(input: &Input<'_>) -> Result<Decision, PlanBug> {
     let writes = writes::choose(&basis, growth, commands.settle_capacity);
 
     remember::decisions(input, &mut state, &machines.rows, &removals, &requests, &writes);
-    autoscaler_writes::settle_again(input, &mut state, rollout.closed);
+    autoscaler_writes::settle_again(input, &mut state, &rollout);
     let basis = Basis::new(input, &state, &journal, &machines, &rollout, &why_not, size.as_ref());
     let mut actions = writes.actions;
     actions.append(&mut requests.actions);

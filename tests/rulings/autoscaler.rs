@@ -5,9 +5,10 @@ use poolkeeper::model::autoscaler::{
     Autoscaler, AutoscalerBounds, AutoscalerDocument, AutoscalerPolicy, DuringRollout,
 };
 use poolkeeper::model::inventory::PlatformFeature;
-use poolkeeper::model::machine::Condition;
+use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::CommandVerb;
-use poolkeeper::model::policy::Owner;
+use poolkeeper::model::policy::{Checkpoint, Owner};
+use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::Span;
 
 use super::kit::{Pool, Turn};
@@ -213,6 +214,25 @@ fn a_rollout_that_is_over_or_stands_for_long_gives_it_back() {
     assert!(paused.pool.now.since(at) >= Span::hours(1));
     paused.pool.speak(CommandVerb::Resume);
     paused.run(80, |world| world.is_at(3, "r2") && is_on(world));
+    // At a checkpoint nothing is replaced until a person answers.
+    let mut waiting = suspends(Some((2, 8)));
+    waiting.pool.draft.rollout.checkpoints = vec![Checkpoint {
+        at: Quantity::of(1),
+        soak: Span::ZERO,
+        approval: true,
+        gates: Vec::new(),
+    }];
+    let new = |world: &World| {
+        let new = |m: &Machine| m.revision == Some(super::kit::rev("r2"));
+        world.pool.machines.iter().any(new) && world.available() >= 3
+    };
+    waiting.run(40, new);
+    assert!(!is_on(&waiting));
+    let at = waiting.pool.now;
+    waiting.run(80, is_on);
+    assert!(waiting.pool.now.since(at) >= Span::hours(1));
+    waiting.pool.speak(CommandVerb::Approve);
+    waiting.run(80, |world| world.is_at(3, "r2") && is_on(world));
     // And so does a document that no longer says so.
     let mut changed = begun();
     changed.pool.draft.autoscaler = None;
