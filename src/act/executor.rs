@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::advance::{AdvanceStep, DrainStep, PollState, SetSight, advance, drain_step, restored};
 use super::answer::{Digest, digest, heard};
+use super::service::{Balance, PoolsRead};
 use super::{
     CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest, SetChange,
 };
@@ -13,9 +14,10 @@ use crate::memory::{
     TurnStore,
 };
 use crate::model::action::{Action, ActionKind, Target};
+use crate::model::backend::OutOfService;
 use crate::model::ids::{EntryId, PoolName, ScaleSetId};
 use crate::model::inventory::SetReading;
-use crate::model::journal::{Entry, EntryEvent, EntryOutcome, Refusal};
+use crate::model::journal::{Entry, EntryEvent, EntryOutcome, Refusal, Refused};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::DrainFact;
 use crate::model::time::{Skew, Span, Time};
@@ -46,6 +48,8 @@ pub struct Observed<'a> {
     pub delete_deadline: Span,
     /// How far the cloud's clock is ahead of ours.
     pub clock_ahead: Option<Skew>,
+    /// The load balancers that its machines leave before they go.
+    pub balance: Balance<'a>,
 }
 
 impl<'a> Observed<'a> {
@@ -55,8 +59,8 @@ impl<'a> Observed<'a> {
         self.beside(&[]).find(target).map(|machine| machine.lifecycle)
     }
 
-    fn beside(&self, open: &'a [Entry]) -> SetSight<'a> {
-        let Observed { set, machines, delete_deadline, clock_ahead } = *self;
+    pub(super) fn beside(&self, open: &'a [Entry]) -> SetSight<'a> {
+        let Observed { set, machines, delete_deadline, clock_ahead, .. } = *self;
         SetSight { set, machines, open, delete_deadline, clock_ahead }
     }
 }
@@ -94,6 +98,14 @@ pub struct Executor<'a, S> {
     pub happened: Vec<EntryMove>,
     /// Facts about drains, learnt during the turn.
     pub drains: Vec<DrainFact>,
+    /// Machines that load balancers are to send no traffic to.
+    pub out: &'a mut Vec<OutOfService>,
+    /// They changed since they were last stored.
+    pub out_changed: bool,
+    /// Why the last write of a load balancer was refused, if it was.
+    pub refused: Option<Refused>,
+    /// What this turn read of the backend pools, or why it could not.
+    pub(super) backends: Option<Result<PoolsRead, Refused>>,
 }
 
 impl<'a, S: TurnStore> Executor<'a, S> {
@@ -103,10 +115,24 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         set: &'a ScaleSetId,
         lease: &'a Lease,
         journal: &'a mut JournalStore,
+        out: &'a mut Vec<OutOfService>,
     ) -> Self {
-        let (moved, history, made) = (Vec::new(), Vec::new(), Vec::new());
-        let (happened, drains) = (Vec::new(), Vec::new());
-        Self { store, pool, set, lease, journal, moved, history, made, happened, drains }
+        Self {
+            store,
+            pool,
+            set,
+            lease,
+            journal,
+            moved: Vec::new(),
+            history: Vec::new(),
+            made: Vec::new(),
+            happened: Vec::new(),
+            drains: Vec::new(),
+            out,
+            out_changed: false,
+            refused: None,
+            backends: None,
+        }
     }
 
     /// Move an entry in memory; the next commit writes the move.
@@ -127,12 +153,13 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         Ok(())
     }
 
-    /// Commit the moves noted so far.
+    /// Commit what was noted so far.
     pub async fn write(&mut self, at: Time) -> Result<(), StoreError> {
-        if self.moved.is_empty() {
+        if self.moved.is_empty() && !self.out_changed {
             return Ok(());
         }
         let mut commit = Commit::new(self.pool.clone(), self.lease.epoch, at);
+        commit.out = self.changed_out();
         commit.moved = std::mem::take(&mut self.moved);
         commit.history = std::mem::take(&mut self.history);
         self.store.commit(&commit).await
@@ -155,6 +182,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         paces: &mut BTreeMap<EntryId, PollState>,
         ports: Ports<'_, W, K, C>,
     ) -> Result<(), StoreError> {
+        self.look_at_backends(seen, ports).await;
         let open = self.journal.open();
         paces.retain(|id, _| open.iter().any(|entry| &entry.id == id));
         let sight = seen.beside(open);
@@ -237,13 +265,13 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         let Some(target) = entry.action.targets().first() else {
             return self.note(id, EntryEvent::Ended(EntryOutcome::Done), now);
         };
-        let drain = ports.cluster.drain_state(self.draining(target, seen)).await;
-        self.made(entry, CallKind::AskedCluster, word(&drain));
+        let drain = self.drain_progress(entry, target, seen, ports).await;
         if let DrainProgress::Running { step, blocker } = &drain {
+            let grace = self.grace_since(target, seen).filter(|_| **step == *DrainFact::GRACE);
             self.drains.push(DrainFact {
                 id: target.id.clone(),
                 step: step.clone(),
-                since: entry.accepted().unwrap_or(entry.written),
+                since: grace.or(entry.accepted()).unwrap_or(entry.written),
                 blocker: blocker.clone(),
                 clear: false,
             });
@@ -254,6 +282,25 @@ impl<'a, S: TurnStore> Executor<'a, S> {
             DrainStep::End(outcome) => self.note(id, EntryEvent::Ended(outcome), ports.clock.now()),
             DrainStep::Release(outcome) => self.release(entry, seen, outcome, ports).await,
         }
+    }
+
+    /// A drain ends when nothing movable is left on the node and no load balancer sends connections to the machine.
+    async fn drain_progress<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+        &mut self,
+        entry: &Entry,
+        target: &Target,
+        seen: &Observed<'_>,
+        ports: Ports<'_, W, K, C>,
+    ) -> DrainProgress {
+        let machine = self.draining(target, seen);
+        if machine.node.is_some() || !self.is_balanced(target, seen) {
+            let drain = ports.cluster.drain_state(machine).await;
+            self.made(entry, CallKind::AskedCluster, word(&drain));
+            if drain != DrainProgress::Done {
+                return drain;
+            }
+        }
+        self.balancer_progress(entry, target, seen, ports.clock.now())
     }
 
     fn draining<'t>(&self, target: &'t Target, seen: &Observed<'t>) -> DrainRequest<'t>
@@ -354,9 +401,19 @@ impl<'a, S: TurnStore> Executor<'a, S> {
             // No request: the plan's own record takes it out of service.
             Action::CutOff { .. } => return CallOutcome::Done,
             Action::Drain { targets, .. } => {
-                return match targets.first() {
-                    Some(target) => cluster.drain(order, self.draining(target, seen)).await,
+                let Some(target) = targets.first() else { return CallOutcome::Done };
+                let machine = self.draining(target, seen);
+                if !self.is_balanced(target, seen) {
+                    return cluster.drain(order, machine).await;
+                }
+                // It goes on until its load balancers send it nothing more.
+                let answer = match machine.node {
+                    Some(_) => cluster.drain(order, machine).await,
                     None => CallOutcome::Done,
+                };
+                return match answer {
+                    CallOutcome::Done => CallOutcome::Accepted(None),
+                    other => other,
                 };
             }
             Action::Restore { targets, .. } => {

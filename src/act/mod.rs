@@ -6,15 +6,19 @@
 
 mod advance;
 mod answer;
+mod backends;
 mod executor;
+mod service;
 
 pub use advance::{AdvanceStep, DELETE_DEADLINE, PollState, SetSight, advance};
 pub use answer::{Digest, digest, heard};
 pub use executor::{CallKind, CallMade, Executor, Observed, Ports};
+pub use service::{Balance, next as next_look_at_backends};
 
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::autoscaler::AutoscalerWrite;
-use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, ScaleSetId};
+use crate::model::backend::{BackendChange, BackendPool};
+use crate::model::ids::{BackendPoolId, EntryId, InstanceId, NodeName, PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
@@ -97,6 +101,30 @@ pub trait ChangeCloud {
 
     fn poll(&self, set: &ScaleSetId, operation: &OperationUrl)
     -> impl Future<Output = Poll> + Send;
+
+    /// The backend pools of load balancers, with the machines of the set that their addresses belong to. A pool that is
+    /// gone has no address.
+    fn backends(
+        &self,
+        set: &ScaleSetId,
+        pools: &[BackendPoolId],
+    ) -> impl Future<Output = Result<Vec<BackendPool>, Refused>> + Send;
+
+    /// Write a whole backend pool as it was read, with these states. Refused if it changed since.
+    fn set_backends(
+        &self,
+        order: &BackendOrder<'_>,
+        pool: &BackendPool,
+        changes: &[BackendChange],
+    ) -> impl Future<Output = CallOutcome> + Send;
+}
+
+/// The pool and the set that a write of a load balancer belongs to, and the deadline for sending it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackendOrder<'a> {
+    pub pool: &'a PoolName,
+    pub set: &'a ScaleSetId,
+    pub before: Time,
 }
 
 /// A machine to be drained, and the node on it if there is one.

@@ -1,14 +1,15 @@
 //! What a plan is judged by, and what the judge says of it.
 
+use crate::model::drain::BalancerChoice;
 use crate::model::ids::{Key, Revision};
 use crate::model::inventory::SetReading;
 use crate::model::journal::Entry;
-use crate::model::machine::Machine;
+use crate::model::machine::{Condition, Machine};
 use crate::model::plan::{Command, Decision, Facts};
 use crate::model::policy::Policy;
 use crate::model::rollout::{PoolState, Rollout, RolloutStage};
 use crate::model::stop::GlobalStop;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// A plan about to be carried out, and all evidence to judge it by.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,36 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
+    /// How long a delete may take: the machines may first go on for as long as the cloud lets them.
+    pub(super) fn delete_deadline(&self) -> Span {
+        self.policy.deletion.deadline.plus(self.set.terminate_notice)
+    }
+
+    /// Out of service, it is so elsewhere too: on its node, or at load balancers.
+    pub(super) fn leaves_marks(&self, machine: &Machine) -> bool {
+        machine.node.is_some() || self.has_balancers()
+    }
+
+    fn has_balancers(&self) -> bool {
+        let pools = match &self.policy.drain.balancers {
+            BalancerChoice::Auto => &self.set.backends,
+            BalancerChoice::Off => &Vec::new(),
+            BalancerChoice::Pools(pools) => pools,
+        };
+        !pools.is_empty()
+    }
+
+    /// A machine with a node, or one that its load balancers may send traffic to, is drained before it goes.
+    pub(super) fn drains(&self, machine: &Machine) -> bool {
+        machine.node.is_some() || self.gets_traffic(machine)
+    }
+
+    /// Load balancers may send it traffic.
+    pub(super) fn gets_traffic(&self, machine: &Machine) -> bool {
+        let served = machine.ever_available || machine.condition == Condition::Ready;
+        served && machine.condition != Condition::Stopped && self.has_balancers()
+    }
+
     /// The revision that counts as "on target": the target of the rollout, or what it left once it is failing.
     pub(super) fn target(&self) -> Option<&'a Revision> {
         let planned = self.planned;

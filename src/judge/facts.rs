@@ -92,7 +92,7 @@ impl<'a> View<'a> {
                 }
             });
             let aim = found.aim.and_then(|aim| aims.get(aim as usize));
-            let look = look(machine, found, aim, case.policy, &mut age, dark, at);
+            let look = look(machine, found, aim, case, &mut age, dark, at);
             view.tally.add(machine, &look, case.policy);
             view.looks.push(look);
         }
@@ -264,11 +264,12 @@ fn look<'a>(
     machine: &'a Machine,
     found: MachineMatch,
     aim: Option<&Aim>,
-    policy: &Policy,
+    case: &Case,
     age: &mut Age<'a>,
     dark: Option<Dark>,
     at: Time,
 ) -> MachineView {
+    let policy = case.policy;
     let off_target = age.is_off(machine.revision.as_ref());
     let named = machine.delete_request().is_some();
     let older = |limit: Option<Time>| limit.is_some_and(|limit| machine.imaged < limit);
@@ -285,7 +286,7 @@ fn look<'a>(
     let unasked = policy.rollout.method == Method::OnDelete && !named;
     let outdated = (off_target && believed) || named || older(age.before);
     MachineView {
-        standing: standing(machine, found, policy, dark, at),
+        standing: standing(machine, found, case, dark, at),
         found,
         outdated,
         current: !(off_target || named || older(age.maybe_before)),

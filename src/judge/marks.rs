@@ -103,7 +103,7 @@ fn marks(entry: &Entry, fate: Fate, case: &Case, at: Time) -> (u32, bool) {
         ActionKind::Drain => (OURS | if open { OPEN | LEAVING } else { 0 }, false),
         ActionKind::Delete if open => {
             let since = entry.accepted().unwrap_or(at);
-            let overdue = at.since(since) >= case.policy.deletion.deadline;
+            let overdue = at.since(since) >= case.delete_deadline();
             (OURS | OPEN | LEAVING | if overdue { 0 } else { DELETING }, overdue)
         }
         ActionKind::Delete if deleted => (TOMB, false),

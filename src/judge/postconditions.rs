@@ -7,7 +7,8 @@ use super::history::History;
 use super::removal::{last_change, writes_to_set};
 use super::truth::{Real, SentCall, Truth};
 use super::{Case, Note, Notes, gray, scale_order, stop};
-use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
+use crate::model::drain::OnTimeout;
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Phase};
 
@@ -24,6 +25,7 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
         let entry = truth.journal.iter().rev().find(|entry| entry.id == sent.entry);
         named(sent, entry, &mut notes);
         seen(truth, sent, entry, &mut notes);
+        out_of_service(truth, sent, entry, &mut notes);
         past.fence.call(sent, entry, &mut notes);
         past.once.call(truth, sent, entry, &mut notes);
     }
@@ -38,6 +40,26 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
     past.brake.turn(truth, &view, &mut notes);
     gray::after(truth, &view, &mut notes);
     notes.0
+}
+
+/// Law 3 against the true world: a machine that is removed or updated gets no new connections any more. One that
+/// failed, and one whose deadline the pool file accepts, do not wait for that.
+fn out_of_service(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: &mut Notes) {
+    let case = truth.case;
+    if sent.serving.is_empty() || case.policy.drain.on_timeout == OnTimeout::Proceed {
+        return;
+    }
+    let waits = |because: RemovalReason| {
+        use RemovalReason::{DeleteRequested, Outdated, Surplus};
+        matches!(because, DeleteRequested | Outdated | Surplus)
+    };
+    let targets = entry.map_or(&[][..], |entry| entry.action.targets());
+    let early = targets.iter().filter(|target| waits(target.because)).filter(|target| {
+        let machine = case.machines.iter().find(|machine| target.is(machine));
+        machine.is_some_and(|machine| case.gets_traffic(machine))
+    });
+    let early: Vec<Key> = early.map(Target::key).filter(|key| sent.serving.contains(key)).collect();
+    notes.about(3, "acts on machines that load balancers send connections to", early);
 }
 
 /// Law 1 against the true world.

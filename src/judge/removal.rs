@@ -16,7 +16,8 @@ use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::policy::{Method, RollbackPolicy};
 use crate::model::time::{Span, Time};
 
-/// Law 3. A delete hits the intended machine; no operator or protection keeps it; it was drained if it has a node.
+/// Law 3. A delete hits the intended machine; no operator or protection keeps it; it was drained if it has a node
+/// or load balancers send it traffic.
 pub(super) fn by_name(view: &View, notes: &mut Notes) {
     let wrong = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| match seen {
         Some((machine, _)) => machine.id != aim.target.id || machine.vm != aim.target.vm,
@@ -99,7 +100,7 @@ const SILENT_FOR: Span = Span::minutes(5);
 fn proofs(view: &View) -> BTreeMap<Key, Proof> {
     let asked = view.aims.iter().filter(|aim| {
         let removes = matches!(aim.verb, ActionKind::Standby | ActionKind::Delete);
-        removes && view.machine(aim).is_some_and(|(m, _)| m.node.is_some())
+        removes && view.machine(aim).is_some_and(|(m, _)| view.case.drains(m))
     });
     let mut proofs: BTreeMap<Key, Proof> =
         asked.map(|aim| (aim.target.key(), Proof::default())).collect();
@@ -130,17 +131,17 @@ fn proofs(view: &View) -> BTreeMap<Key, Proof> {
     proofs
 }
 
-/// It has a node, and something may still run on it whose loss no operator accepted.
+/// It is to be drained, and something may still run on it whose loss no operator accepted.
 fn may_serve(view: &View, machine: &Machine, look: &MachineView) -> bool {
     let dead = machine.condition == Condition::Stopped;
     let accepted = look.removed() == Some(RemovalReason::DeleteRequestedNow)
         && machine.delete_request().is_some_and(|request| request.now);
     // We repeat our own delete that the cloud does not finish.
-    let lasts = view.at.since(machine.since) >= view.case.policy.deletion.deadline;
+    let lasts = view.at.since(machine.since) >= view.case.delete_deadline();
     let stuck = machine.condition == Condition::Deleting
         && machine.lifecycle == Lifecycle::Deleting
         && lasts;
-    machine.node.is_some() && !(dead || accepted || stuck)
+    view.case.drains(machine) && !(dead || accepted || stuck)
 }
 
 /// Law 4. No machine is deleted twice, or named twice in one plan; a read settles a doubt before the next write.

@@ -12,12 +12,13 @@ use crate::model::time::{Span, Time};
 pub(super) fn standing(
     machine: &Machine,
     found: MachineMatch,
-    policy: &Policy,
+    case: &Case,
     dark: Option<Dark>,
     at: Time,
 ) -> MachineState {
+    let policy = case.policy;
     use Lifecycle::{CutOff, Deleting, Drained, Draining, InService, Standby, Updating};
-    let back = machine.lifecycle == Deleting && is_back(machine, found, at);
+    let back = machine.lifecycle == Deleting && is_back(case, machine, found, at);
     let on_its_way = matches!(machine.lifecycle, Draining | Drained | Deleting) && !back;
     let rollout = &policy.rollout;
     let lasted = at.since(machine.since);
@@ -54,12 +55,12 @@ pub(super) fn standing(
     }
 }
 
-/// Its delete failed: the cloud refused it, or no request is left that could. A machine with a node stays out of
-/// service until that node is released.
-fn is_back(machine: &Machine, found: MachineMatch, at: Time) -> bool {
+/// Its delete failed: the cloud refused it, or no request is left that could. One that is out of service elsewhere too stays
+/// so until it is given back there.
+fn is_back(case: &Case, machine: &Machine, found: MachineMatch, at: Time) -> bool {
     let unknown_for = at.since(machine.lifecycle_since);
     let quiet = !found.has(OPEN) && (found.has(GIVEN_BACK) || unknown_for >= TRACELESS);
-    quiet && machine.node.is_none() && !found.has(DRAINED)
+    quiet && !case.leaves_marks(machine) && !found.has(DRAINED)
 }
 
 /// An unrecorded delete may still be under way for this long.

@@ -18,6 +18,8 @@ pub struct Real {
     pub touched: bool,
     /// Out of service by a cordon of ours, now.
     pub cordoned: bool,
+    /// Load balancers send it no new connections because we said so, now.
+    pub switched_off: bool,
     pub deleting: bool,
     /// It became unhealthy, or the cloud failed to provision it; a read need not have shown it yet.
     pub failed: bool,
@@ -42,6 +44,8 @@ pub struct SentCall {
     pub lacking: u32,
     /// It had its effect.
     pub took: bool,
+    /// The machines that load balancers sent new connections to when it hit them.
+    pub serving: Vec<Key>,
 }
 
 /// A machine created since the last turn.

@@ -10,6 +10,7 @@ use super::{
     JournalStore, Lease, OverrideWrite, PendingNotice, PoolRecord, Seq, Store, StoreError,
     TurnStore, is_known, is_so_already,
 };
+use crate::model::backend::OutOfService;
 use crate::model::ids::{CommandId, Epoch, Key, PoolName, ScaleSetId};
 use crate::model::machine::{Machine, Overrides};
 use crate::model::notice::Delivery;
@@ -47,6 +48,7 @@ struct Pool {
     history: VecDeque<(Seq, HistoryRecord)>,
     notices: Vec<(Seq, Delivery)>,
     frozen: Option<Box<str>>,
+    out: Vec<OutOfService>,
 }
 
 impl Clone for MemoryStore {
@@ -116,6 +118,9 @@ impl Pool {
         if let Some(frozen) = &commit.frozen {
             self.frozen.clone_from(frozen);
         }
+        if let Some(out) = &commit.out {
+            self.out.clone_from(out);
+        }
         if let Some(state) = &commit.state {
             self.honour(&state.honoured);
             self.state = Some(state.clone());
@@ -161,6 +166,7 @@ impl Pool {
             journal: self.journal.clone(),
             inbox: self.inbox(),
             frozen: self.frozen.clone(),
+            out: self.out.clone(),
         }
     }
 

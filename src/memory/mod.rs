@@ -23,6 +23,7 @@ pub use in_memory::MemoryStore;
 pub use journal::{JOURNAL_KEPT, JournalStore, StagedTurn};
 pub use raise_attribution::{births, finished};
 
+use crate::model::backend::OutOfService;
 use crate::model::ids::{CommandId, EntryId, Epoch, Key, PoolName, ScaleSetId, StoreId};
 use crate::model::journal::{Entry, EntryEvent, IllegalMove};
 use crate::model::machine::{DeleteRequest, Machine, MachineHold, Overrides};
@@ -146,6 +147,8 @@ pub struct Commit {
     pub notices: Vec<Delivery>,
     /// What freezes the pool from now on, if anything does. `None`: unchanged.
     pub frozen: Option<Option<Box<str>>>,
+    /// All machines that load balancers are to send no traffic to. `None`: unchanged.
+    pub out: Option<Vec<OutOfService>>,
 }
 
 impl Commit {
@@ -165,6 +168,7 @@ impl Commit {
             audit: Vec::new(),
             notices: Vec::new(),
             frozen: None,
+            out: None,
         }
     }
 
@@ -183,6 +187,7 @@ impl Commit {
             && self.written.is_empty()
             && self.moved.is_empty()
             && self.dropped.is_empty()
+            && self.out.is_none()
     }
 }
 
@@ -210,6 +215,8 @@ pub struct PoolRecord {
     pub inbox: Inbox,
     /// What freezes the pool, as its last turn found.
     pub frozen: Option<Box<str>>,
+    /// Machines that load balancers are to send no traffic to, or were until lately.
+    pub out: Vec<OutOfService>,
 }
 
 /// A notice that is not delivered yet.

@@ -76,6 +76,13 @@ pub struct DrainFact {
 }
 
 impl DrainFact {
+    /// Some load balancer still sends the machine new connections.
+    pub const LOAD_BALANCER: &'static str = "loadBalancer";
+    /// No new connection reaches it, and its open requests have time to end.
+    pub const GRACE: &'static str = "grace";
+    /// The step of a machine that is in service again, but that not every load balancer sends connections to yet.
+    pub const RETURNING: &'static str = "returning";
+
     /// The drain is already evicting pods, not only preparing to.
     pub fn is_evicting(&self) -> bool {
         const EVICTING: [&str; 6] =

@@ -69,28 +69,103 @@ names! {
     Key;
 }
 
-/// The resource id of a scale set, as written but without trailing slashes. Azure ignores the case of ids, so equality
-/// ignores it too.
-#[derive(Clone)]
-pub struct ScaleSetId(Arc<str>);
+macro_rules! resource_ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            pub fn new(text: impl AsRef<str>) -> Self {
+                let ends = |c: char| c == '/' || c.is_whitespace();
+                Self(text.as_ref().trim_start().trim_end_matches(ends).into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            fn folded(&self) -> impl Iterator<Item = u8> {
+                self.0.bytes().map(|byte| byte.to_ascii_lowercase())
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.0.eq_ignore_ascii_case(&other.0)
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.folded().cmp(other.folded())
+            }
+        }
+
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.folded().for_each(|byte| state.write_u8(byte));
+                state.write_u8(0xff);
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+    )*};
+}
+
+// As written, but without trailing slashes. Azure ignores the case of ids, so equality ignores it too.
+resource_ids! {
+    /// The resource id of a scale set.
+    ScaleSetId;
+    /// The resource id of a backend pool of a load balancer.
+    BackendPoolId;
+}
 
 impl ScaleSetId {
-    pub fn new(text: impl AsRef<str>) -> Self {
-        Self(text.as_ref().trim().trim_end_matches('/').into())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Subscription, resource group and name, if the id names exactly a scale set.
     pub fn parts(&self) -> Option<[&str; 3]> {
         let parts = resource(&self.0, "Microsoft.Compute", "virtualMachineScaleSets")?;
         is_name(parts[2]).then_some(parts)
     }
+}
 
-    fn folded(&self) -> impl Iterator<Item = u8> {
-        self.0.bytes().map(|byte| byte.to_ascii_lowercase())
+impl BackendPoolId {
+    /// Subscription, resource group, load balancer and pool, if the id names exactly a backend pool of one.
+    pub fn parts(&self) -> Option<[&str; 4]> {
+        let (balancer, pool) = self.0.rsplit_once('/')?;
+        let (balancer, kind) = balancer.rsplit_once('/')?;
+        let [subscription, group, balancer] =
+            resource(balancer, "Microsoft.Network", "loadBalancers")?;
+        let fits = kind.eq_ignore_ascii_case("backendAddressPools");
+        (fits && is_name(balancer) && is_name(pool)).then_some([
+            subscription,
+            group,
+            balancer,
+            pool,
+        ])
+    }
+
+    /// The name of the pool, for people.
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
     }
 }
 
@@ -124,45 +199,6 @@ fn resource<'i>(id: &'i str, provider: &str, kind: &str) -> Option<[&'i str; 3]>
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
     !name.is_empty() && name.chars().all(plain) && !name.chars().all(|c| c == '.')
-}
-
-impl PartialEq for ScaleSetId {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.eq_ignore_ascii_case(&other.0)
-    }
-}
-
-impl Eq for ScaleSetId {}
-
-impl PartialOrd for ScaleSetId {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ScaleSetId {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.folded().cmp(other.folded())
-    }
-}
-
-impl Hash for ScaleSetId {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.folded().for_each(|byte| state.write_u8(byte));
-        state.write_u8(0xff);
-    }
-}
-
-impl fmt::Display for ScaleSetId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-impl fmt::Debug for ScaleSetId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
 }
 
 impl VmId {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::autoscaler::Autoscaler;
-use super::ids::{Etag, InstanceId, NodeName, Revision, VmId, Zone};
+use super::ids::{BackendPoolId, Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use super::machine::{Condition, Evidence, Protection};
-use super::time::Time;
+use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
 /// A missing part of the read, and why. The planner waits for machines inside a gap and never disrupts them.
@@ -202,6 +202,10 @@ pub struct SetReading {
     pub autoscaler: Option<Autoscaler>,
     /// Locks on the set or on machines of it.
     pub locks: Vec<Lock>,
+    /// How long a machine that is to be deleted may go on at most, after it was told; zero: it is not told.
+    pub terminate_notice: Span,
+    /// The backend pools that its model puts machines into.
+    pub backends: Vec<BackendPoolId>,
     /// `None`: its machines are not spot machines.
     pub spot: Option<Eviction>,
     /// Only some of its machines are spot.
@@ -233,6 +237,8 @@ impl SetReading {
             platform_features_unknown: Vec::new(),
             autoscaler: None,
             locks: Vec::new(),
+            terminate_notice: Span::ZERO,
+            backends: Vec::new(),
             spot: None,
             priority_mix: None,
             vm_size: None,

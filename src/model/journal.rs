@@ -30,6 +30,10 @@ vocabulary! {
 /// Code of a conflict that our own read found right before a write: nothing was sent.
 pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
 
+/// Code of a drain that was given up: at its deadline, load balancers still sent connections to its machine, or open
+/// requests had not had their grace.
+pub const STILL_SERVES: &str = "LoadBalancer";
+
 /// Azure's code when the set's etag differs from the one in the write.
 const VERSION_MOVED: &str = "PreconditionFailed";
 

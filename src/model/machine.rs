@@ -191,11 +191,6 @@ impl Machine {
     pub fn is_on_standby(&self) -> bool {
         self.lifecycle == Lifecycle::Standby && self.condition == Condition::Stopped
     }
-
-    /// This machine must be drained before it may go.
-    pub fn needs_drain(&self) -> bool {
-        self.node.is_some()
-    }
 }
 
 /// How far the last listing can be trusted, by what it lacks.

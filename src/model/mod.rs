@@ -5,9 +5,11 @@
 
 pub mod action;
 pub mod autoscaler;
+pub mod backend;
 pub mod calendar;
 pub mod command;
 mod consent;
+pub mod drain;
 pub mod facts;
 pub mod gate;
 pub mod hold;

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use super::action::WriteScope;
 use super::autoscaler::AutoscalerPolicy;
 use super::calendar::{Schedule, Windows};
+use super::drain::DrainPolicy;
 use super::gate::GatePolicy;
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::{ModelFields, SetReading};
@@ -169,15 +170,6 @@ pub struct Deletion {
     pub deadline: Span,
 }
 
-/// How machines with nodes are drained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DrainPolicy {
-    /// A rollout may end with this many machines that could not be drained.
-    pub max_blocked: u32,
-    /// Maximum duration of a failed machine's drain.
-    pub failed_after: Span,
-}
-
 /// A policy as written, unchecked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
@@ -250,7 +242,7 @@ impl Draft {
                 breaker_percent: 40,
             },
             deletion: Deletion { force: false, deadline: Span::minutes(30) },
-            drain: DrainPolicy { max_blocked: 1, failed_after: Span::minutes(5) },
+            drain: DrainPolicy::default(),
             unconfirmed: UnconfirmedFall::Hold,
             gray: None,
             tags_owner: true,
@@ -304,6 +296,11 @@ impl Policy {
     /// Surplus is switched off before it goes.
     pub fn switches_off(&self) -> bool {
         self.gray.as_ref().is_some_and(|gray| gray.state == GrayState::Standby)
+    }
+
+    /// How long a delete may take: the machines may first go on for as long as the cloud lets them.
+    pub fn delete_deadline(&self, set: &SetReading) -> Span {
+        self.deletion.deadline.plus(set.terminate_notice)
     }
 
     /// The same with another number in place of its count.
@@ -467,6 +464,10 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
             return fault("rollout.maxAge", "must be at least 1h; write `off` to disable it");
         }
         None
+    },
+    |d| {
+        let say = "must be longer than drain.grace, or no drain would end in time";
+        (d.drain.deadline <= d.drain.grace).then(|| fault("drain.deadline", say))?
     },
     |d| (d.repair.max_at_once == 0).then(|| fault("repair.maxAtOnce", "must be at least 1"))?,
     |d| {

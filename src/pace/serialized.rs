@@ -7,10 +7,11 @@ use super::lanes::{Lane, LanePlace, LaneState, Lanes};
 use super::operation::PacedOperation;
 use super::pacer::{Pacer, until_or};
 use super::shared::SharedReads;
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
-use crate::model::ids::ScaleSetId;
+use crate::act::{BackendOrder, CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
+use crate::model::backend::{BackendChange, BackendPool};
+use crate::model::ids::{BackendPoolId, ScaleSetId};
 use crate::model::inventory::Inventory;
-use crate::model::journal::OperationUrl as Address;
+use crate::model::journal::{OperationUrl as Address, Refused};
 use crate::model::time::Span;
 use crate::observe::{ReadCloud, ReadError};
 
@@ -150,6 +151,27 @@ impl<P: ChangeCloud + Sync> ChangeCloud for SerializedCloud<P> {
             self.changed(set);
         }
         poll
+    }
+
+    /// Load balancers are other resources than the set: neither its line nor its listings know of them.
+    async fn backends(
+        &self,
+        set: &ScaleSetId,
+        pools: &[BackendPoolId],
+    ) -> Result<Vec<BackendPool>, Refused> {
+        self.port.backends(set, pools).await
+    }
+
+    async fn set_backends(
+        &self,
+        order: &BackendOrder<'_>,
+        pool: &BackendPool,
+        changes: &[BackendChange],
+    ) -> CallOutcome {
+        if self.pacer.now() > order.before {
+            return CallOutcome::NotSent;
+        }
+        self.port.set_backends(order, pool, changes).await
     }
 }
 

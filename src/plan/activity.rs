@@ -3,7 +3,7 @@
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal};
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::Input;
+use crate::model::plan::{DrainFact, Input};
 use crate::model::policy::Method;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
@@ -37,7 +37,7 @@ pub(super) fn follow_entries(
     if let Some(buried) = known.tombs.find(machine).or_else(|| found_now(memory, machine)) {
         row.group = CandidateGroup::Ghost;
         row.asked = buried;
-        row.overdue = input.now.since(buried) >= input.policy.deletion.deadline;
+        row.overdue = input.now.since(buried) >= input.policy.delete_deadline(input.set);
         return;
     }
     let mut touches = known.journal.touches(machine);
@@ -77,9 +77,21 @@ pub(super) fn follow_entries(
             _ => MachineActivity::CloudDeletes,
         };
     }
+    row.balancing = returns(input, machine);
+    row.returning |= row.balancing;
     row.asked = touches.last().map_or(row.asked, |last| last.entry.written);
     remains_off(input, machine, row);
     take_place(input, machine, row);
+}
+
+/// In service again, and not every load balancer sends it connections yet.
+fn returns(input: &Input, machine: &Machine) -> bool {
+    if machine.condition != Condition::Ready {
+        return false;
+    }
+    let returning =
+        |fact: &&DrainFact| fact.id == machine.id && &*fact.step == DrainFact::RETURNING;
+    input.facts.drains.iter().any(|fact| returning(&fact))
 }
 
 /// Its delete had no effect: it stays off, and is not started for that. The entry may be shown once more.
@@ -117,7 +129,7 @@ fn take_place(input: &Input, machine: &Machine, row: &mut MachineCandidate) {
         _ => row.group = CandidateGroup::Leaving,
     }
     let began = if row.doing == MachineActivity::CloudDeletes { machine.since } else { row.asked };
-    row.overdue = input.now.since(began) >= input.policy.deletion.deadline;
+    row.overdue = input.now.since(began) >= input.policy.delete_deadline(input.set);
 }
 
 fn is_updated_after(input: &Input, row: &MachineCandidate) -> bool {
@@ -141,9 +153,12 @@ fn became(machine: &Machine, touch: &Touch) -> Option<Lifecycle> {
     }
 }
 
-/// Back in service; our marks on its node are removed.
-const fn back(machine: &Machine) -> MachineActivity {
-    if machine.node.is_some() { MachineActivity::TakeBack } else { MachineActivity::Lost }
+/// Back in service; our marks on its node and at its load balancers are removed.
+fn back(input: &Input, machine: &Machine) -> MachineActivity {
+    match input.policy.leaves_marks(input.set, machine) {
+        true => MachineActivity::TakeBack,
+        false => MachineActivity::Lost,
+    }
 }
 
 fn doing_of(
@@ -157,7 +172,7 @@ fn doing_of(
             ActionKind::Drain => MachineActivity::Draining,
             ActionKind::Delete => match touch.entry.phase {
                 Phase::Doubtful { at } if setbacks::outlived(input, at, machine) => {
-                    after_refusal(machine, at)
+                    after_refusal(input, machine, at)
                 }
                 _ => MachineActivity::Deleting,
             },
@@ -169,7 +184,7 @@ fn doing_of(
             bury(memory, machine, *at);
             MachineActivity::Nothing
         }
-        (ActionKind::Delete, Err(_)) => after_refusal(machine, *at),
+        (ActionKind::Delete, Err(_)) => after_refusal(input, machine, *at),
         // Its entry stays until a delete builds on it; the machine was taken back meanwhile, perhaps before its end was
         // known.
         (ActionKind::Drain, Ok(())) if was_taken_back(machine, touch.entry.written) => {
@@ -190,7 +205,7 @@ fn doing_of(
                 return MachineActivity::Lost;
             }
             // A drain that was stopped, or never began, took nothing off its node; an earlier one may have left marks.
-            back(machine)
+            back(input, machine)
         }
         (ActionKind::Reimage, Err(_)) => {
             if let Some(rollout) = &mut memory.rollout {
@@ -203,7 +218,7 @@ fn doing_of(
             MachineActivity::Nothing
         }
         // Our marks are still on its node.
-        (ActionKind::Restore, Err(_)) => back(machine),
+        (ActionKind::Restore, Err(_)) => back(input, machine),
         (ActionKind::Reimage, Ok(())) if machine.lifecycle == Lifecycle::Updating => {
             MachineActivity::Lost
         }
@@ -211,9 +226,9 @@ fn doing_of(
     }
 }
 
-/// Nothing was removed: a machine without a node stays in service, and one with a node is given back first.
-fn after_refusal(machine: &Machine, at: Time) -> MachineActivity {
-    if machine.node.is_none() || was_taken_back(machine, at) {
+/// Nothing was removed: a machine without marks elsewhere stays in service, and one with such is given back first.
+fn after_refusal(input: &Input, machine: &Machine, at: Time) -> MachineActivity {
+    if !input.policy.leaves_marks(input.set, machine) || was_taken_back(machine, at) {
         MachineActivity::Nothing
     } else {
         MachineActivity::TakeBack
@@ -243,15 +258,17 @@ fn is_unanswered(touch: &Touch) -> bool {
 
 fn doing_without_entry(input: &Input, machine: &Machine, unsent: bool) -> MachineActivity {
     match machine.lifecycle {
-        Lifecycle::Draining => back(machine),
+        Lifecycle::Draining => back(input, machine),
         Lifecycle::Updating => MachineActivity::Lost,
-        Lifecycle::Drained if machine.needs_drain() => MachineActivity::DrainAgain,
+        Lifecycle::Drained if input.policy.drains(input.set, machine) => {
+            MachineActivity::DrainAgain
+        }
         Lifecycle::Drained => MachineActivity::Drained,
-        Lifecycle::Deleting if unsent => after_refusal(machine, machine.lifecycle_since),
+        Lifecycle::Deleting if unsent => after_refusal(input, machine, machine.lifecycle_since),
         Lifecycle::Deleting if input.now.since(machine.lifecycle_since) < MAY_GO_ON => {
             MachineActivity::Deleting
         }
-        Lifecycle::Deleting => after_refusal(machine, machine.lifecycle_since),
+        Lifecycle::Deleting => after_refusal(input, machine, machine.lifecycle_since),
         Lifecycle::InService | Lifecycle::CutOff | Lifecycle::Standby => MachineActivity::Nothing,
     }
 }

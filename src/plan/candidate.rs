@@ -127,6 +127,8 @@ pub(super) struct MachineCandidate {
     pub perhaps_deleted: bool,
     /// It is returning to service: no other request before that ends.
     pub returning: bool,
+    /// In service again, but not every load balancer sends it connections yet.
+    pub balancing: bool,
     /// It is being switched off: no other request before that ends.
     pub stopping: bool,
     /// What it became by our last request, if the record does not say so yet.

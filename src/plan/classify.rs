@@ -40,6 +40,7 @@ fn fresh(machine: &Machine, index: u32, zone: u16, written_off: bool) -> Machine
         wait: RetryWait::No,
         given_back: false,
         doubted: false,
+        balancing: false,
         stays: machine.is_kept_by_people(),
         tried_later: false,
         fails: false,
@@ -113,7 +114,7 @@ pub(super) fn classify(
             row.doubted |= setbacks::may_be_gone(input, memory, machine);
             // It starts: it serves once our record says so.
             let starts = machine.lifecycle == Lifecycle::Standby;
-            if taken_back || starts || row.doubted {
+            if taken_back || starts || row.doubted || row.balancing {
                 row.group = not_yet_serving(machine);
             }
         } else if matches!(row.group, CandidateGroup::Unready | CandidateGroup::Young) {
@@ -161,7 +162,9 @@ fn drain_was_long(input: &Input, memory: &PoolState, machine: &Machine) -> bool 
     let long = |blocked: &KeyBackOff| {
         input.now.since(blocked.at) >= input.policy.drain.failed_after && is(&blocked.key, machine)
     };
-    machine.needs_drain() && is_dead(input, machine) && memory.blocked.iter().any(long)
+    input.policy.drains(input.set, machine)
+        && is_dead(input, machine)
+        && memory.blocked.iter().any(long)
 }
 
 fn zone_number(zones: &mut Vec<Zone>, machine: &Machine) -> u16 {

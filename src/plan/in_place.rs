@@ -29,10 +29,10 @@ pub(super) fn note_in_vain(input: &Input, memory: &mut PoolState, rows: &[Machin
     {
         let aged = memory.refresh_before;
         let tried = Lookup::of(rollout.tried.iter());
-        for row in rows
-            .iter()
-            .filter(|row| matches!(row.group, CandidateGroup::Ready | CandidateGroup::Failed))
-        {
+        for row in rows.iter().filter(|row| {
+            let came = matches!(row.group, CandidateGroup::Ready | CandidateGroup::Failed);
+            came || row.balancing
+        }) {
             let machine = row.machine(input);
             let off = machine.revision.as_ref().is_some_and(|has| differs(has, &rollout.to))
                 || aged.is_some_and(|before| machine.imaged < before);

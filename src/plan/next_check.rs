@@ -107,6 +107,7 @@ fn born(machine: &Machine, now: Time) -> Time {
 pub(super) fn next(basis: &Basis, row: &MachineCandidate) -> Option<Time> {
     let (record, policy) = (row.machine(basis.input), basis.input.policy);
     let ready_by = policy.rollout.readiness_deadline;
+    let delete_deadline = policy.delete_deadline(basis.input.set);
     let now = basis.input.now;
     let since = || lasts_since(record, now);
     match row.group {
@@ -128,8 +129,8 @@ pub(super) fn next(basis: &Basis, row: &MachineCandidate) -> Option<Time> {
         CandidateGroup::Unready => Some(since().plus(policy.repair.after)),
         CandidateGroup::Leaving => match row.doing {
             _ if row.overdue => None,
-            MachineActivity::CloudDeletes => Some(record.since.plus(policy.deletion.deadline)),
-            _ => Some(row.asked.plus(policy.deletion.deadline)),
+            MachineActivity::CloudDeletes => Some(record.since.plus(delete_deadline)),
+            _ => Some(row.asked.plus(delete_deadline)),
         },
         _ => None,
     }

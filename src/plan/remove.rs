@@ -433,7 +433,7 @@ impl Taker<'_> {
                 over.min(self.existing_too_many(bound))
             };
             let most = if self.in_place && current {
-                most.min(self.existing_too_many(bound) - self.stand_ins_left().count() as i64)
+                most.min(self.existing_too_many(bound) - self.stand_ins_left())
             } else if young_replacement && !self.in_place {
                 self.young_too_many(bound).min(most)
             } else {

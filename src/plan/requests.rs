@@ -97,12 +97,9 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
             }
         }
         for row in &removals.off {
-            let machine = basis.rows[*row].machine(basis.input);
-            match drains(machine, RemovalReason::Surplus) {
-                true => {
-                    let why = MachineReason::RemovedSurplus;
-                    drain(basis, &mut batches, *row, RemovalReason::Surplus, why);
-                }
+            let (because, why) = (RemovalReason::Surplus, MachineReason::RemovedSurplus);
+            match drains(basis, *row, because) {
+                true => drain(basis, &mut batches, *row, because, why),
                 false => switch_off(basis, &mut batches, *row),
             }
         }
@@ -219,11 +216,14 @@ fn put(basis: &Basis, batch: &mut Vec<Target>, at: usize, because: RemovalReason
 }
 
 /// A machine that stopped long ago has nothing to drain; one that has just stopped may return.
-fn drains(machine: &Machine, because: RemovalReason) -> bool {
+fn drains(basis: &Basis, at: usize, because: RemovalReason) -> bool {
+    let input = basis.input;
+    let machine = basis.rows[at].machine(input);
     let dead = because == RemovalReason::Failed && machine.condition == Condition::Stopped;
     let empty = dead || machine.is_on_standby();
-    // An accepted loss does not wait for the pods.
-    machine.needs_drain() && !(empty || because == RemovalReason::DeleteRequestedNow)
+    // An accepted loss does not wait for the pods, nor for open requests.
+    input.policy.drains(input.set, machine)
+        && !(empty || because == RemovalReason::DeleteRequestedNow)
 }
 
 fn cut_off(basis: &Basis, batches: &mut Batches, at: usize) {
@@ -257,7 +257,7 @@ fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason
         RemovalReason::Surplus => MachineReason::RemovedSurplus,
     };
     let long = because == RemovalReason::Failed && basis.rows[at].wait == RetryWait::Over;
-    if drains(basis.rows[at].machine(basis.input), because) && !long {
+    if drains(basis, at, because) && !long {
         drain(basis, batches, at, because, why);
     } else {
         put(basis, &mut batches.delete, at, because);
@@ -266,7 +266,7 @@ fn leave(basis: &Basis, batches: &mut Batches, at: usize, because: RemovalReason
 }
 
 fn update(basis: &Basis, batches: &mut Batches, at: usize) {
-    if drains(basis.rows[at].machine(basis.input), RemovalReason::Outdated) {
+    if drains(basis, at, RemovalReason::Outdated) {
         drain(basis, batches, at, RemovalReason::Outdated, MachineReason::UpdatedInPlace);
     } else {
         put(basis, &mut batches.reimage, at, RemovalReason::Outdated);
@@ -323,7 +323,7 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
     let unsure = machine.since > row.asked || row.doing == MachineActivity::DrainAgain;
     let because = if named_now { RemovalReason::DeleteRequestedNow } else { because };
     let again = because != RemovalReason::Failed || row.doing == MachineActivity::DrainAgain;
-    if unsure && again && drains(machine, because) {
+    if unsure && again && drains(basis, at, because) {
         drain(basis, batches, at, because, MachineReason::Draining);
         return;
     }

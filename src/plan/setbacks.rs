@@ -410,5 +410,5 @@ pub(super) fn goes_alone<'a>(input: &Input<'a>, memory: &PoolState) -> Option<&'
 }
 
 pub(super) fn waited_until(input: &Input, delete: &Entry) -> Time {
-    delete.accepted().unwrap_or(delete.written).plus(input.policy.deletion.deadline)
+    delete.accepted().unwrap_or(delete.written).plus(input.policy.delete_deadline(input.set))
 }

@@ -1,5 +1,6 @@
 //! The order of steps of one turn.
 
+mod observation;
 mod release;
 
 use std::borrow::Cow;
@@ -10,7 +11,9 @@ use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
 use super::notices::PoolNews;
 use super::{TurnEnvironment, TurnError, TurnReport};
-use crate::act::{CallOutcome, ChangeCluster, DrainRequest, Executor, Observed, PollState, Ports};
+use crate::act::{
+    CallOutcome, ChangeCluster, DrainRequest, Executor, PollState, Ports, next_look_at_backends,
+};
 use crate::ambient::Clock;
 use crate::memory::{
     Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
@@ -20,13 +23,14 @@ use crate::model::autoscaler::Suspension;
 use crate::model::hold::Hold;
 use crate::model::ids::{EntryId, Key, PoolName};
 use crate::model::inventory::Inventory;
-use crate::model::journal::{Entry, Phase};
-use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::journal::{Entry, Phase, Refused};
+use crate::model::machine::Lifecycle;
 use crate::model::plan::{Decision, Facts, Input, PlanBug};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
-use crate::observe::{FoldResult, Observation, ReadCloud, ReadFacts, fold};
+use crate::observe::{Observation, ReadCloud, ReadFacts, fold};
+use observation::PoolObservation;
 
 /// Time until the next read after a doubt or a withdrawn intent.
 // 5 s: the shortest wait after which a listing shows what a lost call did.
@@ -42,16 +46,9 @@ pub struct PoolTurn {
     /// Start of the last listing that a turn folded in.
     folded: Option<Time>,
     paces: BTreeMap<EntryId, PollState>,
+    /// Why a load balancer refused its last write.
+    refused: Option<Refused>,
     remembered: RememberedHolds,
-}
-
-/// The folded observation, as it passes through the turn.
-struct PoolObservation {
-    inventory: Inventory,
-    facts: Facts,
-    folded: FoldResult,
-    /// Machines whose nodes the cluster did not release: they keep their lifecycle until the next turn.
-    stay_out: Vec<u32>,
 }
 
 impl PoolTurn {
@@ -62,6 +59,7 @@ impl PoolTurn {
             image: None,
             folded: None,
             paces: BTreeMap::new(),
+            refused: None,
             remembered: RememberedHolds::default(),
         }
     }
@@ -96,7 +94,7 @@ impl PoolTurn {
         let tag = release::tag(image.state.as_ref());
         let owes =
             |state: Option<&PoolState>| state.is_some_and(|state| state.suspension.is_some());
-        let owed = usize::from(owes(image.state.as_ref()));
+        let owed = usize::from(owes(image.state.as_ref())) + image.out.len();
         let begun = open(&image.journal) + owed;
         if begun == 0 && tag.is_none() {
             self.image = Some(image);
@@ -120,23 +118,25 @@ impl PoolTurn {
         let now = world.clock().now();
         let machines = image.machines.clone();
         let observed = self.fold(&mut image, inventory, Facts::default(), policy, now);
-        let PoolRecord { journal, inbox, state, .. } = &mut image;
-        let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
-        let mut turn = Turn { world, policy, seed: self.seed, inbox, observed, book };
+        let PoolRecord { journal, inbox, state, out, .. } = &mut image;
+        let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal, out);
+        let seed = self.seed;
+        let mut turn = Turn { world, policy, seed, inbox, observed, book, balances: false };
         turn.settle(&mut self.paces).await.map_err(store)?;
-        turn.book.write(world.clock().now()).await.map_err(store)?;
+        turn.move_backends().await.map_err(store)?;
         if open(turn.book.journal) == 0 {
             Box::pin(turn.put_autoscaler_back(state, world.clock().now())).await.map_err(store)?;
         }
-        let left = |journal: &JournalStore, state: Option<&PoolState>| {
-            open(journal) + usize::from(owes(state))
+        let left = |journal: &JournalStore, state: Option<&PoolState>, out: usize| {
+            open(journal) + usize::from(owes(state)) + out
         };
         // Remove the tag last: until then this store still changes the set.
-        if let Some(tag) = tag.filter(|_| left(turn.book.journal, state.as_ref()) == 0) {
+        let owed = left(turn.book.journal, state.as_ref(), turn.book.out.len());
+        if let Some(tag) = tag.filter(|_| owed == 0) {
             Box::pin(turn.give_up_tag(tag, state, world.clock().now())).await.map_err(store)?;
         }
         image.machines = machines;
-        let left = left(&image.journal, image.state.as_ref());
+        let left = left(&image.journal, image.state.as_ref(), image.out.len());
         self.image = Some(image);
         Ok(left)
     }
@@ -160,9 +160,11 @@ impl PoolTurn {
         };
         let facts = world.facts().facts(&self.pool).await;
         let observed = self.fold(&mut image, inventory, facts, policy, world.clock().now());
-        let PoolRecord { machines, state, journal, inbox, frozen: froze, .. } = &mut image;
-        let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal);
-        let mut turn = Turn { world, policy, seed: self.seed, inbox, observed, book };
+        let PoolRecord { machines, state, journal, inbox, frozen: froze, out, .. } = &mut image;
+        let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal, out);
+        let seed = self.seed;
+        let mut turn = Turn { world, policy, seed, inbox, observed, book, balances: true };
+        turn.book.refused = self.refused.take();
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();
         let (planned, notes, frozen) = match turn.decide(state.as_ref(), now) {
@@ -185,13 +187,13 @@ impl PoolTurn {
         let freezes = commit.frozen.clone();
         turn.write(commit, state).await.map_err(store)?;
         *froze = freezes.unwrap_or_else(|| froze.take());
-        let withdrew = carried.is_some() && turn.carry_out(&written).await.map_err(store)?;
+        let withdrew = carried.is_some() && turn.carry_out_all(&written).await.map_err(store)?;
         let next = planned.as_ref().map(|planned| planned.report.next_check_at);
         let next = next.unwrap_or(now.plus(FROZEN_CHECKS_AGAIN));
-        let Turn { observed, book, .. } = turn;
-        let Executor { made, happened, .. } = book;
-        *machines = observed.folded.machines;
-        self.folded = Some(observed.inventory.set.read_at);
+        let Turn { observed, book: Executor { made, happened, refused, .. }, .. } = turn;
+        self.refused = refused;
+        (*machines, self.folded) = (observed.folded.machines, Some(observed.inventory.set.read_at));
+        let next = next_look_at_backends(out, &policy.drain, now).map_or(next, |at| at.min(next));
         let again = again(next, withdrew, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
@@ -267,6 +269,8 @@ struct Turn<'t, W: TurnEnvironment> {
     inbox: &'t Inbox,
     observed: PoolObservation,
     book: Executor<'t, W::Store>,
+    /// Machines leave their load balancers before they go. False: the pool is no longer managed, and all return.
+    balances: bool,
 }
 
 impl<W: TurnEnvironment> Turn<'_, W> {
@@ -276,7 +280,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
 
     /// Settle entries of earlier turns by what the read shows.
     async fn settle(&mut self, paces: &mut BTreeMap<EntryId, PollState>) -> Result<(), StoreError> {
-        let seen = self.observed.as_seen(self.policy);
+        let seen = self.observed.as_seen(self.policy, self.balances);
         self.book.look(&seen, paces, Self::ports(self.world)).await?;
         self.observed.facts.drains.append(&mut self.book.drains);
         Ok(())
@@ -332,6 +336,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         commit.closed.clone_from(&self.observed.folded.closed);
         commit.history = history::changes(&self.observed.folded.changes, now);
         commit.moved = std::mem::take(&mut self.book.moved);
+        commit.out = self.book.changed_out();
         commit.history.append(&mut self.book.history);
         if let Some(planned) = carried {
             commit.dropped = self.finished(planned.state.suspension.as_ref(), now);
@@ -426,50 +431,22 @@ impl<W: TurnEnvironment> Turn<'_, W> {
     }
 
     async fn carry_out(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
-        let seen = self.observed.as_seen(self.policy);
+        let seen = self.observed.as_seen(self.policy, self.balances);
         let ports = Self::ports(self.world);
         Execution { book: &mut self.book, seen, ports }.carry(written).await
     }
-}
 
-impl PoolObservation {
-    fn as_seen(&self, policy: &Policy) -> Observed<'_> {
-        Observed {
-            set: &self.inventory.set,
-            machines: &self.folded.machines,
-            delete_deadline: policy.deletion.deadline,
-            clock_ahead: self.facts.clock_ahead,
-        }
+    /// The entries, and then what they ask of load balancers.
+    async fn carry_out_all(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
+        let withdrew = self.carry_out(written).await?;
+        self.move_backends().await?;
+        Ok(withdrew)
     }
 
-    /// Only the planner changes the lifecycle of a machine.
-    fn set_lifecycles(&mut self, planned: &Decision, now: Time) {
-        for report in &planned.report.machines {
-            let at = report.index as usize;
-            let slot = self.folded.machines.get_mut(at).zip(self.folded.touched.get_mut(at));
-            if let Some((machine, touched)) = slot
-                && machine.lifecycle != report.lifecycle
-                && !self.stay_out.contains(&report.index)
-            {
-                // After an in-place update, restart the unready timer: the update itself is not unhealthy time.
-                let updated = machine.lifecycle == Lifecycle::Updating
-                    && report.lifecycle == Lifecycle::InService;
-                if updated {
-                    machine.updated = Some(now);
-                }
-                if updated && machine.condition != Condition::Ready {
-                    machine.since = now;
-                }
-                machine.lifecycle = report.lifecycle;
-                machine.lifecycle_since = now;
-                *touched = true;
-            }
-        }
-    }
-
-    fn touched(&self) -> Vec<Machine> {
-        let each = self.folded.machines.iter().zip(&self.folded.touched);
-        each.filter(|(_, touched)| **touched).map(|(machine, _)| machine.clone()).collect()
+    /// Switch off at their load balancers the machines that leave service, and put back those that are in it.
+    async fn move_backends(&mut self) -> Result<(), StoreError> {
+        let seen = self.observed.as_seen(self.policy, self.balances);
+        self.book.move_backends(&seen, Self::ports(self.world)).await
     }
 }
 

@@ -4,10 +4,11 @@ use super::look::fingerprint;
 use super::mutation::Slip;
 use super::refuse::{classify, of_operation};
 use super::stage::{SharedStage, SimCall, SimStage};
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
+use crate::act::{BackendOrder, CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use crate::model::action::{ActionKind, Expect, Target};
 use crate::model::autoscaler::{AutoscalerTarget, AutoscalerWrite};
-use crate::model::ids::{EntryId, Etag, Key, ScaleSetId};
+use crate::model::backend::{BackendChange, BackendPool};
+use crate::model::ids::{BackendPoolId, EntryId, Etag, Key, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
 use crate::model::owner::{OWNER_TAG, OwnerWrite};
@@ -54,6 +55,23 @@ impl ChangeCloud for SharedStage {
     async fn poll(&self, _set: &ScaleSetId, operation: &OperationUrl) -> Poll {
         self.lock().poll(operation)
     }
+
+    async fn backends(
+        &self,
+        _set: &ScaleSetId,
+        pools: &[BackendPoolId],
+    ) -> Result<Vec<BackendPool>, Refused> {
+        self.lock().read_backends(pools)
+    }
+
+    async fn set_backends(
+        &self,
+        order: &BackendOrder<'_>,
+        pool: &BackendPool,
+        changes: &[BackendChange],
+    ) -> CallOutcome {
+        self.lock().write_backends(order, pool, changes)
+    }
 }
 
 fn ids(targets: &[Target]) -> Vec<InstanceId> {
@@ -88,8 +106,20 @@ impl SimStage {
         });
         let (hit, to) = (Vec::new(), raise.map(|(_, to)| to));
         let (at, entry) = (self.now(), entry.clone());
-        let (took, born, spare) = (false, Vec::new(), false);
-        self.calls.push(SimCall { at, entry, verb, hit, to, lacking, fell, took, born, spare });
+        let (took, born, spare, serving) = (false, Vec::new(), false, Vec::new());
+        self.calls.push(SimCall {
+            at,
+            entry,
+            verb,
+            hit,
+            to,
+            lacking,
+            fell,
+            took,
+            born,
+            spare,
+            serving,
+        });
     }
 
     /// The answer, after the call's duration. The effect is recorded at once.
@@ -281,6 +311,7 @@ impl SimStage {
         let neighbour = self.neighbour(targets).filter(|_| verb == ActionKind::Delete);
         let targets: Vec<Target> = targets.iter().cloned().chain(neighbour).collect();
         let before = self.standing(&targets);
+        self.served = self.served_of(&before);
         let said = call(self);
         let after = self.standing(&targets);
         let took = said.is_ok() || before != after;
@@ -288,6 +319,14 @@ impl SimStage {
             self.reached(&before, &after, verb);
         }
         self.answered(said)
+    }
+
+    /// Of machines about to be hit those that load balancers send new connections to.
+    pub(super) fn served_of(&self, before: &[ModelStanding]) -> Vec<Key> {
+        if self.pools.is_empty() {
+            return Vec::new();
+        }
+        self.with_traffic(|vm| before.iter().any(|was| !was.deleting && was.vm == Some(vm)))
     }
 
     pub(super) fn reached(
@@ -303,6 +342,12 @@ impl SimStage {
             false => was.vm.is_some(),
         });
         let hit: Vec<Guid> = changed.filter_map(|(was, _)| was.vm).collect();
+        let serving = match verb {
+            ActionKind::Delete | ActionKind::Standby | ActionKind::Reimage => {
+                std::mem::take(&mut self.served)
+            }
+            _ => Vec::new(),
+        };
         // Only deletes count as touched: a machine that an update takes out of service shows as not ready.
         if deletes {
             let now = self.now();
@@ -310,6 +355,7 @@ impl SimStage {
         }
         if let Some(call) = self.calls.last_mut() {
             call.took = true;
+            call.serving = serving;
             call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();
         }
     }

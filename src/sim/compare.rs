@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use super::cluster::{Cluster, NodeDrain};
 use super::outcome::{End, RunOutcome};
-use super::run::set_up;
 use super::scenario::{LONGEST, OLD_IMAGE, Scenario};
+use super::set_up::set_up;
 use super::stage::SimStage;
 use super::timeline::Recorder;
 use crate::model::plan::RolloutPhase;
@@ -278,6 +278,7 @@ impl Other {
             writes: 0,
             unended: 0,
             unheard: 0,
+            switched_off: 0,
             breaches: Vec::new(),
             story: Vec::new(),
             timeline,

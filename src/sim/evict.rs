@@ -59,8 +59,21 @@ impl SimStage {
         }
         let (entry, verb, born, spare) =
             (order.entry.clone(), ActionKind::Drain, Vec::new(), false);
+        let serving = Vec::new();
         let (to, lacking, fell) = (None, 0, 0);
-        self.calls.push(SimCall { at, entry, verb, hit, to, lacking, fell, took, born, spare });
+        self.calls.push(SimCall {
+            at,
+            entry,
+            verb,
+            hit,
+            to,
+            lacking,
+            fell,
+            took,
+            born,
+            spare,
+            serving,
+        });
         match began {
             Some(true) => CallOutcome::Accepted(None),
             Some(false) => CallOutcome::Done,

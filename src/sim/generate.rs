@@ -2,6 +2,7 @@
 //! a mix that leaves most faults out finds what a mix of everything hides.
 
 use super::autoscaled;
+use super::balanced;
 use super::chaos;
 use super::cluster::ClusterSpec;
 use super::disk::DiskCut;
@@ -79,6 +80,10 @@ pub fn drawn(seed: u64) -> Scenario {
     if seed >= GATED_FALLS_FROM {
         troubles::gate_falls(&mut scenario, &mut dice.branch("gated falls"));
     }
+    let mut balances = dice.branch("load balancers");
+    if seed >= BALANCED_FROM && balances.chance(0.6) {
+        balanced::balanced(&mut scenario, &mut balances);
+    }
     scenario
 }
 
@@ -102,6 +107,9 @@ pub const GATED_FROM: u64 = 1 << 44;
 
 /// From this seed on, most of the pools that watch their surplus ask gates before each step.
 pub const GATED_FALLS_FROM: u64 = 1 << 45;
+
+/// From this seed on, load balancers send traffic to the machines of most pools.
+pub const BALANCED_FROM: u64 = 1 << 46;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::backends;
 use super::refuse::classify;
 use super::stage::{SharedStage, SimStage, StageRow};
 use crate::model::autoscaler::{Autoscaler, AutoscalerBounds, AutoscalerDocument};
@@ -13,7 +14,7 @@ use crate::model::inventory::{
 };
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Protection};
-use crate::model::time::{Skew, Time};
+use crate::model::time::{Skew, Span, Time};
 use crate::observe::{ReadCloud, ReadError};
 use crate::world::{
     self, GuestHealth, InstanceView, Leaf, ModelSpec, Power, Provisioning, SetView, WorldFailure,
@@ -96,6 +97,8 @@ impl SimStage {
     fn set_seen(&mut self, set: &SetView, began: Time, complete: bool) -> SetReading {
         let tags = set.model.tags.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into()));
         let mut reading = SetReading {
+            backends: backends::of_model(&set.model),
+            terminate_notice: terminate_notice(&set.native),
             revision: fingerprint(self.scheme, &set.model),
             capacity: set.capacity,
             etag: self.adapter.shows_etag.then(|| Etag::new(&*set.etag.0)),
@@ -348,5 +351,14 @@ fn without_node(view: &InstanceView) -> (Condition, Option<Time>) {
             None | Some(GuestHealth::Initializing) => (Condition::Provisioning, None),
             Some(_) => (Condition::Unready, since),
         },
+    }
+}
+
+/// A guest that approves does so within the longest notice that the cloud allows.
+fn terminate_notice(native: &world::PlatformSpec) -> Span {
+    match native.terminate_notice {
+        None => Span::ZERO,
+        Some(world::TerminateNotice::Approves) => Span::minutes(15),
+        Some(world::TerminateNotice::Lasts(long)) => Span::from_millis(long),
     }
 }

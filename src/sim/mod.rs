@@ -5,6 +5,8 @@
 //! input, and [`run`]; [`storm`] draws one from a seed, [`compare`] plays other strategies in the same world.
 
 mod autoscaled;
+mod backends;
+mod balanced;
 mod change;
 mod chaos;
 mod cluster;
@@ -26,6 +28,7 @@ mod refuse;
 mod residual_faults;
 mod run;
 mod scenario;
+mod set_up;
 mod size_history;
 mod size_profiles;
 mod stage;
@@ -50,8 +53,8 @@ pub use operators::Intervention;
 pub use outcome::{Breach, End, RunOutcome, SizeSample};
 pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
-    GateTime, LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, QuotaSource, START, Scenario, UserAction,
-    draft,
+    BalancerSetup, GateTime, LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, QuotaSource, START,
+    Scenario, UserAction, draft,
 };
 pub use size_history::{LongestTime, SizeHistory, SizeStep};
 pub use stage::Adapter;

@@ -25,6 +25,10 @@ pub enum Slip {
     OldLease,
     /// A cordon that should be lifted stays.
     KeepsCordon,
+    /// A load balancer that should send traffic again does not.
+    KeepsDown,
+    /// Every machine is shown as one that its load balancers send nothing to.
+    BelievesDown,
     /// The store confirms a commit when only the previous one is on the disk, so calls that depend on it go out too
     /// early.
     AnswersUnsynced,

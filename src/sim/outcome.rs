@@ -73,6 +73,8 @@ pub struct RunOutcome {
     /// Journal entries still open, and commands not yet processed, at the end.
     pub unended: usize,
     pub unheard: usize,
+    /// Machines that load balancers send nothing to, at the end.
+    pub switched_off: usize,
     pub breaches: Vec<Breach>,
     /// One line for each turn or deed that changed something.
     pub story: Vec<String>,

@@ -201,7 +201,7 @@ impl SimStage {
     fn real(&self, machines: &[Machine]) -> Vec<Real> {
         let mut records = Records { machines, by_vm: None };
         let Some(sizes) = self.world.true_sizes(self.set) else { return Vec::new() };
-        // Over-provisioned machines leave by themselves, and no reader knows in advance which. If the cloud removed a
+        // Over-provisioned machines leave by themselves, and no reader knows in advance which: if the cloud removed a
         // listed one, an unlisted one stays.
         let mut extras = sizes.extras;
         let (mut swapped, mut not_listed) = (0, Vec::new());
@@ -213,7 +213,8 @@ impl SimStage {
             let leaving = row.condition == Condition::Deleting;
             ListingRow { vm: row.vm, text: &row.text, serves, leaving }
         });
-        let ours = self.cluster.as_ref().map(Cluster::cordoned_by_us).unwrap_or_default();
+        let cordoned = self.cluster.as_ref().map(Cluster::cordoned_by_us);
+        let (ours, off) = (cordoned.unwrap_or_default(), self.switched_off());
         let mut shown = ListingRows { rows: shown.collect(), next: 0, by_vm: None };
         let mut all: Vec<Real> = Vec::with_capacity(shown.rows.len());
         for brief in self.world.briefs(self.set) {
@@ -236,11 +237,12 @@ impl SimStage {
                 Some(row) => row.serves.take(),
                 None => brief.ready.then(|| Time::from_millis(brief.guest_since)),
             };
-            let cordoned = ours.contains(&brief.vm);
+            let (cordoned, switched_off) = (ours.contains(&brief.vm), off.contains(&brief.vm));
             all.push(Real {
                 serves,
-                touched: cordoned || self.touched.contains_key(&brief.vm),
+                touched: cordoned || switched_off || self.touched.contains_key(&brief.vm),
                 cordoned,
+                switched_off,
                 deleting: leaving || brief.deleting,
                 failed: brief.failed,
                 unheard,
@@ -253,18 +255,21 @@ impl SimStage {
                 real.unheard = true;
             }
         }
-        let gone = shown.rows.into_iter().filter_map(|row| {
-            Some(Real {
-                key: Key::shared(row.text),
-                serves: Some(row.serves?),
-                touched: self.touched.contains_key(&row.vm),
-                cordoned: false,
-                deleting: true,
-                failed: false,
-                unheard: true,
-            })
-        });
-        all.extend(gone);
+        all.extend(shown.rows.into_iter().filter_map(|row| self.gone(&row)));
         all
+    }
+
+    /// A machine that the listing showed as serving and that is no more.
+    fn gone(&self, row: &ListingRow<'_>) -> Option<Real> {
+        Some(Real {
+            key: Key::shared(row.text),
+            serves: Some(row.serves?),
+            touched: self.touched.contains_key(&row.vm),
+            cordoned: false,
+            switched_off: false,
+            deleting: true,
+            failed: false,
+            unheard: true,
+        })
     }
 }

@@ -14,6 +14,7 @@ use super::ports::{SimFacts, SimPorts};
 use super::recorder::{RecordedDecision, Watching};
 use super::residual_faults::Leftovers;
 use super::scenario::{Scenario, UserAction};
+use super::set_up::{furnished, set_up};
 use super::stage::{SharedStage, SimStage};
 use super::story::Story;
 use super::termination::Idle;
@@ -456,6 +457,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             writes: self.ports.disk.writes(),
             unended,
             unheard,
+            switched_off: stage.switched_off().len(),
             breaches: self.breaches,
             story: self.story.lines,
             timeline,
@@ -471,28 +473,4 @@ fn first_wake(scenario: &Scenario, life: u32) -> Wake {
     let mut wake = Wake::new(dice);
     wake.ask(&scenario.policy.name, WakeReason::News(Span::ZERO), scenario.start);
     wake
-}
-
-/// The world at the start of the scenario.
-pub(super) fn set_up(scenario: &Scenario) -> SimStage {
-    let start = scenario.start.millis();
-    let mut world = world::World::new(scenario.seed, start, scenario.settings.clone());
-    let set = world.create_set(&scenario.set);
-    furnished(scenario, world, set)
-}
-
-fn furnished(scenario: &Scenario, mut world: world::World, set: world::SetId) -> SimStage {
-    let start = scenario.start;
-    if !scenario.faults.is_calm() {
-        world.set_faults(scenario.faults);
-    }
-    for (at, deed) in &scenario.deeds {
-        world.schedule(start.plus(*at).millis(), set, deed.clone());
-    }
-    let dice = Dice::from_seed(scenario.seed).branch("cluster");
-    let calm = scenario.calm_from().millis();
-    let machines = scenario.set.capacity;
-    let cluster = scenario.cluster.map(|spec| Cluster::new(spec, machines, dice, calm));
-    let _told_before_the_start = world.take_events();
-    SimStage::new(world, set, scenario.adapter, cluster)
 }

@@ -12,7 +12,7 @@ use crate::model::owner::Keeper;
 use crate::model::plan::{CommandArgs, CommandVerb, Verdict};
 use crate::model::policy::{Draft, Image, Policy, PolicyError};
 use crate::model::time::{Span, Time};
-use crate::world::{ExternalEvent, HOUR, ModelPatch, SetSpec, WorldFaults, WorldSettings};
+use crate::world::{ExternalEvent, HOUR, Millis, ModelPatch, SetSpec, WorldFaults, WorldSettings};
 
 /// Start of every rehearsal; fixed, since any day would do. 2026-03-01T12:00:00Z.
 pub const START: Time = Time::from_millis(1_772_366_400_000);
@@ -131,6 +131,18 @@ pub struct Scenario {
     pub size_test: Option<SizeTest>,
     /// Extra turns after everything has settled, to prove that it stays quiet.
     pub linger: u32,
+    /// `None`: no load balancer sends traffic to the machines.
+    pub balanced: Option<BalancerSetup>,
+}
+
+/// Load balancers in front of the machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BalancerSetup {
+    pub pools: u32,
+    /// The pools belong to this many load balancers, in turn.
+    pub balancers: u32,
+    /// Interval of the probes.
+    pub probe: Millis,
 }
 
 impl Scenario {
@@ -190,6 +202,7 @@ impl Scenario {
             cuts: Vec::new(),
             size_test: None,
             linger: 0,
+            balanced: None,
         }
     }
 

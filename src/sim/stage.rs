@@ -14,7 +14,7 @@ use crate::model::ids::{EntryId, Key};
 use crate::model::machine::Condition;
 use crate::model::time::{Skew, Time};
 use crate::world::{
-    Actor, AutoscaleSetting, EventKind, Guid, MINUTE, Millis, SetId, ThrottlePolicy, World,
+    Actor, AutoscaleSetting, EventKind, Guid, MINUTE, Millis, PoolId, SetId, ThrottlePolicy, World,
     WorldChange, WorldEvent,
 };
 
@@ -34,6 +34,8 @@ pub(super) struct SimCall {
     pub born: Vec<Key>,
     /// The cloud over-provisioned.
     pub spare: bool,
+    /// Machines that it hit while load balancers sent them new connections.
+    pub serving: Vec<Key>,
 }
 
 /// What the last listing showed of one machine, before our records change it.
@@ -91,6 +93,10 @@ pub(super) struct SimStage {
     /// Machines that others created.
     pub foreign: BTreeMap<Guid, Millis>,
     pub slip: Slip,
+    /// The backend pools in front of the set.
+    pub pools: Vec<PoolId>,
+    /// Machines of the current write that load balancers send new connections to.
+    pub served: Vec<Key>,
     /// Autoscale settings that were shown, each as it is when it is on.
     pub settings: Vec<AutoscaleSetting>,
     /// Version of the fingerprint algorithm: a newer version of the program may compute it differently.
@@ -116,6 +122,8 @@ impl SimStage {
             disks: BTreeMap::new(),
             foreign: BTreeMap::new(),
             slip: Slip::None,
+            pools: Vec::new(),
+            served: Vec::new(),
             scheme: 1,
         };
         stage.join_first_nodes();

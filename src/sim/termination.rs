@@ -7,6 +7,7 @@ use super::run::Run;
 use super::transport::{Road, now_or_never};
 use crate::memory::{InboxStore, TurnStore};
 use crate::model::action::{Action, ActionKind};
+use crate::model::backend::ServiceStep;
 use crate::model::calendar::Windows;
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::journal::{Entry, EntryOutcome, Refusal, Refused};
@@ -73,7 +74,11 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             });
             open || writes || planned.actions.iter().any(works)
         };
-        let goes_on = works_but(|_| false);
+        let returns = self
+            .process
+            .remembered()
+            .is_none_or(|image| image.out.iter().any(|row| row.step != ServiceStep::Out));
+        let goes_on = returns || works_but(|_| false);
         let again = self.idle.switches_again(&planned.actions, &self.policy.windows, report.at);
         let is_news = !again || works_but(is_switch);
         let case = decision.case(&self.policy);

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll as Wait, Waker};
 
 use super::stage::{SharedStage, SimStage, StageRow};
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
+use crate::act::{BackendOrder, CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use crate::ambient::{Clock, Sleep};
 use crate::model::action::{ActionKind, Target};
-use crate::model::ids::{EntryId, Key, ScaleSetId};
+use crate::model::backend::{BackendChange, BackendPool};
+use crate::model::ids::{BackendPoolId, EntryId, Key, ScaleSetId};
 use crate::model::inventory::Inventory;
-use crate::model::journal::OperationUrl;
+use crate::model::journal::{OperationUrl, Refused};
 use crate::model::time::Time;
 use crate::observe::{ReadCloud, ReadError};
 use crate::world::{Guid, ModelSpec, World, WorldSettings};
@@ -182,6 +183,23 @@ impl<R: Road> ChangeCloud for Recording<R> {
 
     async fn poll(&self, set: &ScaleSetId, operation: &OperationUrl) -> Poll {
         self.road.cloud().poll(set, operation).await
+    }
+
+    async fn backends(
+        &self,
+        set: &ScaleSetId,
+        pools: &[BackendPoolId],
+    ) -> Result<Vec<BackendPool>, Refused> {
+        self.road.cloud().backends(set, pools).await
+    }
+
+    async fn set_backends(
+        &self,
+        order: &BackendOrder<'_>,
+        pool: &BackendPool,
+        changes: &[BackendChange],
+    ) -> CallOutcome {
+        self.over(self.road.cloud().set_backends(order, pool, changes).await)
     }
 }
 

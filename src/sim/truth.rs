@@ -73,6 +73,7 @@ fn sent(call: &SimCall, lease: &Lease) -> SentCall {
         to: call.to,
         lacking: call.lacking,
         took: call.took,
+        serving: call.serving.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod bad_bytes;
 mod bad_snapshots;
 mod conversation;
+mod drains;
 mod gates;
 mod notifications;
 mod plans;

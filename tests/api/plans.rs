@@ -8,12 +8,14 @@ use poolkeeper::model::command::CommandName;
 use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT};
 use poolkeeper::model::ids::{CommandId, Etag, InstanceId, Key, Revision, VmId};
 use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::journal::STILL_SERVES;
 use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHold, Overrides};
 use poolkeeper::model::plan::*;
 use poolkeeper::model::quantity::{Quantity, resolve};
 use poolkeeper::model::rollout::*;
+use poolkeeper::model::setbacks::KeyBackOff;
 use poolkeeper::model::size::{SizeReport, SizeSpeaker};
-use poolkeeper::model::time::Time;
+use poolkeeper::model::time::{Span, Time};
 use proptest::prelude::*;
 
 use crate::api::support::{shuffled, snapshot};
@@ -200,6 +202,118 @@ fn sentences_name_numbers_times_and_people() {
     }
     let drained = "this plan drains it; it is deleted once drained: on r1, the target is r2";
     assert_eq!(of(MachineReason::RemovedOutdated, Lifecycle::Draining), drained);
+}
+
+#[test]
+fn a_machine_says_how_far_its_load_balancers_are() {
+    let of = |step: &str, blocker: Option<&str>, lifecycle, why| {
+        let mut input = read(&snapshot(1));
+        let since = time("2026-03-01T11:59:00Z");
+        let machine = &mut input.machines[0];
+        (machine.lifecycle, machine.lifecycle_since) = (lifecycle, since);
+        let (id, blocker) = (machine.id.clone(), blocker.map(Into::into));
+        input.facts.drains =
+            vec![DrainFact { id, step: step.into(), since, blocker, clear: false }];
+        let mut planned = planned(&input);
+        (planned.report.machines[0].why, planned.report.machines[0].lifecycle) = (why, lifecycle);
+        say(&input.input(), &planned, &planned.report.machines[0]).unwrap().to_string()
+    };
+    let draining = |step, blocker| of(step, blocker, Lifecycle::Draining, MachineReason::Draining);
+    let since = "draining since 2026-03-01T11:59:00Z; ";
+    assert_eq!(
+        draining(DrainFact::LOAD_BALANCER, None),
+        format!("{since}it waits until its load balancers send it nothing new")
+    );
+    assert_eq!(
+        draining(DrainFact::LOAD_BALANCER, Some("the load balancer could not be read: forbidden")),
+        format!(
+            "{since}it waits until its load balancers send it nothing new; the load balancer could not be read: forbidden"
+        )
+    );
+    assert_eq!(
+        draining(DrainFact::GRACE, None),
+        format!(
+            "{since}its load balancers send it nothing new, and open requests must end by 2026-03-01T11:59:30Z"
+        )
+    );
+    let step = DrainFact::LOAD_BALANCER;
+    assert_eq!(
+        of(step, None, Lifecycle::Draining, MachineReason::Updating),
+        "draining since 2026-03-01T11:59:00Z, to be updated in place; it waits until its load balancers send it nothing new"
+    );
+    // A step of a cluster.
+    assert_eq!(
+        draining("evict", Some("pod a")),
+        format!("{since}evict since 2026-03-01T11:59:00Z, blocked by pod a")
+    );
+    let returns = "; it returns: its load balancers do not send it connections yet";
+    let back = of(DrainFact::RETURNING, None, Lifecycle::InService, MachineReason::Fine);
+    assert!(back.starts_with("serves on r") && back.ends_with(returns), "{back}");
+    let leaves = of(DrainFact::RETURNING, None, Lifecycle::Deleting, MachineReason::Deleting);
+    assert!(!leaves.contains("returns"), "{leaves}");
+}
+
+#[test]
+fn a_machine_that_stays_says_what_kept_it() {
+    let of = |code: &str| {
+        let input = read(&snapshot(1));
+        let mut planned = planned(&input);
+        planned.report.machines[0].why = MachineReason::DrainBlocked;
+        planned.report.machines[0].class = MachineClass::Outdated;
+        planned.state.blocked = vec![KeyBackOff {
+            key: input.machines[0].key(),
+            times: 1,
+            at: time("2026-03-01T11:59:00Z"),
+            until: time("2026-03-01T12:10:00Z"),
+            code: Some(code.into()),
+            retry_at: None,
+            now: false,
+        }];
+        sentence(&input, &planned, 0)
+    };
+    let kept = of(STILL_SERVES);
+    assert!(
+        kept.ends_with(
+            "; its drain was given up at 2026-03-01T11:59:00Z: it was not out of its load balancers by the deadline; it stays, and Poolkeeper retries at 2026-03-01T12:10:00Z"
+        ),
+        "{kept}"
+    );
+    let refused = of("OperationNotAllowed");
+    assert!(
+        refused.ends_with(
+            "; its drain or removal was refused at 2026-03-01T11:59:00Z (OperationNotAllowed), so it stays; Poolkeeper retries at 2026-03-01T12:10:00Z"
+        ),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_delete_says_how_long_the_machine_may_run_on() {
+    let of = |notice, why| {
+        let mut input = read(&snapshot(1));
+        input.set.terminate_notice = notice;
+        let machine = &mut input.machines[0];
+        machine.lifecycle = Lifecycle::Deleting;
+        machine.lifecycle_since = time("2026-03-01T11:59:00Z");
+        let mut planned = planned(&input);
+        let report = &mut planned.report.machines[0];
+        (report.why, report.lifecycle) = (why, Lifecycle::Deleting);
+        sentence(&input, &planned, 0)
+    };
+    let (none, some) = (Span::ZERO, Span::minutes(5));
+    let since = "being deleted since 2026-03-01T11:59:00Z";
+    assert_eq!(of(none, MachineReason::Deleting), since);
+    assert_eq!(
+        of(some, MachineReason::Deleting),
+        format!("{since}; Azure lets it run on for up to 5m first")
+    );
+    let stuck = "deleting since 2026-03-01T11:59:00Z, longer than the deadline of 30m";
+    let end = "; `abandon` stops counting it";
+    assert_eq!(of(none, MachineReason::StuckDelete), format!("{stuck}{end}"));
+    assert_eq!(
+        of(some, MachineReason::StuckDelete),
+        format!("{stuck} after the 5m that Azure lets it run on{end}")
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use poolkeeper::model::autoscaler::DuringRollout;
 use poolkeeper::model::policy::{Image, Owner};
 use poolkeeper::model::time::Span;
 
+use crate::api::drains::{BAD_DRAINS, GOOD_DRAINS};
 use crate::api::gates::{BAD_GATES, GOOD_GATES};
 use crate::api::notifications::{BAD_NOTIFICATIONS, GOOD_NOTIFICATIONS};
 use crate::api::support::{LEAST, read, short};
@@ -48,9 +49,6 @@ pub const GOOD: &[&str] = &[
     "owner: {tag: off}",
     "repair: {after: 5m, window: 2h, maxAtOnce: 3, breaker: 100%}",
     "deletion: {force: true, deadline: 1h}",
-    "drain: {}",
-    "drain: {maxBlocked: 3, failedAfter: 90s}",
-    "drain: {maxBlocked: 0}",
     "scaleDown: {unconfirmed: allow}",
     "scaleDown: {gray: {}}",
     "scaleDown: {gray: {state: cutoff, changePercent: 100%, changeInterval: 1s, observation: 0s}}",
@@ -175,11 +173,6 @@ pub const BAD: &[(&str, &[&str])] = &[
     ("repair: {breaker: 140%}", &["6:19 repair.breaker badValue"]),
     ("deletion: {force: 'true'}", &["6:19 deletion.force wrongType"]),
     ("deletion: {deadline: -1h}", &["6:22 deletion.deadline badValue"]),
-    ("drain: {cluster: prod}", &["6:9 drain.cluster notBuilt"]),
-    ("drain: {maxBlocked: 50%}", &["6:21 drain.maxBlocked wrongType"]),
-    ("drain: {failedAfter: -1s}", &["6:22 drain.failedAfter badValue"]),
-    ("drain: {graceful: true}", &["6:9 drain.graceful unknownKey"]),
-    ("drain: true", &["6:8 drain wrongType"]),
     ("scaleDown: {unconfirmed: maybe}", &["6:26 scaleDown.unconfirmed badValue"]),
     ("scaleDown: {changePercent: 50%}", &["6:13 scaleDown.changePercent unknownKey"]),
     ("scaleDown: {gray: cutoff}", &["6:19 scaleDown.gray wrongType"]),
@@ -263,7 +256,7 @@ pub const WHOLE: &[(&str, &[&str])] = &[
 
 #[test]
 fn what_is_right_is_read() {
-    for line in GOOD.iter().chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
+    for line in GOOD.iter().chain(GOOD_DRAINS).chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), [""; 0], "{line}");
         assert_eq!(pools.len(), 1, "{line}");
@@ -272,7 +265,7 @@ fn what_is_right_is_read() {
 
 #[test]
 fn what_is_wrong_is_refused_at_its_place() {
-    for (line, expected) in BAD.iter().chain(BAD_GATES).chain(BAD_NOTIFICATIONS) {
+    for (line, expected) in BAD.iter().chain(BAD_DRAINS).chain(BAD_GATES).chain(BAD_NOTIFICATIONS) {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), *expected, "{line}\n{faults:#?}");
         assert_eq!(pools.len(), 0, "{line}");

@@ -3,7 +3,8 @@
 use poolkeeper::api::v1::pool::{read_inside, to_json};
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::calendar::{Chore, Cron, Schedule, ScheduleZone, Window, Windows};
-use poolkeeper::model::ids::{PoolName, ScaleSetId};
+use poolkeeper::model::drain::{BalancerChoice, DrainPolicy, OnTimeout};
+use poolkeeper::model::ids::{BackendPoolId, PoolName, ScaleSetId};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::policy::*;
 use poolkeeper::model::quantity::Quantity;
@@ -106,6 +107,29 @@ fn model() -> impl Strategy<Value = OwnedModel> {
     )
 }
 
+fn drain() -> impl Strategy<Value = DrainPolicy> {
+    let pool = "[a-zA-Z0-9_().-]{0,39}[a-z]".prop_map(|name| {
+        BackendPoolId::new(format!("/subscriptions/s/resourceGroups/{name}/providers/Microsoft.Network/loadBalancers/{name}/backendAddressPools/{name}"))
+    });
+    let balancers = prop_oneof![
+        Just(BalancerChoice::Auto),
+        Just(BalancerChoice::Off),
+        prop::collection::btree_set(pool, 1..4)
+            .prop_map(|pools| BalancerChoice::Pools(pools.into_iter().collect())),
+    ];
+    let on_timeout = prop::sample::select(OnTimeout::ALL.to_vec());
+    (balancers, span(), span(), on_timeout, 0_u32..=1_000, span()).prop_map(
+        |(balancers, grace, longer, on_timeout, max_blocked, failed_after)| DrainPolicy {
+            balancers,
+            grace,
+            deadline: grace.plus(longer).plus(Span::seconds(1)),
+            on_timeout,
+            max_blocked,
+            failed_after,
+        },
+    )
+}
+
 prop_compose! {
     fn policy()(
         name in "[a-z][a-z0-9_.-]{0,20}",
@@ -117,6 +141,7 @@ prop_compose! {
         words in (0_usize..4, any::<[bool; 4]>()),
         repair in (span(), span(), 1_u32..100, 0_u32..=100),
         deadline in span(),
+        drain in drain(),
     ) -> Policy {
         let set = format!("/subscriptions/s/resourceGroups/{set}/providers/Microsoft.Compute/virtualMachineScaleSets/{set}");
         let mut draft = Draft::with_defaults(PoolName::new(name), ScaleSetId::new(set));
@@ -134,6 +159,7 @@ prop_compose! {
         let (after, window, max_at_once, breaker_percent) = repair;
         draft.repair = Repair { after, window, max_at_once, breaker_percent };
         draft.deletion = Deletion { force: words.1[3], deadline };
+        draft.drain = drain;
         Policy::build(draft).unwrap()
     }
 }

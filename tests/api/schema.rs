@@ -10,6 +10,7 @@ use poolkeeper::api::v1::node::{self, Node, NodeKind};
 use poolkeeper::api::v1::pool::{KeyPath, file_schema, key_paths, to_json};
 use serde_json::{Map, Value};
 
+use crate::api::drains::{BAD_DRAINS, GOOD_DRAINS};
 use crate::api::gates::{BAD_GATES, GOOD_GATES};
 use crate::api::notifications::{BAD_NOTIFICATIONS, GOOD_NOTIFICATIONS};
 use crate::api::pools::{BAD, GOOD, WHOLE};
@@ -73,7 +74,7 @@ fn the_file_is_the_schema() {
 
 #[test]
 fn what_the_reader_accepts_fits_the_schema() {
-    for line in GOOD.iter().chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
+    for line in GOOD.iter().chain(GOOD_DRAINS).chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
         let text = format!("{LEAST}{line}\n");
         assert_eq!(judged(&text), Ok(()), "{line}");
         let (pools, _) = read(&text);
@@ -101,6 +102,7 @@ fn what_the_reader_accepts_fits_the_schema() {
 fn what_the_reader_refuses_for_its_form_does_not_fit() {
     let texts = BAD
         .iter()
+        .chain(BAD_DRAINS)
         .chain(BAD_GATES)
         .chain(BAD_NOTIFICATIONS)
         .map(|(line, _)| format!("{LEAST}{line}\n"));

@@ -3,14 +3,14 @@
 use poolkeeper::api::v1::problem::DocumentProblem;
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::model::action::{Action, RemovalReason};
-use poolkeeper::model::ids::{InstanceId, Key, StoreId};
+use poolkeeper::model::ids::{BackendPoolId, InstanceId, Key, StoreId};
 use poolkeeper::model::inventory::{Eviction, Orchestration, PlatformFeature, PriorityMix};
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use poolkeeper::model::owner::Keeper;
 use poolkeeper::model::plan::{CommandVerb, Verdict};
 use poolkeeper::model::stop::GlobalStop;
-use poolkeeper::model::time::Time;
+use poolkeeper::model::time::{Span, Time};
 
 use crate::api::support::{json_pool, snapshot, snapshot_with};
 
@@ -135,6 +135,72 @@ fn everything_that_is_said_arrives() {
     assert_eq!(read.set.model_rest["osDisk.diskSizeGB"].as_ref(), "128");
     let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
     assert_eq!(read.policy.scale_set.as_str(), id);
+}
+
+#[test]
+fn the_backend_pools_of_a_set_are_read() {
+    let pool = |name: &str| {
+        format!(
+            "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/front/backendAddressPools/{name}"
+        )
+    };
+    let of = |pools: &str| {
+        let set =
+            format!(r#"{{"revision":"r2","capacity":1,"readAt":"2026-03-01T11:59:58Z"{pools}}}"#);
+        read(&snapshot_with("scaleSet", &set)).map(|read| read.set.backends)
+    };
+    for none in ["", r#","loadBalancers":null"#, r#","loadBalancers":[]"#] {
+        assert_eq!(of(none), Ok(Vec::new()), "{none}");
+    }
+    // In any order, and in any case: Azure's ids have none.
+    let (web, api) = (pool("web"), pool("api"));
+    let some = format!(r#","loadBalancers":["{web}","{api}","{}/"]"#, web.to_uppercase());
+    assert_eq!(of(&some), Ok(vec![BackendPoolId::new(&api), BackendPoolId::new(&web)]));
+    let empty = of(&format!(r#","loadBalancers":["{web}",""]"#)).unwrap_err().to_string();
+    assert!(empty.contains("scaleSet.loadBalancers[1]: must not be empty"), "{empty}");
+    assert!(of(r#","loadBalancers":"all""#).is_err());
+    assert!(of(&format!(r#","loadBalancer":["{web}"]"#)).is_err());
+}
+
+#[test]
+fn the_terminate_notice_of_a_set_is_read() {
+    let of = |notice: &str| {
+        let set =
+            format!(r#"{{"revision":"r2","capacity":1,"readAt":"2026-03-01T11:59:58Z"{notice}}}"#);
+        read(&snapshot_with("scaleSet", &set))
+    };
+    let notice = |text: &str| of(&format!(r#","terminateNotice":{text}"#));
+    for (text, span) in [
+        ("null", Span::ZERO),
+        (r#""0s""#, Span::ZERO),
+        (r#""5m""#, Span::minutes(5)),
+        (r#""7m30s""#, Span::seconds(450)),
+        (r#""15m""#, Span::minutes(15)),
+    ] {
+        assert_eq!(notice(text).unwrap().set.terminate_notice, span, "{text}");
+    }
+    assert_eq!(of("").unwrap().set.terminate_notice, Span::ZERO);
+    let read = notice(r#""5m""#).unwrap();
+    let longer = read.policy.delete_deadline(&read.set);
+    assert_eq!(longer, read.policy.deletion.deadline.plus(Span::minutes(5)));
+    for (text, say) in [
+        (r#""15m1s""#, "scaleSet.terminateNotice: 15m1s is more than 15m, the longest in Azure"),
+        (r#""1h""#, "scaleSet.terminateNotice: 1h is more than 15m, the longest in Azure"),
+        (
+            r#""-5m""#,
+            "scaleSet.terminateNotice: -5m is not a duration such as 90s, 20m, 1h or 30d; write PT5M as 5m",
+        ),
+        (
+            r#""PT5M""#,
+            "scaleSet.terminateNotice: PT5M is not a duration such as 90s, 20m, 1h or 30d; write PT5M as 5m",
+        ),
+        (r#""""#, "is not a duration"),
+        ("300", "scaleSet.terminateNotice"),
+        ("true", "scaleSet.terminateNotice"),
+    ] {
+        let problem = notice(text).unwrap_err().to_string();
+        assert!(problem.contains(say), "{text}: {problem}");
+    }
 }
 
 #[test]

@@ -69,6 +69,7 @@ pub fn shuffled(text: &str, seed: u64) -> String {
         "/open",
         "/commands",
         "/scaleSet/zones",
+        "/scaleSet/loadBalancers",
         "/scaleSet/platformFeatures",
         "/facts/gates",
         "/facts/drain",

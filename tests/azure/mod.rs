@@ -1,6 +1,8 @@
 //! The Azure adapter against what ARM really says: official examples, recorded shapes, and a server that misbehaves.
 
 mod autoscale;
+mod backend_documents;
+mod backends;
 mod changes;
 mod charged;
 mod disks;

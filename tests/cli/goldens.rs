@@ -89,6 +89,11 @@ fn explanations() {
         page(&format!("explain-{machine}"), &["explain", "--snapshot", ROLLING, machine], "");
     }
     document("explain-7", &["explain", "--snapshot", ROLLING, "7", "-o", "json"], "");
+    let mut grace = rolling();
+    grace["facts"]["drain"][0] =
+        json!({"id": "7", "step": "grace", "since": "2026-03-01T11:59:40Z"});
+    let ended = page("explain-grace", &["explain", "--snapshot", "-", "7"], &grace.to_string());
+    assert!(ended.out.contains("open requests must end within 10s"), "{}", ended.out);
 }
 
 /// Who says how many: one profile speaks, and the others say why they do not.

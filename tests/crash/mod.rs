@@ -3,6 +3,7 @@
 //!
 //! `CRASH_CUTS=all cargo test --test rehearsals crash` cuts at every write everywhere; without it, some places are thinned out.
 
+mod balanced;
 mod calm;
 mod faults;
 mod file;

@@ -57,6 +57,8 @@ fn faults() -> Vec<Fault> {
         plan(3, "deletes a machine that a person holds", p::held, s::held),
         plan(3, "deletes a node that was not drained", p::undrained, s::nodes),
         slip(3, "the executor takes the neighbour along", Slip::TakesNeighbour, s::loose),
+        plan(3, "knows of no load balancer", p::ignores_balancers, s::balanced),
+        unstopped(3, "knows of no load balancer", p::ignores_balancers, s::balanced),
         plan(4, "deletes what is being deleted", m::delete_again, s::rollout),
         plan(4, "deletes while the answer to a raise is in doubt", p::spends_in_doubt, s::unheard),
         slip(4, "the executor asks for one more than the entry says", Slip::AsksForMore, s::loose),
@@ -111,8 +113,10 @@ fn faults() -> Vec<Fault> {
 
 /// Those that forget what came of what they did, or believe more than was told.
 fn forgetful() -> Vec<Fault> {
-    use {models as m, watched as w};
+    use {models as m, scenes as s, watched as w};
     vec![
+        slip(3, "believes that no connection comes", Slip::BelievesDown, s::balanced),
+        slip(10, "leaves machines switched off", Slip::KeepsDown, s::balanced_fall),
         plan(12, "lets watched surplus go at once", w::watches_nothing, w::falls),
         plan(12, "watches for no longer than a look", w::looks_once, w::falls),
         unstopped(12, "watches for no longer than a look", w::looks_once, w::falls),

@@ -4,7 +4,7 @@ use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::{Skew, Span};
-use poolkeeper::sim::{self, ClusterSpec, DiskCut, Scenario, UserAction};
+use poolkeeper::sim::{self, BalancerSetup, ClusterSpec, DiskCut, Scenario, UserAction};
 use poolkeeper::world::{ExternalEvent, ModelPatch, SetSpec, Which, WorldFaults};
 
 pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
@@ -26,6 +26,21 @@ pub fn new_image(scenario: &mut Scenario) {
 pub fn rollout() -> Scenario {
     let mut scenario = pool(5, 1, 0, |_| {});
     new_image(&mut scenario);
+    scenario
+}
+
+/// The same behind a load balancer.
+pub fn balanced() -> Scenario {
+    let mut scenario = rollout();
+    scenario.balance(BalancerSetup { pools: 1, balancers: 1, probe: 5_000 });
+    scenario
+}
+
+/// Behind a load balancer; surplus is watched, and after a while it is wanted again.
+pub fn balanced_fall() -> Scenario {
+    let mut scenario = super::watched::falls();
+    scenario.balance(BalancerSetup { pools: 1, balancers: 1, probe: 5_000 });
+    scenario.wishes.push((Span::minutes(6), UserAction::Count(5)));
     scenario
 }
 

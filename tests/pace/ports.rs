@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use poolkeeper::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
+use poolkeeper::act::{BackendOrder, CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use poolkeeper::ambient::Clock;
 use poolkeeper::model::action::Expect;
-use poolkeeper::model::ids::{EntryId, PoolName, Revision, ScaleSetId};
+use poolkeeper::model::backend::{BackendChange, BackendPool};
+use poolkeeper::model::ids::{BackendPoolId, EntryId, PoolName, Revision, ScaleSetId};
 use poolkeeper::model::inventory::{Inventory, SetReading};
-use poolkeeper::model::journal::{OperationUrl as Address, Refusal};
+use poolkeeper::model::journal::{OperationUrl as Address, Refusal, Refused};
 use poolkeeper::model::time::{Span, Time};
 use poolkeeper::observe::{ReadCloud, ReadError};
 use poolkeeper::pace::{CallCost, PacedOperation, Pacer, ResponseHints, SerializedCloud};
@@ -79,6 +80,23 @@ impl ChangeCloud for Slow {
     async fn poll(&self, _: &ScaleSetId, _: &Address) -> Poll {
         self.call("poll").await;
         Poll::Done
+    }
+
+    async fn backends(
+        &self,
+        _set: &ScaleSetId,
+        _pools: &[BackendPoolId],
+    ) -> Result<Vec<BackendPool>, Refused> {
+        Ok(Vec::new())
+    }
+
+    async fn set_backends(
+        &self,
+        _order: &BackendOrder<'_>,
+        _pool: &BackendPool,
+        _changes: &[BackendChange],
+    ) -> CallOutcome {
+        CallOutcome::NotSent
     }
 }
 

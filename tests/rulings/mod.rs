@@ -1,6 +1,7 @@
 //! The hard cases of keeping a pool: each test is one way in which a pool was lost, or stood still for ever.
 
 mod autoscaler;
+mod balanced;
 mod capacity;
 mod carrying_on;
 mod clock;

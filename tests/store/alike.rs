@@ -4,6 +4,7 @@ use poolkeeper::memory::{
     Commit, EntryMove, HistoryRecord, InboxStore, MemoryStore, OverrideWrite, Seq, Store,
     StoreError, TurnStore,
 };
+use poolkeeper::model::backend::OutOfService;
 use poolkeeper::model::ids::{EntryId, Epoch, Key, PoolName};
 use poolkeeper::model::journal::{Entry, EntryEvent, EntryOutcome, OperationUrl, Phase};
 use poolkeeper::model::machine::{Machine, Overrides};
@@ -40,6 +41,7 @@ struct Turn {
     moved: Vec<(Index, Index, Time)>,
     dropped: Vec<Index>,
     history: Vec<HistoryRecord>,
+    out: Option<Vec<OutOfService>>,
     old_epoch: bool,
     /// Hours since the one before.
     later: u8,
@@ -81,7 +83,8 @@ fn turn() -> BoxedStrategy<Turn> {
     let any = any::<Index>;
     let journal = (entries, few((any(), any(), at())), few(any()));
     let state = prop::option::of((at(), few(any())));
-    let rest = (few(samples::line()), prop::bool::weighted(0.1), 0_u8..20);
+    let out = prop::option::of(few(samples::out_of_service()));
+    let rest = (few(samples::line()), prop::bool::weighted(0.1), 0_u8..20, out);
     let machines = (few(samples::machine()), few(any()), few(any()));
     (machines, state, journal, rest)
         .prop_map(|(machines, state, journal, rest)| Turn {
@@ -95,6 +98,7 @@ fn turn() -> BoxedStrategy<Turn> {
             history: rest.0,
             old_epoch: rest.1,
             later: rest.2,
+            out: rest.3,
         })
         .boxed()
 }
@@ -165,6 +169,7 @@ async fn commit(memory: &MemoryStore, pool: &PoolName, turn: Turn, now: &Now) ->
         moved: moved.collect(),
         dropped: dropped.collect(),
         history: turn.history,
+        out: turn.out,
         ..Commit::new(pool.clone(), epoch, now.at())
     }
 }
@@ -177,7 +182,7 @@ async fn remembered(store: &impl Store) -> Vec<String> {
         assert_eq!(store.inbox(&pool).await.unwrap(), loaded.inbox);
         // By its own measure: which entries are shown, and in which order all are.
         all.push(format!("{:?}", loaded.machines));
-        all.push(format!("{:?} {:?}", loaded.state, loaded.inbox));
+        all.push(format!("{:?} {:?} {:?}", loaded.state, loaded.inbox, loaded.out));
         all.push(format!("{} {:?}", loaded.journal.open().len(), loaded.journal.all()));
         all.push(format!("{:?}", store.history(&pool, usize::MAX).await));
     }

@@ -87,7 +87,7 @@ fn the_chain_begins_after_the_lines_of_an_older_program() {
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
         "DROP TABLE stop; DROP TABLE audit_chain; ALTER TABLE audits DROP COLUMN hash;
-         DROP TABLE notices; ALTER TABLE pools DROP COLUMN frozen;
+         DROP TABLE notices; DROP TABLE out_of_service; ALTER TABLE pools DROP COLUMN frozen;
          PRAGMA user_version = 3",
     )
     .unwrap();

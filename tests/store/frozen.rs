@@ -5,6 +5,7 @@ use poolkeeper::memory::{
     AuditEntry, Consent, EventDetail, HistoryEvent, HistoryRecord, JournalStep,
 };
 use poolkeeper::model::action::{Action, Expect, ModelWrite, RemovalReason, Target, WriteScope};
+use poolkeeper::model::backend::{OutOfService, PutDown, ServiceStep};
 use poolkeeper::model::facts::Verdict;
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
@@ -231,6 +232,29 @@ fn good_revisions_as_they_were_written_once_are_read() {
     assert_eq!(again, state);
 }
 
+fn out_of_service() -> [OutOfService; 4] {
+    let pool = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/front/\
+                backendAddressPools/web";
+    let put = |at, answered| PutDown {
+        pool: BackendPoolId::new(pool),
+        name: "web_7".into(),
+        at,
+        answered,
+        lost: (!answered).then(|| self::at(0)),
+        tries: 2,
+    };
+    let [plain, nameless, ..] = &machines()[..] else { panic!("two") };
+    let leaving = OutOfService { put: vec![put(at(1), false)], ..OutOfService::of(plain, at(0)) };
+    let grace = OutOfService {
+        step: ServiceStep::Grace { since: at(30) },
+        put: vec![put(at(1), true)],
+        ..leaving.clone()
+    };
+    let out = OutOfService { step: ServiceStep::Out, ..OutOfService::of(nameless, at(0)) };
+    let returning = OutOfService { step: ServiceStep::Returning, ..grace.clone() };
+    [leaving, grace, out, returning]
+}
+
 fn notices() -> [Notice; 2] {
     let paused = Notice {
         id: "web-1-0-0".into(),
@@ -316,6 +340,11 @@ fn records_are_written_as_they_always_were() {
     let (by, why) = ("kim".into(), "quota".into());
     let stop = GlobalStop { since: at(0), by, why, except_repair: true };
     say(record::write_stop(&stop).unwrap());
+    for row in out_of_service() {
+        let line = record::write_out(&row).unwrap();
+        assert_eq!(record::read_out(&line).unwrap(), row);
+        say(line);
+    }
     for notice in notices() {
         let line = record::write_notice(&notice).unwrap();
         assert_eq!(record::read_notice(&line).unwrap(), notice);

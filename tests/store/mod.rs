@@ -67,7 +67,7 @@ fn a_file_keeps_its_name_and_an_older_one_is_given_one() {
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
         "DROP TABLE stop; DROP TABLE audit_chain; ALTER TABLE audits DROP COLUMN hash;
-         DROP TABLE installation; DROP TABLE notices; ALTER TABLE pools DROP COLUMN frozen;
+         DROP TABLE installation; DROP TABLE notices; DROP TABLE out_of_service; ALTER TABLE pools DROP COLUMN frozen;
          PRAGMA user_version = 2",
     )
     .unwrap();

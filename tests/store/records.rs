@@ -45,12 +45,19 @@ proptest! {
     }
 
     #[test]
+    fn machines_out_of_service_survive(out in samples::out_of_service()) {
+        let text = record::write_out(&out).unwrap();
+        prop_assert_eq!(record::read_out(&text).unwrap(), out, "{}", text);
+    }
+
+    #[test]
     fn nothing_makes_a_reader_panic(text in "\\PC{0,40}|[\\[\\]{}\",:0-9a-z]{0,40}") {
         let _ = record::read_machine("k", &text, &mut SharedTexts::default());
         let _ = record::read_entry(&text);
         let _ = record::read_line(&text);
         let _ = record::read_state(&text);
         let _ = record::read_stop(&text);
+        let _ = record::read_out(&text);
     }
 }
 

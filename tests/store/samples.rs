@@ -7,6 +7,7 @@ use poolkeeper::model::action::{
     Action, ActionKind, Expect, ModelWrite, RemovalReason, Target, WriteScope,
 };
 use poolkeeper::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, AutoscalerWrite};
+use poolkeeper::model::backend::{OutOfService, PutDown, ServiceStep};
 use poolkeeper::model::facts::Verdict;
 use poolkeeper::model::hold::HoldReason;
 use poolkeeper::model::ids::*;
@@ -384,6 +385,35 @@ fn event_detail() -> BoxedStrategy<EventDetail> {
 pub fn stop() -> BoxedStrategy<GlobalStop> {
     (time(), boxed(), boxed(), any::<bool>())
         .prop_map(|(since, by, why, except_repair)| GlobalStop { since, by, why, except_repair })
+        .boxed()
+}
+
+pub fn out_of_service() -> BoxedStrategy<OutOfService> {
+    let step = prop_oneof![
+        Just(ServiceStep::Leaving),
+        time().prop_map(|since| ServiceStep::Grace { since }),
+        Just(ServiceStep::Out),
+        Just(ServiceStep::Returning),
+    ];
+    let put = (text(), boxed(), time(), any::<bool>(), option(time()), any::<u32>()).prop_map(
+        |(pool, name, at, answered, lost, tries)| PutDown {
+            pool: BackendPoolId::new(pool),
+            name,
+            at,
+            answered,
+            lost,
+            tries,
+        },
+    );
+    (text(), option(text()), time(), step, time(), some(put))
+        .prop_map(|(id, vm, created, step, since, put)| OutOfService {
+            id: InstanceId::new(id),
+            vm: vm.map(VmId::new),
+            created,
+            step,
+            since,
+            put,
+        })
         .boxed()
 }
 

@@ -34,7 +34,7 @@ fn a_file_of_the_schema_before_is_migrated_and_holds_no_stop() {
     drop(open(&path));
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
-        "DROP TABLE stop; DROP TABLE notices; ALTER TABLE pools DROP COLUMN frozen;
+        "DROP TABLE stop; DROP TABLE notices; DROP TABLE out_of_service; ALTER TABLE pools DROP COLUMN frozen;
         PRAGMA user_version = 4",
     )
     .unwrap();

@@ -5,12 +5,13 @@
 //! entry ends as refused, and the next turn plans from a new listing, which lacks that id.
 
 mod outcome;
+mod send;
 
 use serde_json::{Map, Value, json};
-use url::Url;
 
-use self::outcome::{disks_of, is_of_the_set, no_response};
+use self::outcome::{disks_of, is_of_the_set};
 pub(super) use self::outcome::{refused, unread};
+pub(super) use self::send::Write;
 use super::Azure;
 use super::fingerprint::ReimageStep;
 use super::http::{ArmRequest, HttpVerb};
@@ -21,9 +22,10 @@ use super::path::SetPath;
 use super::protection::Harm;
 use super::refusal;
 use super::set_cache::SetCaches;
-use crate::act::{CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
+use crate::act::{BackendOrder, CallContext, CallOutcome, ChangeCloud, Poll, SetChange};
 use crate::model::action::{Expect, Target, WriteScope};
-use crate::model::ids::{Etag, InstanceId, ScaleSetId};
+use crate::model::backend::{BackendChange, BackendPool};
+use crate::model::ids::{BackendPoolId, Etag, InstanceId, ScaleSetId};
 use crate::model::inventory::{ModelFields, Orchestration};
 use crate::model::journal::{CHANGED_SINCE_READ, OperationUrl, Refusal, Refused};
 use crate::pace::{CallCost, PacedOperation};
@@ -44,16 +46,6 @@ enum Reads {
     Capacity(u32),
     /// The disks, and the capacity if it is written too.
     Disks(Option<u32>),
-}
-
-/// The parts that differ between writes.
-pub(super) struct Write<'a> {
-    pub operation: PacedOperation,
-    pub verb: HttpVerb,
-    pub url: Url,
-    pub etag: Option<&'a Etag>,
-    /// Number of machines that the write names.
-    pub machines: u32,
 }
 
 /// An action on some machines of a set.
@@ -105,6 +97,23 @@ impl ChangeCloud for Azure {
             tracing::warn!(%set, why = %told.say(), "an operation failed");
         }
         poll
+    }
+
+    async fn backends(
+        &self,
+        set: &ScaleSetId,
+        pools: &[BackendPoolId],
+    ) -> Result<Vec<BackendPool>, Refused> {
+        self.read_backend_pools(set, pools).await
+    }
+
+    async fn set_backends(
+        &self,
+        order: &BackendOrder<'_>,
+        pool: &BackendPool,
+        changes: &[BackendChange],
+    ) -> CallOutcome {
+        self.write_backend_pool(order, pool, changes).await
     }
 }
 
@@ -428,42 +437,6 @@ impl Azure {
         let url = path.set(&self.arm.cloud, &[]);
         let write = Write { operation, verb: HttpVerb::Patch, url, etag, machines: 0 };
         self.write(order, write, body).await
-    }
-
-    pub(super) async fn write(
-        &self,
-        order: &CallContext<'_>,
-        write: Write<'_>,
-        body: &Value,
-    ) -> CallOutcome {
-        self.write_text(order, write, body.to_string()).await
-    }
-
-    /// Every change to Azure is sent from here.
-    pub(super) async fn write_text(
-        &self,
-        order: &CallContext<'_>,
-        write: Write<'_>,
-        body: String,
-    ) -> CallOutcome {
-        let Write { operation, verb, url, etag, machines } = write;
-        let call = CallCost { set: order.set, operation, machines, before: Some(order.before) };
-        let body = Some(body.into_bytes());
-        let ask = ArmRequest { call, verb, url, body, if_match: etag.map(Etag::as_str) };
-        let reply = match self.arm.send(&ask).await {
-            Ok(reply) => reply,
-            Err(why) => return no_response(&why),
-        };
-        if reply.is_success() {
-            return operation::accepted(&reply, |url| self.arm.cloud.owns(url));
-        }
-        let told = refusal::of_answer(&reply);
-        let (pool, entry, operation) = (order.pool, order.entry, operation.name());
-        tracing::warn!(%pool, %entry, operation, why = %told.say(), "ARM refused");
-        match told.machines.is_empty() {
-            true => CallOutcome::Refused(told.refused),
-            false => CallOutcome::RefusedFor(told.refused, told.machines),
-        }
     }
 
     /// Only the fields that the pool owns. The set's other tags are sent too, so it does not matter whether ARM merges

@@ -8,7 +8,7 @@ use super::path::SetPath;
 use super::read::failed;
 use super::wire::ArmScaleSet;
 use super::wire::set::Switch;
-use crate::model::ids::ScaleSetId;
+use crate::model::ids::{BackendPoolId, ScaleSetId};
 use crate::model::inventory::Orchestration;
 use crate::model::journal::Refusal;
 use crate::observe::ReadError;
@@ -58,6 +58,8 @@ pub struct Anatomy {
     pub spot_restore: bool,
     pub health: HealthSource,
     pub linked: Vec<SetLink>,
+    /// The backend pools of load balancers in its model.
+    pub backends: Vec<BackendPoolId>,
 }
 
 impl Azure {
@@ -104,6 +106,7 @@ impl Anatomy {
             spot_restore: on(&properties.spot_restore_policy),
             health: set.profile().map_or(HealthSource::None, health),
             linked: linked(set),
+            backends: set.backend_pools(),
         }
     }
 }

@@ -11,6 +11,9 @@ pub mod auth;
 mod autoscale_document;
 mod autoscale_write;
 mod autoscaler;
+mod backend_document;
+mod backends;
+mod balancer_rules;
 mod cause;
 mod change;
 pub mod cloud;
@@ -25,6 +28,8 @@ mod fuse;
 mod hints;
 mod http;
 mod image;
+mod interface_cache;
+mod interfaces;
 mod locks;
 mod operation;
 mod orchestration;
@@ -45,6 +50,7 @@ use std::sync::{Arc, Mutex};
 
 use azure_core::http::HttpClient;
 
+pub use balancer_rules::BalancerRules;
 pub use describe::{Anatomy, ApiVersioned, HealthSource, SetLink};
 pub use http::{BadNet, Net};
 pub use permission::Permissions;
@@ -60,6 +66,7 @@ use auth::TokenSource;
 use cloud::AzureCloud;
 use fact_cache::{AutoscaleCache, LockCache, QuotaLeft, SizeCache, WatchedFacts};
 use http::Arm;
+use interface_cache::InterfaceCache;
 use set_cache::{ResponseCache, Shelf};
 
 /// How long each kind of fact is valid.
@@ -77,6 +84,7 @@ const LOCKS_FOR: Span = Span::minutes(15);
 pub struct Azure {
     arm: Arm,
     shelf: Shelf,
+    interfaces: InterfaceCache,
     autoscale: ResponseCache<AutoscaleCache>,
     locks: ResponseCache<LockCache>,
     sizes: ResponseCache<SizeCache>,
@@ -98,6 +106,7 @@ impl Azure {
         Self {
             arm: Arm::new(cloud, http, tokens, pacer, clock),
             shelf: Shelf::default(),
+            interfaces: InterfaceCache::default(),
             autoscale: ResponseCache::new(AUTOSCALE_FOR),
             locks: ResponseCache::new(LOCKS_FOR),
             sizes: ResponseCache::new(SIZES_FOR),

@@ -3,9 +3,10 @@
 use url::Url;
 
 use super::cloud::AzureCloud;
-use crate::model::ids::{self, ScaleSetId};
+use crate::model::ids::{self, BackendPoolId, ScaleSetId};
 
 const PROVIDER: &str = "Microsoft.Compute";
+const NETWORK_PROVIDER: &str = "Microsoft.Network";
 
 /// The API version for each resource type.
 // 2024-07-01: has etags on sets and machines, protection on both kinds of set, and is available in every cloud.
@@ -15,6 +16,10 @@ pub(super) const SKUS: &str = "2021-07-01";
 pub(super) const INSIGHTS: &str = "2022-10-01";
 pub(super) const AUTHORIZATION: &str = "2022-04-01";
 pub(super) const LOCKS: &str = "2020-05-01";
+// 2023-09-01: the first but one with the administrative states of backends, so that every cloud has it.
+pub(super) const NETWORK: &str = "2023-09-01";
+// The only version in which the network provider lists the interfaces of a set.
+const SET_INTERFACES: &str = "2018-10-01";
 const TAGS: &str = "2021-04-01";
 
 /// The parts of a scale set's id.
@@ -62,6 +67,21 @@ impl SetPath {
         self.url(cloud, &parts, COMPUTE)
     }
 
+    /// The URL of the interfaces of a Uniform set's machines.
+    pub(super) fn set_interfaces(&self, cloud: &AzureCloud) -> Url {
+        let mut parts = vec!["resourceGroups", &self.group, "providers", PROVIDER];
+        parts.extend(["virtualMachineScaleSets", &self.name, "networkInterfaces"]);
+        self.url(cloud, &parts, SET_INTERFACES)
+    }
+
+    /// The URL of the resource group's network interfaces, which include those of a Flexible set, or of one of them.
+    pub(super) fn interfaces(&self, cloud: &AzureCloud, under: &[&str]) -> Url {
+        let mut parts = vec!["resourceGroups", &self.group, "providers", NETWORK_PROVIDER];
+        parts.push("networkInterfaces");
+        parts.extend(under);
+        self.url(cloud, &parts, NETWORK)
+    }
+
     pub(super) fn id(&self) -> String {
         format!(
             "/subscriptions/{}/resourceGroups/{}/providers/{PROVIDER}/virtualMachineScaleSets/{}",
@@ -77,6 +97,14 @@ impl SetPath {
         )
     }
 
+    /// The common prefix of the ids of the group's network interfaces.
+    pub(super) fn id_of_interfaces(&self) -> String {
+        format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/{NETWORK_PROVIDER}/networkInterfaces",
+            self.subscription, self.group
+        )
+    }
+
     fn url(&self, cloud: &AzureCloud, parts: &[&str], version: &str) -> Url {
         subscription(cloud, &self.subscription, parts, version)
     }
@@ -88,6 +116,21 @@ pub(super) fn autoscale_setting<'i>(cloud: &AzureCloud, id: &'i str) -> Option<(
     let parts =
         ["resourceGroups", group, "providers", "Microsoft.Insights", "autoscalesettings", name];
     Some((subscription(cloud, of, &parts, INSIGHTS), of))
+}
+
+/// The URL of a backend pool. `None`: the id names none.
+pub(super) fn backend_pool(cloud: &AzureCloud, id: &BackendPoolId) -> Option<Url> {
+    let [of, group, balancer, pool] = id.parts()?;
+    let mut parts = vec!["resourceGroups", group, "providers", NETWORK_PROVIDER];
+    parts.extend(["loadBalancers", balancer, "backendAddressPools", pool]);
+    Some(subscription(cloud, of, &parts, NETWORK))
+}
+
+/// The URL of the load balancer of a backend pool. `None`: the id names none.
+pub(super) fn balancer(cloud: &AzureCloud, pool: &BackendPoolId) -> Option<Url> {
+    let [of, group, balancer, _] = pool.parts()?;
+    let parts = ["resourceGroups", group, "providers", NETWORK_PROVIDER, "loadBalancers", balancer];
+    Some(subscription(cloud, of, &parts, NETWORK))
 }
 
 /// A URL under a subscription.
@@ -151,6 +194,19 @@ mod tests {
             &id.replace("/web", "/.."),
             &id.replace("/rg/", "/../"),
         ] {
+            assert_eq!(url(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_backend_pool_has_one_address() {
+        let cloud = AzureCloud::named("public").unwrap();
+        let id = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/front/backendAddressPools/web";
+        let url =
+            |id: &str| backend_pool(&cloud, &BackendPoolId::new(id)).map(|url| url.to_string());
+        let is = format!("https://management.azure.com{id}?api-version={NETWORK}");
+        assert_eq!(url(id), Some(is));
+        for bad in ["", &id[1..], &format!("{id}/x"), &id.replace("/web", "/..")] {
             assert_eq!(url(bad), None, "{bad}");
         }
     }

@@ -61,7 +61,10 @@ impl ReadCloud for Azure {
         );
         gaps.extend(gap.into_iter().chain(unread));
         autoscaler.show(&mut shown);
-        self.shelf.keep(set, seen.known(known, regular));
+        let mut known = seen.known(known, regular);
+        let names = || instances.iter().map(|instance| instance.id.clone()).collect();
+        known.names = (seen.orchestration == Orchestration::Flexible && shown.complete).then(names);
+        self.shelf.keep(set, known);
         let mut seen = Inventory { set: shown, instances, gaps };
         Self::lay_locks(&locks, &path, &mut seen);
         Ok(seen)
@@ -404,6 +407,8 @@ impl Reading {
         let image = self.set.image().as_ref().and_then(image_name).map(Into::into);
         let tags = self.tags().into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         SetReading {
+            backends: self.set.backend_pools(),
+            terminate_notice: self.set.terminate_notice(),
             revision: self.model.revision(),
             capacity: self.capacity,
             etag: self.etag.clone(),
@@ -464,6 +469,7 @@ impl Reading {
             since: self.since,
             tags: self.tags(),
             rows: rows.into(),
+            names: None,
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) struct SetCaches {
     /// All tags of the set: writing some of them sends the others too.
     pub tags: BTreeMap<String, String>,
     pub rows: Arc<[CachedInstance]>,
+    /// The machines of a Flexible set as it spells them, from a complete listing: interfaces spell VMs in any case.
+    pub names: Option<Arc<[InstanceId]>>,
 }
 
 /// The priority of the machines that a set creates. Spot has a quota of its own.

@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
     include_str!("migrations/0006.sql"),
+    include_str!("migrations/0007.sql"),
 ];
 /// The schema that this program writes.
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
@@ -72,7 +73,8 @@ mod tests {
                 "0e85973c139e238f",
                 "f6aef2a2a433ebb7",
                 "1fe0abc2d29eef01",
-                "86f63daf21523737"
+                "86f63daf21523737",
+                "a4072aa44faf2796"
             ],
             "write a new migration instead of changing one"
         );

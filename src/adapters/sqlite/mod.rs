@@ -20,6 +20,7 @@ mod open;
 mod pool_rows;
 mod readers;
 mod rows;
+mod service;
 mod stop;
 mod sweep;
 mod watch;

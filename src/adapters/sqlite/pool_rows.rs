@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::fault::SqliteFault;
 use super::notices::{self, NoticeRow};
 use super::rows::{all, bound, enter, number, text};
-use super::{audit, inbox, journal, lease};
+use super::{audit, inbox, journal, lease, service};
 use crate::memory::record::{self, SharedTexts};
 use crate::memory::{Commit, HISTORY_KEPT, HistoryRecord, PoolRecord, Seq};
 use crate::model::ids::{CommandId, Key, PoolName, ScaleSetId};
@@ -21,6 +21,8 @@ pub(super) struct PreparedTurn {
     lines: Vec<String>,
     audit: Vec<String>,
     notices: Vec<NoticeRow>,
+    /// `None`: unchanged.
+    out: Option<Vec<String>>,
 }
 
 impl PreparedTurn {
@@ -47,7 +49,8 @@ impl PreparedTurn {
             ..Commit::new(commit.pool.clone(), commit.epoch, commit.at)
         };
         let notices = notices::rows(&commit.notices)?;
-        Ok(Self { rest, machines, state, lines, audit, notices })
+        let out = commit.out.as_deref().map(service::rows).transpose()?;
+        Ok(Self { rest, machines, state, lines, audit, notices, out })
     }
 
     pub fn write(&self, db: &Connection) -> Result<(), SqliteFault> {
@@ -78,6 +81,9 @@ impl PreparedTurn {
             let sql = "UPDATE pools SET frozen = ?2 WHERE id = ?1";
             db.prepare_cached(sql)?.execute(params![pool, frozen.as_deref()])?;
         }
+        if let Some(out) = &self.out {
+            service::write(db, pool, out)?;
+        }
         notices::write(db, pool, &self.notices)?;
         self.audit.iter().try_for_each(|record| audit::write(db, record).map(drop))?;
         tell(db, pool, &self.lines)
@@ -103,6 +109,7 @@ pub(super) fn load(db: &Connection, name: &PoolName) -> Result<PoolRecord, Sqlit
         journal: journal::load(db, pool)?,
         inbox: inbox::load(db, pool)?,
         frozen: frozen.map(Into::into),
+        out: service::load(db, pool)?,
     })
 }
 

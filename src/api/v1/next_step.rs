@@ -1,6 +1,11 @@
 //! What happens to a machine: one sentence for each reason.
 
+use std::borrow::Cow;
+
+use super::wire::Rfc3339;
+use crate::model::plan::DrainFact;
 use crate::model::plan::MachineReason as Why;
+use crate::model::time::Span;
 
 pub const fn becomes(why: Why) -> &'static str {
     match why {
@@ -58,4 +63,22 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::UpdateFailed => "it is retried after `retry`",
         Why::Frozen => "nothing until a plan violates no invariant",
     }
+}
+
+/// What a drain is at. `None`: the step is one of a cluster, and has only its name.
+pub fn drain_step(fact: &DrainFact, grace: Span) -> Option<Cow<'static, str>> {
+    Some(match &*fact.step {
+        DrainFact::LOAD_BALANCER => {
+            Cow::Borrowed("it waits until its load balancers send it nothing new")
+        }
+        DrainFact::GRACE => {
+            let end = Rfc3339(fact.since.plus(grace));
+            let say = "its load balancers send it nothing new, and open requests must end by";
+            Cow::Owned(format!("{say} {end}"))
+        }
+        DrainFact::RETURNING => {
+            Cow::Borrowed("it returns: its load balancers do not send it connections yet")
+        }
+        _ => return None,
+    })
 }

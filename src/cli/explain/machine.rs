@@ -1,6 +1,7 @@
 //! One machine: its class and the reason, what happens next, and its records.
 
 use crate::api::v1::explanation::{headline, no_machine};
+use crate::api::v1::next_step::drain_step;
 use crate::api::v1::resources::WordOf;
 use crate::api::v1::resources::machines::MachineStatus;
 use crate::api::v1::resources::pools::Explanation;
@@ -132,8 +133,11 @@ pub(super) fn history(
         }
     }
     for fact in snapshot.facts.drains.iter().filter(|fact| fact.id == machine.id) {
-        let blocker = fact.blocker.as_ref().map(|by| format!("; blocked by {by}"));
-        let say = times.since(&fact.step, fact.since, now);
+        let (say, by) = match drain_step(fact, snapshot.policy.drain.grace) {
+            Some(step) => (times.sentence(&step, now), ""),
+            None => (times.since(&fact.step, fact.since, now), "blocked by "),
+        };
+        let blocker = fact.blocker.as_ref().map(|blocker| format!("; {by}{blocker}"));
         rows.push(("Drain", format!("{say}{}", blocker.unwrap_or_default())));
     }
     let state = snapshot.state.as_ref();

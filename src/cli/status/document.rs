@@ -14,7 +14,7 @@ use crate::cli::text::{count, plain};
 use crate::daemon::HealthSource;
 use crate::model::action::MachineClass;
 use crate::model::autoscaler::Autoscaler;
-use crate::model::ids::{InstanceId, Zone};
+use crate::model::ids::{BackendPoolId, InstanceId, Zone};
 use crate::model::machine::Condition;
 
 /// Parts of the plan stand unchanged beside the facts.
@@ -61,6 +61,7 @@ pub(super) fn document(live: &LiveStatus<'_>) -> Value {
             "platformFeaturesUnknown": names(&set.platform_features_unknown),
             "autoscaler": set.autoscaler.as_ref().map(autoscaler),
             "locks": locks.collect::<Vec<_>>(),
+            "loadBalancers": set.backends.iter().map(BackendPoolId::as_str).collect::<Vec<_>>(),
         },
         "judgedByDefaults": seen.meant.by_default,
         "complete": set.complete,

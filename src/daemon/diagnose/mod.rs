@@ -1,9 +1,11 @@
 //! A check-up: whether everything that a managed pool needs is there, and what to do if it is not.
 //!
 //! Never here: a write, a guess. What a check cannot determine is reported as unknown and is not a finding. Begin with
-//! [`CloudReader::examine`]; `access` is what all pools share, `pool` what each has, `rights` permissions.
+//! [`CloudReader::examine`]; `access` is what all pools share, `pool` what each has, `rights` permissions,
+//! `balancers` what sends traffic to it.
 
 mod access;
+mod balancers;
 mod check;
 mod pool;
 mod rights;

@@ -61,6 +61,7 @@ impl CloudReader {
         checks.extend(picture.into_iter().flat_map(locks));
         checks.extend(picture.map(owner));
         checks.push(health(policy, &anatomy));
+        checks.extend(self.balancers(policy, &anatomy).await);
         checks.push(etag(policy, picture, &anatomy));
         PoolChecks { pool, set, checks, rights }
     }
@@ -371,6 +372,7 @@ mod tests {
             spot_restore: false,
             health: HealthSource::None,
             linked: Vec::new(),
+            backends: Vec::new(),
         }
     }
 

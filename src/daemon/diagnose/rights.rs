@@ -6,6 +6,8 @@ use super::check::Check;
 use crate::adapters::azure::path::SetPath;
 use crate::adapters::azure::{Anatomy, Permissions};
 use crate::daemon::CloudReader;
+use crate::model::drain::BalancerChoice;
+use crate::model::ids::BackendPoolId;
 use crate::model::inventory::Orchestration;
 use crate::model::policy::{Image, Method, Policy};
 
@@ -39,6 +41,23 @@ const WRITE_AUTOSCALE: &str = "Microsoft.Insights/autoscaleSettings/write";
 const LOCKS: &str = "Microsoft.Authorization/locks/read";
 const TAGS: &str = "Microsoft.Resources/tags/write";
 
+/// Permissions on each backend pool of a load balancer.
+const OF_BACKENDS: &[(&str, &str)] = &[
+    (
+        "Microsoft.Network/loadBalancers/backendAddressPools/read",
+        "to see which machines a load balancer sends traffic to",
+    ),
+    (
+        "Microsoft.Network/loadBalancers/backendAddressPools/write",
+        "to take machines out of their load balancer before they go; `drain: {loadBalancer: off}` in the pool file takes none out",
+    ),
+];
+const INTERFACES: &str = "Microsoft.Network/networkInterfaces/read";
+const SET_INTERFACES: &str = "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces/read";
+const WHOSE_ADDRESS: &str = "to see which machine an address of a load balancer belongs to";
+/// Doctor looks at the rules of load balancers; no turn does.
+pub(super) const BALANCERS: &str = "Microsoft.Network/loadBalancers/read";
+
 /// Permissions to read from the subscription.
 const OF_SUBSCRIPTION: &[(&str, &str)] = &[
     ("Microsoft.Insights/autoscaleSettings/read", "to see who else scales the set"),
@@ -60,6 +79,8 @@ pub const ROLE: &[&str] = &[
     "Microsoft.Compute/virtualMachineScaleSets/deallocate/action",
     "Microsoft.Compute/virtualMachineScaleSets/delete/action",
     UPGRADE,
+    // For backend pools of plain addresses.
+    SET_INTERFACES,
     "Microsoft.Compute/virtualMachineScaleSets/read",
     // Reimage: for in-place updates where an upgrade changes nothing and a new disk does. Start: to restore stopped
     // machines.
@@ -75,6 +96,11 @@ pub const ROLE: &[&str] = &[
     "Microsoft.Insights/autoscaleSettings/read",
     // For an autoscaler that a rollout switches off and puts back.
     WRITE_AUTOSCALE,
+    // To take machines out of their load balancers before they go.
+    "Microsoft.Network/loadBalancers/backendAddressPools/read",
+    "Microsoft.Network/loadBalancers/backendAddressPools/write",
+    BALANCERS,
+    INTERFACES,
     // The owner tag, without changing other tags of the set.
     TAGS,
 ];
@@ -120,6 +146,14 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     } else {
         all.push(right(LIST, &set, "to list its machines"));
     }
+    let backends = backends(policy, anatomy);
+    let plain = matches!(policy.drain.balancers, BalancerChoice::Pools(_));
+    if plain && !flexible && !backends.is_empty() {
+        all.push(right(SET_INTERFACES, &set, WHOSE_ADDRESS));
+    }
+    if flexible && !backends.is_empty() {
+        all.push(right(INTERFACES, &group, WHOSE_ADDRESS));
+    }
     all.push(right(LOCKS, &group, "to see which locks protect the set and its machines"));
     if policy.tags_owner {
         let what = "to write the owner tag alone; `owner: {tag: off}` in the pool file writes none";
@@ -145,10 +179,29 @@ fn needed(policy: &Policy, anatomy: Option<&Anatomy>) -> Vec<Right> {
     }
     all.extend(OF_SUBSCRIPTION.iter().map(|(action, what)| right(action, &subscription, what)));
     let linked = anatomy.into_iter().flat_map(|anatomy| &anatomy.linked);
-    all.extend(
-        linked.map(|linked| right(linked.action, &linked.id, "to make machines that use it")),
-    );
+    let linked =
+        linked.map(|linked| right(linked.action, &linked.id, "to make machines that use it"));
+    let of_pool = |pool: &BackendPoolId| {
+        let pool = pool.as_str().to_owned();
+        OF_BACKENDS.iter().map(move |(action, what)| right(action, &pool, what))
+    };
+    // Machines that join a pool and machines that leave it: rights on the same resource.
+    let mut others: Vec<Right> = linked.chain(backends.iter().flat_map(of_pool)).collect();
+    others.sort_by_key(|right| right.scope.to_ascii_lowercase());
+    all.extend(others);
     all
+}
+
+/// The backend pools that the pool file wants machines to be taken out of.
+pub(super) fn backends<'a>(
+    policy: &'a Policy,
+    anatomy: Option<&'a Anatomy>,
+) -> &'a [BackendPoolId] {
+    match &policy.drain.balancers {
+        BalancerChoice::Auto => anatomy.map_or(&[], |anatomy| &anatomy.backends),
+        BalancerChoice::Off => &[],
+        BalancerChoice::Pools(pools) => pools,
+    }
 }
 
 /// ARM's list of permissions shows only roles.
@@ -202,14 +255,27 @@ pub(super) fn checks(rights: &[Right], known: &KnownPermissions) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::azure::{ApiVersioned, HealthSource, SetLink};
     use crate::model::autoscaler::{AutoscalerPolicy, DuringRollout};
+    use crate::model::drain::DrainPolicy;
     use crate::model::ids::{PoolName, ScaleSetId};
     use crate::model::policy::{Draft, Owner};
 
     #[test]
     fn the_role_allows_all_that_a_pool_may_need() {
-        let of_sets = OF_SET.iter().chain(OF_SUBSCRIPTION).map(|(action, _)| *action);
-        for action in of_sets.chain([LIST, LIST_FLEXIBLE, LOCKS, TAGS, UPGRADE, VERSIONS]) {
+        let of_sets = OF_SET.iter().chain(OF_SUBSCRIPTION).chain(OF_BACKENDS);
+        let of_sets = of_sets.map(|(action, _)| *action);
+        for action in of_sets.chain([
+            LIST,
+            LIST_FLEXIBLE,
+            LOCKS,
+            TAGS,
+            UPGRADE,
+            VERSIONS,
+            INTERFACES,
+            SET_INTERFACES,
+            BALANCERS,
+        ]) {
             assert!(ROLE.contains(&action), "{action}");
         }
         assert!(ROLE.contains(&WRITE_AUTOSCALE) && ROLE.is_sorted());
@@ -228,5 +294,60 @@ mod tests {
         };
         assert!(writes(Some(DuringRollout::Suspend)));
         assert!(!writes(Some(DuringRollout::Keep)) && !writes(None));
+    }
+
+    #[test]
+    fn only_a_pool_behind_load_balancers_needs_rights_on_them() {
+        let set = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+        let of = |balancers: BalancerChoice, flexible: bool, pools: &[&str]| {
+            let draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(set));
+            let drain = DrainPolicy { balancers, ..draft.drain };
+            let policy = Policy::build(Draft { drain, ..draft }).unwrap();
+            let anatomy = anatomy(flexible, pools);
+            let needed = needed(&policy, Some(&anatomy));
+            let network = needed.iter().filter(|right| {
+                right.action.starts_with("Microsoft.Network/") || right.action == SET_INTERFACES
+            });
+            network.map(|right| (right.action, right.scope.clone())).collect::<Vec<_>>()
+        };
+        let [a, b] = ["/l/backendAddressPools/a", "/l/backendAddressPools/b"];
+        let [read, write] = [OF_BACKENDS[0].0, OF_BACKENDS[1].0];
+        let both = |pool: &str| [(read, pool.to_owned()), (write, pool.to_owned())];
+        let join = |pool: &str| (JOIN, pool.to_owned());
+        let auto = of(BalancerChoice::Auto, false, &[a, b]);
+        let wanted = [[join(a)].as_slice(), &both(a), &[join(b)], &both(b)].concat();
+        assert_eq!(auto, wanted, "the rights of one scope are adjacent");
+        assert_eq!(of(BalancerChoice::Auto, false, &[]), []);
+        assert_eq!(of(BalancerChoice::Off, true, &[a]), [join(a)]);
+        let group = "/subscriptions/s/resourceGroups/rg".to_owned();
+        let flexible = of(BalancerChoice::Auto, true, &[a]);
+        assert_eq!(flexible[0], (INTERFACES, group));
+        let plain = BalancerChoice::Pools(vec![BackendPoolId::new(b)]);
+        let wanted = [[(SET_INTERFACES, set.to_owned())].as_slice(), &both(b)].concat();
+        assert_eq!(of(plain, false, &[]), wanted);
+    }
+
+    const JOIN: &str = "Microsoft.Network/loadBalancers/backendAddressPools/join/action";
+
+    fn anatomy(flexible: bool, pools: &[&str]) -> Anatomy {
+        let link = |pool: &&str| SetLink { id: (*pool).into(), action: JOIN };
+        Anatomy {
+            orchestration: if flexible { Orchestration::Flexible } else { Orchestration::Uniform },
+            location: "westeurope".into(),
+            size: None,
+            capacity: None,
+            zones: Vec::new(),
+            state: None,
+            versioned: ApiVersioned::No,
+            upgrade_mode: "Manual".into(),
+            automatic_os_upgrade: false,
+            automatic_repairs: false,
+            overprovision: false,
+            zone_rebalancing: false,
+            spot_restore: false,
+            health: HealthSource::None,
+            linked: pools.iter().map(link).collect(),
+            backends: pools.iter().map(BackendPoolId::new).collect(),
+        }
     }
 }

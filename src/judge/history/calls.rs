@@ -138,7 +138,7 @@ fn may_repeat(truth: &Truth, earlier: &Entry, key: &Key, sent: &SentCall) -> boo
             Some(Err(refused)) if refused.refusal != Refusal::Gone
         ),
         None => earlier.accepted().is_some_and(|at| {
-            sent.entry != earlier.id && sent.at.since(at) >= truth.case.policy.deletion.deadline
+            sent.entry != earlier.id && sent.at.since(at) >= truth.case.delete_deadline()
         }),
     }
 }

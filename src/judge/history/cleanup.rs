@@ -1,6 +1,6 @@
 //! Laws 10 and 12: what we took is put back, and surplus leaves slowly.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::Notes;
 use super::super::facts::View;
@@ -20,10 +20,14 @@ use crate::model::rollout::{
     GoodRevision, ModelBackOff, RolloutCause, RolloutEnding, RolloutStage,
 };
 use crate::model::size::OnGateFail;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
 /// Turns within which a machine or model is put back after its reason ended.
 const PUT_BACK_WITHIN: u32 = 2;
+
+/// Time within which load balancers send connections again to a machine that is in service.
+// 2 h: a machine that hangs in its deletion may block every write of its load balancer for 90 minutes.
+const RETURNS_WITHIN: Span = Span::hours(2);
 
 /// Law 10. Machines out of service whose drain came to nothing, and a model that an aborted rollout left.
 #[derive(Debug, Default)]
@@ -31,6 +35,8 @@ pub struct Out {
     machines: BTreeMap<Key, u32>,
     model: u32,
     autoscaler: u32,
+    /// Since when load balancers send nothing to machines that are in service.
+    switched_off: BTreeMap<Key, Time>,
 }
 
 impl Out {
@@ -50,6 +56,7 @@ impl Out {
             }
         }
         notes.about(10, "machines stay out of service though nothing is done with them", late);
+        self.at_balancers(truth, view, notes);
         self.model = if left_model(truth, view) { self.model.saturating_add(1) } else { 0 };
         if self.model > PUT_BACK_WITHIN {
             notes.add(10, "the model of an aborted rollout is not put back", Vec::new());
@@ -59,6 +66,28 @@ impl Out {
         if self.autoscaler > PUT_BACK_WITHIN {
             notes.add(10, "an autoscaler stays switched off though no rollout is open", Vec::new());
         }
+    }
+}
+
+impl Out {
+    /// Each write of a load balancer may be refused while another runs.
+    fn at_balancers(&mut self, truth: &Truth, view: &View, notes: &mut Notes) {
+        let off = truth.world.iter().filter(|real| real.switched_off && !real.deleting);
+        let off: Vec<&Key> = off.map(|real| &real.key).collect();
+        let serves = view.case.machines.iter().filter(|machine| {
+            machine.lifecycle == Lifecycle::InService && machine.condition != Condition::Deleting
+        });
+        let forgotten: BTreeSet<Key> =
+            serves.map(Machine::key).filter(|key| off.contains(&key)).collect();
+        self.switched_off.retain(|key, _| forgotten.contains(key));
+        let mut late = Vec::new();
+        for key in forgotten {
+            let since = *self.switched_off.entry(key.clone()).or_insert(view.at);
+            if view.at.since(since) >= RETURNS_WITHIN {
+                late.push(key);
+            }
+        }
+        notes.about(10, "machines in service stay switched off at their load balancers", late);
     }
 }
 

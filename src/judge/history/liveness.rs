@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::super::Notes;
 use super::super::facts::{MachineCounts, View};
 use super::super::machine_view::{MachineState, MachineView};
 use super::super::profiles;
@@ -10,6 +9,7 @@ use super::super::removal::writes_to_set;
 use super::super::scale_down_rate::BRAKE_LOOKS_BACK;
 use super::super::scale_order;
 use super::super::truth::Truth;
+use super::super::{Case, Notes};
 use crate::model::action::{Action, ActionKind, RemovalReason};
 use crate::model::calendar::WindowState;
 use crate::model::hold::{Hold, HoldReason};
@@ -122,7 +122,7 @@ impl CalmProgress {
         }
         self.outside(view, now, notes);
         let past = now.since(since);
-        if past > sum(truth.case.policy, self.most).plus(self.stood) {
+        if past > sum(truth.case, self.most).plus(self.stood) {
             self.reported = true;
             let say = format!(
                 "the goal is not reached {past} after the storm, of which it waited for a window or a person for {}",
@@ -138,7 +138,7 @@ impl CalmProgress {
             return;
         }
         let ailing = *self.ailing.get_or_insert(now);
-        if now.since(ailing) > sum(view.case.policy, ill(view)) {
+        if now.since(ailing) > sum(view.case, ill(view)) {
             self.reported = true;
             let say = format!("is not made whole outside its window, since {ailing}");
             notes.add(7, say, Vec::new());
@@ -190,7 +190,7 @@ fn silent(view: &View, notes: &mut Notes) {
     let case = view.case;
     let moves = |entry: &Entry| {
         let open = !entry.is_ended();
-        open && view.at.since(entry.written) < deadline(entry, case.policy)
+        open && view.at.since(entry.written) < deadline(entry, case)
     };
     let idle = case.planned.actions.is_empty() && !case.journal.iter().any(moves);
     if !idle || (view.rollout().is_none() && is_whole(view)) {
@@ -207,14 +207,15 @@ fn silent(view: &View, notes: &mut Notes) {
 }
 
 /// How long an entry may take to end by itself.
-fn deadline(entry: &Entry, policy: &Policy) -> Span {
+fn deadline(entry: &Entry, case: &Case) -> Span {
+    let policy = case.policy;
     match entry.verb() {
         ActionKind::Raise
         | ActionKind::UpdateModel
         | ActionKind::TagOwner
         | ActionKind::SuspendAutoscaler
         | ActionKind::PutBackAutoscaler => policy.rollout.readiness_deadline,
-        ActionKind::Delete => policy.deletion.deadline,
+        ActionKind::Delete => case.delete_deadline(),
         ActionKind::CutOff
         | ActionKind::Drain
         | ActionKind::Standby
@@ -318,9 +319,11 @@ fn to_do(view: &View) -> i64 {
 }
 
 /// The sum of all deadlines, as if every step ran alone and ended at its last moment.
-fn sum(policy: &Policy, machines: i64) -> Span {
-    let each = policy.rollout.readiness_deadline.plus(policy.deletion.deadline);
-    let each = each.plus(policy.repair.after).plus(policy.rollout.min_ready);
+fn sum(case: &Case, machines: i64) -> Span {
+    let policy = case.policy;
+    let each = policy.rollout.readiness_deadline.plus(case.delete_deadline());
+    let each =
+        each.plus(policy.drain.deadline).plus(policy.repair.after).plus(policy.rollout.min_ready);
     // Unconfirmed surplus may leave as slowly as one machine an hour.
     let each = each.plus(BRAKE_LOOKS_BACK);
     let soaks = policy.rollout.checkpoints.iter().fold(Span::ZERO, |sum, c| sum.plus(c.soak));
@@ -363,7 +366,9 @@ impl Quiet {
         // An operator's command is a change, and so is an incomplete read.
         let asked = !case.planned.report.commands.is_empty();
         let tags = case.planned.actions.iter().any(|action| action.verb() == ActionKind::TagOwner);
-        if !view.at_goal() || asked || tags || !case.set.complete {
+        // A load balancer that refuses is asked again and again.
+        let returns = truth.world.iter().any(|real| real.switched_off && !real.deleting);
+        if !view.at_goal() || asked || tags || returns || !case.set.complete {
             *self = Self::default();
             return;
         }
@@ -398,7 +403,7 @@ impl Same {
             let ready = m.condition == Condition::Ready;
             ready && view.at.since(m.since) >= case.policy.rollout.min_ready
         };
-        let deadline = case.policy.deletion.deadline;
+        let deadline = case.delete_deadline();
         let stuck =
             |m: &&Machine| m.condition == Condition::Deleting && view.at.since(m.since) >= deadline;
         let open = case.journal.iter().filter(|entry| !entry.is_ended());

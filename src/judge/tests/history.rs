@@ -368,6 +368,7 @@ pub(super) fn real(name: &str, cordoned: bool) -> Real {
         serves: Some(ago(Span::hours(1))),
         touched: false,
         cordoned,
+        switched_off: false,
         deleting: false,
         failed: false,
         unheard: false,
@@ -385,5 +386,6 @@ pub(super) fn sent(verb: ActionKind) -> SentCall {
         to: None,
         lacking: 0,
         took: true,
+        serving: Vec::new(),
     }
 }

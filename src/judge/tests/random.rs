@@ -197,6 +197,7 @@ impl Draw<'_> {
             to: self.flip().then(|| self.number()),
             lacking: self.number(),
             took: self.flip(),
+            serving: entry.action.targets().iter().map(Target::key).collect(),
         });
         sent.collect()
     }
@@ -207,6 +208,7 @@ impl Draw<'_> {
             serves: self.flip().then(|| self.time()),
             touched: self.flip(),
             cordoned: self.flip(),
+            switched_off: self.flip(),
             deleting: self.flip(),
             failed: self.flip(),
             unheard: self.flip(),

@@ -12,8 +12,8 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
 use crate::model::ids::{
-    CommandId, EntryId, Epoch, Etag, InstanceId, Key, NodeName, PoolName, Revision, StoreId, VmId,
-    Zone,
+    BackendPoolId, CommandId, EntryId, Epoch, Etag, InstanceId, Key, NodeName, PoolName, Revision,
+    StoreId, VmId, Zone,
 };
 use crate::model::size::SizeSpeaker;
 use crate::model::time::{Span, Time};
@@ -152,7 +152,18 @@ macro_rules! texts {
 }
 
 texts!(
-    CommandId, EntryId, Etag, InstanceId, Key, NodeName, PoolName, Revision, StoreId, VmId, Zone
+    BackendPoolId,
+    CommandId,
+    EntryId,
+    Etag,
+    InstanceId,
+    Key,
+    NodeName,
+    PoolName,
+    Revision,
+    StoreId,
+    VmId,
+    Zone
 );
 
 impl Form for Box<str> {

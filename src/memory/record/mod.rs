@@ -10,12 +10,14 @@ mod inbox;
 mod journal;
 mod machine;
 mod notice;
+mod service;
 mod state;
 mod words;
 
 use serde::{Deserialize, Serialize};
 
 use crate::memory::{AuditEntry, HistoryRecord};
+use crate::model::backend::OutOfService;
 use crate::model::journal::Entry;
 use crate::model::machine::{Machine, Overrides};
 use crate::model::notice::Notice;
@@ -100,6 +102,7 @@ records! {
     write_marks, read_marks: Overrides as inbox::MarksKeys<'_>, Form::back, "mark";
     write_stop, read_stop: GlobalStop as inbox::StopKeys<'_>, Form::back, "stop";
     write_notice, read_notice: Notice as notice::NoticeKeys<'_>, Form::back, "notice";
+    write_out, read_out: OutOfService as service::OutKeys<'_>, Form::back, "machine out of service";
     write_audit, read_audit: AuditEntry as inbox::AuditKeys<'_>, Form::back, "line of the audit";
 }
 

@@ -5,14 +5,21 @@ use crate::model::action::RemovalReason;
 use crate::plan::candidate::{CandidateGroup, MachineCandidate, UpdateRole};
 
 impl Taker<'_> {
-    /// Stand-ins for updated machines that could leave.
-    pub(super) fn stand_ins_left(&self) -> impl Iterator<Item = usize> + '_ {
-        let may = |row: &MachineCandidate| {
+    /// Stand-ins for updated machines that leave now or, once they are back at their load balancers, next.
+    pub(super) fn stand_ins_left(&self) -> i64 {
+        self.stand_ins_that(|row| movable(row) || row.balancing).count() as i64
+    }
+
+    fn stand_ins_that(
+        &self,
+        fits: fn(&MachineCandidate) -> bool,
+    ) -> impl Iterator<Item = usize> + '_ {
+        let may = move |row: &MachineCandidate| {
             let there = matches!(
                 row.group,
                 CandidateGroup::Young | CandidateGroup::Unready | CandidateGroup::Ready
             );
-            row.role == UpdateRole::StandIn && there && movable(row) && !row.is_named()
+            row.role == UpdateRole::StandIn && there && fits(row) && !row.is_named()
         };
         let rows = self.basis.rows.iter().enumerate().zip(&self.taken);
         rows.filter(move |((_, row), taken)| !**taken && may(row)).map(|((at, _), _)| at)
@@ -20,7 +27,7 @@ impl Taker<'_> {
 
     /// Remove stand-ins, newest first; returns how many leave.
     pub(super) fn stand_ins(&mut self, most: i64) -> i64 {
-        let mut all: Vec<usize> = self.stand_ins_left().collect();
+        let mut all: Vec<usize> = self.stand_ins_that(movable).collect();
         all.sort_by(|a, b| {
             let (a, b) = (
                 self.basis.rows[*a].machine(self.basis.input),

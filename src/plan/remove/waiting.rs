@@ -17,11 +17,13 @@ impl Taker<'_> {
         self.left().any(held)
     }
 
-    /// Machines that should leave and that the planner retries within minutes of a refusal. They count as the surplus.
+    /// Machines that should leave and that the planner retries within minutes of a refusal, or once they are back at
+    /// their load balancers. They count as the surplus.
     pub(super) fn wait_briefly(&self) -> i64 {
         let waits = |row: &&MachineCandidate| {
-            let free = !(row.is_untouchable() || row.is_changing()) && row.group.exists();
-            row.wait == RetryWait::Brief && free && (row.is_named() || replaceable(row))
+            let soon = row.balancing || (row.wait == RetryWait::Brief && !row.is_changing());
+            let free = soon && !row.is_untouchable() && row.group.exists();
+            free && (row.is_named() || replaceable(row))
         };
         self.left().filter(waits).count() as i64
     }

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll as TaskPoll, Waker};
 
 use crate::act::{
-    CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest, Poll,
-    SetChange,
+    BackendOrder, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress,
+    DrainRequest, Poll, SetChange,
 };
 use crate::ambient::Clock;
 use crate::memory::*;
+use crate::model::backend::{BackendAddress, BackendChange, BackendPool, BackendState};
 use crate::model::ids::*;
 use crate::model::inventory::*;
 use crate::model::journal::{OperationUrl, Refusal, Refused};
@@ -66,6 +67,10 @@ pub struct Sky {
     pub blocked: BTreeSet<String>,
     pub released: Vec<String>,
     pub slow_calls: Option<Span>,
+    /// What a load balancer was told of each machine, by its id; `None`: there is no load balancer.
+    pub balancer: Option<BTreeMap<String, BackendState>>,
+    /// Since when it sends a machine nothing.
+    pub off_since: BTreeMap<String, Time>,
 }
 
 const BOOT: Span = Span::seconds(45);
@@ -86,6 +91,17 @@ impl Sky {
         let (id, name) = (self.born.to_string(), format!("vm-{:03}", self.born));
         self.vms.push(Vm { id, name, created, revision, gone_at: None, node: false });
         self.most = self.most.max(self.vms.len());
+    }
+
+    fn pool(&self, id: &BackendPoolId) -> BackendPool {
+        let told = self.balancer.clone().unwrap_or_default();
+        let backends = self.vms.iter().map(|vm| BackendAddress {
+            name: vm.name.as_str().into(),
+            machine: Some(InstanceId::new(&vm.id)),
+            state: told.get(&vm.name).copied().unwrap_or(BackendState::None),
+        });
+        let backends = backends.collect();
+        BackendPool { id: id.clone(), settled: true, backends, hidden: false, document: "".into() }
     }
 
     fn settle(&mut self) {
@@ -181,7 +197,9 @@ impl ReadCloud for Cloud {
                 say: "too many requests".into(),
             });
         }
+        let balanced = sky.balancer.is_some();
         let set = SetReading {
+            backends: balanced.then(|| BackendPoolId::new("/front/web")).into_iter().collect(),
             etag: Some(Etag::new(sky.asked.to_string())),
             ..SetReading::new(Revision::new(sky.revision), sky.capacity, sky.now)
         };
@@ -219,6 +237,10 @@ impl ChangeCloud for Cloud {
                     let gone_at = sky.now.plus(DELETE);
                     for target in targets {
                         let vm = target.vm.as_ref().unwrap().to_string();
+                        if sky.balancer.is_some() {
+                            let off = sky.off_since.get(&vm).map(|since| sky.now.since(*since));
+                            assert!(off >= Some(Span::seconds(30)), "{vm} is off for {off:?}");
+                        }
                         let there = sky.vms.iter_mut().find(|there| there.name == vm).unwrap();
                         assert_eq!(there.gone_at, None, "deleted twice: {vm}");
                         there.gone_at = Some(gone_at);
@@ -247,6 +269,36 @@ impl ChangeCloud for Cloud {
             Some(done) if *done <= sky.now => Poll::Done,
             Some(_) => Poll::Running { retry_at: Some(sky.now.plus(Span::seconds(10))) },
         }
+    }
+
+    async fn backends(
+        &self,
+        _: &ScaleSetId,
+        pools: &[BackendPoolId],
+    ) -> Result<Vec<BackendPool>, Refused> {
+        let sky = self.sky();
+        Ok(pools.iter().map(|id| sky.pool(id)).collect())
+    }
+
+    async fn set_backends(
+        &self,
+        _: &BackendOrder<'_>,
+        _: &BackendPool,
+        changes: &[BackendChange],
+    ) -> CallOutcome {
+        let mut sky = self.sky();
+        let now = sky.now;
+        for BackendChange { name, to } in changes {
+            sky.calls.push(format!("{name} is {}", to.name()));
+            if let Some(told) = &mut sky.balancer {
+                told.insert(name.to_string(), *to);
+            }
+            match to {
+                BackendState::Down => sky.off_since.insert(name.to_string(), now),
+                BackendState::None | BackendState::Up => sky.off_since.remove(&**name),
+            };
+        }
+        CallOutcome::Accepted(None)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A rig of one pool over fakes: production turns, a scripted cloud, a disk that can lose power. Not for other modules.
 //! Begin with [`Rig`].
 
+mod balanced;
 mod convergence;
 pub(crate) mod decisions;
 mod fake;

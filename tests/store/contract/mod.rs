@@ -4,6 +4,7 @@
 
 pub mod api_store;
 mod notices;
+mod service;
 mod stop;
 pub mod sweep;
 
@@ -48,6 +49,8 @@ pub async fn check<S: Store>(fresh: impl Fn() -> S) -> Result<(), Broken> {
     marks_belong_to_the_doors(&fresh()).await?;
     notices::wait_until_they_are_settled(&fresh()).await?;
     notices::a_freeze_lasts(&fresh()).await?;
+    service::stays_until_it_is_replaced(&fresh()).await?;
+    service::is_whole_or_nothing(&fresh()).await?;
     stop::holds_for_every_pool(&fresh()).await?;
     history_is_kept_in_order_and_bounded(&fresh()).await?;
     history_goes_on_from_any_line(&fresh()).await?;

@@ -93,6 +93,7 @@ fn known(model: ModelParts, since: Since, step: ReimageStep) -> SetCaches {
         since,
         tags: BTreeMap::new(),
         rows: [row].into(),
+        names: None,
     }
 }
 

@@ -8,6 +8,7 @@ pub mod autoscale;
 pub mod fault;
 pub mod gallery;
 pub mod lock;
+pub mod network;
 pub mod set;
 pub mod status;
 pub mod supply;

@@ -7,6 +7,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::vm::ImageReference;
+use crate::model::ids::BackendPoolId;
+use crate::model::time::Span;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -109,6 +111,20 @@ pub fn is_spot(priority: &str) -> bool {
     ["Spot", "SpotPlus", "Low"].iter().any(|word| priority.eq_ignore_ascii_case(word))
 }
 
+/// Azure's default, and the longest that it accepts.
+const SHORTEST_NOTICE: Span = Span::minutes(5);
+const LONGEST_NOTICE: Span = Span::minutes(15);
+
+/// Azure writes whole minutes, such as `PT5M`. `None`: something else.
+fn minutes(text: &str) -> Option<Span> {
+    let minutes: u32 = text.strip_prefix("PT")?.strip_suffix('M')?.parse().ok()?;
+    Some(Span::minutes(i64::from(minutes)).min(LONGEST_NOTICE))
+}
+
+fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 impl ArmScaleSet {
     pub fn read(bytes: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(bytes)
@@ -148,6 +164,39 @@ impl ArmScaleSet {
         self.says("/evictionPolicy", "Delete")
     }
 
+    /// The backend pools of load balancers that its machines join, in the order of the model.
+    pub fn backend_pools(&self) -> Vec<BackendPoolId> {
+        let profile = self.profile().into_iter();
+        let interfaces =
+            profile.flat_map(|it| list(it, "/networkProfile/networkInterfaceConfigurations"));
+        let addresses = interfaces.flat_map(|it| list(it, "/properties/ipConfigurations"));
+        let pools =
+            addresses.flat_map(|it| list(it, "/properties/loadBalancerBackendAddressPools"));
+        let mut all = Vec::new();
+        for id in pools.filter_map(|pool| pool.get("id")?.as_str()) {
+            let id = BackendPoolId::new(id);
+            if !all.contains(&id) {
+                all.push(id);
+            }
+        }
+        all
+    }
+
+    /// How long a machine may take to leave after a delete, if Azure tells it first. Zero: it tells none.
+    pub fn terminate_notice(&self) -> Span {
+        let notice = "/scheduledEventsProfile/terminateNotificationProfile";
+        let Some(notice) = self.profile().and_then(|profile| profile.pointer(notice)) else {
+            return Span::ZERO;
+        };
+        if notice.get("enable").and_then(Value::as_bool) != Some(true) {
+            return Span::ZERO;
+        }
+        match notice.get("notBeforeTimeout").and_then(Value::as_str) {
+            Some(text) => minutes(text).unwrap_or(LONGEST_NOTICE),
+            None => SHORTEST_NOTICE,
+        }
+    }
+
     pub fn computer_name_prefix(&self) -> Option<&str> {
         self.said("/osProfile/computerNamePrefix")
     }
@@ -171,5 +220,31 @@ impl ArmScaleSet {
         let sizes = profile.get("vmSizes").and_then(Value::as_array).into_iter().flatten();
         let names = sizes.map(|size| size.get("name").unwrap_or(size).as_str());
         names.collect::<Option<Vec<_>>>().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_notice_before_a_delete_lasts_as_the_model_says() {
+        let of = |notice: Value| {
+            let events = json!({"terminateNotificationProfile": notice});
+            let profile = json!({"scheduledEventsProfile": events});
+            let set = json!({"properties": {"virtualMachineProfile": profile}});
+            ArmScaleSet::read(set.to_string().as_bytes()).unwrap().terminate_notice()
+        };
+        let on = |text: &str| of(json!({"enable": true, "notBeforeTimeout": text}));
+        assert_eq!(on("PT7M"), Span::minutes(7));
+        assert_eq!(of(json!({"enable": true})), Span::minutes(5));
+        for odd in ["PT20M", "PT600S", "", "7"] {
+            assert_eq!(on(odd), Span::minutes(15), "{odd}");
+        }
+        for off in [json!({"enable": false, "notBeforeTimeout": "PT7M"}), json!({}), Value::Null] {
+            assert_eq!(of(off), Span::ZERO);
+        }
     }
 }

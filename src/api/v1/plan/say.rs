@@ -1,5 +1,6 @@
 //! The sentence of one machine: what happens to it, or what it waits for, with the numbers, times and people behind it.
 
+mod departure;
 mod outdated;
 
 use std::fmt::{self, Display, Formatter};
@@ -7,12 +8,14 @@ use std::fmt::{self, Display, Formatter};
 use crate::api::v1::wire::Rfc3339;
 use crate::model::action::{Action, MachineClass};
 use crate::model::hold::{Hold, HoldReason};
+use crate::model::journal::STILL_SERVES;
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::MachineReason as Why;
 use crate::model::plan::{Decision, Input, MachineReport};
 use crate::model::quantity::counted;
 use crate::model::rollout::{Rollout, RolloutStage};
 
+use departure::Departure;
 use outdated::{OutdatedReason, Short};
 
 pub(super) struct Say<'a> {
@@ -24,6 +27,21 @@ pub(super) struct Say<'a> {
 
 impl Display for Say<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.happens(f)?;
+        self.departure().returns(f)
+    }
+}
+
+const fn protected(protection: Protection) -> &'static str {
+    match protection {
+        Protection::All => "against scale-in and every other change",
+        Protection::Unknown => "in a way that Poolkeeper cannot read",
+        Protection::ScaleIn | Protection::None => "against scale-in",
+    }
+}
+
+impl Say<'_> {
+    fn happens(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.machine.why {
             Why::Fine
             | Why::Proving
@@ -81,17 +99,7 @@ impl Display for Say<'_> {
             }
         }
     }
-}
 
-const fn protected(protection: Protection) -> &'static str {
-    match protection {
-        Protection::All => "against scale-in and every other change",
-        Protection::Unknown => "in a way that Poolkeeper cannot read",
-        Protection::ScaleIn | Protection::None => "against scale-in",
-    }
-}
-
-impl Say<'_> {
     /// Nothing is done, and nothing needs to be done.
     fn stays(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (seen, policy) = (self.seen, self.input.policy);
@@ -163,7 +171,7 @@ impl Say<'_> {
 
     /// Something started earlier is still in progress.
     fn under_way(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (seen, policy) = (self.seen, self.input.policy);
+        let seen = self.seen;
         let since = Rfc3339(seen.lifecycle_since);
         match self.machine.why {
             Why::CloudDeletes => {
@@ -172,11 +180,7 @@ impl Say<'_> {
             }
             Why::Draining => self.draining(f),
             Why::Ghost => f.write_str("deleted; the listing still shows it for a while"),
-            Why::StuckDelete => write!(
-                f,
-                "deleting since {since}, longer than the deadline of {}; `abandon` stops counting it",
-                policy.deletion.deadline
-            ),
+            Why::StuckDelete => self.departure().overdue_delete(f),
             Why::RequestLost if self.machine.lifecycle == Lifecycle::InService => {
                 write!(
                     f,
@@ -193,7 +197,10 @@ impl Say<'_> {
             Why::Updating if seen.lifecycle == Lifecycle::Updating => {
                 write!(f, "being updated in place since {since}")
             }
-            Why::Updating => write!(f, "draining since {since}, to be updated in place"),
+            Why::Updating => {
+                write!(f, "draining since {since}, to be updated in place")?;
+                self.departure().drain(f)
+            }
             Why::CutOff => write!(f, "out of service, and still running, since {since}"),
             Why::Standby if seen.condition == Condition::Stopped => {
                 write!(f, "deallocated since {since}")
@@ -202,15 +209,17 @@ impl Say<'_> {
                 f.write_str("this plan switches it off")
             }
             Why::Standby => write!(f, "being switched off since {since}"),
-            _ if seen.lifecycle == Lifecycle::Deleting => {
-                write!(f, "being deleted since {since}")
-            }
+            _ if seen.lifecycle == Lifecycle::Deleting => self.departure().delete(f),
             _ => f.write_str("its delete is sent now"),
         }
     }
 
     const fn outdated(&self) -> OutdatedReason<'_> {
         OutdatedReason { input: self.input, planned: self.planned, seen: self.seen }
+    }
+
+    const fn departure(&self) -> Departure<'_> {
+        Departure { input: self.input, seen: self.seen }
     }
 
     fn draining(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -220,13 +229,7 @@ impl Say<'_> {
             return f.write_str(next);
         }
         write!(f, "draining since {}", Rfc3339(self.seen.lifecycle_since))?;
-        let mut drains = self.input.facts.drains.iter();
-        let Some(fact) = drains.find(|fact| fact.id == self.seen.id) else { return Ok(()) };
-        write!(f, "; {} since {}", fact.step, Rfc3339(fact.since))?;
-        match &fact.blocker {
-            Some(blocker) => write!(f, ", blocked by {blocker}"),
-            None => Ok(()),
-        }
+        self.departure().drain(f)
     }
 
     /// This plan acts on it.
@@ -415,8 +418,15 @@ impl Say<'_> {
 
     fn drain_blocked(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let key = self.seen.key();
+        let blocked = self.planned.state.blocked.iter().find(|b| b.key == key);
+        if let Some(blocked) = blocked.filter(|it| it.code.as_deref() == Some(STILL_SERVES)) {
+            let at = Rfc3339(blocked.at);
+            write!(f, "its drain was given up at {at}: it was not out of its load balancers")?;
+            f.write_str(" by the deadline; it stays, and Poolkeeper retries")?;
+            return self.at_next(f);
+        }
         f.write_str("its drain or removal was refused")?;
-        if let Some(blocked) = self.planned.state.blocked.iter().find(|b| b.key == key) {
+        if let Some(blocked) = blocked {
             let code = blocked.code.as_deref().map_or("", |code| code);
             let (open, close) = if code.is_empty() { ("", "") } else { (" (", ")") };
             write!(f, " at {}{open}{code}{close}", Rfc3339(blocked.at))?;

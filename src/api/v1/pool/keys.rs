@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::autoscaler::AUTOSCALER;
+use super::drain::DRAIN;
 use super::form::*;
 use super::gates::GATES;
 use super::notifications::NOTIFICATIONS;
 use super::replicas::REPLICAS;
 use super::rollout::ROLLOUT;
 use super::scalar::*;
-use super::section::{Later, SectionResult, SectionValue};
+use super::section::{SectionResult, SectionValue};
 use super::table::{Key, KeyTable, tables};
 use super::value_form::{KeyReference, ValueForm};
 use super::windows::WINDOWS;
@@ -23,7 +24,7 @@ use crate::api::v1::wire::WordTable;
 use crate::model::action::WriteScope;
 use crate::model::ids::ScaleSetId;
 use crate::model::policy::{
-    Adopt, Deletion, Draft, DrainPolicy, HealthPolicy, Image, OwnedModel, PlatformFeatures, Repair,
+    Adopt, Deletion, Draft, HealthPolicy, Image, OwnedModel, PlatformFeatures, Repair,
     UnconfirmedFall,
 };
 use crate::model::size::{GrayPolicy, GrayState, OnGateFail};
@@ -76,8 +77,9 @@ tables! {
         "repair": REPAIR => d.repair, like {"after": "15m", "maxAtOnce": 2};
         /// How machines are deleted.
         "deletion": DELETION => d.deletion, like {"deadline": "1h"};
-        /// How machines with workloads are drained before they leave.
-        "drain": DRAIN => d.drain, like {"failedAfter": "10m"};
+        /// How machines leave service before they go: their load balancers send them no new connections, open requests
+        /// end, and workloads are drained.
+        "drain": DRAIN => d.drain, like {"grace": "2m", "onTimeout": "proceed"};
         /// What the pool does when its size falls.
         "scaleDown": SCALE_DOWN => *d, like {"unconfirmed": "allow"};
         /// What the pool may do beside Azure's autoscaler of the scale set. Without it an autoscale setting that is on is
@@ -123,14 +125,9 @@ tables! {
     DELETION(d: Deletion) = {
         /// Whether an overdue delete is sent again as a forced delete.
         "force": FLAG => d.force, like true;
-        /// How long a delete may take before it is overdue.
+        /// How long a delete may take before it is overdue. The terminate notice of the scale set, if it has one, is
+        /// allowed on top.
         "deadline": DURATION => d.deadline, like "1h";
-    }
-    DRAIN(d: DrainPolicy) { later: CLUSTER_DRAIN } = {
-        /// A rollout may end with this many machines that could not be drained.
-        "maxBlocked": whole::<0, MOST_AT_ONCE>() => d.max_blocked, like 0;
-        /// How long the drain of a failed machine may take.
-        "failedAfter": DURATION => d.failed_after, like "10m";
     }
     SCALE_DOWN(d: Draft) = {
         /// What a large fall of the size does that no command confirmed. hold: it waits for a person. allow: the surplus
@@ -155,11 +152,6 @@ tables! {
         "onFail": word::<OnGateFail>() => g.on_fail, like "pause";
     }
 }
-
-const CLUSTER_DRAIN: Later = (
-    &["cluster", "filters", "rules", "ladder", "volumes", "nodeDeletion"],
-    "draining by a cluster of the pool's own is not built yet",
-);
 
 const GRAY: Special<Option<GrayPolicy>> = Special {
     read: |value, slot, out| {

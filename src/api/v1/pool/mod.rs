@@ -5,6 +5,7 @@
 
 mod autoscaler;
 mod decode;
+mod drain;
 mod flow;
 mod form;
 mod gates;

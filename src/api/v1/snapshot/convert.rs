@@ -14,7 +14,9 @@ use crate::api::v1::state::{self, StateError};
 use crate::api::v1::wire::{RecordText, WordOf};
 use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
 use crate::model::command::CommandName;
-use crate::model::ids::{CommandId, Etag, InstanceId, NodeName, PoolName, StoreId, VmId};
+use crate::model::ids::{
+    BackendPoolId, CommandId, Etag, InstanceId, NodeName, PoolName, StoreId, VmId,
+};
 use crate::model::inventory::{
     Busy, Lock, Orchestration, PlatformFeature, PriorityMix, SetReading,
 };
@@ -31,6 +33,9 @@ use crate::model::time::{Skew, Span, Time};
 
 /// `now` may have been cut to whole seconds when the time of the read was not.
 const ROUNDING: Span = Span::seconds(1);
+
+/// Azure accepts no longer notice.
+const MAX_NOTICE: Span = Span::minutes(15);
 
 pub(super) fn input(
     wire: &wire::Snapshot<'_>,
@@ -109,6 +114,8 @@ fn scale_set(
         platform_features
     };
     let mut reading = SetReading {
+        backends: backends(set.load_balancers.as_deref().unwrap_or_default())?,
+        terminate_notice: terminate_notice(set.terminate_notice.as_ref())?,
         revision: strings.revision(set.revision.as_str()),
         capacity: set.capacity,
         etag: set.etag.as_ref().map(|etag| Etag::new(etag.as_str())),
@@ -133,6 +140,29 @@ fn scale_set(
     };
     reading.show_autoscaler(set.autoscaler.as_ref().map(autoscaler).transpose()?);
     Ok(reading)
+}
+
+fn terminate_notice(text: Option<&RecordText<'_>>) -> Result<Span, Fault> {
+    let Some(text) = text else { return Ok(Span::ZERO) };
+    let bad = |say| Fault::new("scaleSet.terminateNotice", Code::BadValue, say);
+    let notice = Span::parse(text.as_str()).map_err(|error| {
+        bad(format!("{} is {error}", quote(text.as_str()))).help("write PT5M as 5m")
+    })?;
+    if notice > MAX_NOTICE {
+        return Err(bad(format!("{notice} is more than {MAX_NOTICE}, the longest in Azure")));
+    }
+    Ok(notice)
+}
+
+fn backends(all: &[RecordText<'_>]) -> Result<Vec<BackendPoolId>, Fault> {
+    let mut pools: Vec<BackendPoolId> = Vec::with_capacity(all.len());
+    for (n, id) in all.iter().enumerate() {
+        not_empty(format!("scaleSet.loadBalancers[{n}]"), id)?;
+        pools.push(BackendPoolId::new(id.as_str()));
+    }
+    pools.sort_unstable();
+    pools.dedup();
+    Ok(pools)
 }
 
 fn locks(all: &[wire::LockKeys<'_>]) -> Result<Vec<Lock>, Fault> {

@@ -49,6 +49,10 @@ pub(super) struct ScaleSetKeys<'a> {
     pub platform_features_unknown: Option<Vec<WordOf<PlatformFeature>>>,
     pub autoscaler: Option<AutoscalerKeys<'a>>,
     pub locks: Option<Vec<LockKeys<'a>>>,
+    /// How long Azure lets a machine run on that it deletes; absent or zero: not at all.
+    pub terminate_notice: Option<RecordText<'a>>,
+    /// The backend pools that the model names, by id.
+    pub load_balancers: Option<Vec<RecordText<'a>>>,
     pub spot: Option<WordOf<Eviction>>,
     pub priority_mix: Option<PriorityMixKeys>,
     pub vm_size: Option<RecordText<'a>>,

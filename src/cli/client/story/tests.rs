@@ -229,6 +229,8 @@ fn a_refusal_names_who_refused_what_and_its_code() {
         moved(7, "e2", Delete, JournalStep::PartlyRefused, "OperationNotAllowed"),
         decided(8, Drain, &["7"], RemovalReason::Outdated),
         moved(9, "e2", Drain, JournalStep::Refused, "forbidden"),
+        decided(10, Drain, &["8"], RemovalReason::Surplus),
+        moved(11, "e2", Drain, JournalStep::Refused, STILL_SERVES),
         held(9, HoldReason::RemovalRefused),
         held(9, HoldReason::GateFailed),
     ];
@@ -243,6 +245,7 @@ fn a_refusal_names_who_refused_what_and_its_code() {
             "Azure refused the delete of 5, 6 in part: OperationNotAllowed",
             "the cluster refused the drain of 7: forbidden",
             "waits: A gate fails.",
+            "the drain of 8 was given up: the machine was not out of its load balancers by the deadline",
         ]
     );
 }

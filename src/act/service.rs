@@ -1,0 +1,308 @@
+//! The way of machines out of service at their load balancers, and back. Pure: what a read of the backend pools shows,
+//! and what to write next. A row follows the lifecycle of its machine: while that is on its way out, its backends are
+//! Down, and what we put Down is put back once the machine is in service again, or gone.
+
+use crate::model::action::{RemovalReason, Target};
+use crate::model::backend::{
+    BackendChange, BackendPool, BackendState, OutOfService, PutDown, ServiceStep,
+};
+use crate::model::drain::{DrainPolicy, OnTimeout};
+use crate::model::ids::BackendPoolId;
+use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::plan::DrainFact;
+use crate::model::time::{Span, Time};
+
+/// Time until the next read of a pool that is to change.
+// 15 s: a write of a load balancer takes this long or longer.
+const LOOKS_AGAIN: Span = Span::seconds(15);
+
+/// The backend pools of a machine's set, and how it leaves them.
+#[derive(Debug, Clone, Copy)]
+pub struct Balance<'a> {
+    pub pools: &'a [BackendPoolId],
+    pub drain: &'a DrainPolicy,
+}
+
+/// What one read showed of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolsRead {
+    /// When it began.
+    pub at: Time,
+    pub pools: Vec<BackendPool>,
+}
+
+impl PoolsRead {
+    fn of(&self, id: &BackendPoolId) -> Option<&BackendPool> {
+        self.pools.iter().find(|pool| pool.id == *id)
+    }
+}
+
+/// What the ladder says of a drain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServiceState {
+    /// No load balancer sends it new connections, and the open ones had their time.
+    Out,
+    Waits {
+        step: &'static str,
+    },
+    /// Its deadline is over, and the pool file says that it returns.
+    Late,
+}
+
+/// Rows of machines that begin to leave, and the turn of those that stay after all or are gone. Returns true if any
+/// changed.
+pub fn follow(
+    rows: &mut Vec<OutOfService>,
+    machines: &[Machine],
+    balance: Balance<'_>,
+    now: Time,
+) -> bool {
+    let mut changed = false;
+    for row in rows.iter_mut() {
+        let machine = machines.iter().find(|machine| row.is(machine));
+        let leaves = machine.is_some_and(|it| it.lifecycle != Lifecycle::InService);
+        let step = match row.step {
+            _ if !leaves || balance.pools.is_empty() => ServiceStep::Returning,
+            ServiceStep::Returning => {
+                row.since = now;
+                ServiceStep::Leaving
+            }
+            // Its load balancers may no longer be written beside its delete.
+            _ if machine.is_some_and(|it| it.lifecycle == Lifecycle::Deleting) => ServiceStep::Out,
+            step => step,
+        };
+        let turns = matches!(step, ServiceStep::Leaving | ServiceStep::Returning);
+        if turns && step != row.step {
+            row.put.iter_mut().for_each(|put| put.tries = 0);
+        }
+        changed |= step != row.step;
+        row.step = step;
+    }
+    if balance.pools.is_empty() {
+        return changed;
+    }
+    for machine in machines {
+        let begins = matches!(
+            machine.lifecycle,
+            Lifecycle::Draining | Lifecycle::Drained | Lifecycle::CutOff
+        );
+        let gets_traffic = machine.condition != Condition::Stopped;
+        if begins && gets_traffic && !rows.iter().any(|row| row.is(machine)) {
+            rows.push(OutOfService::of(machine, now));
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Move the rows on by what a read showed. Returns true if any changed.
+pub fn look(
+    rows: &mut Vec<OutOfService>,
+    read: &PoolsRead,
+    balance: Balance<'_>,
+    now: Time,
+) -> bool {
+    let before = rows.clone();
+    for row in rows.iter_mut() {
+        let shown = PoolsShow::of(row, read, balance.pools);
+        row.step = match row.step {
+            ServiceStep::Leaving => match shown {
+                PoolsShow::Nowhere => ServiceStep::Out,
+                // A write without an answer may have put it back, and show that only later.
+                PoolsShow::Down if row.put.iter().all(|put| read.at > put.lands()) => {
+                    ServiceStep::Grace { since: read.at }
+                }
+                PoolsShow::Down | PoolsShow::Serves | PoolsShow::Unknown => ServiceStep::Leaving,
+            },
+            // Another client put it back.
+            ServiceStep::Grace { .. } | ServiceStep::Out if shown == PoolsShow::Serves => {
+                if row.step == ServiceStep::Out {
+                    row.since = now;
+                }
+                ServiceStep::Leaving
+            }
+            ServiceStep::Grace { since } if now.since(since) >= balance.drain.grace => {
+                ServiceStep::Out
+            }
+            step => step,
+        };
+    }
+    rows.retain(|row| row.step != ServiceStep::Returning || !is_back(row, read));
+    *rows != before
+}
+
+/// What a read shows of one machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PoolsShow {
+    /// No pool has an address of it.
+    Nowhere,
+    Down,
+    /// Some pool may send it connections.
+    Serves,
+    Unknown,
+}
+
+impl PoolsShow {
+    fn of(row: &OutOfService, read: &PoolsRead, pools: &[BackendPoolId]) -> Self {
+        let (mut addresses, mut known) = (0, true);
+        for id in pools {
+            let Some(pool) = read.of(id) else {
+                known = false;
+                continue;
+            };
+            known &= pool.settled;
+            let mut own = 0;
+            for backend in pool.backends.iter().filter(|of| of.machine.as_ref() == Some(&row.id)) {
+                if backend.state != BackendState::Down {
+                    return Self::Serves;
+                }
+                own += 1;
+            }
+            known &= own > 0 || !pool.hidden;
+            addresses += own;
+        }
+        match addresses {
+            _ if !known => Self::Unknown,
+            0 => Self::Nowhere,
+            _ => Self::Down,
+        }
+    }
+}
+
+/// A read that began after every write of ours shows none of it, and no write may still land.
+fn is_back(row: &OutOfService, read: &PoolsRead) -> bool {
+    row.put.iter().all(|put| {
+        read.at > put.lands()
+            && read.of(&put.pool).is_some_and(|pool| pool.settled && !is_down(pool, put))
+    })
+}
+
+fn is_down(pool: &BackendPool, put: &PutDown) -> bool {
+    let named = |name: &str| name == &*put.name;
+    pool.backends.iter().any(|of| named(&of.name) && of.state == BackendState::Down)
+}
+
+/// The writes that the rows ask for, one a pool, and the memory of each in its row: store the rows before the first is
+/// sent.
+pub fn changes(
+    rows: &mut [OutOfService],
+    read: &PoolsRead,
+    balance: Balance<'_>,
+    now: Time,
+) -> Vec<(BackendPoolId, Vec<BackendChange>)> {
+    let mut writes = Vec::new();
+    for pool in read.pools.iter().filter(|pool| pool.settled) {
+        let mut changes = Vec::new();
+        let is_ours = balance.pools.contains(&pool.id);
+        for row in rows.iter_mut() {
+            match row.step {
+                ServiceStep::Leaving if is_ours => {
+                    changes.extend(downs(row, pool, now));
+                }
+                ServiceStep::Returning => changes.extend(backs(row, pool, now)),
+                _ => {}
+            }
+        }
+        if !changes.is_empty() {
+            writes.push((pool.id.clone(), changes));
+        }
+    }
+    writes
+}
+
+fn downs(row: &mut OutOfService, pool: &BackendPool, now: Time) -> Vec<BackendChange> {
+    let mine = pool.backends.iter().filter(|of| of.machine.as_ref() == Some(&row.id));
+    let mut up = Vec::new();
+    for backend in mine.filter(|of| of.state != BackendState::Down) {
+        let known = row.put.iter_mut().find(|put| put.pool == pool.id && put.name == backend.name);
+        match known {
+            Some(put) if put.again().is_some_and(|at| at > now) => continue,
+            Some(put) => put.write(now),
+            None => row.put.push(PutDown {
+                pool: pool.id.clone(),
+                name: backend.name.clone(),
+                at: now,
+                answered: false,
+                lost: None,
+                tries: 1,
+            }),
+        }
+        up.push(backend);
+    }
+    up.into_iter()
+        .map(|of| BackendChange { name: of.name.clone(), to: BackendState::Down })
+        .collect()
+}
+
+/// The probe decides again. `Up` would send connections to a machine that is dead.
+fn backs(row: &mut OutOfService, pool: &BackendPool, now: Time) -> Vec<BackendChange> {
+    let mut changes = Vec::new();
+    let due = |put: &PutDown| put.again().is_none_or(|at| at <= now);
+    let there = |put: &&mut PutDown| put.pool == pool.id && is_down(pool, put) && due(put);
+    for put in row.put.iter_mut().filter(there) {
+        put.write(now);
+        changes.push(BackendChange { name: put.name.clone(), to: BackendState::None });
+    }
+    changes
+}
+
+/// The write of this pool was answered.
+pub fn answered(rows: &mut [OutOfService], pool: &BackendPoolId, at: Time) {
+    let puts = rows.iter_mut().flat_map(|row| &mut row.put);
+    for put in puts.filter(|put| put.pool == *pool && put.at == at) {
+        put.answered = true;
+    }
+}
+
+/// The pools to read: those of the set, and those in which something of ours may be Down.
+pub fn pools(rows: &[OutOfService], balance: Balance<'_>) -> Vec<BackendPoolId> {
+    let put = rows.iter().flat_map(|row| &row.put).map(|put| &put.pool);
+    let mut pools: Vec<BackendPoolId> = balance.pools.iter().chain(put).cloned().collect();
+    pools.sort_unstable();
+    pools.dedup();
+    pools
+}
+
+/// Some machine is between in service and out of it.
+pub fn is_moving(rows: &[OutOfService]) -> bool {
+    rows.iter().any(|row| row.step != ServiceStep::Out)
+}
+
+/// How far a drain is. `row`: none before the turn that begins it has ended.
+pub fn state(
+    row: Option<&OutOfService>,
+    target: &Target,
+    asked: Time,
+    drain: &DrainPolicy,
+    now: Time,
+) -> ServiceState {
+    let failed = target.because == RemovalReason::Failed;
+    // One that was cut off long ago begins its drain only now.
+    let since = row.map_or(asked, |row| row.since.max(asked));
+    let limit = if failed { drain.deadline.min(drain.failed_after) } else { drain.deadline };
+    let late = now.since(since) >= limit;
+    let proceeds = failed || drain.on_timeout == OnTimeout::Proceed;
+    match row.map(|row| row.step) {
+        Some(ServiceStep::Out) => ServiceState::Out,
+        _ if late && proceeds => ServiceState::Out,
+        _ if late => ServiceState::Late,
+        Some(ServiceStep::Grace { .. }) => ServiceState::Waits { step: DrainFact::GRACE },
+        _ => ServiceState::Waits { step: DrainFact::LOAD_BALANCER },
+    }
+}
+
+/// When to look at the pools again.
+pub fn next(rows: &[OutOfService], drain: &DrainPolicy, now: Time) -> Option<Time> {
+    let each = rows.iter().filter_map(|row| match row.step {
+        ServiceStep::Out => None,
+        ServiceStep::Grace { since } => Some(since.plus(drain.grace)),
+        ServiceStep::Leaving | ServiceStep::Returning => {
+            let again = row.put.iter().filter_map(PutDown::again).min();
+            Some(again.unwrap_or(now).max(now.plus(LOOKS_AGAIN)))
+        }
+    });
+    each.min()
+}
+
+#[cfg(test)]
+mod tests;

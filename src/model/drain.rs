@@ -1,0 +1,80 @@
+//! How a machine is taken out of service before it goes.
+
+use super::ids::BackendPoolId;
+use super::inventory::SetReading;
+use super::machine::{Condition, Machine};
+use super::policy::Policy;
+use super::time::Span;
+use super::vocabulary::vocabulary;
+
+/// Which load balancers stop sending traffic to a machine before it goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum BalancerChoice {
+    /// Those that the scale set's model names.
+    #[default]
+    Auto,
+    Off,
+    Pools(Vec<BackendPoolId>),
+}
+
+vocabulary! {
+    /// What happens to a machine that is not out of service at the deadline.
+    #[derive(Default)]
+    pub enum OnTimeout {
+        /// It returns to service; a later turn tries again.
+        #[default]
+        Release = "release",
+        /// It goes all the same.
+        Proceed = "proceed",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrainPolicy {
+    pub balancers: BalancerChoice,
+    /// From the last new connection to the removal: open requests end meanwhile.
+    pub grace: Span,
+    /// Maximum time until a machine gets no new connections and its grace is over.
+    pub deadline: Span,
+    pub on_timeout: OnTimeout,
+    /// A rollout may end with this many machines that could not be drained.
+    pub max_blocked: u32,
+    /// Maximum duration of a failed machine's drain.
+    pub failed_after: Span,
+}
+
+impl Default for DrainPolicy {
+    fn default() -> Self {
+        Self {
+            balancers: BalancerChoice::Auto,
+            grace: Span::seconds(30),
+            deadline: Span::minutes(10),
+            on_timeout: OnTimeout::Release,
+            max_blocked: 1,
+            failed_after: Span::minutes(5),
+        }
+    }
+}
+
+impl Policy {
+    /// The backend pools in which a machine is switched off before it goes.
+    pub fn backends<'a>(&'a self, set: &'a SetReading) -> &'a [BackendPoolId] {
+        match &self.drain.balancers {
+            BalancerChoice::Auto => &set.backends,
+            BalancerChoice::Off => &[],
+            BalancerChoice::Pools(pools) => pools,
+        }
+    }
+
+    /// Taking this machine out of service leaves marks elsewhere: on its node, or at load balancers.
+    pub fn leaves_marks(&self, set: &SetReading, machine: &Machine) -> bool {
+        machine.node.is_some() || !self.backends(set).is_empty()
+    }
+
+    /// This machine is drained before it may go: it has a node, or load balancers send it traffic.
+    pub fn drains(&self, set: &SetReading, machine: &Machine) -> bool {
+        let served = machine.ever_available || machine.condition == Condition::Ready;
+        let serves = served && machine.condition != Condition::Stopped;
+        machine.node.is_some() || (serves && !self.backends(set).is_empty())
+    }
+}

@@ -1,0 +1,61 @@
+//! What a turn observed, as it passes through the turn.
+
+use crate::act::{Balance, Observed};
+use crate::model::inventory::Inventory;
+use crate::model::machine::{Condition, Lifecycle, Machine};
+use crate::model::plan::{Decision, Facts};
+use crate::model::policy::Policy;
+use crate::model::time::Time;
+use crate::observe::FoldResult;
+
+/// The folded observation, as it passes through the turn.
+pub(super) struct PoolObservation {
+    pub inventory: Inventory,
+    pub facts: Facts,
+    pub folded: FoldResult,
+    /// Machines whose nodes the cluster did not release: they keep their lifecycle until the next turn.
+    pub stay_out: Vec<u32>,
+}
+
+impl PoolObservation {
+    pub fn as_seen<'a>(&'a self, policy: &'a Policy, balances: bool) -> Observed<'a> {
+        let pools = if balances { policy.backends(&self.inventory.set) } else { &[] };
+        Observed {
+            set: &self.inventory.set,
+            machines: &self.folded.machines,
+            delete_deadline: policy.delete_deadline(&self.inventory.set),
+            clock_ahead: self.facts.clock_ahead,
+            balance: Balance { pools, drain: &policy.drain },
+        }
+    }
+
+    /// Only the planner changes the lifecycle of a machine.
+    pub fn set_lifecycles(&mut self, planned: &Decision, now: Time) {
+        for report in &planned.report.machines {
+            let at = report.index as usize;
+            let slot = self.folded.machines.get_mut(at).zip(self.folded.touched.get_mut(at));
+            if let Some((machine, touched)) = slot
+                && machine.lifecycle != report.lifecycle
+                && !self.stay_out.contains(&report.index)
+            {
+                // After an in-place update, restart the unready timer: the update itself is not unhealthy time.
+                let updated = machine.lifecycle == Lifecycle::Updating
+                    && report.lifecycle == Lifecycle::InService;
+                if updated {
+                    machine.updated = Some(now);
+                }
+                if updated && machine.condition != Condition::Ready {
+                    machine.since = now;
+                }
+                machine.lifecycle = report.lifecycle;
+                machine.lifecycle_since = now;
+                *touched = true;
+            }
+        }
+    }
+
+    pub fn touched(&self) -> Vec<Machine> {
+        let each = self.folded.machines.iter().zip(&self.folded.touched);
+        each.filter(|(_, touched)| **touched).map(|(machine, _)| machine.clone()).collect()
+    }
+}
