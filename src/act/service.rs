@@ -49,8 +49,8 @@ pub enum ServiceState {
     Late,
 }
 
-/// Rows of machines that begin to leave, and the turn of those that stay after all or are gone. Returns true if any
-/// changed.
+/// Adds a row for each machine that begins to leave. Turns the row of a machine that stays after all, or is gone, to
+/// Returning. Returns true if any row changed.
 pub fn follow(
     rows: &mut Vec<OutOfService>,
     machines: &[Machine],

@@ -1,6 +1,5 @@
 //! What a plan is judged by, and what the judge says of it.
 
-use crate::model::drain::BalancerChoice;
 use crate::model::ids::{Key, Revision};
 use crate::model::inventory::SetReading;
 use crate::model::journal::Entry;
@@ -46,12 +45,7 @@ impl<'a> Case<'a> {
     }
 
     fn has_balancers(&self) -> bool {
-        let pools = match &self.policy.drain.balancers {
-            BalancerChoice::Auto => &self.set.backends,
-            BalancerChoice::Off => &Vec::new(),
-            BalancerChoice::Pools(pools) => pools,
-        };
-        !pools.is_empty()
+        !self.policy.drain.balancers.pools(&self.set.backends).is_empty()
     }
 
     /// A machine with a node, or one that its load balancers may send traffic to, is drained before it goes.

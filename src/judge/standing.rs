@@ -55,8 +55,8 @@ pub(super) fn standing(
     }
 }
 
-/// Its delete failed: the cloud refused it, or no request is left that could. One that is out of service elsewhere too stays
-/// so until it is given back there.
+/// Its delete failed: the cloud refused it, or no open request could delete it. A machine that a node or load balancers
+/// keep out of service stays out until they give it back.
 fn is_back(case: &Case, machine: &Machine, found: MachineMatch, at: Time) -> bool {
     let unknown_for = at.since(machine.lifecycle_since);
     let quiet = !found.has(OPEN) && (found.has(GIVEN_BACK) || unknown_for >= TRACELESS);

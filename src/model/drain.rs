@@ -17,6 +17,17 @@ pub enum BalancerChoice {
     Pools(Vec<BackendPoolId>),
 }
 
+impl BalancerChoice {
+    /// The backend pools in which a machine is switched off before it goes, if its model names these.
+    pub fn pools<'a>(&'a self, of_model: &'a [BackendPoolId]) -> &'a [BackendPoolId] {
+        match self {
+            BalancerChoice::Auto => of_model,
+            BalancerChoice::Off => &[],
+            BalancerChoice::Pools(pools) => pools,
+        }
+    }
+}
+
 vocabulary! {
     /// What happens to a machine that is not out of service at the deadline.
     #[derive(Default)]
@@ -59,11 +70,7 @@ impl Default for DrainPolicy {
 impl Policy {
     /// The backend pools in which a machine is switched off before it goes.
     pub fn backends<'a>(&'a self, set: &'a SetReading) -> &'a [BackendPoolId] {
-        match &self.drain.balancers {
-            BalancerChoice::Auto => &set.backends,
-            BalancerChoice::Off => &[],
-            BalancerChoice::Pools(pools) => pools,
-        }
+        self.drain.balancers.pools(&set.backends)
     }
 
     /// Taking this machine out of service leaves marks elsewhere: on its node, or at load balancers.

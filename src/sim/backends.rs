@@ -174,7 +174,7 @@ impl SimStage {
         }
     }
 
-    /// Machines to which no load balancer sends new connections because we said so, or that one of them is to leave.
+    /// Machines that some backend pool shows as Down.
     pub(super) fn switched_off(&self) -> BTreeSet<Guid> {
         let members = self.pools.iter().flat_map(|pool| self.world.pool_members(pool));
         let down = members.filter(|member| member.admin == Some(AdminState::Down));

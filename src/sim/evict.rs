@@ -1,7 +1,7 @@
 //! The write side of the simulated cluster.
 
 use super::mutation::Slip;
-use super::stage::{SharedStage, SimCall, SimStage};
+use super::stage::{SharedStage, SimStage};
 use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
 use crate::model::action::ActionKind;
 use crate::model::journal::{Refusal, Refused};
@@ -57,23 +57,10 @@ impl SimStage {
         if took {
             self.touched.entry(vm).or_insert(at);
         }
-        let (entry, verb, born, spare) =
-            (order.entry.clone(), ActionKind::Drain, Vec::new(), false);
-        let serving = Vec::new();
-        let (to, lacking, fell) = (None, 0, 0);
-        self.calls.push(SimCall {
-            at,
-            entry,
-            verb,
-            hit,
-            to,
-            lacking,
-            fell,
-            took,
-            born,
-            spare,
-            serving,
-        });
+        self.note_call(order.entry, ActionKind::Drain, None);
+        if let Some(call) = self.calls.last_mut() {
+            (call.at, call.hit, call.took) = (at, hit, took);
+        }
         match began {
             Some(true) => CallOutcome::Accepted(None),
             Some(false) => CallOutcome::Done,

@@ -166,8 +166,8 @@ async fn a_pool_that_changed_since_it_was_read_is_not_written() {
     let late = SystemClock.now().minus(Span::seconds(1));
     assert_eq!(write_before(&azure, &pool, &one, late).await, CallOutcome::NotSent);
     assert_eq!(write(&azure, &pool, &[]).await, CallOutcome::Done);
-    let nobody = [BackendChange { name: "nobody".into(), to: BackendState::Down }];
-    let answer = write(&azure, &pool, &nobody).await;
+    let absent = [BackendChange { name: "absent".into(), to: BackendState::Down }];
+    let answer = write(&azure, &pool, &absent).await;
     assert_eq!(refusal(&answer), (Refusal::Invalid, Some("InvalidBackendPool")));
     assert_eq!(read(&azure, "web").await.document, pool.document);
 }

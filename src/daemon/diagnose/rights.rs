@@ -197,11 +197,7 @@ pub(super) fn backends<'a>(
     policy: &'a Policy,
     anatomy: Option<&'a Anatomy>,
 ) -> &'a [BackendPoolId] {
-    match &policy.drain.balancers {
-        BalancerChoice::Auto => anatomy.map_or(&[], |anatomy| &anatomy.backends),
-        BalancerChoice::Off => &[],
-        BalancerChoice::Pools(pools) => pools,
-    }
+    policy.drain.balancers.pools(anatomy.map_or(&[], |anatomy| &anatomy.backends))
 }
 
 /// ARM's list of permissions shows only roles.
