@@ -25,8 +25,9 @@ SLOW_MS = 400
 IN_DOUBT = 0.05
 # From this part of all kills on.
 LATE = 0.85
-# Seconds after the last kill, at most: pools are looked at some times a minute, and a doubt stops a pool for two.
-SETTLES = 360
+# Seconds after the last kill, at most: a doubt stops a pool for three minutes, and each machine of it takes up to a minute
+# and a half, because a pool is looked at once a minute.
+SETTLES = 600
 STOPS = 10.0
 
 

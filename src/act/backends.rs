@@ -91,7 +91,7 @@ impl<S: TurnStore> Executor<'_, S> {
         }
         if let Some(Ok(read)) = &self.backends {
             let now = ports.clock.now();
-            self.out_changed |= service::look(self.out, read, seen.balance, now);
+            self.out_changed |= service::look(self.out, seen.listed(), read, seen.balance, now);
         }
         for machine in seen.machines {
             let row = self.out.iter().find(|row| row.is(machine));
@@ -136,7 +136,7 @@ impl<S: TurnStore> Executor<'_, S> {
         let Some(Ok(read)) = self.backends.take() else { return self.write(now).await };
         let now = ports.clock.now();
         let writes = match now.since(read.at) <= READ_IS_FRESH {
-            true => service::changes(self.out, &read, seen.balance, now),
+            true => service::changes(self.out, seen.listed(), &read, seen.balance, now),
             false => Vec::new(),
         };
         self.out_changed |= !writes.is_empty();

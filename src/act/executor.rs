@@ -59,6 +59,11 @@ impl<'a> Observed<'a> {
         self.beside(&[]).find(target).map(|machine| machine.lifecycle)
     }
 
+    /// The machines, if all of them were seen.
+    pub(super) fn listed(&self) -> &'a [Machine] {
+        if self.set.complete { self.machines } else { &[] }
+    }
+
     pub(super) fn beside(&self, open: &'a [Entry]) -> SetSight<'a> {
         let Observed { set, machines, delete_deadline, clock_ahead, .. } = *self;
         SetSight { set, machines, open, delete_deadline, clock_ahead }

@@ -95,16 +95,20 @@ pub fn follow(
     changed
 }
 
-/// Move the rows on by what a read showed. Returns true if any changed.
+/// Move the rows on by what a read showed. `listed`: empty if the listing is not complete. Returns true if any changed.
 pub fn look(
     rows: &mut Vec<OutOfService>,
+    listed: &[Machine],
     read: &PoolsRead,
     balance: Balance<'_>,
     now: Time,
 ) -> bool {
     let before = rows.clone();
     for row in rows.iter_mut() {
-        let shown = PoolsShow::of(row, read, balance.pools);
+        let shown = match is_named(row, listed) {
+            true => PoolsShow::of(row, read, balance.pools),
+            false => PoolsShow::Unknown,
+        };
         row.step = match row.step {
             ServiceStep::Leaving => match shown {
                 PoolsShow::Nowhere => ServiceStep::Out,
@@ -129,6 +133,13 @@ pub fn look(
     }
     rows.retain(|row| row.step != ServiceStep::Returning || !is_back(row, read));
     *rows != before
+}
+
+/// An address names its machine by id alone, and Azure may give the id of one that is going, or went unseen, to another.
+fn is_named(row: &OutOfService, listed: &[Machine]) -> bool {
+    let mut of_id = listed.iter().filter(|machine| machine.id == row.id);
+    let stays = |it: &Machine| it.missed == 0 && it.condition != Condition::Deleting;
+    of_id.next().is_some_and(|it| row.is(it) && stays(it)) && of_id.next().is_none()
 }
 
 /// What a read shows of one machine.
@@ -186,6 +197,7 @@ fn is_down(pool: &BackendPool, put: &PutDown) -> bool {
 /// sent.
 pub fn changes(
     rows: &mut [OutOfService],
+    listed: &[Machine],
     read: &PoolsRead,
     balance: Balance<'_>,
     now: Time,
@@ -196,7 +208,7 @@ pub fn changes(
         let is_ours = balance.pools.contains(&pool.id);
         for row in rows.iter_mut() {
             match row.step {
-                ServiceStep::Leaving if is_ours => {
+                ServiceStep::Leaving if is_ours && is_named(row, listed) => {
                     changes.extend(downs(row, pool, now));
                 }
                 ServiceStep::Returning => changes.extend(backs(row, pool, now)),

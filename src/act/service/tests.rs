@@ -56,28 +56,29 @@ fn a_machine_is_down_in_every_pool_before_its_grace_begins() {
     let balance = balance(&pools, &drain);
     let machine = machine("7", Lifecycle::Draining);
     let mut rows = leaving(&machine);
+    let seen = [machine];
     let read = |second, states: [BackendState; 2]| {
         let of = |n: usize| pool(&pools[n], &[("7", states[n]), ("8", Probed)]);
         PoolsRead { at: at(second), pools: vec![of(0), of(1)] }
     };
     let first = read(1, [Up, Probed]);
-    assert!(!look(&mut rows, &first, balance, at(1)));
-    let writes = changes(&mut rows, &first, balance, at(1));
+    assert!(!look(&mut rows, &seen, &first, balance, at(1)));
+    let writes = changes(&mut rows, &seen, &first, balance, at(1));
     for pool in &pools {
         answered(&mut rows, pool, at(1));
     }
     let down = BackendChange { name: "of-7".into(), to: Down };
     let both = pools.each_ref().map(|pool| (pool.clone(), vec![down.clone()]));
     assert_eq!(writes, both, "of machine 8 nothing is written");
-    look(&mut rows, &read(5, [Down, Probed]), balance, at(5));
+    look(&mut rows, &seen, &read(5, [Down, Probed]), balance, at(5));
     assert_eq!(rows[0].step, ServiceStep::Leaving, "the second pool still sends it connections");
-    look(&mut rows, &read(20, [Down, Down]), balance, at(21));
+    look(&mut rows, &seen, &read(20, [Down, Down]), balance, at(21));
     assert_eq!(rows[0].step, ServiceStep::Grace { since: at(20) });
-    look(&mut rows, &read(49, [Down, Down]), balance, at(49));
+    look(&mut rows, &seen, &read(49, [Down, Down]), balance, at(49));
     assert_eq!(rows[0].step, ServiceStep::Grace { since: at(20) });
-    look(&mut rows, &read(50, [Down, Down]), balance, at(50));
+    look(&mut rows, &seen, &read(50, [Down, Down]), balance, at(50));
     assert_eq!(rows[0].step, ServiceStep::Out);
-    look(&mut rows, &read(60, [Down, Probed]), balance, at(61));
+    look(&mut rows, &seen, &read(60, [Down, Probed]), balance, at(61));
     assert_eq!(rows[0].step, ServiceStep::Leaving, "another client put it back");
     assert_eq!(rows[0].since, at(61));
 }
@@ -104,28 +105,62 @@ fn what_a_read_does_not_show_ends_no_step() {
     ];
     for (name, read, fits) in cases {
         let mut rows = leaving(&machine);
-        look(&mut rows, &PoolsRead { at: at(1), pools: read }, balance(&pools, &drain), at(1));
+        let read = PoolsRead { at: at(1), pools: read };
+        look(&mut rows, std::slice::from_ref(&machine), &read, balance(&pools, &drain), at(1));
         assert!(fits(rows[0].step), "{name}: {:?}", rows[0].step);
     }
+}
+
+#[test]
+fn an_address_whose_id_may_be_of_another_machine_is_left_alone() {
+    let (pools, drain) = (ids(), drain());
+    let balance = balance(&pools, &drain);
+    let old = machine("7", Lifecycle::Draining);
+    let new = Machine { vm: Some(VmId::new("vm-new")), ..machine("7", Lifecycle::InService) };
+    let cases = [
+        ("both are recorded", vec![old.clone(), new.clone()]),
+        ("only the new one is", vec![new]),
+        ("it is not listed", vec![Machine { missed: 1, ..old.clone() }]),
+        ("it is going", vec![Machine { condition: Condition::Deleting, ..old.clone() }]),
+        ("the listing was cut", vec![]),
+    ];
+    let read = |state| PoolsRead {
+        at: at(9),
+        pools: pools.iter().map(|id| pool(id, &[("7", state)])).collect(),
+    };
+    for (name, seen) in cases {
+        for (state, step) in [
+            (Probed, ServiceStep::Leaving),
+            (Down, ServiceStep::Leaving),
+            (Probed, ServiceStep::Out),
+        ] {
+            let mut rows = vec![OutOfService { step, ..OutOfService::of(&old, at(0)) }];
+            assert!(!look(&mut rows, &seen, &read(state), balance, at(9)), "{name}: {rows:?}");
+            assert_eq!(changes(&mut rows, &seen, &read(state), balance, at(9)), [], "{name}");
+        }
+    }
+    let mut rows = leaving(&old);
+    let writes = changes(&mut rows, &[old], &read(Probed), balance, at(9));
+    assert_eq!(writes.len(), 2, "it alone has the id");
 }
 
 #[test]
 fn only_what_we_put_down_is_put_back_and_to_none() {
     let (pools, drain) = (ids(), drain());
     let balance = balance(&pools, &drain);
-    let machine = machine("7", Lifecycle::InService);
-    let mut rows = leaving(&machine);
+    let seen = [machine("7", Lifecycle::InService)];
+    let mut rows = leaving(&seen[0]);
     let begins = PoolsRead {
         at: at(1),
         pools: vec![pool(&pools[0], &[("7", Up)]), pool(&pools[1], &[("7", Down)])],
     };
-    changes(&mut rows, &begins, balance, at(1));
-    assert!(follow(&mut rows, &[machine], balance, at(2)));
+    changes(&mut rows, &seen, &begins, balance, at(1));
+    assert!(follow(&mut rows, &seen, balance, at(2)));
     let read = |second| PoolsRead {
         at: at(second),
         pools: vec![pool(&pools[0], &[("7", Down)]), pool(&pools[1], &[("7", Down)])],
     };
-    let writes = changes(&mut rows, &read(10), balance, at(10));
+    let writes = changes(&mut rows, &seen, &read(10), balance, at(10));
     let back = BackendChange { name: "of-7".into(), to: Probed };
     assert_eq!(writes, [(pools[0].clone(), vec![back])], "another client put down the other");
 }
@@ -149,13 +184,14 @@ fn a_row_goes_once_no_write_may_still_land() {
         (false, 10 + lasts, Probed, true, false),
         (false, 11 + lasts, Probed, true, true),
     ] {
-        let mut rows = leaving(&machine("7", Lifecycle::Draining));
-        changes(&mut rows, &read(9, Probed, true), balance, at(10));
+        let seen = [machine("7", Lifecycle::Draining)];
+        let mut rows = leaving(&seen[0]);
+        changes(&mut rows, &seen, &read(9, Probed, true), balance, at(10));
         if answers {
             answered(&mut rows, &pools[0], at(10));
         }
         rows[0].step = ServiceStep::Returning;
-        look(&mut rows, &read(second, state, settled), balance, at(second + 1));
+        look(&mut rows, &seen, &read(second, state, settled), balance, at(second + 1));
         assert_eq!(rows.is_empty(), goes, "{answers} {second} {state:?} {settled}");
     }
 }
@@ -302,9 +338,9 @@ fn in_small_worlds_all_is_put_back_whatever_was_lost() {
                 let states = world.states.map(|of| of[n]);
                 assert_eq!(states, [Down; 2], "seed {seed}, turn {turn}: {row:?}");
             }
-            look(&mut rows, &read, balance, now);
+            look(&mut rows, &machines, &read, balance, now);
             follow(&mut rows, &machines, balance, now);
-            let writes = changes(&mut rows, &read, balance, now);
+            let writes = changes(&mut rows, &machines, &read, balance, now);
             stored = Vec::clone(&rows);
             for (id, changes) in writes {
                 if storms && fate.chance(0.05) {
@@ -329,8 +365,8 @@ fn in_small_worlds_all_is_put_back_whatever_was_lost() {
 fn what_load_balancers_refuse_is_asked_again_ever_more_rarely() {
     let (pools, drain) = (ids(), drain());
     let balance = balance(&pools, &drain);
-    let machine = machine("7", Lifecycle::Draining);
-    let mut rows = leaving(&machine);
+    let seen = [machine("7", Lifecycle::Draining)];
+    let mut rows = leaving(&seen[0]);
     let read = |second, state| PoolsRead {
         at: at(second),
         pools: vec![pool(&pools[0], &[("7", state)]), pool(&pools[1], &[])],
@@ -338,14 +374,15 @@ fn what_load_balancers_refuse_is_asked_again_ever_more_rarely() {
     let tries = |rows: &mut Vec<OutOfService>, from: i64, state| {
         let asks = |second: &i64| {
             let read = read(*second, state);
-            !changes(rows, &read, balance, at(*second)).is_empty()
+            !changes(rows, &seen, &read, balance, at(*second)).is_empty()
         };
         (from..from + 900).filter(asks).map(|second| second - from).collect::<Vec<i64>>()
     };
     let waits = [0, 15, 45, 105, 225, 465, 765];
     assert_eq!(tries(&mut rows, 0, Probed), waits);
     assert_eq!(next(&rows, &drain, at(800)), Some(at(765 + 300)));
-    let back = Machine { lifecycle: Lifecycle::InService, ..machine };
+    let [seven] = seen.clone();
+    let back = Machine { lifecycle: Lifecycle::InService, ..seven };
     follow(&mut rows, &[back], balance, at(900));
     assert_eq!(tries(&mut rows, 900, Down), waits, "the way back is another");
 }
