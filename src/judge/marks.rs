@@ -122,7 +122,13 @@ fn power(entry: &Entry, target: &Target, fate: Fate, nothing: bool, case: &Case)
         ActionKind::Restore if matches!(fate, Fate::Open | Fate::Done) => {
             (Lifecycle::Standby, STARTED)
         }
-        ActionKind::Delete if nothing && surplus && !was_asked_again(entry, target, case) => {
+        // One that a drain left out of service still leaves, whoever stopped it since.
+        ActionKind::Delete
+            if nothing
+                && surplus
+                && !(fate == Fate::Withdrawn && drain_stands(case, entry, target))
+                && !was_asked_again(entry, target, case) =>
+        {
             (Lifecycle::Deleting, STILL_OFF)
         }
         _ => return 0,

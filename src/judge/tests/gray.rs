@@ -1,8 +1,9 @@
 //! Gray scale-down: surplus leaves service a step at a time, and goes only after it was watched.
 
-use super::{NEW, NOW, Pool, ago};
+use super::{NEW, NOW, Pool, ago, done};
 use crate::model::action::{Action, RemovalReason};
-use crate::model::machine::{Condition, Lifecycle};
+use crate::model::journal::{EntryEvent, EntryOutcome};
+use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::UnconfirmedFall;
 use crate::model::size::{GrayPhase, GrayPolicy, GrayState};
 use crate::model::time::{Span, Time};
@@ -204,4 +205,20 @@ fn what_is_off_and_outdated_is_not_started() {
     let old = lost(off())
         .edit("d", |machine| machine.revision = Some(crate::model::ids::Revision::new(super::OLD)));
     refused("outdated", &old.restore("d"), "starts outdated machines that were off");
+}
+
+#[test]
+fn what_was_drained_and_stopped_by_others_leaves_as_before_its_unsent_delete() {
+    let cancelled = [(Span::seconds(20), EntryEvent::Ended(EntryOutcome::Withdrawn))];
+    let off = || switched_off(Lifecycle::Standby, Span::seconds(20)).edit("d", super::node);
+    let unsent = |pool: Pool| {
+        let deleting = |machine: &mut Machine| {
+            (machine.lifecycle, machine.since) = (Lifecycle::Deleting, ago(Span::seconds(5)));
+        };
+        pool.delete("d", Surplus).earlier(Span::seconds(20), &cancelled).edit("d", deleting)
+    };
+    let drained = off().drain("d", Surplus).earlier(Span::seconds(40), &done(Span::seconds(30)));
+    lawful("drained anew", &unsent(drained).drain("d", Surplus));
+    let unwatched = "removes machines out of service that were not watched";
+    refused("switched off", &unsent(off()).drain("d", Surplus), unwatched);
 }
