@@ -80,7 +80,15 @@ pub(super) fn evictions_take_size(input: &Input) -> bool {
 /// After a person's order about the size came or ended in this turn.
 pub(super) fn follow_order(input: &Input, memory: &mut PoolState) {
     let told = scale::wanted(input, memory);
+    memory.desired.count = before_order(input, memory, told);
     follow(input, memory, told);
+}
+
+/// The size before an order of this turn: to a rise that this turn began the order says no.
+fn before_order(input: &Input, memory: &PoolState, told: u32) -> u32 {
+    let now = memory.desired.count;
+    let before = input.state.map_or(now, |state| state.desired.count);
+    now.min(before.max(told))
 }
 
 fn follow(input: &Input, memory: &mut PoolState, told: u32) {

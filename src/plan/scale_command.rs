@@ -145,7 +145,7 @@ fn said(memory: &PoolState, (from, to): (u32, u32), named: usize) -> String {
     };
     match memory.desired.count {
         now if now > to => format!(
-            "the size is to drop from {from} to {to}{until}; so large a drop waits for `poolkeeper approve`{leave}"
+            "the size is to drop from {now} to {to}{until}; so large a drop waits for `poolkeeper approve`{leave}"
         ),
         _ if from > to => format!("the size drops from {from} to {to}{until}{leave}"),
         _ if from < to => format!("the size rises from {from} to {to}{until}"),

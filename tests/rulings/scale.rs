@@ -2,7 +2,7 @@
 
 use poolkeeper::api::v1::state::{decode, encode};
 use poolkeeper::model::action::RemovalReason;
-use poolkeeper::model::ids::InstanceId;
+use poolkeeper::model::ids::{CommandId, InstanceId};
 use poolkeeper::model::machine::Lifecycle;
 use poolkeeper::model::plan::{CommandArgs, CommandVerb, WaitKind};
 use poolkeeper::model::policy::{Owner, UnconfirmedFall};
@@ -326,6 +326,23 @@ fn a_document_that_came_first_still_falls_by_the_named() {
     let turn = scale(pool, 12, None, &["n4", "n9"]).plan();
     assert_eq!(turn.accepted(), [true]);
     turn.does(None, &["n4", "n9"]);
+}
+
+#[test]
+fn an_order_comes_before_a_rise_of_the_same_turn() {
+    let fall = |from, to| Some(Fall { from, to, at: NOW });
+    let mut document = fourteen();
+    document.draft.count = 20;
+    let mut order = scale(fourteen(), 20, Some(HOURS), &[]);
+    order.commands[0].id = CommandId::new("earlier");
+    for pool in [document, order] {
+        for lasts in [None, Some(HOURS)] {
+            let turn = scale(pool.clone(), 2, lasts, &[]).plan();
+            let desired = &turn.does(None, &[]).planned.state.desired;
+            assert_eq!((desired.count, &desired.waiting), (14, &fall(14, 2)));
+            scale(pool.clone(), 17, lasts, &[]).plan().does(Some(17), &[]);
+        }
+    }
 }
 
 #[test]
