@@ -138,6 +138,8 @@ pub struct Suspension {
     /// Writes that no read has shown, and the earliest time of the next.
     pub tries: u32,
     pub next: Option<Time>,
+    /// The answer to a write that puts it back was lost: it may land in reads begun before this.
+    pub lands: Option<Time>,
 }
 
 impl Suspension {

@@ -17,7 +17,7 @@ use super::gate::{RolloutClose, RolloutLimits};
 use super::holds::Holds;
 use super::journal::is_write;
 use super::next_check::IDLE;
-use super::suspension::{ENGINE, fits, is_changed, is_ending, is_late, is_put_back};
+use super::suspension::{fits, is_changed, is_ending, is_late, is_put_back, settles_at};
 
 /// First and longest wait before a write that no read shows is repeated.
 const FIRST: Span = Span::minutes(1);
@@ -106,6 +106,7 @@ pub(super) fn remember_write(now: Time, memory: &mut PoolState, written: &Autosc
         unused: None,
         tries: 0,
         next: None,
+        lands: None,
     });
     if written.to == AutoscalerTarget::Suspended {
         suspension.rest = written.document.rest().into();
@@ -179,6 +180,9 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
     let next = suspension.next.filter(|at| *at > input.now).unwrap_or(later);
     if waits && !is_ending(input, memory) {
         let say = match suspension.stage {
+            SuspensionStage::Off { .. } if suspension.lands.is_some() => format!(
+                "the answer to the write that puts the autoscale setting {name} back was lost; it may still switch it on"
+            ),
             SuspensionStage::Off { .. } => format!(
                 "the autoscale setting {name} is switched off; what it began before may still change the size"
             ),
@@ -190,11 +194,8 @@ pub(super) fn tell(basis: &Basis, holds: &mut Holds) {
             },
         };
         let hold = holds.add(HoldReason::AutoscalerOn, say);
-        let again = match suspension.stage {
-            SuspensionStage::Off { since } if since.plus(ENGINE) > input.now => since.plus(ENGINE),
-            _ => next,
-        };
-        hold.number("outdated", basis.count.out).again(again);
+        let settles = settles_at(memory).max(suspension.lands).filter(|at| *at > input.now);
+        hold.number("outdated", basis.count.out).again(settles.unwrap_or(next));
     } else if is_ending(input, memory) {
         let say = still_off(input, suspension);
         let hold = holds.add(HoldReason::AutoscalerOff, say);

@@ -22,6 +22,9 @@ const FITS_WITHIN: Span = Span::minutes(30);
 
 /// What the read shows of the setting that we switched off.
 pub(super) fn learn(input: &Input, memory: &mut PoolState) {
+    if let Some(suspension) = &mut memory.suspension {
+        suspension.lands = suspension.lands.max(lost_until(input, suspension));
+    }
     if input.set.hides_autoscaler() {
         return;
     }
@@ -34,6 +37,8 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
         return;
     };
     let wrote = |verb: ActionKind| has_written(input, suspension, verb);
+    // Its end is told once, and the first read that shows what it did may come later.
+    let back = wrote(ActionKind::PutBackAutoscaler) || suspension.lands.is_some();
     match (suspension.stage, found.enabled) {
         (SuspensionStage::Asked, false) if wrote(ActionKind::SuspendAutoscaler) => {
             suspension.stage = SuspensionStage::Off { since: input.set.read_at };
@@ -47,7 +52,7 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
         }
         // A person was quicker.
         (SuspensionStage::Asked, false) => memory.suspension = None,
-        (SuspensionStage::Off { .. }, true) if is_open && !wrote(ActionKind::PutBackAutoscaler) => {
+        (SuspensionStage::Off { .. }, true) if is_open && !back => {
             suspension.stage = SuspensionStage::Overruled;
         }
         (SuspensionStage::Off { .. }, true) => memory.suspension = None,
@@ -55,6 +60,9 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState) {
             memory.suspension = None;
         }
         _ => {}
+    }
+    if let Some(suspension) = &mut memory.suspension {
+        suspension.lands = suspension.lands.filter(|at| input.set.read_at < *at);
     }
     keep_size(input, memory);
 }
@@ -86,18 +94,32 @@ fn has_written(input: &Input, suspension: &Suspension, verb: ActionKind) -> bool
 /// A write that puts it back may be on its way: what this read shows as off may be on by now.
 pub(super) fn is_put_back(input: &Input, suspension: &Suspension) -> bool {
     let read_at = input.set.read_at;
-    input.open.iter().any(|entry| {
-        let ours = entry.verb() == ActionKind::PutBackAutoscaler;
-        ours && entry.written >= suspension.since
-            && match entry.outcome() {
-                None => true,
-                Some((_, EntryOutcome::Withdrawn)) => false,
-                Some((at, EntryOutcome::Refused(no))) => {
-                    is_unanswered(no) && read_at < at.plus(WRITE_LANDS)
-                }
-                Some((at, _)) => read_at < at,
-            }
-    })
+    suspension.lands.is_some_and(|at| read_at < at)
+        || puts_back(input, suspension).any(|entry| match entry.outcome() {
+            None => true,
+            Some((_, EntryOutcome::Withdrawn | EntryOutcome::Refused(_))) => false,
+            Some((at, _)) => read_at < at,
+        })
+}
+
+fn puts_back<'a>(
+    input: &'a Input<'a>,
+    suspension: &Suspension,
+) -> impl Iterator<Item = &'a Entry> + use<'a> {
+    let since = suspension.since;
+    let ours = move |entry: &&Entry| {
+        entry.verb() == ActionKind::PutBackAutoscaler && entry.written >= since
+    };
+    input.open.iter().filter(ours)
+}
+
+/// Until when a write that puts it back may land although no answer came.
+fn lost_until(input: &Input, suspension: &Suspension) -> Option<Time> {
+    let lost = puts_back(input, suspension).filter_map(|entry| match entry.outcome() {
+        Some((at, EntryOutcome::Refused(no))) if is_unanswered(no) => Some(at.plus(WRITE_LANDS)),
+        _ => None,
+    });
+    lost.max()
 }
 
 /// A read that shows no trace of a write may be older than it.
@@ -205,5 +227,7 @@ pub(super) fn moments(memory: &PoolState) -> impl Iterator<Item = Time> + use<> 
     let unused = known.and_then(|known| known.unused);
     let ends = [FITS_WITHIN, LONG_PAUSE, LONG_PAUSE.plus(FITS_WITHIN)];
     let ends = unused.into_iter().flat_map(move |at| ends.map(|span| at.plus(span)));
-    settles_at(memory).into_iter().chain(ends).chain(known.and_then(|known| known.next))
+    let lands = known.and_then(|known| known.lands);
+    let next = known.and_then(|known| known.next);
+    settles_at(memory).into_iter().chain(ends).chain(next).chain(lands)
 }

@@ -5,13 +5,15 @@ use poolkeeper::model::autoscaler::{
     Autoscaler, AutoscalerBounds, AutoscalerDocument, AutoscalerPolicy, DuringRollout,
 };
 use poolkeeper::model::inventory::PlatformFeature;
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refused};
 use poolkeeper::model::machine::{Condition, Machine};
 use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::{Checkpoint, Owner};
 use poolkeeper::model::quantity::Quantity;
+use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::Span;
 
-use super::kit::{Pool, Turn};
+use super::kit::{Pool, Turn, rev};
 use super::world::World;
 
 const ID: &str =
@@ -223,7 +225,7 @@ fn a_rollout_that_is_over_or_stands_for_long_gives_it_back() {
         gates: Vec::new(),
     }];
     let new = |world: &World| {
-        let new = |m: &Machine| m.revision == Some(super::kit::rev("r2"));
+        let new = |m: &Machine| m.revision == Some(rev("r2"));
         world.pool.machines.iter().any(new) && world.available() >= 3
     };
     waiting.run(40, new);
@@ -283,4 +285,36 @@ fn one_that_a_person_switches_off_while_ours_is_refused_stays_off() {
     world.pool.switch_autoscaler(false);
     world.run(90, |world| world.is_at(3, "r2"));
     assert!(!is_on(&world) && world.pool.state.as_ref().unwrap().suspension.is_none());
+}
+
+#[test]
+fn a_write_whose_answer_was_lost_may_still_put_it_back() {
+    let mut world = suspends(Some((2, 8)));
+    world.pool.draft.rollout.bake = Span::minutes(30);
+    world.run(60, is_on);
+    // It has not landed, and a turn hears that no read shows a trace of it.
+    world.pool.switch_autoscaler(false);
+    let write = world.pool.open.last_mut().unwrap();
+    let (lost, outcome) = (write.written, EntryOutcome::Refused(Refused::no_trace()));
+    write.phase = Phase::Ended { at: lost, accepted: None, outcome };
+    world.step();
+    world.pool.set.revision = rev("r3");
+    let rolls = |state: &PoolState| state.rollout.as_ref().is_some_and(|it| it.to == rev("r3"));
+    world.run(3, |world| world.pool.state.as_ref().is_some_and(rolls));
+    let mut landed = world.clone();
+    let raise = loop {
+        let turn = world.step();
+        if turn.raise().is_some() {
+            break turn;
+        }
+        turn.says("autoscalerOn").does(None, &[]);
+    };
+    assert_eq!(raise.raise(), Some((3, 5)), "it did not land");
+    assert!(world.pool.set.read_at >= lost.plus(Span::minutes(2)));
+    world.run(90, |world| world.is_at(3, "r3") && is_on(world));
+    landed.pool.switch_autoscaler(true);
+    let turn = landed.step();
+    turn.is_silent_on("autoscaleChanged");
+    assert_eq!(verbs(&turn), [ActionKind::SuspendAutoscaler], "nobody else switched it on");
+    landed.run(90, |world| world.is_at(3, "r3") && is_on(world));
 }

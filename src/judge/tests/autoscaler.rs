@@ -35,6 +35,7 @@ fn suspension(off_for: Span, unused_for: Option<Span>) -> Suspension {
         unused: unused_for.map(ago),
         tries: 0,
         next: None,
+        lands: None,
     }
 }
 

@@ -246,6 +246,7 @@ keys! {
             unused: Option<Time>,
             tries: u32,
             next: Option<Time>,
+            lands: Option<Time>,
         }
     }
     OwnerTag as OwnerTagKeys; {
