@@ -2,12 +2,14 @@
 //! for all machines.
 
 use super::service::{self, PoolsRead, ServiceState};
-use super::{BackendOrder, CallOutcome, ChangeCloud, DrainProgress, Executor, Observed, Ports};
+use super::{
+    AskHooks, BackendOrder, CallOutcome, ChangeCloud, DrainProgress, Executor, Observed, Ports,
+};
 use crate::ambient::Clock;
 use crate::memory::{StoreError, TurnStore};
 use crate::model::action::{READ_IS_FRESH, Target};
 use crate::model::backend::{OutOfService, ServiceStep};
-use crate::model::journal::{Entry, Refused, STILL_SERVES};
+use crate::model::journal::{Entry, HOOK_KEEPS, Refused, STILL_SERVES};
 use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::DrainFact;
 use crate::model::time::Time;
@@ -24,7 +26,7 @@ impl<S: TurnStore> Executor<'_, S> {
         machine.is_some_and(|machine| {
             let known = self.out.iter().any(|row| row.is(machine));
             let gets_traffic = machine.condition != Condition::Stopped;
-            known || (gets_traffic && !seen.balance.pools.is_empty())
+            known || (gets_traffic && !seen.balance.is_empty())
         })
     }
 
@@ -36,7 +38,7 @@ impl<S: TurnStore> Executor<'_, S> {
         seen: &Observed<'_>,
         now: Time,
     ) -> DrainProgress {
-        if !self.is_balanced(target, seen) || seen.balance.pools.is_empty() {
+        if !self.is_balanced(target, seen) || seen.balance.is_empty() {
             return DrainProgress::Done;
         }
         let machine = seen.beside(&[]).find(target);
@@ -46,11 +48,14 @@ impl<S: TurnStore> Executor<'_, S> {
         let row = machine.and_then(|machine| self.out.iter().find(|row| row.is(machine)));
         match service::state(row, target, entry.written, seen.balance.drain, now) {
             ServiceState::Out => DrainProgress::Done,
-            ServiceState::Late => {
-                DrainProgress::Blocked { code: STILL_SERVES.into(), retry_at: None }
+            ServiceState::Late { step } => {
+                let hook = matches!(step, DrainFact::HOOK_BEFORE | DrainFact::HOOK_AFTER);
+                let code = if hook { HOOK_KEEPS } else { STILL_SERVES };
+                DrainProgress::Blocked { code: code.into(), retry_at: None }
             }
             ServiceState::Waits { step } => {
-                DrainProgress::Running { step: step.into(), blocker: self.blocker() }
+                let blocker = row.and_then(|row| self.blocker(row, seen));
+                DrainProgress::Running { step: step.into(), blocker }
             }
         }
     }
@@ -65,8 +70,12 @@ impl<S: TurnStore> Executor<'_, S> {
         }
     }
 
-    /// Why the load balancers do not follow, if they say so.
-    fn blocker(&self) -> Option<Box<str>> {
+    /// Why the hook or the load balancers do not follow, if they say so.
+    fn blocker(&self, row: &OutOfService, seen: &Observed<'_>) -> Option<Box<str>> {
+        if let Some(call) = service::open_hook(row, seen.machines) {
+            let said = call.said.as_ref()?;
+            return Some(format!("the webhook {}: {said}", call.webhook).into());
+        }
         let say = |what: &str, refused: &Refused| {
             let code = refused.code.as_deref().unwrap_or(refused.refusal.name());
             Box::from(format!("{what}: {code}"))
@@ -79,10 +88,10 @@ impl<S: TurnStore> Executor<'_, S> {
     }
 
     /// Read the pools if a machine is on its way out or back, and move the rows by what they show.
-    pub(super) async fn look_at_backends<W: ChangeCloud, K, C: Clock>(
+    pub(super) async fn look_at_backends<W: ChangeCloud, K, H: AskHooks, C: Clock>(
         &mut self,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) {
         let now = ports.clock.now();
         self.out_changed |= service::follow(self.out, seen.machines, seen.balance, now);
@@ -100,35 +109,40 @@ impl<S: TurnStore> Executor<'_, S> {
                     id: machine.id.clone(),
                     step: DrainFact::RETURNING.into(),
                     since: row.since,
-                    blocker: self.blocker(),
+                    blocker: self.blocker(row, seen),
                     clear: false,
                 });
             }
         }
     }
 
-    async fn read_backends<W: ChangeCloud, K, C: Clock>(
+    async fn read_backends<W: ChangeCloud, K, H: AskHooks, C: Clock>(
         &mut self,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) {
         if self.backends.is_some() {
             return;
         }
         let (at, pools) = (ports.clock.now(), service::pools(self.out, seen.balance));
+        if pools.is_empty() {
+            self.backends = Some(Ok(PoolsRead { at, pools: Vec::new() }));
+            return;
+        }
         let read = ports.cloud.backends(self.set, &pools).await;
         self.backends = Some(read.map(|pools| PoolsRead { at, pools }));
     }
 
     /// After the requests of the turn: switch off in their load balancers the machines that leave service, and put back
     /// those that are in service again or gone. The rows are stored before the first write.
-    pub async fn move_backends<W: ChangeCloud, K, C: Clock>(
+    pub async fn move_backends<W: ChangeCloud, K, H: AskHooks, C: Clock>(
         &mut self,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> Result<(), StoreError> {
         let now = ports.clock.now();
         self.out_changed |= service::follow(self.out, seen.machines, seen.balance, now);
+        self.ask_hooks(seen, ports).await?;
         if self.out.iter().all(|row| row.step == ServiceStep::Out) {
             return self.write(now).await;
         }

@@ -6,7 +6,8 @@ use super::advance::{AdvanceStep, DrainStep, PollState, SetSight, advance, drain
 use super::answer::{Digest, digest, heard};
 use super::service::{Balance, PoolsRead};
 use super::{
-    CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest, SetChange,
+    AskHooks, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest,
+    SetChange,
 };
 use crate::ambient::Clock;
 use crate::memory::{
@@ -24,19 +25,20 @@ use crate::model::time::{Skew, Span, Time};
 
 /// The external systems that carry out an entry.
 #[derive(Debug)]
-pub struct Ports<'a, W, K, C> {
+pub struct Ports<'a, W, K, H, C> {
     pub cloud: &'a W,
     pub cluster: &'a K,
+    pub hooks: &'a H,
     pub clock: &'a C,
 }
 
-impl<W, K, C> Clone for Ports<'_, W, K, C> {
+impl<W, K, H, C> Clone for Ports<'_, W, K, H, C> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<W, K, C> Copy for Ports<'_, W, K, C> {}
+impl<W, K, H, C> Copy for Ports<'_, W, K, H, C> {}
 
 /// The part of this turn's look that the executor needs.
 #[derive(Debug, Clone, Copy)]
@@ -181,11 +183,11 @@ impl<'a, S: TurnStore> Executor<'a, S> {
 
     /// Before the plan: settle earlier entries by the new look, their operations and the cluster. Moves are noted, not
     /// written: the commit of the plan that relies on them writes them.
-    pub async fn look<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+    pub async fn look<W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>(
         &mut self,
         seen: &Observed<'_>,
         paces: &mut BTreeMap<EntryId, PollState>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> Result<(), StoreError> {
         self.look_at_backends(seen, ports).await;
         let open = self.journal.open();
@@ -209,12 +211,12 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         Ok(())
     }
 
-    async fn step<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+    async fn step<W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>(
         &mut self,
         entry: &Entry,
         step: AdvanceStep,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> Result<Option<PollState>, StoreError> {
         let id = &entry.id;
         match step {
@@ -248,11 +250,11 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         Ok(None)
     }
 
-    async fn ask_cluster<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+    async fn ask_cluster<W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>(
         &mut self,
         entry: &Entry,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> Result<(), StoreError> {
         let (id, now) = (&entry.id, ports.clock.now());
         if entry.verb() == ActionKind::Restore {
@@ -290,12 +292,12 @@ impl<'a, S: TurnStore> Executor<'a, S> {
     }
 
     /// A drain ends when nothing movable is left on the node and no load balancer sends connections to the machine.
-    async fn drain_progress<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+    async fn drain_progress<W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>(
         &mut self,
         entry: &Entry,
         target: &Target,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> DrainProgress {
         let machine = self.draining(target, seen);
         if machine.node.is_some() || !self.is_balanced(target, seen) {
@@ -318,12 +320,12 @@ impl<'a, S: TurnStore> Executor<'a, S> {
 
     /// Revert our changes to the node and end the drain with this outcome. If that fails, the entry stays open for a
     /// retry.
-    pub async fn release<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+    pub async fn release<W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>(
         &mut self,
         entry: &Entry,
         seen: &Observed<'_>,
         outcome: EntryOutcome,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> Result<(), StoreError> {
         if self.lift(entry, seen, ports.cluster).await {
             return self.note(&entry.id, EntryEvent::Ended(outcome), ports.clock.now());
@@ -358,11 +360,11 @@ impl<'a, S: TurnStore> Executor<'a, S> {
     }
 
     /// Carry out an intent of this turn if its read is still fresh: write the doubt, call, write the truth.
-    pub async fn send<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+    pub async fn send<W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>(
         &mut self,
         id: &EntryId,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> Result<(), StoreError> {
         let entry = self.entry(id)?.clone();
         let now = ports.clock.now();
@@ -383,12 +385,12 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         self.write(answered).await
     }
 
-    async fn call<W: ChangeCloud, K: ChangeCluster, C: Clock>(
+    async fn call<W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>(
         &mut self,
         entry: &Entry,
         order: &CallContext<'_>,
         seen: &Observed<'_>,
-        ports: Ports<'_, W, K, C>,
+        ports: Ports<'_, W, K, H, C>,
     ) -> CallOutcome {
         let Ports { cloud, cluster, .. } = ports;
         let change = match &entry.action {

@@ -8,16 +8,19 @@ mod advance;
 mod answer;
 mod backends;
 mod executor;
+mod hook_calls;
+mod hooks;
 mod service;
 
 pub use advance::{AdvanceStep, DELETE_DEADLINE, PollState, SetSight, advance};
 pub use answer::{Digest, digest, heard};
 pub use executor::{CallKind, CallMade, Executor, Observed, Ports};
-pub use service::{Balance, next as next_look_at_backends};
+pub use service::{Balance, next as next_move};
 
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::autoscaler::AutoscalerWrite;
-use crate::model::backend::{BackendChange, BackendPool};
+use crate::model::backend::{BackendChange, BackendPool, HookOrder};
+use crate::model::hook::HookAnswer;
 use crate::model::ids::{BackendPoolId, EntryId, InstanceId, NodeName, PoolName, ScaleSetId};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
@@ -125,6 +128,12 @@ pub struct BackendOrder<'a> {
     pub pool: &'a PoolName,
     pub set: &'a ScaleSetId,
     pub before: Time,
+}
+
+/// Asks the webhooks of hooks. An attempt that is repeated has the id of the first.
+pub trait AskHooks {
+    /// All of them side by side. One answer each, in their order.
+    fn ask(&self, orders: &[HookOrder<'_>]) -> impl Future<Output = Vec<HookAnswer>> + Send;
 }
 
 /// A machine to be drained, and the node on it if there is one.

@@ -1,12 +1,14 @@
-//! The way of machines out of service at their load balancers, and back. Pure: what a read of the backend pools shows,
-//! and what to write next. A row follows the lifecycle of its machine: while that is on its way out, its backends are
-//! Down, and what we put Down is put back once the machine is in service again, or gone.
+//! The way of machines out of service, and back. Pure: what a read of the backend pools shows, what to write next, and
+//! which hook to ask. A row follows the lifecycle of its machine: while that is on its way out, hooks know and its
+//! backends are Down, and what we put Down is put back once the machine is in service again, or gone.
 
+use super::hook_calls;
 use crate::model::action::{RemovalReason, Target};
 use crate::model::backend::{
     BackendChange, BackendPool, BackendState, OutOfService, PutDown, ServiceStep,
 };
 use crate::model::drain::{DrainPolicy, OnTimeout};
+use crate::model::hook::{DrainHooks, HookCall, HookPhase};
 use crate::model::ids::BackendPoolId;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::DrainFact;
@@ -15,12 +17,24 @@ use crate::model::time::{Span, Time};
 /// Time until the next read of a pool that is to change.
 // 15 s: a write of a load balancer takes this long or longer.
 const LOOKS_AGAIN: Span = Span::seconds(15);
+/// Hooks that one turn asks, at most: side by side, and the turn waits for the slowest.
+const MOST_CALLS: usize = 50;
 
-/// The backend pools of a machine's set, and how it leaves them.
+/// Where a machine gets traffic from, and how it leaves.
 #[derive(Debug, Clone, Copy)]
 pub struct Balance<'a> {
+    /// The backend pools of its set.
     pub pools: &'a [BackendPoolId],
+    /// The hooks that are asked; `None`: machines only return.
+    pub hooks: Option<&'a DrainHooks>,
     pub drain: &'a DrainPolicy,
+}
+
+impl Balance<'_> {
+    /// Its machines get no traffic that we know of.
+    pub fn is_empty(&self) -> bool {
+        self.pools.is_empty() && self.hooks.is_none_or(DrainHooks::is_empty)
+    }
 }
 
 /// What one read showed of them.
@@ -45,8 +59,10 @@ pub enum ServiceState {
     Waits {
         step: &'static str,
     },
-    /// Its deadline is over, and the pool file says that it returns.
-    Late,
+    /// Its deadline is over, or a hook refused, and the pool file says that it returns.
+    Late {
+        step: &'static str,
+    },
 }
 
 /// Adds a row for each machine that begins to leave. Turns the row of a machine that stays after all, or is gone, to
@@ -62,9 +78,12 @@ pub fn follow(
         let machine = machines.iter().find(|machine| row.is(machine));
         let leaves = machine.is_some_and(|it| it.lifecycle != Lifecycle::InService);
         let step = match row.step {
-            _ if !leaves || balance.pools.is_empty() => ServiceStep::Returning,
+            _ if !leaves || balance.is_empty() => ServiceStep::Returning,
+            // What a hook did is taken back before it is asked anew.
+            ServiceStep::Returning if hook_calls::returns(row) => ServiceStep::Returning,
             ServiceStep::Returning => {
                 row.since = now;
+                row.hooks.clear();
                 ServiceStep::Leaving
             }
             // Its load balancers may no longer be written beside its delete.
@@ -77,8 +96,9 @@ pub fn follow(
         }
         changed |= step != row.step;
         row.step = step;
+        changed |= hook_calls::follow(row, machine, balance.hooks, now);
     }
-    if balance.pools.is_empty() {
+    if balance.is_empty() {
         return changed;
     }
     for machine in machines {
@@ -88,7 +108,9 @@ pub fn follow(
         );
         let gets_traffic = machine.condition != Condition::Stopped;
         if begins && gets_traffic && !rows.iter().any(|row| row.is(machine)) {
-            rows.push(OutOfService::of(machine, now));
+            let mut row = OutOfService::of(machine, now);
+            hook_calls::follow(&mut row, Some(machine), balance.hooks, now);
+            rows.push(row);
             changed = true;
         }
     }
@@ -110,7 +132,12 @@ pub fn look(
             false => PoolsShow::Unknown,
         };
         row.step = match row.step {
+            ServiceStep::Leaving if !hook_calls::may_leave(row, balance.drain) => row.step,
             ServiceStep::Leaving => match shown {
+                // The hook knows where else its connections come from.
+                PoolsShow::Nowhere if row.hook(HookPhase::Before).is_some() => {
+                    ServiceStep::Grace { since: read.at }
+                }
                 PoolsShow::Nowhere => ServiceStep::Out,
                 // A write without an answer may have put it back, and show that only later.
                 PoolsShow::Down if row.put.iter().all(|put| read.at > put.lands()) => {
@@ -131,7 +158,8 @@ pub fn look(
             step => step,
         };
     }
-    rows.retain(|row| row.step != ServiceStep::Returning || !is_back(row, read));
+    let stays = |row: &OutOfService| hook_calls::returns(row) || !is_back(row, read);
+    rows.retain(|row| row.step != ServiceStep::Returning || stays(row));
     *rows != before
 }
 
@@ -206,9 +234,11 @@ pub fn changes(
     for pool in read.pools.iter().filter(|pool| pool.settled) {
         let mut changes = Vec::new();
         let is_ours = balance.pools.contains(&pool.id);
+        let may_leave =
+            |row: &OutOfService| is_named(row, listed) && hook_calls::may_leave(row, balance.drain);
         for row in rows.iter_mut() {
             match row.step {
-                ServiceStep::Leaving if is_ours && is_named(row, listed) => {
+                ServiceStep::Leaving if is_ours && may_leave(row) => {
                     changes.extend(downs(row, pool, now));
                 }
                 ServiceStep::Returning => changes.extend(backs(row, pool, now)),
@@ -275,6 +305,24 @@ pub fn pools(rows: &[OutOfService], balance: Balance<'_>) -> Vec<BackendPoolId> 
     pools
 }
 
+/// The hooks to ask now, with the places of their rows.
+pub fn due_hooks(
+    rows: &[OutOfService],
+    machines: &[Machine],
+    now: Time,
+) -> Vec<(usize, HookPhase)> {
+    let due = |(place, row): (usize, &OutOfService)| {
+        let call = open_hook(row, machines).filter(|call| call.next <= now)?;
+        Some((place, call.phase))
+    };
+    rows.iter().enumerate().filter_map(due).take(MOST_CALLS).collect()
+}
+
+/// The hook that this row waits for.
+pub fn open_hook<'r>(row: &'r OutOfService, machines: &[Machine]) -> Option<&'r HookCall> {
+    hook_calls::waits_for(row, machines.iter().find(|machine| row.is(machine)))
+}
+
 /// Some machine is between in service and out of it.
 pub fn is_moving(rows: &[OutOfService]) -> bool {
     rows.iter().any(|row| row.step != ServiceStep::Out)
@@ -294,23 +342,38 @@ pub fn state(
     let limit = if failed { drain.deadline.min(drain.failed_after) } else { drain.deadline };
     let late = now.since(since) >= limit;
     let proceeds = failed || drain.on_timeout == OnTimeout::Proceed;
-    match row.map(|row| row.step) {
-        Some(ServiceStep::Out) => ServiceState::Out,
-        _ if late && proceeds => ServiceState::Out,
-        _ if late => ServiceState::Late,
-        Some(ServiceStep::Grace { .. }) => ServiceState::Waits { step: DrainFact::GRACE },
-        _ => ServiceState::Waits { step: DrainFact::LOAD_BALANCER },
+    let refused = !proceeds && row.is_some_and(hook_calls::refuses);
+    let step = match row {
+        Some(row) if row.step == ServiceStep::Out && hook_calls::may_go(row, drain) => {
+            return ServiceState::Out;
+        }
+        Some(row) if row.step == ServiceStep::Out => DrainFact::HOOK_AFTER,
+        Some(OutOfService { step: ServiceStep::Grace { .. }, .. }) => DrainFact::GRACE,
+        Some(row) if !hook_calls::may_leave(row, drain) => DrainFact::HOOK_BEFORE,
+        _ => DrainFact::LOAD_BALANCER,
+    };
+    match late || refused {
+        true if proceeds => ServiceState::Out,
+        true => ServiceState::Late { step },
+        false => ServiceState::Waits { step },
     }
 }
 
 /// When to look at the pools again.
-pub fn next(rows: &[OutOfService], drain: &DrainPolicy, now: Time) -> Option<Time> {
-    let each = rows.iter().filter_map(|row| match row.step {
-        ServiceStep::Out => None,
-        ServiceStep::Grace { since } => Some(since.plus(drain.grace)),
-        ServiceStep::Leaving | ServiceStep::Returning => {
+pub fn next(
+    rows: &[OutOfService],
+    machines: &[Machine],
+    drain: &DrainPolicy,
+    now: Time,
+) -> Option<Time> {
+    let each = rows.iter().filter_map(|row| match (row.step, open_hook(row, machines)) {
+        (ServiceStep::Out | ServiceStep::Leaving, Some(call)) => Some(call.next),
+        (ServiceStep::Out, None) => None,
+        (ServiceStep::Grace { since }, _) => Some(since.plus(drain.grace)),
+        (ServiceStep::Leaving | ServiceStep::Returning, call) => {
             let again = row.put.iter().filter_map(PutDown::again).min();
-            Some(again.unwrap_or(now).max(now.plus(LOOKS_AGAIN)))
+            let again = again.unwrap_or(now).max(now.plus(LOOKS_AGAIN));
+            Some(call.map_or(again, |call| call.next.min(again)))
         }
     });
     each.min()

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join_all;
 use tokio::sync::Notify;
 
+use crate::act::AskHooks;
 use crate::adapters::hooks::{
-    HookAnswer, HookRequest, Template, Webhook, WebhookConfig, notification,
+    HookRequest, Template, Webhook, WebhookConfig, drain_hook, notification,
 };
 use crate::memory::PendingNotice;
+use crate::model::backend::HookOrder;
+use crate::model::hook::HookAnswer;
 use crate::model::time::Time;
 use crate::model::vocabulary::vocabulary;
 
@@ -92,11 +96,97 @@ impl Webhooks {
         at: Time,
     ) -> HookAnswer {
         let Some(to) = self.all.get(&pending.delivery.webhook) else {
-            return HookAnswer::Refused { say: "the settings have no such webhook".to_owned() };
+            return no_such_webhook();
         };
         let notice = &pending.delivery.notice;
         let body = notification(&pending.pool, notice, to.template.as_ref());
         let (delivery, body) = (&*notice.id, body.as_bytes());
         to.webhook.send(HookRequest { delivery, attempt, body, at, deadline: None }).await
+    }
+}
+
+fn no_such_webhook() -> HookAnswer {
+    HookAnswer::Refused { say: "the settings have no such webhook".to_owned() }
+}
+
+impl AskHooks for Webhooks {
+    async fn ask(&self, orders: &[HookOrder<'_>]) -> Vec<HookAnswer> {
+        join_all(orders.iter().map(|order| self.ask_one(order))).await
+    }
+}
+
+impl Webhooks {
+    async fn ask_one(&self, order: &HookOrder<'_>) -> HookAnswer {
+        let (name, attempt, at) = (&order.call.webhook, order.call.attempts, order.at);
+        let Some(to) = self.all.get(name) else { return no_such_webhook() };
+        let (delivery, body) = drain_hook(order);
+        let (delivery, body, deadline) = (&*delivery, body.as_bytes(), order.deadline);
+        let answer = to.webhook.send(HookRequest { delivery, attempt, body, at, deadline }).await;
+        self.count(
+            name,
+            match &answer {
+                HookAnswer::Done => DeliveryOutcome::Delivered,
+                HookAnswer::Working { .. } => DeliveryOutcome::Working,
+                HookAnswer::Retry { .. } => DeliveryOutcome::Retried,
+                HookAnswer::Refused { .. } => DeliveryOutcome::Refused,
+            },
+        );
+        log(order, delivery, &answer);
+        answer
+    }
+}
+
+/// The first failure is a warning, since more may come for as long as a drain takes.
+fn log(order: &HookOrder<'_>, delivery: &str, answer: &HookAnswer) {
+    let (pool, machine) = (order.pool.as_str(), order.row.id.as_str());
+    let (webhook, attempt, phase) =
+        (&*order.call.webhook, order.call.attempts, order.call.phase.name());
+    match answer {
+        HookAnswer::Done => {
+            tracing::debug!(pool, machine, webhook, phase, delivery, attempt, "a hook agrees");
+        }
+        HookAnswer::Working { say, after } => {
+            tracing::debug!(
+                pool,
+                machine,
+                webhook,
+                phase,
+                delivery,
+                attempt,
+                "a hook works: {say}; it is asked again in {after}"
+            );
+        }
+        HookAnswer::Retry { say, .. } if attempt == 1 => {
+            tracing::warn!(
+                pool,
+                machine,
+                webhook,
+                phase,
+                delivery,
+                "a hook is not reached: {say}; retrying"
+            );
+        }
+        HookAnswer::Retry { say, .. } => {
+            tracing::debug!(
+                pool,
+                machine,
+                webhook,
+                phase,
+                delivery,
+                attempt,
+                "a hook is not reached: {say}"
+            );
+        }
+        HookAnswer::Refused { say } => {
+            tracing::warn!(
+                pool,
+                machine,
+                webhook,
+                phase,
+                delivery,
+                attempt,
+                "a hook refuses: {say}"
+            );
+        }
     }
 }

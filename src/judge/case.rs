@@ -39,24 +39,26 @@ impl<'a> Case<'a> {
         self.policy.deletion.deadline.plus(self.set.terminate_notice)
     }
 
-    /// Out of service, it is so elsewhere too: on its node, or at load balancers.
+    /// Out of service, it is so elsewhere too: on its node, at load balancers, or where hooks say.
     pub(super) fn leaves_marks(&self, machine: &Machine) -> bool {
-        machine.node.is_some() || self.has_balancers()
+        machine.node.is_some() || self.has_traffic()
     }
 
-    fn has_balancers(&self) -> bool {
-        !self.policy.drain.balancers.pools(&self.set.backends).is_empty()
+    fn has_traffic(&self) -> bool {
+        let drain = &self.policy.drain;
+        let hooked = drain.hooks.before.is_some() || drain.hooks.after.is_some();
+        hooked || !drain.balancers.pools(&self.set.backends).is_empty()
     }
 
-    /// A machine with a node, or one that its load balancers may send traffic to, is drained before it goes.
+    /// A machine with a node, or one that may get traffic, is drained before it goes.
     pub(super) fn drains(&self, machine: &Machine) -> bool {
         machine.node.is_some() || self.gets_traffic(machine)
     }
 
-    /// Load balancers may send it traffic.
+    /// Load balancers may send it traffic, or hooks know of some.
     pub(super) fn gets_traffic(&self, machine: &Machine) -> bool {
         let served = machine.ever_available || machine.condition == Condition::Ready;
-        served && machine.condition != Condition::Stopped && self.has_balancers()
+        served && machine.condition != Condition::Stopped && self.has_traffic()
     }
 
     /// The revision that counts as "on target": the target of the rollout, or what it left once it is failing.

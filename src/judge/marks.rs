@@ -122,7 +122,7 @@ fn power(entry: &Entry, target: &Target, fate: Fate, nothing: bool, case: &Case)
         ActionKind::Restore if matches!(fate, Fate::Open | Fate::Done) => {
             (Lifecycle::Standby, STARTED)
         }
-        // One that a drain left out of service still leaves, whoever stopped it since.
+        // One that a drain left out of service still leaves, even if others stopped it since.
         ActionKind::Delete
             if nothing
                 && surplus

@@ -42,11 +42,11 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
     notes.0
 }
 
-/// Law 3 against the true world: a machine that is removed or updated gets no new connections any more. One that
-/// failed, and one whose deadline the pool file accepts, do not wait for that.
+/// Law 3 against the true world: a machine that is removed or updated gets no new connections any more, and its hooks let
+/// it go. One that failed, and one whose deadline the pool file accepts, do not wait for that.
 fn out_of_service(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: &mut Notes) {
     let case = truth.case;
-    if sent.serving.is_empty() || case.policy.drain.on_timeout == OnTimeout::Proceed {
+    if sent.serving.is_empty() {
         return;
     }
     let waits = |because: RemovalReason| {
@@ -56,10 +56,28 @@ fn out_of_service(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: 
     let targets = entry.map_or(&[][..], |entry| entry.action.targets());
     let early = targets.iter().filter(|target| waits(target.because)).filter(|target| {
         let machine = case.machines.iter().find(|machine| target.is(machine));
-        machine.is_some_and(|machine| case.gets_traffic(machine))
+        machine.is_some_and(|machine| case.gets_traffic(machine)) && !had_its_time(truth, target)
     });
     let early: Vec<Key> = early.map(Target::key).filter(|key| sent.serving.contains(key)).collect();
-    notes.about(3, "acts on machines that load balancers send connections to", early);
+    notes.about(
+        3,
+        "acts on machines that load balancers send connections to, or that hooks did not let go",
+        early,
+    );
+}
+
+/// Its last drain ended at the deadline, and the pool file says that it goes then.
+fn had_its_time(truth: &Truth, target: &Target) -> bool {
+    let drain = &truth.case.policy.drain;
+    let of = |entry: &&Entry| {
+        let mut targets = entry.action.targets().iter();
+        entry.verb() == ActionKind::Drain && targets.any(|it| it.key() == target.key())
+    };
+    let ended = truth.journal.iter().rev().find(of).and_then(|entry| {
+        let (at, _) = entry.outcome()?;
+        Some(at.since(entry.written))
+    });
+    drain.on_timeout == OnTimeout::Proceed && ended.is_some_and(|took| took >= drain.deadline)
 }
 
 /// Law 1 against the true world.

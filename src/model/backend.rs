@@ -1,8 +1,9 @@
-//! Load balancers: the backends of a pool, and the machines that we keep out of service in them.
+//! Load balancers: the backends of a pool; and the machines that we keep out of service, in them and by hooks.
 
 use std::sync::Arc;
 
-use super::ids::{BackendPoolId, InstanceId, VmId};
+use super::hook::{HookCall, HookPhase};
+use super::ids::{BackendPoolId, InstanceId, PoolName, ScaleSetId, VmId};
 use super::machine::Machine;
 use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
@@ -52,17 +53,18 @@ pub struct BackendChange {
 // 2 min: the longest that such a write was seen to take.
 pub const BACKENDS_LAND: Span = Span::minutes(2);
 
-/// How far a machine is out of service at its load balancers.
+/// How far a machine is out of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceStep {
-    /// Not every load balancer shows it Down yet.
+    /// A hook is asked, or not every load balancer shows it Down yet.
     Leaving,
     /// No new connection reaches it since then; open requests end.
     Grace {
         since: Time,
     },
     Out,
-    /// It returns: not every load balancer shows what we changed as changed back.
+    /// It returns: not every load balancer shows what we changed as changed back, or a hook has not taken back yet what
+    /// it did.
     Returning,
 }
 
@@ -110,7 +112,7 @@ impl PutDown {
     }
 }
 
-/// A machine that load balancers are to send no traffic to, or did until lately.
+/// A machine that is to get no traffic, or was until lately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutOfService {
     pub id: InstanceId,
@@ -120,6 +122,7 @@ pub struct OutOfService {
     /// When it was asked to leave.
     pub since: Time,
     pub put: Vec<PutDown>,
+    pub hooks: Vec<HookCall>,
 }
 
 impl OutOfService {
@@ -131,7 +134,12 @@ impl OutOfService {
             step: ServiceStep::Leaving,
             since,
             put: Vec::new(),
+            hooks: Vec::new(),
         }
+    }
+
+    pub fn hook(&self, phase: HookPhase) -> Option<&HookCall> {
+        self.hooks.iter().find(|call| call.phase == phase)
     }
 
     pub fn is(&self, machine: &Machine) -> bool {
@@ -140,4 +148,17 @@ impl OutOfService {
             _ => self.id == machine.id && self.created == machine.created,
         }
     }
+}
+
+/// A hook that is asked about a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HookOrder<'a> {
+    pub pool: &'a PoolName,
+    pub set: &'a ScaleSetId,
+    /// The machine on its way.
+    pub row: &'a OutOfService,
+    pub call: &'a HookCall,
+    pub at: Time,
+    /// The answer is of no use later; `None`: it is always.
+    pub deadline: Option<Time>,
 }

@@ -1,5 +1,6 @@
 //! How a machine is taken out of service before it goes.
 
+use super::hook::DrainHooks;
 use super::ids::BackendPoolId;
 use super::inventory::SetReading;
 use super::machine::{Condition, Machine};
@@ -43,6 +44,7 @@ vocabulary! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainPolicy {
     pub balancers: BalancerChoice,
+    pub hooks: DrainHooks,
     /// From the last new connection to the removal: open requests end meanwhile.
     pub grace: Span,
     /// Maximum time until a machine gets no new connections and its grace is over.
@@ -58,6 +60,7 @@ impl Default for DrainPolicy {
     fn default() -> Self {
         Self {
             balancers: BalancerChoice::Auto,
+            hooks: DrainHooks::default(),
             grace: Span::seconds(30),
             deadline: Span::minutes(10),
             on_timeout: OnTimeout::Release,
@@ -73,15 +76,20 @@ impl Policy {
         self.drain.balancers.pools(&set.backends)
     }
 
-    /// Taking this machine out of service leaves marks elsewhere: on its node, or at load balancers.
-    pub fn leaves_marks(&self, set: &SetReading, machine: &Machine) -> bool {
-        machine.node.is_some() || !self.backends(set).is_empty()
+    /// Machines get traffic that ends before they go: load balancers send it, or hooks know of it.
+    pub fn ends_traffic(&self, set: &SetReading) -> bool {
+        !self.backends(set).is_empty() || !self.drain.hooks.is_empty()
     }
 
-    /// This machine is drained before it may go: it has a node, or load balancers send it traffic.
+    /// Taking this machine out of service leaves marks elsewhere: on its node, at load balancers, or by hooks.
+    pub fn leaves_marks(&self, set: &SetReading, machine: &Machine) -> bool {
+        machine.node.is_some() || self.ends_traffic(set)
+    }
+
+    /// This machine is drained before it may go: it has a node, or gets traffic.
     pub fn drains(&self, set: &SetReading, machine: &Machine) -> bool {
         let served = machine.ever_available || machine.condition == Condition::Ready;
         let serves = served && machine.condition != Condition::Stopped;
-        machine.node.is_some() || (serves && !self.backends(set).is_empty())
+        machine.node.is_some() || (serves && self.ends_traffic(set))
     }
 }

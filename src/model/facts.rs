@@ -76,6 +76,10 @@ pub struct DrainFact {
 }
 
 impl DrainFact {
+    /// A hook is asked before the machine leaves service.
+    pub const HOOK_BEFORE: &'static str = "hookBefore";
+    /// A hook is asked before the machine goes.
+    pub const HOOK_AFTER: &'static str = "hookAfter";
     /// Some load balancer still sends the machine new connections.
     pub const LOAD_BALANCER: &'static str = "loadBalancer";
     /// No new connection reaches it, and its open requests have time to end.

@@ -13,6 +13,7 @@ pub mod drain;
 pub mod facts;
 pub mod gate;
 pub mod hold;
+pub mod hook;
 pub mod ids;
 pub mod image;
 pub mod inventory;

@@ -12,7 +12,7 @@ use super::suspension::settles_at;
 // Medians observed for Linux machines: about 100 s from the request to a ready guest, 35 s to delete.
 const BOOT: Span = Span::seconds(100);
 const DELETE: Span = Span::seconds(35);
-/// Time until load balancers send a machine no new connections.
+/// Time until hooks have answered, and load balancers send a machine no new connections.
 const SWITCHES_OFF: Span = Span::seconds(30);
 
 /// Machines one after another, in the available slots.
@@ -24,9 +24,9 @@ fn rounds_left(basis: &Basis) -> i64 {
 
 pub(super) fn work_left(basis: &Basis) -> Span {
     let (policy, set) = (basis.input.policy, basis.input.set);
-    let leaves = match policy.backends(set) {
-        [] => Span::ZERO,
-        _ => SWITCHES_OFF.plus(policy.drain.grace),
+    let leaves = match policy.ends_traffic(set) {
+        true => SWITCHES_OFF.plus(policy.drain.grace),
+        false => Span::ZERO,
     };
     let slot = BOOT.plus(leaves).plus(DELETE).plus(set.terminate_notice);
     let slot = slot.plus(policy.rollout.min_ready);

@@ -1,6 +1,6 @@
 //! Turns decided actions into journal entries, and entries into calls, in order.
 
-use crate::act::{ChangeCloud, ChangeCluster, Executor, Observed, Ports};
+use crate::act::{AskHooks, ChangeCloud, ChangeCluster, Executor, Observed, Ports};
 use crate::ambient::Clock;
 use crate::memory::{StoreError, TurnStore};
 use crate::model::action::{Action, ActionKind, RemovalReason};
@@ -66,13 +66,15 @@ enum Way {
     Shut,
 }
 
-pub(super) struct Execution<'c, 't, S, W, K, C> {
+pub(super) struct Execution<'c, 't, S, W, K, H, C> {
     pub book: &'c mut Executor<'t, S>,
     pub seen: Observed<'c>,
-    pub ports: Ports<'c, W, K, C>,
+    pub ports: Ports<'c, W, K, H, C>,
 }
 
-impl<S: TurnStore, W: ChangeCloud, K: ChangeCluster, C: Clock> Execution<'_, '_, S, W, K, C> {
+impl<S: TurnStore, W: ChangeCloud, K: ChangeCluster, H: AskHooks, C: Clock>
+    Execution<'_, '_, S, W, K, H, C>
+{
     /// Carry out the intents of this turn, one request at a time. Returns true if some were withdrawn.
     pub(super) async fn carry(mut self, written: &[EntryId]) -> Result<bool, StoreError> {
         self.cancel_drains(written).await?;

@@ -20,7 +20,7 @@ pub use turn::PoolTurn;
 
 pub use crate::judge::{Case, Note};
 
-use crate::act::{CallMade, ChangeCloud, ChangeCluster};
+use crate::act::{AskHooks, CallMade, ChangeCloud, ChangeCluster};
 use crate::ambient::Clock;
 use crate::memory::{AuditEntry, EntryMove, StoreError, TurnStore};
 use crate::model::hold::Hold;
@@ -35,6 +35,7 @@ pub trait TurnEnvironment {
     type Facts: ReadFacts;
     type Cloud: ReadCloud + ChangeCloud;
     type Cluster: ChangeCluster;
+    type Hooks: AskHooks;
     type Store: TurnStore;
     type Decide: Decide;
     type Clock: Clock;
@@ -42,6 +43,7 @@ pub trait TurnEnvironment {
     fn facts(&self) -> &Self::Facts;
     fn cloud(&self) -> &Self::Cloud;
     fn cluster(&self) -> &Self::Cluster;
+    fn hooks(&self) -> &Self::Hooks;
     fn store(&self) -> &Self::Store;
     fn decide(&self) -> &Self::Decide;
     fn clock(&self) -> &Self::Clock;

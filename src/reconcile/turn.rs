@@ -11,9 +11,7 @@ use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
 use super::notices::PoolNews;
 use super::{TurnEnvironment, TurnError, TurnReport};
-use crate::act::{
-    CallOutcome, ChangeCluster, DrainRequest, Executor, PollState, Ports, next_look_at_backends,
-};
+use crate::act::{CallOutcome, ChangeCluster, DrainRequest, Executor, PollState, Ports, next_move};
 use crate::ambient::Clock;
 use crate::memory::{
     Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
@@ -193,7 +191,7 @@ impl PoolTurn {
         let Turn { observed, book: Executor { made, happened, refused, .. }, .. } = turn;
         self.refused = refused;
         (*machines, self.folded) = (observed.folded.machines, Some(observed.inventory.set.read_at));
-        let next = next_look_at_backends(out, &policy.drain, now).map_or(next, |at| at.min(next));
+        let next = next_move(out, machines, &policy.drain, now).map_or(next, |at| at.min(next));
         let again = again(next, withdrew, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
@@ -274,8 +272,9 @@ struct Turn<'t, W: TurnEnvironment> {
 }
 
 impl<W: TurnEnvironment> Turn<'_, W> {
-    fn ports(world: &W) -> Ports<'_, W::Cloud, W::Cluster, W::Clock> {
-        Ports { cloud: world.cloud(), cluster: world.cluster(), clock: world.clock() }
+    fn ports(world: &W) -> Ports<'_, W::Cloud, W::Cluster, W::Hooks, W::Clock> {
+        let (cloud, cluster, hooks) = (world.cloud(), world.cluster(), world.hooks());
+        Ports { cloud, cluster, hooks, clock: world.clock() }
     }
 
     /// Settle entries of earlier turns by what the read shows.

@@ -174,11 +174,13 @@ impl SimStage {
         }
     }
 
-    /// Machines that some backend pool shows as Down.
+    /// Machines that some backend pool shows as Down, or a hook keeps out of service.
     pub(super) fn switched_off(&self) -> BTreeSet<Guid> {
         let members = self.pools.iter().flat_map(|pool| self.world.pool_members(pool));
         let down = members.filter(|member| member.admin == Some(AdminState::Down));
-        down.filter_map(|member| member.machine).map(|machine| machine.vm).collect()
+        let down = down.filter_map(|member| member.machine).map(|machine| machine.vm);
+        let there = self.world.briefs(self.set).map(|brief| brief.vm);
+        down.chain(there.filter(|vm| self.is_kept_out(*vm))).collect()
     }
 
     /// Of these machines those that some load balancer sends new connections to now.

@@ -1,8 +1,8 @@
-//! Storms in which load balancers send traffic to the machines.
+//! Storms in which load balancers send traffic to the machines, and hooks know of it.
 
 use super::backends;
 use super::generate::one_of;
-use super::scenario::{BalancerSetup, Scenario, changed};
+use super::scenario::{BalancerSetup, HookSetup, Scenario, changed};
 use crate::ambient::Dice;
 use crate::model::drain::OnTimeout;
 use crate::model::time::Span;
@@ -23,7 +23,28 @@ pub(super) fn balanced(scenario: &mut Scenario, dice: &mut Dice) {
     scenario.balance(BalancerSetup { pools, balancers, probe });
 }
 
+pub(super) fn hooked(scenario: &mut Scenario, dice: &mut Dice) {
+    let after = dice.chance(0.6);
+    let before = !after || dice.chance(0.7);
+    let deadline = Span::minutes(one_of(dice, &[2, 10, 10, 30], 10));
+    let trouble = one_of(dice, &[0.0, 0.1, 0.3, 0.8], 0.3);
+    scenario.policy = changed(&scenario.policy, |draft| {
+        // Time enough for what makes no trouble.
+        draft.drain.deadline = deadline.max(draft.drain.grace.plus(Span::minutes(3)));
+    });
+    scenario.hook(HookSetup { before, after, trouble });
+}
+
 impl Scenario {
+    /// Machines leave service by hooks.
+    pub fn hook(&mut self, hooked: HookSetup) {
+        self.hooked = Some(hooked);
+        self.policy = changed(&self.policy, |draft| {
+            draft.drain.hooks.before = hooked.before.then(|| "app".into());
+            draft.drain.hooks.after = hooked.after.then(|| "app".into());
+        });
+    }
+
     /// Load balancers send traffic to the machines.
     pub fn balance(&mut self, balanced: BalancerSetup) {
         self.balanced = Some(balanced);

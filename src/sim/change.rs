@@ -321,12 +321,14 @@ impl SimStage {
         self.answered(said)
     }
 
-    /// Of machines about to be hit those that load balancers send new connections to.
+    /// Of machines about to be hit those that load balancers send new connections to, or that hooks did not let go.
     pub(super) fn served_of(&self, before: &[ModelStanding]) -> Vec<Key> {
-        if self.pools.is_empty() {
-            return Vec::new();
+        let there = || before.iter().filter(|was| !was.deleting).filter_map(|was| was.vm);
+        let mut served = self.kept_by_hooks(there());
+        if !self.pools.is_empty() {
+            served.extend(self.with_traffic(|vm| there().any(|was| was == vm)));
         }
-        self.with_traffic(|vm| before.iter().any(|was| !was.deleting && was.vm == Some(vm)))
+        served
     }
 
     pub(super) fn reached(

@@ -84,6 +84,10 @@ pub fn drawn(seed: u64) -> Scenario {
     if seed >= BALANCED_FROM && balances.chance(0.6) {
         balanced::balanced(&mut scenario, &mut balances);
     }
+    let mut hooks = dice.branch("hooks of drains");
+    if seed >= HOOKED_FROM && hooks.chance(0.5) {
+        balanced::hooked(&mut scenario, &mut hooks);
+    }
     scenario
 }
 
@@ -110,6 +114,9 @@ pub const GATED_FALLS_FROM: u64 = 1 << 45;
 
 /// From this seed on, load balancers send traffic to the machines of most pools.
 pub const BALANCED_FROM: u64 = 1 << 46;
+
+/// From this seed on, half of the pools ask hooks before machines leave service, or before they go.
+pub const HOOKED_FROM: u64 = 1 << 47;
 
 pub(super) fn one_of<T: Clone>(dice: &mut Dice, of: &[T], or: T) -> T {
     dice.pick(of).cloned().unwrap_or(or)

@@ -16,6 +16,7 @@ mod disk;
 mod evict;
 mod from_snapshot;
 mod generate;
+mod hooks;
 mod load;
 mod look;
 mod mutation;
@@ -53,8 +54,8 @@ pub use operators::Intervention;
 pub use outcome::{Breach, End, RunOutcome, SizeSample};
 pub use run::{run, run_kept, run_over, run_planted};
 pub use scenario::{
-    BalancerSetup, GateTime, LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, QuotaSource, START,
-    Scenario, UserAction, draft,
+    BalancerSetup, GateTime, HookSetup, LONGEST, MOST_TURNS, NEW_IMAGE, OLD_IMAGE, QuotaSource,
+    START, Scenario, UserAction, draft,
 };
 pub use size_history::{LongestTime, SizeHistory, SizeStep};
 pub use stage::Adapter;

@@ -29,6 +29,8 @@ pub enum Slip {
     KeepsDown,
     /// Every machine is shown as one that its load balancers send nothing to.
     BelievesDown,
+    /// Every hook is heard as done, and what is to be taken back is not asked for.
+    HearsDone,
     /// The store confirms a commit when only the previous one is on the disk, so calls that depend on it go out too
     /// early.
     AnswersUnsynced,

@@ -32,6 +32,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, 
     type Facts = SimFacts;
     type Cloud = R::Cloud;
     type Cluster = SharedStage;
+    type Hooks = SharedStage;
     type Store = SimDisk<S>;
     type Decide = Watching;
     type Clock = SharedStage;
@@ -45,6 +46,10 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, 
     }
 
     fn cluster(&self) -> &SharedStage {
+        &self.stage
+    }
+
+    fn hooks(&self) -> &SharedStage {
         &self.stage
     }
 

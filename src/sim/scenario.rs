@@ -133,6 +133,17 @@ pub struct Scenario {
     pub linger: u32,
     /// `None`: no load balancer sends traffic to the machines.
     pub balanced: Option<BalancerSetup>,
+    /// `None`: the pool has no hooks.
+    pub hooked: Option<HookSetup>,
+}
+
+/// The hooks of a pool, and how often their receivers make trouble.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HookSetup {
+    pub before: bool,
+    pub after: bool,
+    /// The part of all deliveries.
+    pub trouble: f64,
 }
 
 /// Load balancers in front of the machines.
@@ -203,6 +214,7 @@ impl Scenario {
             size_test: None,
             linger: 0,
             balanced: None,
+            hooked: None,
         }
     }
 

@@ -2,9 +2,11 @@
 
 use super::backends;
 use super::cluster::Cluster;
+use super::hooks::HookReceiver;
 use super::scenario::Scenario;
 use super::stage::SimStage;
 use crate::ambient::Dice;
+use crate::model::drain::OnTimeout;
 use crate::world;
 
 /// The world at the start of the scenario.
@@ -38,5 +40,10 @@ pub(super) fn furnished(
     let _told_before_the_start = world.take_events();
     let mut stage = SimStage::new(world, set, scenario.adapter, cluster);
     stage.pools = scenario.balanced.map(backends::pools).unwrap_or_default();
+    stage.hooks = scenario.hooked.map(|hooked| {
+        let proceeds = scenario.policy.drain.on_timeout == OnTimeout::Proceed;
+        let dice = Dice::from_seed(scenario.seed).branch("hooks");
+        HookReceiver::new(hooked, proceeds, scenario.calm_from(), dice)
+    });
     stage
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cluster::Cluster;
+use super::hooks::HookReceiver;
 use super::look::SimNames;
 use super::mutation::Slip;
 use super::transport::IntendedCall;
@@ -34,7 +35,7 @@ pub(super) struct SimCall {
     pub born: Vec<Key>,
     /// The cloud over-provisioned.
     pub spare: bool,
-    /// Machines that it hit while load balancers sent them new connections.
+    /// Machines that it hit while load balancers sent them new connections, or hooks did not let them go.
     pub serving: Vec<Key>,
 }
 
@@ -95,7 +96,9 @@ pub(super) struct SimStage {
     pub slip: Slip,
     /// The backend pools in front of the set.
     pub pools: Vec<PoolId>,
-    /// Machines of the current write that load balancers send new connections to.
+    /// The receivers of hooks.
+    pub hooks: Option<HookReceiver>,
+    /// Machines of the current write that load balancers send new connections to, or that hooks did not let go.
     pub served: Vec<Key>,
     /// Autoscale settings that were shown, each as it is when it is on.
     pub settings: Vec<AutoscaleSetting>,
@@ -123,6 +126,7 @@ impl SimStage {
             foreign: BTreeMap::new(),
             slip: Slip::None,
             pools: Vec::new(),
+            hooks: None,
             served: Vec::new(),
             scheme: 1,
         };

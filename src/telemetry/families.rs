@@ -78,7 +78,7 @@ families! {
     QUERIES = "poolkeeper_metric_queries_total" Counter ["server"] "Queries to a metric server.";
     QUERIES_FAILED = "poolkeeper_metric_query_failures_total" Counter ["server", "reason"] "Queries to a metric server that have no value, by reason.";
     GATES = "poolkeeper_gate_measurements_total" Counter ["pool", "gate", "verdict"] "Measurements of a gate, by verdict.";
-    DELIVERIES = "poolkeeper_webhook_deliveries_total" Counter ["webhook", "outcome"] "Attempts to deliver a notice, and notices that are given up, by outcome.";
+    DELIVERIES = "poolkeeper_webhook_deliveries_total" Counter ["webhook", "outcome"] "Attempts to deliver a notice or to ask a hook, and notices that are given up, by outcome.";
     CALLS = "poolkeeper_arm_calls_total" Counter ["operation"] "Calls sent to Azure.";
     SAVED = "poolkeeper_arm_calls_saved_total" Counter ["operation"] "Requests that shared the response of another call.";
     WAITS = "poolkeeper_arm_waits_total" Counter ["operation"] "Calls that waited for a rate limit or for their turn.";

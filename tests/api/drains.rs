@@ -2,6 +2,7 @@
 
 use poolkeeper::api::v1::diagnostic::Code;
 use poolkeeper::model::drain::{BalancerChoice, DrainPolicy, OnTimeout};
+use poolkeeper::model::hook::DrainHooks;
 use poolkeeper::model::ids::BackendPoolId;
 use poolkeeper::model::time::Span;
 
@@ -13,6 +14,9 @@ pub const GOOD_DRAINS: &[&str] = &[
     "drain: {maxBlocked: 0}",
     "drain: {loadBalancer: auto, grace: 0s, deadline: 1s, onTimeout: release}",
     "drain: {loadBalancer: off, grace: 2m, deadline: 1h30m, onTimeout: proceed}",
+    "drain: {hooks: {}}",
+    "drain: {hooks: {before: app}}",
+    "drain: {hooks: {before: app, after: cmdb}, loadBalancer: off}",
     "drain: {loadBalancer: [/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/front/backendAddressPools/web]}",
     "drain: {loadBalancer: [/SUBSCRIPTIONS/s/resourcegroups/rg/providers/microsoft.network/loadbalancers/front/backendaddresspools/web/]}",
 ];
@@ -24,6 +28,13 @@ pub const BAD_DRAINS: &[(&str, &[&str])] = &[
     ("drain: {failedAfter: -1s}", &["6:22 drain.failedAfter badValue"]),
     ("drain: {graceful: true}", &["6:9 drain.graceful unknownKey"]),
     ("drain: true", &["6:8 drain wrongType"]),
+    ("drain: {hooks: app}", &["6:16 drain.hooks wrongType"]),
+    ("drain: {hooks: [app]}", &["6:16 drain.hooks wrongType"]),
+    (
+        "drain: {hooks: {before: 7, after: ''}}",
+        &["6:25 drain.hooks.before wrongType", "6:35 drain.hooks.after badValue"],
+    ),
+    ("drain: {hooks: {befor: app}}", &["6:17 drain.hooks.befor unknownKey"]),
     ("drain: {loadBalancer: true}", &["6:23 drain.loadBalancer wrongType"]),
     ("drain: {loadBalancer: on}", &["6:23 drain.loadBalancer badValue"]),
     ("drain: {loadBalancer: /lb/front}", &["6:23 drain.loadBalancer badValue"]),
@@ -88,10 +99,11 @@ fn how_a_machine_leaves_service_arrives() {
     };
     assert_eq!(of("{}"), DrainPolicy::default());
     let all = of(&format!(
-        "{{loadBalancer: [{pool}], grace: 1m, deadline: 1h, onTimeout: proceed, maxBlocked: 2, failedAfter: 3m}}"
+        "{{loadBalancer: [{pool}], hooks: {{before: app}}, grace: 1m, deadline: 1h, onTimeout: proceed, maxBlocked: 2, failedAfter: 3m}}"
     ));
     let wanted = DrainPolicy {
         balancers: BalancerChoice::Pools(vec![BackendPoolId::new(pool)]),
+        hooks: DrainHooks { before: Some("app".into()), after: None },
         grace: Span::minutes(1),
         deadline: Span::hours(1),
         on_timeout: OnTimeout::Proceed,

@@ -5,12 +5,15 @@ use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::api::v1::state;
 use poolkeeper::model::action::*;
 use poolkeeper::model::command::CommandName;
+use poolkeeper::model::drain::DrainPolicy;
 use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT};
-use poolkeeper::model::ids::{CommandId, Etag, InstanceId, Key, Revision, VmId};
+use poolkeeper::model::hook::DrainHooks;
+use poolkeeper::model::ids::{BackendPoolId, CommandId, Etag, InstanceId, Key, Revision, VmId};
 use poolkeeper::model::inventory::ModelFields;
-use poolkeeper::model::journal::STILL_SERVES;
+use poolkeeper::model::journal::{HOOK_KEEPS, STILL_SERVES};
 use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHold, Overrides};
 use poolkeeper::model::plan::*;
+use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::{Quantity, resolve};
 use poolkeeper::model::rollout::*;
 use poolkeeper::model::setbacks::KeyBackOff;
@@ -253,10 +256,64 @@ fn a_machine_says_how_far_its_load_balancers_are() {
     assert!(!leaves.contains("returns"), "{leaves}");
 }
 
+fn with_hooks(input: &mut SnapshotInput, before: Option<&str>, after: Option<&str>) {
+    let name = |name: Option<&str>| name.map(Into::into);
+    let hooks = DrainHooks { before: name(before), after: name(after) };
+    let draft = (**input.policy).clone();
+    let drain = DrainPolicy { hooks, ..draft.drain };
+    input.policy = Policy::build(Draft { drain, ..draft }).unwrap().into();
+}
+
+#[test]
+fn a_machine_says_which_webhook_it_waits_for() {
+    const POOL: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/front/backendAddressPools/web";
+    let of = |step: &str, balanced: bool, blocker: Option<&str>, lifecycle, why| {
+        let mut input = read(&snapshot(1));
+        with_hooks(&mut input, Some("app"), Some("cmdb"));
+        input.set.backends = balanced.then(|| BackendPoolId::new(POOL)).into_iter().collect();
+        let since = time("2026-03-01T11:59:00Z");
+        let machine = &mut input.machines[0];
+        (machine.lifecycle, machine.lifecycle_since) = (lifecycle, since);
+        let (id, blocker) = (machine.id.clone(), blocker.map(Into::into));
+        input.facts.drains =
+            vec![DrainFact { id, step: step.into(), since, blocker, clear: false }];
+        let mut planned = planned(&input);
+        (planned.report.machines[0].why, planned.report.machines[0].lifecycle) = (why, lifecycle);
+        let said = say(&input.input(), &planned, &planned.report.machines[0]).unwrap().to_string();
+        said.split_once("; ").unwrap().1.to_owned()
+    };
+    let leaves = |step, balanced, blocker| {
+        of(step, balanced, blocker, Lifecycle::Draining, MachineReason::Draining)
+    };
+    let returns = |balanced| {
+        of(DrainFact::RETURNING, balanced, None, Lifecycle::InService, MachineReason::Fine)
+    };
+    let answer = "the webhook app: it answers 503";
+    assert_eq!(
+        leaves(DrainFact::HOOK_BEFORE, true, Some(answer)),
+        format!("it waits for the webhook app before it leaves service; {answer}")
+    );
+    let end = "and open requests must end by 2026-03-01T11:59:30Z";
+    assert_eq!(
+        leaves(DrainFact::GRACE, true, None),
+        format!("its load balancers send it nothing new, {end}")
+    );
+    assert_eq!(leaves(DrainFact::GRACE, false, None), format!("the webhook app let it go, {end}"));
+    assert_eq!(
+        leaves(DrainFact::HOOK_AFTER, true, None),
+        "it is out of service, and waits for the webhook cmdb before it goes"
+    );
+    let both = "it returns: its load balancers do not send it connections yet, or its webhooks have not confirmed it";
+    assert!(returns(true).ends_with(both), "{}", returns(true));
+    let hooks = "it returns: its webhooks have not confirmed it yet";
+    assert!(returns(false).ends_with(hooks), "{}", returns(false));
+}
+
 #[test]
 fn a_machine_that_stays_says_what_kept_it() {
-    let of = |code: &str| {
-        let input = read(&snapshot(1));
+    let of = |code: &str, hooks: [Option<&str>; 2]| {
+        let mut input = read(&snapshot(1));
+        with_hooks(&mut input, hooks[0], hooks[1]);
         let mut planned = planned(&input);
         planned.report.machines[0].why = MachineReason::DrainBlocked;
         planned.report.machines[0].class = MachineClass::Outdated;
@@ -271,14 +328,28 @@ fn a_machine_that_stays_says_what_kept_it() {
         }];
         sentence(&input, &planned, 0)
     };
-    let kept = of(STILL_SERVES);
+    let none = [None, None];
+    for (hooks, hook) in [
+        ([Some("app"), None], "the webhook app"),
+        ([None, Some("cmdb")], "the webhook cmdb"),
+        ([Some("app"), Some("app")], "the webhook app"),
+        ([Some("app"), Some("cmdb")], "a webhook"),
+        (none, "a webhook"),
+    ] {
+        let kept = of(HOOK_KEEPS, hooks);
+        let end = format!(
+            "; its drain was given up at 2026-03-01T11:59:00Z: {hook} refused, or did not agree by the deadline; it stays, and Poolkeeper retries at 2026-03-01T12:10:00Z"
+        );
+        assert!(kept.ends_with(&end), "{kept}");
+    }
+    let kept = of(STILL_SERVES, none);
     assert!(
         kept.ends_with(
             "; its drain was given up at 2026-03-01T11:59:00Z: it was not out of its load balancers by the deadline; it stays, and Poolkeeper retries at 2026-03-01T12:10:00Z"
         ),
         "{kept}"
     );
-    let refused = of("OperationNotAllowed");
+    let refused = of("OperationNotAllowed", none);
     assert!(
         refused.ends_with(
             "; its drain or removal was refused at 2026-03-01T11:59:00Z (OperationNotAllowed), so it stays; Poolkeeper retries at 2026-03-01T12:10:00Z"

@@ -4,6 +4,7 @@ use poolkeeper::api::v1::pool::{read_inside, to_json};
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::calendar::{Chore, Cron, Schedule, ScheduleZone, Window, Windows};
 use poolkeeper::model::drain::{BalancerChoice, DrainPolicy, OnTimeout};
+use poolkeeper::model::hook::DrainHooks;
 use poolkeeper::model::ids::{BackendPoolId, PoolName, ScaleSetId};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::policy::*;
@@ -118,9 +119,12 @@ fn drain() -> impl Strategy<Value = DrainPolicy> {
             .prop_map(|pools| BalancerChoice::Pools(pools.into_iter().collect())),
     ];
     let on_timeout = prop::sample::select(OnTimeout::ALL.to_vec());
-    (balancers, span(), span(), on_timeout, 0_u32..=1_000, span()).prop_map(
-        |(balancers, grace, longer, on_timeout, max_blocked, failed_after)| DrainPolicy {
+    let hooks = prop::array::uniform2(prop::option::of("[a-z0-9_-]{1,63}".prop_map(Box::from)))
+        .prop_map(|[before, after]| DrainHooks { before, after });
+    (balancers, hooks, span(), span(), on_timeout, 0_u32..=1_000, span()).prop_map(
+        |(balancers, hooks, grace, longer, on_timeout, max_blocked, failed_after)| DrainPolicy {
             balancers,
+            hooks,
             grace,
             deadline: grace.plus(longer).plus(Span::seconds(1)),
             on_timeout,

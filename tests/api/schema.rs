@@ -269,6 +269,7 @@ const MAPS: &[(&str, &[&str])] = &[
     ("repair: {zzz: 1}", &["/properties/repair"]),
     ("deletion: {zzz: 1}", &["/properties/deletion"]),
     ("drain: {zzz: 1}", &["/properties/drain"]),
+    ("drain: {hooks: {zzz: 1}}", &["/properties/drain/properties/hooks"]),
     ("scaleDown: {zzz: 1}", &["/properties/scaleDown"]),
     ("autoscaler: {zzz: 1}", &["/properties/autoscaler/anyOf/0"]),
     ("scaleDown: {gray: {zzz: 1}}", &["/properties/scaleDown/properties/gray"]),

@@ -94,6 +94,12 @@ fn explanations() {
         json!({"id": "7", "step": "grace", "since": "2026-03-01T11:59:40Z"});
     let ended = page("explain-grace", &["explain", "--snapshot", "-", "7"], &grace.to_string());
     assert!(ended.out.contains("open requests must end within 10s"), "{}", ended.out);
+    let mut hook = rolling();
+    hook["pool"]["drain"]["hooks"] = json!({"before": "app"});
+    hook["facts"]["drain"][0] = json!({"id": "7", "step": "hookBefore", "since": "2026-03-01T11:59:40Z",
+        "blocker": "the webhook app: it answers 202: the queue has 4 jobs"});
+    let ended = page("explain-hook", &["explain", "--snapshot", "-", "7"], &hook.to_string());
+    assert!(ended.out.contains("it waits for the webhook app before"), "{}", ended.out);
 }
 
 /// Who says how many: one profile speaks, and the others say why they do not.

@@ -117,6 +117,8 @@ fn forgetful() -> Vec<Fault> {
     vec![
         slip(3, "believes that no connection comes", Slip::BelievesDown, s::balanced),
         slip(10, "leaves machines switched off", Slip::KeepsDown, s::balanced_fall),
+        slip(3, "hears that every hook is done", Slip::HearsDone, s::hooked),
+        slip(10, "hears that every hook is taken back", Slip::HearsDone, s::hooked_fall),
         plan(12, "lets watched surplus go at once", w::watches_nothing, w::falls),
         plan(12, "watches for no longer than a look", w::looks_once, w::falls),
         unstopped(12, "watches for no longer than a look", w::looks_once, w::falls),

@@ -4,7 +4,7 @@ use poolkeeper::model::plan::CommandVerb;
 use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::{Skew, Span};
-use poolkeeper::sim::{self, BalancerSetup, ClusterSpec, DiskCut, Scenario, UserAction};
+use poolkeeper::sim::{self, BalancerSetup, ClusterSpec, DiskCut, HookSetup, Scenario, UserAction};
 use poolkeeper::world::{ExternalEvent, ModelPatch, SetSpec, Which, WorldFaults};
 
 pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
@@ -40,6 +40,23 @@ pub fn balanced() -> Scenario {
 pub fn balanced_fall() -> Scenario {
     let mut scenario = super::watched::falls();
     scenario.balance(BalancerSetup { pools: 1, balancers: 1, probe: 5_000 });
+    scenario.wishes.push((Span::minutes(6), UserAction::Count(5)));
+    scenario
+}
+
+/// Hooks are asked, and their receivers make trouble.
+pub fn hooked() -> Scenario {
+    let mut scenario = rollout();
+    scenario.hook(HookSetup { before: true, after: true, trouble: 0.8 });
+    scenario.calm_after = Span::hours(2);
+    scenario
+}
+
+/// A hook is asked before surplus is watched, and after a while it is wanted again.
+pub fn hooked_fall() -> Scenario {
+    let mut scenario = super::watched::falls();
+    scenario.hook(HookSetup { before: true, after: false, trouble: 0.0 });
+    scenario.linger = 40;
     scenario.wishes.push((Span::minutes(6), UserAction::Count(5)));
     scenario
 }

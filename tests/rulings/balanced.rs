@@ -50,6 +50,24 @@ fn the_pool_file_says_which_load_balancers_count() {
 }
 
 #[test]
+fn a_machine_whose_hooks_are_asked_is_drained_without_load_balancers() {
+    let hooked = |before: bool| {
+        let pool = balanced().set(|set| set.backends.clear());
+        pool.policy(move |draft| {
+            let hooks = &mut draft.drain.hooks;
+            let hook = if before { &mut hooks.before } else { &mut hooks.after };
+            *hook = Some("app".into());
+        })
+    };
+    for before in [true, false] {
+        let turn = hooked(before).plan();
+        assert_eq!((turn.drained(), turn.deleted()), (vec!["o1"], vec![]));
+        let out = hooked(before).drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
+        out.plan().does(None, &["o1"]);
+    }
+}
+
+#[test]
 fn what_gets_no_connection_and_what_a_person_gives_up_goes_at_once() {
     let settled = || {
         let pool = Pool::new(3, "1", "0").settled().new_ready(3);

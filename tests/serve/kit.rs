@@ -58,13 +58,23 @@ pub struct House {
 impl House {
     /// Sets of this many machines on version 1.0.0.
     pub async fn new(test: &str, sets: &[(&str, u32)]) -> Self {
+        Self::seeded(test, sets, json!([])).await
+    }
+
+    /// The same, behind a load balancer: one backend pool for all.
+    pub async fn balanced(test: &str, sets: &[(&str, u32)]) -> Self {
+        let balancers = json!([{"name": "front", "pools": ["web"]}]);
+        Self::seeded(test, sets, balancers).await
+    }
+
+    async fn seeded(test: &str, sets: &[(&str, u32)], balancers: Value) -> Self {
         let clock = FastClock::new(SPEED);
-        let sets: Vec<Value> = sets
-            .iter()
-            .map(|(name, count)| json!({"name": name, "capacity": count, "image": image("1.0.0")}))
-            .collect();
+        let balanced = balancers.as_array().is_some_and(|all| !all.is_empty());
+        let pools: &[&str] = if balanced { &["front/web"] } else { &[] };
+        let set = |(name, count): &(&str, u32)| json!({"name": name, "capacity": count, "image": image("1.0.0"), "pools": pools});
+        let sets: Vec<Value> = sets.iter().map(set).collect();
         let seed = json!({
-            "scaleSets": sets, "strictTokens": true,
+            "scaleSets": sets, "loadBalancers": balancers, "strictTokens": true,
             "identities": [{"clientId": "app", "secret": SECRET}],
         });
         let seed: Seed = serde_json::from_value(seed).unwrap();

@@ -8,6 +8,7 @@ use poolkeeper::model::action::{Action, Expect, ModelWrite, RemovalReason, Targe
 use poolkeeper::model::backend::{OutOfService, PutDown, ServiceStep};
 use poolkeeper::model::facts::Verdict;
 use poolkeeper::model::hold::HoldReason;
+use poolkeeper::model::hook::{HookAnswer, HookCall, HookPhase};
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
@@ -232,7 +233,7 @@ fn good_revisions_as_they_were_written_once_are_read() {
     assert_eq!(again, state);
 }
 
-fn out_of_service() -> [OutOfService; 4] {
+fn out_of_service() -> [OutOfService; 6] {
     let pool = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/front/\
                 backendAddressPools/web";
     let put = |at, answered| PutDown {
@@ -252,7 +253,14 @@ fn out_of_service() -> [OutOfService; 4] {
     };
     let out = OutOfService { step: ServiceStep::Out, ..OutOfService::of(nameless, at(0)) };
     let returning = OutOfService { step: ServiceStep::Returning, ..grace.clone() };
-    [leaving, grace, out, returning]
+    let mut asked = HookCall::new(HookPhase::Before, "app".into(), at(0));
+    asked.begin(at(1));
+    asked.hear(HookAnswer::Retry { after: None, say: "it answers 503".into() }, at(2));
+    let asks = OutOfService { hooks: vec![asked], put: Vec::new(), ..leaving.clone() };
+    let mut undone = HookCall::new(HookPhase::UndoAfter, "app".into(), at(3));
+    undone.hear(HookAnswer::Done, at(4));
+    let returned = OutOfService { hooks: vec![undone], ..returning.clone() };
+    [leaving, grace, out, returning, asks, returned]
 }
 
 fn notices() -> [Notice; 2] {

@@ -10,6 +10,7 @@ use poolkeeper::model::autoscaler::{AutoscalerDocument, AutoscalerTarget, Autosc
 use poolkeeper::model::backend::{OutOfService, PutDown, ServiceStep};
 use poolkeeper::model::facts::Verdict;
 use poolkeeper::model::hold::HoldReason;
+use poolkeeper::model::hook::{HookCall, HookEnd, HookPhase};
 use poolkeeper::model::ids::*;
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::journal::{Entry, EntryOutcome, OperationUrl, Phase, Refusal, Refused};
@@ -405,14 +406,29 @@ pub fn out_of_service() -> BoxedStrategy<OutOfService> {
             tries,
         },
     );
-    (text(), option(text()), time(), step, time(), some(put))
-        .prop_map(|(id, vm, created, step, since, put)| OutOfService {
+    let hook = (select(HookPhase::ALL.to_vec()), boxed(), time(), any::<u32>(), time()).prop_map(
+        |(phase, webhook, since, attempts, next)| (phase, webhook, since, attempts, next),
+    );
+    let hook = (hook, option(boxed()), option(select(HookEnd::ALL.to_vec()))).prop_map(
+        |((phase, webhook, since, attempts, next), said, end)| HookCall {
+            phase,
+            webhook,
+            since,
+            attempts,
+            next,
+            said,
+            end,
+        },
+    );
+    (text(), option(text()), time(), step, time(), some(put), some(hook))
+        .prop_map(|(id, vm, created, step, since, put, hooks)| OutOfService {
             id: InstanceId::new(id),
             vm: vm.map(VmId::new),
             created,
             step,
             since,
             put,
+            hooks,
         })
         .boxed()
 }

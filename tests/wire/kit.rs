@@ -9,7 +9,7 @@ use std::time::Duration;
 use azure_core::credentials::Secret;
 use azure_core::http::HttpClient;
 use poolkeeper::act::{
-    CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest,
+    AskHooks, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest,
 };
 use poolkeeper::adapters::azure::auth::{AuthSettings as Auth, ClientSecret, TokenCache, Way};
 use poolkeeper::adapters::azure::cloud::AzureCloud;
@@ -17,6 +17,8 @@ use poolkeeper::adapters::azure::{Azure, Net, Proxy};
 use poolkeeper::ambient::{Clock, Sleep};
 use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
 use poolkeeper::memory::MemoryStore;
+use poolkeeper::model::backend::HookOrder;
+use poolkeeper::model::hook::HookAnswer;
 use poolkeeper::model::ids::{PoolName, ScaleSetId};
 use poolkeeper::model::plan::Facts;
 use poolkeeper::model::policy::{Draft, Image, Policy};
@@ -68,6 +70,13 @@ impl ChangeCluster for NoNodes {
     }
 }
 
+impl AskHooks for NoNodes {
+    async fn ask(&self, orders: &[HookOrder<'_>]) -> Vec<HookAnswer> {
+        let none = || HookAnswer::Refused { say: "there is no webhook".to_owned() };
+        orders.iter().map(|_| none()).collect()
+    }
+}
+
 /// A daemon, as far as its turns see it.
 pub struct House<A, C> {
     pub cloud: Arc<A>,
@@ -81,6 +90,7 @@ impl<A: ReadCloud + ChangeCloud, C: Clock> TurnEnvironment for House<A, C> {
     type Facts = NoNodes;
     type Cloud = A;
     type Cluster = NoNodes;
+    type Hooks = NoNodes;
     type Store = MemoryStore;
     type Decide = Decisions;
     type Clock = C;
@@ -94,6 +104,10 @@ impl<A: ReadCloud + ChangeCloud, C: Clock> TurnEnvironment for House<A, C> {
     }
 
     fn cluster(&self) -> &NoNodes {
+        &self.nodes
+    }
+
+    fn hooks(&self) -> &NoNodes {
         &self.nodes
     }
 

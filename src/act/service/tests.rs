@@ -3,6 +3,7 @@
 use super::*;
 use crate::ambient::Dice;
 use crate::model::backend::{BACKENDS_LAND, BackendAddress};
+use crate::model::hook::HookAnswer;
 use crate::model::ids::{InstanceId, VmId};
 
 const GRACE: Span = Span::seconds(30);
@@ -37,7 +38,7 @@ fn pool(id: &BackendPoolId, states: &[(&str, BackendState)]) -> BackendPool {
 }
 
 fn balance<'a>(pools: &'a [BackendPoolId], drain: &'a DrainPolicy) -> Balance<'a> {
-    Balance { pools, drain }
+    Balance { pools, hooks: Some(&drain.hooks), drain }
 }
 
 fn drain() -> DrainPolicy {
@@ -239,6 +240,47 @@ fn a_row_follows_the_lifecycle_of_its_machine() {
 }
 
 #[test]
+fn a_hook_is_asked_anew_only_after_it_took_back_what_it_did() {
+    let mut drain = drain();
+    drain.hooks.before = Some("app".into());
+    let balance = balance(&[], &drain);
+    let mut machines = [machine("7", Lifecycle::Draining)];
+    let mut rows = Vec::new();
+    let phases = |rows: &[OutOfService]| {
+        rows[0].hooks.iter().map(|call| (call.phase, call.attempts)).collect::<Vec<_>>()
+    };
+    let read = |second| PoolsRead { at: at(second), pools: Vec::new() };
+    follow(&mut rows, &machines, balance, at(1));
+    look(&mut rows, &machines, &read(1), balance, at(1));
+    assert_eq!((rows[0].step, phases(&rows)), (ServiceStep::Leaving, vec![(HookPhase::Before, 0)]));
+    rows[0].hooks[0].begin(at(1));
+    machines[0].lifecycle = Lifecycle::InService;
+    follow(&mut rows, &machines, balance, at(2));
+    machines[0].lifecycle = Lifecycle::Draining;
+    for second in 3..6 {
+        follow(&mut rows, &machines, balance, at(second));
+        look(&mut rows, &machines, &read(second), balance, at(second));
+        let undoes = vec![(HookPhase::UndoBefore, 0)];
+        assert_eq!((rows[0].step, phases(&rows)), (ServiceStep::Returning, undoes));
+    }
+    rows[0].hooks[0].hear(HookAnswer::Done, at(6));
+    follow(&mut rows, &machines, balance, at(7));
+    assert_eq!((rows[0].step, phases(&rows)), (ServiceStep::Leaving, vec![(HookPhase::Before, 0)]));
+    rows[0].hooks[0].begin(at(8));
+    rows[0].hooks[0].hear(HookAnswer::Done, at(8));
+    look(&mut rows, &machines, &read(9), balance, at(9));
+    assert_eq!(rows[0].step, ServiceStep::Grace { since: at(9) }, "the hook knows of connections");
+    // A webhook that never answers does not keep a pool from ending.
+    machines[0].lifecycle = Lifecycle::InService;
+    follow(&mut rows, &machines, balance, at(10));
+    for (second, stays) in [(11, true), (10 + 24 * 3_600, false)] {
+        follow(&mut rows, &machines, balance, at(second));
+        look(&mut rows, &machines, &read(second), balance, at(second));
+        assert_eq!(!rows.is_empty(), stays, "{second}");
+    }
+}
+
+#[test]
 fn the_deadline_decides_by_the_reason_and_the_pool_file() {
     let seven = machine("7", Lifecycle::Draining);
     let row = OutOfService::of(&seven, at(0));
@@ -246,7 +288,7 @@ fn the_deadline_decides_by_the_reason_and_the_pool_file() {
     let waits = || ServiceState::Waits { step: "loadBalancer" };
     for (because, policy, minutes, state) in [
         (RemovalReason::Outdated, &release, 9, waits()),
-        (RemovalReason::Outdated, &release, 10, ServiceState::Late),
+        (RemovalReason::Outdated, &release, 10, ServiceState::Late { step: "loadBalancer" }),
         (RemovalReason::Outdated, &proceed, 9, waits()),
         (RemovalReason::Outdated, &proceed, 10, ServiceState::Out),
         (RemovalReason::Failed, &release, 4, waits()),
@@ -380,7 +422,7 @@ fn what_load_balancers_refuse_is_asked_again_ever_more_rarely() {
     };
     let waits = [0, 15, 45, 105, 225, 465, 765];
     assert_eq!(tries(&mut rows, 0, Probed), waits);
-    assert_eq!(next(&rows, &drain, at(800)), Some(at(765 + 300)));
+    assert_eq!(next(&rows, &seen, &drain, at(800)), Some(at(765 + 300)));
     let [seven] = seen.clone();
     let back = Machine { lifecycle: Lifecycle::InService, ..seven };
     follow(&mut rows, &[back], balance, at(900));

@@ -1,9 +1,10 @@
-//! The body of a notification.
+//! The bodies of requests.
 
 use serde::Serialize;
 
 use super::template::Template;
-use crate::model::ids::PoolName;
+use crate::model::backend::HookOrder;
+use crate::model::ids::{PoolName, VmId};
 use crate::model::notice::{Notice, NoticeDetail, NoticeRollout};
 use crate::model::plan::WaitKind;
 
@@ -24,6 +25,48 @@ pub fn notification(pool: &PoolName, notice: &Notice, template: Option<&Template
         "phase" => rollout.map_or_else(String::new, |of| of.phase.name().to_owned()),
         _ => notice.message.to_string(),
     })
+}
+
+/// The id of a hook's delivery, and its JSON.
+pub fn drain_hook(order: &HookOrder<'_>) -> (String, String) {
+    let HookOrder { pool, set, row, call, at, deadline } = *order;
+    let machine = match &row.vm {
+        Some(vm) => vm.to_string(),
+        None => format!("{}-{}", row.id, row.created.millis()),
+    };
+    let id = format!("{pool}-{machine}-{}-{}", call.since.millis(), call.phase.name());
+    let body = HookKeys {
+        id: &id,
+        phase: call.phase.name(),
+        pool: pool.as_str(),
+        scale_set: set.as_str(),
+        machine: MachineKeys { id: row.id.as_str(), vm_id: row.vm.as_ref().map(VmId::as_str) },
+        attempt: call.attempts,
+        at: at.to_string(),
+        deadline: deadline.map(|deadline| deadline.to_string()),
+    };
+    let body = serde_json::to_string(&body).unwrap_or_default();
+    (id, body)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HookKeys<'a> {
+    id: &'a str,
+    phase: &'static str,
+    pool: &'a str,
+    scale_set: &'a str,
+    machine: MachineKeys<'a>,
+    attempt: u32,
+    at: String,
+    deadline: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MachineKeys<'a> {
+    id: &'a str,
+    vm_id: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -116,12 +159,16 @@ impl<'a> DetailKeys<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::notice::NoticeKind;
+    use std::collections::BTreeSet;
 
+    use super::*;
+    use crate::model::backend::{OutOfService, ServiceStep};
+    use crate::model::hook::{HookCall, HookPhase};
+    use crate::model::ids::{InstanceId, ScaleSetId};
+    use crate::model::notice::NoticeKind;
     use crate::model::plan::RolloutPhase;
     use crate::model::rollout::RolloutCause;
-    use crate::model::time::Time;
+    use crate::model::time::{Span, Time};
 
     fn notice() -> Notice {
         Notice {
@@ -171,5 +218,58 @@ mod tests {
             notification(&pool, &frozen, Some(&template)),
             "[\"web-1-7000-0 waitingForApproval web 2026-01-01T00:00:00Z    \\\"\"]"
         );
+    }
+
+    const VM: &str = "5b1f7c1e-0000-4000-8000-000000000007";
+
+    /// What is sent about this machine, as the id and the body.
+    fn drained(vm: Option<&str>, phase: HookPhase, attempt: u32) -> (String, String) {
+        let since = Time::from_millis(1_767_225_600_000);
+        let row = OutOfService {
+            id: InstanceId::new("7"),
+            created: Time::from_millis(1_767_000_000_000),
+            step: ServiceStep::Leaving,
+            since,
+            vm: vm.map(VmId::new),
+            put: Vec::new(),
+            hooks: Vec::new(),
+        };
+        let mut call = HookCall::new(phase, "app".into(), since);
+        call.attempts = attempt;
+        let (pool, set) = (PoolName::new("web"), ScaleSetId::new("/subscriptions/s/web"));
+        let at = since.plus(Span::seconds(5));
+        let deadline = phase.undo().map(|_| since.plus(Span::minutes(10)));
+        let (pool, set, row, call) = (&pool, &set, &row, &call);
+        drain_hook(&HookOrder { pool, set, row, call, at, deadline })
+    }
+
+    #[test]
+    fn a_hook_is_asked_about_one_machine() {
+        let (id, body) = drained(Some(VM), HookPhase::Before, 2);
+        assert_eq!(id, format!("web-{VM}-1767225600000-before"));
+        assert_eq!(
+            body,
+            format!(
+                concat!(
+                    r#"{{"id":"{}","phase":"before","pool":"web","scaleSet":"/subscriptions/s/web","#,
+                    r#""machine":{{"id":"7","vmId":"{}"}},"attempt":2,"at":"2026-01-01T00:00:05Z","#,
+                    r#""deadline":"2026-01-01T00:10:00Z"}}"#
+                ),
+                id, VM
+            )
+        );
+        let (_, undo) = drained(Some(VM), HookPhase::UndoBefore, 1);
+        assert!(undo.ends_with(r#""deadline":null}"#), "{undo}");
+    }
+
+    #[test]
+    fn the_id_of_a_delivery_is_that_of_its_machine_phase_and_drain() {
+        let id = |vm, phase, attempt| drained(vm, phase, attempt).0;
+        assert_eq!(id(Some(VM), HookPhase::After, 1), id(Some(VM), HookPhase::After, 9));
+        let ids: BTreeSet<String> =
+            HookPhase::ALL.iter().map(|phase| id(Some(VM), *phase, 1)).collect();
+        assert_eq!(ids.len(), 4);
+        // Azure gives instance ids again, so without a vmId its time of creation tells it.
+        assert_eq!(id(None, HookPhase::After, 1), "web-7-1767000000000-1767225600000-after");
     }
 }

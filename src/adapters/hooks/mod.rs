@@ -14,11 +14,12 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use url::Url;
 
+use crate::model::hook::HookAnswer;
 use crate::model::time::{Span, Time};
 use crate::net::address::written_private;
 use crate::net::files::CredentialFiles;
 use crate::net::server::{PostReply, SecretText, ServerAccess, ServerClient, ServerFault, plain};
-pub use body::notification;
+pub use body::{drain_hook, notification};
 pub use template::{PLACEHOLDERS, Template, TemplateFault};
 
 const DELIVERY: &str = "Poolkeeper-Delivery";
@@ -80,26 +81,6 @@ pub struct HookRequest<'a> {
     pub at: Time,
     /// The answer is of no use later. `None`: the timeout of the webhook alone limits it.
     pub deadline: Option<Time>,
-}
-
-/// What an attempt came to. Texts have no secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HookAnswer {
-    Done,
-    /// The receiver works on it: ask again after this time.
-    Working {
-        after: Span,
-        say: String,
-    },
-    /// Another attempt would be refused too.
-    Refused {
-        say: String,
-    },
-    /// `after`: the time that the receiver asked for.
-    Retry {
-        after: Option<Span>,
-        say: String,
-    },
 }
 
 #[derive(Debug)]

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use super::wire::Rfc3339;
+use crate::model::hook::DrainHooks;
+use crate::model::inventory::SetReading;
 use crate::model::plan::DrainFact;
 use crate::model::plan::MachineReason as Why;
-use crate::model::time::Span;
+use crate::model::policy::Policy;
 
 pub const fn becomes(why: Why) -> &'static str {
     match why {
@@ -66,19 +68,53 @@ pub const fn becomes(why: Why) -> &'static str {
 }
 
 /// What a drain is at. `None`: the step is one of a cluster, and has only its name.
-pub fn drain_step(fact: &DrainFact, grace: Span) -> Option<Cow<'static, str>> {
+pub fn drain_step(
+    fact: &DrainFact,
+    policy: &Policy,
+    set: &SetReading,
+) -> Option<Cow<'static, str>> {
+    let hooks = &policy.drain.hooks;
+    let only_hooks = policy.backends(set).is_empty() && !hooks.is_empty();
     Some(match &*fact.step {
+        DrainFact::HOOK_BEFORE => {
+            let hook = webhook(hooks.before.as_deref());
+            Cow::Owned(format!("it waits for {hook} before it leaves service"))
+        }
         DrainFact::LOAD_BALANCER => {
             Cow::Borrowed("it waits until its load balancers send it nothing new")
         }
         DrainFact::GRACE => {
-            let end = Rfc3339(fact.since.plus(grace));
-            let say = "its load balancers send it nothing new, and open requests must end by";
-            Cow::Owned(format!("{say} {end}"))
+            let end = Rfc3339(fact.since.plus(policy.drain.grace));
+            let why = match only_hooks {
+                true => format!("{} let it go", webhook(hooks.before.as_deref())),
+                false => "its load balancers send it nothing new".to_owned(),
+            };
+            Cow::Owned(format!("{why}, and open requests must end by {end}"))
         }
-        DrainFact::RETURNING => {
-            Cow::Borrowed("it returns: its load balancers do not send it connections yet")
+        DrainFact::HOOK_AFTER => {
+            let hook = webhook(hooks.after.as_deref());
+            Cow::Owned(format!("it is out of service, and waits for {hook} before it goes"))
         }
+        DrainFact::RETURNING => Cow::Borrowed(match (only_hooks, hooks.is_empty()) {
+            (true, _) => "it returns: its webhooks have not confirmed it yet",
+            (_, true) => "it returns: its load balancers do not send it connections yet",
+            _ => {
+                "it returns: its load balancers do not send it connections yet, or its webhooks have not confirmed it"
+            }
+        }),
         _ => return None,
     })
+}
+
+fn webhook(name: Option<&str>) -> String {
+    name.map_or_else(|| "a webhook".to_owned(), |name| format!("the webhook {name}"))
+}
+
+/// The hook that a drain was given up for. A blocked drain does not say which of two it was.
+pub fn keeping_hook(hooks: &DrainHooks) -> String {
+    let DrainHooks { before, after } = hooks;
+    match before == after {
+        true => webhook(before.as_deref()),
+        false => webhook(before.as_deref().xor(after.as_deref())),
+    }
 }

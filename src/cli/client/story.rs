@@ -12,7 +12,7 @@ use crate::memory::JournalStep;
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
-use crate::model::journal::{CHANGED_SINCE_READ, STILL_SERVES};
+use crate::model::journal::{CHANGED_SINCE_READ, HOOK_KEEPS, STILL_SERVES};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
@@ -216,7 +216,13 @@ impl Story {
     fn moved(&mut self, line: &HistoryLine) -> Option<String> {
         let (verb, step) = (verb(line)?, step(line)?);
         let who = if verb == ActionKind::Drain { "the cluster" } else { "Azure" };
-        let still_serves = line.code.as_deref() == Some(STILL_SERVES);
+        let given_up = match line.code.as_deref().filter(|_| verb == ActionKind::Drain) {
+            Some(STILL_SERVES) => {
+                Some("the machine was not out of its load balancers by the deadline")
+            }
+            Some(HOOK_KEEPS) => Some("a webhook refused, or did not agree by the deadline"),
+            _ => None,
+        };
         let ids = line.entry.as_ref().and_then(|entry| self.entries.get(entry));
         let of = ids.filter(|ids| !ids.is_empty()).map(|ids| format!(" of {}", ranges(ids)));
         let what = format!("{}{}", noun(verb), of.unwrap_or_default());
@@ -227,10 +233,10 @@ impl Story {
         // Our own read found the conflict: nothing was sent.
         let code = line.code.as_deref().filter(|code| *code != CHANGED_SINCE_READ);
         match step {
-            JournalStep::Refused if verb == ActionKind::Drain && still_serves => Some(format!(
-                "{what} was given up: the machine was not out of its load balancers by the deadline"
-            )),
-            JournalStep::Refused => Some(format!("{who} refused {what}: {}", code?)),
+            JournalStep::Refused => Some(match given_up {
+                Some(why) => format!("{what} was given up: {why}"),
+                None => format!("{who} refused {what}: {}", code?),
+            }),
             JournalStep::PartlyRefused => Some(format!("{who} refused {what} in part: {}", code?)),
             JournalStep::Lost => Some(format!("the answer to {what} was lost")),
             JournalStep::Asking

@@ -35,7 +35,8 @@ For named pools it first checks what all pools share: that both addresses answer
 credential works (or why none of the five kinds does), and that it gets a token for the right audience. Then it \
 checks for each pool: that its scale set and machines can be read, that each permission is held, that the quota has \
 room for the surge, which of Azure's own features would act on the set too, whether something reports the health of \
-machines, whether each rule of its load balancers has a health probe, and whether the set has an etag that protects \
+machines, whether each rule of its load balancers has a health probe, which webhooks are asked when a machine leaves \
+(it does not ask them), and whether the set has an etag that protects \
 capacity raises.
 
 Permissions are those that Azure reports for this identity, with wildcards and exceptions evaluated, including those \

@@ -133,7 +133,7 @@ pub(super) fn history(
         }
     }
     for fact in snapshot.facts.drains.iter().filter(|fact| fact.id == machine.id) {
-        let (say, by) = match drain_step(fact, snapshot.policy.drain.grace) {
+        let (say, by) = match drain_step(fact, &snapshot.policy, &snapshot.set) {
             Some(step) => (times.sentence(&step, now), ""),
             None => (times.since(&fact.step, fact.since, now), "blocked by "),
         };

@@ -2,11 +2,12 @@
 //!
 //! Never here: a write, a guess. What a check cannot determine is reported as unknown and is not a finding. Begin with
 //! [`CloudReader::examine`]; `access` is what all pools share, `pool` what each has, `rights` permissions,
-//! `balancers` what sends traffic to it.
+//! `balancers` what sends traffic to it, `hooks` what is asked before it ends.
 
 mod access;
 mod balancers;
 mod check;
+mod hooks;
 mod pool;
 mod rights;
 

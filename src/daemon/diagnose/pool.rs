@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::check::Check;
+use super::hooks;
 use super::rights::{self, KnownPermissions, Right};
 use crate::adapters::azure::path::SetPath;
 use crate::adapters::azure::{Anatomy, ApiVersioned, HealthSource};
@@ -62,6 +63,7 @@ impl CloudReader {
         checks.extend(picture.map(owner));
         checks.push(health(policy, &anatomy));
         checks.extend(self.balancers(policy, &anatomy).await);
+        checks.extend(hooks::check(&policy.drain.hooks));
         checks.push(etag(policy, picture, &anatomy));
         PoolChecks { pool, set, checks, rights }
     }

@@ -125,8 +125,9 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         };
         let metrics = metrics(&settings, server, clock.clone(), turns.clone());
         let gates = gates(&settings, server, trusted.as_ref(), clock.clone(), turns.clone());
-        let opened =
-            Production::open(access, Arc::clone(&store), decide, clock.clone(), metrics, gates);
+        let webhooks = Arc::new(Webhooks::new(&settings.webhooks, trusted.as_ref()));
+        let (kept, hooks, tick) = (Arc::clone(&store), Arc::clone(&webhooks), clock.clone());
+        let opened = Production::open(access, kept, decide, tick, metrics, gates, hooks);
         let production = opened.await?;
         let (tell, pools) = watch::channel(PoolSet::default());
         let (scans, look_for) = mpsc::channel(TAKEN_UP);
@@ -142,7 +143,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
             refused_requests: RefusedRequests::default(),
             approvals: settings.api.approvals,
             outside_names: settings.outside_names(),
-            webhooks: Arc::new(Webhooks::new(&settings.webhooks, trusted.as_ref())),
+            webhooks,
         };
         Ok(Self {
             settings,

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::adapters::hooks::HookAnswer;
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::handle::Handle;
 use crate::daemon::webhooks::DeliveryOutcome;
 use crate::memory::{PendingNotice, Seq, Store};
+use crate::model::hook::HookAnswer;
 use crate::model::ids::PoolName;
 use crate::model::time::{Span, Time};
 

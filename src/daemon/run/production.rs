@@ -14,6 +14,7 @@ use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::cloud::CloudAccess;
 use crate::daemon::trouble::{Trouble, TroubleCause};
+use crate::daemon::webhooks::Webhooks;
 use crate::memory::Store;
 use crate::model::ids::PoolName;
 use crate::model::machine::Machine;
@@ -31,6 +32,7 @@ use crate::reconcile::{Decisions, TurnEnvironment};
 pub struct Production<S, C> {
     cloud: SerializedCloud<Azure>,
     cluster: NoCluster,
+    hooks: Arc<Webhooks>,
     store: Arc<S>,
     decide: RecordingDecider,
     clock: C,
@@ -65,6 +67,7 @@ impl<S, C: MonotonicClock> Production<S, C> {
         clock: C,
         metrics: MetricWatch<MetricServer, C>,
         gates: GateWatch<Gates<MetricServer>, C>,
+        hooks: Arc<Webhooks>,
     ) -> Result<Self, DaemonOpenError> {
         let access = CloudAccess::open(access, clock.wall_clock())?;
         match access.enter().await {
@@ -79,7 +82,7 @@ impl<S, C: MonotonicClock> Production<S, C> {
         let cloud = SerializedCloud::new(azure, pacer);
         let (cluster, decide) = (NoCluster, RecordingDecider::new(decide));
         let (known, shares) = (Mutex::default(), Mutex::default());
-        Ok(Self { cloud, cluster, store, decide, clock, metrics, gates, known, shares })
+        Ok(Self { cloud, cluster, hooks, store, decide, clock, metrics, gates, known, shares })
     }
 
     /// From now on, this pool's facts refer to what its policy names.
@@ -131,6 +134,7 @@ impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S
     type Facts = Self;
     type Cloud = SerializedCloud<Azure>;
     type Cluster = NoCluster;
+    type Hooks = Webhooks;
     type Store = S;
     type Decide = RecordingDecider;
     type Clock = C;
@@ -145,6 +149,10 @@ impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S
 
     fn cluster(&self) -> &NoCluster {
         &self.cluster
+    }
+
+    fn hooks(&self) -> &Webhooks {
+        &self.hooks
     }
 
     fn store(&self) -> &S {

@@ -125,7 +125,7 @@ pub struct Settings {
     /// Programs that gates may run, by name.
     pub commands: BTreeMap<Box<str>, GateCommand>,
     pub commands_at_once: usize,
-    /// Webhooks that notifications may name.
+    /// Webhooks that notifications and drains may name.
     pub webhooks: BTreeMap<Box<str>, WebhookConfig>,
     pub choice: Choice,
 }

@@ -1,7 +1,8 @@
-//! Machines that load balancers are to send no traffic to.
+//! Machines that are to get no traffic.
 
 use super::codec::{Form, keys, variants};
 use crate::model::backend::{OutOfService, PutDown, ServiceStep};
+use crate::model::hook::{HookCall, HookEnd, HookPhase};
 use crate::model::ids::{BackendPoolId, InstanceId, VmId};
 use crate::model::time::Time;
 
@@ -16,6 +17,7 @@ keys! {
         may {
             vm: Option<VmId>,
             put: Vec<PutDown>,
+            hooks: Vec<HookCall>,
         }
     }
     PutDown as PutDownKeys; {
@@ -28,6 +30,19 @@ keys! {
             answered: bool,
             lost: Option<Time>,
             tries: u32,
+        }
+    }
+    HookCall as HookCallKeys; {
+        must {
+            phase: HookPhase,
+            webhook: Box<str>,
+            since: Time,
+            next: Time,
+        }
+        may {
+            attempts: u32,
+            said: Option<Box<str>>,
+            end: Option<HookEnd>,
         }
     }
 }

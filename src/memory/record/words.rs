@@ -6,6 +6,7 @@ use crate::model::action::{ActionKind, ModelWrite, RemovalReason, WriteScope};
 use crate::model::autoscaler::AutoscalerTarget;
 use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
+use crate::model::hook::{HookEnd, HookPhase};
 use crate::model::journal::Refusal;
 use crate::model::machine::{Condition, Evidence, Lifecycle, Protection};
 use crate::model::notice::NoticeKind;
@@ -64,7 +65,7 @@ words! {
 
 words! {
     by name:
-    ActionKind, AutoscalerTarget, DeleteEffect, EtagVerdict, JournalStep, ModelWrite, NoticeKind, Protection, Refusal, RolloutCause,
+    ActionKind, AutoscalerTarget, DeleteEffect, EtagVerdict, HookEnd, HookPhase, JournalStep, ModelWrite, NoticeKind, Protection, Refusal, RolloutCause,
     RolloutEnding, Verdict, WaitKind, WriteScope,
 }
 

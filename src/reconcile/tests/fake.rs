@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll as TaskPoll, Waker};
 
 use crate::act::{
-    BackendOrder, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress,
+    AskHooks, BackendOrder, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress,
     DrainRequest, Poll, SetChange,
 };
 use crate::ambient::Clock;
 use crate::memory::*;
-use crate::model::backend::{BackendAddress, BackendChange, BackendPool, BackendState};
+use crate::model::backend::{BackendAddress, BackendChange, BackendPool, BackendState, HookOrder};
+use crate::model::hook::{HookAnswer, HookPhase};
 use crate::model::ids::*;
 use crate::model::inventory::*;
 use crate::model::journal::{OperationUrl, Refusal, Refused};
@@ -71,6 +72,10 @@ pub struct Sky {
     pub balancer: Option<BTreeMap<String, BackendState>>,
     /// Since when it sends a machine nothing.
     pub off_since: BTreeMap<String, Time>,
+    /// What the next hooks of a phase answer; then: done.
+    pub hook_answers: BTreeMap<HookPhase, Vec<HookAnswer>>,
+    /// Each attempt at a hook.
+    pub hooks: Vec<HookAttempt>,
 }
 
 const BOOT: Span = Span::seconds(45);
@@ -303,6 +308,36 @@ impl ChangeCloud for Cloud {
 }
 
 const DRAIN: Span = Span::seconds(15);
+
+/// One attempt at a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookAttempt {
+    pub phase: HookPhase,
+    pub machine: String,
+    /// When it was decided: the delivery.
+    pub since: Time,
+    pub attempt: u32,
+    pub at: Time,
+}
+
+impl AskHooks for Cloud {
+    async fn ask(&self, orders: &[HookOrder<'_>]) -> Vec<HookAnswer> {
+        let mut sky = self.sky();
+        orders.iter().map(|order| sky.ask_hook(order)).collect()
+    }
+}
+
+impl Sky {
+    fn ask_hook(&mut self, order: &HookOrder<'_>) -> HookAnswer {
+        let (phase, at) = (order.call.phase, self.now);
+        let machine = order.row.vm.as_ref().unwrap().to_string();
+        self.calls.push(format!("{} {machine}", phase.name()));
+        let (since, attempt) = (order.call.since, order.call.attempts);
+        self.hooks.push(HookAttempt { phase, machine, since, attempt, at });
+        let next = self.hook_answers.get_mut(&phase).filter(|all| !all.is_empty());
+        next.map_or(HookAnswer::Done, |all| all.remove(0))
+    }
+}
 
 impl ChangeCluster for Cloud {
     async fn drain(&self, _: &CallContext<'_>, machine: DrainRequest<'_>) -> CallOutcome {

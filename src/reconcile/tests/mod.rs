@@ -5,6 +5,7 @@ mod balanced;
 mod convergence;
 pub(crate) mod decisions;
 mod fake;
+mod hooks;
 mod notices;
 mod steps;
 
@@ -31,6 +32,7 @@ impl TurnEnvironment for Rig {
     type Facts = Cloud;
     type Cloud = Cloud;
     type Cluster = Cloud;
+    type Hooks = Cloud;
     type Store = Disk;
     type Decide = Decisions;
     type Clock = Cloud;
@@ -42,6 +44,9 @@ impl TurnEnvironment for Rig {
         &self.cloud
     }
     fn cluster(&self) -> &Cloud {
+        &self.cloud
+    }
+    fn hooks(&self) -> &Cloud {
         &self.cloud
     }
     fn store(&self) -> &Disk {

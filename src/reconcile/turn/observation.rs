@@ -20,12 +20,13 @@ pub(super) struct PoolObservation {
 impl PoolObservation {
     pub fn as_seen<'a>(&'a self, policy: &'a Policy, balances: bool) -> Observed<'a> {
         let pools = if balances { policy.backends(&self.inventory.set) } else { &[] };
+        let hooks = balances.then_some(&policy.drain.hooks);
         Observed {
             set: &self.inventory.set,
             machines: &self.folded.machines,
             delete_deadline: policy.delete_deadline(&self.inventory.set),
             clock_ahead: self.facts.clock_ahead,
-            balance: Balance { pools, drain: &policy.drain },
+            balance: Balance { pools, hooks, drain: &policy.drain },
         }
     }
 

@@ -5,10 +5,11 @@ mod outdated;
 
 use std::fmt::{self, Display, Formatter};
 
+use crate::api::v1::next_step::keeping_hook;
 use crate::api::v1::wire::Rfc3339;
 use crate::model::action::{Action, MachineClass};
 use crate::model::hold::{Hold, HoldReason};
-use crate::model::journal::STILL_SERVES;
+use crate::model::journal::{HOOK_KEEPS, STILL_SERVES};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::MachineReason as Why;
 use crate::model::plan::{Decision, Input, MachineReport};
@@ -419,10 +420,19 @@ impl Say<'_> {
     fn drain_blocked(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let key = self.seen.key();
         let blocked = self.planned.state.blocked.iter().find(|b| b.key == key);
-        if let Some(blocked) = blocked.filter(|it| it.code.as_deref() == Some(STILL_SERVES)) {
+        let why = match blocked.and_then(|blocked| blocked.code.as_deref()) {
+            Some(STILL_SERVES) => {
+                Some("it was not out of its load balancers by the deadline".to_owned())
+            }
+            Some(HOOK_KEEPS) => {
+                let hook = keeping_hook(&self.input.policy.drain.hooks);
+                Some(format!("{hook} refused, or did not agree by the deadline"))
+            }
+            _ => None,
+        };
+        if let Some((blocked, why)) = blocked.zip(why) {
             let at = Rfc3339(blocked.at);
-            write!(f, "its drain was given up at {at}: it was not out of its load balancers")?;
-            f.write_str(" by the deadline; it stays, and Poolkeeper retries")?;
+            write!(f, "its drain was given up at {at}: {why}; it stays, and Poolkeeper retries")?;
             return self.at_next(f);
         }
         f.write_str("its drain or removal was refused")?;

@@ -10,6 +10,7 @@ use super::value_form::{KeyReference, ValueForm};
 use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
 use crate::api::v1::node::NodeKind;
 use crate::model::drain::{BalancerChoice, DrainPolicy, OnTimeout};
+use crate::model::hook::DrainHooks;
 use crate::model::ids::BackendPoolId;
 
 /// Far more machines than a rollout should leave behind.
@@ -27,17 +28,28 @@ tables! {
         /// The load balancers that send a machine no new connections before it leaves. auto: those that the scale set's
         /// model names. off: none is changed. A list: these backend pools.
         "loadBalancer": BALANCERS => d.balancers, like "off";
+        /// Webhooks that are asked on the way of a machine out of service.
+        "hooks": HOOKS => d.hooks, if !d.hooks.is_empty(), like {"before": "app"};
         /// How long open requests may take to end once a machine gets no new connections.
         "grace": DURATION => d.grace, like "2m";
-        /// How long it may take until a machine gets no new connections and its grace is over; longer than the grace.
+        /// How long it may take until a machine gets no new connections, its grace is over, and its hooks agreed; longer
+        /// than the grace.
         "deadline": DURATION => d.deadline, like "30m";
-        /// What happens to a machine whose grace is not over at the deadline. release: it returns to service, and a later
-        /// turn tries again. proceed: it goes all the same.
+        /// What happens to a machine that is not ready to go at the deadline, or that a hook refuses. release: it returns
+        /// to service, and a later turn tries again. proceed: it goes all the same.
         "onTimeout": word::<OnTimeout>() => d.on_timeout, like "proceed";
         /// A rollout may end with this many machines that could not be drained.
         "maxBlocked": whole::<0, MOST_BLOCKED>() => d.max_blocked, like 0;
         /// How long the drain of a failed machine may take.
         "failedAfter": DURATION => d.failed_after, like "10m";
+    }
+    HOOKS(h: DrainHooks) = {
+        /// The webhook that is asked before a machine leaves service, by its name in the settings of the daemon. The
+        /// machine serves on until it agrees.
+        "before": Maybe(line::<LONGEST_NAME>()) => h.before, like "app";
+        /// The webhook that is asked once a machine is out of service and its grace is over, by its name in the
+        /// settings of the daemon. The machine does not go until it agrees.
+        "after": Maybe(line::<LONGEST_NAME>()) => h.after, like "app";
     }
 }
 

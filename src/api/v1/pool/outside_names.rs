@@ -30,21 +30,13 @@ impl OutsideNames {
         let endpoint = kind("endpoint", "endpoints", &self.endpoints);
         let command = kind("command", "commands", &self.commands);
         let webhook = kind("webhook", "webhooks", &self.webhooks);
-        let profiles = root.entry("replicas").and_then(|entry| entry.value.entry("profiles"));
-        let lists = [
-            ("replicas.profiles", profiles),
-            ("gates", root.entry("gates")),
-            ("notifications", root.entry("notifications")),
-        ];
-        for (list, entry) in lists {
-            let Some(NodeKind::List(items)) = entry.map(|entry| &entry.value.kind) else {
+        for list in ["replicas.profiles", "gates", "notifications"] {
+            let Some(NodeKind::List(items)) = at_path(root, list).map(|node| &node.kind) else {
                 continue;
             };
             for (n, item) in items.iter().enumerate() {
                 let mut check = |kind: &NamedKind<'_>, path: &str| {
-                    let at =
-                        path.split('.').try_fold(item, |node, key| Some(&node.entry(key)?.value));
-                    let Some(node) = at else { return };
+                    let Some(node) = at_path(item, path) else { return };
                     out.extend(kind.unknown(node, format!("{list}[{n}].{path}")));
                 };
                 match list {
@@ -58,7 +50,15 @@ impl OutsideNames {
                 }
             }
         }
+        for path in ["drain.hooks.before", "drain.hooks.after"] {
+            let node = at_path(root, path);
+            out.extend(node.and_then(|node| webhook.unknown(node, path.to_owned())));
+        }
     }
+}
+
+fn at_path<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
+    path.split('.').try_fold(root, |node, key| Some(&node.entry(key)?.value))
 }
 
 impl NamedKind<'_> {
@@ -102,6 +102,8 @@ gates:
 notifications:
 - webhook: ops
 - {webhook: opps, on: [failed]}
+drain:
+  hooks: {before: opss, after: ops}
 ";
         let names = OutsideNames {
             servers: ["main"].map(Box::from).into(),
@@ -129,6 +131,9 @@ notifications:
             ),
             format!(
                 "13:13: notifications[1].webhook: {have} webhook opps; they have ops; did you mean ops?; {add} webhooks"
+            ),
+            format!(
+                "15:19: drain.hooks.before: {have} webhook opss; they have ops; did you mean ops?; {add} webhooks"
             ),
         ];
         assert_eq!(said, expected);

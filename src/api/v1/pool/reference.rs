@@ -162,6 +162,8 @@ mod tests {
                 "model.tags",
                 "rollout.order",
                 "autoscaler",
+                "drain.hooks.before",
+                "drain.hooks.after",
             ];
             let follows = path.starts_with("windows.") || path.starts_with("model.image.");
             assert!(!is_open || follows || known.contains(&path.as_str()), "{path} has no default");

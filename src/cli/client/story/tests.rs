@@ -231,6 +231,8 @@ fn a_refusal_names_who_refused_what_and_its_code() {
         moved(9, "e2", Drain, JournalStep::Refused, "forbidden"),
         decided(10, Drain, &["8"], RemovalReason::Surplus),
         moved(11, "e2", Drain, JournalStep::Refused, STILL_SERVES),
+        decided(12, Drain, &["9"], RemovalReason::Surplus),
+        moved(13, "e2", Drain, JournalStep::Refused, HOOK_KEEPS),
         held(9, HoldReason::RemovalRefused),
         held(9, HoldReason::GateFailed),
     ];
@@ -246,6 +248,7 @@ fn a_refusal_names_who_refused_what_and_its_code() {
             "the cluster refused the drain of 7: forbidden",
             "waits: A gate fails.",
             "the drain of 8 was given up: the machine was not out of its load balancers by the deadline",
+            "the drain of 9 was given up: a webhook refused, or did not agree by the deadline",
         ]
     );
 }

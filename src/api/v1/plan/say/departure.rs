@@ -18,7 +18,7 @@ impl Departure<'_> {
     /// What its drain waits for.
     pub fn drain(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(fact) = self.fact() else { return Ok(()) };
-        let before_blocker = match drain_step(fact, self.input.policy.drain.grace) {
+        let before_blocker = match drain_step(fact, self.input.policy, self.input.set) {
             Some(step) => {
                 write!(f, "; {step}")?;
                 "; "
@@ -31,7 +31,7 @@ impl Departure<'_> {
         fact.blocker.iter().try_for_each(|blocker| write!(f, "{before_blocker}{blocker}"))
     }
 
-    /// In service again, but not every load balancer knows.
+    /// In service again, but not every load balancer or webhook knows.
     pub fn returns(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let is_back = self.seen.lifecycle == Lifecycle::InService;
         match self.fact() {

@@ -1,0 +1,71 @@
+//! Asks hooks around the pure ladder: side by side, and each attempt is stored before it is made.
+
+use super::{AskHooks, Executor, Observed, Ports, service};
+use crate::ambient::Clock;
+use crate::memory::{StoreError, TurnStore};
+use crate::model::action::{ActionKind, READ_IS_FRESH};
+use crate::model::backend::{HookOrder, OutOfService};
+use crate::model::time::Time;
+
+impl<S: TurnStore> Executor<'_, S> {
+    /// Ask the hooks that the rows wait for.
+    pub(super) async fn ask_hooks<W, K, H: AskHooks, C: Clock>(
+        &mut self,
+        seen: &Observed<'_>,
+        ports: Ports<'_, W, K, H, C>,
+    ) -> Result<(), StoreError> {
+        let now = ports.clock.now();
+        // By an older read, the machine may be in service again.
+        if now.since(seen.set.read_at) > READ_IS_FRESH {
+            return Ok(());
+        }
+        let mut asked: Vec<(usize, OutOfService)> = Vec::new();
+        for (place, phase) in service::due_hooks(self.out, seen.machines, now) {
+            let Some(row) = self.out.get_mut(place) else { continue };
+            row.hooks
+                .iter_mut()
+                .filter(|call| call.phase == phase)
+                .for_each(|call| call.begin(now));
+            asked.push((place, row.clone()));
+        }
+        if asked.is_empty() {
+            return Ok(());
+        }
+        self.out_changed = true;
+        self.write(now).await?;
+        if ports.clock.now() >= self.lease.not_after {
+            return Err(StoreError::LeaseOver);
+        }
+        let (pool, set) = (self.pool, self.set);
+        let mut orders = Vec::new();
+        for (place, row) in &asked {
+            let Some(call) = service::open_hook(row, seen.machines) else { continue };
+            let began = self.drain_began(row, seen).map_or(row.since, |at| at.max(row.since));
+            let forward = call.phase.undo().is_some();
+            let deadline = forward.then(|| began.plus(seen.balance.drain.deadline));
+            orders.push((*place, HookOrder { pool, set, row, call, at: now, deadline }));
+        }
+        let (places, orders): (Vec<usize>, Vec<HookOrder<'_>>) = orders.into_iter().unzip();
+        let answers = ports.hooks.ask(&orders).await;
+        let now = ports.clock.now();
+        for ((place, order), answer) in places.into_iter().zip(&orders).zip(answers) {
+            let hooks = self.out.get_mut(place).map(|row| &mut row.hooks);
+            let call =
+                hooks.and_then(|all| all.iter_mut().find(|call| call.phase == order.call.phase));
+            if let Some(call) = call {
+                call.hear(answer, now);
+            }
+        }
+        self.out_changed = true;
+        self.write(now).await
+    }
+
+    /// When the open drain of this machine was decided. One that was cut off long ago begins its drain only now.
+    fn drain_began(&self, row: &OutOfService, seen: &Observed<'_>) -> Option<Time> {
+        let is_its = |target| seen.beside(&[]).find(target).is_some_and(|machine| row.is(machine));
+        let open = self.journal.open().iter().filter(|entry| !entry.is_ended());
+        let mine = open.filter(|entry| entry.verb() == ActionKind::Drain);
+        let mine = mine.filter(|entry| entry.action.targets().iter().any(is_its));
+        mine.map(|entry| entry.written).max()
+    }
+}
