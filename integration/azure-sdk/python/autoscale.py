@@ -6,13 +6,13 @@ The daemon writes to the emulator; what it did is seen by the official clients, 
 import json
 import os
 import pathlib
-import socket
 import ssl
 import subprocess
 import sys
 import time
 import urllib.request
 
+import daemon
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.rest import HttpRequest
 from azure.identity import ClientSecretCredential
@@ -124,15 +124,8 @@ def without_enabled(document):
     return {**document, "properties": {k: v for k, v in document["properties"].items() if k != "enabled"}}
 
 
-def wait(what, until, seconds, watch=lambda: None):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        watch()
-        found = until()
-        if found:
-            return found
-        time.sleep(1)
-    raise AssertionError(f"waited {seconds} s in vain: {what}\n{(HOME / 'daemon.log').read_text()[-3000:]}")
+def wait(*what):
+    return daemon.wait(HOME, *what)
 
 
 def clients_agree_before():
@@ -166,12 +159,6 @@ def clients_agree_before():
     print("autoscale: azure-mgmt-monitor and az write and read a setting: ok")
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def off_since(port):
     """When the daemon's metrics say that the setting was switched off."""
     page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
@@ -180,29 +167,18 @@ def off_since(port):
     return float(found[0].rsplit(" ", 1)[1]) if found else None
 
 
-def serve(port):
-    pools = HOME / "pools"
-    pools.mkdir()
-    (pools / "web.yaml").write_text(json.dumps({
-        "apiVersion": "poolkeeper/v1", "kind": "Pool", "name": "web", "scaleSet": SET,
-        "replicas": {"owner": "scaleSet"}, "adopt": "roll", "autoscaler": {"during": "suspend"},
-        "rollout": {"maxSurge": 2, "maxUnavailable": 0, "ramp": "off", "minReady": "1s"},
-    }))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(HOME), "AZURE_CLIENT_SECRET": "any",
-                   "SSL_CERT_FILE": TOLD["caFile"]}
-    command = [PROGRAM, "serve", "--store", "memory", "--pools", pools, "--listen", f"127.0.0.1:{port}",
-               "--arm", URL, "--authority", URL, "--auth", "client-secret", "--tenant", TENANT, "--client-id", "poolkeeper",
-               "--set", "log.level=debug"]
-    with open(HOME / "daemon.log", "wb") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+POOL = {
+    "replicas": {"owner": "scaleSet"}, "adopt": "roll", "autoscaler": {"during": "suspend"},
+    "rollout": {"maxSurge": 2, "maxUnavailable": 0, "ramp": "off", "minReady": "1s"},
+}
 
 
 def a_rollout_suspends_it():
     before = raw()
     image = {"virtualMachineProfile": {"storageProfile": {"imageReference": {"version": "2.0.0"}}}}
     COMPUTE.virtual_machine_scale_sets.begin_update(GROUP, "web", {"properties": image}).result()
-    port, sizes, began = free_port(), set(), time.time()
-    daemon = serve(port)
+    port, sizes, began = daemon.free_port(), set(), time.time()
+    running = daemon.serve(PROGRAM, HOME, POOL, port)
     try:
         def size():
             sizes.add(len(list(COMPUTE.virtual_machine_scale_set_vms.list(GROUP, "web"))))
@@ -225,8 +201,8 @@ def a_rollout_suspends_it():
         assert is_new(), "put back before the rollout was done"
         assert min(sizes) >= MACHINES, sizes
     finally:
-        daemon.terminate()
-        daemon.wait(30)
+        running.terminate()
+        running.wait(30)
     assert raw() == before, "what is read is not, byte for byte, what was read before"
     shown = az("monitor", "autoscale", "show", "-g", GROUP, "-n", "web-scale")
     assert shown["enabled"] is True and shown["predictiveAutoscalePolicy"]["scaleMode"] == "Disabled", shown

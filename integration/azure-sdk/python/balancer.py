@@ -1,16 +1,19 @@
 """azure-mgmt-network, as Microsoft ships it, against the load balancer of the emulator.
 
-It reads a backend pool, takes one machine out of it and puts it back. Traffic goes through the balancer meanwhile.
+It reads a backend pool, takes one machine out of it and puts it back. Traffic goes through the balancer meanwhile. Then
+it edits the balancer while the daemon rolls the machines behind it: neither loses what the other wrote.
 """
 
 import http.client
 import json
 import os
+import pathlib
 import re
 import ssl
 import sys
 import urllib.request
 
+import daemon
 from azure.core.exceptions import HttpResponseError
 from azure.identity import ClientSecretCredential
 from azure.mgmt.compute import ComputeManagementClient
@@ -177,9 +180,72 @@ def a_delete_cuts_what_the_machine_holds():
     assert len(POOLS.get(GROUP, "front", "web").properties.load_balancer_backend_addresses) == 2
 
 
+def edits(number):
+    """What a client has on its mind meanwhile: a field of the pool, and a tag. Returns false if Azure was busy."""
+    try:
+        pool = POOLS.get(GROUP, "front", "web")
+        kept = pool.properties.drain_period_in_seconds
+        assert kept in (None, number - 1), f"the client wrote {number - 1} and reads {kept}"
+        pool.properties.drain_period_in_seconds = number
+        POOLS.begin_create_or_update(GROUP, "front", "web", pool, headers={"If-Match": pool.etag}).result()
+        balancer = NETWORK.load_balancers.get(GROUP, "front")
+        balancer.tags = {"edit": str(number)}
+        NETWORK.load_balancers.begin_create_or_update(GROUP, "front", balancer, headers={"If-Match": balancer.etag}).result()
+        return True
+    except HttpResponseError as error:
+        assert error.status_code in (409, 412, 429), error
+        return False
+
+
+def puts():
+    asked = json.load(OPENER.open(f"{URL}/_control/record"))["requests"]
+    return [one for one in asked if one["method"] == "PUT" and one["client"] == "poolkeeper"
+            and "/backendaddresspools/" in one["path"].lower()]
+
+
+def a_rollout_and_a_client_write_it_side_by_side():
+    other = POOLS.get(GROUP, "front", "vms").properties.load_balancer_backend_addresses
+    image = {"virtualMachineProfile": {"storageProfile": {"imageReference": {"version": "2.0.0"}}}}
+    COMPUTE.virtual_machine_scale_sets.begin_update(GROUP, "web", {"properties": image}).result()
+    home, done, busy = pathlib.Path(os.environ["SCRATCH"]) / "balancer", 0, 0
+    home.mkdir()
+    pool = {
+        "replicas": {"owner": "scaleSet"}, "adopt": "roll", "drain": {"grace": "2s"},
+        "rollout": {"maxSurge": 2, "maxUnavailable": 0, "ramp": "off", "minReady": "1s"},
+    }
+    running = daemon.serve(sys.argv[1], home, pool, daemon.free_port())
+    try:
+        def edit():
+            nonlocal done, busy
+            if edits(done + 1):
+                done += 1
+            else:
+                busy += 1
+
+        def is_new():
+            vms = list(COMPUTE.virtual_machine_scale_set_vms.list(GROUP, "web"))
+            return len(vms) == 2 and all(vm.properties.latest_model_applied for vm in vms)
+
+        daemon.wait(home, "the rollout ends", is_new, 240, edit)
+    finally:
+        running.terminate()
+        running.wait(30)
+    wrote = len([one for one in puts() if one["status"] < 300])
+    assert wrote >= 1 and done >= 5, (wrote, done)
+    read = POOLS.get(GROUP, "front", "web").properties
+    assert read.drain_period_in_seconds == done, (read, done)
+    assert NETWORK.load_balancers.get(GROUP, "front").tags == {"edit": str(done)}
+    states = [one.properties.admin_state for one in read.load_balancer_backend_addresses]
+    assert len(states) == 2 and "Down" not in states, states
+    assert POOLS.get(GROUP, "front", "vms").properties.load_balancer_backend_addresses == other
+    assert len({machine() for _ in range(6)}) == 2
+    print(f"balancer: {done} edits of a client beside {wrote} writes of the daemon, {busy} met the other and were tried again")
+
+
 def main():
     flows = [one_machine_leaves_and_returns, a_flexible_machine_is_found_by_its_interface, interfaces_of_a_uniform_set,
-             what_azure_refuses, a_balancer_of_addresses, a_delete_cuts_what_the_machine_holds]
+             what_azure_refuses, a_balancer_of_addresses, a_delete_cuts_what_the_machine_holds,
+             a_rollout_and_a_client_write_it_side_by_side]
     for flow in flows:
         flow()
         print(f"balancer: {flow.__name__}: ok")
