@@ -33,6 +33,8 @@ pub(super) struct PoolCounts {
     /// Listed but not in `live`; the capacity may still hold their places.
     pub uncounted: i64,
     pub exist: i64,
+    /// They exist, but were not given back yet.
+    pub returning: i64,
     pub promise: i64,
     pub kept: i64,
     pub named: i64,
@@ -74,6 +76,7 @@ impl PoolCounts {
                 *c.share(row) += 1;
                 let proven = row.is_on_target() && row.group == CandidateGroup::Ready;
                 c.proven += i64::from(proven);
+                c.returning += i64::from(row.doing == MachineActivity::TakeBack);
             }
         }
         c.live += c.pending;

@@ -97,8 +97,9 @@ pub(super) fn restores_all(basis: &Basis) -> bool {
     failed && policy.is_some_and(|policy| policy.on_fail == OnGateFail::Restore)
 }
 
+/// One that is taken back serves only once its node and load balancers have it again: until then no other leaves for it.
 fn online(count: &PoolCounts) -> u32 {
-    whole(count.exist - count.pending)
+    whole(count.exist - count.pending - count.returning)
 }
 
 fn whole(number: i64) -> u32 {

@@ -1,6 +1,6 @@
 //! Gray scale-down: surplus leaves service in steps, is watched, and goes; who is needed again comes back first.
 
-use poolkeeper::model::action::{Action, ActionKind};
+use poolkeeper::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
 use poolkeeper::model::gate::{GateCheck, GatePolicy, OnUnknown};
 use poolkeeper::model::ids::{EntryId, Epoch};
 use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
@@ -321,4 +321,27 @@ fn who_is_out_of_service_without_a_fall_is_asked_for_too() {
     let alone = alone.lifecycle("n1", Lifecycle::CutOff, Span::hours(1));
     assert_eq!(numbers(&goes_on(alone.clone(), Verdict::Unknown, 30)), "4/1");
     assert_eq!(numbers(&goes_on(alone, Verdict::Pass, 10)), "4/0");
+}
+
+#[test]
+fn none_leaves_service_for_a_machine_that_is_not_given_back_yet() {
+    let fall = |ids: &[&str]| {
+        let mut pool = serving(4, 50).nodes().policy(|draft| draft.count = 3);
+        for id in ids {
+            pool = pool.drain_open(id, RemovalReason::DeleteRequested);
+            pool = pool.lifecycle(id, Lifecycle::InService, Span::seconds(20));
+        }
+        if !ids.is_empty() {
+            let (targets, at) = (pool.targets(ids, RemovalReason::Surplus), pool.now);
+            let before = at.plus(READ_IS_FRESH);
+            let restore = Action::Restore { targets, reason: "".into(), before };
+            let phase = Phase::Ended { at, accepted: None, outcome: EntryOutcome::Withdrawn };
+            pool = pool.entry(restore, Span::seconds(20), phase);
+        }
+        let turn = pool.plan();
+        let verbs: Vec<ActionKind> = turn.planned.actions.iter().map(Action::verb).collect();
+        (verbs, turn.planned.state.gray.map(|fall| (fall.base, fall.steps)))
+    };
+    assert_eq!(fall(&[]), (vec![ActionKind::CutOff], Some((4, 1))));
+    assert_eq!(fall(&["n1", "n2"]), (vec![ActionKind::Restore], None));
 }
