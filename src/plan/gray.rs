@@ -46,7 +46,8 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachin
     let leaving = machines.rows.iter().filter(drained).count() as i64;
     let out = count.gray + if input.policy.switches_off() { leaving } else { 0 };
     let now = (online(count), whole(out));
-    let gates = memory.gray.as_ref().map_or(GrayGates::Pass, |fall| gates(input, policy, fall));
+    let gates =
+        memory.gray.as_ref().map_or(GrayGates::Pass, |fall| step_gates(input, policy, fall));
     gray::follow(policy, &mut memory.gray, now, bound, (gates, input.now));
 }
 
@@ -68,9 +69,22 @@ pub(super) fn step(basis: &Basis) -> Option<GrayStep> {
     })
 }
 
+/// What the gates say about a further step. A fall that is done may grow, and its next step is due by the interval even if
+/// what left was watched for less: an earlier pass answers nothing about that step.
+fn step_gates(input: &Input, policy: &GrayPolicy, fall: &GrayPhase) -> GrayGates {
+    let due = fall.stepped.plus(policy.interval);
+    match gates(input, policy, fall) {
+        GrayGates::Pass if gates_by(input, policy, fall, due) != GrayGates::Pass => GrayGates::Wait,
+        answer => answer,
+    }
+}
+
 /// What the gates say since the last step. A failure counts at once, a pass once the next step is due.
 fn gates(input: &Input, policy: &GrayPolicy, fall: &GrayPhase) -> GrayGates {
-    let until = gray::asked_until(policy, fall);
+    gates_by(input, policy, fall, gray::asked_until(policy, fall))
+}
+
+fn gates_by(input: &Input, policy: &GrayPolicy, fall: &GrayPhase, until: Time) -> GrayGates {
     let mut answer = GrayGates::Pass;
     for name in &policy.gates {
         let verdict = gate_verdicts::verdict(input, &fall.skipped, name, (fall.stepped, until));

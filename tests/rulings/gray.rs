@@ -7,7 +7,7 @@ use poolkeeper::model::journal::{Entry, EntryOutcome, Phase};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{CommandArgs, CommandVerb, GateQuestionKind, Verdict};
 use poolkeeper::model::policy::UnconfirmedFall;
-use poolkeeper::model::size::{GrayPolicy, GrayState, OnGateFail};
+use poolkeeper::model::size::{GrayPhase, GrayPolicy, GrayState, OnGateFail};
 use poolkeeper::model::time::Span;
 
 use super::kit::{Pool, Turn};
@@ -321,6 +321,24 @@ fn who_is_out_of_service_without_a_fall_is_asked_for_too() {
     let alone = alone.lifecycle("n1", Lifecycle::CutOff, Span::hours(1));
     assert_eq!(numbers(&goes_on(alone.clone(), Verdict::Unknown, 30)), "4/1");
     assert_eq!(numbers(&goes_on(alone, Verdict::Pass, 10)), "4/0");
+}
+
+#[test]
+fn a_fall_that_grows_takes_no_step_by_a_pass_from_before_it_was_due() {
+    let mut pool = gated(OnGateFail::Restore).policy(|draft| {
+        let gray = draft.gray.as_mut().unwrap();
+        (gray.change_percent, gray.observation) = (100, Span::ZERO);
+    });
+    let stepped = pool.now.minus(Span::seconds(30));
+    let (failed, skipped) = (None, Vec::new());
+    let done = GrayPhase { base: 2, to: 1, steps: 1, stepped, failed, skipped };
+    pool = pool.state(|state| state.gray = Some(done)).gate("slo", Verdict::Pass);
+    pool.facts.gates[0].at = pool.now.minus(Span::seconds(1));
+    let turn = pool.plan();
+    let fall = turn.planned.state.gray.clone().unwrap();
+    assert_eq!((fall.base, fall.steps, fall.stepped), (5, 0, stepped));
+    // The next pass was measured once it was due.
+    assert_eq!(numbers(&goes_on(carried_out(pool, &turn), Verdict::Pass, 1)), "1/4");
 }
 
 #[test]
