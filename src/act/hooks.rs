@@ -3,7 +3,7 @@
 use super::{AskHooks, Executor, Observed, Ports, service};
 use crate::ambient::Clock;
 use crate::memory::{StoreError, TurnStore};
-use crate::model::action::{ActionKind, READ_IS_FRESH};
+use crate::model::action::{ActionKind, READ_IS_FRESH, Target};
 use crate::model::backend::{HookOrder, OutOfService};
 use crate::model::time::Time;
 
@@ -40,9 +40,8 @@ impl<S: TurnStore> Executor<'_, S> {
         let mut orders = Vec::new();
         for (place, row) in &asked {
             let Some(call) = service::open_hook(row, seen.machines) else { continue };
-            let began = self.drain_began(row, seen).map_or(row.since, |at| at.max(row.since));
             let forward = call.phase.undo().is_some();
-            let deadline = forward.then(|| began.plus(seen.balance.drain.deadline));
+            let deadline = forward.then(|| self.deadline_of(row, seen));
             orders.push((*place, HookOrder { pool, set, row, call, at: now, deadline }));
         }
         let (places, orders): (Vec<usize>, Vec<HookOrder<'_>>) = orders.into_iter().unzip();
@@ -60,12 +59,23 @@ impl<S: TurnStore> Executor<'_, S> {
         self.write(now).await
     }
 
-    /// When the open drain of this machine was decided. One that was cut off long ago begins its drain only now.
-    fn drain_began(&self, row: &OutOfService, seen: &Observed<'_>) -> Option<Time> {
-        let is_its = |target| seen.beside(&[]).find(target).is_some_and(|machine| row.is(machine));
-        let open = self.journal.open().iter().filter(|entry| !entry.is_ended());
-        let mine = open.filter(|entry| entry.verb() == ActionKind::Drain);
-        let mine = mine.filter(|entry| entry.action.targets().iter().any(is_its));
-        mine.map(|entry| entry.written).max()
+    /// When the machine must be out of service.
+    fn deadline_of(&self, row: &OutOfService, seen: &Observed<'_>) -> Time {
+        let drains = self.journal.open().iter().filter(|entry| {
+            let is_drain = entry.verb() == ActionKind::Drain;
+            is_drain && !entry.is_ended()
+        });
+        let targets =
+            drains.flat_map(|entry| entry.action.targets().iter().map(|it| (it, entry.written)));
+        let is_its = |(target, _): &(&Target, Time)| {
+            seen.beside(&[]).find(target).is_some_and(|machine| row.is(machine))
+        };
+        match targets.filter(is_its).max_by_key(|(_, written)| *written) {
+            Some((target, written)) => {
+                let since = service::drain_began(row, written);
+                since.plus(service::limit(target, seen.balance.drain))
+            }
+            None => row.since.plus(seen.balance.drain.deadline),
+        }
     }
 }

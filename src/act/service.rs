@@ -328,6 +328,19 @@ pub fn is_moving(rows: &[OutOfService]) -> bool {
     rows.iter().any(|row| row.step != ServiceStep::Out)
 }
 
+/// When the drain began. One that was cut off long ago begins its drain only once it is asked.
+pub fn drain_began(row: &OutOfService, asked: Time) -> Time {
+    row.since.max(asked)
+}
+
+/// How long a drain may take.
+pub fn limit(target: &Target, drain: &DrainPolicy) -> Span {
+    match target.because {
+        RemovalReason::Failed => drain.deadline.min(drain.failed_after),
+        _ => drain.deadline,
+    }
+}
+
 /// How far a drain is. `row`: none before the turn that begins it has ended.
 pub fn state(
     row: Option<&OutOfService>,
@@ -337,10 +350,8 @@ pub fn state(
     now: Time,
 ) -> ServiceState {
     let failed = target.because == RemovalReason::Failed;
-    // One that was cut off long ago begins its drain only now.
-    let since = row.map_or(asked, |row| row.since.max(asked));
-    let limit = if failed { drain.deadline.min(drain.failed_after) } else { drain.deadline };
-    let late = now.since(since) >= limit;
+    let since = row.map_or(asked, |row| drain_began(row, asked));
+    let late = now.since(since) >= limit(target, drain);
     let proceeds = failed || drain.on_timeout == OnTimeout::Proceed;
     let refused = !proceeds && row.is_some_and(hook_calls::refuses);
     let step = match row {

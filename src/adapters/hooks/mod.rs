@@ -1,8 +1,8 @@
 //! WEBHOOKS. Sends a JSON document to a server that the settings name, and says what its answer comes to.
 //!
 //! Never here: what is worth a document, when it is sent again, a redirect that is followed, a secret in a text. A delivery
-//! keeps its id, so a receiver can ignore the second of two. Begin with [`Webhook`]; [`notification`] writes the body of
-//! a notice, and `template` one that settings describe.
+//! keeps its id, so a receiver can ignore the second of two. Begin with [`Webhook`]; [`notification`] and [`drain_hook`]
+//! write bodies, and `template` one that settings describe.
 
 mod body;
 mod signature;
