@@ -105,7 +105,7 @@ pub struct Executor<'a, S> {
     pub happened: Vec<EntryMove>,
     /// Facts about drains, learnt during the turn.
     pub drains: Vec<DrainFact>,
-    /// Machines that load balancers are to send no traffic to.
+    /// Machines that are to get no traffic.
     pub out: &'a mut Vec<OutOfService>,
     /// They changed since they were last stored.
     pub out_changed: bool,

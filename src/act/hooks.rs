@@ -61,12 +61,10 @@ impl<S: TurnStore> Executor<'_, S> {
 
     /// When the machine must be out of service.
     fn deadline_of(&self, row: &OutOfService, seen: &Observed<'_>) -> Time {
-        let drains = self.journal.open().iter().filter(|entry| {
-            let is_drain = entry.verb() == ActionKind::Drain;
-            is_drain && !entry.is_ended()
-        });
-        let targets =
-            drains.flat_map(|entry| entry.action.targets().iter().map(|it| (it, entry.written)));
+        let open = self.journal.open().iter().filter(|entry| !entry.is_ended());
+        let targets = open
+            .filter(|entry| entry.verb() == ActionKind::Drain)
+            .flat_map(|entry| entry.action.targets().iter().map(|it| (it, entry.written)));
         let is_its = |(target, _): &(&Target, Time)| {
             seen.beside(&[]).find(target).is_some_and(|machine| row.is(machine))
         };

@@ -141,52 +141,19 @@ fn log(order: &HookOrder<'_>, delivery: &str, answer: &HookAnswer) {
     let (pool, machine) = (order.pool.as_str(), order.row.id.as_str());
     let (webhook, attempt, phase) =
         (&*order.call.webhook, order.call.attempts, order.call.phase.name());
-    match answer {
-        HookAnswer::Done => {
-            tracing::debug!(pool, machine, webhook, phase, delivery, attempt, "a hook agrees");
-        }
+    let (warns, text) = match answer {
+        HookAnswer::Done => (false, "a hook agrees".to_owned()),
         HookAnswer::Working { say, after } => {
-            tracing::debug!(
-                pool,
-                machine,
-                webhook,
-                phase,
-                delivery,
-                attempt,
-                "a hook works: {say}; it is asked again in {after}"
-            );
-        }
-        HookAnswer::Retry { say, .. } if attempt == 1 => {
-            tracing::warn!(
-                pool,
-                machine,
-                webhook,
-                phase,
-                delivery,
-                "a hook is not reached: {say}; retrying"
-            );
+            (false, format!("a hook works: {say}; it is asked again in {after}"))
         }
         HookAnswer::Retry { say, .. } => {
-            tracing::debug!(
-                pool,
-                machine,
-                webhook,
-                phase,
-                delivery,
-                attempt,
-                "a hook is not reached: {say}"
-            );
+            (attempt == 1, format!("a hook is not reached: {say}; retrying"))
         }
-        HookAnswer::Refused { say } => {
-            tracing::warn!(
-                pool,
-                machine,
-                webhook,
-                phase,
-                delivery,
-                attempt,
-                "a hook refuses: {say}"
-            );
-        }
+        HookAnswer::Refused { say } => (true, format!("a hook refuses: {say}")),
+    };
+    if warns {
+        tracing::warn!(pool, machine, webhook, phase, delivery, attempt, "{text}");
+    } else {
+        tracing::debug!(pool, machine, webhook, phase, delivery, attempt, "{text}");
     }
 }

@@ -215,7 +215,7 @@ pub struct PoolRecord {
     pub inbox: Inbox,
     /// What freezes the pool, as its last turn found.
     pub frozen: Option<Box<str>>,
-    /// Machines that load balancers are to send no traffic to, or were until lately.
+    /// Machines that are to get no traffic, or were until lately.
     pub out: Vec<OutOfService>,
 }
 

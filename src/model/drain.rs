@@ -47,7 +47,7 @@ pub struct DrainPolicy {
     pub hooks: DrainHooks,
     /// From the last new connection to the removal: open requests end meanwhile.
     pub grace: Span,
-    /// Maximum time until a machine gets no new connections and its grace is over.
+    /// Maximum time until a machine gets no new connections, its grace is over, and its hooks agreed.
     pub deadline: Span,
     pub on_timeout: OnTimeout,
     /// A rollout may end with this many machines that could not be drained.

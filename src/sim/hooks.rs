@@ -97,12 +97,13 @@ impl HookReceiver {
         now
     }
 
-    /// What it does, and what it says.
-    fn ask(&mut self, key: &Key, phase: HookPhase, since: Time, now: Time) -> HookAnswer {
+    /// What it does, what it says, and how long that takes.
+    fn ask(&mut self, key: &Key, phase: HookPhase, since: Time, now: Time) -> (HookAnswer, Millis) {
         let manner = self.manner((key.clone(), phase, since), now);
-        let forward = [HookPhase::Before, HookPhase::After];
-        let of = forward.into_iter().find(|it| *it == phase || it.undo() == Some(phase));
-        let Some(of) = of else { return HookAnswer::Done };
+        let of = match phase {
+            HookPhase::Before | HookPhase::UndoBefore => HookPhase::Before,
+            HookPhase::After | HookPhase::UndoAfter => HookPhase::After,
+        };
         let (place, takes_back) = ((key.clone(), of), of != phase);
         if takes_back {
             self.granted.remove(&place);
@@ -123,7 +124,7 @@ impl HookReceiver {
             self.granted.insert(place);
         }
         let say = String::from;
-        match manner {
+        let answer = match manner {
             ReceiverManner::Works { .. } => {
                 let after = Span::seconds(1 + self.dice.below(60) as i64);
                 HookAnswer::Working { after, say: say("it works on it") }
@@ -138,7 +139,8 @@ impl HookReceiver {
                 HookAnswer::Refused { say: say("it answers 409") }
             }
             ReceiverManner::Obeys | ReceiverManner::Lies => HookAnswer::Done,
-        }
+        };
+        (answer, if manner == ReceiverManner::Silent { TIMEOUT } else { CALL_TAKES })
     }
 }
 
@@ -169,11 +171,9 @@ impl SimStage {
             }
             return HookAnswer::Done;
         }
-        let answer = receiver.ask(&key, phase, order.call.since, now);
-        let silent = matches!(&answer, HookAnswer::Retry { say, .. } if say.contains("within"));
+        let (answer, takes) = receiver.ask(&key, phase, order.call.since, now);
         // All hooks of a turn are asked side by side.
-        let ends = order.at.millis() + if silent { TIMEOUT } else { CALL_TAKES };
-        self.advance_to(ends.max(self.world.now()));
+        self.advance_to((order.at.millis() + takes).max(self.world.now()));
         answer
     }
 

@@ -207,19 +207,27 @@ fn sentences_name_numbers_times_and_people() {
     assert_eq!(of(MachineReason::RemovedOutdated, Lifecycle::Draining), drained);
 }
 
+/// What the plan says of the first machine, whose drain is at this step.
+fn said_of_a_drain(
+    mut input: SnapshotInput,
+    (step, blocker): (&str, Option<&str>),
+    lifecycle: Lifecycle,
+    why: MachineReason,
+) -> String {
+    let since = time("2026-03-01T11:59:00Z");
+    let machine = &mut input.machines[0];
+    (machine.lifecycle, machine.lifecycle_since) = (lifecycle, since);
+    let (id, blocker) = (machine.id.clone(), blocker.map(Into::into));
+    input.facts.drains = vec![DrainFact { id, step: step.into(), since, blocker, clear: false }];
+    let mut planned = planned(&input);
+    (planned.report.machines[0].why, planned.report.machines[0].lifecycle) = (why, lifecycle);
+    say(&input.input(), &planned, &planned.report.machines[0]).unwrap().to_string()
+}
+
 #[test]
 fn a_machine_says_how_far_its_load_balancers_are() {
     let of = |step: &str, blocker: Option<&str>, lifecycle, why| {
-        let mut input = read(&snapshot(1));
-        let since = time("2026-03-01T11:59:00Z");
-        let machine = &mut input.machines[0];
-        (machine.lifecycle, machine.lifecycle_since) = (lifecycle, since);
-        let (id, blocker) = (machine.id.clone(), blocker.map(Into::into));
-        input.facts.drains =
-            vec![DrainFact { id, step: step.into(), since, blocker, clear: false }];
-        let mut planned = planned(&input);
-        (planned.report.machines[0].why, planned.report.machines[0].lifecycle) = (why, lifecycle);
-        say(&input.input(), &planned, &planned.report.machines[0]).unwrap().to_string()
+        said_of_a_drain(read(&snapshot(1)), (step, blocker), lifecycle, why)
     };
     let draining = |step, blocker| of(step, blocker, Lifecycle::Draining, MachineReason::Draining);
     let since = "draining since 2026-03-01T11:59:00Z; ";
@@ -271,15 +279,7 @@ fn a_machine_says_which_webhook_it_waits_for() {
         let mut input = read(&snapshot(1));
         with_hooks(&mut input, Some("app"), Some("cmdb"));
         input.set.backends = balanced.then(|| BackendPoolId::new(POOL)).into_iter().collect();
-        let since = time("2026-03-01T11:59:00Z");
-        let machine = &mut input.machines[0];
-        (machine.lifecycle, machine.lifecycle_since) = (lifecycle, since);
-        let (id, blocker) = (machine.id.clone(), blocker.map(Into::into));
-        input.facts.drains =
-            vec![DrainFact { id, step: step.into(), since, blocker, clear: false }];
-        let mut planned = planned(&input);
-        (planned.report.machines[0].why, planned.report.machines[0].lifecycle) = (why, lifecycle);
-        let said = say(&input.input(), &planned, &planned.report.machines[0]).unwrap().to_string();
+        let said = said_of_a_drain(input, (step, blocker), lifecycle, why);
         said.split_once("; ").unwrap().1.to_owned()
     };
     let leaves = |step, balanced, blocker| {

@@ -315,6 +315,6 @@ fn a_write_whose_answer_was_lost_may_still_put_it_back() {
     landed.pool.switch_autoscaler(true);
     let turn = landed.step();
     turn.is_silent_on("autoscaleChanged");
-    assert_eq!(verbs(&turn), [ActionKind::SuspendAutoscaler], "nobody else switched it on");
+    assert_eq!(verbs(&turn), [ActionKind::SuspendAutoscaler], "no other client switched it on");
     landed.run(90, |world| world.is_at(3, "r3") && is_on(world));
 }

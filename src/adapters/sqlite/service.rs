@@ -1,4 +1,4 @@
-//! Machines that load balancers are to send no traffic to.
+//! Machines that are to get no traffic.
 
 use rusqlite::{Connection, params};
 

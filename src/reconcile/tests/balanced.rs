@@ -49,19 +49,8 @@ fn a_pool_that_nothing_names_any_more_leaves_no_machine_off() {
     let mut rig = balanced();
     until(&mut rig, in_grace);
     assert_eq!(is_off(&rig), 1);
-    rig.restart();
-    let policy = rig.policy.clone();
-    let mut turns = PoolTurn::new(PoolName::new("web"), 7);
     let before = rig.cloud.sky().calls.len();
-    let mut left = Vec::new();
-    for n in 0..60 {
-        rig.wait_until(rig.now().plus(LEASE).plus(LEASE));
-        let lease = now_or_never(rig.disk.acquire(&format!("w-{n}"), rig.now(), LEASE)).unwrap();
-        left.push(now_or_never(turns.watch(&rig, &policy, &lease)).unwrap());
-        if left.last() == Some(&0) {
-            break;
-        }
-    }
+    let left = rig.unmanage();
     assert_eq!(left.last(), Some(&0), "{left:?}");
     assert!(left.len() > 1, "it waits for a look that shows it: {left:?}");
     assert_eq!(is_off(&rig), 0);

@@ -139,18 +139,7 @@ fn a_pool_that_nothing_names_any_more_takes_its_hooks_back() {
     let mut rig = hooked();
     until(&mut rig, Before, 1);
     answers(&rig, UndoBefore, [retry(), retry()]);
-    rig.restart();
-    let policy = rig.policy.clone();
-    let mut turns = PoolTurn::new(PoolName::new("web"), 7);
-    let mut left = Vec::new();
-    for n in 0..60 {
-        rig.wait_until(rig.now().plus(LEASE).plus(LEASE));
-        let lease = now_or_never(rig.disk.acquire(&format!("w-{n}"), rig.now(), LEASE)).unwrap();
-        left.push(now_or_never(turns.watch(&rig, &policy, &lease)).unwrap());
-        if left.last() == Some(&0) {
-            break;
-        }
-    }
+    let left = rig.unmanage();
     assert_eq!(left.last(), Some(&0), "{left:?}");
     assert_eq!(of(&rig, UndoBefore).len(), 3, "until it answers");
     assert_eq!(rig.cloud.sky().deleted.len(), 0);

@@ -144,6 +144,24 @@ impl Rig {
         panic!("never settled: {:#?}", self.cloud.sky());
     }
 
+    /// A new process that no longer manages the pool: what each of its turns leaves open, until nothing is.
+    fn unmanage(&mut self) -> Vec<usize> {
+        self.restart();
+        let policy = self.policy.clone();
+        let mut turns = PoolTurn::new(PoolName::new("web"), 7);
+        let mut left = Vec::new();
+        for n in 0..60 {
+            self.wait_until(self.now().plus(LEASE).plus(LEASE));
+            let holder = format!("w-{n}");
+            let lease = now_or_never(self.disk.acquire(&holder, self.now(), LEASE)).unwrap();
+            left.push(now_or_never(turns.watch(&*self, &policy, &lease)).unwrap());
+            if left.last() == Some(&0) {
+                break;
+            }
+        }
+        left
+    }
+
     fn is_settled(&self, report: &TurnReport) -> bool {
         let sky = self.cloud.sky();
         let current = sky.vms.iter().all(|vm| vm.revision == sky.revision && vm.gone_at.is_none());
