@@ -1,7 +1,7 @@
 //! Poolkeeper keeps pools of cloud VMs at the right size and on the right model.
 //!
 //! The modules follow the reconcile loop: data types ([`model`]), read the cloud ([`observe`]), how many ([`size`]), decide
-//! ([`plan`]), check the plan ([`judge`]), execute it ([`act`]), persist ([`memory`]), and the turn that calls each of them once
+//! ([`plan`]), check the plan ([`judge`]), execute it ([`act`], and [`drain`] on Kubernetes nodes), persist ([`memory`]), and the turn that calls each of them once
 //! ([`reconcile`]). [`wake`] schedules turns, [`pace`] limits the rate of calls to the cloud, [`telemetry`] defines
 //! logs, metrics and traces. [`adapters`] connect to everything outside the process, and [`daemon`] assembles them.
 //! Programs enter through [`api`]; [`docs`] is the manual. [`net`] holds what all HTTP clients and listeners share.
@@ -28,6 +28,7 @@ pub mod api;
 pub mod cli;
 pub mod daemon;
 pub mod docs;
+pub mod drain;
 pub mod emulator;
 pub mod judge;
 pub mod memory;

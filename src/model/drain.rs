@@ -1,5 +1,7 @@
 //! How a machine is taken out of service before it goes.
 
+use std::collections::BTreeMap;
+
 use super::hook::DrainHooks;
 use super::ids::BackendPoolId;
 use super::inventory::SetReading;
@@ -41,6 +43,99 @@ vocabulary! {
     }
 }
 
+vocabulary! {
+    /// What happens to the pods of DaemonSets. Their controller puts them back at once, so ending them frees nothing.
+    #[derive(Default)]
+    pub enum DaemonSetPods {
+        #[default]
+        Skip = "skip",
+        Evict = "evict",
+    }
+
+    /// What happens to pods that lose something with their node.
+    #[derive(Default)]
+    pub enum FragilePods {
+        #[default]
+        Evict = "evict",
+        /// The drain waits for them, and is given up.
+        Block = "block",
+    }
+
+    /// What a rule says of a pod.
+    #[derive(Default)]
+    pub enum PodRuling {
+        /// It goes with its node.
+        Skip = "skip",
+        /// The drain waits until it has ended by itself.
+        Wait = "wait",
+        #[default]
+        Evict = "evict",
+    }
+}
+
+/// Which pods a drain ends, where no rule speaks of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PodFilters {
+    pub daemon_sets: DaemonSetPods,
+    /// Pods with an `emptyDir` volume.
+    pub empty_dir: FragilePods,
+    /// Pods that no controller makes again.
+    pub bare: FragilePods,
+}
+
+/// What is special about some pods. The first rule that matches a pod counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodRule {
+    /// `None`: in any namespace.
+    pub namespace: Option<Box<str>>,
+    /// It has all of these labels.
+    pub labels: BTreeMap<Box<str>, Box<str>>,
+    pub ruling: PodRuling,
+    /// Pods of a lower number end first; others have 0.
+    pub order: i32,
+}
+
+/// How long each step of a node's drain may take until the next one. After the last the machine is set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DrainLadder {
+    /// Pods are evicted, with their own grace.
+    pub evict: Span,
+    /// Pods are evicted with a shorter grace; `None`: not.
+    pub shorter_grace: Option<Span>,
+    /// Pods are deleted, whatever their budgets say; `None`: not.
+    pub delete: Option<Span>,
+}
+
+impl Default for DrainLadder {
+    fn default() -> Self {
+        Self { evict: Span::minutes(15), shorter_grace: Some(Span::minutes(5)), delete: None }
+    }
+}
+
+/// How the nodes of a pool's cluster are drained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeDrainPolicy {
+    pub filters: PodFilters,
+    pub rules: Vec<PodRule>,
+    pub ladder: DrainLadder,
+    /// Once its pods are gone, how long their volumes may take to detach.
+    pub volumes: Span,
+    /// How long after its machine the cluster may keep a node, before we delete it; `None`: we never do.
+    pub node_deletion: Option<Span>,
+}
+
+impl Default for NodeDrainPolicy {
+    fn default() -> Self {
+        Self {
+            filters: PodFilters::default(),
+            rules: Vec::new(),
+            ladder: DrainLadder::default(),
+            volumes: Span::minutes(10),
+            node_deletion: Some(Span::minutes(5)),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainPolicy {
     pub balancers: BalancerChoice,
@@ -54,6 +149,7 @@ pub struct DrainPolicy {
     pub max_blocked: u32,
     /// Maximum duration of a failed machine's drain.
     pub failed_after: Span,
+    pub nodes: NodeDrainPolicy,
 }
 
 impl Default for DrainPolicy {
@@ -66,6 +162,7 @@ impl Default for DrainPolicy {
             on_timeout: OnTimeout::Release,
             max_blocked: 1,
             failed_after: Span::minutes(5),
+            nodes: NodeDrainPolicy::default(),
         }
     }
 }

@@ -54,6 +54,8 @@ names! {
     Zone;
     /// The fingerprint of a model, opaque here; see [`super::revision`].
     Revision;
+    /// A Kubernetes cluster, as the settings name it.
+    ClusterName;
     /// A Kubernetes node.
     NodeName;
     /// One entry of the journal.

@@ -7,6 +7,7 @@ pub mod action;
 pub mod autoscaler;
 pub mod backend;
 pub mod calendar;
+pub mod cluster;
 pub mod command;
 mod consent;
 pub mod drain;

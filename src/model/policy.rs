@@ -7,7 +7,7 @@ use super::autoscaler::AutoscalerPolicy;
 use super::calendar::{Schedule, Windows};
 use super::drain::DrainPolicy;
 use super::gate::GatePolicy;
-use super::ids::{PoolName, ScaleSetId};
+use super::ids::{ClusterName, PoolName, ScaleSetId};
 use super::inventory::{ModelFields, SetReading};
 use super::notice::Notification;
 use super::owner::OWNER_TAG;
@@ -186,6 +186,8 @@ pub struct Draft {
     pub gates: Vec<GatePolicy>,
     pub notifications: Vec<Notification>,
     pub health: HealthPolicy,
+    /// The cluster whose nodes its machines are.
+    pub cluster: Option<ClusterName>,
     pub adopt: Adopt,
     pub platform_features: PlatformFeatures,
     pub repair: Repair,
@@ -233,6 +235,7 @@ impl Draft {
             gates: Vec::new(),
             notifications: Vec::new(),
             health: HealthPolicy::Auto,
+            cluster: None,
             adopt: Adopt::Hold,
             platform_features: PlatformFeatures::Refuse,
             repair: Repair {

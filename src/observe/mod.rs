@@ -16,7 +16,8 @@ pub use gate::{GateQuestion, GateReading, GateStreak, MeasureGate};
 pub use lost::lost_together;
 pub use metric::{MetricFault, MetricFaultReason, ReadMetric, ReadSeries, SeriesQuestion};
 
-use crate::model::ids::{PoolName, ScaleSetId};
+use crate::model::cluster::ClusterNode;
+use crate::model::ids::{ClusterName, PoolName, ScaleSetId};
 use crate::model::inventory::Inventory;
 use crate::model::journal::Refusal;
 use crate::model::plan::Facts;
@@ -37,6 +38,15 @@ pub struct ReadError {
 /// One read of a scale set: its model, capacity and instances, and what could not be read of them.
 pub trait ReadCloud {
     fn list(&self, set: &ScaleSetId) -> impl Future<Output = Result<Inventory, ReadError>> + Send;
+}
+
+/// The nodes of a cluster.
+pub trait ReadNodes {
+    /// All of them, as the watch showed them last. An error while no complete list is known: never an empty list.
+    fn nodes(
+        &self,
+        cluster: &ClusterName,
+    ) -> impl Future<Output = Result<Vec<ClusterNode>, ReadError>> + Send;
 }
 
 /// What others measured: gates, quota, followed images. An unanswered question is a fact too (`Verdict::Unknown`).

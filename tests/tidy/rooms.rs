@@ -15,6 +15,8 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("observe", &["model", "ambient"]),
     ("memory", &["model", "ambient"]),
     ("act", &["model", "memory", "ambient"]),
+    // It stands between the loop and a cluster's API, and has the face of the loop's port.
+    ("drain", &["model", "act", "ambient"]),
     ("telemetry", &["model", "ambient"]),
     ("wake", &["model", "ambient", "telemetry"]),
     // It stands before the cloud's ports and has the same face.
@@ -31,6 +33,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("adapters::gates", &["model", "observe", "net"]),
     // They carry a body; what it says and when it is sent is for others.
     ("adapters::hooks", &["model", "net"]),
+    ("adapters::kubernetes", &["model", "observe", "act", "drain", "ambient", "net"]),
     // It reads numbers; what they mean is for others.
     ("adapters::prometheus", &["model", "observe", "net"]),
     ("adapters::sqlite", &["model", "memory", "telemetry"]),
@@ -52,6 +55,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "plan",
             "judge",
             "act",
+            "drain",
             "memory",
             "reconcile",
             "wake",
@@ -68,6 +72,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "observe",
             "memory",
             "act",
+            "drain",
             "telemetry",
             "wake",
             "pace",

@@ -1,0 +1,65 @@
+//! DRAIN. Empties the Kubernetes node of a machine before it goes: the port of a cluster, and how pods leave a node.
+//!
+//! Never here: which machine leaves (the plan decided), the cloud, a retry inside a call. What we did to a node stands
+//! on the node itself, in the same patch, so nothing of a drain is lost with this process.
+
+use crate::act::CallOutcome;
+use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
+use crate::model::ids::{ClusterName, NodeName};
+use crate::model::journal::Refused;
+use crate::model::time::Time;
+
+/// The cluster that a request goes to, and the deadline for sending it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterOrder<'a> {
+    pub cluster: &'a ClusterName,
+    /// Checked again right before the bytes leave.
+    pub before: Time,
+}
+
+/// The API of a cluster. No call repeats itself: each refusal is the caller's to pace.
+pub trait ClusterApi {
+    /// The node as the watch showed it last. `None`: a complete list lacks it.
+    fn node(
+        &self,
+        cluster: &ClusterName,
+        node: &NodeName,
+    ) -> impl Future<Output = Result<Option<ClusterNode>, Refused>> + Send;
+
+    /// All pods on the node, read now.
+    fn pods(
+        &self,
+        cluster: &ClusterName,
+        node: &NodeName,
+    ) -> impl Future<Output = Result<Vec<Pod>, Refused>> + Send;
+
+    /// The disruption budgets of a namespace, read now.
+    fn budgets(
+        &self,
+        cluster: &ClusterName,
+        namespace: &str,
+    ) -> impl Future<Output = Result<Vec<Budget>, Refused>> + Send;
+
+    /// How many volumes are attached to the node, read now.
+    fn volumes(
+        &self,
+        cluster: &ClusterName,
+        node: &NodeName,
+    ) -> impl Future<Output = Result<u32, Refused>> + Send;
+
+    /// Change our marks on a node, if nobody wrote it since it was read.
+    fn change(
+        &self,
+        order: ClusterOrder<'_>,
+        node: &ClusterNode,
+        change: &NodeChange,
+    ) -> impl Future<Output = CallOutcome> + Send;
+
+    /// Ask that a pod ends: exactly this one, by its uid.
+    fn end_pod(
+        &self,
+        order: ClusterOrder<'_>,
+        pod: &Pod,
+        how: PodEnd,
+    ) -> impl Future<Output = PodEndAnswer> + Send;
+}
