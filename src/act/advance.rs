@@ -365,9 +365,10 @@ pub(super) fn drain_step(entry: &Entry, drain: &DrainProgress) -> DrainStep {
         }
         DrainProgress::Running { .. } | DrainProgress::Unseen => DrainStep::Wait,
         DrainProgress::Done => DrainStep::End(EntryOutcome::Done),
-        DrainProgress::Blocked { code, retry_at } => {
+        DrainProgress::Blocked { code, say, retry_at } => {
             DrainStep::Release(EntryOutcome::Refused(Refused {
                 code: Some(code.clone()),
+                message: say.clone(),
                 retry_at: *retry_at,
                 ..Refused::plain(Refusal::Conflict)
             }))

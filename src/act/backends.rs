@@ -51,7 +51,7 @@ impl<S: TurnStore> Executor<'_, S> {
             ServiceState::Late { step } => {
                 let hook = matches!(step, DrainFact::HOOK_BEFORE | DrainFact::HOOK_AFTER);
                 let code = if hook { HOOK_KEEPS } else { STILL_SERVES };
-                DrainProgress::Blocked { code: code.into(), retry_at: None }
+                DrainProgress::Blocked { code: code.into(), say: None, retry_at: None }
             }
             ServiceState::Waits { step } => {
                 let blocker = row.and_then(|row| self.blocker(row, seen));

@@ -16,7 +16,7 @@ use crate::memory::{
 };
 use crate::model::action::{Action, ActionKind, Target};
 use crate::model::backend::OutOfService;
-use crate::model::ids::{EntryId, PoolName, ScaleSetId};
+use crate::model::ids::{ClusterName, EntryId, PoolName, ScaleSetId};
 use crate::model::inventory::SetReading;
 use crate::model::journal::{Entry, EntryEvent, EntryOutcome, Refusal, Refused};
 use crate::model::machine::{Condition, Lifecycle, Machine};
@@ -52,6 +52,8 @@ pub struct Observed<'a> {
     pub clock_ahead: Option<Skew>,
     /// The load balancers that its machines leave before they go.
     pub balance: Balance<'a>,
+    /// The cluster whose nodes its machines are.
+    pub cluster: Option<&'a ClusterName>,
 }
 
 impl<'a> Observed<'a> {
@@ -299,7 +301,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         seen: &Observed<'_>,
         ports: Ports<'_, W, K, H, C>,
     ) -> DrainProgress {
-        let machine = self.draining(target, seen);
+        let machine = self.draining(&entry.id, target, seen);
         if machine.node.is_some() || !self.is_balanced(target, seen) {
             let drain = ports.cluster.drain_state(machine).await;
             self.made(entry, CallKind::AskedCluster, word(&drain));
@@ -310,12 +312,19 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         self.balancer_progress(entry, target, seen, ports.clock.now())
     }
 
-    fn draining<'t>(&self, target: &'t Target, seen: &Observed<'t>) -> DrainRequest<'t>
+    pub fn draining<'t>(
+        &self,
+        entry: &'t EntryId,
+        target: &'t Target,
+        seen: &Observed<'t>,
+    ) -> DrainRequest<'t>
     where
         'a: 't,
     {
         let node = seen.beside(&[]).find(target).and_then(|machine| machine.node.as_ref());
-        DrainRequest { pool: self.pool, target, node }
+        let (cluster, policy) = (seen.cluster, &seen.balance.drain.nodes);
+        let (pool, before) = (self.pool, self.lease.not_after);
+        DrainRequest { pool, cluster, target, node, entry, policy, before }
     }
 
     /// Revert our changes to the node and end the drain with this outcome. If that fails, the entry stays open for a
@@ -341,7 +350,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         cluster: &K,
     ) -> bool {
         for target in entry.action.targets() {
-            let machine = self.draining(target, seen);
+            let machine = self.draining(&entry.id, target, seen);
             if machine.node.is_none() {
                 continue;
             }
@@ -409,7 +418,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
             Action::CutOff { .. } => return CallOutcome::Done,
             Action::Drain { targets, .. } => {
                 let Some(target) = targets.first() else { return CallOutcome::Done };
-                let machine = self.draining(target, seen);
+                let machine = self.draining(&entry.id, target, seen);
                 if !self.is_balanced(target, seen) {
                     return cluster.drain(order, machine).await;
                 }

@@ -20,8 +20,11 @@ pub use service::{Balance, next as next_move};
 use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::autoscaler::AutoscalerWrite;
 use crate::model::backend::{BackendChange, BackendPool, HookOrder};
+use crate::model::drain::NodeDrainPolicy;
 use crate::model::hook::HookAnswer;
-use crate::model::ids::{BackendPoolId, EntryId, InstanceId, NodeName, PoolName, ScaleSetId};
+use crate::model::ids::{
+    BackendPoolId, ClusterName, EntryId, InstanceId, NodeName, PoolName, ScaleSetId,
+};
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
@@ -140,8 +143,14 @@ pub trait AskHooks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrainRequest<'a> {
     pub pool: &'a PoolName,
+    pub cluster: Option<&'a ClusterName>,
     pub target: &'a Target,
     pub node: Option<&'a NodeName>,
+    /// The entry of the drain.
+    pub entry: &'a EntryId,
+    pub policy: &'a NodeDrainPolicy,
+    /// Nothing is sent after this.
+    pub before: Time,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,8 +158,8 @@ pub enum DrainProgress {
     Running { step: Box<str>, blocker: Option<Box<str>> },
     // Nothing movable is left on it, or the node is gone.
     Done,
-    // All escalation steps of the drain failed: the machine is set aside, with a code for the reason.
-    Blocked { code: Box<str>, retry_at: Option<Time> },
+    // All escalation steps of the drain failed: the machine is set aside, with a code for the reason, and its sentence.
+    Blocked { code: Box<str>, say: Option<Box<str>>, retry_at: Option<Time> },
     // No drain of ours is running there.
     NotBegun,
     // The cluster could not be reached.

@@ -1,7 +1,13 @@
 //! DRAIN. Empties the Kubernetes node of a machine before it goes: the port of a cluster, and how pods leave a node.
 //!
 //! Never here: which machine leaves (the plan decided), the cloud, a retry inside a call. What we did to a node stands
-//! on the node itself, in the same patch, so nothing of a drain is lost with this process.
+//! on the node itself, in the same patch, so nothing of a drain is lost with this process. Begin with [`ClusterApi`]
+//! and [`Drainer`]; which pods are asked to end, and how, is [`ladder`].
+
+mod drainer;
+mod ladder;
+
+pub use drainer::Drainer;
 
 use crate::act::CallOutcome;
 use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};

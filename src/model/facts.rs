@@ -84,13 +84,15 @@ impl DrainFact {
     pub const LOAD_BALANCER: &'static str = "loadBalancer";
     /// No new connection reaches it, and its open requests have time to end.
     pub const GRACE: &'static str = "grace";
+    /// Its pods are gone, and their volumes are still attached.
+    pub const VOLUMES: &'static str = "volumes";
     /// The step of a machine that is in service again, but that not every load balancer sends connections to yet.
     pub const RETURNING: &'static str = "returning";
 
     /// The drain is already evicting pods, not only preparing to.
     pub fn is_evicting(&self) -> bool {
         const EVICTING: [&str; 6] =
-            ["evict", "evicting", "grace", "shorterGrace", "delete", "volumes"];
+            ["evict", "evicting", "grace", "shorterGrace", "delete", DrainFact::VOLUMES];
         EVICTING.contains(&&*self.step)
     }
 }

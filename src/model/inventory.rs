@@ -300,6 +300,10 @@ pub struct Instance {
     pub protection: Protection,
     pub workloads: u32,
     pub node: Option<NodeName>,
+    /// Since when its node has not answered.
+    pub unreachable_since: Option<Time>,
+    /// Its node carries a mark of ours.
+    pub marked: bool,
 }
 
 /// One read: the set, its instances, and the gaps.

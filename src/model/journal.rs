@@ -33,6 +33,8 @@ pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
 /// Code of a drain that was given up: at its deadline, load balancers still sent connections to its machine, or open
 /// requests had not had their grace.
 pub const STILL_SERVES: &str = "LoadBalancer";
+/// Code of a drain that was given up: pods stayed on the node.
+pub const PODS_STAY: &str = "PodsStay";
 /// Code of a drain that a hook refused, or did not end by the deadline.
 pub const HOOK_KEEPS: &str = "Hook";
 

@@ -323,6 +323,9 @@ fn copy_facts(machine: &mut Machine, row: &Instance, cluster_seen: bool) -> bool
         machine.node.clone_from(&row.node);
         touched = true;
     }
+    if cluster_seen {
+        touched |= put(&mut machine.unreachable_since, row.unreachable_since);
+    }
     touched |= put(&mut machine.protection, row.protection);
     touched |= put(&mut machine.workloads, row.workloads);
     touched

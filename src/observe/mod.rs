@@ -10,11 +10,13 @@ mod gate;
 mod join;
 mod lost;
 mod metric;
+mod nodes;
 
 pub use fold::{CloseReason, FoldResult, MachineChange, Observation, RecordChange, fold};
 pub use gate::{GateQuestion, GateReading, GateStreak, MeasureGate};
 pub use lost::lost_together;
 pub use metric::{MetricFault, MetricFaultReason, ReadMetric, ReadSeries, SeriesQuestion};
+pub use nodes::{NodeHealth, join_nodes};
 
 use crate::model::cluster::ClusterNode;
 use crate::model::ids::{ClusterName, PoolName, ScaleSetId};

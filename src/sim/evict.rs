@@ -82,7 +82,7 @@ impl SimStage {
                 DrainProgress::Running { step: "evict".into(), blocker }
             }
             Some(cluster::NodeDrain::GaveUp) => {
-                DrainProgress::Blocked { code: BLOCKED.into(), retry_at: None }
+                DrainProgress::Blocked { code: BLOCKED.into(), say: None, retry_at: None }
             }
         }
     }

@@ -203,6 +203,8 @@ impl SimStage {
             protection,
             workloads: node.map_or(0, |node| node.pods.len() as u32),
             node: node.map(|node| node.name.clone()),
+            unreachable_since: None,
+            marked: false,
         }
     }
 }

@@ -367,6 +367,8 @@ impl Rows<'_> {
             },
             workloads: 0,
             node: None,
+            unreachable_since: None,
+            marked: false,
         };
         Some((instance, known))
     }

@@ -12,7 +12,7 @@ use crate::memory::JournalStep;
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
-use crate::model::journal::{CHANGED_SINCE_READ, HOOK_KEEPS, STILL_SERVES};
+use crate::model::journal::{CHANGED_SINCE_READ, HOOK_KEEPS, PODS_STAY, STILL_SERVES};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
@@ -221,6 +221,7 @@ impl Story {
                 Some("the machine was not out of its load balancers by the deadline")
             }
             Some(HOOK_KEEPS) => Some("a webhook refused, or did not agree by the deadline"),
+            Some(PODS_STAY) => Some("pods stayed on its node until the last step was over"),
             _ => None,
         };
         let ids = line.entry.as_ref().and_then(|entry| self.entries.get(entry));
@@ -234,7 +235,7 @@ impl Story {
         let code = line.code.as_deref().filter(|code| *code != CHANGED_SINCE_READ);
         match step {
             JournalStep::Refused => Some(match given_up {
-                Some(why) => format!("{what} was given up: {why}"),
+                Some(why) => format!("{what} was given up: {why}{}", said(&line.message)),
                 None => format!("{who} refused {what}: {}", code?),
             }),
             JournalStep::PartlyRefused => Some(format!("{who} refused {what} in part: {}", code?)),
@@ -395,6 +396,12 @@ fn is_told(reason: Option<&str>) -> bool {
 
 fn waits(line: &HistoryLine) -> Piece {
     Piece::Plain(format!("waits: {}", line.message))
+}
+
+/// What the other side said besides its code.
+fn said(message: &str) -> String {
+    let said = message.split_once(": \"").and_then(|(_, said)| said.strip_suffix('"'));
+    said.map(|said| format!(" ({said})")).unwrap_or_default()
 }
 
 fn verb(line: &HistoryLine) -> Option<ActionKind> {

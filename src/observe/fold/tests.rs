@@ -22,6 +22,8 @@ fn row(n: u32, condition: Condition) -> Instance {
         protection: Protection::None,
         workloads: 0,
         node: None,
+        unreachable_since: None,
+        marked: false,
     }
 }
 

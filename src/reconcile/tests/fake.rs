@@ -143,6 +143,8 @@ impl Sky {
             protection: Protection::None,
             workloads: 0,
             node: vm.node.then(|| NodeName::new(&vm.name)),
+            unreachable_since: None,
+            marked: false,
         }
     }
 
@@ -358,7 +360,9 @@ impl ChangeCluster for Cloud {
             Some(done) if *done > sky.now => {
                 DrainProgress::Running { step: "evict".into(), blocker: None }
             }
-            Some(_) if blocked => DrainProgress::Blocked { code: "Budget".into(), retry_at: None },
+            Some(_) if blocked => {
+                DrainProgress::Blocked { code: "Budget".into(), say: None, retry_at: None }
+            }
             Some(_) => DrainProgress::Done,
         }
     }

@@ -27,6 +27,7 @@ impl PoolObservation {
             delete_deadline: policy.delete_deadline(&self.inventory.set),
             clock_ahead: self.facts.clock_ahead,
             balance: Balance { pools, hooks, drain: &policy.drain },
+            cluster: policy.cluster.as_ref(),
         }
     }
 

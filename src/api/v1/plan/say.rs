@@ -9,7 +9,7 @@ use crate::api::v1::next_step::keeping_hook;
 use crate::api::v1::wire::Rfc3339;
 use crate::model::action::{Action, MachineClass};
 use crate::model::hold::{Hold, HoldReason};
-use crate::model::journal::{HOOK_KEEPS, STILL_SERVES};
+use crate::model::journal::{HOOK_KEEPS, PODS_STAY, STILL_SERVES};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::MachineReason as Why;
 use crate::model::plan::{Decision, Input, MachineReport};
@@ -428,6 +428,10 @@ impl Say<'_> {
                 let hook = keeping_hook(&self.input.policy.drain.hooks);
                 Some(format!("{hook} refused, or did not agree by the deadline"))
             }
+            Some(PODS_STAY) => Some(
+                "pods stayed on its node until the last step was over, and history names one"
+                    .to_owned(),
+            ),
             _ => None,
         };
         if let Some((blocked, why)) = blocked.zip(why) {

@@ -1,0 +1,248 @@
+//! Drains the nodes of machines, one look at a time: what stands on the node and what its pods show say what comes next.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+
+use super::ladder::{self, Attempts, LadderState, Rung};
+use super::{ClusterApi, ClusterOrder};
+use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
+use crate::ambient::Clock;
+use crate::model::cluster::{ClusterNode, NodeChange, NodeMark, NodeReady};
+use crate::model::facts::DrainFact;
+use crate::model::ids::{ClusterName, EntryId, NodeName, PoolName};
+use crate::model::journal::{PODS_STAY, Refusal, Refused};
+use crate::model::time::{Span, Time};
+
+/// Pods of one node that are asked side by side.
+const AT_ONCE: usize = 5;
+
+/// Drains over the API of a cluster.
+#[derive(Debug)]
+pub struct Drainer<K, C> {
+    api: K,
+    clock: C,
+    /// What the pace of requests needs. A process that lost it asks some pods sooner, and nothing else.
+    memory: Mutex<BTreeMap<(PoolName, NodeName), DrainMemory>>,
+}
+
+/// What was asked for one node.
+#[derive(Debug, Clone)]
+struct DrainMemory {
+    entry: EntryId,
+    attempts: Attempts,
+    /// When no pod was left.
+    emptied: Option<Time>,
+}
+
+/// A drain whose mark stands on its node.
+struct Draining<'a> {
+    cluster: &'a ClusterName,
+    node: ClusterNode,
+    mark: NodeMark,
+    request: DrainRequest<'a>,
+}
+
+impl Draining<'_> {
+    fn order(&self) -> ClusterOrder<'_> {
+        ClusterOrder { cluster: self.cluster, before: self.request.before }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.node.ready == NodeReady::Unknown
+    }
+}
+
+impl<K, C> Drainer<K, C> {
+    pub fn new(api: K, clock: C) -> Self {
+        Self { api, clock, memory: Mutex::default() }
+    }
+
+    pub fn api(&self) -> &K {
+        &self.api
+    }
+
+    fn memory(&self) -> MutexGuard<'_, BTreeMap<(PoolName, NodeName), DrainMemory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recall(&self, request: &DrainRequest<'_>, node: &NodeName) -> DrainMemory {
+        let key = (request.pool.clone(), node.clone());
+        let known = self.memory().get(&key).filter(|known| known.entry == *request.entry).cloned();
+        known.unwrap_or_else(|| DrainMemory {
+            entry: request.entry.clone(),
+            attempts: Attempts::new(),
+            emptied: None,
+        })
+    }
+
+    fn remember(&self, request: &DrainRequest<'_>, node: &NodeName, memory: DrainMemory) {
+        self.memory().insert((request.pool.clone(), node.clone()), memory);
+    }
+
+    fn forget(&self, request: &DrainRequest<'_>, node: &NodeName) {
+        self.memory().remove(&(request.pool.clone(), node.clone()));
+    }
+}
+
+impl<K: ClusterApi + Sync, C: Clock + Sync> Drainer<K, C> {
+    /// The node, if its machine has one that the cluster still knows.
+    async fn find<'a>(
+        &self,
+        request: &DrainRequest<'a>,
+    ) -> Result<Option<(&'a ClusterName, ClusterNode)>, Refused> {
+        let Some((cluster, name)) = request.cluster.zip(request.node) else { return Ok(None) };
+        let node = self.api.node(cluster, name).await?;
+        if node.is_none() {
+            self.forget(request, name);
+        }
+        Ok(node.map(|node| (cluster, node)))
+    }
+
+    /// One more look at the pods of a node, and the requests that are due.
+    async fn go_on(&self, drain: &Draining<'_>) -> DrainProgress {
+        let (request, name) = (&drain.request, &drain.node.name);
+        let Ok(pods) = self.api.pods(drain.cluster, name).await else {
+            return DrainProgress::Unseen;
+        };
+        let now = self.clock.now();
+        let (policy, began) = (request.policy, drain.mark.at);
+        let (times, silent) = ((began, now), drain.is_silent());
+        let mut memory = self.recall(request, name);
+        let first = ladder::state(policy, &pods, &memory.attempts, times, silent);
+        if first.waits_for.is_none() {
+            let claims = first.claims_left;
+            return self.volumes(drain, memory, claims, now).await;
+        }
+        memory.emptied = None;
+        self.ask(drain, &first, &mut memory.attempts).await;
+        let LadderState { waits_for, .. } =
+            ladder::state(policy, &pods, &memory.attempts, times, silent);
+        memory.attempts.retain(|uid, _| pods.iter().any(|pod| pod.uid == *uid));
+        self.remember(request, name, memory);
+        let say = waits_for.map(String::into_boxed_str);
+        match Rung::at(policy, began, now) {
+            Rung::Over => DrainProgress::Blocked { code: PODS_STAY.into(), say, retry_at: None },
+            rung => DrainProgress::Running { step: rung.name().into(), blocker: say },
+        }
+    }
+
+    async fn ask(&self, drain: &Draining<'_>, state: &LadderState<'_>, attempts: &mut Attempts) {
+        let order = drain.order();
+        for few in state.calls.chunks(AT_ONCE) {
+            let asked = few.iter().map(|(pod, how)| self.api.end_pod(order, pod, *how));
+            let answers = join_all(asked).await;
+            let now = self.clock.now();
+            for ((pod, _), answer) in few.iter().zip(answers) {
+                ladder::answered(attempts, pod, answer, now);
+            }
+        }
+    }
+
+    /// Its pods are gone; wait for their volumes, unless nobody is there to detach them.
+    async fn volumes(
+        &self,
+        drain: &Draining<'_>,
+        mut memory: DrainMemory,
+        claims_left: u32,
+        now: Time,
+    ) -> DrainProgress {
+        let (request, name) = (&drain.request, &drain.node.name);
+        let since = *memory.emptied.get_or_insert(now);
+        let policy = request.policy;
+        let late = now.since(since) >= policy.volumes || now >= latest(drain);
+        let attached = match (late, drain.is_silent()) {
+            (false, false) => self.api.volumes(drain.cluster, name).await,
+            _ => Ok(0),
+        };
+        let Ok(attached) = attached else {
+            self.remember(request, name, memory);
+            return DrainProgress::Unseen;
+        };
+        if attached <= claims_left {
+            self.forget(request, name);
+            return DrainProgress::Done;
+        }
+        self.remember(request, name, memory);
+        let say = match attached - claims_left {
+            1 => "1 volume of its pods is still attached".to_owned(),
+            n => format!("{n} volumes of its pods are still attached"),
+        };
+        DrainProgress::Running { step: DrainFact::VOLUMES.into(), blocker: Some(say.into()) }
+    }
+}
+
+/// After this no volume is waited for, whatever this process remembers.
+fn latest(drain: &Draining<'_>) -> Time {
+    let policy = drain.request.policy;
+    let ladder = &policy.ladder;
+    let steps = [ladder.shorter_grace, ladder.delete, Some(policy.volumes)];
+    let steps = steps.into_iter().flatten();
+    drain.mark.at.plus(steps.fold(ladder.evict, Span::plus))
+}
+
+impl<K: ClusterApi + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, C> {
+    async fn drain(&self, order: &CallContext<'_>, machine: DrainRequest<'_>) -> CallOutcome {
+        let (cluster, node) = match self.find(&machine).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return CallOutcome::Done,
+            // Nothing was sent: a later turn plans it again.
+            Err(_) => return CallOutcome::NotSent,
+        };
+        // What an earlier drain of ours did stays ours.
+        let ours = node.mark.as_ref().filter(|mark| mark.pool == *machine.pool);
+        let mark = NodeMark {
+            pool: machine.pool.clone(),
+            entry: machine.entry.clone(),
+            at: self.clock.now(),
+            cordoned: !node.cordoned || ours.is_some_and(|mark| mark.cordoned),
+            excluded: !node.excluded || ours.is_some_and(|mark| mark.excluded),
+        };
+        let order = ClusterOrder { cluster, before: order.before };
+        match self.api.change(order, &node, &NodeChange::Mark(mark)).await {
+            CallOutcome::Done => CallOutcome::Accepted(None),
+            CallOutcome::Refused(refused) if refused.refusal == Refusal::Gone => CallOutcome::Done,
+            // Somebody wrote the node since the watch showed it: nothing happened, and the next turn sees it newer.
+            CallOutcome::Refused(refused) if refused.refusal == Refusal::Conflict => {
+                CallOutcome::NotSent
+            }
+            other => other,
+        }
+    }
+
+    async fn drain_state(&self, machine: DrainRequest<'_>) -> DrainProgress {
+        let (cluster, node) = match self.find(&machine).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return DrainProgress::Done,
+            Err(_) => return DrainProgress::Unseen,
+        };
+        let is_its = |mark: &&NodeMark| mark.pool == *machine.pool && mark.entry == *machine.entry;
+        let Some(mark) = node.mark.as_ref().filter(is_its).cloned() else {
+            return DrainProgress::NotBegun;
+        };
+        let drain = Draining { cluster, node, mark, request: machine };
+        if !drain.node.cordoned {
+            // Another client let pods come to it again.
+            let again = NodeMark { cordoned: true, ..drain.mark.clone() };
+            self.api.change(drain.order(), &drain.node, &NodeChange::Mark(again)).await;
+        }
+        self.go_on(&drain).await
+    }
+
+    async fn release(&self, machine: DrainRequest<'_>) -> CallOutcome {
+        let (cluster, node) = match self.find(&machine).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return CallOutcome::Done,
+            Err(_) => return CallOutcome::NotSent,
+        };
+        self.forget(&machine, &node.name);
+        let ours = node.mark.as_ref().filter(|mark| mark.pool == *machine.pool).cloned();
+        let Some(mark) = ours else { return CallOutcome::Done };
+        let order = ClusterOrder { cluster, before: machine.before };
+        self.api.change(order, &node, &NodeChange::Lift(mark)).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,454 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::model::action::{RemovalReason, Target};
+use crate::model::cluster::{Budget, Pod, PodEnd, PodEndAnswer, PodOwner, PodPhase, Termination};
+use crate::model::drain::NodeDrainPolicy;
+use crate::model::ids::{InstanceId, ScaleSetId};
+use crate::model::machine::{Condition, Machine};
+
+const GRACE: Span = Span::seconds(30);
+
+/// One node and its pods. Every request is written down.
+#[derive(Debug)]
+struct Fake {
+    state: Mutex<FakeState>,
+}
+
+#[derive(Debug)]
+struct FakeState {
+    now: Time,
+    away: bool,
+    node: Option<ClusterNode>,
+    pods: Vec<Pod>,
+    volumes: u32,
+    /// The pods that a budget keeps.
+    kept: Vec<&'static str>,
+    /// Another client writes the node before our next write.
+    raced: bool,
+    asked: Vec<String>,
+    lists: u32,
+}
+
+impl Fake {
+    fn state(&self) -> MutexGuard<'_, FakeState> {
+        self.state.lock().unwrap()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().asked)
+    }
+
+    fn node(&self) -> ClusterNode {
+        self.state().node.clone().unwrap()
+    }
+
+    fn pass(&self, span: Span) {
+        let mut state = self.state();
+        state.now = state.now.plus(span);
+        let now = state.now;
+        let ended = |ending: Termination| now >= ending.since.plus(ending.grace);
+        state.pods.retain(|pod| !pod.ending.is_some_and(ended));
+    }
+}
+
+impl Clock for &Fake {
+    fn now(&self) -> Time {
+        self.state().now
+    }
+}
+
+fn away() -> Refused {
+    Refused::plain(Refusal::Unclear)
+}
+
+impl ClusterApi for &Fake {
+    async fn node(&self, _: &ClusterName, _: &NodeName) -> Result<Option<ClusterNode>, Refused> {
+        let state = self.state();
+        if state.away { Err(away()) } else { Ok(state.node.clone()) }
+    }
+
+    async fn pods(&self, _: &ClusterName, _: &NodeName) -> Result<Vec<Pod>, Refused> {
+        let mut state = self.state();
+        state.lists += 1;
+        if state.away { Err(away()) } else { Ok(state.pods.clone()) }
+    }
+
+    async fn budgets(&self, _: &ClusterName, _: &str) -> Result<Vec<Budget>, Refused> {
+        Ok(Vec::new())
+    }
+
+    async fn volumes(&self, _: &ClusterName, _: &NodeName) -> Result<u32, Refused> {
+        let state = self.state();
+        if state.away { Err(away()) } else { Ok(state.volumes) }
+    }
+
+    async fn change(
+        &self,
+        order: ClusterOrder<'_>,
+        seen: &ClusterNode,
+        change: &NodeChange,
+    ) -> CallOutcome {
+        let mut state = self.state();
+        if state.now >= order.before {
+            return CallOutcome::NotSent;
+        }
+        if state.away {
+            return CallOutcome::Lost;
+        }
+        if std::mem::take(&mut state.raced) {
+            return CallOutcome::Refused(Refused::plain(Refusal::Conflict));
+        }
+        let node = state.node.as_mut().unwrap();
+        assert_eq!(node.version, seen.version, "a write rests on the node as it is");
+        node.version = format!("{}+", node.version).into();
+        let say = match change {
+            NodeChange::Mark(mark) => {
+                (node.cordoned, node.excluded) = (true, true);
+                node.mark = Some(mark.clone());
+                format!("mark {} {}", mark.cordoned, mark.excluded)
+            }
+            NodeChange::Lift(mark) => {
+                node.cordoned &= !mark.cordoned;
+                node.excluded &= !mark.excluded;
+                node.mark = None;
+                "lift".to_owned()
+            }
+        };
+        state.asked.push(say);
+        CallOutcome::Done
+    }
+
+    async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
+        let mut state = self.state();
+        if state.now >= order.before {
+            return PodEndAnswer::NotSent;
+        }
+        state.asked.push(format!("{how:?} {}", pod.name));
+        if state.kept.contains(&&*pod.name) && !matches!(how, PodEnd::Delete(_)) {
+            return PodEndAnswer::BudgetSpent {
+                say: "the budget needs 3 and has 3".into(),
+                retry_at: None,
+            };
+        }
+        let since = state.now;
+        let there = state.pods.iter_mut().find(|known| known.uid == pod.uid);
+        let Some(there) = there else { return PodEndAnswer::Gone };
+        there.ending = Some(Termination { since, grace: there.grace });
+        PodEndAnswer::Accepted
+    }
+}
+
+fn at(seconds: i64) -> Time {
+    Time::from_millis(seconds * 1_000)
+}
+
+fn pod(name: &str) -> Pod {
+    Pod {
+        namespace: "shop".into(),
+        name: name.into(),
+        uid: format!("uid-{name}").into(),
+        phase: PodPhase::Running,
+        ready: true,
+        owner: PodOwner::Controller { kind: "ReplicaSet".into(), name: "web".into() },
+        mirror: false,
+        empty_dir: false,
+        critical: false,
+        claims: 0,
+        grace: GRACE,
+        ending: None,
+        labels: BTreeMap::new(),
+    }
+}
+
+fn fake(pods: &[&str]) -> Fake {
+    let node = ClusterNode {
+        name: NodeName::new("n1"),
+        version: "1".into(),
+        provider_id: None,
+        created: at(0),
+        ready: NodeReady::True,
+        since: Some(at(0)),
+        starting: false,
+        cordoned: false,
+        excluded: false,
+        autoscaler_removes: false,
+        mark: None,
+    };
+    let state = FakeState {
+        now: at(1_000),
+        away: false,
+        node: Some(node),
+        pods: pods.iter().map(|name| pod(name)).collect(),
+        volumes: 0,
+        kept: Vec::new(),
+        raced: false,
+        asked: Vec::new(),
+        lists: 0,
+    };
+    Fake { state: Mutex::new(state) }
+}
+
+struct Rig<'f> {
+    fake: &'f Fake,
+    drainer: Drainer<&'f Fake, &'f Fake>,
+    pool: PoolName,
+    cluster: ClusterName,
+    target: Target,
+    node: NodeName,
+    entry: EntryId,
+    policy: NodeDrainPolicy,
+    before: Time,
+}
+
+impl<'f> Rig<'f> {
+    fn new(fake: &'f Fake) -> Self {
+        let machine = Machine::new(InstanceId::new("1"), None, at(0), Condition::Ready);
+        Self {
+            fake,
+            drainer: Drainer::new(fake, fake),
+            pool: PoolName::new("web"),
+            cluster: ClusterName::new("main"),
+            target: Target::of(&machine, RemovalReason::Outdated),
+            node: NodeName::new("n1"),
+            entry: EntryId::new("e1"),
+            policy: NodeDrainPolicy::default(),
+            before: at(100_000),
+        }
+    }
+
+    /// The same drain, by a process that remembers nothing.
+    fn restarted(&self) -> Rig<'f> {
+        let policy = self.policy.clone();
+        Rig { policy, entry: self.entry.clone(), ..Rig::new(self.fake) }
+    }
+
+    fn request(&self) -> DrainRequest<'_> {
+        DrainRequest {
+            pool: &self.pool,
+            cluster: Some(&self.cluster),
+            target: &self.target,
+            node: Some(&self.node),
+            entry: &self.entry,
+            policy: &self.policy,
+            before: self.before,
+        }
+    }
+
+    async fn drain(&self) -> CallOutcome {
+        let set = ScaleSetId::new("/set");
+        let order =
+            CallContext { pool: &self.pool, set: &set, entry: &self.entry, before: self.before };
+        self.drainer.drain(&order, self.request()).await
+    }
+
+    async fn look(&self) -> DrainProgress {
+        self.drainer.drain_state(self.request()).await
+    }
+
+    async fn release(&self) -> CallOutcome {
+        self.drainer.release(self.request()).await
+    }
+}
+
+fn runs(step: &str, progress: &DrainProgress) -> String {
+    match progress {
+        DrainProgress::Running { step: known, blocker } if **known == *step => {
+            blocker.as_deref().unwrap_or_default().to_owned()
+        }
+        other => panic!("not at {step}: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_node_is_marked_emptied_and_then_done() {
+    let fake = fake(&["a", "b"]);
+    let rig = Rig::new(&fake);
+    assert_eq!(rig.look().await, DrainProgress::NotBegun);
+    assert_eq!(rig.drain().await, CallOutcome::Accepted(None));
+    assert_eq!(fake.asked(), ["mark true true"]);
+    let said = runs("evict", &rig.look().await);
+    assert!(said.contains("shop/a of ReplicaSet web: it is asked to end"), "{said}");
+    assert_eq!(fake.asked(), ["Evict a", "Evict b"]);
+    fake.pass(Span::seconds(5));
+    let said = runs("evict", &rig.look().await);
+    assert!(said.ends_with("it has been ending for 5s, and 1 more pod"), "{said}");
+    assert!(fake.asked().is_empty(), "waiting is one list");
+    fake.pass(GRACE);
+    assert_eq!(rig.look().await, DrainProgress::Done);
+    assert_eq!(fake.state().lists, 3);
+    assert!(fake.node().cordoned, "it stays cordoned until its machine is gone");
+    fake.state().node = None;
+    assert_eq!(rig.look().await, DrainProgress::Done);
+    assert_eq!(rig.release().await, CallOutcome::Done);
+}
+
+#[tokio::test]
+async fn only_what_we_did_is_taken_back() {
+    for (cordoned, excluded) in [(false, false), (true, false), (false, true), (true, true)] {
+        let fake = fake(&["a"]);
+        {
+            let mut state = fake.state();
+            let node = state.node.as_mut().unwrap();
+            (node.cordoned, node.excluded) = (cordoned, excluded);
+        }
+        let rig = Rig::new(&fake);
+        rig.drain().await;
+        // A second drain that follows on the first: what was ours stays ours.
+        let next = Rig { entry: EntryId::new("e2"), ..Rig::new(&fake) };
+        assert_eq!(next.look().await, DrainProgress::NotBegun, "another entry has the mark");
+        next.drain().await;
+        assert_eq!(rig.look().await, DrainProgress::NotBegun);
+        assert_eq!(next.release().await, CallOutcome::Done);
+        let node = fake.node();
+        assert_eq!((node.cordoned, node.excluded, node.mark), (cordoned, excluded, None));
+        fake.asked();
+        assert_eq!(next.release().await, CallOutcome::Done);
+        assert!(fake.asked().is_empty(), "there is nothing of ours on it");
+    }
+}
+
+#[tokio::test]
+async fn the_mark_of_another_pool_is_not_ours() {
+    let fake = fake(&["a"]);
+    let rig = Rig::new(&fake);
+    rig.drain().await;
+    let other = Rig { pool: PoolName::new("other"), ..Rig::new(&fake) };
+    assert_eq!(other.look().await, DrainProgress::NotBegun);
+    assert_eq!(other.release().await, CallOutcome::Done);
+    assert!(fake.node().mark.is_some());
+}
+
+#[tokio::test]
+async fn a_budget_keeps_a_pod_until_the_steps_are_over() {
+    let fake = fake(&["a", "b"]);
+    fake.state().kept = vec!["a"];
+    let mut rig = Rig::new(&fake);
+    rig.policy.ladder.shorter_grace = Some(Span::minutes(1));
+    rig.policy.ladder.evict = Span::minutes(1);
+    rig.drain().await;
+    let began = fake.state().now;
+    fake.asked();
+    let mut tries = 0;
+    let blocked = loop {
+        let progress = rig.look().await;
+        tries += fake.asked().iter().filter(|asked| asked.ends_with(" a")).count();
+        let passed = fake.state().now.since(began);
+        match &progress {
+            DrainProgress::Running { blocker, .. } => {
+                let said = blocker.as_deref().unwrap();
+                let at = Time::from_millis(began.millis());
+                let why = format!(
+                    "the pod shop/a of ReplicaSet web: the budget needs 3 and has 3, since {at}"
+                );
+                assert!(said.starts_with(&why), "{said}");
+                assert!(passed < Span::minutes(2));
+            }
+            _ => break progress,
+        }
+        fake.pass(Span::seconds(5));
+    };
+    let DrainProgress::Blocked { code, say, .. } = blocked else { panic!("{blocked:?}") };
+    assert_eq!((&*code, fake.state().now.since(began)), (PODS_STAY, Span::minutes(2)));
+    assert!(say.unwrap().contains("shop/a"));
+    // After 0, 5, 15, 35, 55, 75, 95 and 115 seconds.
+    assert_eq!(tries, 8);
+    assert_eq!(rig.release().await, CallOutcome::Done);
+    assert!(!fake.node().cordoned);
+}
+
+#[tokio::test]
+async fn where_it_is_allowed_the_last_step_passes_budgets_by() {
+    let fake = fake(&["a"]);
+    fake.state().kept = vec!["a"];
+    let mut rig = Rig::new(&fake);
+    rig.policy.ladder.delete = Some(Span::minutes(5));
+    rig.drain().await;
+    fake.pass(Span::minutes(20));
+    fake.asked();
+    // A process that remembers nothing goes on at the same step.
+    let rig = rig.restarted();
+    runs("delete", &rig.look().await);
+    assert_eq!(fake.asked(), ["Delete(30s) a"]);
+    fake.pass(GRACE);
+    assert_eq!(rig.look().await, DrainProgress::Done);
+}
+
+#[tokio::test]
+async fn pods_do_not_come_back_to_a_node_that_somebody_uncordoned() {
+    let fake = fake(&["a"]);
+    let rig = Rig::new(&fake);
+    rig.drain().await;
+    fake.state().node.as_mut().unwrap().cordoned = false;
+    let began = fake.node().mark.unwrap().at;
+    fake.pass(Span::seconds(5));
+    fake.asked();
+    runs("evict", &rig.look().await);
+    assert_eq!(fake.asked(), ["mark true true", "Evict a"]);
+    assert_eq!(fake.node().mark.unwrap().at, began, "its time goes on");
+    assert!(fake.node().cordoned);
+}
+
+#[tokio::test]
+async fn volumes_are_waited_for_until_their_deadline() {
+    let fake = fake(&[]);
+    fake.state().volumes = 2;
+    let daemon = Pod { claims: 1, owner: PodOwner::DaemonSet("d".into()), ..pod("d") };
+    fake.state().pods.push(daemon);
+    let rig = Rig::new(&fake);
+    rig.drain().await;
+    let said = runs("volumes", &rig.look().await);
+    assert_eq!(said, "1 volume of its pods is still attached");
+    fake.pass(Span::minutes(9));
+    runs("volumes", &rig.look().await);
+    fake.pass(Span::minutes(1));
+    assert_eq!(rig.look().await, DrainProgress::Done, "drain.volumes is over");
+    let rig = rig.restarted();
+    runs("volumes", &rig.look().await);
+    fake.state().volumes = 1;
+    assert_eq!(rig.look().await, DrainProgress::Done, "the other goes with the node");
+    fake.state().volumes = 2;
+    fake.state().node.as_mut().unwrap().ready = NodeReady::Unknown;
+    assert_eq!(rig.look().await, DrainProgress::Done, "a silent kubelet detaches nothing");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_away_holds_a_drain_and_nothing_else() {
+    let fake = fake(&["a"]);
+    let rig = Rig::new(&fake);
+    fake.state().away = true;
+    assert_eq!(rig.drain().await, CallOutcome::NotSent);
+    fake.state().away = false;
+    fake.state().raced = true;
+    assert_eq!(rig.drain().await, CallOutcome::NotSent, "somebody else wrote the node");
+    assert_eq!(rig.drain().await, CallOutcome::Accepted(None));
+    fake.state().away = true;
+    assert_eq!(rig.look().await, DrainProgress::Unseen);
+    assert_eq!(rig.release().await, CallOutcome::NotSent);
+    fake.state().away = false;
+    runs("evict", &rig.look().await);
+}
+
+#[tokio::test]
+async fn nothing_is_sent_after_the_deadline() {
+    let fake = fake(&["a"]);
+    let rig = Rig::new(&fake);
+    rig.drain().await;
+    fake.asked();
+    let late = Rig { before: at(1_000), ..rig.restarted() };
+    runs("evict", &late.look().await);
+    assert!(fake.asked().is_empty());
+    assert_eq!(late.release().await, CallOutcome::NotSent);
+    assert!(fake.node().mark.is_some());
+}
+
+#[tokio::test]
+async fn a_machine_without_node_or_cluster_has_nothing_to_drain() {
+    let fake = fake(&["a"]);
+    let rig = Rig::new(&fake);
+    let bare = DrainRequest { node: None, ..rig.request() };
+    assert_eq!(rig.drainer.drain_state(bare).await, DrainProgress::Done);
+    let of_none = DrainRequest { cluster: None, ..rig.request() };
+    assert_eq!(rig.drainer.release(of_none).await, CallOutcome::Done);
+    assert!(fake.asked().is_empty());
+}
