@@ -7,6 +7,7 @@ pub mod azure;
 pub mod gates;
 pub mod hooks;
 pub mod issuer;
+pub mod kubernetes;
 pub mod otlp;
 pub mod prometheus;
 pub mod sqlite;

@@ -24,6 +24,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("adapters::azure", &[]),
     ("adapters::gates", &[]),
     ("adapters::hooks", &[]),
+    ("adapters::kubernetes", &[]),
     ("adapters::sqlite", &[]),
     ("daemon", &[]),
     ("api", &[]),

@@ -20,8 +20,8 @@ const CRATES: &[(&str, Where)] = &[
     // Tokens, keys and signed assertions.
     ("base64", Where::Rooms(&["adapters::azure", "api", "emulator"])),
     ("bytes", Where::Rooms(AZURE)),
-    // The last fuse before Azure, and the limiter of the API's clients.
-    ("governor", Where::Rooms(&["ambient", "adapters::azure", "api"])),
+    // The last fuse before Azure, the rate of calls to a cluster, and the limiter of the API's clients.
+    ("governor", Where::Rooms(&["ambient", "adapters::azure", "adapters::kubernetes", "api"])),
     // What is kept of Azure's answers.
     ("moka", Where::Rooms(&["adapters::azure"])),
     // Clients: of Azure, of an identity provider, of a collector of traces, of a metric server, and of our own API
@@ -39,6 +39,12 @@ const CRATES: &[(&str, Where)] = &[
     ),
     // Dates in headers of answers.
     ("httpdate", Where::Rooms(&["net", "adapters::azure"])),
+    // The client of clusters, and the requests and bodies that it takes.
+    ("kube", Where::Rooms(KUBERNETES)),
+    ("http", Where::Rooms(KUBERNETES)),
+    ("http_body_util", Where::Rooms(KUBERNETES)),
+    // Nobody names its types: it is here to choose the oldest version, which the client asks of a program.
+    ("k8s_openapi", Where::Rooms(KUBERNETES)),
     // The server of the API: its own accept loop, for limits that the framework's has not.
     ("hyper", Where::Rooms(&["api", "net"])),
     ("hyper_util", Where::Rooms(&["api"])),
@@ -56,6 +62,7 @@ const CRATES: &[(&str, Where)] = &[
             "adapters::gates",
             "adapters::hooks",
             "adapters::issuer",
+            "adapters::kubernetes",
             "adapters::prometheus",
             "adapters::sqlite",
             "api",
@@ -82,6 +89,7 @@ const CRATES: &[(&str, Where)] = &[
             "adapters::gates",
             "adapters::hooks",
             "adapters::issuer",
+            "adapters::kubernetes",
             "adapters::otlp",
             "adapters::prometheus",
             "api",
@@ -125,6 +133,7 @@ const FORMATS: &[&str] = &[
     "adapters::azure",
     "adapters::hooks",
     "adapters::issuer",
+    "adapters::kubernetes",
     "adapters::otlp",
     "adapters::prometheus",
     "emulator",
@@ -132,6 +141,9 @@ const FORMATS: &[&str] = &[
 
 /// Whoever talks to ARM.
 const AZURE: &[&str] = &["adapters::azure"];
+
+/// Whoever talks to a cluster.
+const KUBERNETES: &[&str] = &["adapters::kubernetes"];
 
 const RULE: &str = "outside crates";
 const TABLE: &str = "CRATES in tests/tidy/outside.rs";

@@ -1,0 +1,141 @@
+//! A node of the API: the parts that we use, and our mark on it.
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use super::wire::{Unreadable, WireCondition, time};
+use crate::model::cluster::{ClusterNode, NodeMark, NodeReady};
+use crate::model::ids::{EntryId, NodeName, PoolName};
+use crate::model::time::Time;
+
+/// Load balancers leave a node with this label out, whatever its value.
+pub(super) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// Our mark.
+pub(super) const MARK: &str = "poolkeeper/drain";
+
+/// Taints of a node's start: pods do not come while one is on it.
+const STARTS: [&str; 2] =
+    ["node.cluster.x-k8s.io/uninitialized", "node.cloudprovider.kubernetes.io/uninitialized"];
+const STARTS_WITH: &str = "startup-taint.cluster-autoscaler.kubernetes.io/";
+/// They follow the Ready condition, and say more only while it is true.
+const NOT_YET: [&str; 2] =
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/network-unavailable"];
+const AUTOSCALER_REMOVES: &str = "ToBeDeletedByClusterAutoscaler";
+
+#[derive(Debug, Deserialize)]
+pub(super) struct WireNode {
+    metadata: NodeMeta,
+    #[serde(default)]
+    spec: NodeSpec,
+    #[serde(default)]
+    status: NodeStatus,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeMeta {
+    name: Box<str>,
+    resource_version: Box<str>,
+    creation_timestamp: Box<str>,
+    #[serde(default)]
+    labels: NodeLabels,
+    #[serde(default)]
+    annotations: NodeAnnotations,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct NodeLabels {
+    #[serde(default, rename = "node.kubernetes.io/exclude-from-external-load-balancers")]
+    excluded: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct NodeAnnotations {
+    #[serde(default, rename = "poolkeeper/drain")]
+    mark: Option<Box<str>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct NodeSpec {
+    #[serde(rename = "providerID")]
+    provider_id: Option<Box<str>>,
+    unschedulable: bool,
+    taints: Vec<WireTaint>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WireTaint {
+    key: Box<str>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct NodeStatus {
+    conditions: Vec<WireCondition>,
+}
+
+/// Our mark, as the annotation holds it.
+#[derive(Debug, Serialize, Deserialize)]
+struct WireMark {
+    pool: Box<str>,
+    entry: Box<str>,
+    at: Box<str>,
+    cordoned: bool,
+    excluded: bool,
+}
+
+impl WireNode {
+    pub fn read(self) -> Result<ClusterNode, Unreadable> {
+        let ready = self.status.conditions.iter().find(|condition| *condition.kind == *"Ready");
+        let state = ready.map_or(NodeReady::Unknown, |condition| match &*condition.status {
+            "True" => NodeReady::True,
+            "False" => NodeReady::False,
+            _ => NodeReady::Unknown,
+        });
+        let since = ready.and_then(|condition| condition.last_transition_time.as_deref());
+        let taints = || self.spec.taints.iter().map(|taint| &*taint.key);
+        let starts = |key: &str| {
+            STARTS.contains(&key)
+                || key.starts_with(STARTS_WITH)
+                || (state == NodeReady::True && NOT_YET.contains(&key))
+        };
+        Ok(ClusterNode {
+            name: NodeName::new(&*self.metadata.name),
+            created: time(&self.metadata.creation_timestamp)?,
+            version: self.metadata.resource_version,
+            ready: state,
+            since: since.map(time).transpose()?,
+            starting: taints().any(starts),
+            cordoned: self.spec.unschedulable,
+            excluded: self.metadata.labels.excluded.is_some(),
+            autoscaler_removes: taints().any(|key| key == AUTOSCALER_REMOVES),
+            mark: self.metadata.annotations.mark.as_deref().and_then(read_mark),
+            provider_id: self.spec.provider_id.filter(|id| !id.is_empty()),
+        })
+    }
+}
+
+fn read_mark(text: &str) -> Option<NodeMark> {
+    let mark: WireMark = serde_json::from_str(text).ok()?;
+    Some(NodeMark {
+        pool: PoolName::new(&*mark.pool),
+        entry: EntryId::new(&*mark.entry),
+        at: Time::parse(&mark.at).ok()?,
+        cordoned: mark.cordoned,
+        excluded: mark.excluded,
+    })
+}
+
+/// The text of the annotation.
+pub(super) fn mark_text(mark: &NodeMark) -> String {
+    let text = WireMark {
+        pool: mark.pool.as_str().into(),
+        entry: mark.entry.as_str().into(),
+        at: mark.at.to_string().into(),
+        cordoned: mark.cordoned,
+        excluded: mark.excluded,
+    };
+    // Texts and booleans only: it cannot fail.
+    serde_json::to_string(&text).unwrap_or_default()
+}

@@ -1,0 +1,117 @@
+//! The nodes of a cluster, as the watch showed them last, and for how long that is believed.
+
+use crate::model::cluster::ClusterNode;
+use crate::model::ids::NodeName;
+use crate::model::journal::{Refusal, Refused};
+use crate::model::time::{Span, Time};
+
+/// Nothing older is believed.
+// A server that is well says something each minute, by bookmarks.
+pub(super) const TRUST: Span = Span::seconds(90);
+
+#[derive(Debug, Default)]
+pub(super) struct NodeTable {
+    /// By name. A sorted list takes less room than a map.
+    nodes: Vec<ClusterNode>,
+    /// When the watch showed the last time that all of this is so. `None`: no list was complete yet.
+    heard: Option<Time>,
+    /// Why nothing was heard since.
+    fault: Option<Refused>,
+}
+
+impl NodeTable {
+    pub fn is_trusted(&self, now: Time) -> bool {
+        self.heard.is_some_and(|heard| now.since(heard) <= TRUST)
+    }
+
+    /// All nodes. An error while a complete list is unknown, or too old.
+    pub fn read(&self, now: Time) -> Result<&[ClusterNode], Refused> {
+        if self.is_trusted(now) {
+            return Ok(&self.nodes);
+        }
+        let say = match self.heard {
+            None => "its nodes are not all known yet".to_owned(),
+            Some(heard) => format!("nothing was heard of its nodes since {heard}"),
+        };
+        Err(match &self.fault {
+            Some(fault) => {
+                let message = fault.message.as_deref();
+                let message = message.map_or(say.clone(), |fault| format!("{say}: {fault}"));
+                Refused { message: Some(message.into()), ..fault.clone() }
+            }
+            None => Refused { message: Some(say.into()), ..Refused::plain(Refusal::Unclear) },
+        })
+    }
+
+    pub fn find(&self, name: &NodeName, now: Time) -> Result<Option<&ClusterNode>, Refused> {
+        let nodes = self.read(now)?;
+        Ok(nodes.binary_search_by(|node| node.name.cmp(name)).ok().and_then(|at| nodes.get(at)))
+    }
+
+    /// A complete list, which began at that time. What we know better of a node stays.
+    pub fn complete(&mut self, mut listed: Vec<ClusterNode>, began: Time) {
+        listed.sort_by(|one, other| one.name.cmp(&other.name));
+        for node in &mut listed {
+            if let Ok(at) = self.at(&node.name)
+                && let Some(known) = self.nodes.get(at)
+                && is_newer(&known.version, &node.version)
+            {
+                node.clone_from(known);
+            }
+        }
+        listed.shrink_to_fit();
+        self.nodes = listed;
+        self.hear(began);
+    }
+
+    /// The watch said something.
+    pub fn hear(&mut self, now: Time) {
+        self.heard = Some(now);
+        self.fault = None;
+    }
+
+    /// The watch shows this node. It may show a state before our own last change.
+    pub fn show(&mut self, node: ClusterNode) {
+        match self.at(&node.name) {
+            Ok(at) => self.replace(at, node),
+            Err(at) => self.nodes.insert(at, node),
+        }
+    }
+
+    /// The answer to our own change of a node. A node that is gone meanwhile stays gone.
+    pub fn answer(&mut self, node: ClusterNode) {
+        if let Ok(at) = self.at(&node.name) {
+            self.replace(at, node);
+        }
+    }
+
+    pub fn remove(&mut self, name: &NodeName) {
+        if let Ok(at) = self.at(name) {
+            self.nodes.remove(at);
+        }
+    }
+
+    pub fn fail(&mut self, fault: Refused) {
+        self.fault = Some(fault);
+    }
+
+    fn at(&self, name: &NodeName) -> Result<usize, usize> {
+        self.nodes.binary_search_by(|node| node.name.cmp(name))
+    }
+
+    fn replace(&mut self, at: usize, node: ClusterNode) {
+        if let Some(known) = self.nodes.get_mut(at)
+            && !is_newer(&known.version, &node.version)
+        {
+            *known = node;
+        }
+    }
+}
+
+/// Versions are numbers that grow; of others nothing is known.
+fn is_newer(known: &str, other: &str) -> bool {
+    match (known.parse::<u64>(), other.parse::<u64>()) {
+        (Ok(known), Ok(other)) => known > other,
+        _ => false,
+    }
+}
