@@ -106,6 +106,13 @@ pub struct DrainLadder {
     pub delete: Option<Span>,
 }
 
+impl DrainLadder {
+    pub(super) fn evict_fault(&self) -> Option<&'static str> {
+        let say = "must be at least 1m, or pods would have no time to go elsewhere";
+        (self.evict < Span::minutes(1)).then_some(say)
+    }
+}
+
 impl Default for DrainLadder {
     fn default() -> Self {
         Self { evict: Span::minutes(15), shorter_grace: Some(Span::minutes(5)), delete: None }
@@ -164,6 +171,13 @@ impl Default for DrainPolicy {
             failed_after: Span::minutes(5),
             nodes: NodeDrainPolicy::default(),
         }
+    }
+}
+
+impl DrainPolicy {
+    pub(super) fn deadline_fault(&self) -> Option<&'static str> {
+        let say = "must be longer than drain.grace, or no drain would end in time";
+        (self.deadline <= self.grace).then_some(say)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What other components measured for the planner.
 
+use std::collections::BTreeMap;
+
 use super::ids::InstanceId;
 use super::owner::Keeper;
 use super::size::{MetricFact, PoolFact};
@@ -18,6 +20,10 @@ pub struct Facts {
     pub metrics: Vec<MetricFact>,
     /// The pools that the pool's shares are of, if they were read within the last minutes.
     pub pools: Vec<PoolFact>,
+    /// The disruption budgets of the pool's cluster, by name.
+    pub budgets: Vec<BudgetFact>,
+    /// The names of the budgets that count pods of a machine; none for a machine that is not there.
+    pub machine_budgets: BTreeMap<InstanceId, Vec<Box<str>>>,
     /// The present version of a followed gallery image.
     pub follow: Option<Follow>,
     /// How far the cloud's clock is ahead of ours; negative when behind.
@@ -95,6 +101,15 @@ impl DrainFact {
             ["evict", "evicting", "grace", "shorterGrace", "delete", DrainFact::VOLUMES];
         EVICTING.contains(&&*self.step)
     }
+}
+
+/// How many pods a disruption budget counts as healthy, how many it wants, and how many may go now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetFact {
+    pub name: Box<str>,
+    pub healthy: u32,
+    pub desired: u32,
+    pub allowed: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

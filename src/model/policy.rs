@@ -468,10 +468,8 @@ const CHECKS: &[fn(&Draft) -> Option<PolicyError>] = &[
         }
         None
     },
-    |d| {
-        let say = "must be longer than drain.grace, or no drain would end in time";
-        (d.drain.deadline <= d.drain.grace).then(|| fault("drain.deadline", say))?
-    },
+    |d| fault("drain.deadline", d.drain.deadline_fault()?),
+    |d| fault("drain.ladder.evict", d.drain.nodes.ladder.evict_fault()?),
     |d| (d.repair.max_at_once == 0).then(|| fault("repair.maxAtOnce", "must be at least 1"))?,
     |d| {
         if d.rollout.coalesce > Span::minutes(1) {

@@ -212,13 +212,13 @@ impl ReadFacts for SimFacts {
         Facts {
             gates: state.gates.iter().map(|name| gate(name)).collect(),
             quota,
-            drains: Vec::new(),
             metrics: state.metrics(now),
             pools: state.pools(),
             follow: state.follow.clone().map(|image| Follow { image, at: now }),
             witnesses: if reached { Vec::new() } else { vec![witness] },
             clock_ahead: Some(clock_as_told(now, self.stage.lock().adapter.ahead)),
             keeper: state.keeper.clone(),
+            ..Facts::default()
         }
     }
 }

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use named::MetricServerSettings;
+pub use named::{ClusterSettings, MetricServerSettings};
 pub use read::{From, SettingsFault};
 pub(crate) use values::without_secrets;
 
@@ -127,6 +127,8 @@ pub struct Settings {
     pub commands_at_once: usize,
     /// Webhooks that notifications and drains may name.
     pub webhooks: BTreeMap<Box<str>, WebhookConfig>,
+    /// Kubernetes clusters that pools may name.
+    pub clusters: BTreeMap<Box<str>, ClusterSettings>,
     pub choice: Choice,
 }
 
@@ -268,6 +270,7 @@ impl Effective {
             endpoints: named::endpoints(&self.named),
             commands: named::commands(&self.named),
             webhooks: named::webhooks(&self.named),
+            clusters: named::clusters(&self.named),
             commands_at_once: text(&keys::COMMANDS_AT_ONCE).parse().unwrap_or(1),
             choice: Choice {
                 cloud: self.text(&keys::CLOUD),
@@ -293,6 +296,7 @@ impl Settings {
             endpoints: self.endpoints.keys().cloned().collect(),
             commands: self.commands.keys().cloned().collect(),
             webhooks: self.webhooks.keys().cloned().collect(),
+            clusters: self.clusters.keys().cloned().collect(),
         }
     }
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use super::keys::SettingsKey;
 use super::read::{NamedEntries, NamedValues, SettingsFault};
 use super::sections::{
-    COMMAND_ARGV, COMMAND_ENVIRONMENT, COMMAND_INHERIT, ENDPOINT_URL, SERVER_CA,
-    SERVER_CERTIFICATE, SERVER_IDENTITY, SERVER_INTERVAL, SERVER_KEY, SERVER_PASSWORD,
-    SERVER_TENANT, SERVER_TIMEOUT, SERVER_TOKEN, SERVER_URL, SERVER_USERNAME, Section,
-    WEBHOOK_PRIVATE, WEBHOOK_SECRET, WEBHOOK_TEMPLATE, WEBHOOK_TIMEOUT, WEBHOOK_URL,
+    CLUSTER_CONTEXT, CLUSTER_KUBECONFIG, COMMAND_ARGV, COMMAND_ENVIRONMENT, COMMAND_INHERIT,
+    ENDPOINT_URL, SERVER_CA, SERVER_CERTIFICATE, SERVER_IDENTITY, SERVER_INTERVAL, SERVER_KEY,
+    SERVER_PASSWORD, SERVER_TENANT, SERVER_TIMEOUT, SERVER_TOKEN, SERVER_URL, SERVER_USERNAME,
+    Section, WEBHOOK_PRIVATE, WEBHOOK_SECRET, WEBHOOK_TEMPLATE, WEBHOOK_TIMEOUT, WEBHOOK_URL,
 };
 use super::values;
 use crate::adapters::gates::command::GateCommand;
@@ -27,6 +27,15 @@ pub struct MetricServerSettings {
     pub server: MetricServerConfig,
     /// How often each query of a profile is asked.
     pub interval: Span,
+}
+
+/// A Kubernetes cluster that pools may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// `None`: the cluster in whose pod this process runs, with the pod's service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// `None`: the file's current one.
+    pub context: Option<Box<str>>,
 }
 
 /// Where the faults of an entry go.
@@ -48,6 +57,7 @@ pub(super) fn faults(named: &NamedEntries, known: &[SettingsFault]) -> Vec<Setti
                 of.server(known);
                 of.webhook();
             }
+            Section::Clusters => of.cluster(known),
         }
         of.faults
     });
@@ -132,6 +142,14 @@ impl EntryFaults<'_> {
         }
     }
 
+    fn cluster(&mut self, known: &[SettingsFault]) {
+        if self.has(&CLUSTER_CONTEXT) {
+            let help =
+                "add `kubeconfig: FILE`, with the file that has this context, or leave context out";
+            self.need(&CLUSTER_KUBECONFIG, known, help);
+        }
+    }
+
     fn command(&mut self, known: &[SettingsFault]) {
         let help = "add `argv: [/usr/local/bin/check]`, with the program's path";
         self.need(&COMMAND_ARGV, known, help);
@@ -198,6 +216,16 @@ pub(super) fn webhooks(named: &NamedEntries) -> BTreeMap<Box<str>, WebhookConfig
             timeout: Span::parse(entry.text(&WEBHOOK_TIMEOUT)?).ok()?,
             private: entry.text(&WEBHOOK_PRIVATE) == Some("true"),
             template: entry.text(&WEBHOOK_TEMPLATE).and_then(|text| Template::parse(text).ok()),
+        })
+    });
+    of.collect()
+}
+
+pub(super) fn clusters(named: &NamedEntries) -> BTreeMap<Box<str>, ClusterSettings> {
+    let of = of_section(named, Section::Clusters, |_, entry| {
+        Some(ClusterSettings {
+            kubeconfig: entry.text(&CLUSTER_KUBECONFIG).map(PathBuf::from),
+            context: entry.text(&CLUSTER_CONTEXT).map(Box::from),
         })
     });
     of.collect()

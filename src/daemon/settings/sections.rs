@@ -10,6 +10,7 @@ vocabulary! {
         Endpoints = "endpoints",
         Commands = "commands",
         Webhooks = "webhooks",
+        Clusters = "clusters",
     }
 }
 
@@ -21,6 +22,7 @@ impl Section {
             Self::Endpoints => ENDPOINT_KEYS,
             Self::Commands => COMMAND_KEYS,
             Self::Webhooks => WEBHOOK_KEYS,
+            Self::Clusters => CLUSTER_KEYS,
         }
     }
 
@@ -31,6 +33,7 @@ impl Section {
             Self::Endpoints => "endpoint",
             Self::Commands => "command",
             Self::Webhooks => "webhook",
+            Self::Clusters => "cluster",
         }
     }
 
@@ -166,6 +169,19 @@ pub const WEBHOOK_TEMPLATE: SettingsKey = of_entry(
     "The body of notifications, if the receiver needs another than ours: JSON with {{pool}}, {{kind}}, {{message}}, {{from}}, {{to}}, {{phase}}, {{at}} and {{id}} in its texts.",
 );
 
+pub const CLUSTER_KUBECONFIG: SettingsKey = of_entry(
+    "kubeconfig",
+    "",
+    SettingsKind::Path,
+    "The kubeconfig file with its address and credentials. Without it, the service account of the pod in which Poolkeeper runs is used.",
+);
+pub const CLUSTER_CONTEXT: SettingsKey = of_entry(
+    "context",
+    "",
+    SettingsKind::Text,
+    "The context in that file, if it is not the file's current one.",
+);
+
 /// In display order.
 pub const SERVER_KEYS: &[SettingsKey] = &[
     SERVER_URL,
@@ -210,6 +226,9 @@ pub const WEBHOOK_KEYS: &[SettingsKey] = &[
     WEBHOOK_TEMPLATE,
 ];
 
+/// In display order.
+pub const CLUSTER_KEYS: &[SettingsKey] = &[CLUSTER_KUBECONFIG, CLUSTER_CONTEXT];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,6 +268,8 @@ mod tests {
             (WEBHOOK_PRIVATE, "yes"),
             (WEBHOOK_TEMPLATE, "{{pool}}"),
             (WEBHOOK_TEMPLATE, r#"{"text": "{{pol}}"}"#),
+            (CLUSTER_KUBECONFIG, " "),
+            (CLUSTER_CONTEXT, ""),
             (COMMAND_ARGV, "/bin/true"),
             (COMMAND_ARGV, "[]"),
             (COMMAND_ARGV, "[bin/true]"),

@@ -25,7 +25,7 @@ pub(super) fn document(root: &Node, whole: bool, out: &mut Vec<Diagnostic>) -> O
     }
     let before = out.len();
     let value = SectionValue { node: root, path: String::new() };
-    let pool = Section::open(value, POOL.known, POOL.later, out)?;
+    let pool = Section::open(value, POOL.known, out)?;
     out.iter_mut().skip(before).for_each(as_in_kubernetes);
     let is_needed = |key: &&str| whole || !["apiVersion", "kind"].contains(key);
     for key in POOL.required.iter().filter(|key| is_needed(key)) {

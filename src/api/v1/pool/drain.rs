@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::form::*;
+use super::node_drain::{FILTERS, LADDER, RULES};
 use super::scalar::*;
-use super::section::{Later, SectionResult, SectionValue};
+use super::section::{SectionResult, SectionValue};
 use super::table::{Key, KeyTable, tables};
 use super::value_form::{KeyReference, ValueForm};
 use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
@@ -24,7 +25,7 @@ const LIST: &str = "auto, off, or a list of ids of backend pools";
 const POOL_ID: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Network/loadBalancers/<load balancer>/backendAddressPools/<pool>";
 
 tables! {
-    DRAIN(d: DrainPolicy) { later: CLUSTER_DRAIN } = {
+    DRAIN(d: DrainPolicy) = {
         /// The load balancers that send a machine no new connections before it leaves. auto: those that the scale set's
         /// model names. off: none is changed. A list: these backend pools.
         "loadBalancer": BALANCERS => d.balancers, like "off";
@@ -42,6 +43,17 @@ tables! {
         "maxBlocked": whole::<0, MOST_BLOCKED>() => d.max_blocked, like 0;
         /// How long the drain of a failed machine may take.
         "failedAfter": DURATION => d.failed_after, like "10m";
+        /// Which pods of a Kubernetes node are evicted where no rule speaks of them.
+        "filters": FILTERS => d.nodes.filters, like {"bare": "block"};
+        /// What is special about some pods. The first rule that matches a pod counts.
+        "rules": RULES => d.nodes.rules, if !d.nodes.rules.is_empty(),
+            like [{"match": {"labels": {"app": "queue"}}, "do": "wait"}];
+        /// How long each step of a node's drain may take until the next one.
+        "ladder": LADDER => d.nodes.ladder, like {"evict": "30m", "delete": "10m"};
+        /// How long the volumes of a node may take to detach, once its pods are gone.
+        "volumes": DURATION => d.nodes.volumes, like "20m";
+        /// How long after its machine a node may stay in the cluster before the pool deletes it. off: it never does.
+        "nodeDeletion": DURATION_OR_OFF => d.nodes.node_deletion, like "off";
     }
     HOOKS(h: DrainHooks) = {
         /// The webhook that is asked before a machine leaves service, by its name in the settings of the daemon. The
@@ -52,11 +64,6 @@ tables! {
         "after": Maybe(line::<LONGEST_NAME>()) => h.after, like "app";
     }
 }
-
-const CLUSTER_DRAIN: Later = (
-    &["cluster", "filters", "rules", "ladder", "volumes", "nodeDeletion"],
-    "draining by a cluster of the pool's own is not built yet",
-);
 
 /// A word, or the pools themselves.
 const BALANCERS: Special<BalancerChoice> = Special {

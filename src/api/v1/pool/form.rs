@@ -13,6 +13,7 @@ use serde::Serialize;
 pub(super) enum OrderedJson {
     Text(String),
     Number(u32),
+    Signed(i32),
     Decimal(f64),
     Flag(bool),
     List(Vec<OrderedJson>),

@@ -22,7 +22,7 @@ use crate::api::v1::diagnostic::{Code, Diagnostic, quote};
 use crate::api::v1::node::{NodeEntry, NodeKind, join};
 use crate::api::v1::wire::WordTable;
 use crate::model::action::WriteScope;
-use crate::model::ids::ScaleSetId;
+use crate::model::ids::{ClusterName, ScaleSetId};
 use crate::model::policy::{
     Adopt, Deletion, Draft, HealthPolicy, Image, OwnedModel, PlatformFeatures, Repair,
     UnconfirmedFall,
@@ -63,6 +63,8 @@ tables! {
         /// Webhooks that hear of rollouts, waits for approval and freezes.
         "notifications": NOTIFICATIONS => d.notifications, if !d.notifications.is_empty(),
             like [{"webhook": "ops", "on": ["failed", "waitingForApproval", "frozen"]}];
+        /// The Kubernetes cluster whose nodes the machines are, by its name in the settings of the daemon.
+        "cluster": Maybe(CLUSTER) => d.cluster, like "prod";
         /// Where the health of a machine is read.
         "health": HEALTH => d.health, like {"source": "applicationHealth"};
         /// What the pool does if it finds a rollout half done at first sight, or if only Azure's latestModelApplied says
@@ -104,7 +106,8 @@ tables! {
     }
     HEALTH(health: HealthPolicy) = {
         /// auto: the application health extension if the scale set has one, else the provisioning state.
-        /// applicationHealth: the extension. provisioning: the provisioning state alone.
+        /// applicationHealth: the extension. provisioning: the provisioning state alone. node: whether the Kubernetes node
+        /// is ready.
         "source": SOURCE => *health, like "applicationHealth";
     }
     OWNER(has_tag: bool) = {
@@ -184,10 +187,14 @@ const SOURCE: Scalar<HealthPolicy> = Scalar::new(
     health,
     |of| text(HealthSource::Built(*of).word()),
     || {
-        // Health of nodes stands only in snapshots.
-        let works = |word: &&str| !matches!(*word, "http" | "node");
+        let works = |word: &&str| *word != "http";
         one_word(&words::<HealthSource>().into_iter().filter(works).collect::<Vec<_>>())
     },
+);
+const CLUSTER: Scalar<ClusterName> = Scalar::new(
+    |value| value.text(LONGEST_NAME).map(ClusterName::new),
+    |name| text(name.as_str()),
+    || a_line("text of one line", LONGEST_NAME),
 );
 /// An exact image as text, or a followed one as a map.
 const IMAGE: Special<Option<Image>> = Special {

@@ -10,6 +10,7 @@ mod flow;
 mod form;
 mod gates;
 mod keys;
+mod node_drain;
 mod notifications;
 mod outside_names;
 mod reference;

@@ -1,4 +1,5 @@
-//! Metric servers, endpoints, commands and webhooks, which a pool file names and the settings of the daemon describe.
+//! Metric servers, endpoints, commands, webhooks and clusters, which a pool file names and the settings of the daemon
+//! describe.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ pub struct OutsideNames {
     pub endpoints: Arc<[Box<str>]>,
     pub commands: Arc<[Box<str>]>,
     pub webhooks: Arc<[Box<str>]>,
+    pub clusters: Arc<[Box<str>]>,
 }
 
 /// What one key names.
@@ -30,6 +32,7 @@ impl OutsideNames {
         let endpoint = kind("endpoint", "endpoints", &self.endpoints);
         let command = kind("command", "commands", &self.commands);
         let webhook = kind("webhook", "webhooks", &self.webhooks);
+        let cluster = kind("cluster", "clusters", &self.clusters);
         for list in ["replicas.profiles", "gates", "notifications"] {
             let Some(NodeKind::List(items)) = at_path(root, list).map(|node| &node.kind) else {
                 continue;
@@ -50,9 +53,13 @@ impl OutsideNames {
                 }
             }
         }
-        for path in ["drain.hooks.before", "drain.hooks.after"] {
+        for (kind, path) in [
+            (&webhook, "drain.hooks.before"),
+            (&webhook, "drain.hooks.after"),
+            (&cluster, "cluster"),
+        ] {
             let node = at_path(root, path);
-            out.extend(node.and_then(|node| webhook.unknown(node, path.to_owned())));
+            out.extend(node.and_then(|node| kind.unknown(node, path.to_owned())));
         }
     }
 }
@@ -104,12 +111,14 @@ notifications:
 - {webhook: opps, on: [failed]}
 drain:
   hooks: {before: opss, after: ops}
+cluster: prd
 ";
         let names = OutsideNames {
             servers: ["main"].map(Box::from).into(),
             endpoints: ["api", "shop"].map(Box::from).into(),
             commands: Arc::default(),
             webhooks: ["ops"].map(Box::from).into(),
+            clusters: ["prod", "trial"].map(Box::from).into(),
         };
         let mut out = Vec::new();
         names.check(&node::read(text).roots[0].node, &mut out);
@@ -134,6 +143,9 @@ drain:
             ),
             format!(
                 "15:19: drain.hooks.before: {have} webhook opss; they have ops; did you mean ops?; {add} webhooks"
+            ),
+            format!(
+                "16:10: cluster: {have} cluster prd; they have prod, trial; did you mean prod?; {add} clusters"
             ),
         ];
         assert_eq!(said, expected);

@@ -162,8 +162,11 @@ mod tests {
                 "model.tags",
                 "rollout.order",
                 "autoscaler",
+                "cluster",
                 "drain.hooks.before",
                 "drain.hooks.after",
+                "drain.rules[].match.namespace",
+                "drain.rules[].match.labels",
             ];
             let follows = path.starts_with("windows.") || path.starts_with("model.image.");
             assert!(!is_open || follows || known.contains(&path.as_str()), "{path} has no default");

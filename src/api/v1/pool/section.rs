@@ -9,9 +9,6 @@ use crate::api::v1::node::{Node, NodeEntry, NodeKind, join};
 /// One value, or what is wrong with it.
 pub(super) type SectionResult<T> = Result<T, Box<Diagnostic>>;
 
-/// Keys whose feature does not exist yet, and the message for them.
-pub(super) type Later = (&'static [&'static str], &'static str);
-
 /// A map whose keys are all known.
 pub(super) struct Section<'n> {
     value: SectionValue<'n>,
@@ -25,11 +22,10 @@ pub(super) struct SectionValue<'n> {
 }
 
 impl<'n> Section<'n> {
-    /// Notes every key that is neither known nor planned. `None`: not a map.
+    /// Notes every key that is not known. `None`: not a map.
     pub fn open(
         value: SectionValue<'n>,
         known: &[&'static str],
-        (later, say): Later,
         out: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
         let NodeKind::Map(entries) = &value.node.kind else {
@@ -39,12 +35,10 @@ impl<'n> Section<'n> {
             return None;
         };
         for NodeEntry { key, at, .. } in entries {
-            let path = || join(&value.path, &quote(key));
-            if later.contains(&&**key) {
-                out.push(Diagnostic::new(*at, path(), Code::NotBuilt, say).help("leave it out"));
-            } else if !known.contains(&&**key) {
+            if !known.contains(&&**key) {
                 let say = format!("there is no key {}", quote(key));
-                out.push(Diagnostic::new(*at, path(), Code::UnknownKey, say).allowed(known, key));
+                let path = join(&value.path, &quote(key));
+                out.push(Diagnostic::new(*at, path, Code::UnknownKey, say).allowed(known, key));
             }
         }
         Some(Self { value })

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::form::{Form, JsonPairs, OrderedJson};
-use super::section::{Later, Section, SectionValue};
+use super::section::{Section, SectionValue};
 use super::value_form::{KeyReference, ValueForm};
 use crate::api::v1::diagnostic::Diagnostic;
 
@@ -21,8 +21,6 @@ pub(super) struct Key<T: 'static> {
 pub(super) struct KeyTable<T: 'static> {
     pub known: &'static [&'static str],
     pub required: &'static [&'static str],
-    /// Keys whose feature does not exist yet, and the message for them.
-    pub later: Later,
     pub keys: &'static [Key<T>],
     /// Checks the section after its keys were read.
     pub check: fn(&Section<'_>, &mut T, &mut Vec<Diagnostic>),
@@ -38,7 +36,7 @@ impl<T> KeyTable<T> {
         to: &mut T,
         out: &mut Vec<Diagnostic>,
     ) -> Option<Section<'n>> {
-        let section = Section::open(value.clone(), self.known, self.later, out)?;
+        let section = Section::open(value.clone(), self.known, out)?;
         self.demand(&section, to, out);
         Some(section)
     }
@@ -116,7 +114,6 @@ macro_rules! tables {
             ..KeyTable {
                 known: &[$($key),*],
                 required: &[$($({ const _: &str = stringify!($required); $key },)?)*],
-                later: (&[], ""),
                 keys: &[$(Key {
                     // A constant such as the version uses no part of the policy.
                     read: |section, $it, out| {

@@ -74,7 +74,7 @@ const WINDOW_LIST: List<Window> = List {
 /// Recurring times (`cron`, `duration`), or one period (`from`, `until`).
 fn window(value: &SectionValue<'_>, out: &mut Vec<Diagnostic>) -> Option<Window> {
     let keys = ["cron", "duration", "timeZone", "from", "until"];
-    let section = Section::open(value.clone(), &keys, (&[], ""), out)?;
+    let section = Section::open(value.clone(), &keys, out)?;
     if !section.has("from") && !section.has("until") {
         let mut parts = (None, None, Some(ScheduleZone::utc()));
         RECURRING.demand(&section, &mut parts, out);

@@ -3,6 +3,7 @@
 
 use crate::api::v1::diagnostic::{Code, Diagnostic, nearest, quote};
 use crate::api::v1::node::{Node, NodeEntry, NodeKind};
+use crate::model::drain::NodeDrainPolicy;
 use crate::model::image::ImageName;
 use crate::model::policy::{Draft, HealthPolicy, Image};
 
@@ -10,6 +11,9 @@ const SET_ID: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/p
 const AGENTS: &str = "AKS keeps the machines of an agent pool in a scale set of its node resource group: name that one";
 const IMAGE: &str = "write it like publisher:offer:sku:version, or as the id of an image or of a version in a gallery";
 const FOLLOWED: &str = "write it like /subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Compute/galleries/<gallery>/images/<image>";
+
+const CLUSTER: &str =
+    "add `cluster: NAME`, the name of a cluster in the settings of the daemon, or leave it out";
 
 pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>) {
     let at = |path: &str| path.split('.').try_fold(root, |node, key| Some(&node.entry(key)?.value));
@@ -35,14 +39,11 @@ pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>)
         }
         _ => {}
     }
-    if draft.health == HealthPolicy::Node {
-        let say = "the health of Kubernetes nodes is not read yet";
-        fault(
-            "health.source",
-            Code::NotBuilt,
-            say,
-            "write auto, applicationHealth or provisioning",
-        );
+    if draft.cluster.is_none() {
+        for key in about_nodes(draft) {
+            let say = "it is about Kubernetes nodes, and the pool names no cluster";
+            fault(key, Code::Contradiction, say, CLUSTER);
+        }
     }
     let known: Vec<&str> = draft.gates.iter().map(|gate| &*gate.name).collect();
     let mut unknown_gates = |entry: &NodeEntry, path: &str, named: &[Box<str>]| {
@@ -67,4 +68,18 @@ pub(super) fn cannot_work(root: &Node, draft: &Draft, out: &mut Vec<Diagnostic>)
         let path = format!("rollout.checkpoints[{n}].gates");
         unknown_gates(entry, &path, &checkpoint.gates);
     }
+}
+
+/// The keys that need a cluster, as far as they do not have their defaults.
+fn about_nodes(draft: &Draft) -> impl Iterator<Item = &'static str> {
+    let (nodes, default) = (&draft.drain.nodes, NodeDrainPolicy::default());
+    let keys = [
+        ("health.source", draft.health == HealthPolicy::Node),
+        ("drain.filters", nodes.filters != default.filters),
+        ("drain.rules", nodes.rules != default.rules),
+        ("drain.ladder", nodes.ladder != default.ladder),
+        ("drain.volumes", nodes.volumes != default.volumes),
+        ("drain.nodeDeletion", nodes.node_deletion != default.node_deletion),
+    ];
+    keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key)
 }

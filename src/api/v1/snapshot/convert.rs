@@ -1,7 +1,9 @@
 //! Converts the keys of a snapshot to the values that the planner reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::budgets;
 use super::fault::Fault;
 use super::input::SnapshotInput;
 use super::lists::{MOST_MACHINES, check_count, each_once, fields, texts};
@@ -60,6 +62,8 @@ pub(super) fn input(
     }
     machines.sort_unstable_by(Machine::listing_order);
     open::tell_births(wire.open.as_deref().unwrap_or_default(), &mut machines);
+    let facts = wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default();
+    let machine_budgets = budgets::of_machines(&wire.machines, &facts.budgets)?;
     let state = wire
         .state
         .map(|raw| state::decode(raw.get()))
@@ -73,7 +77,7 @@ pub(super) fn input(
         set,
         machines,
         commands: commands(wire.commands.as_deref().unwrap_or_default(), now, strings)?,
-        facts: wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default(),
+        facts: Facts { machine_budgets, ..facts },
         stop: wire.stop_all.as_ref().map(|stop| stop.read(now)),
         state,
     })
@@ -257,7 +261,7 @@ fn machine(wire: &wire::MachineFields<'_>, strings: &mut Strings) -> Machine {
         unreachable_since: wire.unreachable_since.map(|at| at.0),
         protection: or(wire.protection, Protection::None),
         missed: 0,
-        workloads: wire.workloads.unwrap_or(0),
+        workloads: wire.workloads.as_ref().map_or(0, budgets::pods),
         node: wire.node.as_ref().map(|node| NodeName::new(node.as_str())),
         marks: marks(wire),
     }
@@ -418,6 +422,8 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         gates,
         metrics: metrics.collect(),
         pools: pools.collect(),
+        budgets: budgets::all(wire)?,
+        machine_budgets: BTreeMap::new(),
         quota: wire.quota.as_ref().map(|quota| Quota {
             family: RecordText::or_empty(quota.family.as_ref()),
             cores_left: quota.cores_left,

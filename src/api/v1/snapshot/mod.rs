@@ -3,6 +3,7 @@
 //! Never here: a clock, a default that depends on another snapshot, half a snapshot. What is kept between snapshots
 //! only saves work: the answer to each is the same as if it were the first. Begin with [`Snapshots::read`].
 
+mod budgets;
 mod convert;
 mod fault;
 mod input;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
 use super::stop::StopKeys;
@@ -128,8 +128,49 @@ pub(super) struct MachineFields<'a> {
     pub delete_requested: Option<DeleteRequestKeys<'a>>,
     pub hold: Option<MachineHoldKeys<'a>>,
     pub protection: Option<WordOf<Protection>>,
-    pub workloads: Option<u32>,
+    pub workloads: Option<WorkloadKeys<'a>>,
     pub node: Option<RecordText<'a>>,
+}
+
+/// How many pods, and the budgets that count some of them.
+pub(super) enum WorkloadKeys<'a> {
+    Number(u32),
+    Said(PodKeys<'a>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct PodKeys<'a> {
+    pub pods: u32,
+    pub budgets: Option<Vec<RecordText<'a>>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for WorkloadKeys<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = WorkloadKeys<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of pods, or {pods, budgets}")
+            }
+
+            fn visit_u64<E: de::Error>(self, pods: u64) -> Result<Self::Value, E> {
+                let wrong = |_| E::invalid_value(Unexpected::Unsigned(pods), &self);
+                u32::try_from(pods).map(WorkloadKeys::Number).map_err(wrong)
+            }
+
+            fn visit_i64<E: de::Error>(self, pods: i64) -> Result<Self::Value, E> {
+                Err(E::invalid_value(Unexpected::Signed(pods), &self))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let pods = PodKeys::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(WorkloadKeys::Said(pods))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
 }
 
 /// `true`, `false`, or who and why.
@@ -295,6 +336,17 @@ pub(super) struct FactKeys<'a> {
     pub witnesses: Option<Vec<WitnessFact>>,
     pub metrics: Option<Vec<MetricKeys<'a>>>,
     pub pools: Option<Vec<PoolKeys<'a>>>,
+    pub budgets: Option<Vec<BudgetKeys<'a>>>,
+}
+
+/// A disruption budget, with the numbers of its controller.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct BudgetKeys<'a> {
+    pub name: RecordText<'a>,
+    pub healthy: u32,
+    pub desired: u32,
+    pub allowed: u32,
 }
 
 /// What the metric of a profile is; null: it has no value.
