@@ -10,12 +10,14 @@ use crate::adapters::azure::cloud::AzureCloud;
 use crate::adapters::azure::{Anatomy, Azure, Http, reach};
 use crate::ambient::{Clock, SharedClock, Sleep, SystemClock};
 use crate::api::v1::snapshot::SnapshotInput;
+use crate::model::cluster::ClusterNode;
+use crate::model::ids::ClusterName;
 use crate::model::inventory::Gap;
 use crate::model::journal::Refusal;
 use crate::model::plan::Facts;
 use crate::model::policy::{Image, Policy};
 use crate::model::time::Time;
-use crate::observe::{Observation, ReadCloud, ReadError, fold};
+use crate::observe::{Observation, ReadCloud, ReadError, ReadNodes, fold, read_nodes};
 use crate::pace::Pacer;
 
 /// The cloud as one identity sees it: its endpoints, the way to them, and tokens.
@@ -70,6 +72,17 @@ pub struct CloudReader {
     pub(super) azure: Azure,
 }
 
+/// The settings of the daemon say how clusters are reached, and this process has none.
+struct NoClusters;
+
+impl ReadNodes for NoClusters {
+    async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
+        let say =
+            format!("only the daemon reads the cluster {cluster}: ask it, with --server").into();
+        Err(ReadError { refusal: Refusal::Unclear, code: None, retry_at: None, say })
+    }
+}
+
 /// Rounds up to a whole second: people read it, and no earlier read may have a later time.
 const fn whole(now: Time) -> Time {
     let ms = now.millis();
@@ -99,10 +112,11 @@ impl CloudReader {
     /// Reads the set and its machines, as the first turn of a daemon would.
     pub async fn look(&self, policy: &Arc<Policy>) -> Result<CloudReading, Trouble> {
         let set = &policy.scale_set;
-        let inventory = match self.azure.list(set).await {
+        let mut inventory = match self.azure.list(set).await {
             Ok(inventory) => inventory,
             Err(failed) => return Err(self.unread(policy, &failed).await),
         };
+        read_nodes(&NoClusters, policy, &mut inventory).await;
         let follow = match &policy.model.image {
             Some(Image::Follow(image)) => self.azure.followed(image, set).await,
             _ => None,

@@ -1,7 +1,7 @@
 //! Drains the nodes of machines, one look at a time: what stands on the node and what its pods show say what comes next.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 5;
 /// Drains over the API of a cluster.
 #[derive(Debug)]
 pub struct Drainer<K, C> {
-    api: K,
+    api: Arc<K>,
     clock: C,
     /// What the pace of requests needs. A process that lost it asks some pods sooner, and nothing else.
     memory: Mutex<BTreeMap<(PoolName, NodeName), DrainMemory>>,
@@ -55,12 +55,8 @@ impl Draining<'_> {
 }
 
 impl<K, C> Drainer<K, C> {
-    pub fn new(api: K, clock: C) -> Self {
+    pub fn new(api: Arc<K>, clock: C) -> Self {
         Self { api, clock, memory: Mutex::default() }
-    }
-
-    pub fn api(&self) -> &K {
-        &self.api
     }
 
     fn memory(&self) -> MutexGuard<'_, BTreeMap<(PoolName, NodeName), DrainMemory>> {
@@ -86,7 +82,7 @@ impl<K, C> Drainer<K, C> {
     }
 }
 
-impl<K: ClusterApi + Sync, C: Clock + Sync> Drainer<K, C> {
+impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
     /// The node, if its machine has one that the cluster still knows.
     async fn find<'a>(
         &self,
@@ -182,7 +178,7 @@ fn latest(drain: &Draining<'_>) -> Time {
     drain.mark.at.plus(steps.fold(ladder.evict, Span::plus))
 }
 
-impl<K: ClusterApi + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, C> {
+impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, C> {
     async fn drain(&self, order: &CallContext<'_>, machine: DrainRequest<'_>) -> CallOutcome {
         let (cluster, node) = match self.find(&machine).await {
             Ok(Some(found)) => found,

@@ -16,7 +16,7 @@ pub use fold::{CloseReason, FoldResult, MachineChange, Observation, RecordChange
 pub use gate::{GateQuestion, GateReading, GateStreak, MeasureGate};
 pub use lost::lost_together;
 pub use metric::{MetricFault, MetricFaultReason, ReadMetric, ReadSeries, SeriesQuestion};
-pub use nodes::{NodeHealth, join_nodes};
+pub use nodes::read_nodes;
 
 use crate::model::cluster::ClusterNode;
 use crate::model::ids::{ClusterName, PoolName, ScaleSetId};

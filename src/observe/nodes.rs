@@ -4,11 +4,12 @@
 
 use std::collections::HashMap;
 
-use super::ReadError;
+use super::{ReadError, ReadNodes};
 use crate::model::cluster::{ClusterNode, NodeReady};
 use crate::model::ids::ScaleSetId;
 use crate::model::inventory::{Gap, Instance, Inventory, NODES, Orchestration};
 use crate::model::machine::Condition;
+use crate::model::policy::{HealthPolicy, Policy};
 use crate::model::time::{Span, Time};
 
 /// An older node is one of a machine that had the same id before.
@@ -17,16 +18,32 @@ const OLDER: Span = Span::minutes(5);
 
 /// What the readiness of nodes says of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeHealth {
+enum NodeHealth {
     /// A machine is as healthy as its node.
     Counts,
     /// Another source says how healthy a machine is.
     Ignored,
 }
 
+impl NodeHealth {
+    fn of(policy: &Policy) -> Self {
+        match policy.health {
+            HealthPolicy::Auto | HealthPolicy::Node => Self::Counts,
+            HealthPolicy::ApplicationHealth | HealthPolicy::Provisioning => Self::Ignored,
+        }
+    }
+}
+
+/// Puts the nodes of the pool's cluster on the rows of their machines, if it has one.
+pub async fn read_nodes<N: ReadNodes>(nodes: &N, policy: &Policy, inventory: &mut Inventory) {
+    let Some(cluster) = &policy.cluster else { return };
+    let read = nodes.nodes(cluster).await;
+    join_nodes(inventory, &policy.scale_set, read.as_deref(), NodeHealth::of(policy));
+}
+
 /// Puts the nodes on the rows of their machines. Nodes that could not be read are a gap, and then nothing says how the
 /// machines are.
-pub fn join_nodes(
+fn join_nodes(
     inventory: &mut Inventory,
     set: &ScaleSetId,
     nodes: Result<&[ClusterNode], &ReadError>,

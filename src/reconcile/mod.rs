@@ -25,8 +25,9 @@ use crate::ambient::Clock;
 use crate::memory::{AuditEntry, EntryMove, StoreError, TurnStore};
 use crate::model::hold::Hold;
 use crate::model::ids::PoolName;
-use crate::model::inventory::{Gap, SetReading};
+use crate::model::inventory::{Gap, Inventory, SetReading};
 use crate::model::plan::Decision;
+use crate::model::policy::Policy;
 use crate::model::time::Time;
 use crate::observe::{MachineChange, ReadCloud, ReadError, ReadFacts};
 
@@ -47,6 +48,11 @@ pub trait TurnEnvironment {
     fn store(&self) -> &Self::Store;
     fn decide(&self) -> &Self::Decide;
     fn clock(&self) -> &Self::Clock;
+
+    /// The scale set of a pool, with the nodes of its cluster on their machines.
+    fn list(&self, policy: &Policy) -> impl Future<Output = Result<Inventory, ReadError>> + Send {
+        self.cloud().list(&policy.scale_set)
+    }
 }
 
 /// What a turn did, and why it did not do more.

@@ -27,7 +27,7 @@ use crate::model::plan::{Decision, Facts, Input, PlanBug};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
-use crate::observe::{Observation, ReadCloud, ReadFacts, fold};
+use crate::observe::{Observation, ReadFacts, fold};
 use observation::PoolObservation;
 
 /// Time until the next read after a doubt or a withdrawn intent.
@@ -98,7 +98,7 @@ impl PoolTurn {
             self.image = Some(image);
             return Ok(0);
         }
-        let inventory = match world.cloud().list(&policy.scale_set).await {
+        let inventory = match world.list(policy).await {
             Ok(inventory) => inventory,
             Err(source) if begun == 0 => {
                 let commit = Commit::new(pool.clone(), lease.epoch, world.clock().now());
@@ -149,7 +149,7 @@ impl PoolTurn {
         let pool = self.pool.clone();
         let store = |source| TurnError::Store { pool: pool.clone(), source };
         let mut image = self.recall(world).await.map_err(store)?;
-        let inventory = match world.cloud().list(&policy.scale_set).await {
+        let inventory = match world.list(policy).await {
             Ok(inventory) => inventory,
             Err(source) => {
                 self.image = Some(image);

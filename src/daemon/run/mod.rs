@@ -41,7 +41,7 @@ pub(super) use files::{FileScan, PoolSet};
 pub(super) use gate_watch::GateCounts;
 pub use loop_handle::LoopHandle;
 pub(super) use metric_watch::{MetricReading, QueryCounts};
-pub use production::{DaemonOpenError, NoCluster, Production};
+pub use production::{DaemonOpenError, Production};
 pub use recorder::RecordingDecider;
 pub use stop::{Stop, Stopping};
 pub use turn_log::audited;

@@ -6,24 +6,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::gate_watch::GateWatch;
 use super::metric_watch::MetricWatch;
 use super::recorder::RecordingDecider;
-use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
 use crate::adapters::azure::Azure;
 use crate::adapters::gates::Gates;
+use crate::adapters::kubernetes::Clusters;
 use crate::adapters::prometheus::MetricServer;
 use crate::daemon::access::{Access, BadAccess};
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::cloud::CloudAccess;
 use crate::daemon::trouble::{Trouble, TroubleCause};
 use crate::daemon::webhooks::Webhooks;
+use crate::drain::Drainer;
 use crate::memory::Store;
 use crate::model::ids::PoolName;
+use crate::model::inventory::Inventory;
 use crate::model::machine::Machine;
 use crate::model::owner::Keeper;
 use crate::model::plan::{Facts, Report, Witness, WitnessKind};
 use crate::model::policy::Policy;
 use crate::model::size::{PoolFact, SizeSource};
 use crate::model::time::{Span, Time};
-use crate::observe::{ReadFacts, lost_together};
+use crate::observe::{ReadCloud, ReadError, ReadFacts, lost_together, read_nodes};
 use crate::pace::{Pacer, SerializedCloud};
 use crate::reconcile::{Decisions, TurnEnvironment};
 
@@ -31,7 +33,8 @@ use crate::reconcile::{Decisions, TurnEnvironment};
 #[derive(Debug)]
 pub struct Production<S, C> {
     cloud: SerializedCloud<Azure>,
-    cluster: NoCluster,
+    cluster: Drainer<Clusters, C>,
+    clusters: Arc<Clusters>,
     hooks: Arc<Webhooks>,
     store: Arc<S>,
     decide: RecordingDecider,
@@ -58,6 +61,15 @@ struct KnownPool {
 // 15 min: a pool at rest has a turn every five.
 const POOLS_EXPIRE: Span = Span::minutes(15);
 
+/// What the settings name besides the cloud.
+#[derive(Debug)]
+pub struct NamedServers<C> {
+    pub metrics: MetricWatch<MetricServer, C>,
+    pub gates: GateWatch<Gates<MetricServer>, C>,
+    pub hooks: Arc<Webhooks>,
+    pub clusters: Arc<Clusters>,
+}
+
 impl<S, C: MonotonicClock> Production<S, C> {
     /// Opens the cloud and acquires a token. Bad credentials stop the start; a missing answer does not.
     pub async fn open(
@@ -65,9 +77,7 @@ impl<S, C: MonotonicClock> Production<S, C> {
         store: Arc<S>,
         decide: Decisions,
         clock: C,
-        metrics: MetricWatch<MetricServer, C>,
-        gates: GateWatch<Gates<MetricServer>, C>,
-        hooks: Arc<Webhooks>,
+        servers: NamedServers<C>,
     ) -> Result<Self, DaemonOpenError> {
         let access = CloudAccess::open(access, clock.wall_clock())?;
         match access.enter().await {
@@ -80,9 +90,23 @@ impl<S, C: MonotonicClock> Production<S, C> {
         let pacer = Arc::new(Pacer::before(access.cloud.front_door(), clock.clone()));
         let azure = access.azure(Some(Arc::clone(&pacer)), Arc::new(clock.clone()));
         let cloud = SerializedCloud::new(azure, pacer);
-        let (cluster, decide) = (NoCluster, RecordingDecider::new(decide));
+        let decide = RecordingDecider::new(decide);
+        let NamedServers { metrics, gates, hooks, clusters } = servers;
+        let cluster = Drainer::new(Arc::clone(&clusters), clock.clone());
         let (known, shares) = (Mutex::default(), Mutex::default());
-        Ok(Self { cloud, cluster, hooks, store, decide, clock, metrics, gates, known, shares })
+        Ok(Self {
+            cloud,
+            cluster,
+            clusters,
+            hooks,
+            store,
+            decide,
+            clock,
+            metrics,
+            gates,
+            known,
+            shares,
+        })
     }
 
     /// From now on, this pool's facts refer to what its policy names.
@@ -133,7 +157,7 @@ pub enum DaemonOpenError {
 impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S, C> {
     type Facts = Self;
     type Cloud = SerializedCloud<Azure>;
-    type Cluster = NoCluster;
+    type Cluster = Drainer<Clusters, C>;
     type Hooks = Webhooks;
     type Store = S;
     type Decide = RecordingDecider;
@@ -147,7 +171,7 @@ impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S
         &self.cloud
     }
 
-    fn cluster(&self) -> &NoCluster {
+    fn cluster(&self) -> &Drainer<Clusters, C> {
         &self.cluster
     }
 
@@ -165,6 +189,12 @@ impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S
 
     fn clock(&self) -> &C {
         &self.clock
+    }
+
+    async fn list(&self, policy: &Policy) -> Result<Inventory, ReadError> {
+        let mut inventory = self.cloud.list(&policy.scale_set).await?;
+        read_nodes(&*self.clusters, policy, &mut inventory).await;
+        Ok(inventory)
     }
 }
 
@@ -212,22 +242,4 @@ impl<S, C: MonotonicClock> Production<S, C> {
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Pools without nodes: there is nothing to drain, and no node carries our marks.
-#[derive(Debug, Clone, Copy)]
-pub struct NoCluster;
-
-impl ChangeCluster for NoCluster {
-    async fn drain(&self, _: &CallContext<'_>, _: DrainRequest<'_>) -> CallOutcome {
-        CallOutcome::Done
-    }
-
-    async fn drain_state(&self, _: DrainRequest<'_>) -> DrainProgress {
-        DrainProgress::Done
-    }
-
-    async fn release(&self, _: DrainRequest<'_>) -> CallOutcome {
-        CallOutcome::Done
-    }
 }

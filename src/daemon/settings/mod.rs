@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use named::{ClusterSettings, MetricServerSettings};
+pub use named::MetricServerSettings;
 pub use read::{From, SettingsFault};
 pub(crate) use values::without_secrets;
 
@@ -24,6 +24,7 @@ use super::access::Choice;
 use crate::adapters::azure::auth::Way;
 use crate::adapters::gates::command::GateCommand;
 use crate::adapters::hooks::WebhookConfig;
+use crate::adapters::kubernetes::ClusterConfig;
 use crate::adapters::sqlite::Create;
 use crate::ambient::{Clock, SystemClock};
 use crate::api::http::Proxies;
@@ -128,7 +129,7 @@ pub struct Settings {
     /// Webhooks that notifications and drains may name.
     pub webhooks: BTreeMap<Box<str>, WebhookConfig>,
     /// Kubernetes clusters that pools may name.
-    pub clusters: BTreeMap<Box<str>, ClusterSettings>,
+    pub clusters: BTreeMap<Box<str>, ClusterConfig>,
     pub choice: Choice,
 }
 

@@ -15,6 +15,7 @@ use super::values;
 use crate::adapters::gates::command::GateCommand;
 use crate::adapters::gates::http;
 use crate::adapters::hooks::{self, Template, WebhookConfig};
+use crate::adapters::kubernetes::ClusterConfig;
 use crate::adapters::prometheus::{self, MetricServerConfig};
 use crate::api::v1::diagnostic::{Code, Diagnostic, TextPlace};
 use crate::model::time::Span;
@@ -27,15 +28,6 @@ pub struct MetricServerSettings {
     pub server: MetricServerConfig,
     /// How often each query of a profile is asked.
     pub interval: Span,
-}
-
-/// A Kubernetes cluster that pools may name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClusterSettings {
-    /// `None`: the cluster in whose pod this process runs, with the pod's service account.
-    pub kubeconfig: Option<PathBuf>,
-    /// `None`: the file's current one.
-    pub context: Option<Box<str>>,
 }
 
 /// Where the faults of an entry go.
@@ -221,9 +213,9 @@ pub(super) fn webhooks(named: &NamedEntries) -> BTreeMap<Box<str>, WebhookConfig
     of.collect()
 }
 
-pub(super) fn clusters(named: &NamedEntries) -> BTreeMap<Box<str>, ClusterSettings> {
+pub(super) fn clusters(named: &NamedEntries) -> BTreeMap<Box<str>, ClusterConfig> {
     let of = of_section(named, Section::Clusters, |_, entry| {
-        Some(ClusterSettings {
+        Some(ClusterConfig {
             kubeconfig: entry.text(&CLUSTER_KUBECONFIG).map(PathBuf::from),
             context: entry.text(&CLUSTER_CONTEXT).map(Box::from),
         })

@@ -206,7 +206,7 @@ impl<'f> Rig<'f> {
         let machine = Machine::new(InstanceId::new("1"), None, at(0), Condition::Ready);
         Self {
             fake,
-            drainer: Drainer::new(fake, fake),
+            drainer: Drainer::new(Arc::new(fake), fake),
             pool: PoolName::new("web"),
             cluster: ClusterName::new("main"),
             target: Target::of(&machine, RemovalReason::Outdated),
