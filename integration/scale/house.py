@@ -55,11 +55,11 @@ def pool_text(n, machines, version="1.0.0"):
 
 
 class Process:
-    def __init__(self, command, out, log, data=None):
+    def __init__(self, command, out, log, data=None, cwd=None):
         self.log = pathlib.Path(log)
         with open(out, "ab") as out, open(log, "ab") as log:
             pipe = subprocess.PIPE if data else subprocess.DEVNULL
-            self.process = subprocess.Popen(command, stdin=pipe, stdout=out, stderr=log, env=ENV)
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=out, stderr=log, env=ENV, cwd=cwd)
         if data:
             self.process.stdin.write(data)
             self.process.stdin.close()
@@ -124,7 +124,7 @@ class Emulator(Process):
 
 
 class Daemon(Process):
-    def __init__(self, program, home, emulator):
+    def __init__(self, program, home, emulator, *more):
         self.home, self.log_from = home, 0
         log = home / "daemon.log"
         if log.exists():
@@ -132,7 +132,7 @@ class Daemon(Process):
         command = [
             program, "serve", "--store", home / "store.db", "--pools", home / "pools", "--listen", "127.0.0.1:0",
             "--arm", emulator.url, "--authority", emulator.url, "--auth", "client-secret", "--tenant", emulator.tenant,
-            "--client-id", "scale", "--set", "log.format=json",
+            "--client-id", "scale", "--set", "log.format=json", *more,
         ]
         self.began = time.time()
         os.environ["AZURE_CLIENT_SECRET"] = "any"

@@ -1,0 +1,188 @@
+"""What the daemon has to show. Each case has a set of machines of its own; those that take nothing from each other run
+beside each other."""
+
+import re
+import time
+
+from control import Failed, wait
+from kubelets import node_name
+from stage import PATIENCE
+from workloads import Workloads
+
+# The machines of each case's set.
+SETS = {"main": 12, "blocked": 3, "twice": 3, "blind": 3, "killed": 6}
+# Pods that a controller replaces elsewhere, of the workloads below.
+MAIN_PODS = 12 + 10 + 3
+
+
+def many(work):
+    """All kinds of workloads, and budgets of all kinds."""
+    work.deployment("web", 12)
+    work.budget("web", "web", minAvailable=10)
+    work.deployment("api", 10)
+    work.budget("api", "api", maxUnavailable="20%")
+    work.stateful("db", 3)
+    work.budget("db", "db", maxUnavailable=1)
+    work.daemon_set("agent")
+    work.bare("alone")
+    work.finished("done")
+
+
+def prepare(stage):
+    """Workloads run on all sets before any pool is managed."""
+    client = stage.client
+    for name in stage.sets:
+        stage.workloads[name] = Workloads(client, name)
+    many(stage.workloads["main"])
+    for name, app in (("blocked", "still"), ("twice", "both")):
+        stage.workloads[name].deployment(app, 2)
+    stage.workloads["blocked"].budget("allows-nothing", "still", minAvailable=2)
+    for budget in ("first", "second"):
+        stage.workloads["twice"].budget(budget, "both", minAvailable=1)
+    stage.workloads["blind"].deployment("web", 3)
+    stage.workloads["blind"].budget("web", "web", minAvailable=3)
+    stage.workloads["killed"].deployment("web", 6)
+    stage.workloads["killed"].budget("web", "web", minAvailable=5)
+    stage.workloads["killed"].stateful("db", 2)
+    stage.workloads["killed"].budget("db", "db", maxUnavailable="50%")
+    for name in stage.sets:
+        stage.begin_witness(name)
+
+
+def rolls(stage, table):
+    """Twelve nodes get a new image. Somebody else cordons one that goes, and one that has come."""
+    name, began = "main", time.monotonic()
+    old = stage.nodes_of(name)
+    stage.cordon(sorted(old)[-1])
+    stage.write_pool(name, "2.0.0")
+    come = wait("a new node comes", lambda: sorted(set(stage.nodes_of(name)) - set(old)), PATIENCE)[0]
+    stage.cordon(come)
+    stage.wait_rolled(name)
+    stage.no_marks(name)
+    now = stage.nodes_of(name)
+    if set(old) & set(now):
+        raise Failed(f"nodes of machines that went are still there: {sorted(set(old) & set(now))}")
+    if not now[come]["spec"].get("unschedulable"):
+        raise Failed(f"node {come} lost the cordon that somebody else had put")
+    mean, most = stage.witness.moved(name, MAIN_PODS)
+    table["moves"] = f"{mean:.2f} of a pod on average, {most} at most, in {time.monotonic() - began:.0f} s"
+
+
+def blocked(stage, table):
+    """A budget that allows nothing: the drain waits and says for what; once it allows something, it ends."""
+    name, began = "blocked", time.monotonic()
+    stage.write_pool(name, "2.0.0", surge=1)
+    said = wait_told(stage, name, [r"blocked/still-\w+-\w+", "allows-nothing", r"\b2\b"])
+    table["blocked says"] = said
+    there = set(stage.nodes_of(name))
+    time.sleep(10)
+    lost = there - set(stage.nodes_of(name))
+    if lost:
+        raise Failed(f"{', '.join(lost)} went although a budget allowed no eviction")
+    stage.workloads[name].change_budget("allows-nothing", minAvailable=1)
+    stage.wait_rolled(name)
+    stage.no_marks(name)
+    table["blocked"] = f"ended {time.monotonic() - began:.0f} s after its begin"
+
+
+def twice(stage, table):
+    """Two budgets of one pod: the cluster refuses every eviction of it."""
+    name = "twice"
+    stage.write_pool(name, "2.0.0", surge=1)
+    table["two budgets say"] = wait_told(stage, name, [r"twice/both-\w+-\w+", r"\bfirst\b", r"\bsecond\b"])
+    stage.workloads[name].drop_budget("second")
+    stage.wait_rolled(name)
+    stage.no_marks(name)
+
+
+def wait_told(stage, name, words):
+    """`explain` names all of it. The first line that does."""
+    said = ""
+
+    def told():
+        nonlocal said
+        said = stage.explain(name)
+        return all(re.search(word, said) for word in words)
+
+    try:
+        wait(f"{name} says what it waits for", told, 120, 1)
+    except Failed as failed:
+        raise Failed(f"{failed}, {words}; it says: {said}") from None
+    return next((line.strip() for line in said.splitlines() if re.search(words[0], line)), said.splitlines()[0])
+
+
+def blind(stage, table):
+    """A pool that names no cluster: its budgets must break, else the witness sees nothing."""
+    name = "blind"
+    stage.write_pool(name, "2.0.0", clustered=False, surge=1)
+    stage.wait_rolled(name)
+    broken = stage.witness.broken(name)
+    if not broken:
+        raise Failed("no budget broke without drains: this proves nothing")
+    table["without drains"] = broken[0]
+
+
+def apiserver(stage, table):
+    """The apiserver is killed while a drain waits. Nothing goes meanwhile, and the drain ends after its return."""
+    name = "blocked"
+    work = stage.workloads[name]
+    work.change_budget("allows-nothing", minAvailable=2)
+    stage.begin_witness(name)
+    stage.write_pool(name, "3.0.0", surge=1)
+    wait("a drain of blocked begins", lambda: stage.marked(name), PATIENCE)
+    stage.control.kill_apiserver()
+    before = {vm["vmId"] for vm in stage.emulator.set(name)["instances"]}
+    time.sleep(15)
+    gone = before - {vm["vmId"] for vm in stage.emulator.set(name)["instances"]}
+    if gone:
+        raise Failed(f"{len(gone)} machines went while the cluster was away")
+    stage.daemon.must_run()
+    began = time.monotonic()
+    stage.control.start_apiserver()
+    work.change_budget("allows-nothing", minAvailable=1)
+    stage.wait_rolled(name)
+    stage.no_marks(name)
+    table["apiserver killed"] = f"the rollout ended {time.monotonic() - began:.0f} s after its return"
+
+
+def kills(stage, table, dice, count):
+    """The daemon is killed at any moment of its rollouts; the next one goes on."""
+    name, round_, done, drains = "killed", 1, 0, 0
+    while done < count:
+        round_ += 1
+        old = stage.nodes_of(name)
+        stage.cordon(dice.choice(sorted(old)))
+        stage.write_pool(name, f"{round_}.0.0")
+        come = wait("a new node comes", lambda: sorted(set(stage.nodes_of(name)) - set(old)), PATIENCE)[0]
+        stage.cordon(come)
+        while done < count and not stage.is_rolled(name):
+            time.sleep(dice.uniform(0, 4))
+            drains += bool(stage.marked(name))
+            stage.daemon.kill()
+            done += 1
+            stage.start_daemon()
+            wait("it leads again", lambda: stage.daemon.told('"leading"') or stage.daemon.told("leading"), 60)
+        stage.wait_rolled(name)
+        stage.no_marks(name)
+    table["kills"] = f"{done}, {drains} of them while a node had a mark, in {round_ - 1} rollouts"
+    if not drains:
+        raise Failed("no kill fell into a drain: this proves too little")
+
+
+def compare(stage, table):
+    """The same workloads moved by hand: a machine more, `kubectl drain` of an old one, and it goes; twelve times."""
+    name, machines, began = "imagined", stage.imagined, time.monotonic()
+    machines.add(SETS["main"])
+    old = list(machines.there)
+    work = stage.workloads[name] = Workloads(stage.client, name)
+    many(work)
+    stage.begin_witness(name)
+    for instance in old:
+        machines.add(1)
+        wait("a new node comes", lambda: len(stage.nodes_of(name)) == SETS["main"] + 1, 60)
+        stage.control.kubectl("drain", node_name(name, instance), "--ignore-daemonsets", "--force", "--delete-emptydir-data")
+        machines.remove(instance)
+        wait("its node goes", lambda: len(stage.nodes_of(name)) == SETS["main"], 60)
+        wait("the workloads run", lambda: not work.not_whole(), 60)
+    mean, most = stage.witness.moved(name, MAIN_PODS)
+    table["kubectl moves"] = f"{mean:.2f} of a pod on average, {most} at most, in {time.monotonic() - began:.0f} s"

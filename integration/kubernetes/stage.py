@@ -1,0 +1,155 @@
+"""One control plane, one emulator, one daemon, and who watches them."""
+
+import json
+import pathlib
+import subprocess
+import threading
+
+from client import Follower, MERGE
+from control import Control, Failed, Process, wait
+from kubelets import Imagined, Kubelets
+from witness import Audit, MARK, Witness
+
+import house
+
+MACHINES = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/rg/providers/Microsoft.Compute"
+# A machine boots in seconds.
+QUICKER = 30
+FIRST = "1.0.0"
+# Whatever happens takes at most this long.
+PATIENCE = 420
+
+
+def image(version):
+    return f"{MACHINES}/galleries/house/images/nodes/versions/{version}"
+
+
+def set_id(name):
+    return f"{MACHINES}/virtualMachineScaleSets/{name}"
+
+
+class Emulator(house.Emulator):
+    """Sets by name, each of so many machines."""
+
+    def __init__(self, program, home, sets):
+        self.home = home
+        seed = {
+            "scaleSets": [{"name": name, "capacity": count, "image": image(FIRST)} for name, count in sets.items()],
+            "settings": {"record": True, "quicker": QUICKER, "throttling": False},
+        }
+        command = [program, "emulate", "--listen", "127.0.0.1:0", "--output", "json", "--seed-file", "-"]
+        Process.__init__(self, command, home / "emulator.out", home / "emulator.log", json.dumps(seed).encode())
+        told = json.loads(wait("the emulator starts", self.told, 60))
+        self.url, self.tenant = told["url"], told["tenant"]
+
+    def sets(self):
+        return json.loads(house.get(f"{self.url}/_control/state"))["scaleSets"]
+
+    def machines(self):
+        return {(one["id"], vm["id"]): vm["power"] == "running" and vm["provisioning"] == "Succeeded"
+                for one in self.sets() for vm in one["instances"]}
+
+    def set(self, name):
+        return next(one for one in self.sets() if one["id"].endswith(f"/{name}"))
+
+
+class Stage:
+    def __init__(self, program, components, scratch, sets):
+        self.program, self.home, self.sets = program, pathlib.Path(scratch), sets
+        (self.home / "pools").mkdir()
+        self.began, self.broken, self.versions = [], [], dict.fromkeys(sets, FIRST)
+        self.workloads, self.daemon, self.imagined = {}, None, Imagined(set_id("imagined"))
+        self.control = Control(components, self.home / "control")
+        self.emulator = None
+
+    def start(self):
+        threading.excepthook = lambda failed: self.broken.append(f"{failed.thread.name}: {failed.exc_value!r}")
+        self.emulator = Emulator(self.program, self.home, self.sets)
+        self.control.start()
+        self.client, self.witness = self.control.client(), Witness()
+        self.audit = Audit(self.control.audit_log)
+        self.pods, self.nodes = Follower(self.client, "pods"), Follower(self.client, "nodes")
+        self.kubelets = Kubelets(self.client, self, self.pods)
+        self.pods.heard = (self.witness.heard_pod, self.kubelets.heard_pod)
+        self.nodes.heard = (self.kubelets.heard_node,)
+        self.budgets = Follower(self.client, "poddisruptionbudgets", self.witness.heard_budget)
+        for thread in (self.pods, self.nodes, self.budgets):
+            thread.start()
+        for thread in (self.pods, self.nodes, self.budgets):
+            thread.complete.wait(60)
+        self.kubelets.start()
+
+    def machines(self):
+        return self.emulator.machines() | self.imagined.machines()
+
+    def nodes_of(self, name):
+        return {node["metadata"]["name"]: node for node in self.nodes.all() if node["metadata"]["labels"].get("suite/set") == name}
+
+    def begin_witness(self, name):
+        work = self.workloads[name]
+        wait(f"the workloads of {name} run", work.settled, 120, 0.5)
+        self.witness.begin(name)
+
+    def write_pool(self, name, version, clustered=True, surge=2):
+        """The daemon reads it within a second."""
+        self.versions[name] = version
+        pool = {
+            "apiVersion": "poolkeeper/v1", "kind": "Pool", "name": name, "scaleSet": set_id(name), "adopt": "roll",
+            "replicas": {"owner": "pool", "count": self.sets[name]}, "model": {"image": image(version)},
+            "rollout": {"maxSurge": surge, "maxUnavailable": 0, "minReady": "1s", "ramp": "off", "coalesce": "1s"},
+        }
+        if clustered:
+            pool["cluster"] = "main"
+        aside = self.home / "aside"
+        aside.write_text(json.dumps(pool))
+        aside.rename(self.home / "pools" / f"{name}.yaml")
+
+    def start_daemon(self):
+        self.daemon = house.Daemon(
+            self.program, self.home, self.emulator, "--set", f"clusters.main.kubeconfig={self.control.kubeconfig}",
+            "--set", "lease.ttl=5s", "--set", "reload=1s",
+        )
+        self.daemon.open()
+
+    def explain(self, name):
+        """What a person reads who asks why."""
+        command = [self.program, "explain", name, "--server", self.daemon.url]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=house.ENV, stdin=subprocess.DEVNULL)
+        return said.stdout + said.stderr
+
+    def cordon(self, node):
+        self.client.patch("nodes", node, {"spec": {"unschedulable": True}}, how=MERGE)
+
+    def marked(self, name):
+        return [node for node, one in self.nodes_of(name).items() if MARK in one["metadata"].get("annotations", {})]
+
+    def is_rolled(self, name):
+        """Its machines are as many as they should be and on the image, and the cluster has a node for each of them."""
+        self.daemon.must_run()
+        one, count = self.emulator.set(name), self.sets[name]
+        new = all(vm["image"].rstrip('"}').endswith(f"/{self.versions[name]}") for vm in one["instances"])
+        return new and len(one["instances"]) == one["ready"] == len(self.nodes_of(name)) == count
+
+    def wait_rolled(self, name, seconds=PATIENCE):
+        try:
+            wait(f"{name} is on {self.versions[name]}", lambda: self.is_rolled(name), seconds, 0.5)
+            wait(f"the workloads of {name} run", lambda: not self.workloads[name].not_whole(), 120, 0.5)
+        except Failed as failed:
+            raise Failed(f"{failed}\n{self.explain(name)}") from None
+
+    def no_marks(self, name):
+        """A mark is taken back soon after the last machine went."""
+        wait(f"no node of {name} has a mark", lambda: not self.marked(name), 60, 0.5)
+
+    def keep_state(self):
+        if self.emulator:
+            for what in ("state", "record"):
+                (self.home / f"{what}.json").write_text(house.get(f"{self.emulator.url}/_control/{what}"))
+
+    def end(self):
+        if hasattr(self, "kubelets"):
+            self.kubelets.stops = True
+        for process in (self.daemon, self.emulator):
+            if process:
+                process.kill()
+        self.control.end()

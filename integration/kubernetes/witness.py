@@ -1,0 +1,287 @@
+"""What a watch of pods and budgets shows, and what the apiserver's audit log says: nothing that the daemon tells."""
+
+import collections
+import datetime
+import json
+import re
+import threading
+
+from control import DAEMON
+
+MARK = "poolkeeper/drain"
+EXCLUDE = "node.kubernetes.io/exclude-from-external-load-balancers"
+# All that a change of a node by the daemon may name.
+OURS = {"spec.unschedulable", f"metadata.labels.{EXCLUDE}", f"metadata.annotations.{MARK}"}
+UNTOUCHED = {"metadata.resourceVersion", "metadata.uid"}
+
+
+def is_ready(pod):
+    conditions = pod.get("status", {}).get("conditions", [])
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return ready and "deletionTimestamp" not in pod["metadata"]
+
+
+def controller(pod):
+    return next((one for one in pod["metadata"].get("ownerReferences", []) if one.get("controller")), None)
+
+
+class Witness:
+    """Lowest count of healthy pods of each budget, counted anew at each event, and how often pods moved."""
+
+    def __init__(self):
+        self.lock, self.pods, self.budgets, self.lowest = threading.Lock(), {}, {}, {}
+        self.moves, self.gone, self.generation = collections.Counter(), collections.defaultdict(list), {}
+        # Where a pod was, and which pods ever had a name.
+        self.node_of, self.uids = {}, collections.defaultdict(set)
+        self.watched = set()
+
+    def begin(self, namespace):
+        """From here on: all of its pods are ready."""
+        with self.lock:
+            self.watched.add(namespace)
+            self.lowest = {key: low for key, low in self.lowest.items() if key[0] != namespace}
+            for uid, pod in self.pods.items():
+                if pod["metadata"]["namespace"] == namespace:
+                    self.generation[uid] = 0
+            self.moves[namespace] = 0
+            self.count(namespace)
+
+    def heard_pod(self, uid, before, now):
+        with self.lock:
+            self.follow(uid, before, now)
+            if now is None:
+                self.pods.pop(uid, None)
+            else:
+                self.pods[uid] = now
+            self.count((now or before)["metadata"]["namespace"])
+
+    def heard_budget(self, uid, before, now):
+        with self.lock:
+            if now is None:
+                self.budgets.pop(uid, None)
+            else:
+                self.budgets[uid] = now
+            self.count((now or before)["metadata"]["namespace"])
+
+    def follow(self, uid, before, now):
+        """The pod that comes next takes the place of the one of its controller that went first."""
+        pod = now or before
+        meta, owner = pod["metadata"], controller(pod)
+        if now is not None:
+            self.uids[meta["namespace"], meta["name"]].add(uid)
+            if pod["spec"].get("nodeName"):
+                self.node_of[uid] = pod["spec"]["nodeName"]
+        if owner is None or owner["kind"] == "DaemonSet":
+            return
+        if before is None:
+            places = self.gone[owner["uid"]]
+            self.generation[uid] = places.pop(0) if places else 0
+        went = now is None or "deletionTimestamp" in now["metadata"]
+        had_gone = before is not None and "deletionTimestamp" in before["metadata"]
+        if went and not had_gone:
+            self.gone[owner["uid"]].append(self.generation.get(uid, 0) + 1)
+            self.moves[meta["namespace"]] += 1
+
+    def count(self, namespace):
+        if namespace not in self.watched:
+            return
+        for budget in self.budgets.values():
+            meta, wanted = budget["metadata"], budget["spec"]["selector"]["matchLabels"].items()
+            desired = budget.get("status", {}).get("desiredHealthy")
+            if meta["namespace"] != namespace or desired is None:
+                continue
+            healthy = sum(1 for pod in self.pods.values() if pod["metadata"]["namespace"] == namespace and is_ready(pod)
+                          and wanted <= pod["metadata"].get("labels", {}).items())
+            key = namespace, meta["name"]
+            lowest = self.lowest.get(key)
+            if lowest is None or healthy - desired < lowest[0] - lowest[1]:
+                self.lowest[key] = healthy, desired
+
+    def broken(self, namespace):
+        with self.lock:
+            return [f"budget {key[0]}/{key[1]} had {healthy} healthy pods and needs {desired}"
+                    for key, (healthy, desired) in self.lowest.items() if key[0] == namespace and healthy < desired]
+
+    def left(self, namespace):
+        with self.lock:
+            return {key[1]: numbers for key, numbers in self.lowest.items() if key[0] == namespace}
+
+    def moved(self, namespace, pods):
+        """Moves for each pod, and of the pod that moved most."""
+        with self.lock:
+            most = max((self.generation.get(uid, 0) for uid, pod in self.pods.items()
+                        if pod["metadata"]["namespace"] == namespace), default=0)
+            return self.moves[namespace] / pods, most
+
+    def covered(self, namespace, name):
+        """A pod of this name is one of a budget."""
+        with self.lock:
+            budgets = [one for one in self.budgets.values() if one["metadata"]["namespace"] == namespace]
+            pods = [one for one in self.pods.values() if one["metadata"]["namespace"] == namespace
+                    and one["metadata"]["name"] == name]
+            return any(budget["spec"]["selector"]["matchLabels"].items() <= pod["metadata"].get("labels", {}).items()
+                       for budget in budgets for pod in pods)
+
+
+def changed(patch):
+    """What a patch names, with its new value; None: it is taken away."""
+    if isinstance(patch, list):
+        found = {}
+        for one in patch:
+            if one["op"] == "test":
+                continue
+            where = ".".join(part.replace("~1", "/").replace("~0", "~") for part in one["path"].strip("/").split("/"))
+            found.update(flat(where, None if one["op"] == "remove" else one.get("value")))
+        return found
+    return flat("", patch)
+
+
+def flat(where, value):
+    if not isinstance(value, dict):
+        return {where: value}
+    found = {}
+    for key, inner in value.items():
+        found.update(flat(f"{where}.{key}" if where else key, inner))
+    return found
+
+
+class Audit:
+    def __init__(self, log):
+        self.log, self.at, self.all, self.rest = log, 0, [], b""
+
+    def read(self):
+        with open(self.log, "rb") as log:
+            log.seek(self.at)
+            data = log.read()
+        self.at += len(data)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        # A watch is there twice: when it begins and when it ends.
+        new = [json.loads(line) for line in lines if line]
+        self.all += [one for one in new if one["verb"] != "watch" or one["stage"] == "ResponseStarted"]
+        return self.all
+
+    def ours(self):
+        return [one for one in self.read() if one["user"]["username"] == DAEMON]
+
+
+def subject(one):
+    of = one.get("objectRef", {})
+    return "/".join(part for part in (of.get("resource"), of.get("subresource")) if part) or one["requestURI"]
+
+
+def code(one):
+    return one.get("responseStatus", {}).get("code", 0)
+
+
+def judge_pods(ours, witness):
+    """Every eviction names the pod that is meant, and no pod of a budget is ended past its budget."""
+    wrong = []
+    for one in ours:
+        of = one.get("objectRef", {})
+        where = f"{of.get('namespace')}/{of.get('name')}"
+        if one["verb"] == "create" and subject(one) == "pods/eviction":
+            asked = one.get("requestObject") or {}
+            uid = ((asked.get("deleteOptions") or {}).get("preconditions") or {}).get("uid")
+            if uid is None:
+                wrong.append(f"the eviction of {where} names no uid")
+            elif uid not in witness.uids[of["namespace"], of["name"]]:
+                wrong.append(f"the eviction of {where} names the uid {uid}, which no pod of the name had")
+        elif one["verb"] in ("delete", "deletecollection") and subject(one) == "pods":
+            if of.get("name") is None or witness.covered(of["namespace"], of["name"]):
+                wrong.append(f"{where} was deleted past its budget")
+    return wrong
+
+
+def judge_nodes(audit, there):
+    """Each change of a node by the daemon puts its mark or takes it back, and what others cordoned stays so. `there`:
+    the nodes at the end."""
+    wrong, cordoned_by, marked = [], {}, set()
+    for one in audit:
+        if subject(one) != "nodes" or one["verb"] not in ("patch", "update", "delete") or code(one) >= 300:
+            continue
+        node, is_ours = one["objectRef"]["name"], one["user"]["username"] == DAEMON
+        if one["verb"] == "delete":
+            cordoned_by.pop(node, None)
+            marked.discard(node)
+            continue
+        names = changed(one.get("requestObject") or {})
+        cordons = names.get("spec.unschedulable", "not named")
+        if is_ours:
+            wrong += judge_change(node, names, node in marked, cordoned_by.get(node))
+            (marked.discard if names.get(f"metadata.annotations.{MARK}") is None else marked.add)(node)
+        if cordons in (None, False):
+            cordoned_by.pop(node, None)
+        elif cordons is True:
+            cordoned_by.setdefault(node, "ours" if is_ours else "others")
+    for node in there:
+        wrong += judge_left(node, cordoned_by.get(node["metadata"]["name"]))
+    return wrong
+
+
+def judge_change(node, names, was_marked, cordoned_by):
+    wrong, mark = [], names.get(f"metadata.annotations.{MARK}", "not named")
+    strange = sorted(set(names) - OURS - UNTOUCHED)
+    if strange:
+        wrong.append(f"a change of node {node} names {', '.join(strange)}")
+    if mark == "not named":
+        wrong.append(f"a change of node {node} neither puts the mark nor takes it back: {names}")
+    if mark is None and not was_marked:
+        wrong.append(f"a mark was taken from node {node} that was not on it")
+    if names.get("spec.unschedulable", True) in (None, False) and cordoned_by == "others":
+        wrong.append(f"the cordon of node {node} was lifted, and somebody else had put it")
+    return wrong
+
+
+def judge_left(node, cordoned_by):
+    meta, wrong = node["metadata"], []
+    cordoned = node["spec"].get("unschedulable", False)
+    if MARK in meta.get("annotations", {}) or EXCLUDE in meta.get("labels", {}):
+        wrong.append(f"node {meta['name']} still has a mark of a drain")
+    if cordoned and cordoned_by != "others":
+        wrong.append(f"node {meta['name']} was left cordoned")
+    if not cordoned and cordoned_by == "others":
+        wrong.append(f"node {meta['name']} lost the cordon that somebody else had put")
+    return wrong
+
+
+NODE_IN_LIST = re.compile(r"spec\.nodeName(?:%3D|=)([a-z0-9.-]+)", re.IGNORECASE)
+
+
+class Calls:
+    """What the daemon asked of the cluster for its drains, in parts."""
+
+    def __init__(self, ours):
+        self.parts, self.drained, self.refused = collections.Counter(), set(), 0
+        self.evicted = 0
+        for one in ours:
+            if one["verb"] == "watch":
+                continue
+            self.parts[f"{one['verb']} {subject(one)}"] += 1
+            if subject(one) == "pods/eviction":
+                self.refused += code(one) in (429, 500)
+                self.evicted += code(one) == 201
+            if one["verb"] == "patch" and subject(one) == "nodes" and code(one) < 300:
+                if changed(one.get("requestObject") or {}).get(f"metadata.annotations.{MARK}"):
+                    self.drained.add(one["objectRef"]["name"])
+        self.waits = self.looks(ours)
+
+    @staticmethod
+    def looks(ours):
+        """From the first to the last look at the pods of each node: one for each five seconds is waiting."""
+        seen = collections.defaultdict(list)
+        for one in ours:
+            found = NODE_IN_LIST.search(one["requestURI"]) if subject(one) == "pods" else None
+            if found:
+                seen[found[1]].append(moment(one))
+        return sum((max(times) - min(times)) / 5 for times in seen.values())
+
+    def most(self, budgets_of):
+        """Pods, budgets and six for each drain, one for each five seconds of waiting, and one for each refusal."""
+        return self.evicted + sum(budgets_of(node) + 6 for node in self.drained) + self.waits + self.refused
+
+    def all(self):
+        return sum(self.parts.values())
+
+
+def moment(one):
+    return datetime.datetime.fromisoformat(one["requestReceivedTimestamp"].replace("Z", "+00:00")).timestamp()
