@@ -39,6 +39,13 @@ pub struct ClusterNode {
     pub mark: Option<NodeMark>,
 }
 
+impl ClusterNode {
+    /// Since when its kubelet does not answer.
+    pub fn silent_since(&self) -> Option<Time> {
+        self.since.filter(|_| self.ready == NodeReady::Unknown)
+    }
+}
+
 /// What we wrote on a node, in an annotation of the same patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeMark {

@@ -78,8 +78,7 @@ fn join_nodes(
         let node = node.filter(|node| node.created.plus(OLDER) >= row.created);
         row.node = node.map(|node| node.name.clone());
         row.marked = node.is_some_and(|node| node.mark.is_some());
-        let silent = node.filter(|node| node.ready == NodeReady::Unknown);
-        row.unreachable_since = silent.and_then(|node| node.since);
+        row.unreachable_since = node.and_then(ClusterNode::silent_since);
         if health == NodeHealth::Counts {
             (row.condition, row.since) = condition(row, node);
         }
