@@ -63,9 +63,7 @@ impl Cluster {
         let provider_id = format!("{}{}", self.provider, id.0).into();
         self.nodes.add(vm, provider_id, at, !self.opening);
         self.make_agent(vm, at);
-        if self.opening {
-            self.place_waiting(at);
-        } else {
+        if !self.opening {
             let mut dice = self.dice.branch("start").branch_number(vm.0 as u64);
             let takes = SECOND + dice.below(STARTS_WITHIN.unsigned_abs()) as Millis;
             self.due.insert((at + takes, Due::Started(vm)));

@@ -95,8 +95,9 @@ impl Cluster {
         cluster
     }
 
-    /// Everything before this was long ago.
+    /// The first nodes are there, and everything on them has been running for long.
     pub fn begin(&mut self, now: Millis) {
+        self.place_waiting(now);
         self.opening = false;
         self.news.clear();
         if self.spec.others > 0.0 {

@@ -82,13 +82,14 @@ impl Play {
     fn mark(&mut self, n: u64) {
         let node = self.cluster.node(vm(n)).unwrap().view();
         let change = NodeChange::Mark(mark(self.now, !node.cordoned));
-        self.cluster.mark(vm(n), &node.version, &change, self.now).unwrap();
+        let _may_meet_another_write = self.cluster.mark(vm(n), &node.version, &change, self.now);
     }
 
     fn lift(&mut self, n: u64) {
         let node = self.cluster.node(vm(n)).unwrap().view();
         let Some(mark) = node.mark else { return };
-        self.cluster.mark(vm(n), &node.version, &NodeChange::Lift(mark), self.now).unwrap();
+        let change = NodeChange::Lift(mark);
+        let _may_meet_another_write = self.cluster.mark(vm(n), &node.version, &change, self.now);
     }
 
     fn movable(&self, n: u64) -> Vec<Pod> {
