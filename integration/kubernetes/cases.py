@@ -54,7 +54,7 @@ def rolls(stage, table):
     name, began = "main", time.monotonic()
     old = stage.nodes_of(name)
     stage.cordon(sorted(old)[-1])
-    stage.write_pool(name, "2.0.0")
+    stage.write_pool(name, "2.0.0", surge=6)
     come = wait("a new node comes", lambda: sorted(set(stage.nodes_of(name)) - set(old)), PATIENCE)[0]
     stage.cordon(come)
     stage.wait_rolled(name)
@@ -71,7 +71,7 @@ def rolls(stage, table):
 def blocked(stage, table):
     """A budget that allows nothing: the drain waits and says for what; once it allows something, it ends."""
     name, began = "blocked", time.monotonic()
-    stage.write_pool(name, "2.0.0", surge=1)
+    stage.write_pool(name, "2.0.0", surge=3)
     said = wait_told(stage, name, [r"blocked/still-\w+-\w+", "allows-nothing", r"\b2\b"])
     table["blocked says"] = said
     there = set(stage.nodes_of(name))
@@ -88,7 +88,7 @@ def blocked(stage, table):
 def twice(stage, table):
     """Two budgets of one pod: the cluster refuses every eviction of it."""
     name = "twice"
-    stage.write_pool(name, "2.0.0", surge=1)
+    stage.write_pool(name, "2.0.0", surge=3)
     table["two budgets say"] = wait_told(stage, name, [r"twice/both-\w+-\w+", r"\bfirst\b", r"\bsecond\b"])
     stage.workloads[name].drop_budget("second")
     stage.wait_rolled(name)
@@ -114,7 +114,7 @@ def wait_told(stage, name, words):
 def blind(stage, table):
     """A pool that names no cluster: its budgets must break, else the witness sees nothing."""
     name = "blind"
-    stage.write_pool(name, "2.0.0", clustered=False, surge=1)
+    stage.write_pool(name, "2.0.0", clustered=False, surge=3)
     stage.wait_rolled(name)
     broken = stage.witness.broken(name)
     if not broken:
@@ -128,7 +128,7 @@ def apiserver(stage, table):
     work = stage.workloads[name]
     work.change_budget("allows-nothing", minAvailable=2)
     stage.begin_witness(name)
-    stage.write_pool(name, "3.0.0", surge=1)
+    stage.write_pool(name, "3.0.0", surge=3)
     wait("a drain of blocked begins", lambda: stage.marked(name), PATIENCE)
     stage.control.kill_apiserver()
     before = {vm["vmId"] for vm in stage.emulator.set(name)["instances"]}
@@ -183,6 +183,6 @@ def compare(stage, table):
         stage.control.kubectl("drain", node_name(name, instance), "--ignore-daemonsets", "--force", "--delete-emptydir-data")
         machines.remove(instance)
         wait("its node goes", lambda: len(stage.nodes_of(name)) == SETS["main"], 60)
-        wait("the workloads run", lambda: not work.not_whole(), 60)
+        stage.wait_none("the workloads run", work.not_whole, 60)
     mean, most = stage.witness.moved(name, MAIN_PODS)
     table["kubectl moves"] = f"{mean:.2f} of a pod on average, {most} at most, in {time.monotonic() - began:.0f} s"

@@ -186,10 +186,12 @@ class Kubelets(threading.Thread):
             if pod and pod["spec"]["nodeName"] in self.live():
                 (self.end if what == "ends" else self.start_pod)(pod)
         except (OSError, Refused) as error:
-            if isinstance(error, Refused) and error.code in (404, 409):
-                return
-            del self.waiting[uid, what]
-            self.later(uid, what, 1)
+            # 409: it was written at the same time, or it is another pod of this name.
+            if not isinstance(error, Refused) or error.code != 404:
+                del self.waiting[uid, what]
+                self.later(uid, what, 1)
+        except Exception as error:
+            self.wrong.append(f"the played kubelet failed: {error!r}")
 
     def start_pod(self, pod):
         done = DONE in pod["metadata"].get("labels", {})

@@ -85,9 +85,15 @@ class Stage:
     def nodes_of(self, name):
         return {node["metadata"]["name"]: node for node in self.nodes.all() if node["metadata"]["labels"].get("suite/set") == name}
 
+    def wait_none(self, what, left, seconds):
+        try:
+            wait(what, lambda: not left(), seconds, 0.5)
+        except Failed as failed:
+            raise Failed(f"{failed}: {'; '.join(left())}") from None
+
     def begin_witness(self, name):
         work = self.workloads[name]
-        wait(f"the workloads of {name} run", work.settled, 120, 0.5)
+        self.wait_none(f"the workloads of {name} run", work.unsettled, 120)
         self.witness.begin(name)
 
     def write_pool(self, name, version, clustered=True, surge=2):
@@ -133,7 +139,7 @@ class Stage:
     def wait_rolled(self, name, seconds=PATIENCE):
         try:
             wait(f"{name} is on {self.versions[name]}", lambda: self.is_rolled(name), seconds, 0.5)
-            wait(f"the workloads of {name} run", lambda: not self.workloads[name].not_whole(), 120, 0.5)
+            self.wait_none(f"the workloads of {name} run", self.workloads[name].not_whole, 120)
         except Failed as failed:
             raise Failed(f"{failed}\n{self.explain(name)}") from None
 

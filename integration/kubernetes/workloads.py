@@ -74,16 +74,18 @@ class Workloads:
                 short.append(f"{kind} {name}: {ready} of {wanted}")
         return short
 
-    def budgets_know(self):
-        """Every budget has counted all its pods as healthy."""
-        budgets = self.client.list("poddisruptionbudgets", self.namespace)["items"]
-        return all(
-            one.get("status", {}).get("observedGeneration") == one["metadata"]["generation"]
-            and one["status"]["currentHealthy"] == one["status"]["expectedPods"] > 0 for one in budgets
-        )
+    def uncounted(self):
+        """Budgets that have not yet counted all their pods as healthy."""
+        short = []
+        for one in self.client.list("poddisruptionbudgets", self.namespace)["items"]:
+            status = one.get("status", {})
+            healthy, pods = status.get("currentHealthy", 0), status.get("expectedPods", 0)
+            if status.get("observedGeneration") != one["metadata"]["generation"] or healthy != pods or not pods:
+                short.append(f"budget {one['metadata']['name']}: {healthy} of {pods}")
+        return short
 
-    def settled(self):
-        return not self.not_whole() and self.budgets_know()
+    def unsettled(self):
+        return self.not_whole() + self.uncounted()
 
     def drop(self):
         try:
