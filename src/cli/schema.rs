@@ -199,6 +199,8 @@ mod tests {
                     .to_owned(),
             ),
             ("replicas", "{owner: pool, count: 3}".to_owned()),
+            // Some keys of drain are for pools with one only.
+            ("cluster", "prod".to_owned()),
         ];
         let of = |path: &str, value: &Value| match path.split_once('.') {
             None => (path.to_owned(), flow(value)),

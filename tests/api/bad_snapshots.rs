@@ -121,6 +121,22 @@ const BAD: &[(&str, &str, &str)] = &[
         r#"{"gates":[{"name":"g","verdict":"maybe","at":"2026-03-01T11:00:00Z"}]}"#,
         "facts.gates[0].verdict badValue",
     ),
+    (
+        "facts",
+        r#"{"budgets":[{"name":"a","healthy":3,"desired":2,"allowed":1},
+            {"name":"a","healthy":3,"desired":2,"allowed":1}]}"#,
+        "facts.budgets[1].name duplicateKey",
+    ),
+    (
+        "facts",
+        r#"{"budgets":[{"name":"","healthy":3,"desired":2,"allowed":1}]}"#,
+        "facts.budgets[0].name badValue",
+    ),
+    (
+        "facts",
+        r#"{"budgets":[{"name":"a","healthy":3,"desired":2}]}"#,
+        "facts.budgets[0].allowed missingKey",
+    ),
     ("state", r#"{"v":2,"new":1}"#, "state wrongVersion"),
     ("state", r#"{"v":1,"strange":1}"#, "state badValue"),
     ("state", "7", "state badValue"),
@@ -142,6 +158,18 @@ fn what_is_wrong_is_refused_by_name() {
         (",\"deleteRequested\":1", "machines[0].deleteRequested wrongType"),
         (",\"deleteRequested\":{\"who\":1}", "machines[0].deleteRequested.who unknownKey"),
         (",\"workloads\":-1", "machines[0].workloads badValue"),
+        (",\"workloads\":4294967296", "machines[0].workloads badValue"),
+        (",\"workloads\":\"7\"", "machines[0].workloads wrongType"),
+        (",\"workloads\":{}", "machines[0].workloads.pods missingKey"),
+        (",\"workloads\":{\"pods\":1,\"all\":2}", "machines[0].workloads.all unknownKey"),
+        (
+            ",\"workloads\":{\"pods\":1,\"budgets\":[\"a\"]}",
+            "machines[0].workloads.budgets[0] badValue",
+        ),
+        (
+            ",\"workloads\":{\"pods\":1,\"budgets\":[\"a\",\"a\"]}",
+            "machines[0].workloads.budgets[1] duplicateKey",
+        ),
         (",\"vmId\":\"\"", "machines[0].vmId badValue"),
     ] {
         let problem = read(&machine_with(more)).expect_err(more);

@@ -1,7 +1,7 @@
 //! How machines leave service, in a pool file: right and wrong.
 
 use poolkeeper::api::v1::diagnostic::Code;
-use poolkeeper::model::drain::{BalancerChoice, DrainPolicy, OnTimeout};
+use poolkeeper::model::drain::{BalancerChoice, DrainPolicy, NodeDrainPolicy, OnTimeout};
 use poolkeeper::model::hook::DrainHooks;
 use poolkeeper::model::ids::BackendPoolId;
 use poolkeeper::model::time::Span;
@@ -23,7 +23,7 @@ pub const GOOD_DRAINS: &[&str] = &[
 
 /// The faults of each line, which is the sixth of its file.
 pub const BAD_DRAINS: &[(&str, &[&str])] = &[
-    ("drain: {cluster: prod}", &["6:9 drain.cluster notBuilt"]),
+    ("drain: {cluster: prod}", &["6:9 drain.cluster unknownKey"]),
     ("drain: {maxBlocked: 50%}", &["6:21 drain.maxBlocked wrongType"]),
     ("drain: {failedAfter: -1s}", &["6:22 drain.failedAfter badValue"]),
     ("drain: {graceful: true}", &["6:9 drain.graceful unknownKey"]),
@@ -109,6 +109,7 @@ fn how_a_machine_leaves_service_arrives() {
         on_timeout: OnTimeout::Proceed,
         max_blocked: 2,
         failed_after: Span::minutes(3),
+        nodes: NodeDrainPolicy::default(),
     };
     assert_eq!(all, wanted);
     assert_eq!(of("{loadBalancer: off}").balancers, BalancerChoice::Off);

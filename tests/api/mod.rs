@@ -5,6 +5,7 @@ mod bad_snapshots;
 mod conversation;
 mod drains;
 mod gates;
+mod node_drains;
 mod notifications;
 mod plans;
 mod pools;

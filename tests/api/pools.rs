@@ -7,6 +7,7 @@ use poolkeeper::model::time::Span;
 
 use crate::api::drains::{BAD_DRAINS, GOOD_DRAINS};
 use crate::api::gates::{BAD_GATES, GOOD_GATES};
+use crate::api::node_drains::{BAD_NODE_DRAINS, GOOD_NODE_DRAINS};
 use crate::api::notifications::{BAD_NOTIFICATIONS, GOOD_NOTIFICATIONS};
 use crate::api::support::{LEAST, read, short};
 
@@ -113,7 +114,6 @@ pub const BAD: &[(&str, &[&str])] = &[
         "rollout: {checkpoints: [{at: 1, gates: [errors]}]}",
         &["6:33 rollout.checkpoints[0].gates badValue"],
     ),
-    ("health: {source: node}", &["6:18 health.source notBuilt"]),
     ("model: {image: foo}", &["6:16 model.image badValue"]),
     ("model: {image: 1.2.3}", &["6:16 model.image badValue"]),
     ("model: {image: 'https://store.example/y.vhd'}", &["6:16 model.image badValue"]),
@@ -256,7 +256,13 @@ pub const WHOLE: &[(&str, &[&str])] = &[
 
 #[test]
 fn what_is_right_is_read() {
-    for line in GOOD.iter().chain(GOOD_DRAINS).chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
+    for line in GOOD
+        .iter()
+        .chain(GOOD_DRAINS)
+        .chain(GOOD_NODE_DRAINS)
+        .chain(GOOD_GATES)
+        .chain(GOOD_NOTIFICATIONS)
+    {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), [""; 0], "{line}");
         assert_eq!(pools.len(), 1, "{line}");
@@ -265,7 +271,13 @@ fn what_is_right_is_read() {
 
 #[test]
 fn what_is_wrong_is_refused_at_its_place() {
-    for (line, expected) in BAD.iter().chain(BAD_DRAINS).chain(BAD_GATES).chain(BAD_NOTIFICATIONS) {
+    for (line, expected) in BAD
+        .iter()
+        .chain(BAD_DRAINS)
+        .chain(BAD_NODE_DRAINS)
+        .chain(BAD_GATES)
+        .chain(BAD_NOTIFICATIONS)
+    {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), *expected, "{line}\n{faults:#?}");
         assert_eq!(pools.len(), 0, "{line}");
@@ -295,7 +307,6 @@ fn a_fault_says_what_would_be_right() {
     );
     assert!(of("rollout: {maxSurge: '1'}").ends_with("leave out the quotes"));
     assert!(of("rollout: {countDeleting: on}").ends_with("did you mean true?"));
-    assert!(of("drain: {cluster: prod}").contains("not built yet"));
     let zone = of("rollout: {schedule: [{cron: '@daily', timeZone: Europe/Berlim}]}");
     assert!(
         zone.ends_with("there is no time zone Europe/Berlim; did you mean Europe/Berlin?"),

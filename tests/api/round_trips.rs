@@ -3,9 +3,12 @@
 use poolkeeper::api::v1::pool::{read_inside, to_json};
 use poolkeeper::model::action::WriteScope;
 use poolkeeper::model::calendar::{Chore, Cron, Schedule, ScheduleZone, Window, Windows};
-use poolkeeper::model::drain::{BalancerChoice, DrainPolicy, OnTimeout};
+use poolkeeper::model::drain::{
+    BalancerChoice, DaemonSetPods, DrainLadder, DrainPolicy, FragilePods, NodeDrainPolicy,
+    OnTimeout, PodFilters, PodRule, PodRuling,
+};
 use poolkeeper::model::hook::DrainHooks;
-use poolkeeper::model::ids::{BackendPoolId, PoolName, ScaleSetId};
+use poolkeeper::model::ids::{BackendPoolId, ClusterName, PoolName, ScaleSetId};
 use poolkeeper::model::inventory::ModelFields;
 use poolkeeper::model::policy::*;
 use poolkeeper::model::quantity::Quantity;
@@ -108,6 +111,43 @@ fn model() -> impl Strategy<Value = OwnedModel> {
     )
 }
 
+fn word<T: Clone + std::fmt::Debug + 'static>(words: &[T]) -> impl Strategy<Value = T> {
+    prop::sample::select(words.to_vec())
+}
+
+fn pod_rule() -> impl Strategy<Value = PodRule> {
+    let namespace = prop::option::of("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?".prop_map(Box::from));
+    let key =
+        "([a-z0-9]([a-z0-9.-]{0,20}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?";
+    let value = "([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?";
+    let labels =
+        prop::collection::btree_map(key.prop_map(Box::from), value.prop_map(Box::from), 0..4);
+    (namespace, labels, word(&PodRuling::ALL), -1_000..=1_000)
+        .prop_filter("a rule matches something", |(namespace, labels, ..)| {
+            namespace.is_some() || !labels.is_empty()
+        })
+        .prop_map(|(namespace, labels, ruling, order)| PodRule { namespace, labels, ruling, order })
+}
+
+fn nodes() -> impl Strategy<Value = NodeDrainPolicy> {
+    let filters = (word(&DaemonSetPods::ALL), word(&FragilePods::ALL), word(&FragilePods::ALL));
+    let off = || prop::option::of(span());
+    let rules = prop::collection::vec(pod_rule(), 0..4);
+    (filters, rules, (span(), off(), off()), span(), off()).prop_map(
+        |((daemon_sets, empty_dir, bare), rules, ladder, volumes, node_deletion)| NodeDrainPolicy {
+            filters: PodFilters { daemon_sets, empty_dir, bare },
+            rules,
+            ladder: DrainLadder {
+                evict: ladder.0.plus(Span::minutes(1)),
+                shorter_grace: ladder.1,
+                delete: ladder.2,
+            },
+            volumes,
+            node_deletion,
+        },
+    )
+}
+
 fn drain() -> impl Strategy<Value = DrainPolicy> {
     let pool = "[a-zA-Z0-9_().-]{0,39}[a-z]".prop_map(|name| {
         BackendPoolId::new(format!("/subscriptions/s/resourceGroups/{name}/providers/Microsoft.Network/loadBalancers/{name}/backendAddressPools/{name}"))
@@ -121,15 +161,18 @@ fn drain() -> impl Strategy<Value = DrainPolicy> {
     let on_timeout = prop::sample::select(OnTimeout::ALL.to_vec());
     let hooks = prop::array::uniform2(prop::option::of("[a-z0-9_-]{1,63}".prop_map(Box::from)))
         .prop_map(|[before, after]| DrainHooks { before, after });
-    (balancers, hooks, span(), span(), on_timeout, 0_u32..=1_000, span()).prop_map(
-        |(balancers, hooks, grace, longer, on_timeout, max_blocked, failed_after)| DrainPolicy {
-            balancers,
-            hooks,
-            grace,
-            deadline: grace.plus(longer).plus(Span::seconds(1)),
-            on_timeout,
-            max_blocked,
-            failed_after,
+    (balancers, hooks, span(), span(), on_timeout, 0_u32..=1_000, span(), nodes()).prop_map(
+        |(balancers, hooks, grace, longer, on_timeout, max_blocked, failed_after, nodes)| {
+            DrainPolicy {
+                balancers,
+                hooks,
+                grace,
+                deadline: grace.plus(longer).plus(Span::seconds(1)),
+                on_timeout,
+                max_blocked,
+                failed_after,
+                nodes,
+            }
         },
     )
 }
@@ -146,6 +189,7 @@ prop_compose! {
         repair in (span(), span(), 1_u32..100, 0_u32..=100),
         deadline in span(),
         drain in drain(),
+        cluster in prop::option::of("[a-z0-9_-]{1,63}"),
     ) -> Policy {
         let set = format!("/subscriptions/s/resourceGroups/{set}/providers/Microsoft.Compute/virtualMachineScaleSets/{set}");
         let mut draft = Draft::with_defaults(PoolName::new(name), ScaleSetId::new(set));
@@ -164,6 +208,7 @@ prop_compose! {
         draft.repair = Repair { after, window, max_at_once, breaker_percent };
         draft.deletion = Deletion { force: words.1[3], deadline };
         draft.drain = drain;
+        draft.cluster = cluster.map(ClusterName::new);
         Policy::build(draft).unwrap()
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::api::drains::{BAD_DRAINS, GOOD_DRAINS};
 use crate::api::gates::{BAD_GATES, GOOD_GATES};
+use crate::api::node_drains::{BAD_NODE_DRAINS, GOOD_NODE_DRAINS};
 use crate::api::notifications::{BAD_NOTIFICATIONS, GOOD_NOTIFICATIONS};
 use crate::api::pools::{BAD, GOOD, WHOLE};
 use crate::api::support::{LEAST, read};
@@ -74,7 +75,13 @@ fn the_file_is_the_schema() {
 
 #[test]
 fn what_the_reader_accepts_fits_the_schema() {
-    for line in GOOD.iter().chain(GOOD_DRAINS).chain(GOOD_GATES).chain(GOOD_NOTIFICATIONS) {
+    for line in GOOD
+        .iter()
+        .chain(GOOD_DRAINS)
+        .chain(GOOD_NODE_DRAINS)
+        .chain(GOOD_GATES)
+        .chain(GOOD_NOTIFICATIONS)
+    {
         let text = format!("{LEAST}{line}\n");
         assert_eq!(judged(&text), Ok(()), "{line}");
         let (pools, _) = read(&text);
@@ -103,6 +110,7 @@ fn what_the_reader_refuses_for_its_form_does_not_fit() {
     let texts = BAD
         .iter()
         .chain(BAD_DRAINS)
+        .chain(BAD_NODE_DRAINS)
         .chain(BAD_GATES)
         .chain(BAD_NOTIFICATIONS)
         .map(|(line, _)| format!("{LEAST}{line}\n"));
@@ -165,6 +173,10 @@ fn with(path: &str, value: &str) -> String {
                 "{LEAST}gates: [{{name: a, command: {{run: a}}, unknownFor: 2d, {gate}\n"
             );
         }
+        "drain.rules[].order" => {
+            let rule = format!("{{match: {{namespace: a}}, order: {value}}}");
+            return format!("{LEAST}cluster: a\ndrain: {{rules: [{rule}]}}\n");
+        }
         _ => return format!("{LEAST}{line}\n"),
     };
     LEAST.replace("{owner: pool, count: 30}", &replicas)
@@ -216,6 +228,7 @@ fn the_bounds_of_each_number_are_those_of_the_reader() {
         "gates[].failures",
         "repair.maxAtOnce",
         "drain.maxBlocked",
+        "drain.rules[].order",
     ];
     assert_eq!(numbers, known);
 }
@@ -270,6 +283,16 @@ const MAPS: &[(&str, &[&str])] = &[
     ("deletion: {zzz: 1}", &["/properties/deletion"]),
     ("drain: {zzz: 1}", &["/properties/drain"]),
     ("drain: {hooks: {zzz: 1}}", &["/properties/drain/properties/hooks"]),
+    ("drain: {filters: {zzz: 1}}", &["/properties/drain/properties/filters"]),
+    ("drain: {ladder: {zzz: 1}}", &["/properties/drain/properties/ladder"]),
+    (
+        "drain: {rules: [{match: {namespace: a}, zzz: 1}]}",
+        &["/properties/drain/properties/rules/items"],
+    ),
+    (
+        "drain: {rules: [{match: {namespace: a, zzz: 1}}]}",
+        &["/properties/drain/properties/rules/items/properties/match"],
+    ),
     ("scaleDown: {zzz: 1}", &["/properties/scaleDown"]),
     ("autoscaler: {zzz: 1}", &["/properties/autoscaler/anyOf/0"]),
     ("scaleDown: {gray: {zzz: 1}}", &["/properties/scaleDown/properties/gray"]),

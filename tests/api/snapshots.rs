@@ -355,6 +355,31 @@ fn asks_and_facts_arrive() {
 }
 
 #[test]
+fn pods_and_the_budgets_that_count_them_arrive() {
+    let facts = r#""facts":{"budgets":[{"name":"shop/web","healthy":3,"desired":2,"allowed":1},
+        {"name":"shop/db","healthy":1,"desired":1,"allowed":0}]}"#;
+    let read = |workloads: &str| {
+        let text = machine_with(&format!(",\"workloads\":{workloads}"));
+        read(&text.replace("\"facts\":null", facts))
+    };
+    let found = read(r#"{"pods":7,"budgets":["shop/web","shop/db"]}"#).unwrap();
+    assert_eq!(found.machines[0].workloads, 7);
+    let (db, web) = (&found.facts.budgets[0], &found.facts.budgets[1]);
+    assert_eq!((&*db.name, db.healthy, db.desired, db.allowed), ("shop/db", 1, 1, 0));
+    assert_eq!((&*web.name, web.healthy, web.desired, web.allowed), ("shop/web", 3, 2, 1));
+    let budgets = &found.facts.machine_budgets[&found.machines[0].id];
+    assert_eq!(*budgets, ["shop/db", "shop/web"].map(Box::from));
+    // A number says the same of pods that no budget counts.
+    let number = read("7").unwrap();
+    assert_eq!(number, read(r#"{"pods":7}"#).unwrap());
+    assert_eq!(number, read(r#"{"pods":7,"budgets":[]}"#).unwrap());
+    assert!(number.machines[0].workloads == 7 && number.facts.machine_budgets.is_empty());
+    let unknown = read(r#"{"pods":7,"budgets":["shop/wbe"]}"#).unwrap_err().to_string();
+    let say = "machines[0].workloads.budgets[0]: facts.budgets has no budget shop/wbe; did you mean shop/web?";
+    assert!(unknown.contains(say), "{unknown}");
+}
+
+#[test]
 fn a_scale_says_how_many_until_when_and_who_leaves() {
     let read = |verb: &str, args: &str| {
         let ask = format!(r#"[{{"id":"a","verb":"{verb}","args":{args}}}]"#);

@@ -40,7 +40,7 @@ fn each_entry_in_it_may_be_switched_on_and_explains_every_key() {
     let written = text("poolkeeper.yaml");
     let off = effective(&written).settings();
     assert!(off.metrics.is_empty() && off.endpoints.is_empty() && off.commands.is_empty());
-    assert!(off.webhooks.is_empty());
+    assert!(off.webhooks.is_empty() && off.clusters.is_empty());
     let on: Vec<(Section, String)> =
         Section::ALL.map(|section| (section, switched_on(section, &written))).to_vec();
     let all: String = on.iter().map(|(_, section)| section.as_str()).collect();
@@ -49,6 +49,7 @@ fn each_entry_in_it_may_be_switched_on_and_explains_every_key() {
     assert!(settings.endpoints.keys().eq(["shop"].map(Box::<str>::from).iter()));
     assert!(settings.commands.keys().eq(["smoke"].map(Box::<str>::from).iter()));
     assert!(settings.webhooks.keys().eq(["ops"].map(Box::<str>::from).iter()));
+    assert!(settings.clusters.keys().eq(["prod"].map(Box::<str>::from).iter()));
     for (section, on) in &on {
         let plain: Vec<&str> = on.lines().map(|line| line.trim_start_matches([' ', '#'])).collect();
         let about = plain.join(" ");
@@ -61,12 +62,14 @@ fn each_entry_in_it_may_be_switched_on_and_explains_every_key() {
     let least = "metrics: {main: {url: 'http://127.0.0.1:9090'}}\n\
                  endpoints: {shop: {url: 'http://127.0.0.1:8080/healthy'}}\n\
                  commands: {smoke: {argv: [/usr/local/bin/smoke, --strict]}}\n\
-                 webhooks: {ops: {url: 'https://hooks.example/poolkeeper'}}";
+                 webhooks: {ops: {url: 'https://hooks.example/poolkeeper'}}\n\
+                 clusters: {prod: {}}";
     let least = effective(least).settings();
     assert_eq!(settings.metrics, least.metrics, "what is set there is the default");
     assert_eq!(settings.endpoints, least.endpoints, "what is set there is the default");
     assert_eq!(settings.commands, least.commands, "what is set there is the default");
     assert_eq!(settings.webhooks, least.webhooks, "what is set there is the default");
+    assert_eq!(settings.clusters, least.clusters, "what is set there is the default");
 }
 
 /// A section of the file without the marks of a remark.

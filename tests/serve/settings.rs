@@ -1,6 +1,6 @@
 //! Settings: what is refused, and what holds.
 
-use poolkeeper::daemon::settings::{Sources, keys};
+use poolkeeper::daemon::settings::{ClusterSettings, Sources, keys};
 use poolkeeper::model::time::Span;
 
 use super::golden_files::golden;
@@ -330,4 +330,57 @@ fn what_is_wrong_with_webhooks_is_told_at_once() {
     let said = refused(&sources);
     assert!(!said.contains("KEY"), "{said}");
     golden("serve/settings-webhooks-refused.txt", &said);
+}
+
+#[test]
+fn clusters_have_names_and_are_shown_as_they_may_be_written() {
+    let mut sources = file(
+        "clusters:\n  \
+         prod: {kubeconfig: /etc/poolkeeper/prod.kubeconfig, context: 'admin@prod'}\n  \
+         trial: {kubeconfig: trial.kubeconfig}\n  \
+         home:\n",
+    );
+    sources.flags = vec![("set", "clusters.trial.context".to_owned(), "kind-trial".to_owned())];
+    let settled = sources.settle().unwrap();
+    let found = settled.settings();
+    let cluster = |file: Option<&str>, context: Option<&str>| ClusterSettings {
+        kubeconfig: file.map(Into::into),
+        context: context.map(Into::into),
+    };
+    let wanted = [
+        ("home", cluster(None, None)),
+        ("prod", cluster(Some("/etc/poolkeeper/prod.kubeconfig"), Some("admin@prod"))),
+        ("trial", cluster(Some("trial.kubeconfig"), Some("kind-trial"))),
+    ];
+    assert!(found.clusters.iter().map(|(name, of)| (&**name, of.clone())).eq(wanted));
+    let names = found.outside_names().clusters;
+    assert_eq!(*names, ["home", "prod", "trial"].map(Box::from));
+    let shown = settled.to_yaml();
+    for line in [
+        "clusters:\n  home:\n    # kubeconfig:",
+        "    kubeconfig: /etc/poolkeeper/prod.kubeconfig # poolkeeper.yaml:2:",
+        "    context: kind-trial                  # --set",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let again = file(&shown).settle().unwrap().settings();
+    assert_eq!(again.clusters, found.clusters, "what is printed may be used");
+}
+
+#[test]
+fn what_is_wrong_with_clusters_is_told_at_once() {
+    let mut sources = file(
+        "clusters:\n  \
+         prod: {kubeconfig: '', server: 'https://127.0.0.1:6443'}\n  \
+         home: {context: prod}\n  \
+         wrong: {kubeconfig: ' ', context: prod}\n  \
+         list: {kubeconfig: [a, b]}\n  \
+         text: prod.kubeconfig\n  \
+         a.b: {}\n",
+    );
+    sources.flags = vec![
+        ("set", "clusters.prod.kubeconfg".to_owned(), "a".to_owned()),
+        ("set", "cluster.prod.kubeconfig".to_owned(), "a".to_owned()),
+    ];
+    golden("serve/settings-clusters-refused.txt", &refused(&sources));
 }

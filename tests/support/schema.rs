@@ -48,7 +48,8 @@ pub fn fits(document: &Value, schema: &Value, value: &Value, at: &str) -> Result
                 others(document, said, keys.get("properties"), value, at)?;
             }
             "minimum" | "maximum" | "exclusiveMinimum" | "maxItems" | "minItems"
-            | "uniqueItems" | "maxProperties" | "minLength" | "maxLength" | "pattern" => {
+            | "uniqueItems" | "minProperties" | "maxProperties" | "minLength" | "maxLength"
+            | "pattern" => {
                 say(is_within(key, said, value), format!("{at} breaks {key} {said}"))?;
             }
             "format" => {
@@ -75,6 +76,7 @@ fn is_within(key: &str, said: &Value, value: &Value) -> bool {
         "uniqueItems" => value.as_array().is_none_or(|items| {
             (0..items.len()).all(|n| !items[..n].contains(&items[n])) || said == false
         }),
+        "minProperties" => value.as_object().is_none_or(|of| of.len() >= number()),
         "maxProperties" => value.as_object().is_none_or(|of| of.len() <= number()),
         "minLength" => letters.is_none_or(|many| many >= number()),
         "maxLength" => letters.is_none_or(|many| many <= number()),

@@ -89,7 +89,7 @@ const MATCH: Special<PodRule> = Special {
         }
     },
     write: |rule| MATCH_KEYS.write(rule),
-    form: |rule| at_least_one(MATCH_KEYS.form(rule).title("PodMatch")),
+    form: |rule| at_least_one(MATCH_KEYS.form(rule)),
 };
 
 const NAMESPACE_NAME: Scalar<Box<str>> = Scalar::new(
