@@ -37,8 +37,7 @@ def prepare(stage):
     for name, app in (("blocked", "still"), ("twice", "both")):
         stage.workloads[name].deployment(app, 2)
     stage.workloads["blocked"].budget("allows-nothing", "still", minAvailable=2)
-    for budget in ("first", "second"):
-        stage.workloads["twice"].budget(budget, "both", minAvailable=1)
+    stage.workloads["twice"].budget("first", "both", minAvailable=1)
     stage.workloads["blind"].deployment("web", 3)
     stage.workloads["blind"].budget("web", "web", minAvailable=3)
     stage.workloads["killed"].deployment("web", 6)
@@ -47,6 +46,9 @@ def prepare(stage):
     stage.workloads["killed"].budget("db", "db", maxUnavailable="50%")
     for name in stage.sets:
         stage.begin_witness(name)
+    # Of two budgets of a pod the disruption controller counts one anew when the pod changes: this one is born with its
+    # count.
+    stage.workloads["twice"].budget("second", "both", minAvailable=1)
 
 
 def rolls(stage, table):
@@ -89,7 +91,7 @@ def twice(stage, table):
     """Two budgets of one pod: the cluster refuses every eviction of it."""
     name = "twice"
     stage.write_pool(name, "2.0.0", surge=3)
-    table["two budgets say"] = wait_told(stage, name, [r"twice/both-\w+-\w+", r"\bfirst\b", r"\bsecond\b"])
+    table["two budgets say"] = wait_told(stage, name, [r"twice/both-\w+-\w+", "more than one PodDisruptionBudget"])
     stage.workloads[name].drop_budget("second")
     stage.wait_rolled(name)
     stage.no_marks(name)
@@ -152,7 +154,7 @@ def kills(stage, table, dice, count):
         round_ += 1
         old = stage.nodes_of(name)
         stage.cordon(dice.choice(sorted(old)))
-        stage.write_pool(name, f"{round_}.0.0")
+        stage.write_pool(name, f"{round_}.0.0", surge=3)
         come = wait("a new node comes", lambda: sorted(set(stage.nodes_of(name)) - set(old)), PATIENCE)[0]
         stage.cordon(come)
         while done < count and not stage.is_rolled(name):

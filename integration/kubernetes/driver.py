@@ -31,7 +31,7 @@ def beside(tasks):
         except Exception:
             failed.append(f"{name}: {traceback.format_exc()}")
 
-    threads = [threading.Thread(target=guarded, args=item) for item in tasks.items()]
+    threads = [threading.Thread(target=guarded, args=item, daemon=True) for item in tasks.items()]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -118,8 +118,11 @@ class Stage:
         self.daemon.open()
 
     def explain(self, name):
-        """What a person reads who asks why."""
-        command = [self.program, "explain", name, "--server", self.daemon.url]
+        """What a person reads who asks why a pool waits, and then for each of its nodes that a drain holds."""
+        return "".join(self.ask("explain", name, *node) for node in [(), *((node,) for node in self.marked(name))])
+
+    def ask(self, *words):
+        command = [self.program, *words, "--server", self.daemon.url]
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=house.ENV, stdin=subprocess.DEVNULL)
         return said.stdout + said.stderr
 

@@ -38,6 +38,7 @@ struct Details {
 #[serde(default)]
 struct Cause {
     reason: Box<str>,
+    message: Box<str>,
 }
 
 impl Status {
@@ -52,9 +53,13 @@ impl Status {
         status
     }
 
+    fn cause(&self, reason: &str) -> Option<&Cause> {
+        let mut causes = self.details.iter().flat_map(|details| &details.causes);
+        causes.find(|cause| *cause.reason == *reason)
+    }
+
     fn has_cause(&self, reason: &str) -> bool {
-        let causes = self.details.iter().flat_map(|details| &details.causes);
-        causes.into_iter().any(|cause| *cause.reason == *reason)
+        self.cause(reason).is_some()
     }
 
     /// A budget refuses, and the server is not busy.
@@ -99,12 +104,14 @@ impl Status {
         self.retry_at(now).unwrap_or(now.plus(PAUSE))
     }
 
-    /// The server's own message, shortened.
+    /// The server's own message, shortened. That of a budget's refusal names no budget, but its cause does, with numbers.
     pub fn say(&self) -> Box<str> {
-        if self.message.is_empty() {
+        let budget = self.cause(BUDGET).map(|cause| &cause.message);
+        let message = budget.filter(|message| !message.is_empty()).unwrap_or(&self.message);
+        if message.is_empty() {
             return format!("the cluster answers {}", self.code).into();
         }
-        plain(&self.message, &[]).into()
+        plain(message, &[]).into()
     }
 
     fn refusal(&self) -> Refusal {
