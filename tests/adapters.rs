@@ -1,4 +1,4 @@
-//! What stands between the loop and the world: Azure and its tokens, the emulator, the pace of calls, the stores.
+//! What stands between the loop and the world: Azure and its tokens, clusters, the emulator, the pace of calls, the stores.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +10,7 @@
 mod auth;
 mod azure;
 mod emulator;
+mod kubernetes;
 mod pace;
 mod store;
 mod support;

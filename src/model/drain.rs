@@ -127,8 +127,6 @@ pub struct NodeDrainPolicy {
     pub ladder: DrainLadder,
     /// Once its pods are gone, how long their volumes may take to detach.
     pub volumes: Span,
-    /// How long after its machine the cluster may keep a node, before we delete it; `None`: we never do.
-    pub node_deletion: Option<Span>,
 }
 
 impl Default for NodeDrainPolicy {
@@ -138,7 +136,6 @@ impl Default for NodeDrainPolicy {
             rules: Vec::new(),
             ladder: DrainLadder::default(),
             volumes: Span::minutes(10),
-            node_deletion: Some(Span::minutes(5)),
         }
     }
 }

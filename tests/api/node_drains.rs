@@ -16,12 +16,12 @@ pub const GOOD_NODE_DRAINS: &[&str] = &[
     "cluster: prod\nhealth: {source: node}",
     "cluster: prod\ndrain: {filters: {}, rules: [], ladder: {}}",
     "cluster: prod\ndrain: {filters: {daemonSets: evict, emptyDir: block, bare: block}}",
-    "cluster: prod\ndrain: {ladder: {evict: 1m, shorterGrace: off, delete: 10m}, volumes: 0s, nodeDeletion: off}",
-    "cluster: prod\ndrain: {ladder: {shorterGrace: 5m, delete: off}, nodeDeletion: 1h}",
+    "cluster: prod\ndrain: {ladder: {evict: 1m, shorterGrace: off, delete: 10m}, volumes: 0s}",
+    "cluster: prod\ndrain: {ladder: {shorterGrace: 5m, delete: off}}",
     "cluster: prod\ndrain: {rules: [{match: {namespace: shop}}, {match: {labels: {app: queue}}, do: wait, order: -1000}]}",
     "cluster: prod\ndrain: {rules: [{match: {namespace: a-1, labels: {example.com/tier: '', A_b.c: X-1}}, do: skip, order: 1000}]}",
     // The defaults may stand in a pool without a cluster.
-    "drain: {filters: {daemonSets: skip}, rules: [], ladder: {evict: 15m, delete: off}, volumes: 10m, nodeDeletion: 5m}",
+    "drain: {filters: {daemonSets: skip}, rules: [], ladder: {evict: 15m, delete: off}, volumes: 10m}",
 ];
 
 /// The faults of each line, which is the sixth of its file.
@@ -33,13 +33,12 @@ pub const BAD_NODE_DRAINS: &[(&str, &[&str])] = &[
     ("health: {source: node}", &["6:18 health.source contradiction"]),
     ("cluster: null\nhealth: {source: node}", &["7:18 health.source contradiction"]),
     (
-        "drain: {filters: {bare: block}, rules: [{match: {namespace: a}}], ladder: {evict: 1h}, volumes: 1m, nodeDeletion: off}",
+        "drain: {filters: {bare: block}, rules: [{match: {namespace: a}}], ladder: {evict: 1h}, volumes: 1m}",
         &[
             "6:18 drain.filters contradiction",
             "6:40 drain.rules contradiction",
             "6:75 drain.ladder contradiction",
             "6:97 drain.volumes contradiction",
-            "6:115 drain.nodeDeletion contradiction",
         ],
     ),
     (
@@ -64,7 +63,7 @@ pub const BAD_NODE_DRAINS: &[(&str, &[&str])] = &[
     ),
     ("cluster: prod\ndrain: {ladder: {evict: 59s}}", &["7:25 drain.ladder.evict contradiction"]),
     ("drain: {volumes: off}", &["6:18 drain.volumes badValue"]),
-    ("drain: {nodeDeletion: never}", &["6:23 drain.nodeDeletion badValue"]),
+    ("drain: {nodeDeletion: 5m}", &["6:9 drain.nodeDeletion unknownKey"]),
     ("drain: {rules: {match: {namespace: a}}}", &["6:16 drain.rules wrongType"]),
     (
         "cluster: prod\ndrain: {rules: [{}, {match: {}}, {match: null, do: wait}, {match: {namespace: null}}]}",
@@ -135,7 +134,7 @@ fn a_pool_without_a_cluster_says_what_to_add() {
         of("cluster: a\ndrain: {rules: [{match: {namespace: a}, order: 1001}]}"),
         "pool.yaml:7:48: drain.rules[0].order: 1001 is not a whole number from -1000 to 1000"
     );
-    assert!(of("drain: {nodeDeletions: off}").ends_with("did you mean nodeDeletion?"));
+    assert!(of("drain: {volume: 5m}").ends_with("did you mean volumes?"));
     let rule = "{match: {namespace: a}}";
     let many = |n: usize| vec![rule; n].join(", ");
     let faults = |n| read(&format!("{LEAST}cluster: a\ndrain: {{rules: [{}]}}\n", many(n))).1;
@@ -161,8 +160,7 @@ fn how_nodes_are_drained_arrives_and_is_written_out() {
                   - {match: {namespace: shop, labels: {app: queue, example.com/tier: ''}}, do: wait, order: -5}\n  \
                   - {match: {labels: {app: cache}}}\n  \
                   ladder: {evict: 30m, shorterGrace: off, delete: 2m}\n  \
-                  volumes: 1h\n  \
-                  nodeDeletion: off");
+                  volumes: 1h");
     let labels = |of: &[(&str, &str)]| -> BTreeMap<Box<str>, Box<str>> {
         of.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
     };
@@ -187,7 +185,6 @@ fn how_nodes_are_drained_arrives_and_is_written_out() {
             delete: Some(Span::minutes(2)),
         },
         volumes: Span::hours(1),
-        node_deletion: None,
     };
     assert_eq!((all.health, &all.drain.nodes), (HealthPolicy::Node, &wanted));
     let written: serde_json::Value = serde_json::from_str(&to_json(&all)).unwrap();

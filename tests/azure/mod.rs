@@ -19,7 +19,7 @@ mod proxies;
 mod random;
 mod roads;
 mod sent;
-mod server;
+pub mod server;
 mod tags;
 
 use crate::support::golden;

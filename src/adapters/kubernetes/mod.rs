@@ -164,7 +164,7 @@ impl ReadNodes for Clusters {
         let all = async {
             let cluster = self.of(cluster)?;
             cluster.watched().await;
-            cluster.nodes.table().read(cluster.link.now()).map(<[ClusterNode]>::to_vec)
+            cluster.nodes.table().read(cluster.link.now())
         };
         all.await.map_err(|refused: Refused| ReadError {
             refusal: refused.refusal,
@@ -183,7 +183,7 @@ impl ClusterApi for Clusters {
     ) -> Result<Option<ClusterNode>, Refused> {
         let cluster = self.of(cluster)?;
         cluster.watched().await;
-        cluster.nodes.table().find(node, cluster.link.now()).map(Option::<&_>::cloned)
+        cluster.nodes.table().find(node, cluster.link.now())
     }
 
     async fn pods(&self, cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {
@@ -250,3 +250,6 @@ impl ClusterApi for Clusters {
         ending::answer(answered.map(drop), cluster.link.now())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,8 @@ use crate::net::server::plain;
 const BUDGET: &str = "DisruptionBudget";
 const NAMESPACE_ENDS: &str = "NamespaceTerminating";
 const NOT_FOUND: &str = "NotFound";
+/// Beginnings of what servers say of another uid, the newest first. A conflict has no finer code.
+const OTHER_UID: [&str; 2] = ["the UID in the precondition", "Precondition failed: UID"];
 
 /// How long the cluster takes no requests of ours if its refusal names no time, and the longest time that we believe.
 const PAUSE: Span = Span::seconds(5);
@@ -54,17 +56,12 @@ impl Status {
     }
 
     fn cause(&self, reason: &str) -> Option<&Cause> {
-        let mut causes = self.details.iter().flat_map(|details| &details.causes);
-        causes.find(|cause| *cause.reason == *reason)
-    }
-
-    fn has_cause(&self, reason: &str) -> bool {
-        self.cause(reason).is_some()
+        self.details.as_ref()?.causes.iter().find(|cause| *cause.reason == *reason)
     }
 
     /// A budget refuses, and the server is not busy.
     pub fn is_budget(&self) -> bool {
-        self.code == 429 && self.has_cause(BUDGET)
+        self.code == 429 && self.cause(BUDGET).is_some()
     }
 
     /// The server takes no requests of ours for now.
@@ -73,7 +70,7 @@ impl Status {
     }
 
     pub fn is_namespace_end(&self) -> bool {
-        self.code == 403 && self.has_cause(NAMESPACE_ENDS)
+        self.code == 403 && self.cause(NAMESPACE_ENDS).is_some()
     }
 
     /// The API says that an object of this kind is not there: not a proxy that knows no such path.
@@ -86,7 +83,7 @@ impl Status {
 
     /// The name is another object's by now.
     pub fn is_other_uid(&self) -> bool {
-        self.code == 409 && self.message.contains("Precondition failed: UID")
+        self.code == 409 && OTHER_UID.iter().any(|text| self.message.contains(text))
     }
 
     pub fn is_two_budgets(&self) -> bool {
@@ -104,14 +101,13 @@ impl Status {
         self.retry_at(now).unwrap_or(now.plus(PAUSE))
     }
 
-    /// The server's own message, shortened. That of a budget's refusal names no budget, but its cause does, with numbers.
+    /// The server's own message, shortened. Of a budget it is the cause that has the name and the numbers.
     pub fn say(&self) -> Box<str> {
         let budget = self.cause(BUDGET).map(|cause| &cause.message);
-        let message = budget.filter(|message| !message.is_empty()).unwrap_or(&self.message);
-        if message.is_empty() {
-            return format!("the cluster answers {}", self.code).into();
+        match budget.filter(|message| !message.is_empty()).unwrap_or(&self.message) {
+            none if none.is_empty() => format!("the cluster answers {}", self.code).into(),
+            message => plain(message, &[]).into(),
         }
-        plain(message, &[]).into()
     }
 
     fn refusal(&self) -> Refusal {

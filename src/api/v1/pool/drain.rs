@@ -52,8 +52,6 @@ tables! {
         "ladder": LADDER => d.nodes.ladder, like {"evict": "30m", "delete": "10m"};
         /// How long the volumes of a node may take to detach, once its pods are gone.
         "volumes": DURATION => d.nodes.volumes, like "20m";
-        /// How long after its machine a node may stay in the cluster before the pool deletes it. off: it never does.
-        "nodeDeletion": DURATION_OR_OFF => d.nodes.node_deletion, like "off";
     }
     HOOKS(h: DrainHooks) = {
         /// The webhook that is asked before a machine leaves service, by its name in the settings of the daemon. The

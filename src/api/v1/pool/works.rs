@@ -79,7 +79,6 @@ fn about_nodes(draft: &Draft) -> impl Iterator<Item = &'static str> {
         ("drain.rules", nodes.rules != default.rules),
         ("drain.ladder", nodes.ladder != default.ladder),
         ("drain.volumes", nodes.volumes != default.volumes),
-        ("drain.nodeDeletion", nodes.node_deletion != default.node_deletion),
     ];
     keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key)
 }

@@ -1,0 +1,6 @@
+//! The adapter of clusters against a server that says what a real one said, well or badly.
+
+mod kit;
+mod opening;
+mod orders;
+mod watching;

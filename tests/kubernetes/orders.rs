@@ -1,0 +1,189 @@
+//! What is sent to end pods and to mark nodes, and what is read of a node's pods.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use poolkeeper::act::CallOutcome;
+use poolkeeper::adapters::kubernetes::ClusterCall;
+use poolkeeper::ambient::Clock;
+use poolkeeper::drain::{ClusterApi, ClusterOrder};
+use poolkeeper::model::cluster::{NodeChange, NodeMark, PodEnd, PodEndAnswer};
+use poolkeeper::model::ids::{EntryId, NodeName, PoolName};
+use poolkeeper::model::journal::Refusal;
+use poolkeeper::model::time::Span;
+use serde_json::{Value, json};
+
+use super::kit::{Rig, bookmark, is_watch, list, n1, node, pod, refuse};
+use crate::azure::server::Says;
+
+fn mark(rig: &Rig) -> NodeMark {
+    NodeMark {
+        pool: PoolName::new("web"),
+        entry: EntryId::new("e-7"),
+        at: rig.clock.now(),
+        cordoned: true,
+        excluded: true,
+    }
+}
+
+#[tokio::test]
+async fn an_eviction_names_the_uid() {
+    let rig = Rig::start(|_| Says::status(201, r#"{"kind":"Status","status":"Success"}"#)).await;
+    let (one, within) = (pod("web-1", "u-1"), PodEnd::EvictWithin(Span::ZERO));
+    let end = async |how| rig.clusters.end_pod(rig.order(), &one, how).await;
+    assert_eq!(end(PodEnd::Evict).await, PodEndAnswer::Accepted);
+    assert_eq!(end(within).await, PodEndAnswer::Accepted);
+    assert_eq!(end(PodEnd::Delete(Span::seconds(9))).await, PodEndAnswer::Accepted);
+    let heard = rig.server.heard();
+    let path = "/api/v1/namespaces/shop/pods/web-1";
+    let sent: Vec<_> =
+        heard.iter().map(|heard| (&*heard.verb, &*heard.target, heard.json())).collect();
+    let eviction = |options: Value| {
+        json!({
+            "apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": {"name": "web-1", "namespace": "shop"}, "deleteOptions": options,
+        })
+    };
+    let uid = json!({"uid": "u-1"});
+    let evict = format!("{path}/eviction");
+    let plain = eviction(json!({"preconditions": uid}));
+    let quick = eviction(json!({"preconditions": uid, "gracePeriodSeconds": 1}));
+    let delete = json!({
+        "apiVersion": "v1", "kind": "DeleteOptions",
+        "preconditions": uid, "gracePeriodSeconds": 9,
+    });
+    assert_eq!(sent, [("POST", &*evict, plain), ("POST", &evict, quick), ("DELETE", path, delete)]);
+    assert!(heard.iter().all(|heard| heard.header("content-type") == Some("application/json")));
+    let calls: Vec<_> = rig.clusters.calls().filter(|(_, _, count)| *count > 0).collect();
+    assert_eq!(calls, [("prod", ClusterCall::Evict, 2), ("prod", ClusterCall::Delete, 1)]);
+}
+
+#[tokio::test]
+async fn a_refusal_is_sent_once_and_a_busy_server_is_left_alone() {
+    let rig = Rig::start(|heard| match heard.is("POST", "/eviction") {
+        true => {
+            let causes = json!([{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2 currently"}]);
+            let body = json!({"reason": "TooManyRequests", "details": {"causes": causes}});
+            Says::status(429, &body.to_string())
+        }
+        false => Says::status(429, "").with("retry-after", "7"),
+    })
+    .await;
+    let evict = async || rig.clusters.end_pod(rig.order(), &pod("web-1", "u"), PodEnd::Evict).await;
+    let say = "The disruption budget web needs 2 healthy pods and has 2 currently".into();
+    assert_eq!(evict().await, PodEndAnswer::BudgetSpent { say, retry_at: None });
+    assert_eq!(rig.server.count("POST", "/eviction"), 1, "nothing is sent again by itself");
+    let busy = rig.clusters.budgets(&rig.name, "shop").await.unwrap_err();
+    let retry_at = rig.clock.now().plus(Span::seconds(7));
+    assert_eq!((busy.refusal, busy.retry_at), (Refusal::Throttled, Some(retry_at)));
+    assert_eq!(evict().await, PodEndAnswer::Throttled { retry_at }, "for everybody");
+    assert_eq!(rig.server.heard().len(), 2, "and nobody asks meanwhile");
+    rig.clock.pass(Span::seconds(8));
+    assert!(matches!(evict().await, PodEndAnswer::BudgetSpent { .. }));
+}
+
+#[tokio::test]
+async fn a_mark_is_one_patch_and_known_at_once() {
+    let rig = Rig::start(|heard| match &*heard.verb {
+        "PATCH" => {
+            let mut patched = node("n1", 30);
+            patched["spec"]["unschedulable"] = json!(true);
+            patched["metadata"]["annotations"] = heard.json()["metadata"]["annotations"].clone();
+            Says::json(&patched)
+        }
+        _ if is_watch(heard) => Says::Stall(bookmark(20)),
+        _ => list(10, "", &[node("n1", 1)]),
+    })
+    .await;
+    let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
+    let change = NodeChange::Mark(mark(&rig));
+    assert_eq!(rig.clusters.change(rig.order(), &known, &change).await, CallOutcome::Done);
+    let heard = rig.server.heard();
+    let sent = heard.iter().find(|heard| heard.verb == "PATCH").unwrap();
+    assert_eq!(sent.target, "/api/v1/nodes/n1");
+    assert_eq!(sent.header("content-type"), Some("application/merge-patch+json"));
+    let text = r#"{"pool":"web","entry":"e-7","at":"2026-11-28T05:00:00Z","cordoned":true,"excluded":true}"#;
+    let expected = json!({
+        "metadata": {
+            "annotations": {"poolkeeper/drain": text},
+            "labels": {"node.kubernetes.io/exclude-from-external-load-balancers": "true"},
+            "resourceVersion": "1",
+        },
+        "spec": {"unschedulable": true},
+    });
+    assert_eq!(sent.json(), expected);
+    let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
+    assert_eq!((known.cordoned, known.mark, &*known.version), (true, Some(mark(&rig)), "30"));
+    assert_eq!(rig.asked().len(), 2, "no read came between");
+}
+
+#[tokio::test]
+async fn what_is_late_is_not_sent_and_what_is_not_answered_is_lost() {
+    let rig = Rig::start(|heard| match &*heard.verb {
+        "PATCH" => Says::Nothing,
+        "POST" => Says::Half(String::new()),
+        _ if is_watch(heard) => Says::Stall(bookmark(20)),
+        _ => list(10, "", &[node("n1", 1)]),
+    })
+    .await;
+    let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
+    let change = NodeChange::Lift(mark(&rig));
+    let late = ClusterOrder { before: rig.clock.now(), ..rig.order() };
+    let one = pod("web-1", "u");
+    assert_eq!(rig.clusters.change(late, &known, &change).await, CallOutcome::NotSent);
+    assert_eq!(rig.clusters.end_pod(late, &one, PodEnd::Evict).await, PodEndAnswer::NotSent);
+    assert_eq!(rig.server.count("PATCH", "") + rig.server.count("POST", ""), 0);
+    assert_eq!(rig.clusters.change(rig.order(), &known, &change).await, CallOutcome::Lost);
+    let told = rig.clusters.end_pod(rig.order(), &one, PodEnd::Evict).await;
+    assert!(matches!(told, PodEndAnswer::Unclear { .. }), "{told:?}");
+    assert_eq!((rig.server.count("PATCH", ""), rig.server.count("POST", "")), (1, 1));
+}
+
+#[tokio::test]
+async fn pods_budgets_and_volumes_are_read_in_pages() {
+    let rig = Rig::start(|heard| {
+        let page = |next: &str, items: Value| {
+            Says::json(&json!({"metadata": {"continue": next}, "items": items}))
+        };
+        let named = |name: &str| json!({"metadata": {"namespace": "shop", "name": name, "uid": name}});
+        let attachment = |node: &str, attached: bool| {
+            json!({"spec": {"nodeName": node, "source": {"persistentVolumeName": "v"}}, "status": {"attached": attached}})
+        };
+        match &*heard.target {
+            "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&limit=500" => page("t2", json!([named("a")])),
+            "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&limit=500&continue=t2" => page("", json!([named("b")])),
+            "/apis/policy/v1/namespaces/shop/poddisruptionbudgets?limit=500" => page("", Value::Null),
+            "/apis/storage.k8s.io/v1/volumeattachments?limit=500" => page("", json!([
+                attachment("n1", true), attachment("n2", true), attachment("n1", false), attachment("n1", true),
+            ])),
+            _ => refuse(404, "NotFound", "what?"),
+        }
+    })
+    .await;
+    let pods = rig.clusters.pods(&rig.name, &n1()).await.unwrap();
+    assert_eq!(pods.iter().map(|pod| &*pod.name).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(rig.clusters.budgets(&rig.name, "shop").await, Ok(Vec::new()));
+    assert_eq!(rig.clusters.volumes(&rig.name, &n1()).await, Ok(2));
+    let odd = rig.clusters.pods(&rig.name, &NodeName::new("a/../b")).await.unwrap_err();
+    assert_eq!(odd.refusal, Refusal::Invalid);
+    assert_eq!(rig.server.heard().len(), 4);
+}
+
+#[tokio::test]
+async fn more_than_the_burst_waits_for_the_rate() {
+    let asked = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&asked);
+    let rig = Rig::start(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Says::json(&json!({"items": []}))
+    })
+    .await;
+    for _ in 0..30 {
+        rig.clusters.budgets(&rig.name, "shop").await.unwrap();
+    }
+    let next = rig.clusters.budgets(&rig.name, "shop");
+    let waits = tokio::time::timeout(std::time::Duration::from_millis(200), next).await;
+    assert!(waits.is_err(), "the clock stands, so nothing comes back");
+    assert_eq!(asked.load(Ordering::SeqCst), 30);
+    rig.clock.pass(Span::seconds(1));
+    rig.clusters.budgets(&rig.name, "shop").await.unwrap();
+}
