@@ -136,7 +136,7 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
         }
     }
 
-    /// Its pods are gone; wait for their volumes, unless nobody is there to detach them.
+    /// Its pods are gone; wait for their volumes, unless its kubelet is silent: nothing detaches them then.
     async fn volumes(
         &self,
         drain: &Draining<'_>,
@@ -199,9 +199,9 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
         match self.api.change(order, &node, &NodeChange::Mark(mark)).await {
             CallOutcome::Done => CallOutcome::Accepted(None),
             CallOutcome::Refused(refused) if refused.refusal == Refusal::Gone => CallOutcome::Done,
-            // Somebody wrote the node since the watch showed it: nothing happened, and the next turn sees it newer.
+            // Another client wrote the node since the watch showed it: the next plan sees it newer.
             CallOutcome::Refused(refused) if refused.refusal == Refusal::Conflict => {
-                CallOutcome::NotSent
+                CallOutcome::Refused(Refused { refusal: Refusal::Preempted, ..refused })
             }
             other => other,
         }

@@ -53,7 +53,7 @@ pub trait ClusterApi {
         node: &NodeName,
     ) -> impl Future<Output = Result<u32, Refused>> + Send;
 
-    /// Change our marks on a node, if nobody wrote it since it was read.
+    /// Change our marks on a node, if no other client wrote it since it was read.
     fn change(
         &self,
         order: ClusterOrder<'_>,

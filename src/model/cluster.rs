@@ -20,7 +20,7 @@ vocabulary! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterNode {
     pub name: NodeName,
-    /// Changes with each write of the object: a patch that names it takes effect only if nobody wrote meanwhile.
+    /// Changes with each write of the object: a patch that names it takes effect only if no client wrote meanwhile.
     pub version: Box<str>,
     /// The machine behind it, as the node spells it.
     pub provider_id: Option<Box<str>>,
@@ -53,7 +53,7 @@ pub struct NodeMark {
     /// The journal entry of the drain.
     pub entry: EntryId,
     pub at: Time,
-    /// We cordoned it. False: it was already, by somebody else.
+    /// We cordoned it. False: another client did, before us.
     pub cordoned: bool,
     /// We took it out of the cluster's load balancers.
     pub excluded: bool,
@@ -81,7 +81,7 @@ vocabulary! {
 /// Who makes another pod in the place of one that is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodOwner {
-    /// Nobody.
+    /// No controller.
     Bare,
     DaemonSet(Box<str>),
     /// Another controller, by kind and name.

@@ -18,7 +18,7 @@ use url::Url;
 use crate::net::client::is_sealed;
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// A command for credentials may ask somebody far away.
+/// A command for credentials may ask a server far away.
 const OPEN: Duration = Duration::from_secs(30);
 
 /// How to reach a cluster.
@@ -52,7 +52,7 @@ async fn opened(config: &ClusterConfig) -> Result<Client, Box<str>> {
     let agent = HeaderValue::from_static(concat!("poolkeeper/", env!("CARGO_PKG_VERSION")));
     wire.headers.push((USER_AGENT, agent));
     if let Some(exec) = &mut wire.auth_info.exec {
-        // Nobody sits at our input, and our output is not the command's.
+        // No person sits at our input, and our output is not the command's.
         exec.interactive_mode = Some(ExecInteractiveMode::Never);
     }
     blocking(move || Client::try_from(wire).map_err(|error| of_client(&error))).await

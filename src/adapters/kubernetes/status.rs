@@ -96,7 +96,7 @@ impl Status {
         (seconds > 0).then(|| now.plus(Span::seconds(seconds).min(LONGEST_PAUSE)))
     }
 
-    /// Until when nobody asks it again.
+    /// It is not asked again until then.
     pub fn open_again(&self, now: Time) -> Time {
         self.retry_at(now).unwrap_or(now.plus(PAUSE))
     }
