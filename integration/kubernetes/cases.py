@@ -132,6 +132,7 @@ def apiserver(stage, table):
     stage.begin_witness(name)
     stage.write_pool(name, "3.0.0", surge=3)
     wait("a drain of blocked begins", lambda: stage.marked(name), PATIENCE)
+    wait_told(stage, name, [r"blocked/still-\w+-\w+", "allows-nothing"])
     stage.control.kill_apiserver()
     before = {vm["vmId"] for vm in stage.emulator.set(name)["instances"]}
     time.sleep(15)

@@ -53,10 +53,10 @@ class Client:
                 answer = connection.getresponse()
                 text = answer.read().decode()
                 break
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLError) as error:
                 connection.close()
                 if connection is not kept:
-                    raise OSError(str(error)) from error
+                    raise OSError(repr(error)) from error
             except http.client.HTTPException as error:
                 raise OSError(repr(error)) from error
         self.own.connection = connection
