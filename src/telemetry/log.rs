@@ -66,7 +66,7 @@ impl Log {
         let others = level.min(LevelFilter::WARN);
         let told = Targets::new().with_default(others).with_target("poolkeeper", level);
         let told = told.with_target(AUDIT, LevelFilter::INFO);
-        // It writes each failed call, whole answers among them. Whoever calls says what failed.
+        // It writes each failed call, with whole answers. The adapter says what failed.
         let told = told.with_target("kube_client", LevelFilter::OFF);
         let lines = tracing_subscriber::fmt::layer();
         let registry = tracing_subscriber::registry().with(traces);

@@ -38,7 +38,7 @@ async fn what_cannot_be_opened_is_an_error_until_it_can() {
         ("", "it has no current context"),
         ("users: [{name: u, user: {token: sEcReT-token-1", "it is no kubeconfig"),
         (&good.replace("http://127.0.0.1", "http://example.com"), "https://"),
-        (&good.replace("\"token\"", "\"client-key-data\""), "it has no certificate"),
+        (&good.replace("\"token\"", "\"client-key-data\""), "its key is no base64"),
     ];
     for (text, says) in bad {
         std::fs::write(rig.folder.file("config"), text).unwrap();

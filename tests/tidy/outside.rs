@@ -39,14 +39,14 @@ const CRATES: &[(&str, Where)] = &[
     ),
     // Dates in headers of answers.
     ("httpdate", Where::Rooms(&["net", "adapters::azure"])),
-    // The client of clusters, and the requests and bodies that it takes.
+    // The client of clusters, and the bodies that it takes.
     ("kube", Where::Rooms(KUBERNETES)),
-    ("http", Where::Rooms(KUBERNETES)),
     ("http_body_util", Where::Rooms(KUBERNETES)),
     // Nobody names its types: it is here to choose the oldest version, which the client asks of a program.
     ("k8s_openapi", Where::Rooms(KUBERNETES)),
     // The server of the API: its own accept loop, for limits that the framework's has not.
-    ("hyper", Where::Rooms(&["api", "net"])),
+    // Its requests are those that the client of clusters sends.
+    ("hyper", Where::Rooms(&["adapters::kubernetes", "api", "net"])),
     ("hyper_util", Where::Rooms(&["api"])),
     ("tower_service", Where::Rooms(&["api"])),
     // Signatures of tokens and of deliveries, tokens themselves at the door, and the hashes of the audit.
@@ -115,7 +115,7 @@ const CRATES: &[(&str, Where)] = &[
     // Two servers: the one for programs, and the made-up Azure, which hands out tokens to anybody.
     ("axum", Where::Rooms(&["api", "emulator"])),
     // The adapter reads many VMs of a Flexible set at once, and never more than a few.
-    ("futures_util", Where::Rooms(&["adapters::azure", "api", "daemon", "emulator"])),
+    ("futures_util", Where::Rooms(&["adapters::azure", "api", "daemon", "drain", "emulator"])),
     ("rcgen", Where::Rooms(&["emulator"])),
     ("tokio_rustls", Where::Rooms(&["net", "emulator"])),
     ("criterion", Where::Tests),

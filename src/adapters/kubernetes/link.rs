@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
-use http::{Method, Request, Response};
 use http_body_util::BodyExt;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use tokio::sync::Mutex;
@@ -21,6 +21,8 @@ use crate::model::vocabulary::vocabulary;
 
 /// From sending a request to the end of its answer.
 const ANSWER: Duration = Duration::from_secs(10);
+/// The server tries for 10 s to evict a pod that is written meanwhile, and then says so.
+const EVICTED: Duration = Duration::from_secs(15);
 /// Longest wait for the rate.
 const QUEUE: Duration = Duration::from_secs(10);
 /// A cluster that cannot be opened is tried again after this time, twice as long each time, up to the longest.
@@ -55,6 +57,13 @@ pub(super) struct Ask<'a> {
 impl<'a> Ask<'a> {
     pub fn read(call: ClusterCall, path: &'a str) -> Self {
         Self { call, path, body: None, before: None }
+    }
+
+    const fn limit(&self) -> Duration {
+        match self.call {
+            ClusterCall::Evict => EVICTED,
+            _ => ANSWER,
+        }
     }
 
     const fn method(&self) -> Method {
@@ -132,10 +141,10 @@ impl Link {
 
     /// The body of a good answer.
     pub async fn call(&self, ask: Ask<'_>) -> Result<Vec<u8>, CallFault> {
-        let before = ask.before;
+        let (before, limit) = (ask.before, ask.limit());
         let (sent, number) = self.send(ask).await?;
         // A request that was dropped can no longer leave, however slow the connection is.
-        let left = before.map_or(ANSWER, |before| millis(before.since(self.now())).min(ANSWER));
+        let left = before.map_or(limit, |before| millis(before.since(self.now())).min(limit));
         let answer = async {
             let response = sent.await.map_err(|error| CallFault::NoAnswer(no_answer(&error)))?;
             self.body(response).await
@@ -174,7 +183,7 @@ impl Link {
             Request::builder().method(method).uri(ask.path).header(ACCEPT, "application/json");
         let body = ask.body.map_or_else(Vec::new, |(kind, text)| {
             if let Some(headers) = request.headers_mut() {
-                headers.insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
             }
             text.into_bytes()
         });

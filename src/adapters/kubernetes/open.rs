@@ -5,8 +5,7 @@ use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use http::HeaderValue;
-use http::header::USER_AGENT;
+use hyper::header::{HeaderValue, USER_AGENT};
 use kube::client::AuthError;
 use kube::config::{
     ExecInteractiveMode, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError,

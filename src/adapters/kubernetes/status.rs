@@ -96,7 +96,7 @@ impl Status {
         (seconds > 0).then(|| now.plus(Span::seconds(seconds).min(LONGEST_PAUSE)))
     }
 
-    /// It is not asked again until then.
+    /// Until when none of our requests goes to it.
     pub fn open_again(&self, now: Time) -> Time {
         self.retry_at(now).unwrap_or(now.plus(PAUSE))
     }

@@ -114,7 +114,7 @@ fn each_answer_to_an_eviction_is_told_apart() {
 }
 
 #[test]
-fn a_header_names_the_time_too_and_no_wait_is_for_ever() {
+fn a_header_names_the_time_too_and_no_call_waits_for_ever() {
     let at = |header| Status::of(429, b"", Some(header)).open_again(NOW).since(NOW);
     assert_eq!(at(7), Span::seconds(7));
     assert_eq!(at(1_000_000_000), Span::minutes(5));
