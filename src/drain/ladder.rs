@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::cluster::{Pod, PodEnd, PodEndAnswer, PodOwner};
+use crate::model::cluster::{Pod, PodEnd, PodEndAnswer, PodOwner, has_labels};
 use crate::model::drain::{DaemonSetPods, FragilePods, NodeDrainPolicy, PodRule, PodRuling};
 use crate::model::time::{Span, Time};
 
@@ -180,8 +180,7 @@ fn fate(policy: &NodeDrainPolicy, pod: &Pod) -> PodFate {
 fn rule<'r>(policy: &'r NodeDrainPolicy, pod: &Pod) -> Option<&'r PodRule> {
     policy.rules.iter().find(|rule| {
         let here = rule.namespace.as_ref().is_none_or(|namespace| *namespace == pod.namespace);
-        let has = |(key, value): (&Box<str>, &Box<str>)| pod.labels.get(key) == Some(value);
-        here && rule.labels.iter().all(has)
+        here && has_labels(&pod.labels, &rule.labels)
     })
 }
 

@@ -181,10 +181,17 @@ vocabulary! {
     }
 }
 
+/// It has all of these labels.
+pub fn has_labels(
+    labels: &BTreeMap<Box<str>, Box<str>>,
+    wanted: &BTreeMap<Box<str>, Box<str>>,
+) -> bool {
+    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
 impl LabelSelector {
     pub fn selects(&self, labels: &BTreeMap<Box<str>, Box<str>>) -> bool {
-        let has = |(key, value): (&Box<str>, &Box<str>)| labels.get(key) == Some(value);
-        self.labels.iter().all(has) && self.expressions.iter().all(|of| of.holds(labels))
+        has_labels(labels, &self.labels) && self.expressions.iter().all(|of| of.holds(labels))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! By the id that the cloud's own node manager writes on a node, without case: neither name is derived from the other.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::{ReadError, ReadNodes};
 use crate::model::cluster::{ClusterNode, NodeReady};
@@ -62,10 +62,10 @@ fn join_nodes(
             return;
         }
     };
-    let by_id: HashMap<String, &ClusterNode> = nodes
+    let by_id: BTreeMap<String, &ClusterNode> = nodes
         .iter()
         .filter_map(|node| Some((node.provider_id.as_ref()?.to_ascii_lowercase(), node)))
-        .fold(HashMap::new(), |mut all, (id, node)| {
+        .fold(BTreeMap::new(), |mut all, (id, node)| {
             let newest = all.entry(id).or_insert(node);
             if node.created > newest.created {
                 *newest = node;
@@ -232,7 +232,7 @@ mod tests {
     fn a_node_of_a_machine_that_had_the_id_before_is_not_its_node() {
         let old = ClusterNode { created: at(500), ..node("old", format!("{UNIFORM}1")) };
         let one = || listing(Orchestration::Uniform, &[("1", Condition::Ready)]);
-        assert_eq!(joined(one(), &[old.clone()])[0].0, None);
+        assert_eq!(joined(one(), std::slice::from_ref(&old))[0].0, None);
         let nodes = [node("new", format!("{UNIFORM}1")), old];
         assert_eq!(joined(one(), &nodes)[0].0.as_deref(), Some("new"));
     }

@@ -1,6 +1,7 @@
 //! Settings: what is refused, and what holds.
 
-use poolkeeper::daemon::settings::{ClusterSettings, Sources, keys};
+use poolkeeper::adapters::kubernetes::ClusterConfig;
+use poolkeeper::daemon::settings::{Sources, keys};
 use poolkeeper::model::time::Span;
 
 use super::golden_files::golden;
@@ -343,7 +344,7 @@ fn clusters_have_names_and_are_shown_as_they_may_be_written() {
     sources.flags = vec![("set", "clusters.trial.context".to_owned(), "kind-trial".to_owned())];
     let settled = sources.settle().unwrap();
     let found = settled.settings();
-    let cluster = |file: Option<&str>, context: Option<&str>| ClusterSettings {
+    let cluster = |file: Option<&str>, context: Option<&str>| ClusterConfig {
         kubeconfig: file.map(Into::into),
         context: context.map(Into::into),
     };
