@@ -85,6 +85,10 @@ class Stage:
     def nodes_of(self, name):
         return {node["metadata"]["name"]: node for node in self.nodes.all() if node["metadata"]["labels"].get("suite/set") == name}
 
+    def pods_of(self, namespace, app):
+        return [pod for pod in self.pods.all() if pod["metadata"]["namespace"] == namespace
+                and pod["metadata"].get("labels", {}).get("app") == app]
+
     def wait_none(self, what, left, seconds):
         try:
             wait(what, lambda: not left(), seconds, 0.5)
@@ -106,7 +110,7 @@ class Stage:
         }
         if clustered:
             pool["cluster"] = "main"
-        aside = self.home / "aside"
+        aside = self.home / f"aside-{name}"
         aside.write_text(json.dumps(pool))
         aside.rename(self.home / "pools" / f"{name}.yaml")
 
