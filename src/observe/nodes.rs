@@ -16,6 +16,10 @@ use crate::model::time::{Span, Time};
 // 5 min: the clocks of cloud and cluster differ by less.
 const OLDER: Span = Span::minutes(5);
 
+/// A machine that runs for so long has a node by now.
+// 15 min: boots of nodes end within ten.
+const JOINS_WITHIN: Span = Span::minutes(15);
+
 /// What the readiness of nodes says of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NodeHealth {
@@ -50,32 +54,14 @@ fn join_nodes(
     health: NodeHealth,
 ) {
     let nodes = match nodes {
-        Ok(nodes) => nodes,
-        Err(error) => {
-            inventory.gaps.push(Gap { what: NODES.into(), why: error.say.clone() });
-            if health == NodeHealth::Counts {
-                for row in &mut inventory.instances {
-                    row.condition = unseen(row.condition);
-                    row.since = None;
-                }
-            }
-            return;
-        }
+        Ok(nodes) => NodeIndex::new(set, inventory.set.orchestration, nodes),
+        Err(error) => return hide(inventory, error.say.clone(), health),
     };
-    let by_id: BTreeMap<String, &ClusterNode> = nodes
-        .iter()
-        .filter_map(|node| Some((node.provider_id.as_ref()?.to_ascii_lowercase(), node)))
-        .fold(BTreeMap::new(), |mut all, (id, node)| {
-            let newest = all.entry(id).or_insert(node);
-            if node.created > newest.created {
-                *newest = node;
-            }
-            all
-        });
-    let orchestration = inventory.set.orchestration;
+    if let Some(why) = nodes.misfit(inventory) {
+        return hide(inventory, why, health);
+    }
     for row in &mut inventory.instances {
-        let node = provider_id(set, orchestration, row).and_then(|id| by_id.get(&id).copied());
-        let node = node.filter(|node| node.created.plus(OLDER) >= row.created);
+        let node = nodes.of(row);
         row.node = node.map(|node| node.name.clone());
         row.marked = node.is_some_and(|node| node.mark.is_some());
         row.unreachable_since = node.and_then(ClusterNode::silent_since);
@@ -85,18 +71,67 @@ fn join_nodes(
     }
 }
 
-/// The id that the node of a machine has, in lower case.
-fn provider_id(set: &ScaleSetId, orchestration: Orchestration, row: &Instance) -> Option<String> {
-    let [subscription, group, name] = set.parts()?;
-    let of_set = match orchestration {
-        Orchestration::Uniform => format!("virtualMachineScaleSets/{name}/"),
-        Orchestration::Flexible => String::new(),
-    };
-    let id = format!(
-        "azure:///subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{of_set}virtualMachines/{}",
-        row.id
-    );
-    Some(id.to_ascii_lowercase())
+/// Nothing says how the nodes are.
+fn hide(inventory: &mut Inventory, why: Box<str>, health: NodeHealth) {
+    inventory.gaps.push(Gap { what: NODES.into(), why });
+    if health == NodeHealth::Counts {
+        for row in &mut inventory.instances {
+            row.condition = unseen(row.condition);
+            row.since = None;
+        }
+    }
+}
+
+/// The nodes of a cluster, by the ids of their machines in lower case.
+struct NodeIndex<'n> {
+    /// How such an id begins if its machine is one of the set; none if the set has no valid id.
+    prefix: Option<String>,
+    by_id: BTreeMap<String, &'n ClusterNode>,
+}
+
+impl<'n> NodeIndex<'n> {
+    fn new(set: &ScaleSetId, orchestration: Orchestration, nodes: &'n [ClusterNode]) -> Self {
+        let prefix = set.parts().map(|[subscription, group, name]| {
+            let of_set = match orchestration {
+                Orchestration::Uniform => format!("virtualMachineScaleSets/{name}/"),
+                Orchestration::Flexible => String::new(),
+            };
+            let prefix = format!(
+                "azure:///subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{of_set}virtualMachines/"
+            );
+            prefix.to_ascii_lowercase()
+        });
+        let mut by_id = BTreeMap::new();
+        for node in nodes {
+            let Some(id) = &node.provider_id else { continue };
+            let newest = by_id.entry(id.to_ascii_lowercase()).or_insert(node);
+            if node.created > newest.created {
+                *newest = node;
+            }
+        }
+        Self { prefix, by_id }
+    }
+
+    fn id(&self, row: &Instance) -> Option<String> {
+        let prefix = self.prefix.as_ref()?;
+        Some(format!("{prefix}{}", row.id.as_str().to_ascii_lowercase()))
+    }
+
+    fn of(&self, row: &Instance) -> Option<&'n ClusterNode> {
+        let node = *self.by_id.get(&self.id(row)?)?;
+        (node.created.plus(OLDER) >= row.created).then_some(node)
+    }
+
+    /// Why these cannot be the nodes of this set. Then a machine without a node is not one that did not come up.
+    fn misfit(&self, inventory: &Inventory) -> Option<Box<str>> {
+        let (set, rows) = (&inventory.set, &inventory.instances);
+        let runs = |row: &Instance| matches!(row.condition, Condition::Ready | Condition::Unready);
+        let is_due = |row: &Instance| set.read_at.since(row.created) >= JOINS_WITHIN;
+        let lacks = rows.iter().any(|row| runs(row) && is_due(row));
+        let fits = !lacks || rows.iter().any(|row| self.of(row).is_some());
+        let say = "no node is one of its machines: name the cluster that they join, and see that its nodes have a providerID";
+        (!fits).then(|| say.into())
+    }
 }
 
 /// What the cloud alone knows for sure needs no node.
@@ -256,6 +291,30 @@ mod tests {
             assert!(!inventory.saw_nodes());
             assert_eq!(inventory.instances.iter().map(|row| row.condition).collect::<Vec<_>>(), of);
         }
+    }
+
+    #[test]
+    fn nodes_that_are_not_those_of_the_set_are_a_gap() {
+        let gap = |orchestration, rows: &[(&str, Condition)], read: i64, nodes: &[ClusterNode]| {
+            let mut inventory = listing(orchestration, rows);
+            inventory.set.read_at = at(read);
+            join_nodes(&mut inventory, &ScaleSetId::new(SET), Ok(nodes), NodeHealth::Counts);
+            let hidden = inventory.instances.iter().all(|row| row.condition == Condition::Unknown);
+            assert_eq!(hidden, !inventory.saw_nodes(), "what is not seen is not judged");
+            inventory.gaps.pop().map(|gap| gap.why)
+        };
+        let one = [("1", Condition::Ready)];
+        let (uniform, flexible) = (Orchestration::Uniform, Orchestration::Flexible);
+        let bare = || ClusterNode { provider_id: None, ..node("bare", String::new()) };
+        assert_eq!(gap(uniform, &one, 1_799, &[bare()]), None, "it may join still");
+        for of in [uniform, flexible] {
+            let why = gap(of, &one, 1_800, &[bare()]).unwrap();
+            assert!(why.starts_with("no node is one of its machines"), "{why}");
+        }
+        let starting = [("1", Condition::Provisioning)];
+        assert_eq!(gap(uniform, &starting, 9_000, &[bare()]), None, "it never ran");
+        let known = node("n1", format!("{UNIFORM}1"));
+        assert_eq!(gap(uniform, &one, 9_000, &[known, bare()]), None);
     }
 
     #[test]
