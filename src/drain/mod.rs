@@ -2,7 +2,7 @@
 //!
 //! Never here: which machine leaves (the plan decided), the cloud, a retry inside a call. What we did to a node stands
 //! on the node itself, in the same patch, so nothing of a drain is lost with this process. Begin with [`ClusterApi`]
-//! and [`Drainer`]; which pods are asked to end, and how, is [`ladder`].
+//! and [`Drainer`]; `ladder` says which pods are asked to end, and how.
 
 mod drainer;
 mod ladder;
