@@ -80,7 +80,14 @@ pub(super) const NAME: Scalar<PoolName> = Scalar::new(
 pub(super) const DURATION_OR_OFF: Scalar<Option<Span>> = Scalar::new(
     duration_or_off,
     |of| of.as_ref().map_or_else(|| text("off"), text),
-    || a_duration().or(off()),
+    || {
+        // One form: generated clients tell two forms of text apart by their order alone.
+        let mut form = a_duration().or(off());
+        let span = SPAN.trim_start_matches('^').trim_end_matches('$');
+        let pattern = format!("^(off|{span})$");
+        form.schema = json!({ "type": "string", "pattern": pattern, "minLength": 2 });
+        form
+    },
 );
 
 /// A whole number, or a percent as text.
