@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::budgets::{BudgetNumbers, DisruptionRule, Guard};
-use super::spec::ClusterSpec;
+use super::spec::{ClusterSpec, PodTimes};
 use crate::ambient::Dice;
 use crate::world::{Guid, MINUTE, Millis, SECOND};
 
@@ -97,8 +97,7 @@ pub(super) struct Pods {
     /// Pods that no node takes, the oldest first.
     pub waiting: BTreeSet<u64>,
     dice: Dice,
-    pod_seconds: f64,
-    sigma: f64,
+    times: PodTimes,
     next_uid: u64,
 }
 
@@ -113,8 +112,7 @@ impl Pods {
             guards: BTreeMap::new(),
             waiting: BTreeSet::new(),
             dice,
-            pod_seconds: spec.pod_seconds(),
-            sigma: spec.drain_sigma,
+            times: spec.pod_times(),
             next_uid: 1,
         }
     }
@@ -154,11 +152,12 @@ impl Pods {
     }
 
     fn drawn(&self, workload: usize, replica: u32, mut dice: Dice) -> SimPod {
-        let (median, sigma) = (self.pod_seconds, self.sigma);
-        let mut seconds =
-            |median: f64| ((dice.log_normal(median, sigma) * SECOND as f64) as Millis).max(SECOND);
-        // Owners allow about twice what their pods need.
-        let (takes, grace) = (seconds(median), seconds(2.0 * median));
+        let PodTimes { median, sigma } = self.times;
+        let takes = dice.log_normal(median, sigma);
+        // Owners allow about twice what a pod needs; one in eight allows too little.
+        let grace = takes * dice.log_normal(2.0, 0.6);
+        let millis = |seconds: f64| ((seconds * SECOND as f64) as Millis).max(SECOND);
+        let (takes, grace) = (millis(takes), millis(grace));
         let starts_in = SECOND + dice.below(6 * SECOND as u64) as Millis;
         let detaches_in = 2 * SECOND + dice.below(6 * SECOND as u64) as Millis;
         SimPod {
