@@ -152,11 +152,12 @@ impl SimStage {
         }
     }
 
-    /// The node has no mark yet: this change takes it out of service.
+    /// The node has no mark of this entry yet: this change begins its drain.
     fn begins_drain(&self, vm: Guid, change: &NodeChange) -> bool {
+        let NodeChange::Mark(mark) = change else { return false };
         let node = self.cluster.as_ref().and_then(|cluster| cluster.node(vm));
-        let unmarked = node.is_some_and(|node| node.mark.is_none());
-        unmarked && matches!(change, NodeChange::Mark(_))
+        let known = node.and_then(|node| node.mark.as_ref());
+        known.is_none_or(|known| known.entry != mark.entry)
     }
 
     pub(super) fn end_pod(&mut self, before: Time, pod: &Pod, how: PodEnd) -> PodEndAnswer {
