@@ -186,7 +186,7 @@ impl Recorder {
                 self.turn(vm, at, TimelineState::Draining);
             }
             (TimelineState::Draining, NodeNews::Lifted) => {
-                self.turn(vm, at, TimelineState::Serving)
+                self.turn(vm, at, TimelineState::Serving);
             }
             (_, NodeNews::Drained) => {
                 if let Some(row) = self.timeline.rows.get_mut(now.row) {

@@ -43,7 +43,7 @@ impl Cluster {
     fn refusal(&self, pod: &SimPod, now: Millis) -> Option<PodEndAnswer> {
         let workload = self.pods.workload_of(pod)?;
         let counts = pod.guard.is_none_or(|guard| guard.double);
-        let own = self.pods.budget(workload, now, self.calm_from).filter(|_| counts);
+        let own = workload.budget(now, self.calm_from).filter(|_| counts);
         let own = own.map(|numbers| (workload.name.to_owned(), numbers));
         let guard = pod.guard.map(|guard| {
             let name = Guard::label(guard.double);
@@ -114,7 +114,7 @@ impl Cluster {
             return Vec::new();
         }
         let own = |of: &Workload| {
-            let numbers = self.pods.budget(of, now, self.calm_from)?;
+            let numbers = of.budget(now, self.calm_from)?;
             Some(budget(of.name.into(), numbers, of_workload(of.name)))
         };
         let guard = |(id, guard): (&u64, &Guard)| {

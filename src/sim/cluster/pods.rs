@@ -35,6 +35,18 @@ pub(super) struct Workload {
     unplaced_since: Option<Millis>,
 }
 
+impl Workload {
+    /// `None`: it has no budget.
+    pub fn budget(&self, now: Millis, calm_from: Millis) -> Option<BudgetNumbers> {
+        let rule = self.rule?;
+        let long = |since: Millis| now >= calm_from && now - since >= OWNER_WAITS;
+        if self.unplaced_since.is_some_and(long) {
+            return Some(DisruptionRule::let_go(self.matching, self.healthy));
+        }
+        Some(rule.numbers(self.replicas, self.matching, self.healthy))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PodGuard {
     pub id: u64,
@@ -219,16 +231,6 @@ impl Pods {
             of.matching = of.matching + u32::from(after.0) - u32::from(before.0);
             of.healthy = of.healthy + u32::from(after.1) - u32::from(before.1);
         }
-    }
-
-    /// `None`: it has no budget.
-    pub fn budget(&self, of: &Workload, now: Millis, calm_from: Millis) -> Option<BudgetNumbers> {
-        let rule = of.rule?;
-        let long = |since: Millis| now >= calm_from && now - since >= OWNER_WAITS;
-        if of.unplaced_since.is_some_and(long) {
-            return Some(DisruptionRule::let_go(of.matching, of.healthy));
-        }
-        Some(rule.numbers(of.replicas, of.matching, of.healthy))
     }
 
     fn replica_mut(&mut self, workload: usize, replica: u32) -> Option<&mut Replica> {

@@ -143,7 +143,7 @@ impl Play {
             let counted = of().filter(|(_, pod)| pod.guard.is_none_or(|guard| guard.double));
             let healthy = counted.filter(|(_, pod)| pod.is_healthy()).count() as u32;
             let far = Millis::MAX;
-            if let Some(numbers) = self.cluster.pods.budget(workload, self.now, far) {
+            if let Some(numbers) = workload.budget(self.now, far) {
                 assert_eq!(numbers.healthy, healthy, "{}", workload.name);
             }
             let lives = of().filter(|(_, pod)| pod.ending.is_none()).count() as u32;
@@ -301,7 +301,7 @@ fn only_the_very_pod_that_was_read_ends() {
     let (at, other) = other.unwrap();
     assert!(at != n && other.uid != pod.uid && !other.ready);
     assert_eq!(end(&mut play, PodEnd::Evict), PodEndAnswer::Gone, "the name is another pod's");
-    assert!(play.movable(at).iter().any(|there| *there == other), "which is untouched");
+    assert!(play.movable(at).contains(&other), "which is untouched");
     play.pass(MINUTE);
     assert_eq!(play.cluster.node(vm(n)).unwrap().volumes, 0);
     assert!(play.movable(at).iter().any(|there| there.uid == other.uid && there.ready));
