@@ -9,7 +9,6 @@ use super::scenario::{GateTime, QuotaSource, Scenario};
 use super::stage::SharedStage;
 use super::transport::Road;
 use crate::ambient::Clock;
-use crate::drain::Drainer;
 use crate::memory::{InboxStore, TurnStore};
 use crate::model::ids::PoolName;
 use crate::model::owner::Keeper;
@@ -23,7 +22,6 @@ use crate::reconcile::TurnEnvironment;
 #[derive(Debug)]
 pub(super) struct SimPorts<R, S> {
     pub stage: SharedStage,
-    pub cluster: Drainer<SharedStage, SharedStage>,
     pub road: R,
     pub facts: SimFacts,
     pub disk: SimDisk<S>,
@@ -33,7 +31,7 @@ pub(super) struct SimPorts<R, S> {
 impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, S> {
     type Facts = SimFacts;
     type Cloud = R::Cloud;
-    type Cluster = Drainer<SharedStage, SharedStage>;
+    type Cluster = SharedStage;
     type Hooks = SharedStage;
     type Store = SimDisk<S>;
     type Decide = Watching;
@@ -47,8 +45,8 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, 
         self.road.cloud()
     }
 
-    fn cluster(&self) -> &Drainer<SharedStage, SharedStage> {
-        &self.cluster
+    fn cluster(&self) -> &SharedStage {
+        &self.stage
     }
 
     fn hooks(&self) -> &SharedStage {

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use super::cluster::NodeNews;
 use super::stage::SimStage;
 use crate::world::{Actor, EventKind, Guid, OpId, VmId, WorldEvent};
 
@@ -77,11 +76,11 @@ impl Leftovers {
         }
     }
 
-    /// A drain began, ended or was put back; whether its end is a leftover.
-    pub fn is_drain(&mut self, vm: Guid, news: NodeNews) -> bool {
-        if matches!(news, NodeNews::Marked | NodeNews::Lifted) {
+    /// A drain begins or ends; whether it is a leftover.
+    pub fn is_drain(&mut self, vm: Guid, begins: bool) -> bool {
+        if begins {
             self.drained.insert(vm);
         }
-        news == NodeNews::Drained && !self.drained.contains(&vm)
+        !begins && !self.drained.contains(&vm)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster::NodeNews;
 use super::stage::SimStage;
 use crate::world::{EventKind, Guid, InstanceId, Millis, TrueInstance, WorldEvent};
 
@@ -178,17 +177,15 @@ impl Recorder {
         }
     }
 
-    /// A drain began, ended or was put back.
-    pub fn drains(&mut self, vm: Guid, at: Millis, news: NodeNews) {
+    /// We cordoned it (`Some(true)`), lifted the cordon (`Some(false)`), or its drain ended (`None`).
+    pub fn drains(&mut self, vm: Guid, at: Millis, begins: Option<bool>) {
         let Some(now) = self.now.get(&vm).copied() else { return };
-        match (now.doing, news) {
-            (TimelineState::Settling | TimelineState::Serving, NodeNews::Marked) => {
+        match (now.doing, begins) {
+            (TimelineState::Settling | TimelineState::Serving, Some(true)) => {
                 self.turn(vm, at, TimelineState::Draining);
             }
-            (TimelineState::Draining, NodeNews::Lifted) => {
-                self.turn(vm, at, TimelineState::Serving);
-            }
-            (_, NodeNews::Drained) => {
+            (TimelineState::Draining, Some(false)) => self.turn(vm, at, TimelineState::Serving),
+            (_, None) => {
                 if let Some(row) = self.timeline.rows.get_mut(now.row) {
                     row.drained = Some(at);
                 }
