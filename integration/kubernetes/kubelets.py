@@ -16,7 +16,7 @@ SET = "suite/set"
 DONE = "suite/done"
 PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-# What a Node must say, and nobody here reads.
+# What a Node must say, and what is not read here.
 UNSAID = dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion",
                         "kubeletVersion", "kubeProxyVersion"), "") | {"operatingSystem": "linux", "architecture": "amd64"}
 

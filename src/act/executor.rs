@@ -301,9 +301,9 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         seen: &Observed<'_>,
         ports: Ports<'_, W, K, H, C>,
     ) -> DrainProgress {
-        let machine = self.draining(&entry.id, target, seen);
+        let machine = self.draining(target, seen);
         if machine.node.is_some() || !self.is_balanced(target, seen) {
-            let drain = ports.cluster.drain_state(machine).await;
+            let drain = ports.cluster.drain_state(&entry.id, machine).await;
             self.made(entry, CallKind::AskedCluster, word(&drain));
             if drain != DrainProgress::Done {
                 return drain;
@@ -312,19 +312,14 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         self.balancer_progress(entry, target, seen, ports.clock.now())
     }
 
-    pub fn draining<'t>(
-        &self,
-        entry: &'t EntryId,
-        target: &'t Target,
-        seen: &Observed<'t>,
-    ) -> DrainRequest<'t>
+    pub fn draining<'t>(&self, target: &'t Target, seen: &Observed<'t>) -> DrainRequest<'t>
     where
         'a: 't,
     {
         let node = seen.beside(&[]).find(target).and_then(|machine| machine.node.as_ref());
         let (cluster, policy) = (seen.cluster, &seen.balance.drain.nodes);
         let (pool, before) = (self.pool, self.lease.not_after);
-        DrainRequest { pool, cluster, target, node, entry, policy, before }
+        DrainRequest { pool, cluster, target, node, policy, before }
     }
 
     /// Revert our changes to the node and end the drain with this outcome. If that fails, the entry stays open for a
@@ -350,7 +345,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
         cluster: &K,
     ) -> bool {
         for target in entry.action.targets() {
-            let machine = self.draining(&entry.id, target, seen);
+            let machine = self.draining(target, seen);
             if machine.node.is_none() {
                 continue;
             }
@@ -418,7 +413,7 @@ impl<'a, S: TurnStore> Executor<'a, S> {
             Action::CutOff { .. } => return CallOutcome::Done,
             Action::Drain { targets, .. } => {
                 let Some(target) = targets.first() else { return CallOutcome::Done };
-                let machine = self.draining(&entry.id, target, seen);
+                let machine = self.draining(target, seen);
                 if !self.is_balanced(target, seen) {
                     return cluster.drain(order, machine).await;
                 }

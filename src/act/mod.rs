@@ -146,8 +146,6 @@ pub struct DrainRequest<'a> {
     pub cluster: Option<&'a ClusterName>,
     pub target: &'a Target,
     pub node: Option<&'a NodeName>,
-    /// The entry of the drain.
-    pub entry: &'a EntryId,
     pub policy: &'a NodeDrainPolicy,
     /// Nothing is sent after this.
     pub before: Time,
@@ -175,7 +173,12 @@ pub trait ChangeCluster {
         machine: DrainRequest<'_>,
     ) -> impl Future<Output = CallOutcome> + Send;
 
-    fn drain_state(&self, machine: DrainRequest<'_>) -> impl Future<Output = DrainProgress> + Send;
+    /// How far the drain of this entry is.
+    fn drain_state(
+        &self,
+        entry: &EntryId,
+        machine: DrainRequest<'_>,
+    ) -> impl Future<Output = DrainProgress> + Send;
 
     /// Remove our own cordon and marks. `Done` if there are none.
     fn release(&self, machine: DrainRequest<'_>) -> impl Future<Output = CallOutcome> + Send;

@@ -9,7 +9,7 @@ use super::ladder::{self, Attempts, LadderState, Rung};
 use super::{ClusterApi, ClusterOrder};
 use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
 use crate::ambient::Clock;
-use crate::model::cluster::{ClusterNode, NodeChange, NodeMark, NodeReady};
+use crate::model::cluster::{ClusterNode, NodeChange, NodeMark, NodeReady, Pod, PodEnd};
 use crate::model::facts::DrainFact;
 use crate::model::ids::{ClusterName, EntryId, NodeName, PoolName};
 use crate::model::journal::{PODS_STAY, Refusal, Refused};
@@ -63,11 +63,11 @@ impl<K, C> Drainer<K, C> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn recall(&self, request: &DrainRequest<'_>, node: &NodeName) -> DrainMemory {
-        let key = (request.pool.clone(), node.clone());
-        let known = self.memory().get(&key).filter(|known| known.entry == *request.entry).cloned();
+    fn recall(&self, mark: &NodeMark, node: &NodeName) -> DrainMemory {
+        let key = (mark.pool.clone(), node.clone());
+        let known = self.memory().get(&key).filter(|known| known.entry == mark.entry).cloned();
         known.unwrap_or_else(|| DrainMemory {
-            entry: request.entry.clone(),
+            entry: mark.entry.clone(),
             attempts: Attempts::new(),
             emptied: None,
         })
@@ -103,30 +103,27 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
             return DrainProgress::Unseen;
         };
         let now = self.clock.now();
-        let (policy, began) = (request.policy, drain.mark.at);
-        let (times, silent) = ((began, now), drain.is_silent());
-        let mut memory = self.recall(request, name);
-        let first = ladder::state(policy, &pods, &memory.attempts, times, silent);
-        if first.waits_for.is_none() {
-            let claims = first.claims_left;
-            return self.volumes(drain, memory, claims, now).await;
+        let rung = Rung::at(request.policy, drain.mark.at, now);
+        let mut memory = self.recall(&drain.mark, name);
+        let state = LadderState::of(request.policy, &pods, drain.is_silent().then_some(now));
+        if state.is_empty() {
+            return self.volumes(drain, memory, state.claims_left, now).await;
         }
         memory.emptied = None;
-        self.ask(drain, &first, &mut memory.attempts).await;
-        let LadderState { waits_for, .. } =
-            ladder::state(policy, &pods, &memory.attempts, times, silent);
+        let calls = state.calls(rung, &memory.attempts, now);
+        self.ask(drain, &calls, &mut memory.attempts).await;
         memory.attempts.retain(|uid, _| pods.iter().any(|pod| pod.uid == *uid));
+        let say = state.waits_for(&memory.attempts, now).map(String::into_boxed_str);
         self.remember(request, name, memory);
-        let say = waits_for.map(String::into_boxed_str);
-        match Rung::at(policy, began, now) {
-            Rung::Over => DrainProgress::Blocked { code: PODS_STAY.into(), say, retry_at: None },
-            rung => DrainProgress::Running { step: rung.name().into(), blocker: say },
+        match rung.step() {
+            None => DrainProgress::Blocked { code: PODS_STAY.into(), say, retry_at: None },
+            Some(step) => DrainProgress::Running { step: step.into(), blocker: say },
         }
     }
 
-    async fn ask(&self, drain: &Draining<'_>, state: &LadderState<'_>, attempts: &mut Attempts) {
+    async fn ask(&self, drain: &Draining<'_>, calls: &[(&Pod, PodEnd)], attempts: &mut Attempts) {
         let order = drain.order();
-        for few in state.calls.chunks(AT_ONCE) {
+        for few in calls.chunks(AT_ONCE) {
             let asked = few.iter().map(|(pod, how)| self.api.end_pod(order, pod, *how));
             let answers = join_all(asked).await;
             let now = self.clock.now();
@@ -187,10 +184,10 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             Err(_) => return CallOutcome::NotSent,
         };
         // What an earlier drain of ours did stays ours.
-        let ours = node.mark.as_ref().filter(|mark| mark.pool == *machine.pool);
+        let ours = node.mark.as_deref().filter(|mark| mark.pool == *machine.pool);
         let mark = NodeMark {
             pool: machine.pool.clone(),
-            entry: machine.entry.clone(),
+            entry: order.entry.clone(),
             at: self.clock.now(),
             cordoned: !node.cordoned || ours.is_some_and(|mark| mark.cordoned),
             excluded: !node.excluded || ours.is_some_and(|mark| mark.excluded),
@@ -207,14 +204,14 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
         }
     }
 
-    async fn drain_state(&self, machine: DrainRequest<'_>) -> DrainProgress {
+    async fn drain_state(&self, entry: &EntryId, machine: DrainRequest<'_>) -> DrainProgress {
         let (cluster, node) = match self.find(&machine).await {
             Ok(Some(found)) => found,
             Ok(None) => return DrainProgress::Done,
             Err(_) => return DrainProgress::Unseen,
         };
-        let is_its = |mark: &&NodeMark| mark.pool == *machine.pool && mark.entry == *machine.entry;
-        let Some(mark) = node.mark.as_ref().filter(is_its).cloned() else {
+        let is_its = |mark: &&NodeMark| mark.pool == *machine.pool && mark.entry == *entry;
+        let Some(mark) = node.mark.as_deref().filter(is_its).cloned() else {
             return DrainProgress::NotBegun;
         };
         let drain = Draining { cluster, node, mark, request: machine };
@@ -233,7 +230,7 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             Err(_) => return CallOutcome::NotSent,
         };
         self.forget(&machine, &node.name);
-        let ours = node.mark.as_ref().filter(|mark| mark.pool == *machine.pool).cloned();
+        let ours = node.mark.as_deref().filter(|mark| mark.pool == *machine.pool).cloned();
         let Some(mark) = ours else { return CallOutcome::Done };
         let order = ClusterOrder { cluster, before: machine.before };
         self.api.change(order, &node, &NodeChange::Lift(mark)).await

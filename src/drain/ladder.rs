@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 
 use crate::model::cluster::{Pod, PodEnd, PodEndAnswer, PodOwner, has_labels};
-use crate::model::drain::{DaemonSetPods, FragilePods, NodeDrainPolicy, PodRule, PodRuling};
+use crate::model::drain::{
+    DaemonSetPods, FragilePods, NodeDrainPolicy, PodFilters, PodRule, PodRuling,
+};
+use crate::model::facts::DrainFact;
 use crate::model::time::{Span, Time};
 
 /// The label by which an owner of pods says what a drain does with them.
@@ -52,11 +55,28 @@ impl Rung {
         Self::Over
     }
 
-    pub const fn name(self) -> &'static str {
+    /// The step of a drain that is there; `None`: its steps are over.
+    pub const fn step(self) -> Option<&'static str> {
         match self {
-            Self::Evict => "evict",
-            Self::ShorterGrace => "shorterGrace",
-            Self::Delete | Self::Over => "delete",
+            Self::Evict => Some(DrainFact::EVICT),
+            Self::ShorterGrace => Some(DrainFact::SHORTER_GRACE),
+            Self::Delete => Some(DrainFact::DELETE),
+            Self::Over => None,
+        }
+    }
+
+    /// How a pod that is to end is asked; `None`: it is not.
+    fn asks(self, pod: &Pod) -> Option<PodEnd> {
+        let short = pod.grace.min(SHORT_GRACE).max(LEAST_GRACE);
+        match (self, pod.ending) {
+            (Self::Over, _) | (Self::Evict, Some(_)) => None,
+            (Self::Evict, None) => Some(PodEnd::Evict),
+            (Self::ShorterGrace, None) => Some(PodEnd::EvictWithin(short)),
+            (Self::Delete, None) => Some(PodEnd::Delete(short)),
+            // It ends already, so no budget is passed by: only its time gets shorter.
+            (Self::ShorterGrace | Self::Delete, Some(ending)) => {
+                (ending.grace > short).then_some(PodEnd::Delete(short))
+            }
         }
     }
 }
@@ -85,58 +105,80 @@ pub(super) struct Attempt {
 /// What was asked, by the uid of the pod.
 pub(super) type Attempts = BTreeMap<Box<str>, Attempt>;
 
+/// A pod that is still to leave.
+#[derive(Debug, Clone, Copy)]
+struct LeavingPod<'p> {
+    pod: &'p Pod,
+    /// Pods of a lower one leave first.
+    group: (i32, u8),
+    fate: PodFate,
+}
+
 /// How the pods of a node stand.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct LadderState<'p> {
-    /// To be asked now.
-    pub calls: Vec<(&'p Pod, PodEnd)>,
-    /// Why pods are still there; `None`: none is.
-    pub waits_for: Option<String>,
+    /// Those that leave next come first.
+    left: Vec<LeavingPod<'p>>,
     /// Claims of volumes of pods that go with the node.
     pub claims_left: u32,
 }
 
-/// `silent`: the kubelet does not answer, so what is ending never says that it ended.
-pub(super) fn state<'p>(
-    policy: &NodeDrainPolicy,
-    pods: &'p [Pod],
-    attempts: &Attempts,
-    (began, now): (Time, Time),
-    silent: bool,
-) -> LadderState<'p> {
-    let rung = Rung::at(policy, began, now);
-    let mut left: Vec<((i32, u8), &Pod, PodFate)> = Vec::new();
-    let mut claims_left = 0;
-    for pod in pods {
-        match fate(policy, pod) {
-            PodFate::Stays => claims_left += pod.claims,
-            _ if silent && has_ended(pod, now) => {}
-            fate => left.push((group(policy, pod), pod, fate)),
+impl<'p> LadderState<'p> {
+    /// `silent`: the time, if the kubelet does not answer. Then what is ending never says that it ended.
+    pub fn of(policy: &NodeDrainPolicy, pods: &'p [Pod], silent: Option<Time>) -> Self {
+        let (mut left, mut claims_left) = (Vec::new(), 0);
+        for pod in pods {
+            match fate(policy, pod) {
+                PodFate::Stays => claims_left += pod.claims,
+                _ if silent.is_some_and(|now| has_ended(pod, now)) => {}
+                fate => left.push(LeavingPod { pod, group: group(policy, pod), fate }),
+            }
         }
+        let order = |of: &LeavingPod<'p>| (of.group, &of.pod.namespace, &of.pod.name);
+        left.sort_by(|a, b| order(a).cmp(&order(b)));
+        Self { left, claims_left }
     }
-    left.sort_by(|a, b| (a.0, &a.1.namespace, &a.1.name).cmp(&(b.0, &b.1.namespace, &b.1.name)));
-    let first = left.first().map(|(group, ..)| *group);
-    let now_asked = left.iter().take_while(|(group, ..)| Some(*group) == first);
-    let calls = now_asked
-        .filter_map(|(_, pod, fate)| Some((*pod, call(*fate, pod, rung)?)))
-        .filter(|(pod, _)| attempts.get(&pod.uid).is_none_or(|attempt| attempt.next <= now))
-        .collect();
-    LadderState { calls, waits_for: waits_for(&left, attempts, now), claims_left }
-}
 
-/// How this pod is asked; `None`: it is not.
-fn call(fate: PodFate, pod: &Pod, rung: Rung) -> Option<PodEnd> {
-    let short = pod.grace.min(SHORT_GRACE).max(LEAST_GRACE);
-    match (fate, rung) {
-        (PodFate::Stays | PodFate::Waits | PodFate::Kept(_), _) | (_, Rung::Over) => None,
-        (PodFate::Ends, rung) => match (pod.ending, rung) {
-            (None, Rung::Evict) => Some(PodEnd::Evict),
-            (None, Rung::ShorterGrace) => Some(PodEnd::EvictWithin(short)),
-            (None, Rung::Delete | Rung::Over) => Some(PodEnd::Delete(short)),
-            (Some(_), Rung::Evict) => None,
-            // It ends already, so no budget is passed by: only its time gets shorter.
-            (Some(ending), _) => (ending.grace > short).then_some(PodEnd::Delete(short)),
-        },
+    /// No pod is left.
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// The pods to be asked now, all of one group.
+    pub fn calls(&self, rung: Rung, attempts: &Attempts, now: Time) -> Vec<(&'p Pod, PodEnd)> {
+        let first = self.left.first().map(|of| of.group);
+        let asked = self.left.iter().take_while(|of| Some(of.group) == first);
+        let ends = asked.filter(|of| of.fate == PodFate::Ends).map(|of| of.pod);
+        let is_due = |pod: &&Pod| attempts.get(&pod.uid).is_none_or(|attempt| attempt.next <= now);
+        ends.filter(is_due).filter_map(|pod| Some((pod, rung.asks(pod)?))).collect()
+    }
+
+    /// The pod that a person has to know of, and how many others there are. `None`: none is left.
+    pub fn waits_for(&self, attempts: &Attempts, now: Time) -> Option<String> {
+        let refused = |pod: &Pod| attempts.get(&pod.uid).filter(|_| pod.ending.is_none());
+        let weight = |of: &&LeavingPod<'p>| match (of.fate, refused(of.pod)) {
+            (PodFate::Kept(_), _) => 0,
+            (_, Some(attempt)) if attempt.answer != PodEndAnswer::Accepted => 1,
+            (PodFate::Waits, _) => 2,
+            _ if of.pod.ending.is_some() => 3,
+            _ => 4,
+        };
+        let LeavingPod { pod, fate, .. } = *self.left.iter().min_by_key(weight)?;
+        let why = match (fate, pod.ending, refused(pod)) {
+            (PodFate::Kept(why), ..) => why.to_owned(),
+            (PodFate::Waits, ..) => "the drain waits until it has ended".to_owned(),
+            (_, Some(ending), _) => {
+                format!("it has been ending for {}", now.since(ending.since).max(Span::ZERO))
+            }
+            (_, None, Some(attempt)) => refusal(attempt),
+            (_, None, None) => "it is in turn".to_owned(),
+        };
+        let others = match self.left.len() - 1 {
+            0 => String::new(),
+            1 => ", and 1 more pod".to_owned(),
+            more => format!(", and {more} more pods"),
+        };
+        Some(format!("the pod {}{}: {why}{others}", pod.path(), owner(pod)))
     }
 }
 
@@ -149,22 +191,22 @@ fn fate(policy: &NodeDrainPolicy, pod: &Pod) -> PodFate {
     if pod.mirror {
         return PodFate::Stays;
     }
-    match pod.labels.get(DRAIN_LABEL).map(|word| &**word) {
-        Some(SKIP) => return PodFate::Stays,
-        Some(WAIT) if pod.is_finished() => return PodFate::Stays,
-        Some(WAIT) => return PodFate::Waits,
-        _ => {}
+    let by_owner = match pod.labels.get(DRAIN_LABEL).map(|word| &**word) {
+        Some(SKIP) => Some(PodRuling::Skip),
+        Some(WAIT) => Some(PodRuling::Wait),
+        _ => None,
+    };
+    match by_owner.or_else(|| rule(policy, pod).map(|rule| rule.ruling)) {
+        Some(PodRuling::Skip) => PodFate::Stays,
+        Some(PodRuling::Wait) if pod.is_finished() => PodFate::Stays,
+        Some(PodRuling::Wait) => PodFate::Waits,
+        Some(PodRuling::Evict) => PodFate::Ends,
+        None if pod.is_finished() => PodFate::Ends,
+        None => by_filters(policy.filters, pod),
     }
-    let ruling = rule(policy, pod).map(|rule| rule.ruling);
-    match ruling {
-        Some(PodRuling::Skip) => return PodFate::Stays,
-        Some(PodRuling::Wait) if pod.is_finished() => return PodFate::Stays,
-        Some(PodRuling::Wait) => return PodFate::Waits,
-        Some(PodRuling::Evict) => return PodFate::Ends,
-        None if pod.is_finished() => return PodFate::Ends,
-        None => {}
-    }
-    let filters = policy.filters;
+}
+
+fn by_filters(filters: PodFilters, pod: &Pod) -> PodFate {
     match &pod.owner {
         PodOwner::DaemonSet(_) if filters.daemon_sets == DaemonSetPods::Skip => PodFate::Stays,
         _ if pod.empty_dir && filters.empty_dir == FragilePods::Block => {
@@ -191,38 +233,6 @@ fn group(policy: &NodeDrainPolicy, pod: &Pod) -> (i32, u8) {
     (order, u8::from(pod.critical) * 2 + u8::from(of_daemon_set))
 }
 
-/// The pod that a person has to know of, and how many others there are.
-fn waits_for(
-    left: &[((i32, u8), &Pod, PodFate)],
-    attempts: &Attempts,
-    now: Time,
-) -> Option<String> {
-    let refused = |pod: &Pod| attempts.get(&pod.uid).filter(|_| pod.ending.is_none());
-    let weight = |(_, pod, fate): &&((i32, u8), &Pod, PodFate)| match (fate, refused(pod)) {
-        (PodFate::Kept(_), _) => 0,
-        (_, Some(attempt)) if attempt.answer != PodEndAnswer::Accepted => 1,
-        (PodFate::Waits, _) => 2,
-        (_, _) if pod.ending.is_some() => 3,
-        _ => 4,
-    };
-    let (_, pod, fate) = left.iter().min_by_key(weight)?;
-    let why = match (fate, pod.ending, refused(pod)) {
-        (PodFate::Kept(why), ..) => (*why).to_owned(),
-        (PodFate::Waits, ..) => "the drain waits until it has ended".to_owned(),
-        (_, Some(ending), _) => {
-            format!("it has been ending for {}", now.since(ending.since).max(Span::ZERO))
-        }
-        (_, None, Some(attempt)) => refusal(attempt),
-        (_, None, None) => "it is in turn".to_owned(),
-    };
-    let others = match left.len() - 1 {
-        0 => String::new(),
-        1 => ", and 1 more pod".to_owned(),
-        more => format!(", and {more} more pods"),
-    };
-    Some(format!("the pod {}{}: {why}{others}", pod.path(), owner(pod)))
-}
-
 fn owner(pod: &Pod) -> String {
     match &pod.owner {
         PodOwner::Bare => String::new(),
@@ -241,7 +251,7 @@ fn refusal(attempt: &Attempt) -> String {
             format!("its disruption budget allows nothing since {since}")
         }
         PodEndAnswer::BudgetSpent { say, .. } => format!("{say}, since {since}"),
-        PodEndAnswer::TwoBudgets { say } => format!("{say}; leave it one"),
+        PodEndAnswer::TwoBudgets { say } => format!("{say}; leave it one of them"),
         PodEndAnswer::NamespaceEnds => "its namespace is being deleted".to_owned(),
         PodEndAnswer::Forbidden { say } => format!("the cluster forbids its eviction: {say}"),
         PodEndAnswer::Throttled { retry_at } => {
@@ -267,8 +277,6 @@ pub(super) fn answered(attempts: &mut Attempts, pod: &Pod, answer: PodEndAnswer,
         }
         PodEndAnswer::Throttled { retry_at } => *retry_at,
         PodEndAnswer::NotSent | PodEndAnswer::Gone => now,
-        // Asked once more only with a shorter grace, in another step.
-        PodEndAnswer::Accepted => after(OTHER_AGAIN),
         _ => after(OTHER_AGAIN),
     };
     attempts.insert(pod.uid.clone(), Attempt { tries, since, next, answer });

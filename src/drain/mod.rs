@@ -6,6 +6,8 @@
 
 mod drainer;
 mod ladder;
+#[cfg(test)]
+mod samples;
 
 pub use drainer::Drainer;
 

@@ -35,8 +35,8 @@ pub struct ClusterNode {
     pub excluded: bool,
     /// The cluster-autoscaler is removing it.
     pub autoscaler_removes: bool,
-    /// Our mark; `None`: it has none, or one that we cannot read.
-    pub mark: Option<NodeMark>,
+    /// Our mark; `None`: it has none, or one that we cannot read. Few nodes have one, so it has its room elsewhere.
+    pub mark: Option<Box<NodeMark>>,
 }
 
 impl ClusterNode {

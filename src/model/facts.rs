@@ -90,6 +90,12 @@ impl DrainFact {
     pub const LOAD_BALANCER: &'static str = "loadBalancer";
     /// No new connection reaches it, and its open requests have time to end.
     pub const GRACE: &'static str = "grace";
+    /// Its pods are evicted.
+    pub const EVICT: &'static str = "evict";
+    /// Its pods are evicted with a shorter grace.
+    pub const SHORTER_GRACE: &'static str = "shorterGrace";
+    /// Its pods are deleted, whatever their budgets say.
+    pub const DELETE: &'static str = "delete";
     /// Its pods are gone, and their volumes are still attached.
     pub const VOLUMES: &'static str = "volumes";
     /// The step of a machine that is in service again, but that not every load balancer sends connections to yet.
@@ -97,8 +103,14 @@ impl DrainFact {
 
     /// The drain is already evicting pods, not only preparing to.
     pub fn is_evicting(&self) -> bool {
-        const EVICTING: [&str; 6] =
-            ["evict", "evicting", "grace", "shorterGrace", "delete", DrainFact::VOLUMES];
+        const EVICTING: [&str; 6] = [
+            DrainFact::EVICT,
+            "evicting",
+            DrainFact::GRACE,
+            DrainFact::SHORTER_GRACE,
+            DrainFact::DELETE,
+            DrainFact::VOLUMES,
+        ];
         EVICTING.contains(&&*self.step)
     }
 }

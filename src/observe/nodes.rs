@@ -17,7 +17,7 @@ use crate::model::time::{Span, Time};
 const OLDER: Span = Span::minutes(5);
 
 /// A machine that runs for so long has a node by now.
-// 15 min: boots of nodes end within ten.
+// 15 min: nodes join within ten.
 const JOINS_WITHIN: Span = Span::minutes(15);
 
 /// What the readiness of nodes says of machines.

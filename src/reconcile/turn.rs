@@ -320,8 +320,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
                 continue;
             }
             let target = Target::of(machine, RemovalReason::Outdated);
-            let entry = EntryId::new("release");
-            let answer = self.world.cluster().release(self.book.draining(&entry, &target, &seen));
+            let answer = self.world.cluster().release(self.book.draining(&target, &seen));
             let is_released = matches!(answer.await, CallOutcome::Done | CallOutcome::Accepted(_));
             if was_out && !is_released {
                 stay_out.push(report.index);

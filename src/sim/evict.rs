@@ -4,6 +4,7 @@ use super::mutation::Slip;
 use super::stage::{SharedStage, SimStage};
 use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
 use crate::model::action::ActionKind;
+use crate::model::ids::EntryId;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::{Span, Time};
 use crate::sim::cluster::{self, Cluster};
@@ -20,7 +21,7 @@ impl ChangeCluster for SharedStage {
         self.lock().drain(order, machine)
     }
 
-    async fn drain_state(&self, machine: DrainRequest<'_>) -> DrainProgress {
+    async fn drain_state(&self, _: &EntryId, machine: DrainRequest<'_>) -> DrainProgress {
         self.lock().drain_state(machine)
     }
 

@@ -254,15 +254,15 @@ pub const WHOLE: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Each is right as the last line of a pool file.
+pub fn good_lines() -> impl Iterator<Item = &'static str> {
+    let all = [GOOD, GOOD_DRAINS, GOOD_NODE_DRAINS, GOOD_GATES, GOOD_NOTIFICATIONS];
+    all.into_iter().flatten().copied()
+}
+
 #[test]
 fn what_is_right_is_read() {
-    for line in GOOD
-        .iter()
-        .chain(GOOD_DRAINS)
-        .chain(GOOD_NODE_DRAINS)
-        .chain(GOOD_GATES)
-        .chain(GOOD_NOTIFICATIONS)
-    {
+    for line in good_lines() {
         let (pools, faults) = read(&format!("{LEAST}{line}\n"));
         assert_eq!(short(&faults), [""; 0], "{line}");
         assert_eq!(pools.len(), 1, "{line}");

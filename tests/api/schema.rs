@@ -10,11 +10,11 @@ use poolkeeper::api::v1::node::{self, Node, NodeKind};
 use poolkeeper::api::v1::pool::{KeyPath, file_schema, key_paths, to_json};
 use serde_json::{Map, Value};
 
-use crate::api::drains::{BAD_DRAINS, GOOD_DRAINS};
-use crate::api::gates::{BAD_GATES, GOOD_GATES};
-use crate::api::node_drains::{BAD_NODE_DRAINS, GOOD_NODE_DRAINS};
-use crate::api::notifications::{BAD_NOTIFICATIONS, GOOD_NOTIFICATIONS};
-use crate::api::pools::{BAD, GOOD, WHOLE};
+use crate::api::drains::BAD_DRAINS;
+use crate::api::gates::BAD_GATES;
+use crate::api::node_drains::BAD_NODE_DRAINS;
+use crate::api::notifications::BAD_NOTIFICATIONS;
+use crate::api::pools::{BAD, WHOLE, good_lines};
 use crate::api::support::{LEAST, read};
 use crate::support::schema::fits;
 
@@ -75,13 +75,7 @@ fn the_file_is_the_schema() {
 
 #[test]
 fn what_the_reader_accepts_fits_the_schema() {
-    for line in GOOD
-        .iter()
-        .chain(GOOD_DRAINS)
-        .chain(GOOD_NODE_DRAINS)
-        .chain(GOOD_GATES)
-        .chain(GOOD_NOTIFICATIONS)
-    {
+    for line in good_lines() {
         let text = format!("{LEAST}{line}\n");
         assert_eq!(judged(&text), Ok(()), "{line}");
         let (pools, _) = read(&text);

@@ -76,7 +76,7 @@ async fn a_refusal_is_sent_once_and_a_busy_server_is_left_alone() {
     let retry_at = rig.clock.now().plus(Span::seconds(7));
     assert_eq!((busy.refusal, busy.retry_at), (Refusal::Throttled, Some(retry_at)));
     assert_eq!(evict().await, PodEndAnswer::Throttled { retry_at }, "for everybody");
-    assert_eq!(rig.server.heard().len(), 2, "and nobody asks meanwhile");
+    assert_eq!(rig.server.heard().len(), 2, "and no request leaves meanwhile");
     rig.clock.pass(Span::seconds(8));
     assert!(matches!(evict().await, PodEndAnswer::BudgetSpent { .. }));
 }
@@ -112,7 +112,10 @@ async fn a_mark_is_one_patch_and_known_at_once() {
     });
     assert_eq!(sent.json(), expected);
     let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
-    assert_eq!((known.cordoned, known.mark, &*known.version), (true, Some(mark(&rig)), "30"));
+    assert_eq!(
+        (known.cordoned, known.mark, &*known.version),
+        (true, Some(Box::new(mark(&rig))), "30")
+    );
     assert_eq!(rig.asked().len(), 2, "no read came between");
 }
 

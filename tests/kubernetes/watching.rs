@@ -131,14 +131,16 @@ async fn a_cluster_that_is_away_is_never_empty() {
     assert!(rig.nodes().await.is_err(), "half a list is none");
     let rig = Rig::start(|_| Says::json(&serde_json::json!({"items": [{"metadata": {}}]}))).await;
     assert!(rig.nodes().await.is_err(), "nor is one that we cannot read");
-    let nobody = rig.clusters.nodes(&ClusterName::new("other")).await.unwrap_err();
-    assert_eq!(nobody.refusal, Refusal::Invalid);
+    let unnamed = rig.clusters.nodes(&ClusterName::new("other")).await.unwrap_err();
+    assert_eq!(unnamed.refusal, Refusal::Invalid);
 }
 
 #[tokio::test]
 async fn the_watch_ends_with_its_owner() {
     let rig = Rig::start(|_| Says::Nothing).await;
-    rig.clusters.watch(&rig.name).unwrap();
+    let clusters = &rig.clusters;
+    let _unanswered =
+        tokio::time::timeout(Duration::from_millis(100), clusters.nodes(&rig.name)).await;
     until(async || !rig.asked().is_empty()).await;
     let Rig { clusters, server, .. } = rig;
     drop(clusters);

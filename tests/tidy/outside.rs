@@ -42,7 +42,7 @@ const CRATES: &[(&str, Where)] = &[
     // The client of clusters, and the bodies that it takes.
     ("kube", Where::Rooms(KUBERNETES)),
     ("http_body_util", Where::Rooms(KUBERNETES)),
-    // Nobody names its types: it is here to choose the oldest version, which the client asks of a program.
+    // Its types are named nowhere: it is here to choose the oldest version, which the client asks of a program.
     ("k8s_openapi", Where::Rooms(KUBERNETES)),
     // The server of the API: its own accept loop, for limits that the framework's has not.
     // Its requests are those that the client of clusters sends.
@@ -142,7 +142,7 @@ const FORMATS: &[&str] = &[
 /// Whoever talks to ARM.
 const AZURE: &[&str] = &["adapters::azure"];
 
-/// Whoever talks to a cluster.
+/// The room that talks to a cluster.
 const KUBERNETES: &[&str] = &["adapters::kubernetes"];
 
 const RULE: &str = "outside crates";

@@ -19,7 +19,7 @@ use poolkeeper::emulator::{Emulator, EmulatorListener, Seed, Tls};
 use poolkeeper::memory::MemoryStore;
 use poolkeeper::model::backend::HookOrder;
 use poolkeeper::model::hook::HookAnswer;
-use poolkeeper::model::ids::{PoolName, ScaleSetId};
+use poolkeeper::model::ids::{EntryId, PoolName, ScaleSetId};
 use poolkeeper::model::plan::Facts;
 use poolkeeper::model::policy::{Draft, Image, Policy};
 use poolkeeper::model::quantity::Quantity;
@@ -61,7 +61,7 @@ impl ChangeCluster for NoNodes {
         CallOutcome::Done
     }
 
-    async fn drain_state(&self, _machine: DrainRequest<'_>) -> DrainProgress {
+    async fn drain_state(&self, _: &EntryId, _machine: DrainRequest<'_>) -> DrainProgress {
         DrainProgress::Done
     }
 

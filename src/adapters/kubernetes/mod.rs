@@ -84,11 +84,6 @@ impl Clusters {
         Self { clusters: clusters.collect() }
     }
 
-    /// Begin to watch a cluster's nodes. Without it the first question for one does.
-    pub fn watch(&self, cluster: &ClusterName) -> Result<(), Refused> {
-        self.of(cluster).map(Cluster::begin)
-    }
-
     /// How many calls of each kind were sent to each cluster.
     pub fn calls(&self) -> impl Iterator<Item = (&str, ClusterCall, u64)> {
         self.clusters.iter().flat_map(|(name, cluster)| {

@@ -110,7 +110,7 @@ impl WireNode {
             cordoned: self.spec.unschedulable,
             excluded: self.metadata.labels.excluded.is_some(),
             autoscaler_removes: taints().any(|key| key == AUTOSCALER_REMOVES),
-            mark: self.metadata.annotations.mark.as_deref().and_then(read_mark),
+            mark: self.metadata.annotations.mark.as_deref().and_then(read_mark).map(Box::new),
             provider_id: self.spec.provider_id.filter(|id| !id.is_empty()),
         })
     }

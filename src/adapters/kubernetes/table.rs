@@ -1,6 +1,6 @@
 //! The nodes of a cluster, as the watch showed them last, and for how long that is believed.
 
-use crate::model::cluster::{ClusterNode, NodeMark, NodeReady};
+use crate::model::cluster::ClusterNode;
 use crate::model::ids::NodeName;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::{Span, Time};
@@ -9,62 +9,10 @@ use crate::model::time::{Span, Time};
 // A server that is well says something each minute, by bookmarks.
 pub(super) const TRUST: Span = Span::seconds(90);
 
-/// A node in the table. Few nodes have a mark, so it has no room here.
-#[derive(Debug, Clone)]
-pub(super) struct NodeRow {
-    name: NodeName,
-    version: Box<str>,
-    provider_id: Option<Box<str>>,
-    created: Time,
-    since: Option<Time>,
-    mark: Option<Box<NodeMark>>,
-    ready: NodeReady,
-    starting: bool,
-    cordoned: bool,
-    excluded: bool,
-    autoscaler_removes: bool,
-}
-
-impl From<ClusterNode> for NodeRow {
-    fn from(node: ClusterNode) -> Self {
-        Self {
-            name: node.name,
-            version: node.version,
-            provider_id: node.provider_id,
-            created: node.created,
-            since: node.since,
-            mark: node.mark.map(Box::new),
-            ready: node.ready,
-            starting: node.starting,
-            cordoned: node.cordoned,
-            excluded: node.excluded,
-            autoscaler_removes: node.autoscaler_removes,
-        }
-    }
-}
-
-impl NodeRow {
-    fn node(&self) -> ClusterNode {
-        ClusterNode {
-            name: self.name.clone(),
-            version: self.version.clone(),
-            provider_id: self.provider_id.clone(),
-            created: self.created,
-            since: self.since,
-            mark: self.mark.as_deref().cloned(),
-            ready: self.ready,
-            starting: self.starting,
-            cordoned: self.cordoned,
-            excluded: self.excluded,
-            autoscaler_removes: self.autoscaler_removes,
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 pub(super) struct NodeTable {
     /// By name. A sorted list takes less room than a map.
-    nodes: Vec<NodeRow>,
+    nodes: Vec<ClusterNode>,
     /// When the watch showed the last time that all of this is so. `None`: no list was complete yet.
     heard: Option<Time>,
     /// Why nothing was heard since.
@@ -78,15 +26,15 @@ impl NodeTable {
 
     /// All nodes. An error while a complete list is unknown, or too old.
     pub fn read(&self, now: Time) -> Result<Vec<ClusterNode>, Refused> {
-        self.trusted(now).map(|nodes| nodes.iter().map(NodeRow::node).collect())
+        self.trusted(now).map(<[_]>::to_vec)
     }
 
     pub fn find(&self, name: &NodeName, now: Time) -> Result<Option<ClusterNode>, Refused> {
         let nodes = self.trusted(now)?;
-        Ok(self.at(name).ok().and_then(|at| nodes.get(at)).map(NodeRow::node))
+        Ok(self.at(name).ok().and_then(|at| nodes.get(at)).cloned())
     }
 
-    fn trusted(&self, now: Time) -> Result<&[NodeRow], Refused> {
+    fn trusted(&self, now: Time) -> Result<&[ClusterNode], Refused> {
         if self.is_trusted(now) {
             return Ok(&self.nodes);
         }
@@ -105,8 +53,7 @@ impl NodeTable {
     }
 
     /// A complete list, which began at that time. What we know better of a node stays.
-    pub fn complete(&mut self, listed: Vec<ClusterNode>, began: Time) {
-        let mut listed: Vec<NodeRow> = listed.into_iter().map(NodeRow::from).collect();
+    pub fn complete(&mut self, mut listed: Vec<ClusterNode>, began: Time) {
         listed.sort_by(|one, other| one.name.cmp(&other.name));
         for node in &mut listed {
             if let Ok(at) = self.at(&node.name)
@@ -131,7 +78,7 @@ impl NodeTable {
     pub fn show(&mut self, node: ClusterNode) {
         match self.at(&node.name) {
             Ok(at) => self.replace(at, node),
-            Err(at) => self.nodes.insert(at, node.into()),
+            Err(at) => self.nodes.insert(at, node),
         }
     }
 
@@ -160,7 +107,7 @@ impl NodeTable {
         if let Some(known) = self.nodes.get_mut(at)
             && !is_newer(&known.version, &node.version)
         {
-            *known = node.into();
+            *known = node;
         }
     }
 }

@@ -8,7 +8,7 @@ use super::marks::{outcome, patch};
 use super::node::WireNode;
 use super::pod::WirePod;
 use super::status::Status;
-use super::table::{NodeRow, NodeTable, TRUST};
+use super::table::{NodeTable, TRUST};
 use super::*;
 use crate::ambient::Clock;
 use crate::model::cluster::{NodeMark, NodeReady, PodOwner, Termination};
@@ -256,7 +256,7 @@ fn a_node_is_read() {
         cordoned: true,
         excluded: true,
         autoscaler_removes: true,
-        mark: Some(mark(true, false)),
+        mark: Some(Box::new(mark(true, false))),
     };
     assert_eq!(of(spec, ready("True"), label, text), expected);
     let taint = |key: &str, status: &str| {
@@ -403,8 +403,8 @@ fn a_node_takes_little_room() {
     // The counts before a shared text, and what an allocator adds.
     let heap = |bytes: usize| (bytes + 8).next_multiple_of(16);
     let texts = heap(node.name.as_str().len() + 16) + heap(node.version.len()) + heap(id.len());
-    let size = size_of::<NodeRow>() + texts;
-    assert!(size <= 400, "{size} = {} + {texts}", size_of::<NodeRow>());
+    let size = size_of::<ClusterNode>() + texts;
+    assert!(size <= 400, "{size} = {} + {texts}", size_of::<ClusterNode>());
 }
 
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! Watches the nodes of a cluster: a complete list in pages, then every change of it. Begins again by itself, ever
-//! slower while that fails.
+//! slower while that fails. The client's own watcher keeps the server's bookmarks to itself, and without them a dead watch
+//! looks like a quiet one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -127,8 +127,8 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         let metrics = metrics(&settings, server, clock.clone(), turns.clone());
         let gates = gates(&settings, server, trusted.as_ref(), clock.clone(), turns.clone());
         let webhooks = Arc::new(Webhooks::new(&settings.webhooks, trusted.as_ref()));
-        let kept: SharedClock = Arc::new(clock.clone());
-        let clusters = Arc::new(Clusters::new(settings.clusters.clone(), &kept));
+        let shared: SharedClock = Arc::new(clock.clone());
+        let clusters = Arc::new(Clusters::new(settings.clusters.clone(), &shared));
         let servers = NamedServers { metrics, gates, hooks: Arc::clone(&webhooks), clusters };
         let (kept, tick) = (Arc::clone(&store), clock.clone());
         let opened = Production::open(access, kept, decide, tick, servers);

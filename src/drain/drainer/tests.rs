@@ -1,9 +1,9 @@
-use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
+use crate::drain::samples::{at, pod};
 use crate::model::action::{RemovalReason, Target};
-use crate::model::cluster::{Budget, Pod, PodEnd, PodEndAnswer, PodOwner, PodPhase, Termination};
+use crate::model::cluster::{Budget, PodEndAnswer, PodOwner, Termination};
 use crate::model::drain::NodeDrainPolicy;
 use crate::model::ids::{InstanceId, ScaleSetId};
 use crate::model::machine::{Condition, Machine};
@@ -106,7 +106,7 @@ impl ClusterApi for &Fake {
         let say = match change {
             NodeChange::Mark(mark) => {
                 (node.cordoned, node.excluded) = (true, true);
-                node.mark = Some(mark.clone());
+                node.mark = Some(Box::new(mark.clone()));
                 format!("mark {} {}", mark.cordoned, mark.excluded)
             }
             NodeChange::Lift(mark) => {
@@ -146,28 +146,6 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     match std::pin::pin!(future).poll(&mut context) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("it waits"),
-    }
-}
-
-fn at(seconds: i64) -> Time {
-    Time::from_millis(seconds * 1_000)
-}
-
-fn pod(name: &str) -> Pod {
-    Pod {
-        namespace: "shop".into(),
-        name: name.into(),
-        uid: format!("uid-{name}").into(),
-        phase: PodPhase::Running,
-        ready: true,
-        owner: PodOwner::Controller { kind: "ReplicaSet".into(), name: "web".into() },
-        mirror: false,
-        empty_dir: false,
-        critical: false,
-        claims: 0,
-        grace: GRACE,
-        ending: None,
-        labels: BTreeMap::new(),
     }
 }
 
@@ -239,7 +217,6 @@ impl<'f> Rig<'f> {
             cluster: Some(&self.cluster),
             target: &self.target,
             node: Some(&self.node),
-            entry: &self.entry,
             policy: &self.policy,
             before: self.before,
         }
@@ -253,7 +230,7 @@ impl<'f> Rig<'f> {
     }
 
     async fn look(&self) -> DrainProgress {
-        self.drainer.drain_state(self.request()).await
+        self.drainer.drain_state(&self.entry, self.request()).await
     }
 
     async fn release(&self) -> CallOutcome {
@@ -477,7 +454,7 @@ fn a_machine_without_node_or_cluster_has_nothing_to_drain() {
         let fake = fake(&["a"]);
         let rig = Rig::new(&fake);
         let bare = DrainRequest { node: None, ..rig.request() };
-        assert_eq!(rig.drainer.drain_state(bare).await, DrainProgress::Done);
+        assert_eq!(rig.drainer.drain_state(&rig.entry, bare).await, DrainProgress::Done);
         let of_none = DrainRequest { cluster: None, ..rig.request() };
         assert_eq!(rig.drainer.release(of_none).await, CallOutcome::Done);
         assert!(fake.asked().is_empty());

@@ -1,33 +1,12 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::drain::samples::{at, pod};
 use crate::model::cluster::{PodPhase, Termination};
 use crate::model::drain::{DrainLadder, PodFilters};
 
-fn at(seconds: i64) -> Time {
-    Time::from_millis(seconds * 1_000)
-}
-
 fn labels(of: &[(&str, &str)]) -> BTreeMap<Box<str>, Box<str>> {
     of.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
-}
-
-fn pod(name: &str) -> Pod {
-    Pod {
-        namespace: "shop".into(),
-        name: name.into(),
-        uid: format!("uid-{name}").into(),
-        phase: PodPhase::Running,
-        ready: true,
-        owner: PodOwner::Controller { kind: "ReplicaSet".into(), name: "web-7f".into() },
-        mirror: false,
-        empty_dir: false,
-        critical: false,
-        claims: 0,
-        grace: Span::seconds(30),
-        ending: None,
-        labels: labels(&[("app", "web")]),
-    }
 }
 
 fn ending(pod: Pod, since: i64, grace: Span) -> Pod {
@@ -44,8 +23,9 @@ fn bare(name: &str) -> Pod {
 
 /// The drain began at 0; who is asked how at this second.
 fn asked(policy: &NodeDrainPolicy, pods: &[Pod], second: i64) -> Vec<(String, PodEnd)> {
-    let state = state(policy, pods, &Attempts::new(), (at(0), at(second)), false);
-    state.calls.into_iter().map(|(pod, how)| (pod.name.to_string(), how)).collect()
+    let rung = Rung::at(policy, at(0), at(second));
+    let calls = LadderState::of(policy, pods, None).calls(rung, &Attempts::new(), at(second));
+    calls.into_iter().map(|(pod, how)| (pod.name.to_string(), how)).collect()
 }
 
 fn evicted(policy: &NodeDrainPolicy, pods: &[Pod]) -> Vec<String> {
@@ -53,7 +33,7 @@ fn evicted(policy: &NodeDrainPolicy, pods: &[Pod]) -> Vec<String> {
 }
 
 fn waits(policy: &NodeDrainPolicy, pods: &[Pod]) -> Option<String> {
-    state(policy, pods, &Attempts::new(), (at(0), at(0)), false).waits_for
+    LadderState::of(policy, pods, None).waits_for(&Attempts::new(), at(0))
 }
 
 #[test]
@@ -83,10 +63,7 @@ fn the_filters_are_those_of_kubectl() {
     assert_eq!(evicted(&strict, &pods), ["job", "web"], "what has ended loses nothing");
     assert_eq!(evicted(&strict, &pods[1..2]), ["agent"]);
     let kept = waits(&strict, &pods).unwrap();
-    assert!(
-        kept.starts_with("the pod shop/cache of ReplicaSet web-7f: it has an emptyDir"),
-        "{kept}"
-    );
+    assert!(kept.starts_with("the pod shop/cache of ReplicaSet web: it has an emptyDir"), "{kept}");
     let kept = waits(&strict, &[bare("debug")]).unwrap();
     assert!(kept.contains("drain.filters.bare is block"), "{kept}");
 }
@@ -189,8 +166,8 @@ fn the_ladder_gets_harder_with_time_and_then_is_over() {
 fn a_silent_kubelet_is_not_waited_for_longer_than_the_grace() {
     let policy = NodeDrainPolicy::default();
     let pods = [ending(pod("web"), 0, Span::seconds(30))];
-    let waits = |second, silent| {
-        state(&policy, &pods, &Attempts::new(), (at(0), at(second)), silent).waits_for.is_some()
+    let waits = |second, silent: bool| {
+        !LadderState::of(&policy, &pods, silent.then_some(at(second))).is_empty()
     };
     assert!(waits(30, true) && waits(31, false));
     assert!(!waits(31, true));
@@ -217,13 +194,14 @@ fn a_refused_pod_is_asked_again_at_its_pace() {
     answered(&mut attempts, &web, spent(None), at(200));
     answered(&mut attempts, &web, spent(None), at(205));
     let pods = [web];
-    let later = |second| state(&policy, &pods, &attempts, (at(0), at(second)), false);
-    assert!(later(214).calls.is_empty());
-    assert_eq!(later(215).calls.len(), 1);
-    let said = later(215).waits_for.unwrap();
+    let state = LadderState::of(&policy, &pods, None);
+    let later = |second| state.calls(Rung::Evict, &attempts, at(second));
+    assert!(later(214).is_empty());
+    assert_eq!(later(215).len(), 1);
+    let said = state.waits_for(&attempts, at(215)).unwrap();
     assert_eq!(
         said,
-        format!("the pod shop/web of ReplicaSet web-7f: the budget web needs 3, since {}", at(200))
+        format!("the pod shop/web of ReplicaSet web: the budget web needs 3, since {}", at(200))
     );
 }
 
@@ -231,5 +209,5 @@ fn a_refused_pod_is_asked_again_at_its_pace() {
 fn claims_of_pods_that_go_with_the_node_stay_attached() {
     let policy = NodeDrainPolicy::default();
     let pods = [Pod { claims: 2, ..of_daemon_set("agent") }, Pod { claims: 1, ..pod("db") }];
-    assert_eq!(state(&policy, &pods, &Attempts::new(), (at(0), at(0)), false).claims_left, 2);
+    assert_eq!(LadderState::of(&policy, &pods, None).claims_left, 2);
 }

@@ -351,7 +351,7 @@ impl ChangeCluster for Cloud {
         CallOutcome::Accepted(None)
     }
 
-    async fn drain_state(&self, machine: DrainRequest<'_>) -> DrainProgress {
+    async fn drain_state(&self, _: &EntryId, machine: DrainRequest<'_>) -> DrainProgress {
         let sky = self.sky();
         let Some(node) = machine.node else { return DrainProgress::Done };
         let blocked = sky.blocked.contains(node.as_str());
