@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster::{Cluster, NodeDrain};
+use super::cluster::{Cluster, PlainDrain};
 use super::outcome::{End, RunOutcome};
 use super::scenario::{LONGEST, OLD_IMAGE, Scenario};
 use super::set_up::set_up;
@@ -163,15 +163,13 @@ impl Other {
         let now = self.stage.world.now();
         if let Some(cluster) = &mut self.stage.cluster {
             for (vm, _) in machines {
-                cluster.drain(*vm, now);
+                cluster.begin_drain(*vm, now);
             }
             let vms: Vec<Guid> = machines.iter().map(|(vm, _)| *vm).collect();
             self.until(LOOKS_AT_DRAINS_EVERY, |_, stage| {
                 let now = stage.world.now();
                 stage.cluster.as_ref().is_none_or(|cluster| {
-                    vms.iter().all(|vm| {
-                        matches!(cluster.draining(*vm, now), NodeDrain::Done | NodeDrain::GaveUp)
-                    })
+                    vms.iter().all(|vm| cluster.plain_drain(*vm, now) != PlainDrain::Running)
                 })
             })?;
         }
@@ -244,8 +242,8 @@ impl Other {
         let news = std::mem::take(&mut self.stage.events);
         let drains = self.stage.cluster.as_mut().map(Cluster::take_news).unwrap_or_default();
         self.recorder.hear(&self.stage, &news);
-        for (at, vm, begins) in drains {
-            self.recorder.drains(vm, at, begins);
+        for (at, vm, news) in drains {
+            self.recorder.drains(vm, at, news);
         }
     }
 

@@ -295,6 +295,10 @@ fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {
         blocked_for: MINUTE * one_of(dice, &[10, 40, 120], 40),
         deadline: MINUTE * one_of(dice, &[5, 15], 15),
         outages: one_of(dice, &[0.0, 0.0, 0.05], 0.0),
+        // Drawn last: whatever an older storm drew stays as it is.
+        bare: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
+        two_budgets: one_of(dice, &[0.0, 0.3], 0.0),
+        others: one_of(dice, &[0.0, 0.0, 0.05], 0.0),
     })
 }
 

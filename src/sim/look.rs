@@ -174,7 +174,10 @@ impl SimStage {
         let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
         let (condition, since) = match node {
             Some(_) if blind && !is_settled(view) => (Condition::Unknown, None),
-            Some(node) => with_node(view, node.map(|node| (node.ready, node.since))),
+            Some(node) => {
+                let node = node.filter(|node| !node.starting);
+                with_node(view, node.map(|node| (node.ready, node.serves_since())))
+            }
             None => without_node(view),
         };
         let (revision, evidence) = match view.latest_model_applied {
@@ -201,10 +204,12 @@ impl SimStage {
             condition,
             since: since.map(|at| at.shown_by(self.adapter.ahead)),
             protection,
-            workloads: node.map_or(0, |node| node.pods.len() as u32),
+            workloads: node.map_or(0, |node| node.seats),
             node: node.map(|node| node.name.clone()),
-            unreachable_since: None,
-            marked: false,
+            unreachable_since: node
+                .filter(|node| !node.ready)
+                .map(|node| Time::from_millis(node.since)),
+            marked: node.is_some_and(|node| node.mark.is_some()),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::scenario::{GateTime, QuotaSource, Scenario};
 use super::stage::SharedStage;
 use super::transport::Road;
 use crate::ambient::Clock;
+use crate::drain::Drainer;
 use crate::memory::{InboxStore, TurnStore};
 use crate::model::ids::PoolName;
 use crate::model::owner::Keeper;
@@ -22,6 +23,7 @@ use crate::reconcile::TurnEnvironment;
 #[derive(Debug)]
 pub(super) struct SimPorts<R, S> {
     pub stage: SharedStage,
+    pub cluster: Drainer<SharedStage, SharedStage>,
     pub road: R,
     pub facts: SimFacts,
     pub disk: SimDisk<S>,
@@ -31,7 +33,7 @@ pub(super) struct SimPorts<R, S> {
 impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, S> {
     type Facts = SimFacts;
     type Cloud = R::Cloud;
-    type Cluster = SharedStage;
+    type Cluster = Drainer<SharedStage, SharedStage>;
     type Hooks = SharedStage;
     type Store = SimDisk<S>;
     type Decide = Watching;
@@ -45,8 +47,8 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, 
         self.road.cloud()
     }
 
-    fn cluster(&self) -> &SharedStage {
-        &self.stage
+    fn cluster(&self) -> &Drainer<SharedStage, SharedStage> {
+        &self.cluster
     }
 
     fn hooks(&self) -> &SharedStage {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::cluster::NodeNews;
 use super::stage::SimStage;
 use crate::world::{Actor, EventKind, Guid, OpId, VmId, WorldEvent};
 
@@ -76,11 +77,11 @@ impl Leftovers {
         }
     }
 
-    /// A drain begins or ends; whether it is a leftover.
-    pub fn is_drain(&mut self, vm: Guid, begins: bool) -> bool {
-        if begins {
+    /// A drain began, ended or was put back; whether its end is a leftover.
+    pub fn is_drain(&mut self, vm: Guid, news: NodeNews) -> bool {
+        if matches!(news, NodeNews::Marked | NodeNews::Lifted) {
             self.drained.insert(vm);
         }
-        !begins && !self.drained.contains(&vm)
+        news == NodeNews::Drained && !self.drained.contains(&vm)
     }
 }

@@ -2,9 +2,10 @@
 //! every turn.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::chaos::calm_down;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, NodeNews};
 use super::disk::SimDisk;
 use super::load::LoadReading;
 use super::mutation::{Plant, Slip};
@@ -13,7 +14,7 @@ use super::outcome::{Breach, End, RunOutcome, SizeSample};
 use super::ports::{SimFacts, SimPorts};
 use super::recorder::{RecordedDecision, Watching};
 use super::residual_faults::Leftovers;
-use super::scenario::{Scenario, UserAction};
+use super::scenario::{Scenario, UserAction, changed};
 use super::set_up::{furnished, set_up};
 use super::stage::{SharedStage, SimStage};
 use super::story::Story;
@@ -23,8 +24,10 @@ use super::transport::{Backstage, NotReady, Recording, Road, now_or_never};
 use super::truth::{self, Turn};
 use super::wakes::wakes;
 use crate::ambient::{Clock, Dice};
+use crate::drain::Drainer;
 use crate::judge::history::History;
 use crate::memory::{InboxStore, Lease, MemoryStore, StoreError, TurnStore};
+use crate::model::ids::ClusterName;
 use crate::model::policy::Policy;
 use crate::model::stop::GlobalStop;
 use crate::model::time::{Span, Time};
@@ -149,6 +152,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             facts: SimFacts::new(stage.clone(), scenario),
             disk: SimDisk::new(store, scenario.cuts.clone(), plant.slip),
             decide: Watching::new(stage.clone(), plant),
+            cluster: drainer(&stage),
             stage,
         };
         let mut wishes: Vec<(Time, UserAction)> =
@@ -157,7 +161,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         Self {
             scenario,
             ports,
-            policy: scenario.policy.clone(),
+            policy: policy(scenario),
             process: PoolTurn::new(scenario.policy.name.clone(), scenario.seed),
             life: 1,
             lease: None,
@@ -253,10 +257,11 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
                 self.wake(Time::from_millis(event.at));
             }
         }
-        for (at, vm, begins) in drains {
-            self.stirred |= !self.storms && self.leftovers.is_drain(vm, begins.is_some());
-            self.recorder.drains(vm, at, begins);
-            if begins.is_none() {
+        for (at, vm, news) in drains {
+            self.stirred |= !self.storms && self.leftovers.is_drain(vm, news);
+            self.recorder.drains(vm, at, news);
+            let starts = news == NodeNews::Started && self.scenario.hears;
+            if starts || news == NodeNews::Drained {
                 self.wake(Time::from_millis(at));
             }
         }
@@ -352,6 +357,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         self.life += 1;
         self.lease = None;
         self.ports.disk.start();
+        self.ports.cluster = drainer(&self.ports.stage);
         self.process = PoolTurn::new(self.policy.name.clone(), self.scenario.seed);
         self.wake = first_wake(self.scenario, self.life);
         self.paced = now.plus(STARTS_AFTER);
@@ -468,6 +474,21 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
 }
 
 /// A starting process requests its first turn itself.
+/// What a process remembers of drains ends with it.
+fn drainer(stage: &SharedStage) -> Drainer<SharedStage, SharedStage> {
+    Drainer::new(Arc::new(stage.clone()), stage.clone())
+}
+
+/// Where machines have nodes, the pool names their cluster.
+fn policy(scenario: &Scenario) -> Policy {
+    match scenario.cluster {
+        Some(_) => changed(&scenario.policy, |draft| {
+            draft.cluster.get_or_insert_with(|| ClusterName::new("rehearsal"));
+        }),
+        None => scenario.policy.clone(),
+    }
+}
+
 fn first_wake(scenario: &Scenario, life: u32) -> Wake {
     let dice = Dice::from_seed(scenario.seed).branch("wake").branch_number(life.into());
     let mut wake = Wake::new(dice);

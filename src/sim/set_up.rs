@@ -36,7 +36,9 @@ pub(super) fn furnished(
     let dice = Dice::from_seed(scenario.seed).branch("cluster");
     let calm = scenario.calm_from().millis();
     let machines = scenario.set.capacity;
-    let cluster = scenario.cluster.map(|spec| Cluster::new(spec, machines, dice, calm));
+    let provider = provider(scenario);
+    let cluster =
+        scenario.cluster.map(|spec| Cluster::new(spec, machines, dice, calm, provider.into()));
     let _told_before_the_start = world.take_events();
     let mut stage = SimStage::new(world, set, scenario.adapter, cluster);
     stage.pools = scenario.balanced.map(backends::pools).unwrap_or_default();
@@ -46,4 +48,15 @@ pub(super) fn furnished(
         HookReceiver::new(hooked, proceeds, scenario.calm_from(), dice)
     });
     stage
+}
+
+/// What the providerID of each node begins with. That of a Flexible set does not name the set.
+fn provider(scenario: &Scenario) -> String {
+    const KIND: &str = "/virtualMachineScaleSets/";
+    let set = scenario.policy.scale_set.as_str();
+    let group = set.rsplit_once(KIND).map_or(set, |(group, _)| group);
+    match scenario.set.orchestration {
+        world::SetOrchestration::Uniform => format!("azure://{set}/virtualMachines/"),
+        world::SetOrchestration::Flexible => format!("azure://{group}/virtualMachines/"),
+    }
 }

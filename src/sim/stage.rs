@@ -232,11 +232,12 @@ impl SimStage {
     }
 
     fn join_first_nodes(&mut self) {
+        let now = self.world.now();
         let Some(cluster) = &mut self.cluster else { return };
         for vm in self.world.briefs(self.set).filter(|vm| vm.ready) {
-            cluster.join(vm.vm, vm.guest_since);
+            cluster.join(vm.vm, vm.id, vm.guest_since);
         }
-        cluster.place_pods();
+        cluster.begin(now);
     }
 }
 

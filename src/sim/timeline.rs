@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cluster::NodeNews;
 use super::stage::SimStage;
 use crate::world::{EventKind, Guid, InstanceId, Millis, TrueInstance, WorldEvent};
 
@@ -177,15 +178,17 @@ impl Recorder {
         }
     }
 
-    /// We cordoned it (`Some(true)`), lifted the cordon (`Some(false)`), or its drain ended (`None`).
-    pub fn drains(&mut self, vm: Guid, at: Millis, begins: Option<bool>) {
+    /// A drain began, ended or was put back.
+    pub fn drains(&mut self, vm: Guid, at: Millis, news: NodeNews) {
         let Some(now) = self.now.get(&vm).copied() else { return };
-        match (now.doing, begins) {
-            (TimelineState::Settling | TimelineState::Serving, Some(true)) => {
+        match (now.doing, news) {
+            (TimelineState::Settling | TimelineState::Serving, NodeNews::Marked) => {
                 self.turn(vm, at, TimelineState::Draining);
             }
-            (TimelineState::Draining, Some(false)) => self.turn(vm, at, TimelineState::Serving),
-            (_, None) => {
+            (TimelineState::Draining, NodeNews::Lifted) => {
+                self.turn(vm, at, TimelineState::Serving);
+            }
+            (_, NodeNews::Drained) => {
                 if let Some(row) = self.timeline.rows.get_mut(now.row) {
                     row.drained = Some(at);
                 }

@@ -70,6 +70,7 @@ pub struct TrueSizes {
 /// The part of a VM's state that judges read at every turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstanceTruth<'a> {
+    pub id: &'a InstanceId,
     pub vm: VmId,
     pub vm_text: &'a Arc<str>,
     pub created: Millis,
@@ -125,6 +126,7 @@ impl World {
         let instances = self.sets.get(&set).map(|it| it.instances.values());
         let made = instances.into_iter().flatten().filter(|i| !i.own_model);
         made.map(|i| InstanceTruth {
+            id: &i.id,
             vm: i.vm,
             vm_text: &i.vm_text,
             created: i.created,

@@ -205,7 +205,7 @@ pub(super) fn scenario(
     scenario.deeds.clear();
     let has_nodes = snapshot.policy.health == HealthPolicy::Node;
     scenario.cluster =
-        has_nodes.then(|| ClusterSpec { pods_per_node: 0, ..ClusterSpec::default() });
+        has_nodes.then(|| ClusterSpec { pods_per_node: 1, ..ClusterSpec::default() });
     Some(scenario)
 }
 

@@ -86,9 +86,9 @@ impl SimulateInput {
         self.scenario_with(self.policy(), terms, seed)
     }
 
-    /// Health from nodes requires nodes.
+    /// Health from nodes requires nodes. A node without pods would be drained in no time.
     pub fn cluster(policy: &Policy, terms: &Terms) -> Option<ClusterSpec> {
-        let nodes = (policy.health == HealthPolicy::Node).then_some(0);
+        let nodes = (policy.health == HealthPolicy::Node).then_some(1);
         let pods = terms.pods.or(nodes);
         pods.map(|pods_per_node| ClusterSpec { pods_per_node, ..ClusterSpec::default() })
     }

@@ -1,0 +1,223 @@
+//! Nodes and their kubelets: pods start and end there, a silent node loses its pods after a while, and those of a node
+//! that is gone are collected.
+
+use super::nodes::SimNode;
+use super::pods::WorkloadKind;
+use super::state::{Cluster, Due, NodeNews};
+use crate::world::{EventKind, Guid, InstanceId, MINUTE, Millis, SECOND, WorldEvent};
+
+/// How long the taint of its start stays on a node, at most.
+const STARTS_WITHIN: Millis = 5 * SECOND;
+
+/// After this time on a silent node, the taint manager deletes its pods.
+const TOLERATES_SILENCE: Millis = 5 * MINUTE;
+
+/// After this time, pods of a node that is gone are deleted.
+const COLLECTS_AFTER: Millis = 40 * SECOND;
+
+impl Cluster {
+    /// Applies the cloud's events, then what is due.
+    pub fn hear(&mut self, now: Millis, news: &[WorldEvent]) {
+        for event in news {
+            match &event.what {
+                EventKind::InstanceReady { id, vm } => self.join(*vm, id, event.at),
+                EventKind::InstanceSick { vm, .. }
+                | EventKind::InstanceStopped { vm, .. }
+                | EventKind::InstanceChanging { vm, .. }
+                | EventKind::InstanceDeleting { vm, .. } => self.falls_silent(*vm, event.at),
+                EventKind::InstanceGone { vm, .. } => self.leave(*vm, event.at),
+                _ => {}
+            }
+        }
+        while let Some((at, due)) = self.due.first().copied().filter(|(at, _)| *at <= now) {
+            self.due.remove(&(at, due));
+            self.happens(due, at);
+        }
+    }
+
+    fn happens(&mut self, due: Due, at: Millis) {
+        match due {
+            Due::Started(vm) => self.started(vm, at),
+            Due::PodReady(uid) => self.pod_ready(uid),
+            Due::PodGone(uid) => self.pod_ended(uid, at),
+            Due::Detached(vm) => {
+                self.nodes.change(vm, |node| node.volumes = node.volumes.saturating_sub(1));
+            }
+            Due::Silent(vm, since) => self.silent_for_long(vm, since, at),
+            Due::Collect(vm) => {
+                for uid in self.orphans.remove(&vm).unwrap_or_default() {
+                    self.gone(uid, at);
+                }
+            }
+            Due::GuardEnds(guard) => self.guard_ends(guard),
+            Due::DrainAgain(vm) => self.drain_again(vm, at),
+            Due::Others => self.others_act(at),
+        }
+    }
+
+    pub fn join(&mut self, vm: Guid, id: &InstanceId, at: Millis) {
+        if self.nodes.get(vm).is_some() {
+            self.speaks_again(vm, at);
+            return;
+        }
+        let provider_id = format!("{}{}", self.provider, id.0).into();
+        self.nodes.add(vm, provider_id, at, !self.opening);
+        self.make_agent(vm, at);
+        if !self.opening {
+            let mut dice = self.dice.branch("start").branch_number(vm.0 as u64);
+            let takes = SECOND + dice.below(STARTS_WITHIN.unsigned_abs()) as Millis;
+            self.due.insert((at + takes, Due::Started(vm)));
+        }
+    }
+
+    fn started(&mut self, vm: Guid, at: Millis) {
+        let there = self.nodes.write(vm, |node| {
+            node.starting = false;
+            node.available_since = node.since.max(at);
+        });
+        if there {
+            self.news.push((at, vm, NodeNews::Started));
+            self.place_waiting(at);
+        }
+    }
+
+    /// Its kubelet starts again what was running, and ends what was to end meanwhile.
+    fn speaks_again(&mut self, vm: Guid, at: Millis) {
+        let Some(node) = self.nodes.get(vm).filter(|node| !node.ready) else { return };
+        let pods = node.pods.clone();
+        self.nodes.write(vm, |node| {
+            (node.ready, node.since, node.available_since) = (true, at, at);
+        });
+        for uid in pods {
+            let Some(pod) = self.pods.get(uid) else { continue };
+            let due = match pod.gone_at() {
+                Some(gone) => (gone.max(at + SECOND), Due::PodGone(uid)),
+                None => (at + pod.starts_in, Due::PodReady(uid)),
+            };
+            self.due.insert(due);
+        }
+        self.place_waiting(at);
+    }
+
+    fn falls_silent(&mut self, vm: Guid, at: Millis) {
+        let Some(node) = self.nodes.get(vm).filter(|node| node.ready) else { return };
+        let pods = node.pods.clone();
+        self.nodes.write(vm, |node| (node.ready, node.since) = (false, at));
+        for uid in pods {
+            self.pods.change(uid, |pod| pod.ready = false);
+        }
+        self.due.insert((at + TOLERATES_SILENCE, Due::Silent(vm, at)));
+        self.tell_drained(vm, at);
+    }
+
+    /// The taint manager deletes its pods and asks no budget. While no node is ready, it does nothing.
+    fn silent_for_long(&mut self, vm: Guid, since: Millis, at: Millis) {
+        let silent = |node: &&SimNode| !node.ready && node.since == since;
+        let Some(node) = self.nodes.get(vm).filter(silent) else { return };
+        if self.nodes.ready() == 0 {
+            self.due.insert((at + MINUTE, Due::Silent(vm, since)));
+            return;
+        }
+        for uid in node.pods.clone() {
+            let grace = self.pods.get(uid).map_or(SECOND, |pod| pod.grace);
+            if self.pods.is_movable(uid) {
+                self.end(uid, grace, at, false);
+            }
+        }
+    }
+
+    /// The cloud controller deletes the node of a machine that is gone.
+    fn leave(&mut self, vm: Guid, at: Millis) {
+        let Some(node) = self.nodes.remove(vm) else { return };
+        for uid in &node.pods {
+            self.pods.change(*uid, |pod| pod.ready = false);
+        }
+        self.plain.remove(&vm);
+        self.orphans.insert(vm, node.pods);
+        self.due.insert((at + COLLECTS_AFTER, Due::Collect(vm)));
+    }
+
+    fn pod_ready(&mut self, uid: u64) {
+        let Some(pod) = self.pods.get(uid) else { return };
+        let runs = pod.node.and_then(|vm| self.nodes.get(vm)).is_some_and(|node| node.ready);
+        if runs && pod.ending.is_none() {
+            self.pods.change(uid, |pod| (pod.started, pod.ready) = (true, true));
+        }
+    }
+
+    /// A pod is asked to end. A shorter grace than that of an earlier request shortens it; a longer one does nothing.
+    pub(super) fn end(&mut self, uid: u64, grace: Millis, now: Millis, by_us: bool) {
+        // In the calm every pod ends in time.
+        let most = if now >= self.calm_from { self.spec.deadline / 2 } else { Millis::MAX };
+        let Some(pod) = self.pods.get(uid).cloned() else { return };
+        let (since, grace) = match pod.ending {
+            Some((since, before)) => (since, grace.min(before)),
+            None => (now, grace),
+        };
+        self.pods.change(uid, |pod| {
+            pod.ending = Some((since, grace));
+            pod.takes = pod.takes.min(most);
+        });
+        let kind = self.pods.kind_of(&pod);
+        if pod.ending.is_none() {
+            self.pods.note_move(pod.workload, pod.replica, by_us);
+            // A ReplicaSet does not count pods that are ending.
+            if kind == WorkloadKind::Deployment {
+                self.make_again(&pod, now);
+            }
+        }
+        let Some(vm) = pod.node else {
+            self.gone(uid, now);
+            return;
+        };
+        let gone = self.pods.get(uid).and_then(super::pods::SimPod::gone_at).unwrap_or(now);
+        if self.nodes.get(vm).is_some_and(|node| node.ready) {
+            self.due.insert((gone.max(now), Due::PodGone(uid)));
+        }
+        self.tell_drained(vm, now);
+    }
+
+    /// The kubelet has ended it, unless the node fell silent meanwhile.
+    fn pod_ended(&mut self, uid: u64, at: Millis) {
+        let Some(pod) = self.pods.get(uid) else { return };
+        let ended = pod.gone_at().is_some_and(|gone| gone <= at);
+        let runs = pod.node.and_then(|vm| self.nodes.get(vm)).is_some_and(|node| node.ready);
+        if ended && runs {
+            self.gone(uid, at);
+        }
+    }
+
+    /// Its object is deleted.
+    fn gone(&mut self, uid: u64, now: Millis) {
+        let movable = self.pods.is_movable(uid);
+        let Some(pod) = self.pods.remove(uid) else { return };
+        let kind = self.pods.kind_of(&pod);
+        if pod.ending.is_none() {
+            self.pods.note_move(pod.workload, pod.replica, false);
+        }
+        if let Some(vm) = pod.node {
+            self.nodes.change(vm, |node| {
+                node.pods.remove(&uid);
+                node.seats -= u32::from(movable);
+            });
+            if kind == WorkloadKind::StatefulSet {
+                let detached = now + pod.detaches_in;
+                self.pods.note_volume(pod.workload, pod.replica, detached);
+                self.due.insert((detached, Due::Detached(vm)));
+            }
+        }
+        match kind {
+            WorkloadKind::Deployment if pod.ending.is_some() => {}
+            WorkloadKind::Deployment | WorkloadKind::StatefulSet => self.make_again(&pod, now),
+            WorkloadKind::DaemonSet => {
+                if let Some(vm) = pod.node.filter(|vm| self.nodes.get(*vm).is_some()) {
+                    self.make_agent(vm, now);
+                }
+            }
+            WorkloadKind::Bare => {}
+        }
+        if let Some(vm) = pod.node {
+            self.tell_drained(vm, now);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Marks and cordons on nodes: ours, with the version that we read, and those of others.
+
+use super::state::{Cluster, NodeNews};
+use crate::model::cluster::NodeChange;
+use crate::world::{Guid, Millis};
+
+/// Why a change of a node's marks did nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) enum MarkFailure {
+    /// There is no such node.
+    Gone,
+    /// Another client wrote it since it was read.
+    Conflict,
+}
+
+impl Cluster {
+    /// Changes our marks on the node that was read in this version.
+    pub fn mark(
+        &mut self,
+        vm: Guid,
+        version: &str,
+        change: &NodeChange,
+        now: Millis,
+    ) -> Result<(), MarkFailure> {
+        self.others_write(vm, now);
+        let node = self.nodes.get(vm).ok_or(MarkFailure::Gone)?;
+        if *node.version() != *version {
+            return Err(MarkFailure::Conflict);
+        }
+        let had_mark = node.mark.is_some();
+        match change {
+            NodeChange::Mark(mark) => {
+                self.nodes.write(vm, |node| {
+                    node.told &= node.mark.as_ref() == Some(mark);
+                    node.cordoned = true;
+                    node.excluded |= mark.excluded;
+                    node.mark = Some(mark.clone());
+                });
+                self.draw_guard(vm, now);
+            }
+            NodeChange::Lift(mark) => {
+                self.nodes.write(vm, |node| {
+                    node.cordoned &= !mark.cordoned;
+                    node.excluded &= !mark.excluded;
+                    (node.mark, node.told) = (None, false);
+                });
+                self.place_waiting(now);
+            }
+        }
+        match (had_mark, self.nodes.get(vm).is_some_and(|node| node.mark.is_some())) {
+            (false, true) => self.news.push((now, vm, NodeNews::Marked)),
+            (true, false) => self.news.push((now, vm, NodeNews::Lifted)),
+            _ => {}
+        }
+        self.tell_drained(vm, now);
+        Ok(())
+    }
+
+    /// Another client cordons a node. One that we cordoned stays as it is: a second cordon changes nothing.
+    pub fn cordoned_by_others(&mut self, vm: Guid) {
+        if self.nodes.get(vm).is_some_and(|node| !node.cordoned) {
+            self.nodes.write(vm, |node| node.cordoned = true);
+        }
+    }
+
+    /// Another client lifts the cordon of a node, whosever it is.
+    pub(super) fn uncordoned_by_others(&mut self, vm: Guid, now: Millis) {
+        if self.nodes.get(vm).is_some_and(|node| node.cordoned) {
+            self.nodes.write(vm, |node| (node.cordoned, node.told) = (false, false));
+            self.place_waiting(now);
+        }
+    }
+}

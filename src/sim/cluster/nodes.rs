@@ -1,0 +1,174 @@
+//! The nodes of a simulated cluster, and which of them take pods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::cluster::{ClusterNode, NodeMark, NodeReady};
+use crate::model::ids::NodeName;
+use crate::model::time::Time;
+use crate::world::{Guid, Millis};
+
+#[derive(Debug, Clone)]
+pub(in crate::sim) struct SimNode {
+    pub name: NodeName,
+    provider_id: Box<str>,
+    created: Millis,
+    pub ready: bool,
+    pub since: Millis,
+    /// The taint of its start is still on it.
+    pub starting: bool,
+    /// Since when it takes pods, if it does.
+    pub available_since: Millis,
+    pub cordoned: bool,
+    pub excluded: bool,
+    pub mark: Option<NodeMark>,
+    version: u64,
+    pub pods: BTreeSet<u64>,
+    /// Its pods of other workloads than the DaemonSet.
+    pub seats: u32,
+    /// Volumes attached to it.
+    pub volumes: u32,
+    /// The end of the drain under this mark was told.
+    pub told: bool,
+    /// Whether a budget blocks a pod of it was drawn.
+    pub guard_drawn: bool,
+    /// Its pods under which it stands among those that take pods.
+    listed: Option<u32>,
+}
+
+impl SimNode {
+    /// We cordoned it.
+    pub fn is_ours(&self) -> bool {
+        self.cordoned && self.mark.as_ref().is_some_and(|mark| mark.cordoned)
+    }
+
+    /// Since when it is ready and took pods, or is not ready.
+    pub fn serves_since(&self) -> Millis {
+        self.since.max(self.available_since)
+    }
+
+    pub const fn takes_pods(&self) -> bool {
+        self.ready && !self.cordoned && !self.starting
+    }
+
+    pub fn version(&self) -> Box<str> {
+        self.version.to_string().into()
+    }
+
+    /// As a watch shows it.
+    pub fn view(&self) -> ClusterNode {
+        ClusterNode {
+            name: self.name.clone(),
+            version: self.version(),
+            provider_id: Some(self.provider_id.clone()),
+            created: Time::from_millis(self.created),
+            ready: if self.ready { NodeReady::True } else { NodeReady::Unknown },
+            since: Some(Time::from_millis(self.since)),
+            starting: self.starting,
+            cordoned: self.cordoned,
+            excluded: self.excluded,
+            autoscaler_removes: false,
+            mark: self.mark.clone().map(Box::new),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Nodes {
+    by_vm: BTreeMap<Guid, SimNode>,
+    by_name: BTreeMap<NodeName, Guid>,
+    /// Nodes that take pods, the emptiest first.
+    room: BTreeSet<(u32, Guid)>,
+    ready: usize,
+    /// Writes of all nodes.
+    written: u64,
+}
+
+impl Nodes {
+    pub fn get(&self, vm: Guid) -> Option<&SimNode> {
+        self.by_vm.get(&vm)
+    }
+
+    pub fn find(&self, name: &NodeName) -> Option<Guid> {
+        self.by_name.get(name).copied()
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (Guid, &SimNode)> {
+        self.by_vm.iter().map(|(vm, node)| (*vm, node))
+    }
+
+    pub const fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// The node that a scheduler chooses.
+    pub fn emptiest(&self) -> Option<Guid> {
+        self.room.first().map(|(_, vm)| *vm)
+    }
+
+    pub fn add(&mut self, vm: Guid, provider_id: Box<str>, at: Millis, starting: bool) {
+        let name = NodeName::new(format!("node-{vm}"));
+        self.by_name.insert(name.clone(), vm);
+        self.by_vm.insert(
+            vm,
+            SimNode {
+                name,
+                provider_id,
+                created: at,
+                ready: false,
+                since: at,
+                starting,
+                available_since: at,
+                cordoned: false,
+                excluded: false,
+                mark: None,
+                version: 0,
+                pods: BTreeSet::new(),
+                seats: 0,
+                volumes: 0,
+                told: false,
+                guard_drawn: false,
+                listed: None,
+            },
+        );
+        self.write(vm, |node| node.ready = true);
+    }
+
+    pub fn remove(&mut self, vm: Guid) -> Option<SimNode> {
+        let node = self.by_vm.remove(&vm)?;
+        self.by_name.remove(&node.name);
+        if let Some(pods) = node.listed {
+            self.room.remove(&(pods, vm));
+        }
+        self.ready -= usize::from(node.ready);
+        Some(node)
+    }
+
+    /// A write of the node's object. False: there is none.
+    pub fn write(&mut self, vm: Guid, write: impl FnOnce(&mut SimNode)) -> bool {
+        self.written += 1;
+        let written = self.written;
+        self.change(vm, |node| {
+            write(node);
+            node.version = written;
+        })
+    }
+
+    /// A change beside the node's object, as of its pods.
+    pub fn change(&mut self, vm: Guid, change: impl FnOnce(&mut SimNode)) -> bool {
+        let Some(node) = self.by_vm.get_mut(&vm) else { return false };
+        let was_ready = node.ready;
+        change(node);
+        self.ready = self.ready + usize::from(node.ready) - usize::from(was_ready);
+        let listed = node.takes_pods().then_some(node.seats);
+        if listed != node.listed {
+            if let Some(pods) = node.listed {
+                self.room.remove(&(pods, vm));
+            }
+            if let Some(pods) = listed {
+                self.room.insert((pods, vm));
+            }
+            node.listed = listed;
+        }
+        true
+    }
+}

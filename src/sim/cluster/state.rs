@@ -1,0 +1,170 @@
+//! What a simulated cluster consists of, what is due in it, and what it tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::nodes::{Nodes, SimNode};
+use super::pods::Pods;
+use super::spec::ClusterSpec;
+use crate::ambient::Dice;
+use crate::model::ids::NodeName;
+use crate::world::{Guid, MINUTE, Millis};
+
+/// What happens by itself at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    /// The taint of a node's start is lifted.
+    Started(Guid),
+    /// The kubelet has started the pod.
+    PodReady(u64),
+    /// The kubelet has ended the pod.
+    PodGone(u64),
+    /// A volume leaves the node.
+    Detached(Guid),
+    /// The node has been silent for long since this time.
+    Silent(Guid, Millis),
+    /// The pods of a node that is gone are collected.
+    Collect(Guid),
+    /// The budget of a guard allows its pod to go.
+    GuardEnds(u64),
+    /// A drain by another program tries again.
+    DrainAgain(Guid),
+    /// Others may act.
+    Others,
+}
+
+/// What a cluster tells of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) enum NodeNews {
+    /// It takes pods for the first time.
+    Started,
+    /// Our mark and a cordon are set.
+    Marked,
+    /// Our mark is lifted, and the cordon if it was ours.
+    Lifted,
+    /// Nothing movable is left on it under our mark.
+    Drained,
+}
+
+#[derive(Debug, Clone)]
+pub(in crate::sim) struct Cluster {
+    pub(super) spec: ClusterSpec,
+    pub(super) dice: Dice,
+    pub(super) nodes: Nodes,
+    pub(super) pods: Pods,
+    /// Pods of nodes that are gone.
+    pub(super) orphans: BTreeMap<Guid, BTreeSet<u64>>,
+    pub(super) due: BTreeSet<(Millis, Due)>,
+    /// Calm from then on: no person blocks a budget, others do nothing, and the cluster answers.
+    pub(super) calm_from: Millis,
+    pub(super) news: Vec<(Millis, Guid, NodeNews)>,
+    /// Before the start everything has been running for long.
+    pub(super) opening: bool,
+    /// How the cloud spells the machines of its set, up to the instance's id.
+    pub(super) provider: Box<str>,
+    pub(super) next_guard: u64,
+    /// Drains by another program, since when.
+    pub(super) plain: BTreeMap<Guid, Millis>,
+    /// Our writes of nodes so far.
+    pub(super) marked: u64,
+}
+
+impl Cluster {
+    pub fn new(
+        spec: ClusterSpec,
+        machines: u32,
+        dice: Dice,
+        calm_from: Millis,
+        provider: Box<str>,
+    ) -> Self {
+        let mut cluster = Self {
+            spec,
+            nodes: Nodes::default(),
+            pods: Pods::new(&spec, machines, dice.branch("pods")),
+            dice,
+            orphans: BTreeMap::new(),
+            due: BTreeSet::new(),
+            calm_from,
+            news: Vec::new(),
+            opening: true,
+            provider,
+            next_guard: 1,
+            plain: BTreeMap::new(),
+            marked: 0,
+        };
+        cluster.make_first_pods();
+        cluster
+    }
+
+    /// The first nodes are there, and everything on them has been running for long.
+    pub fn begin(&mut self, now: Millis) {
+        self.place_waiting(now);
+        self.opening = false;
+        self.news.clear();
+        if self.spec.others > 0.0 {
+            self.due.insert((now + MINUTE, Due::Others));
+        }
+    }
+
+    pub fn node(&self, vm: Guid) -> Option<&SimNode> {
+        self.nodes.get(vm)
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = &SimNode> {
+        self.nodes.all().map(|(_, node)| node)
+    }
+
+    pub fn find(&self, name: &NodeName) -> Option<Guid> {
+        self.nodes.find(name)
+    }
+
+    /// False during an outage. Outages are drawn per minute, so a repeat within one gets the same answer.
+    pub fn answers(&self, now: Millis) -> bool {
+        if now >= self.calm_from || self.spec.outages <= 0.0 {
+            return true;
+        }
+        let minute = now.div_euclid(MINUTE) as u64;
+        !self.dice.branch("outage").branch_number(minute).chance(self.spec.outages)
+    }
+
+    /// A call has its effect: always while the cluster answers, and half of the time while its answers are lost.
+    pub fn reaches(&self, now: Millis) -> bool {
+        self.answers(now) || self.dice.branch("lost").branch_number(now as u64).chance(0.5)
+    }
+
+    pub fn next_event(&self) -> Option<Millis> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// What it told since the last call.
+    pub fn take_news(&mut self) -> Vec<(Millis, Guid, NodeNews)> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Moves of all pods, and the most times we evicted the pods of any one replica.
+    pub fn moves(&self) -> (u64, u32) {
+        self.pods.moves()
+    }
+
+    pub fn cordoned_by_us(&self) -> BTreeSet<Guid> {
+        self.nodes.all().filter(|(_, node)| node.is_ours()).map(|(vm, _)| vm).collect()
+    }
+
+    /// Tells once under each mark of ours that nothing movable is left on the node, or that all of it is ending on a
+    /// node that is silent.
+    pub(super) fn tell_drained(&mut self, vm: Guid, now: Millis) {
+        let Some(node) = self.nodes.get(vm) else { return };
+        if node.told || node.mark.is_none() || !self.is_empty(node) {
+            return;
+        }
+        self.nodes.change(vm, |node| node.told = true);
+        self.news.push((now, vm, NodeNews::Drained));
+    }
+
+    pub(super) fn is_empty(&self, node: &SimNode) -> bool {
+        let ends = |uid: &u64| {
+            let pod = self.pods.get(*uid);
+            !self.pods.is_movable(*uid) || pod.is_none_or(|pod| pod.ending.is_some())
+        };
+        node.seats == 0 || (!node.ready && node.pods.iter().all(ends))
+    }
+}

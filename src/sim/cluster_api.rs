@@ -1,0 +1,175 @@
+//! The simulated cluster, behind the port that a drain uses.
+
+use super::cluster::{Cluster, MarkFailure};
+use super::mutation::Slip;
+use super::stage::{SharedStage, SimStage};
+use crate::act::CallOutcome;
+use crate::drain::{ClusterApi, ClusterOrder};
+use crate::model::action::ActionKind;
+use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
+use crate::model::ids::{ClusterName, Key, NodeName};
+use crate::model::journal::{Refusal, Refused};
+use crate::model::time::Time;
+use crate::observe::{ReadError, ReadNodes};
+use crate::world::{Guid, Millis, SECOND};
+
+/// Duration of a call to the cluster.
+const CALL_TAKES: Millis = SECOND / 100;
+
+/// What the cluster's silence is reported as.
+const SILENT: &str = "the cluster did not answer";
+
+/// There is one cluster, whatever its name.
+impl ClusterApi for SharedStage {
+    async fn node(
+        &self,
+        _cluster: &ClusterName,
+        node: &NodeName,
+    ) -> Result<Option<ClusterNode>, Refused> {
+        self.lock().watched(node)
+    }
+
+    async fn pods(&self, _cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {
+        let pods = |cluster: &Cluster, _| cluster.find(node).map(|vm| cluster.pods_on(vm));
+        self.lock().read_cluster(pods).map(Option::unwrap_or_default)
+    }
+
+    async fn budgets(
+        &self,
+        _cluster: &ClusterName,
+        namespace: &str,
+    ) -> Result<Vec<Budget>, Refused> {
+        self.lock().read_cluster(|cluster, now| cluster.budgets_of(namespace, now))
+    }
+
+    async fn volumes(&self, _cluster: &ClusterName, node: &NodeName) -> Result<u32, Refused> {
+        let node = |cluster: &Cluster, _| {
+            cluster.find(node).and_then(|vm| cluster.node(vm)).map_or(0, |node| node.volumes)
+        };
+        self.lock().read_cluster(node)
+    }
+
+    async fn change(
+        &self,
+        order: ClusterOrder<'_>,
+        node: &ClusterNode,
+        change: &NodeChange,
+    ) -> CallOutcome {
+        self.lock().change_node(order.before, node, change)
+    }
+
+    async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
+        self.lock().end_pod(order.before, pod, how)
+    }
+}
+
+impl ReadNodes for SharedStage {
+    async fn nodes(&self, _cluster: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
+        let stage = self.lock();
+        let now = stage.now().millis();
+        let Some(cluster) = &stage.cluster else { return Ok(Vec::new()) };
+        if cluster.answers(now) {
+            return Ok(cluster.nodes().map(super::cluster::SimNode::view).collect());
+        }
+        let (refusal, code, retry_at) = (Refusal::Unclear, None, None);
+        Err(ReadError { refusal, code, retry_at, say: SILENT.into() })
+    }
+}
+
+fn unclear() -> Refused {
+    Refused { message: Some(SILENT.into()), ..Refused::plain(Refusal::Unclear) }
+}
+
+impl SimStage {
+    /// What the watch of nodes shows. It costs no call.
+    pub(super) fn watched(&self, node: &NodeName) -> Result<Option<ClusterNode>, Refused> {
+        let Some(cluster) = &self.cluster else { return Ok(None) };
+        if !cluster.answers(self.world.now()) {
+            return Err(unclear());
+        }
+        let found = cluster.find(node).and_then(|vm| cluster.node(vm));
+        Ok(found.map(super::cluster::SimNode::view))
+    }
+
+    pub(super) fn read_cluster<T: Default>(
+        &mut self,
+        read: impl FnOnce(&Cluster, Millis) -> T,
+    ) -> Result<T, Refused> {
+        let now = self.world.now();
+        let Some(cluster) = &self.cluster else { return Ok(T::default()) };
+        let answer = cluster.answers(now).then(|| read(cluster, now));
+        self.advance_to(now + CALL_TAKES);
+        answer.ok_or_else(unclear)
+    }
+
+    pub(super) fn change_node(
+        &mut self,
+        before: Time,
+        node: &ClusterNode,
+        change: &NodeChange,
+    ) -> CallOutcome {
+        if self.now() > before {
+            return CallOutcome::NotSent;
+        }
+        let vm = self.cluster.as_ref().and_then(|cluster| cluster.find(&node.name));
+        let Some(vm) = vm else { return CallOutcome::Refused(Refused::plain(Refusal::Gone)) };
+        if self.slip == Slip::KeepsCordon && matches!(change, NodeChange::Lift(_)) {
+            return CallOutcome::Done;
+        }
+        let (at, now) = (self.now(), self.world.now());
+        let begins = self.begins_drain(vm, change);
+        let Some(cluster) = &mut self.cluster else { return CallOutcome::Lost };
+        let done = cluster.reaches(now).then(|| cluster.mark(vm, &node.version, change, now));
+        let answers = cluster.answers(now);
+        let took = done == Some(Ok(()));
+        if let (NodeChange::Mark(mark), true) = (change, begins) {
+            self.note_call(&mark.entry, ActionKind::Drain, None);
+            if let Some(call) = self.calls.last_mut() {
+                call.hit = if took { vec![Key::new(vm.to_string())] } else { Vec::new() };
+                call.took = took;
+            }
+        }
+        match change {
+            NodeChange::Mark(_) if took => {
+                self.touched.entry(vm).or_insert(at);
+            }
+            NodeChange::Lift(_) if took => {
+                self.touched.remove(&vm);
+            }
+            _ => {}
+        }
+        self.advance_to(now + CALL_TAKES);
+        match done {
+            Some(done) if answers => match done {
+                Ok(()) => CallOutcome::Done,
+                Err(MarkFailure::Gone) => CallOutcome::Refused(Refused::plain(Refusal::Gone)),
+                Err(MarkFailure::Conflict) => {
+                    let code = Some("Conflict".into());
+                    CallOutcome::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
+                }
+            },
+            _ => CallOutcome::Lost,
+        }
+    }
+
+    /// The node has no mark of this entry yet: this change begins its drain.
+    fn begins_drain(&self, vm: Guid, change: &NodeChange) -> bool {
+        let NodeChange::Mark(mark) = change else { return false };
+        let node = self.cluster.as_ref().and_then(|cluster| cluster.node(vm));
+        let known = node.and_then(|node| node.mark.as_ref());
+        known.is_none_or(|known| known.entry != mark.entry)
+    }
+
+    pub(super) fn end_pod(&mut self, before: Time, pod: &Pod, how: PodEnd) -> PodEndAnswer {
+        if self.now() > before {
+            return PodEndAnswer::NotSent;
+        }
+        let now = self.world.now();
+        let Some(cluster) = &mut self.cluster else { return PodEndAnswer::Gone };
+        let done = cluster.reaches(now).then(|| cluster.end_pod(&pod.uid, how, now, true));
+        let answers = cluster.answers(now);
+        self.advance_to(now + CALL_TAKES);
+        let unclear = PodEndAnswer::Unclear { say: SILENT.into() };
+        done.filter(|_| answers).unwrap_or(unclear)
+    }
+}
