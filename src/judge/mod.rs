@@ -12,14 +12,14 @@
 //! | --- | --- | --- |
 //! | 1 floor, promise, last, replaceable | before: what the plan takes from the serving machines, and from the existing ones while no raise may be sent; after: the same against the true world | deaths, evictions, a rising size, a loss that an operator accepted; the last one where the cloud has no capacity for another |
 //! | 2 ceiling | before: the one raise, the capacity it starts from, and the size it goes by; after: what really lives when we raise | other writers, a falling size: judged only when *we* raise; the one audited write that lowers the capacity to what lives |
-//! | 3 by name | before: identity, hold, protection, drained and not back in service since, and no other leaves in place of one that an operator named; after: each call hits only what its entry names, and its entry has not ended | a dead machine, an accepted loss and a deletion of ours that hangs need no drain; a drain older than the journal covers |
+//! | 3 by name | before: identity, hold, protection, drained and not back in service since, and no other leaves in place of one that an operator named; after: each call hits only what its entry names, and its entry has not ended; only pods of drained nodes are ended, and none runs when its machine goes | a dead machine, an accepted loss and a deletion of ours that hangs need no drain; a drain older than the journal covers |
 //! | 4 once | before: no second delete of a machine; after: the same over all calls, and no raise creates more than it asked for | one repeat of a delete that passed its deadline; machines that others created |
 //! | 5 seen | before: the read is complete, fresh and later than our own answers; after: the same when each call is sent | returning machines to service; calls of the same plan |
 //! | 6 newest last | before | an operator's request; held, protected, unseen, leaving or blocked machines that stay; in-place updates, where a new machine stands in for one that is updated |
 //! | 7 never silently stuck | after: holds of an idle rollout, or of an idle pool that is not whole; awake when a window changes; in the calm, no state repeats with writes between, and it ends | waiting for a named human action |
 //! | 8 quiet | after: a hundred turns with nothing changed | an age, a calendar edge or a size that changed; a write of the owner tag |
 //! | 9 fenced | before: sets that another store owns by their tag; after: epochs never go back, every call under a lease | returning machines to service; a set that an operator took over |
-//! | 10 put back | before: we put nothing back that we did not take, an autoscaler as it was; after: within two turns, or a hold names it | anything while its owner lives |
+//! | 10 put back | before: we put nothing back that we did not take, an autoscaler as it was; after: no cordon of others is lifted; within two turns, or a hold names it | anything while its owner lives |
 //! | 11 closed gate | before: what a closed gate permits, that reasons are true, checkpoints; and each move of the rollout: reopened, closed, restarted, passed, ended | machines already leaving when the gate closed; the move that a verb names |
 //! | 12 brake | before: with the journal of an hour; repair in turn, and none while too many machines that had served fail; after: over the whole history | the very fall or surplus that an operator approved after it was shown, or a policy that allows it |
 //! | 13 stopped | before: nothing is begun while a person stops all pools; with the exception for repair, only failed machines leave, and no raise goes beyond what the pool had when it was stopped; after: no such call was sent while the stop really stood | returning machines to service |
@@ -43,6 +43,7 @@ mod marks;
 mod outcomes;
 mod owner;
 mod pending;
+mod pods;
 mod postconditions;
 mod profiles;
 mod removal;
@@ -63,7 +64,7 @@ use case::Notes;
 pub use case::{Case, Note};
 use facts::View;
 pub use postconditions::after;
-pub use truth::{MachineBirth, Real, SentCall, Truth};
+pub use truth::{EndedPod, MachineBirth, PodEffects, Real, SentCall, Truth};
 
 /// The laws are numbered from 1 to this.
 pub const LAWS: u8 = 13;

@@ -6,7 +6,7 @@ use super::facts::View;
 use super::history::History;
 use super::removal::{last_change, writes_to_set};
 use super::truth::{Real, SentCall, Truth};
-use super::{Case, Note, Notes, gray, scale_order, stop};
+use super::{Case, Note, Notes, gray, pods, scale_order, stop};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::drain::OnTimeout;
 use crate::model::ids::Key;
@@ -26,9 +26,11 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
         named(sent, entry, &mut notes);
         seen(truth, sent, entry, &mut notes);
         out_of_service(truth, sent, entry, &mut notes);
+        pods::left(truth, sent, entry, &mut notes);
         past.fence.call(sent, entry, &mut notes);
         past.once.call(truth, sent, entry, &mut notes);
     }
+    pods::ended(truth, &mut notes);
     stop::sent(truth, &mut notes);
     past.fence.journal(truth.journal, &mut notes);
     past.once.births(truth.births, &mut notes);
@@ -49,21 +51,25 @@ fn out_of_service(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: 
     if sent.serving.is_empty() {
         return;
     }
-    let waits = |because: RemovalReason| {
-        use RemovalReason::{DeleteRequested, Outdated, Surplus};
-        matches!(because, DeleteRequested | Outdated | Surplus)
-    };
     let targets = entry.map_or(&[][..], |entry| entry.action.targets());
-    let early = targets.iter().filter(|target| waits(target.because)).filter(|target| {
-        let machine = case.machines.iter().find(|machine| target.is(machine));
-        machine.is_some_and(|machine| case.gets_traffic(machine)) && !had_its_time(truth, target)
-    });
+    let early =
+        targets.iter().filter(|target| waits_for_its_drain(target.because)).filter(|target| {
+            let machine = case.machines.iter().find(|machine| target.is(machine));
+            machine.is_some_and(|machine| case.gets_traffic(machine))
+                && !had_its_time(truth, target)
+        });
     let early: Vec<Key> = early.map(Target::key).filter(|key| sent.serving.contains(key)).collect();
     notes.about(
         3,
         "acts on machines that load balancers send connections to, or that hooks did not let go",
         early,
     );
+}
+
+/// One that failed, and one that a person gives up, go at once.
+pub(super) fn waits_for_its_drain(because: RemovalReason) -> bool {
+    use RemovalReason::{DeleteRequested, Outdated, Surplus};
+    matches!(because, DeleteRequested | Outdated | Surplus)
 }
 
 /// Its last drain ended at the deadline, and the pool file says that it goes then.

@@ -2,6 +2,7 @@
 
 use super::Case;
 use crate::model::action::ActionKind;
+use crate::model::cluster::NodeMark;
 use crate::model::ids::{EntryId, Epoch, Key};
 use crate::model::journal::Entry;
 use crate::model::stop::GlobalStop;
@@ -46,6 +47,28 @@ pub struct SentCall {
     pub took: bool,
     /// The machines that load balancers sent new connections to when it hit them.
     pub serving: Vec<Key>,
+    /// The machines on whose nodes pods ran when it hit them, all of them placed there before our drain began.
+    pub peopled: Vec<Key>,
+}
+
+/// A pod that a request of ours ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedPod {
+    pub at: Time,
+    /// The machine on whose node it was.
+    pub machine: Key,
+    /// The mark of ours that stood on this node.
+    pub mark: Option<NodeMark>,
+    /// It was deleted while nothing had ended it yet: no budget was asked.
+    pub unasked: bool,
+}
+
+/// What our requests did in the cluster of the nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodEffects {
+    pub ended: Vec<EndedPod>,
+    /// Machines whose nodes others had cordoned, and we lifted it.
+    pub lifted: Vec<Key>,
 }
 
 /// A machine created since the last turn.
@@ -67,6 +90,8 @@ pub struct Truth<'a> {
     pub coming: u32,
     /// This turn's calls, in order.
     pub sent: &'a [SentCall],
+    /// Since the last turn.
+    pub pods: &'a PodEffects,
     pub births: &'a [MachineBirth],
     /// The whole journal, in the order of writing.
     pub journal: &'a [Entry],

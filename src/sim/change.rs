@@ -119,6 +119,7 @@ impl SimStage {
             born,
             spare,
             serving,
+            peopled: Vec::new(),
         });
     }
 
@@ -344,12 +345,11 @@ impl SimStage {
             false => was.vm.is_some(),
         });
         let hit: Vec<Guid> = changed.filter_map(|(was, _)| was.vm).collect();
-        let serving = match verb {
-            ActionKind::Delete | ActionKind::Standby | ActionKind::Reimage => {
-                std::mem::take(&mut self.served)
-            }
-            _ => Vec::new(),
-        };
+        let takes = matches!(verb, ActionKind::Delete | ActionKind::Standby | ActionKind::Reimage);
+        let served = std::mem::take(&mut self.served);
+        let serving = if takes { served } else { Vec::new() };
+        let peopled = hit.iter().filter(|vm| takes && self.has_pods(**vm));
+        let peopled = peopled.map(|vm| Key::new(vm.to_string())).collect();
         // Only deletes count as touched: a machine that an update takes out of service shows as not ready.
         if deletes {
             let now = self.now();
@@ -358,6 +358,7 @@ impl SimStage {
         if let Some(call) = self.calls.last_mut() {
             call.took = true;
             call.serving = serving;
+            call.peopled = peopled;
             call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();
         }
     }

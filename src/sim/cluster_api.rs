@@ -5,8 +5,9 @@ use super::mutation::Slip;
 use super::stage::{SharedStage, SimStage};
 use crate::act::CallOutcome;
 use crate::drain::{ClusterApi, ClusterOrder};
+use crate::judge::EndedPod;
 use crate::model::action::ActionKind;
-use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
+use crate::model::cluster::{Budget, ClusterNode, NodeChange, NodeMark, Pod, PodEnd, PodEndAnswer};
 use crate::model::ids::{ClusterName, Key, NodeName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
@@ -31,7 +32,16 @@ impl ClusterApi for SharedStage {
 
     async fn pods(&self, _cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {
         let pods = |cluster: &Cluster, _| cluster.find(node).map(|vm| cluster.pods_on(vm));
-        self.lock().read_cluster(pods).map(Option::unwrap_or_default)
+        let mut stage = self.lock();
+        let pods = stage.read_cluster(pods).map(Option::unwrap_or_default)?;
+        Ok(match stage.slip {
+            Slip::SeesNoPods => Vec::new(),
+            Slip::EvictsByName => {
+                let before = stage.looked.insert(node.clone(), pods.clone());
+                before.unwrap_or(pods)
+            }
+            _ => pods,
+        })
     }
 
     async fn budgets(
@@ -73,6 +83,16 @@ impl ReadNodes for SharedStage {
         }
         let (refusal, code, retry_at) = (Refusal::Unclear, None, None);
         Err(ReadError { refusal, code, retry_at, say: SILENT.into() })
+    }
+}
+
+/// Planted fault: what is lifted includes what others set.
+fn slipped(slip: Slip, change: &NodeChange) -> NodeChange {
+    match change {
+        NodeChange::Lift(mark) if slip == Slip::LiftsForeign => {
+            NodeChange::Lift(NodeMark { cordoned: true, ..mark.clone() })
+        }
+        change => change.clone(),
     }
 }
 
@@ -118,10 +138,20 @@ impl SimStage {
         }
         let (at, now) = (self.now(), self.world.now());
         let begins = self.begins_drain(vm, change);
+        let slip = self.slip;
         let Some(cluster) = &mut self.cluster else { return CallOutcome::Lost };
-        let done = cluster.reaches(now).then(|| cluster.mark(vm, &node.version, change, now));
+        let foreign =
+            |cluster: &Cluster| cluster.node(vm).is_some_and(|node| node.cordoned && node.kept_off);
+        let kept_off = foreign(cluster);
+        let done = cluster.reaches(now).then(|| {
+            let change = slipped(slip, change);
+            cluster.mark(vm, &node.version, &change, now)
+        });
         let answers = cluster.answers(now);
         let took = done == Some(Ok(()));
+        if took && kept_off && !foreign(cluster) {
+            self.pods.lifted.push(Key::new(vm.to_string()));
+        }
         if let (NodeChange::Mark(mark), true) = (change, begins) {
             self.note_call(&mark.entry, ActionKind::Drain, None);
             if let Some(call) = self.calls.last_mut() {
@@ -152,6 +182,12 @@ impl SimStage {
         }
     }
 
+    /// Pods run on its node that a drain was to end.
+    pub(super) fn has_pods(&self, vm: Guid) -> bool {
+        let now = self.world.now();
+        self.cluster.as_ref().is_some_and(|cluster| cluster.has_old_pods(vm, now))
+    }
+
     /// The node has no mark of this entry yet: this change begins its drain.
     fn begins_drain(&self, vm: Guid, change: &NodeChange) -> bool {
         let NodeChange::Mark(mark) = change else { return false };
@@ -164,10 +200,22 @@ impl SimStage {
         if self.now() > before {
             return PodEndAnswer::NotSent;
         }
-        let now = self.world.now();
+        let (at, now) = (self.now(), self.world.now());
         let Some(cluster) = &mut self.cluster else { return PodEndAnswer::Gone };
+        let named = (self.slip == Slip::EvictsByName).then(|| cluster.pod_named(&pod.name));
+        let pod = named.as_ref().and_then(Option::as_ref).unwrap_or(pod);
+        let how = match how {
+            PodEnd::Evict if self.slip == Slip::DeletesPods => PodEnd::Delete(pod.grace),
+            how => how,
+        };
+        let stands = cluster.pod_standing(&pod.uid);
         let done = cluster.reaches(now).then(|| cluster.end_pod(&pod.uid, how, now, true));
         let answers = cluster.answers(now);
+        if let (Some(PodEndAnswer::Accepted), Some((vm, false))) = (&done, stands) {
+            let mark = cluster.node(vm).and_then(|node| node.mark.clone());
+            let unasked = matches!(how, PodEnd::Delete(_));
+            self.pods.ended.push(EndedPod { at, machine: Key::new(vm.to_string()), mark, unasked });
+        }
         self.advance_to(now + CALL_TAKES);
         let unclear = PodEndAnswer::Unclear { say: SILENT.into() };
         done.filter(|_| answers).unwrap_or(unclear)

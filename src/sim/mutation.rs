@@ -25,6 +25,14 @@ pub enum Slip {
     OldLease,
     /// A cordon that should be lifted stays.
     KeepsCordon,
+    /// A cordon that another client set is lifted with ours.
+    LiftsForeign,
+    /// A pod is evicted by its name alone, from a list that is a look old.
+    EvictsByName,
+    /// Pods are deleted where they should be evicted.
+    DeletesPods,
+    /// No pod is seen on any node, so each drain ends at once.
+    SeesNoPods,
     /// A load balancer that should send traffic again does not.
     KeepsDown,
     /// Every machine is shown as one that its load balancers send nothing to.

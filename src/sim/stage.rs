@@ -10,8 +10,10 @@ use super::look::SimNames;
 use super::mutation::Slip;
 use super::transport::IntendedCall;
 use crate::ambient::Clock;
+use crate::judge::PodEffects;
 use crate::model::action::ActionKind;
-use crate::model::ids::{EntryId, Key};
+use crate::model::cluster::Pod;
+use crate::model::ids::{EntryId, Key, NodeName};
 use crate::model::machine::Condition;
 use crate::model::time::{Skew, Time};
 use crate::world::{
@@ -37,6 +39,8 @@ pub(super) struct SimCall {
     pub spare: bool,
     /// Machines that it hit while load balancers sent them new connections, or hooks did not let them go.
     pub serving: Vec<Key>,
+    /// Machines that it hit while pods ran on their nodes that were there before our drain began.
+    pub peopled: Vec<Key>,
 }
 
 /// What the last listing showed of one machine, before our records change it.
@@ -94,6 +98,10 @@ pub(super) struct SimStage {
     /// Machines that others created.
     pub foreign: BTreeMap<Guid, Millis>,
     pub slip: Slip,
+    /// What our requests did to pods and cordons in the current turn.
+    pub pods: PodEffects,
+    /// With [`Slip::EvictsByName`], the pods of each node that the last look at it showed.
+    pub looked: BTreeMap<NodeName, Vec<Pod>>,
     /// The backend pools in front of the set.
     pub pools: Vec<PoolId>,
     /// The receivers of hooks.
@@ -125,6 +133,8 @@ impl SimStage {
             disks: BTreeMap::new(),
             foreign: BTreeMap::new(),
             slip: Slip::None,
+            pods: PodEffects::default(),
+            looked: BTreeMap::new(),
             pools: Vec::new(),
             hooks: None,
             served: Vec::new(),

@@ -23,6 +23,7 @@ pub(super) fn judge<S>(
     past: &mut History,
 ) -> Vec<Note> {
     let calls = std::mem::take(&mut stage.calls);
+    let pods = std::mem::take(&mut stage.pods);
     let sent: Vec<SentCall> = calls.iter().map(|call| sent(call, turn.lease)).collect();
     let births: Vec<MachineBirth> = calls.iter().flat_map(births).collect();
     let world = with_records(decision);
@@ -42,6 +43,7 @@ pub(super) fn judge<S>(
         world: &world,
         coming,
         sent: &sent,
+        pods: &pods,
         births: &births,
         journal: &journal,
         stored: turn.stored,
@@ -74,6 +76,7 @@ fn sent(call: &SimCall, lease: &Lease) -> SentCall {
         lacking: call.lacking,
         took: call.took,
         serving: call.serving.clone(),
+        peopled: call.peopled.clone(),
     }
 }
 

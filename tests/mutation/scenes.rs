@@ -106,6 +106,21 @@ pub fn nodes() -> Scenario {
     scenario
 }
 
+/// The same with many pods, which take long to end.
+pub fn stateful_nodes() -> Scenario {
+    let mut scenario = rollout();
+    let slow = ClusterSpec { pods_per_node: 24, drain_seconds: 90.0, ..ClusterSpec::default() };
+    scenario.cluster = Some(slow);
+    scenario
+}
+
+/// Others cordon nodes that we drain, and budgets let no drain end.
+pub fn cordoned_by_others() -> Scenario {
+    let mut scenario = blocked();
+    scenario.cluster = scenario.cluster.map(|stubborn| ClusterSpec { others: 0.2, ..stubborn });
+    scenario
+}
+
 /// A rollout in which a person holds one machine.
 pub fn held() -> Scenario {
     let mut scenario = rollout();

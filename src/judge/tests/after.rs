@@ -3,8 +3,9 @@
 use super::history::{real, sent};
 use super::*;
 use crate::judge::history::History;
-use crate::judge::{MachineBirth, Real, SentCall, Truth, after};
+use crate::judge::{EndedPod, MachineBirth, PodEffects, Real, SentCall, Truth, after};
 use crate::model::action::ActionKind;
+use crate::model::cluster::NodeMark;
 use crate::model::ids::Key;
 use RemovalReason::{DeleteRequestedNow, Outdated};
 
@@ -13,6 +14,7 @@ struct Turn {
     pool: Pool,
     world: Vec<Real>,
     sent: Vec<SentCall>,
+    pods: PodEffects,
     births: Vec<MachineBirth>,
     coming: u32,
     /// The call was sent before its doubt was written.
@@ -41,6 +43,7 @@ fn deletes(names: &str, because: RemovalReason) -> Turn {
         pool: written(pool),
         world: ["a", "b", "c", "n"].map(|name| real(name, false)).into(),
         sent: vec![SentCall { hit, ..sent(ActionKind::Delete) }],
+        pods: PodEffects::default(),
         births: Vec::new(),
         coming: 0,
         hasty: false,
@@ -54,6 +57,7 @@ fn raises(more: u32) -> Turn {
         pool: written(pool),
         world: ["a", "b", "c"].map(|name| real(name, false)).into(),
         sent: vec![SentCall { to: Some(3 + more), ..sent(ActionKind::Raise) }],
+        pods: PodEffects::default(),
         births: Vec::new(),
         coming: more,
         hasty: false,
@@ -80,6 +84,7 @@ impl Turn {
                 world: &self.world,
                 coming: self.coming,
                 sent: &self.sent,
+                pods: &self.pods,
                 births: &self.births,
                 journal: &journal,
                 stored: 0,
@@ -156,6 +161,72 @@ fn law_3_calls_do_what_entries_say() {
     assert_eq!(late.alone(), [3], "it had ended before the call");
     let withdrawn = ended(NOW, &[EntryEvent::Ended(EntryOutcome::Withdrawn)]);
     assert_eq!(withdrawn.alone(), [3], "it was withdrawn");
+}
+
+/// A drain of `a` began half an hour ago, and a pod of its node was ended now.
+fn ends_pod(how: impl FnOnce(&mut EndedPod), pool: impl FnOnce(&mut Pool)) -> Turn {
+    raises(1).with(|turn| {
+        let drained = [(Span::ZERO, EntryEvent::Asking)];
+        turn.pool = written(
+            Pool::of(3, 1, 0)
+                .serving("abc", OLD)
+                .edit("a", node)
+                .drain("a", Outdated)
+                .earlier(Span::minutes(30), &drained)
+                .raise(1),
+        );
+        pool(&mut turn.pool);
+        turn.sent[0].entry = turn.pool.journal.last().unwrap().id.clone();
+        let mark = NodeMark {
+            pool: turn.pool.draft.name.clone(),
+            entry: turn.pool.journal[0].id.clone(),
+            at: ago(Span::minutes(30)),
+            cordoned: true,
+            excluded: true,
+        };
+        let mut pod = EndedPod { at: NOW, machine: key("a"), mark: Some(mark), unasked: false };
+        how(&mut pod);
+        turn.pods.ended.push(pod);
+    })
+}
+
+#[test]
+fn law_3_pods_end_by_the_drain_of_their_node_alone() {
+    let evicted = |how: fn(&mut EndedPod)| ends_pod(how, |_| {}).alone();
+    assert!(evicted(|_| {}).is_empty());
+    assert_eq!(evicted(|pod| pod.mark = None), [3], "its node has no mark of ours");
+    assert_eq!(evicted(|pod| pod.machine = key("b")), [3], "the drain is of another");
+    let strange = |pod: &mut EndedPod| pod.mark.as_mut().unwrap().entry = EntryId::new("none");
+    assert_eq!(evicted(strange), [3], "no entry of ours drains it");
+    let deleted = |minutes: i64, delete: Option<Span>| {
+        let at = |pod: &mut EndedPod| {
+            pod.unasked = true;
+            pod.mark.as_mut().unwrap().at = ago(Span::minutes(minutes));
+        };
+        ends_pod(at, |pool| pool.draft.drain.nodes.ladder.delete = delete).alone()
+    };
+    let allowed = Some(Span::minutes(5));
+    assert_eq!(deleted(30, None), [3], "the pool file lets no pod be deleted");
+    assert_eq!(deleted(19, allowed), [3], "the steps before take 20 minutes");
+    assert!(deleted(20, allowed).is_empty());
+}
+
+#[test]
+fn law_3_no_pod_runs_when_its_machine_goes() {
+    let peopled = |because: RemovalReason| {
+        deletes("a", because).with(|turn| {
+            turn.pool = std::mem::replace(&mut turn.pool, Pool::of(1, 1, 0)).edit("a", node);
+            turn.sent[0].peopled = vec![key("a")];
+        })
+    };
+    assert_eq!(peopled(Outdated).alone(), [3]);
+    assert!(peopled(RemovalReason::Failed).alone().is_empty(), "what failed does not wait");
+    assert!(peopled(Outdated).with(|turn| turn.sent[0].peopled.clear()).alone().is_empty());
+}
+
+#[test]
+fn law_10_the_cordons_of_others_stay() {
+    assert_eq!(raises(1).with(|turn| turn.pods.lifted = vec![key("a")]).alone(), [10]);
 }
 
 #[test]

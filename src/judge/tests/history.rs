@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::judge::history::History;
-use crate::judge::{Real, SentCall, Truth, after, at_goal};
+use crate::judge::{PodEffects, Real, SentCall, Truth, after, at_goal};
 use crate::model::action::ActionKind;
 use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
@@ -30,6 +30,7 @@ pub(super) fn turn(pool: &Pool, past: &mut History, beside: Beside) -> Vec<u8> {
             world: beside.world,
             coming: 0,
             sent: beside.sent,
+            pods: &PodEffects::default(),
             births: &[],
             journal: &pool.journal,
             stored: beside.stored,
@@ -387,5 +388,6 @@ pub(super) fn sent(verb: ActionKind) -> SentCall {
         lacking: 0,
         took: true,
         serving: Vec::new(),
+        peopled: Vec::new(),
     }
 }

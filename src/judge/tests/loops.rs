@@ -3,7 +3,7 @@
 use super::history::{Beside, hold, real, sent, turn};
 use super::*;
 use crate::judge::history::{History, REFUSED_AN_HOUR};
-use crate::judge::{MachineBirth, Real, SentCall, Truth, after};
+use crate::judge::{MachineBirth, PodEffects, Real, SentCall, Truth, after};
 use crate::model::action::ActionKind;
 use crate::model::command::CommandName;
 use crate::model::ids::Key;
@@ -85,8 +85,18 @@ fn turn_with(pool: &Pool, past: &mut History, meanwhile: &Meanwhile) -> bool {
     pool.check(|case| {
         let Meanwhile { world, births, sent, calm } = *meanwhile;
         let journal = &pool.journal;
-        let truth =
-            Truth { case, world, coming: 0, sent, births, journal, stored: 0, calm, stop: None };
+        let truth = Truth {
+            case,
+            world,
+            coming: 0,
+            sent,
+            pods: &PodEffects::default(),
+            births,
+            journal,
+            stored: 0,
+            calm,
+            stop: None,
+        };
         after(&truth, past).iter().any(|note| note.law == 7)
     })
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::judge::history::History;
-use crate::judge::{MachineBirth, Real, SentCall, Truth, after, at_goal};
+use crate::judge::{MachineBirth, PodEffects, Real, SentCall, Truth, after, at_goal};
 use crate::model::action::{ActionKind, WriteScope};
 use crate::model::machine::Evidence;
 use crate::model::policy::{Method, Owner, UnconfirmedFall};
@@ -198,6 +198,7 @@ impl Draw<'_> {
             lacking: self.number(),
             took: self.flip(),
             serving: entry.action.targets().iter().map(Target::key).collect(),
+            peopled: Vec::new(),
         });
         sent.collect()
     }
@@ -232,7 +233,7 @@ proptest! {
                 let _ = (before(case), at_goal(case));
                 let (sent, births, world) = (&sent[..], &births[..], &world[..]);
                 let journal = &pool.journal[..];
-                let truth = Truth { case, world, coming, sent, births, journal, stored, calm, stop: None };
+                let truth = Truth { case, world, coming, sent, pods: &PodEffects::default(), births, journal, stored, calm, stop: None };
                 let _ = (after(&truth, &mut past), after(&truth, &mut past));
             });
         }

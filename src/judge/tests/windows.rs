@@ -3,7 +3,7 @@
 use super::history::{CALM, alone, hold, turn};
 use super::*;
 use crate::judge::history::History;
-use crate::judge::{Truth, after};
+use crate::judge::{PodEffects, Truth, after};
 use crate::model::calendar::{Cron, ScheduleZone, Window, Windows};
 use crate::model::command::CommandName;
 use RemovalReason::Surplus;
@@ -102,6 +102,7 @@ fn law_7_a_wait_for_a_person_inside_a_window_is_forgiven_for_as_long_as_it_lasts
                     world: &[],
                     coming: 0,
                     sent: &[],
+                    pods: &PodEffects::default(),
                     births: &[],
                     journal: &pool.journal,
                     stored: 0,

@@ -23,8 +23,8 @@ const APP: &str = "app";
 impl Cluster {
     /// Asks that this very pod ends.
     pub fn end_pod(&mut self, uid: &str, how: PodEnd, now: Millis, by_us: bool) -> PodEndAnswer {
-        let uid = uid.strip_prefix(UID).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let Some((uid, pod)) = uid.and_then(|uid| Some((uid, self.pods.get(uid)?))) else {
+        let Some((uid, pod)) = parse_uid(uid).and_then(|uid| Some((uid, self.pods.get(uid)?)))
+        else {
             return PodEndAnswer::Gone;
         };
         let grace = match how {
@@ -167,6 +167,10 @@ impl Cluster {
 
 /// What the uids of all pods begin with.
 const UID: &str = "00000000-0000-4000-8000-";
+
+pub(super) fn parse_uid(uid: &str) -> Option<u64> {
+    uid.strip_prefix(UID).and_then(|digits| u64::from_str_radix(digits, 16).ok())
+}
 
 fn labels(app: &str, pod: &SimPod) -> BTreeMap<Box<str>, Box<str>> {
     let guard = pod.guard.map(|guard| {

@@ -59,14 +59,16 @@ impl Cluster {
     /// Another client cordons a node. One that we cordoned stays as it is: a second cordon changes nothing.
     pub fn cordoned_by_others(&mut self, vm: Guid) {
         if self.nodes.get(vm).is_some_and(|node| !node.cordoned) {
-            self.nodes.write(vm, |node| node.cordoned = true);
+            self.nodes.write(vm, |node| (node.cordoned, node.kept_off) = (true, true));
         }
     }
 
     /// Another client lifts the cordon of a node, whosever it is.
     pub(super) fn uncordoned_by_others(&mut self, vm: Guid, now: Millis) {
         if self.nodes.get(vm).is_some_and(|node| node.cordoned) {
-            self.nodes.write(vm, |node| (node.cordoned, node.told) = (false, false));
+            self.nodes.write(vm, |node| {
+                (node.cordoned, node.kept_off, node.told) = (false, false, false);
+            });
             self.place_waiting(now);
         }
     }

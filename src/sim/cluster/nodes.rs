@@ -19,6 +19,8 @@ pub(in crate::sim) struct SimNode {
     /// Since when it takes pods, if it does.
     pub available_since: Millis,
     pub cordoned: bool,
+    /// Another client cordoned it.
+    pub kept_off: bool,
     pub excluded: bool,
     pub mark: Option<NodeMark>,
     version: u64,
@@ -119,6 +121,7 @@ impl Nodes {
                 starting,
                 available_since: at,
                 cordoned: false,
+                kept_off: false,
                 excluded: false,
                 mark: None,
                 version: 0,

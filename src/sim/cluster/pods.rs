@@ -58,6 +58,8 @@ pub(super) struct SimPod {
     pub workload: usize,
     pub replica: u32,
     pub node: Option<Guid>,
+    /// Since when that node has it.
+    pub placed: Millis,
     pub started: bool,
     pub ready: bool,
     pub grace: Millis,
@@ -176,6 +178,7 @@ impl Pods {
             workload,
             replica,
             node: None,
+            placed: 0,
             started: false,
             ready: false,
             grace,
@@ -198,8 +201,8 @@ impl Pods {
     }
 
     /// A node took it.
-    pub fn placed(&mut self, uid: u64, vm: Guid) {
-        self.change(uid, |pod| pod.node = Some(vm));
+    pub fn placed(&mut self, uid: u64, vm: Guid, now: Millis) {
+        self.change(uid, |pod| (pod.node, pod.placed) = (Some(vm), now));
         self.waits_no_more(uid);
     }
 

@@ -42,7 +42,7 @@ impl Cluster {
     }
 
     fn bind(&mut self, uid: u64, vm: Guid, now: Millis) {
-        self.pods.placed(uid, vm);
+        self.pods.placed(uid, vm, now);
         let movable = self.pods.is_movable(uid);
         let Some(pod) = self.pods.get(uid).cloned() else { return };
         let mounts = self.pods.kind_of(&pod) == WorkloadKind::StatefulSet;

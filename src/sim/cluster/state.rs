@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::eviction::parse_uid;
 use super::nodes::{Nodes, SimNode};
-use super::pods::Pods;
+use super::pods::{Pods, SimPod};
 use super::spec::ClusterSpec;
 use crate::ambient::Dice;
+use crate::model::cluster::Pod;
 use crate::model::ids::NodeName;
 use crate::world::{Guid, MINUTE, Millis};
 
@@ -158,6 +160,30 @@ impl Cluster {
         }
         self.nodes.change(vm, |node| node.told = true);
         self.news.push((now, vm, NodeNews::Drained));
+    }
+
+    /// Pods run on the node that were there before our mark, or at all if it has none.
+    pub fn has_old_pods(&self, vm: Guid, now: Millis) -> bool {
+        let Some(node) = self.nodes.get(vm) else { return false };
+        let marked = node.mark.as_ref().map_or(Millis::MAX, |mark| mark.at.millis());
+        let runs = |pod: &SimPod| {
+            let ended = pod.ending.is_some_and(|(since, grace)| now >= since + grace);
+            pod.placed < marked && !ended
+        };
+        let movable = node.pods.iter().filter(|uid| self.pods.is_movable(**uid));
+        movable.filter_map(|uid| self.pods.get(*uid)).any(runs)
+    }
+
+    /// The pod of this uid: its node, and whether it is ending.
+    pub fn pod_standing(&self, uid: &str) -> Option<(Guid, bool)> {
+        let pod = self.pods.get(parse_uid(uid)?)?;
+        Some((pod.node?, pod.ending.is_some()))
+    }
+
+    /// The pod that has this name now, whatever its uid.
+    pub fn pod_named(&self, name: &str) -> Option<Pod> {
+        let pods = self.nodes.all().flat_map(|(vm, _)| self.pods_on(vm));
+        pods.into_iter().find(|pod| *pod.name == *name)
     }
 
     pub(super) fn is_empty(&self, node: &SimNode) -> bool {

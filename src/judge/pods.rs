@@ -1,0 +1,51 @@
+//! Laws 3 and 10 against what really happened to pods and nodes.
+
+use super::postconditions::waits_for_its_drain;
+use super::truth::{EndedPod, SentCall, Truth};
+use super::{Case, Notes};
+use crate::model::action::{ActionKind, Target};
+use crate::model::ids::Key;
+use crate::model::journal::Entry;
+
+/// Law 3: only pods of a node that an entry of ours drains are ended, and past their budgets only from the step on that
+/// the pool file allows for that. Law 10: the cordons of others stay.
+pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
+    let strange = truth.pods.ended.iter().filter(|pod| !is_drained(pod, truth.journal));
+    notes.about(3, "ends pods of nodes that no drain of ours marked", machines(strange));
+    let early = truth.pods.ended.iter().filter(|pod| pod.unasked && !may_delete(pod, truth.case));
+    notes.about(3, "deletes pods past their disruption budgets", machines(early));
+    notes.about(10, "lifts cordons that others set", truth.pods.lifted.clone());
+}
+
+/// Law 3: no machine is removed or updated while pods run on its node that a drain was to end. One that failed does not
+/// wait for them.
+pub(super) fn left(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: &mut Notes) {
+    let targets = entry.map_or(&[][..], |entry| entry.action.targets()).iter();
+    let waits = targets.filter(|target| waits_for_its_drain(target.because)).filter(|target| {
+        let machine = truth.case.machines.iter().find(|machine| target.is(machine));
+        machine.is_some_and(|machine| machine.node.is_some())
+    });
+    let early = waits.map(Target::key).filter(|key| sent.peopled.contains(key)).collect();
+    notes.about(3, "acts on machines whose pods still run", early);
+}
+
+fn machines<'a>(pods: impl Iterator<Item = &'a EndedPod>) -> Vec<Key> {
+    let mut keys: Vec<Key> = pods.map(|pod| pod.machine.clone()).collect();
+    keys.dedup();
+    keys
+}
+
+fn is_drained(pod: &EndedPod, journal: &[Entry]) -> bool {
+    let Some(mark) = &pod.mark else { return false };
+    journal.iter().any(|entry| {
+        let names = entry.action.targets().iter().any(|target| target.key() == pod.machine);
+        entry.id == mark.entry && entry.verb() == ActionKind::Drain && names
+    })
+}
+
+fn may_delete(pod: &EndedPod, case: &Case) -> bool {
+    let ladder = case.policy.drain.nodes.ladder;
+    let asked = ladder.evict.plus(ladder.shorter_grace.unwrap_or_default());
+    let began = pod.mark.as_ref().map(|mark| mark.at);
+    ladder.delete.is_some() && began.is_some_and(|began| pod.at >= began.plus(asked))
+}
