@@ -115,9 +115,16 @@ def wait_told(stage, name, words):
 
 
 def blind(stage, table):
-    """A pool that names no cluster: its budgets must break, else the witness sees nothing."""
+    """A pool that does not name the cluster of its nodes stands still and says so. Drains that skip all its pods must
+    break a budget, else the witness sees nothing."""
     name = "blind"
+    machines = {vm["id"] for vm in stage.emulator.set(name)["instances"]}
     stage.write_pool(name, "2.0.0", clustered=False, surge=3)
+    table["without `cluster`"] = wait_told(stage, name, ["nodes of the cluster main", "write `cluster: main`"])
+    time.sleep(10)
+    if machines != {vm["id"] for vm in stage.emulator.set(name)["instances"]}:
+        raise Failed("machines that are nodes went without a drain")
+    stage.write_pool(name, "2.0.0", surge=3, drain={"rules": [{"match": {"namespace": name}, "do": "skip"}]})
     stage.wait_rolled(name)
     broken = stage.witness.broken(name)
     if not broken:

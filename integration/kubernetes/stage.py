@@ -100,7 +100,7 @@ class Stage:
         self.wait_none(f"the workloads of {name} run", work.unsettled, 120)
         self.witness.begin(name)
 
-    def write_pool(self, name, version, clustered=True, surge=2):
+    def write_pool(self, name, version, clustered=True, surge=2, drain=None):
         """The daemon reads it within a second."""
         self.versions[name] = version
         pool = {
@@ -110,6 +110,8 @@ class Stage:
         }
         if clustered:
             pool["cluster"] = "main"
+        if drain:
+            pool["drain"] = drain
         aside = self.home / f"aside-{name}"
         aside.write_text(json.dumps(pool))
         aside.rename(self.home / "pools" / f"{name}.yaml")

@@ -76,6 +76,10 @@ pub struct CloudReader {
 struct NoClusters;
 
 impl ReadNodes for NoClusters {
+    fn clusters(&self) -> Vec<ClusterName> {
+        Vec::new()
+    }
+
     async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
         let say =
             format!("only the daemon reads the cluster {cluster}: ask it, with --server").into();

@@ -88,7 +88,9 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
         &self,
         request: &DrainRequest<'a>,
     ) -> Result<Option<(&'a ClusterName, ClusterNode)>, Refused> {
-        let Some((cluster, name)) = request.cluster.zip(request.node) else { return Ok(None) };
+        let Some(name) = request.node else { return Ok(None) };
+        // The pool file does not name its cluster any more. Its pods may still run.
+        let cluster = request.cluster.ok_or_else(|| Refused::plain(Refusal::Unclear))?;
         let node = self.api.node(cluster, name).await?;
         if node.is_none() {
             self.forget(request, name);
@@ -198,7 +200,8 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             CallOutcome::Refused(refused) if refused.refusal == Refusal::Gone => CallOutcome::Done,
             // Another client wrote the node since the watch showed it: the next plan sees it newer.
             CallOutcome::Refused(refused) if refused.refusal == Refusal::Conflict => {
-                CallOutcome::Refused(Refused { refusal: Refusal::Preempted, ..refused })
+                let never_began = Refused { code: None, refusal: Refusal::Preempted, ..refused };
+                CallOutcome::Refused(never_began)
             }
             other => other,
         }

@@ -44,6 +44,9 @@ pub trait ReadCloud {
 
 /// The nodes of a cluster.
 pub trait ReadNodes {
+    /// All clusters that can be asked.
+    fn clusters(&self) -> Vec<ClusterName>;
+
     /// All of them, as the watch showed them last. An error while no complete list is known: never an empty list.
     fn nodes(
         &self,

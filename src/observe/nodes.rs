@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{ReadError, ReadNodes};
 use crate::model::cluster::{ClusterNode, NodeReady};
-use crate::model::ids::ScaleSetId;
+use crate::model::ids::{ClusterName, ScaleSetId};
 use crate::model::inventory::{Gap, Instance, Inventory, NODES, Orchestration};
 use crate::model::machine::Condition;
 use crate::model::policy::{HealthPolicy, Policy};
@@ -38,11 +38,39 @@ impl NodeHealth {
     }
 }
 
-/// Puts the nodes of the pool's cluster on the rows of their machines, if it has one.
+/// Puts the nodes of the pool's cluster on the rows of their machines, if it has one. Machines that are nodes of another
+/// cluster are a gap: their pods would be lost with them.
 pub async fn read_nodes<N: ReadNodes>(nodes: &N, policy: &Policy, inventory: &mut Inventory) {
-    let Some(cluster) = &policy.cluster else { return };
-    let read = nodes.nodes(cluster).await;
-    join_nodes(inventory, &policy.scale_set, read.as_deref(), NodeHealth::of(policy));
+    let health = NodeHealth::of(policy);
+    if let Some(cluster) = &policy.cluster {
+        let read = nodes.nodes(cluster).await;
+        join_nodes(inventory, &policy.scale_set, read.as_deref(), health);
+    }
+    if inventory.instances.iter().any(|row| row.node.is_some()) {
+        return;
+    }
+    for other in nodes.clusters() {
+        if policy.cluster.as_ref() == Some(&other) {
+            continue;
+        }
+        // One that does not answer shows nothing, and a pool that never was in it must not wait for it.
+        let Ok(read) = nodes.nodes(&other).await else { continue };
+        let index = NodeIndex::new(&policy.scale_set, inventory.set.orchestration, &read);
+        let rows = inventory.instances.iter();
+        let found = rows.filter(|row| index.of(row).is_some()).count();
+        if found > 0 {
+            // Whatever else says how they are: nothing may go.
+            return hide(inventory, elsewhere(found, &other), NodeHealth::Counts);
+        }
+    }
+}
+
+fn elsewhere(found: usize, cluster: &ClusterName) -> Box<str> {
+    let are = match found {
+        1 => "1 machine is a node".to_owned(),
+        more => format!("{more} machines are nodes"),
+    };
+    format!("{are} of the cluster {cluster}, which the pool file does not name: write `cluster: {cluster}` into it, or take this cluster out of the settings if its nodes may go without a drain").into()
 }
 
 /// Puts the nodes on the rows of their machines. Nodes that could not be read are a gap, and then nothing says how the
@@ -161,10 +189,11 @@ fn condition(row: &Instance, node: Option<&ClusterNode>) -> (Condition, Option<T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{InstanceId, NodeName, Revision, VmId};
+    use crate::model::ids::{InstanceId, NodeName, PoolName, Revision, VmId};
     use crate::model::inventory::SetReading;
     use crate::model::journal::Refusal;
     use crate::model::machine::{Evidence, Protection};
+    use crate::model::policy::Draft;
 
     const SET: &str = "/subscriptions/0000-AA/resourceGroups/Web-RG/providers/Microsoft.Compute/virtualMachineScaleSets/Web";
     const UNIFORM: &str = "azure:///subscriptions/0000-aa/resourceGroups/web-rg/providers/Microsoft.Compute/virtualMachineScaleSets/Web/virtualMachines/";
@@ -315,6 +344,52 @@ mod tests {
         assert_eq!(gap(uniform, &starting, 9_000, &[bare()]), None, "it never ran");
         let known = node("n1", format!("{UNIFORM}1"));
         assert_eq!(gap(uniform, &one, 9_000, &[known, bare()]), None);
+    }
+
+    struct KnownClusters(Vec<(&'static str, Option<ClusterNode>)>);
+
+    impl ReadNodes for KnownClusters {
+        fn clusters(&self) -> Vec<ClusterName> {
+            self.0.iter().map(|(name, _)| ClusterName::new(*name)).collect()
+        }
+
+        async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
+            let known = self.0.iter().find(|(name, _)| *name == cluster.as_str());
+            let node = known.and_then(|(_, node)| node.clone());
+            let (refusal, code, retry_at) = (Refusal::Unclear, None, None);
+            let away = ReadError { refusal, code, retry_at, say: "no answer".into() };
+            node.map(|node| vec![node]).ok_or(away)
+        }
+    }
+
+    #[tokio::test]
+    async fn machines_that_are_nodes_of_a_cluster_that_the_pool_does_not_name_are_a_gap() {
+        let ours = || Some(node("n1", format!("{UNIFORM}1")));
+        let strange = || Some(node("other", "azure:///other".to_owned()));
+        let why = async |cluster: Option<&str>, health, known: Vec<_>| {
+            let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(SET));
+            (draft.cluster, draft.health) = (cluster.map(ClusterName::new), health);
+            let policy = Policy::build(draft).unwrap();
+            let rows = [("1", Condition::Ready), ("2", Condition::Ready)];
+            let mut inventory = listing(Orchestration::Uniform, &rows);
+            inventory.set.read_at = at(1_500);
+            read_nodes(&KnownClusters(known), &policy, &mut inventory).await;
+            let gap = inventory.gaps.pop().map(|gap| gap.why);
+            let unseen = inventory.instances.iter().all(|row| row.condition == Condition::Unknown);
+            assert_eq!(unseen, gap.is_some(), "none may go");
+            gap
+        };
+        for health in [HealthPolicy::Auto, HealthPolicy::ApplicationHealth] {
+            let told = why(None, health, vec![("a", strange()), ("b", ours())]).await.unwrap();
+            assert!(told.starts_with("1 machine is a node of the cluster b, which"), "{told}");
+            assert!(told.contains("write `cluster: b`"), "{told}");
+            assert_eq!(why(None, health, vec![("a", strange()), ("b", None)]).await, None);
+        }
+        let health = HealthPolicy::Auto;
+        let told = why(Some("a"), health, vec![("a", strange()), ("b", ours())]).await.unwrap();
+        assert!(told.contains("write `cluster: b`"), "{told}");
+        let both = vec![("a", ours()), ("b", ours())];
+        assert_eq!(why(Some("a"), health, both).await, None, "two names of one cluster");
     }
 
     #[test]

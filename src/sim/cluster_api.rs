@@ -11,7 +11,6 @@ use crate::model::cluster::{Budget, ClusterNode, NodeChange, NodeMark, Pod, PodE
 use crate::model::ids::{ClusterName, Key, NodeName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
-use crate::observe::{ReadError, ReadNodes};
 use crate::world::{Guid, Millis, SECOND};
 
 /// Duration of a call to the cluster.
@@ -70,19 +69,6 @@ impl ClusterApi for SharedStage {
 
     async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
         self.lock().end_pod(order.before, pod, how)
-    }
-}
-
-impl ReadNodes for SharedStage {
-    async fn nodes(&self, _cluster: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
-        let stage = self.lock();
-        let now = stage.now().millis();
-        let Some(cluster) = &stage.cluster else { return Ok(Vec::new()) };
-        if cluster.answers(now) {
-            return Ok(cluster.nodes().map(super::cluster::SimNode::view).collect());
-        }
-        let (refusal, code, retry_at) = (Refusal::Unclear, None, None);
-        Err(ReadError { refusal, code, retry_at, say: SILENT.into() })
     }
 }
 

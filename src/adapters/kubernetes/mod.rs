@@ -155,6 +155,10 @@ fn named(text: &str) -> Result<&str, Refused> {
 }
 
 impl ReadNodes for Clusters {
+    fn clusters(&self) -> Vec<ClusterName> {
+        self.clusters.keys().map(|name| ClusterName::new(&**name)).collect()
+    }
+
     async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
         let all = async {
             let cluster = self.of(cluster)?;

@@ -449,14 +449,15 @@ fn nothing_is_sent_after_the_deadline() {
 }
 
 #[test]
-fn a_machine_without_node_or_cluster_has_nothing_to_drain() {
+fn a_machine_without_node_has_nothing_to_drain_and_one_without_cluster_waits() {
     ready(async {
         let fake = fake(&["a"]);
         let rig = Rig::new(&fake);
         let bare = DrainRequest { node: None, ..rig.request() };
         assert_eq!(rig.drainer.drain_state(&rig.entry, bare).await, DrainProgress::Done);
         let of_none = DrainRequest { cluster: None, ..rig.request() };
-        assert_eq!(rig.drainer.release(of_none).await, CallOutcome::Done);
+        assert_eq!(rig.drainer.drain_state(&rig.entry, of_none).await, DrainProgress::Unseen);
+        assert_eq!(rig.drainer.release(of_none).await, CallOutcome::NotSent);
         assert!(fake.asked().is_empty());
     });
 }

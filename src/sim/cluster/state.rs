@@ -111,10 +111,6 @@ impl Cluster {
         self.nodes.get(vm)
     }
 
-    pub fn nodes(&self) -> impl Iterator<Item = &SimNode> {
-        self.nodes.all().map(|(_, node)| node)
-    }
-
     pub fn find(&self, name: &NodeName) -> Option<Guid> {
         self.nodes.find(name)
     }

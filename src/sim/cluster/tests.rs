@@ -235,7 +235,7 @@ fn two_runs_of_one_seed_are_equal() {
     let told = |seed| {
         let mut lines = Vec::new();
         let mut play = plays(seed, |play| {
-            let nodes: Vec<_> = play.cluster.nodes().map(super::SimNode::view).collect();
+            let nodes: Vec<_> = play.cluster.nodes.all().map(|(_, node)| node.view()).collect();
             let pods: Vec<_> = (0..play.born).map(|n| play.cluster.pods_on(vm(n))).collect();
             lines.push((nodes, pods, play.cluster.budgets_of("apps", play.now)));
         });
