@@ -20,9 +20,9 @@ use crate::model::action::{ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::autoscaler::Suspension;
 use crate::model::hold::Hold;
 use crate::model::ids::{EntryId, Key, PoolName};
-use crate::model::inventory::{Instance, Inventory};
+use crate::model::inventory::Inventory;
 use crate::model::journal::{Entry, Phase, Refused};
-use crate::model::machine::{Lifecycle, Machine};
+use crate::model::machine::Lifecycle;
 use crate::model::plan::{Decision, Facts, Input, PlanBug};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
@@ -240,7 +240,9 @@ impl PoolTurn {
         };
         let mut folded = fold(std::mem::take(&mut image.machines), &look);
         image.inbox.put_on(&mut folded.machines);
-        PoolObservation { inventory, facts, folded, stay_out: Vec::new() }
+        let mut observed = PoolObservation { inventory, facts, folded, stay_out: Vec::new() };
+        observed.find_left_marks(image.journal.open(), now);
+        observed
     }
 }
 
@@ -301,42 +303,28 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         decide(self.world.decide(), &input, self.book.journal.all())
     }
 
-    /// Release the nodes of machines that return to service, as after an in-place update, and of machines in service
-    /// that carry a mark all the same, as after a request whose answer was lost. This is idempotent, so the turn after
-    /// an interrupted one repeats it. If the cluster refuses, the machine stays out.
+    /// Release the nodes of machines that return to service, as after an in-place update. This is idempotent, so the
+    /// turn after an interrupted one repeats it. If the cluster refuses, the machine stays out.
     async fn release_returned(&mut self, planned: &Decision) {
         let seen = self.observed.as_seen(self.policy, self.balances);
-        let rows = &self.observed.inventory.instances;
-        let marked: Vec<&Instance> = rows.iter().filter(|row| row.marked).collect();
         let mut stay_out = Vec::new();
         for report in &planned.report.machines {
             let Some(machine) = seen.machines.get(report.index as usize) else {
                 continue;
             };
             let was_out = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Updating);
-            let returns = report.lifecycle == Lifecycle::InService
-                && (was_out || self.is_left_marked(machine, &marked));
+            let returns = report.lifecycle == Lifecycle::InService && was_out;
             if !returns || machine.node.is_none() {
                 continue;
             }
             let target = Target::of(machine, RemovalReason::Outdated);
             let answer = self.world.cluster().release(self.book.draining(&target, &seen));
             let is_released = matches!(answer.await, CallOutcome::Done | CallOutcome::Accepted(_));
-            if was_out && !is_released {
+            if !is_released {
                 stay_out.push(report.index);
             }
         }
         self.observed.stay_out = stay_out;
-    }
-
-    /// Its node carries a mark of ours, and no entry has it there.
-    fn is_left_marked(&self, machine: &Machine, marked: &[&Instance]) -> bool {
-        machine.lifecycle == Lifecycle::InService
-            && marked.iter().any(|row| row.id == machine.id && row.vm == machine.vm)
-            && !self.book.journal.open().iter().any(|entry| {
-                let mut targets = entry.action.targets().iter();
-                !entry.is_ended() && targets.any(|target| target.is(machine))
-            })
     }
 
     /// The single transaction of the decision: records, lifecycles, state, intents, and what the read settled.

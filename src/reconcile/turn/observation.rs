@@ -2,6 +2,7 @@
 
 use crate::act::{Balance, Observed};
 use crate::model::inventory::Inventory;
+use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Decision, Facts};
 use crate::model::policy::Policy;
@@ -31,7 +32,7 @@ impl PoolObservation {
         }
     }
 
-    /// Only the planner changes the lifecycle of a machine.
+    /// Otherwise only the planner changes the lifecycle of a machine.
     pub fn set_lifecycles(&mut self, planned: &Decision, now: Time) {
         for report in &planned.report.machines {
             let at = report.index as usize;
@@ -51,6 +52,23 @@ impl PoolObservation {
                 }
                 machine.lifecycle = report.lifecycle;
                 machine.lifecycle_since = now;
+                *touched = true;
+            }
+        }
+    }
+
+    /// A machine in service whose node carries a mark of ours takes no pods: the answer to a request was lost, or a
+    /// release did not reach it. It is out of service until the planner has taken it back. While an entry names it, the
+    /// planner goes by that.
+    pub fn find_left_marks(&mut self, open: &[Entry], now: Time) {
+        for row in self.inventory.instances.iter().filter(|row| row.marked) {
+            let mut machines = self.folded.machines.iter_mut().zip(&mut self.folded.touched);
+            let machine =
+                machines.find(|(machine, _)| machine.id == row.id && machine.vm == row.vm);
+            let Some((machine, touched)) = machine else { continue };
+            let names = |entry: &Entry| entry.action.targets().iter().any(|it| it.is(machine));
+            if machine.lifecycle == Lifecycle::InService && !open.iter().any(names) {
+                (machine.lifecycle, machine.lifecycle_since) = (Lifecycle::Draining, now);
                 *touched = true;
             }
         }
