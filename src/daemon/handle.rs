@@ -241,6 +241,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Backend for Handle<S, 
             queries: watch.counts(),
             gates: self.production.gates().counts(),
             deliveries: self.webhooks.counts(),
+            clusters: Arc::clone(self.production.clusters()),
         };
         metrics::page(&self.board, &self.counters, &calls, ahead, &measured, self.now())
     }

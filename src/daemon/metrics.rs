@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::board::{Board, Lead, ManagementStatus, PoolBoard};
 use super::run::{GateCounts, MetricReading, QueryCounts};
 use super::webhooks::{DeliveryCounts, DeliveryOutcome};
+use crate::adapters::kubernetes::Clusters;
 use crate::model::autoscaler::SuspensionStage;
 use crate::model::facts::Verdict;
 use crate::model::hold::HoldReason;
@@ -16,12 +17,13 @@ use crate::pace::{CallTally, Counts};
 use crate::telemetry::families::*;
 use crate::telemetry::{Counters, Exposition, Family};
 
-/// What was measured of the metrics that profiles name, of gates, and of deliveries to webhooks.
+/// What was measured of the metrics that profiles name, of gates, of deliveries to webhooks, and of clusters.
 pub(super) struct Measurements {
     pub readings: Vec<MetricReading>,
     pub queries: Vec<QueryCounts>,
     pub gates: Vec<GateCounts>,
     pub deliveries: BTreeMap<Box<str>, DeliveryCounts>,
+    pub clusters: Arc<Clusters>,
 }
 
 pub(super) fn page(
@@ -43,6 +45,7 @@ pub(super) fn page(
     of_gates(&mut page, &measured.gates);
     of_webhooks(&mut page, &measured.deliveries);
     cloud(&mut page, calls);
+    of_clusters(&mut page, &measured.clusters);
     page.family(&CLOCK, clock_ahead.map(|ahead| ([""; 0], seconds(ahead.millis()))));
     page.finish()
 }
@@ -197,10 +200,41 @@ fn cloud(page: &mut Exposition, calls: &Counts) {
     each(&WITHDRAWN, &|tally| tally.withdrawn as f64);
 }
 
+fn of_clusters(page: &mut Exposition, clusters: &Clusters) {
+    // Zeros too: of evictions an alarm sees the first.
+    let calls = clusters.calls().map(|(of, call, count)| ([of, call.name()], count as f64));
+    page.family(&CLUSTER_CALLS, calls);
+    let heard = clusters.heard().map(|(of, at)| ([of], seconds(at.millis())));
+    page.family(&CLUSTER_HEARD, heard);
+}
+
 fn alone(page: &mut Exposition, family: &Family, number: f64) {
     page.family(family, [([""; 0], number)]);
 }
 
 fn seconds(ms: i64) -> f64 {
     ms as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::kubernetes::{ClusterCall, ClusterConfig};
+    use crate::ambient::{SharedClock, SystemClock};
+
+    #[test]
+    fn a_cluster_has_its_counts_before_the_first_call() {
+        let configs = BTreeMap::from([("prod".into(), ClusterConfig::default())]);
+        let clock: SharedClock = Arc::new(SystemClock);
+        let mut page = Exposition::default();
+        of_clusters(&mut page, &Clusters::new(configs, &clock));
+        let text = page.finish();
+        for call in ClusterCall::ALL {
+            let name = call.name();
+            let line =
+                format!("poolkeeper_cluster_calls_total{{cluster=\"prod\",call=\"{name}\"}} 0\n");
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+        assert!(!text.contains("heard_timestamp_seconds{"), "nothing was heard yet: {text}");
+    }
 }

@@ -1,4 +1,4 @@
-//! All metric families. A label has few values: pools, reasons, operations, token names, never machines or entries.
+//! All metric families. A label has few values: pools, reasons, operations, clusters, token names, never machines or entries.
 
 use crate::model::vocabulary::vocabulary;
 
@@ -85,6 +85,8 @@ families! {
     WAITED = "poolkeeper_arm_wait_seconds_total" Counter ["operation"] "Total time that calls waited.";
     THROTTLED = "poolkeeper_arm_throttled_total" Counter ["operation"] "Calls that Azure throttled.";
     WITHDRAWN = "poolkeeper_arm_withdrawn_total" Counter ["operation"] "Calls that were withdrawn because they could not be sent in time.";
+    CLUSTER_CALLS = "poolkeeper_cluster_calls_total" Counter ["cluster", "call"] "Requests sent to a Kubernetes cluster, by kind.";
+    CLUSTER_HEARD = "poolkeeper_cluster_heard_timestamp_seconds" Gauge ["cluster"] "When the watch of a cluster's nodes last heard from it, at least each minute while it is well; absent before the first complete list.";
     CLOCK = "poolkeeper_arm_clock_ahead_seconds" Gauge [] "How far Azure's clock is ahead of this machine's, by the last response; negative if it is behind. Deadlines use this machine's clock.";
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use poolkeeper::ambient::Clock;
 use poolkeeper::drain::ClusterApi;
 use poolkeeper::model::ids::{ClusterName, NodeName};
 use poolkeeper::model::journal::Refusal;
@@ -98,6 +99,9 @@ async fn a_broken_watch_becomes_an_error_and_a_new_list_makes_it_whole() {
     rig.clock.pass(Span::seconds(60));
     assert_eq!(rig.table().await, ["n1@1"], "a short break is no loss");
     rig.clock.pass(Span::seconds(31));
+    let heard: Vec<_> = rig.clusters.heard().collect();
+    let long_ago = rig.clock.now().minus(Span::seconds(91));
+    assert_eq!(heard, [("prod", long_ago)]);
     let told = rig.nodes().await.unwrap_err();
     assert_eq!(told.refusal, Refusal::Unclear);
     assert!(told.say.contains("nothing was heard"), "{}", told.say);
@@ -116,6 +120,7 @@ async fn a_broken_watch_becomes_an_error_and_a_new_list_makes_it_whole() {
 async fn a_cluster_that_is_away_is_never_empty() {
     let rig = Rig::start(|_| Says::Nothing).await;
     let told = rig.nodes().await.unwrap_err();
+    assert_eq!(rig.clusters.heard().count(), 0);
     assert_eq!(told.refusal, Refusal::Unclear);
     assert!(told.say.contains("not all known yet"), "{}", told.say);
     let rig = Rig::start(|_| refuse(403, "Forbidden", "nodes is forbidden: User \"x\"")).await;

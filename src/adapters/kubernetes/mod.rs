@@ -34,6 +34,7 @@ use crate::drain::{ClusterApi, ClusterOrder};
 use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
 use crate::model::ids::{ClusterName, NodeName};
 use crate::model::journal::{Refusal, Refused};
+use crate::model::time::Time;
 use crate::observe::{ReadError, ReadNodes};
 use budget::{WireAttachment, WireBudget};
 pub use link::ClusterCall;
@@ -89,6 +90,13 @@ impl Clusters {
         self.clusters.iter().flat_map(|(name, cluster)| {
             cluster.link.counts().map(move |(call, count)| (&**name, call, count))
         })
+    }
+
+    /// When each cluster's watch of nodes last heard from it. Without those whose nodes were never all known.
+    pub fn heard(&self) -> impl Iterator<Item = (&str, Time)> {
+        self.clusters
+            .iter()
+            .filter_map(|(name, cluster)| Some((&**name, cluster.nodes.table().heard()?)))
     }
 
     fn of(&self, cluster: &ClusterName) -> Result<&Cluster, Refused> {

@@ -24,6 +24,11 @@ impl NodeTable {
         self.heard.is_some_and(|heard| now.since(heard) <= TRUST)
     }
 
+    /// When the watch showed the last time that this is so.
+    pub const fn heard(&self) -> Option<Time> {
+        self.heard
+    }
+
     /// All nodes. An error while a complete list is unknown, or too old.
     pub fn read(&self, now: Time) -> Result<Vec<ClusterNode>, Refused> {
         self.trusted(now).map(<[_]>::to_vec)

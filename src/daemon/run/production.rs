@@ -141,6 +141,10 @@ impl<S, C: MonotonicClock> Production<S, C> {
         self.cloud.port()
     }
 
+    pub const fn clusters(&self) -> &Arc<Clusters> {
+        &self.clusters
+    }
+
     pub fn pacer(&self) -> &Arc<Pacer> {
         self.cloud.pacer()
     }
