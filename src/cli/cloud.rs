@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::exit::{CommandFailure, Exit};
+use crate::daemon::settings::Settings;
 use crate::daemon::{Access, BadAccess, Choice, CloudReader, Trouble, TroubleCause, Way};
 
 /// The end of the help text of these commands.
@@ -101,8 +102,21 @@ impl Auth {
 impl CloudArgs {
     /// Connects to the cloud with these flags and the environment, and runs `work` with the connection.
     pub fn visit<T>(&self, work: impl AsyncFnOnce(&CloudReader) -> T) -> Result<T, CommandFailure> {
+        self.visit_with(None, work)
+    }
+
+    /// The same, and with the clusters of these settings.
+    pub fn visit_with<T>(
+        &self,
+        settings: Option<&Settings>,
+        work: impl AsyncFnOnce(&CloudReader) -> T,
+    ) -> Result<T, CommandFailure> {
         let access = Access::settle(&self.choice(), |name| env::var(name).ok());
         let house = access.and_then(CloudReader::open).map_err(|bad| not_opened(&bad))?;
+        let house = match settings {
+            Some(settings) => house.with_clusters(settings),
+            None => house,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| internal(&error))?;
         Ok(runtime.block_on(work(&house)))

@@ -4,10 +4,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::access::{Access, BadAccess, ProxyAddress};
+use super::settings::Settings;
 use super::trouble::{self, Trouble};
 use crate::adapters::azure::auth::{TokenCache, TokenSource};
 use crate::adapters::azure::cloud::AzureCloud;
 use crate::adapters::azure::{Anatomy, Azure, Http, reach};
+use crate::adapters::kubernetes::Clusters;
 use crate::ambient::{Clock, SharedClock, Sleep, SystemClock};
 use crate::api::v1::snapshot::SnapshotInput;
 use crate::model::cluster::ClusterNode;
@@ -65,26 +67,35 @@ impl<C: Sleep + Clone + Debug + Send + Sync + 'static> CloudAccess<C> {
     }
 }
 
-/// The cloud for reading. Makes no call on its own.
+/// The cloud for reading, and the clusters of the settings if there are any. Makes no call on its own.
 #[derive(Debug)]
 pub struct CloudReader {
     pub(super) access: CloudAccess<SystemClock>,
     pub(super) azure: Azure,
+    /// `None`: no settings say how clusters are reached.
+    pub(super) clusters: Option<Clusters>,
 }
 
-/// The settings of the daemon say how clusters are reached, and this process has none.
-struct NoClusters;
+/// What a cluster said of its nodes.
+type NodesRead = Result<Vec<ClusterNode>, ReadError>;
 
-impl ReadNodes for NoClusters {
+/// The nodes of the one cluster that was read.
+struct KnownNodes<'n>(&'n NodesRead);
+
+impl ReadNodes for KnownNodes<'_> {
     fn clusters(&self) -> Vec<ClusterName> {
         Vec::new()
     }
 
-    async fn nodes(&self, cluster: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
-        let say =
-            format!("only the daemon reads the cluster {cluster}: ask it, with --server").into();
-        Err(ReadError { refusal: Refusal::Unclear, code: None, retry_at: None, say })
+    async fn nodes(&self, _: &ClusterName) -> NodesRead {
+        self.0.clone()
     }
+}
+
+/// The settings of the daemon say how clusters are reached, and this process has none.
+fn without_settings(cluster: &ClusterName) -> ReadError {
+    let say = format!("only the daemon reads the cluster {cluster}: ask it, with --server").into();
+    ReadError { refusal: Refusal::Unclear, code: None, retry_at: None, say }
 }
 
 /// Rounds up to a whole second: people read it, and no earlier read may have a later time.
@@ -98,6 +109,8 @@ const fn whole(now: Time) -> Time {
 pub struct CloudReading {
     pub snapshot: SnapshotInput,
     pub gaps: Vec<Gap>,
+    /// What the pool's cluster said of its nodes; `None` if it has no cluster.
+    pub nodes: Option<NodesRead>,
 }
 
 impl CloudReader {
@@ -105,7 +118,21 @@ impl CloudReader {
         let access = CloudAccess::open(access, SystemClock)?;
         // A person's few calls share no rate limit, so they have no pacer.
         let azure = access.azure(None, Arc::new(SystemClock));
-        Ok(Self { access, azure })
+        Ok(Self { access, azure, clusters: None })
+    }
+
+    /// Reads the nodes of the clusters that these settings name as well.
+    #[must_use]
+    pub fn with_clusters(self, settings: &Settings) -> Self {
+        let clock: SharedClock = Arc::new(SystemClock);
+        Self { clusters: Some(Clusters::new(settings.clusters.clone(), &clock)), ..self }
+    }
+
+    async fn nodes(&self, cluster: &ClusterName) -> NodesRead {
+        match &self.clusters {
+            Some(clusters) => clusters.nodes(cluster).await,
+            None => Err(without_settings(cluster)),
+        }
     }
 
     /// Checks that there is a token.
@@ -120,7 +147,13 @@ impl CloudReader {
             Ok(inventory) => inventory,
             Err(failed) => return Err(self.unread(policy, &failed).await),
         };
-        read_nodes(&NoClusters, policy, &mut inventory).await;
+        let nodes = match &policy.cluster {
+            Some(cluster) => Some(self.nodes(cluster).await),
+            None => None,
+        };
+        if let Some(nodes) = &nodes {
+            read_nodes(&KnownNodes(nodes), policy, &mut inventory).await;
+        }
         let follow = match &policy.model.image {
             Some(Image::Follow(image)) => self.azure.followed(image, set).await,
             _ => None,
@@ -152,7 +185,7 @@ impl CloudReader {
             stop: None,
             state: None,
         };
-        Ok(CloudReading { snapshot, gaps: inventory.gaps })
+        Ok(CloudReading { snapshot, gaps: inventory.gaps, nodes })
     }
 
     /// Details that only the set itself has; other reads omit them.

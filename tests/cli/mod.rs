@@ -1,6 +1,7 @@
 //! The terminal's door, tried from outside: the program itself is run, and what it prints is compared.
 
 mod azure;
+mod clusters;
 mod emulate;
 mod goldens;
 mod init;

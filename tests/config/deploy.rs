@@ -1,13 +1,16 @@
 //! What is deployed around the daemon: its role, its unit, its image, its alarms.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use poolkeeper::api::v1::node::{self, Node, NodeKind};
-use poolkeeper::daemon::diagnose::ROLE;
+use poolkeeper::daemon::diagnose::{ROLE, cluster_role};
 use poolkeeper::daemon::settings::keys;
 use poolkeeper::memory::AUDIT_LARGE;
 use serde_json::{Value, json};
 
+use super::run::HOME;
 use super::{promql, text};
 
 #[test]
@@ -17,6 +20,29 @@ fn the_role_allows_what_is_asked_and_nothing_else() {
     for nothing in ["NotActions", "DataActions", "NotDataActions"] {
         assert_eq!(role[nothing], json!([]));
     }
+}
+
+/// The role in the guide is what people apply to their clusters.
+#[test]
+fn the_cluster_role_allows_what_is_asked_and_nothing_else() {
+    let guide = fs::read_to_string(Path::new(HOME).join("src/docs/operations.md")).unwrap();
+    let mut blocks = guide.split("```yaml\n").filter_map(|rest| rest.split("```").next());
+    let role = blocks.find(|block| block.contains("\nkind: ClusterRole\n")).unwrap();
+    let read = node::read(Box::leak(role.to_owned().into_boxed_str()));
+    assert_eq!(read.diagnostics, []);
+    let mut granted = BTreeSet::new();
+    for rule in list(field(&read.roots[0].node, "rules")) {
+        for group in list(field(rule, "apiGroups")) {
+            for resource in list(field(rule, "resources")) {
+                for verb in list(field(rule, "verbs")) {
+                    let right = [words(verb), words(group), words(resource)].map(str::to_owned);
+                    assert!(granted.insert(right.clone()), "{right:?} is there twice");
+                }
+            }
+        }
+    }
+    let asked = cluster_role().map(|of| [of.verb, of.group, of.resource].map(str::to_owned));
+    assert_eq!(granted, asked.collect());
 }
 
 /// Variables of ours that a text names.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use poolkeeper::act::CallOutcome;
-use poolkeeper::adapters::kubernetes::ClusterCall;
+use poolkeeper::adapters::kubernetes::{AccessReview, ClusterCall, ClusterRight};
 use poolkeeper::ambient::Clock;
 use poolkeeper::drain::{ClusterApi, ClusterOrder};
 use poolkeeper::model::cluster::{NodeChange, NodeMark, PodEnd, PodEndAnswer};
@@ -189,4 +189,67 @@ async fn more_than_the_burst_waits_for_the_rate() {
     assert_eq!(asked.load(Ordering::SeqCst), 30);
     rig.clock.pass(Span::seconds(1));
     rig.clusters.budgets(&rig.name, "shop").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_right_is_asked_for_and_nothing_is_tried() {
+    let rig = Rig::start(|heard| {
+        let allowed = heard.json()["spec"]["resourceAttributes"]["verb"] == "create";
+        let fault = if allowed { "" } else { "clusterrole \"poolkeeper\" not found" };
+        let status = json!({"allowed": allowed, "evaluationError": fault});
+        Says::status(201, &json!({"kind": "SelfSubjectAccessReview", "status": status}).to_string())
+    })
+    .await;
+    let evict = ClusterRight { verb: "create", group: "", resource: "pods/eviction" };
+    let held = rig.clusters.may(&rig.name, &evict).await.unwrap();
+    assert_eq!(held, AccessReview { allowed: true, fault: None });
+    let list = ClusterRight { verb: "list", group: "policy", resource: "poddisruptionbudgets" };
+    let held = rig.clusters.may(&rig.name, &list).await.unwrap();
+    let fault = Some("clusterrole \"poolkeeper\" not found".into());
+    assert_eq!(held, AccessReview { allowed: false, fault });
+    let sent: Vec<_> = rig.server.heard();
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    assert!(sent.iter().all(|heard| heard.verb == "POST" && heard.target == path), "{sent:?}");
+    let asked: Vec<_> =
+        sent.iter().map(|heard| heard.json()["spec"]["resourceAttributes"].clone()).collect();
+    let of = |verb: &str, group: &str, resource: &str, part: &str| json!({"verb": verb, "group": group, "resource": resource, "subresource": part});
+    assert_eq!(asked[0], of("create", "", "pods", "eviction"));
+    assert_eq!(asked[1], of("list", "policy", "poddisruptionbudgets", ""));
+    let calls: Vec<_> = rig.clusters.calls().filter(|(_, _, count)| *count > 0).collect();
+    assert_eq!(calls, [("prod", ClusterCall::Review, 2)]);
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_of_a_right_is_none() {
+    let list = ClusterRight { verb: "list", group: "", resource: "pods" };
+    for says in [json!({"status": {}}), json!({"kind": "Status"}), json!({"status": null})] {
+        let rig = Rig::start(move |_| Says::status(201, &says.to_string())).await;
+        let told = rig.clusters.may(&rig.name, &list).await.unwrap_err();
+        assert_eq!(told.refusal, Refusal::Unclear, "{told:?}");
+    }
+    let rig = Rig::start(|_| refuse(403, "Forbidden", "you may not ask")).await;
+    let told = rig.clusters.may(&rig.name, &list).await.unwrap_err();
+    assert_eq!(told.refusal, Refusal::Forbidden);
+}
+
+#[tokio::test]
+async fn the_budgets_of_all_namespaces_come_in_pages() {
+    let budget = |namespace: &str, allowed: u32| {
+        json!({
+            "metadata": {"namespace": namespace, "name": "web", "generation": 1},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {"observedGeneration": 1, "currentHealthy": 3, "desiredHealthy": 3 - allowed,
+                "disruptionsAllowed": allowed, "expectedPods": 3},
+        })
+    };
+    let rig = Rig::start(move |heard| match heard.target.contains("continue=more") {
+        false => list(10, "more", &[budget("a", 0)]),
+        true => list(10, "", &[budget("b", 1)]),
+    })
+    .await;
+    let all = rig.clusters.all_budgets(&rig.name).await.unwrap();
+    let told: Vec<_> = all.iter().map(|of| (&*of.namespace, of.never_allows())).collect();
+    assert_eq!(told, [("a", true), ("b", false)]);
+    let path = "/apis/policy/v1/poddisruptionbudgets?limit=";
+    assert!(rig.server.heard().iter().all(|heard| heard.target.starts_with(path)));
 }

@@ -40,6 +40,8 @@ vocabulary! {
         Patch = "patch",
         Evict = "evict",
         Delete = "delete",
+        /// Whether we have a right.
+        Review = "review",
     }
 }
 
@@ -70,7 +72,7 @@ impl<'a> Ask<'a> {
         match self.call {
             ClusterCall::List | ClusterCall::Watch => Method::GET,
             ClusterCall::Patch => Method::PATCH,
-            ClusterCall::Evict => Method::POST,
+            ClusterCall::Evict | ClusterCall::Review => Method::POST,
             ClusterCall::Delete => Method::DELETE,
         }
     }

@@ -4,7 +4,7 @@
 //! Never here: a decision, a retry of a write, an empty list in the place of one that is unknown, a pod that is ended
 //! without its uid, a token or certificate in a text.
 //! Begin with [`Clusters`]. `link` sends requests, `watch` keeps the table of nodes, `ending` and `marks` hold the
-//! writes and the meaning of their answers.
+//! writes and the meaning of their answers, `review` what a check-up asks.
 
 mod budget;
 mod ending;
@@ -14,6 +14,7 @@ mod marks;
 mod node;
 mod open;
 mod pod;
+mod review;
 mod status;
 mod table;
 mod watch;
@@ -42,6 +43,7 @@ use link::{Ask, CallFault, Link};
 use node::WireNode;
 pub use open::ClusterConfig;
 use pod::WirePod;
+pub use review::{AccessReview, ClusterRight};
 use watch::{ENDLESS, PAGE, PAGES, WatchedNodes, continued, parsed};
 use wire::{Page, Unreadable};
 
@@ -99,6 +101,24 @@ impl Clusters {
             .filter_map(|(name, cluster)| Some((&**name, cluster.nodes.table().heard()?)))
     }
 
+    /// Whether the cluster would let us do this.
+    pub async fn may(
+        &self,
+        cluster: &ClusterName,
+        right: &ClusterRight,
+    ) -> Result<AccessReview, Refused> {
+        let link = &self.of(cluster)?.link;
+        let body = Some((ending::JSON, review::request(right)));
+        let ask = Ask { call: ClusterCall::Review, path: review::PATH, body, before: None };
+        let answered = link.call(ask).await.map_err(|fault| fault.refused(link.now()))?;
+        review::answer(&answered).map_err(unreadable)
+    }
+
+    /// The disruption budgets of all namespaces.
+    pub async fn all_budgets(&self, cluster: &ClusterName) -> Result<Vec<Budget>, Refused> {
+        self.of(cluster)?.budgets("/apis/policy/v1/poddisruptionbudgets").await
+    }
+
     fn of(&self, cluster: &ClusterName) -> Result<&Cluster, Refused> {
         let known = self.clusters.get(cluster.as_str());
         known.ok_or_else(|| refused(Refusal::Invalid, "the settings name no such cluster"))
@@ -121,6 +141,11 @@ impl Cluster {
         self.begin();
         // The table itself says what is missing.
         let _ = tokio::time::timeout(FIRST, self.nodes.tried()).await;
+    }
+
+    async fn budgets(&self, path: &str) -> Result<Vec<Budget>, Refused> {
+        let budgets: Vec<WireBudget> = self.all(path).await?;
+        budgets.into_iter().map(WireBudget::read).collect::<Result<_, _>>().map_err(unreadable)
     }
 
     /// All objects of a list, page by page, read now.
@@ -207,8 +232,7 @@ impl ClusterApi for Clusters {
     ) -> Result<Vec<Budget>, Refused> {
         let namespace = named(namespace)?;
         let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets");
-        let budgets: Vec<WireBudget> = self.of(cluster)?.all(&path).await?;
-        budgets.into_iter().map(WireBudget::read).collect::<Result<_, _>>().map_err(unreadable)
+        self.of(cluster)?.budgets(&path).await
     }
 
     async fn volumes(&self, cluster: &ClusterName, node: &NodeName) -> Result<u32, Refused> {

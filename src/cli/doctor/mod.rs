@@ -16,11 +16,12 @@ use super::cloud::{CloudArgs, ENVIRONMENT};
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::live;
 use super::output::Shell;
+use super::serve;
 use super::table::{Cell, Table};
 use super::term::{Style, Term};
 use super::text::{count, plain};
 use crate::api::v1::API_VERSION;
-use crate::daemon::diagnose::{Check, CheckOutcome, Diagnosis, PoolChecks};
+use crate::daemon::diagnose::{Check, CheckOutcome, ClusterChecks, Diagnosis, PoolChecks};
 use crate::daemon::set_id;
 use crate::model::ids::ScaleSetId;
 
@@ -39,6 +40,10 @@ machines, whether each rule of its load balancers has a health probe, which webh
 (it does not ask them), and whether the set has an etag that protects \
 capacity raises.
 
+For the Kubernetes clusters of these pools it checks, if the settings of the daemon say how they are reached: that \
+each answers, that each right of a drain is held, which disruption budgets can allow no eviction or count no pod, \
+and that its nodes are the machines of the pools.
+
 Permissions are those that Azure reports for this identity, with wildcards and exceptions evaluated, including those \
 on the networks and identities that new machines use. If they cannot be read, it says so and lists the needed ones. \
 It tries nothing out: none of its calls changes anything.
@@ -50,6 +55,7 @@ Examples:
   poolkeeper doctor                                    the running daemon
   poolkeeper doctor /subscriptions/…/virtualMachineScaleSets/web
   poolkeeper doctor --pool-file pools/web.yaml
+  poolkeeper doctor --pool-file all.yaml --settings poolkeeper.yaml
   poolkeeper doctor --pool-file all.yaml --auth workload-identity
   poolkeeper doctor --pool-file all.yaml -o json | jq '.. | objects | select(.outcome == \"finding\")'
 
@@ -69,6 +75,11 @@ pub struct Doctor {
     /// A pool file, whose pools are checked in the cloud
     #[arg(short, long = "pool-file", value_name = "FILE")]
     pool_files: Vec<PathBuf>,
+
+    /// Settings file of the daemon, which says how the clusters of pools are reached; by default, the file that
+    /// POOLKEEPER_SETTINGS names
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
 
     /// Print only findings and unknown results
     #[arg(long)]
@@ -104,7 +115,8 @@ impl Doctor {
     fn cloud(&self, shell: &Shell) -> Result<Diagnosis, CommandFailure> {
         let pools = live::meant(&self.pool_files, &self.resources, shell)?;
         let policies: Vec<Arc<_>> = pools.into_iter().map(|meant| meant.policy).collect();
-        self.cloud.visit(async |house| house.examine(&policies).await)
+        let settings = serve::named_settings(self.settings.clone())?;
+        self.cloud.visit_with(settings.as_ref(), async |house| house.examine(&policies).await)
     }
 }
 
@@ -131,6 +143,10 @@ fn page(found: &Findings, brief: bool, term: Term) -> String {
             text.push('\n');
         }
         section("Cloud", "", &diagnosis.access, brief, term, &mut text);
+        for ClusterChecks { cluster, checks } in &diagnosis.clusters {
+            text.push('\n');
+            section(&format!("Cluster {cluster}"), "", checks, brief, term, &mut text);
+        }
         for PoolChecks { pool, set, checks, .. } in &diagnosis.pools {
             text.push('\n');
             section(pool.as_str(), set.as_str(), checks, brief, term, &mut text);
@@ -184,10 +200,14 @@ fn document(found: &Findings) -> Value {
         json!({ "pool": pool.pool.as_str(), "scaleSet": pool.set.as_str(),
             "checks": checks(&pool.checks), "permissions": rights.collect::<Vec<_>>() })
     });
+    let of_clusters = found.diagnosis.iter().flat_map(|diagnosis| &diagnosis.clusters);
+    let clusters = of_clusters
+        .map(|of| json!({ "cluster": of.cluster.as_str(), "checks": checks(&of.checks) }));
     let access = found.diagnosis.as_ref().map_or(&[][..], |diagnosis| &diagnosis.access);
     json!({ "apiVersion": API_VERSION, "kind": "Diagnosis",
         "findings": found.count(CheckOutcome::Finding), "unknown": found.count(CheckOutcome::Unknown),
-        "server": checks(&found.server), "cloud": checks(access), "pools": pools.collect::<Vec<_>>() })
+        "server": checks(&found.server), "cloud": checks(access),
+        "clusters": clusters.collect::<Vec<_>>(), "pools": pools.collect::<Vec<_>>() })
 }
 
 fn checks(checks: &[Check]) -> Vec<Value> {

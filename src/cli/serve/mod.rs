@@ -105,6 +105,20 @@ impl Serve {
     }
 }
 
+/// The settings of that file alone, for commands that are told how the daemon is set up. `None`: no file is named.
+pub(super) fn named_settings(named: Option<PathBuf>) -> Result<Option<Settings>, CommandFailure> {
+    let Some(file) = settings_file(named)? else { return Ok(None) };
+    let name = file.0.clone();
+    let settled = Sources { file: Some(file), ..Sources::default() }.settle();
+    let settled = settled.map_err(|faults| {
+        let first = faults.first().map(ToString::to_string).unwrap_or_default();
+        CommandFailure::new(Exit::Input, "badValue", first).help(format!(
+            "`poolkeeper serve --settings {name} --print-settings` shows every fault"
+        ))
+    })?;
+    Ok(Some(settled.settings()))
+}
+
 /// The name and the content of the settings file: the one in `named`, or else the one that the environment names.
 pub(super) fn settings_file(
     named: Option<PathBuf>,

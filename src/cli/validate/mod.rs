@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::exit::{CommandFailure, Exit, with_exit_codes};
 use super::output::Shell;
-use super::serve::settings_file;
+use super::serve;
 use super::source::SnapshotSource;
 use super::term::Style;
 use super::text::{count, list, plain};
@@ -20,7 +20,6 @@ use crate::api::v1::API_VERSION;
 use crate::api::v1::diagnostic::Diagnostic;
 use crate::api::v1::node::MAX_BYTES;
 use crate::api::v1::pool::{OutsideNames, PoolDocuments};
-use crate::daemon::settings::Sources;
 
 const ABOUT: &str = "Checks pool files, and reports every fault at once";
 const MORE: &str = "\
@@ -127,16 +126,8 @@ impl Validate {
 
     /// The names that pools may use. `None`: no settings are named, so every name is allowed.
     fn outside_names(&self) -> Result<Option<OutsideNames>, CommandFailure> {
-        let Some(file) = settings_file(self.settings.clone())? else { return Ok(None) };
-        let name = file.0.clone();
-        let settled = Sources { file: Some(file), ..Sources::default() }.settle();
-        let settled = settled.map_err(|faults| {
-            let first = faults.first().map(ToString::to_string).unwrap_or_default();
-            CommandFailure::new(Exit::Input, "badValue", first).help(format!(
-                "`poolkeeper serve --settings {name} --print-settings` shows every fault"
-            ))
-        })?;
-        Ok(Some(settled.settings().outside_names()))
+        let settings = serve::named_settings(self.settings.clone())?;
+        Ok(settings.map(|settings| settings.outside_names()))
     }
 }
 

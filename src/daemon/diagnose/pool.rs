@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::check::Check;
+use super::cluster;
 use super::hooks;
 use super::rights::{self, KnownPermissions, Right};
 use crate::adapters::azure::path::SetPath;
@@ -12,7 +13,7 @@ use crate::daemon::{CloudReader, CloudReading};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::ids::{PoolName, ScaleSetId};
 use crate::model::inventory::{
-    AUTOSCALE_SETTINGS, LOCKS, Lock, Orchestration, PlatformFeature, SetReading,
+    AUTOSCALE_SETTINGS, LOCKS, Lock, NODES, Orchestration, PlatformFeature, SetReading,
 };
 use crate::model::owner::{OWNER_TAG, OwnerTag};
 use crate::model::plan::Quota;
@@ -63,6 +64,7 @@ impl CloudReader {
         checks.extend(picture.map(owner));
         checks.push(health(policy, &anatomy));
         checks.extend(self.balancers(policy, &anatomy).await);
+        checks.extend(picture.and_then(|looked| cluster::nodes(policy, looked)));
         checks.extend(hooks::check(&policy.drain.hooks));
         checks.push(etag(policy, picture, &anatomy));
         PoolChecks { pool, set, checks, rights }
@@ -104,7 +106,7 @@ fn machines(looked: &CloudReading) -> Vec<Check> {
                 .next("Poolkeeper does nothing to a pool that it cannot read completely; try again")
         }
     };
-    let told = [AUTOSCALE_SETTINGS, LOCKS];
+    let told = [AUTOSCALE_SETTINGS, LOCKS, NODES];
     let gaps = looked.gaps.iter().filter(|gap| !told.contains(&&*gap.what));
     let gaps = gaps.map(|gap| Check::unknown("machines", format!("{}: {}", gap.what, gap.why)));
     std::iter::once(listing).chain(gaps).collect()

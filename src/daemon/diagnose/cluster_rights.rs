@@ -1,0 +1,167 @@
+//! The rights in a cluster that its pools need, and whether we have them.
+
+use super::check::Check;
+use crate::adapters::kubernetes::{AccessReview, ClusterRight, Clusters};
+use crate::model::ids::ClusterName;
+use crate::model::journal::Refused;
+use crate::model::policy::Policy;
+
+const NAME: &str = "permissions";
+
+const fn right(verb: &'static str, group: &'static str, resource: &'static str) -> ClusterRight {
+    ClusterRight { verb, group, resource }
+}
+
+/// What each pool needs, and for what.
+const OF_EACH: &[(ClusterRight, &str)] = &[
+    (right("list", "", "nodes"), "to see which nodes its machines are"),
+    (right("watch", "", "nodes"), "to see changes of nodes when they happen"),
+    (right("patch", "", "nodes"), "to cordon nodes and to mark them"),
+    (right("list", "", "pods"), "to see which pods are on a node"),
+    (right("create", "", "pods/eviction"), "to evict pods"),
+    (right("list", "storage.k8s.io", "volumeattachments"), "to see when volumes are detached"),
+];
+const DELETE: (ClusterRight, &str) = (
+    right("delete", "", "pods"),
+    "to end pods that outlast `drain.ladder.evict`; without `shorterGrace` and `delete` none is",
+);
+
+/// Doctor reads the budgets of all namespaces; no turn does.
+pub(super) const BUDGETS: ClusterRight = right("list", "policy", "poddisruptionbudgets");
+
+/// All rights of a daemon whose pools use every feature, and of doctor.
+pub fn cluster_role() -> impl Iterator<Item = ClusterRight> {
+    OF_EACH.iter().chain([&DELETE]).map(|(right, _)| *right).chain([BUDGETS])
+}
+
+/// What these pools need.
+fn needed(pools: &[&Policy]) -> Vec<(ClusterRight, &'static str)> {
+    let ends = pools.iter().any(|pool| {
+        let ladder = &pool.drain.nodes.ladder;
+        ladder.shorter_grace.is_some() || ladder.delete.is_some()
+    });
+    OF_EACH.iter().chain(ends.then_some(&DELETE)).copied().collect()
+}
+
+/// Asks the cluster, for each right, whether it would let us.
+pub(super) async fn checks(
+    clusters: &Clusters,
+    cluster: &ClusterName,
+    pools: &[&Policy],
+) -> Vec<Check> {
+    let (mut reviews, mut unasked) = (Vec::new(), None);
+    let needed = needed(pools);
+    for (right, what) in &needed {
+        match clusters.may(cluster, right).await {
+            Ok(review) => reviews.push((*right, *what, review)),
+            Err(refused) => {
+                unasked = Some(refused);
+                break;
+            }
+        }
+    }
+    report(&reviews, needed.len(), unasked.as_ref())
+}
+
+/// What a refusal says for itself.
+pub(super) fn said(refused: &Refused) -> &str {
+    refused.message.as_deref().unwrap_or("the cluster takes no requests of ours just now")
+}
+
+/// One check for each right that is missing, and one for all that we have.
+fn report(
+    reviews: &[(ClusterRight, &'static str, AccessReview)],
+    all: usize,
+    unasked: Option<&Refused>,
+) -> Vec<Check> {
+    let missing: Vec<_> = reviews.iter().filter(|(_, _, review)| !review.allowed).collect();
+    let held = reviews.len() - missing.len();
+    let mut checks = Vec::new();
+    if unasked.is_none() {
+        checks.push(Check::fine(NAME, format!("{held} of {all} that are needed are held")));
+    }
+    for (n, (right, what, review)) in missing.iter().enumerate() {
+        let fault = review.fault.as_ref().map(|fault| format!(" ({fault})")).unwrap_or_default();
+        let say = format!("{right} is not held in all namespaces, which is needed {what}{fault}");
+        let mut check = Check::finding(NAME, say);
+        // One role grants them together.
+        if n + 1 == missing.len() {
+            let role =
+                "bind this identity to the ClusterRole that `poolkeeper guide operations` shows";
+            check = check.next(role);
+        }
+        checks.push(check);
+    }
+    if let Some(refused) = unasked {
+        let rest = all - reviews.len();
+        let say = format!("whether {rest} of {all} are held could not be asked: {}", said(refused));
+        checks.push(Check::unknown(NAME, say));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CheckOutcome::{Finding, Fine, Unknown};
+    use super::*;
+    use crate::model::drain::DrainLadder;
+    use crate::model::ids::{PoolName, ScaleSetId};
+    use crate::model::journal::Refusal;
+    use crate::model::policy::Draft;
+    use crate::model::time::Span;
+
+    fn pool(ladder: DrainLadder) -> Policy {
+        let set = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+        let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(set));
+        draft.cluster = Some(ClusterName::new("prod"));
+        draft.drain.nodes.ladder = ladder;
+        Policy::build(draft).unwrap()
+    }
+
+    #[test]
+    fn pods_are_deleted_only_by_some_steps_of_the_ladder() {
+        let deletes = |shorter_grace, delete| {
+            let one = pool(DrainLadder { shorter_grace, delete, ..DrainLadder::default() });
+            let needed = needed(&[&one]);
+            assert!(needed.iter().all(|(right, _)| cluster_role().any(|of| of == *right)));
+            needed.contains(&DELETE)
+        };
+        let some = Some(Span::minutes(5));
+        assert_eq!(
+            (deletes(None, None), deletes(some, None), deletes(None, some)),
+            (false, true, true)
+        );
+        let plain = pool(DrainLadder { shorter_grace: None, ..DrainLadder::default() });
+        let other = pool(DrainLadder::default());
+        assert!(needed(&[&plain, &other]).contains(&DELETE), "one pool of them needs it");
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named_with_its_use() {
+        let of = |allowed: &[bool], fault: Option<&str>| -> Vec<_> {
+            let each = OF_EACH.iter().zip(allowed).map(|((right, what), allowed)| {
+                let fault = fault.filter(|_| !allowed).map(Into::into);
+                (*right, *what, AccessReview { allowed: *allowed, fault })
+            });
+            each.collect()
+        };
+        let fine = report(&of(&[true; 6], None), 6, None);
+        assert_eq!(fine, [Check::fine(NAME, "6 of 6 that are needed are held")]);
+        let missing = [true, true, false, true, false, true];
+        let told = report(&of(&missing, Some("no such role")), 6, None);
+        let outcomes: Vec<_> = told.iter().map(|check| check.outcome).collect();
+        assert_eq!(outcomes, [Fine, Finding, Finding]);
+        assert_eq!(told[0].say, "4 of 6 that are needed are held");
+        let say = "patch nodes is not held in all namespaces, which is needed to cordon nodes and to mark them (no such role)";
+        assert_eq!(told[1].say, say);
+        assert!(told[2].say.starts_with("create pods/eviction is not held"), "{told:?}");
+        assert!(told[1].next.is_none() && told[2].next.is_some(), "one role grants both: {told:?}");
+        let late = Refused { message: Some("no".into()), ..Refused::plain(Refusal::Unclear) };
+        let told = report(&of(&[true, false], None), 6, Some(&late));
+        let outcomes: Vec<_> = told.iter().map(|check| check.outcome).collect();
+        assert_eq!(outcomes, [Finding, Unknown]);
+        assert_eq!(told[1].say, "whether 4 of 6 are held could not be asked: no");
+        let group = ClusterRight { verb: "list", group: "policy", resource: "x" };
+        assert_eq!(group.to_string(), "list x.policy");
+    }
+}
