@@ -132,6 +132,25 @@ def blind(stage, table):
     table["without drains"] = broken[0]
 
 
+def doctor(stage, table):
+    """It names the one right that the role lacks and the budget that allows nothing, and knows each pool's nodes."""
+    code, said = stage.doctor()
+    [cluster] = said["clusters"]
+    findings = [one["message"] for one in cluster["checks"] if one["outcome"] == "finding"]
+    if code != 7 or len(findings) != 1 or not findings[0].startswith("delete pods is not held"):
+        raise Failed(f"doctor ends with {code} and finds {findings}: {cluster}")
+    notes = [one["message"] for one in cluster["checks"] if one["outcome"] == "note" and one["check"] == "budgets"]
+    if not any("blind/web (3 healthy of 3)" in note for note in notes) or any("main/" in note for note in notes):
+        raise Failed(f"doctor says of the budgets {notes}: {cluster}")
+    for pool in said["pools"]:
+        name = pool["pool"]
+        nodes = [(one["outcome"], one["message"].split(" ")[0]) for one in pool["checks"] if one["check"] == "nodes"]
+        known = [] if name == "blind" else [("ok", str(stage.sets[name]))]
+        if nodes != known:
+            raise Failed(f"doctor says of the nodes of {name} {nodes}, and {known} is right")
+    table["doctor finds"] = findings[0]
+
+
 def apiserver(stage, table):
     """The apiserver is killed while a drain waits. Nothing goes meanwhile, and the drain ends after its return."""
     name = "blocked"

@@ -15,7 +15,7 @@ from witness import Calls, judge_nodes, judge_pods
 
 # What runs beside each other first, and what then has the daemon for itself.
 BESIDE = {"rolls": "main", "blocked": "blocked", "twice": "twice", "blind": "blind"}
-AFTER = {"apiserver": "blocked", "kills": "killed"}
+AFTER = {"doctor": "main", "apiserver": "blocked", "kills": "killed"}
 KILLS, FULL_KILLS = 6, 60
 
 
@@ -55,6 +55,8 @@ def play(stage, options, dice, table):
         wrong += judge_calls(stage, table)
     if wrong:
         return wrong
+    if "doctor" in options.only:
+        cases.doctor(stage, table)
     if "apiserver" in options.only:
         cases.apiserver(stage, table)
     if "kills" in options.only:

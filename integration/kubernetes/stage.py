@@ -132,6 +132,21 @@ class Stage:
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=house.ENV, stdin=subprocess.DEVNULL)
         return said.stdout + said.stderr
 
+    def doctor(self):
+        """Its exit code and its document, of all pools, with the daemon's own way to the cluster."""
+        settings = self.home / "doctor.yaml"
+        settings.write_text(json.dumps({"clusters": {"main": {"kubeconfig": str(self.control.kubeconfig)}}}))
+        files = [word for file in sorted((self.home / "pools").glob("*.yaml")) for word in ("--pool-file", file)]
+        command = [
+            self.program, "doctor", *files, "--settings", settings, "--output", "json", "--arm", self.emulator.url,
+            "--authority", self.emulator.url, "--auth", "client-secret", "--tenant", self.emulator.tenant,
+            "--client-id", "scale",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=house.ENV, stdin=subprocess.DEVNULL)
+        if not done.stdout:
+            raise Failed(f"doctor says nothing and ends with {done.returncode}: {done.stderr}")
+        return done.returncode, json.loads(done.stdout)
+
     def cordon(self, node):
         self.client.patch("nodes", node, {"spec": {"unschedulable": True}}, how=MERGE)
 

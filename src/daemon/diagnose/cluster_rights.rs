@@ -23,7 +23,7 @@ const OF_EACH: &[(ClusterRight, &str)] = &[
 ];
 const DELETE: (ClusterRight, &str) = (
     right("delete", "", "pods"),
-    "to end pods that outlast `drain.ladder.evict`; without `shorterGrace` and `delete` none is",
+    "to end pods that outlast `drain.ladder.evict` (not if `shorterGrace` and `delete` are off)",
 );
 
 /// Doctor reads the budgets of all namespaces; no turn does.
