@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -71,7 +70,8 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<String>>, says: &Mouth) {
     if path.contains("watch=true") {
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         stream.write_all(head.as_bytes()).unwrap();
-        thread::sleep(Duration::from_mins(2));
+        // It says nothing more until the other end closes.
+        let _closed = reader.read_to_end(&mut Vec::new());
         return;
     }
     let (status, json) = says(&path, &serde_json::from_slice(&body).unwrap_or_default());
