@@ -1,0 +1,120 @@
+"""Two daemons as the pods of their releases: of one each right is missing in turn that the drain of a machine needs, and
+the other may not watch."""
+
+import json
+import subprocess
+import threading
+import traceback
+
+import rights
+from chart import CHART
+from control import free_ports, wait
+from pod import Pod
+from suite import LODGE, MAIN, RELEASE
+
+import house
+
+# Where the pods are that are evicted.
+WORK = "work"
+
+
+class Lodge(threading.Thread):
+    """A second release beside the first, whose API has a certificate and tokens. It may not watch nodes: it takes long
+    until its daemon can miss that."""
+
+    def __init__(self, suite):
+        super().__init__(daemon=True, name=LODGE)
+        self.suite, self.watched, self.wrong = suite, rights.Watched(suite.table), []
+        self.port, = free_ports(1)
+
+    def secrets(self):
+        suite, control = self.suite, self.suite.control
+        (control.home / "api.ext").write_text("subjectAltName=DNS:localhost\n")
+        control.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                        "api.key", "-out", "api.csr", "-subj", "/CN=localhost")
+        control.openssl("x509", "-req", "-in", "api.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-out",
+                        "api.crt", "-days", 30, "-extfile", "api.ext")
+        command = [suite.program, "create-token", "ann", "viewer", "--output", "json"]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=30, env=house.ENV, check=True)
+        made, read = json.loads(made.stdout), lambda name: (control.home / name).read_text()
+        suite.secret(LODGE, "tls", {"tls.crt": read("api.crt"), "tls.key": read("api.key")})
+        suite.secret(LODGE, "tokens", {"tokens": made["line"] + "\n", "viewer": made["token"] + "\n",
+                                       "ca.crt": read("ca.crt")})
+
+    def begin(self):
+        suite = self.suite
+        self.secrets()
+        env = {
+            # Another port than the first, and only here: the environment outranks the file.
+            "POOLKEEPER_API_LISTEN": f"127.0.0.1:{self.port}", "POOLKEEPER_SERVER": f"https://localhost:{self.port}",
+            "POOLKEEPER_CA_FILE": "/etc/poolkeeper/tokens/ca.crt",
+            "POOLKEEPER_TOKEN_FILE": "/etc/poolkeeper/tokens/viewer",
+        }
+        values = suite.values(LODGE, 1, api={"tlsSecret": "tls", "tokensSecret": "tokens"},
+                              env=[{"name": name, "value": value} for name, value in env.items()])
+        suite.release("install", LODGE, CHART, "--values", values)
+        rights.Role(suite.client, f"{LODGE}-{RELEASE}", (LODGE, RELEASE)).lack([rights.WATCH])
+        self.pod = Pod(suite.stage, LODGE, suite.deployment(LODGE), suite.home / LODGE)
+        suite.pods.append(self.pod)
+        self.pod.start()
+        for name in ("startup", "liveness", "readiness"):
+            self.pod.wait_probe(name, 30, self.port)
+        self.start()
+
+    def run(self):
+        try:
+            self.watched.ask(rights.WATCH, lambda: rights.said(self.pod, LODGE, []), rights.WATCH_BOUND)
+        except Exception:
+            self.wrong.append(traceback.format_exc())
+
+    def judge(self):
+        self.join(rights.WATCH_BOUND)
+        return self.wrong + self.watched.judge({rights.WATCH})
+
+
+def occupy(suite):
+    """A pod on each node of the pool, none of which its budget allows to be evicted."""
+    client, nodes = suite.client, sorted(suite.stage.nodes_of(MAIN))
+    client.create("namespaces", {"metadata": {"name": WORK}})
+    for node in nodes:
+        spec = {"nodeName": node, "containers": [{"name": "main", "image": "none"}]}
+        client.create("pods", {"metadata": {"name": f"on-{node}", "labels": {"app": "still"}}, "spec": spec}, WORK)
+    client.create("poddisruptionbudgets", {"metadata": {"name": "still"}, "spec": {
+        "minAvailable": len(nodes), "selector": {"matchLabels": {"app": "still"}}}}, WORK)
+    healthy = lambda: client.get("poddisruptionbudgets", "still", WORK).get("status", {}).get("currentHealthy")
+    wait("the budget counts its pods", lambda: healthy() == len(nodes), 60)
+    return nodes
+
+
+def drain(suite):
+    """One machine of two goes. Each right that this needs is missing until the daemon has said so, or should have."""
+    stage, watched, nodes = suite.stage, rights.Watched(suite.table), occupy(suite)
+    suite.release("install", MAIN, CHART, "--values", suite.values(MAIN, 2))
+    pod = Pod(stage, MAIN, suite.deployment(MAIN), suite.home / MAIN)
+    suite.pods.append(pod)
+    # The pod learns of it later: from here on the role is written by hand.
+    suite.release("upgrade", MAIN, CHART, "--values", suite.values(MAIN, 1))
+    role = rights.Role(suite.client, f"{MAIN}-{RELEASE}", (MAIN, RELEASE))
+    unknown = role.all ^ {*rights.ORDER, rights.WATCH}
+    if unknown:
+        return [f"there is no case for the right {rights.shown(right)}" for right in sorted(unknown)]
+    for at, right in enumerate(rights.ORDER):
+        role.lack(rights.ORDER[at:])
+        if at == 0:
+            pod.start()
+            for name in ("startup", "liveness"):
+                pod.wait_probe(name, 30)
+        elif at == 1:
+            # Once it has a list of nodes, it looks at the pool again in five minutes. A new one looks at once.
+            pod.stop()
+            pod.sync()
+            pod.start()
+            pod.wait_probe("startup", 30)
+        bound = rights.DELETE_BOUND if right[2] == "delete" else rights.BOUND
+        watched.ask(right, lambda: rights.said(pod, MAIN, nodes), bound)
+    role.lack([])
+    gone = lambda: len(stage.emulator.set(MAIN)["instances"]) == 1
+    wait("the machine goes once no right is missing", gone, 90, 0.5)
+    left = [one["metadata"]["name"] for one in suite.client.list("pods", WORK)["items"]]
+    suite.table["drained"] = f"one machine of two; {', '.join(left)} is left"
+    return watched.judge(set(rights.ORDER)) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])

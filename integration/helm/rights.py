@@ -1,0 +1,93 @@
+"""What the daemon says when a right of its role is missing."""
+
+import re
+import time
+
+from client import MERGE
+from control import wait
+
+# Seconds within which the daemon names a missing right. A list of nodes is believed for 90 s without its watch, and pods
+# are evicted for a minute before they are deleted.
+BOUND, WATCH_BOUND, DELETE_BOUND = 20, 100, 90
+# The order in which the drain of one machine needs them, after the watch of nodes.
+ORDER = [("", "nodes", "list"), ("", "nodes", "patch"), ("", "pods", "list"), ("", "pods/eviction", "create"),
+         ("", "pods", "delete"), ("storage.k8s.io", "volumeattachments", "list")]
+WATCH = ("", "nodes", "watch")
+# Of these the daemon says nothing yet that names them. One that it does name must leave this list.
+SILENT = {WATCH, ("", "nodes", "patch"), ("", "pods", "list"), ("storage.k8s.io", "volumeattachments", "list")}
+
+
+def shown(right):
+    return f"{right[2]} {right[1]}"
+
+
+class Role:
+    """The role of a release, which is written anew at each step."""
+
+    def __init__(self, client, name, account):
+        self.client, self.name, self.account = client, name, account
+        self.rules = client.get("clusterroles", name)["rules"]
+        self.all = {(group, resource, verb) for rule in self.rules for group in rule["apiGroups"]
+                    for resource in rule["resources"] for verb in rule["verbs"]}
+
+    def lack(self, missing):
+        has = sorted(self.all - set(missing))
+        rules = [{"apiGroups": [group], "resources": [resource], "verbs": [verb]} for group, resource, verb in has]
+        self.client.patch("clusterroles", self.name, {"rules": rules}, how=MERGE)
+        for right in sorted(self.all):
+            wait(f"the apiserver goes by the role: {shown(right)}", lambda: self.has(right) == (right in has), 20)
+
+    def has(self, right):
+        group, resource, verb = right
+        resource, _, sub = resource.partition("/")
+        namespace, name = self.account
+        asked = {"user": f"system:serviceaccount:{namespace}:{name}", "groups": ["system:serviceaccounts"],
+                 "resourceAttributes": {"verb": verb, "group": group, "resource": resource, "subresource": sub}}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": asked}
+        where = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return self.client.request("POST", where, review)["status"]["allowed"]
+
+
+def said(pod, pool, nodes):
+    """By the place: what a person reads who asks why the pool waits, also for the machine of each of its nodes; and what
+    the log says, since the last start."""
+    words = [("explain", pool), ("get", pool, "status"), *(("explain", pool, node) for node in nodes)]
+    return {"explain": "".join(pod.execute("poolkeeper", *one)[1] for one in words), "log": "\n".join(pod.said())}
+
+
+def names(text, right):
+    """The sentence that names it."""
+    found = re.search(rf'\S+ is forbidden[^\n]* cannot {right[2]} resource "{re.escape(right[1])}"[^,\n]*', text)
+    return found and found[0]
+
+
+class Watched:
+    """Waits for the daemon's word, and keeps what it was."""
+
+    def __init__(self, table):
+        self.table, self.named, self.missed = table, {}, {}
+
+    def ask(self, right, listen, bound=BOUND):
+        """Waits until the daemon names it. What it names later counts too, and is shown as that."""
+        began = time.monotonic()
+        self.missed[right] = began
+        while right not in self.named and time.monotonic() - began < bound:
+            self.hear(listen())
+            time.sleep(0.5)
+        if right in self.named:
+            return
+        first = listen()["explain"].split("\n")[0]
+        self.table[f"without {shown(right)}"] = f"nothing for {bound} s; explain: {first}"
+
+    def hear(self, places):
+        for right, since in list(self.missed.items()):
+            for place, text in places.items():
+                sentence = names(text, right)
+                if sentence and right not in self.named:
+                    self.named[right] = place
+                    self.table[f"without {shown(right)}"] = f"{time.monotonic() - since:.0f} s, {place}: {sentence}"
+
+    def judge(self, wants):
+        named, say = set(self.named), lambda text, which: [f"{text}: {shown(right)}" for right in sorted(which)]
+        return (say("the daemon does not name a missing right", wants - named - SILENT)
+                + say("the daemon names this right by now, so drop it from SILENT", named & SILENT))
