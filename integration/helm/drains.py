@@ -95,7 +95,7 @@ def drain(suite):
     # The pod learns of it later: from here on the role is written by hand.
     suite.release("upgrade", MAIN, CHART, "--values", suite.values(MAIN, 1))
     role = rights.Role(suite.client, f"{MAIN}-{RELEASE}", (MAIN, RELEASE))
-    unknown = role.all ^ {*rights.ORDER, rights.WATCH}
+    unknown = role.all ^ {*rights.ORDER, rights.WATCH, rights.DOCTOR}
     if unknown:
         return [f"there is no case for the right {rights.shown(right)}" for right in sorted(unknown)]
     for at, right in enumerate(rights.ORDER):
@@ -110,7 +110,7 @@ def drain(suite):
             pod.sync()
             pod.start()
             pod.wait_probe("startup", 30)
-        bound = rights.DELETE_BOUND if right[2] == "delete" else rights.BOUND
+        bound = {"patch": rights.PATCH_BOUND, "delete": rights.DELETE_BOUND}.get(right[2], rights.BOUND)
         watched.ask(right, lambda: rights.said(pod, MAIN, nodes), bound)
     role.lack([])
     gone = lambda: len(stage.emulator.set(MAIN)["instances"]) == 1

@@ -6,15 +6,18 @@ import time
 from client import MERGE
 from control import wait
 
-# Seconds within which the daemon names a missing right. A list of nodes is believed for 90 s without its watch, and pods
-# are evicted for a minute before they are deleted.
-BOUND, WATCH_BOUND, DELETE_BOUND = 20, 100, 90
+# Seconds within which the daemon names a missing right: a drain that begins in one turn is looked at in the next. A list of
+# nodes is believed for 90 s without its watch, and pods are evicted for a minute before they are deleted. A machine whose
+# drain may not begin is set aside, so that right is given back before the next one's turn.
+BOUND, PATCH_BOUND, WATCH_BOUND, DELETE_BOUND = 45, 20, 100, 90
 # The order in which the drain of one machine needs them, after the watch of nodes.
 ORDER = [("", "nodes", "list"), ("", "nodes", "patch"), ("", "pods", "list"), ("", "pods/eviction", "create"),
          ("", "pods", "delete"), ("storage.k8s.io", "volumeattachments", "list")]
 WATCH = ("", "nodes", "watch")
+# For doctor alone: no drain needs it.
+DOCTOR = ("policy", "poddisruptionbudgets", "list")
 # Of these the daemon says nothing yet that names them. One that it does name must leave this list.
-SILENT = {WATCH, ("", "nodes", "patch"), ("", "pods", "list"), ("storage.k8s.io", "volumeattachments", "list")}
+SILENT = {WATCH, ("", "nodes", "patch")}
 
 
 def shown(right):

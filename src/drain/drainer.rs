@@ -101,11 +101,15 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
     /// One more look at the pods of a node, and the requests that are due.
     async fn go_on(&self, drain: &Draining<'_>) -> DrainProgress {
         let (request, name) = (&drain.request, &drain.node.name);
-        let Ok(pods) = self.api.pods(drain.cluster, name).await else {
-            return DrainProgress::Unseen;
-        };
+        let pods = self.api.pods(drain.cluster, name).await;
         let now = self.clock.now();
         let rung = Rung::at(request.policy, drain.mark.at, now);
+        let pods = match pods {
+            Ok(pods) => pods,
+            Err(refused) => {
+                return unlisted(rung.step().unwrap_or(DrainFact::EVICT), "pods", refused);
+            }
+        };
         let mut memory = self.recall(&drain.mark, name);
         let state = LadderState::of(request.policy, &pods, drain.is_silent().then_some(now));
         if state.is_empty() {
@@ -151,9 +155,12 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
             (false, false) => self.api.volumes(drain.cluster, name).await,
             _ => Ok(0),
         };
-        let Ok(attached) = attached else {
-            self.remember(request, name, memory);
-            return DrainProgress::Unseen;
+        let attached = match attached {
+            Ok(attached) => attached,
+            Err(refused) => {
+                self.remember(request, name, memory);
+                return unlisted(DrainFact::VOLUMES, "volumes", refused);
+            }
         };
         if attached <= claims_left {
             self.forget(request, name);
@@ -166,6 +173,13 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
         };
         DrainProgress::Running { step: DrainFact::VOLUMES.into(), blocker: Some(say.into()) }
     }
+}
+
+/// What is left on the node is not known, so the drain goes on.
+fn unlisted(step: &str, what: &str, refused: Refused) -> DrainProgress {
+    let why = refused.message.unwrap_or_else(|| refused.refusal.name().into());
+    let say = format!("the {what} of its node cannot be listed: {why}");
+    DrainProgress::Running { step: step.into(), blocker: Some(say.into()) }
 }
 
 /// After this no volume is waited for, whatever this process remembers.

@@ -1,9 +1,8 @@
 //! Laws 3 and 10 against what really happened to pods and nodes.
 
-use super::postconditions::waits_for_its_drain;
 use super::truth::{EndedPod, SentCall, Truth};
 use super::{Case, Notes};
-use crate::model::action::{ActionKind, Target};
+use crate::model::action::{ActionKind, RemovalReason, Target};
 use crate::model::ids::Key;
 use crate::model::journal::Entry;
 
@@ -27,6 +26,12 @@ pub(super) fn left(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes:
     });
     let early = waits.map(Target::key).filter(|key| sent.peopled.contains(key)).collect();
     notes.about(3, "acts on machines whose pods still run", early);
+}
+
+/// One that failed, and one that a person gives up, go at once.
+pub(super) fn waits_for_its_drain(because: RemovalReason) -> bool {
+    use RemovalReason::{DeleteRequested, Outdated, Surplus};
+    matches!(because, DeleteRequested | Outdated | Surplus)
 }
 
 fn machines<'a>(pods: impl Iterator<Item = &'a EndedPod>) -> Vec<Key> {

@@ -52,24 +52,19 @@ fn out_of_service(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: 
         return;
     }
     let targets = entry.map_or(&[][..], |entry| entry.action.targets());
-    let early =
-        targets.iter().filter(|target| waits_for_its_drain(target.because)).filter(|target| {
+    let early = targets.iter().filter(|target| pods::waits_for_its_drain(target.because)).filter(
+        |target| {
             let machine = case.machines.iter().find(|machine| target.is(machine));
             machine.is_some_and(|machine| case.gets_traffic(machine))
                 && !had_its_time(truth, target)
-        });
+        },
+    );
     let early: Vec<Key> = early.map(Target::key).filter(|key| sent.serving.contains(key)).collect();
     notes.about(
         3,
         "acts on machines that load balancers send connections to, or that hooks did not let go",
         early,
     );
-}
-
-/// One that failed, and one that a person gives up, go at once.
-pub(super) fn waits_for_its_drain(because: RemovalReason) -> bool {
-    use RemovalReason::{DeleteRequested, Outdated, Surplus};
-    matches!(because, DeleteRequested | Outdated | Surplus)
 }
 
 /// Its last drain ended at the deadline, and the pool file says that it goes then.

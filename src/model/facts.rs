@@ -24,6 +24,8 @@ pub struct Facts {
     pub budgets: Vec<BudgetFact>,
     /// The names of the budgets that count pods of a machine; none for a machine that is not there.
     pub machine_budgets: BTreeMap<InstanceId, Vec<Box<str>>>,
+    /// Why the nodes of its cluster were not seen.
+    pub nodes_unseen: Option<Box<str>>,
     /// The present version of a followed gallery image.
     pub follow: Option<Follow>,
     /// How far the cloud's clock is ahead of ours; negative when behind.

@@ -315,9 +315,13 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// The cluster answered the node listing, or there is no cluster. Other gaps do not concern nodes.
+    /// Why the cluster's nodes were not seen. `None`: they were, or there is no cluster. Other gaps do not concern nodes.
+    pub fn nodes_unseen(&self) -> Option<&str> {
+        self.gaps.iter().find(|gap| &*gap.what == NODES).map(|gap| &*gap.why)
+    }
+
     pub fn saw_nodes(&self) -> bool {
-        self.gaps.iter().all(|gap| &*gap.what != NODES)
+        self.nodes_unseen().is_none()
     }
 }
 

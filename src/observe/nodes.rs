@@ -188,6 +188,9 @@ fn condition(row: &Instance, node: Option<&ClusterNode>) -> (Condition, Option<T
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
     use super::*;
     use crate::model::ids::{InstanceId, NodeName, PoolName, Revision, VmId};
     use crate::model::inventory::SetReading;
@@ -362,34 +365,38 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn machines_that_are_nodes_of_a_cluster_that_the_pool_does_not_name_are_a_gap() {
+    #[test]
+    fn machines_that_are_nodes_of_a_cluster_that_the_pool_does_not_name_are_a_gap() {
         let ours = || Some(node("n1", format!("{UNIFORM}1")));
         let strange = || Some(node("other", "azure:///other".to_owned()));
-        let why = async |cluster: Option<&str>, health, known: Vec<_>| {
+        let why = |cluster: Option<&str>, health, known: Vec<_>| {
             let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(SET));
             (draft.cluster, draft.health) = (cluster.map(ClusterName::new), health);
             let policy = Policy::build(draft).unwrap();
             let rows = [("1", Condition::Ready), ("2", Condition::Ready)];
             let mut inventory = listing(Orchestration::Uniform, &rows);
             inventory.set.read_at = at(1_500);
-            read_nodes(&KnownClusters(known), &policy, &mut inventory).await;
+            let known = KnownClusters(known);
+            {
+                let read = pin!(read_nodes(&known, &policy, &mut inventory));
+                assert!(read.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+            }
             let gap = inventory.gaps.pop().map(|gap| gap.why);
             let unseen = inventory.instances.iter().all(|row| row.condition == Condition::Unknown);
             assert_eq!(unseen, gap.is_some(), "none may go");
             gap
         };
         for health in [HealthPolicy::Auto, HealthPolicy::ApplicationHealth] {
-            let told = why(None, health, vec![("a", strange()), ("b", ours())]).await.unwrap();
+            let told = why(None, health, vec![("a", strange()), ("b", ours())]).unwrap();
             assert!(told.starts_with("1 machine is a node of the cluster b, which"), "{told}");
             assert!(told.contains("write `cluster: b`"), "{told}");
-            assert_eq!(why(None, health, vec![("a", strange()), ("b", None)]).await, None);
+            assert_eq!(why(None, health, vec![("a", strange()), ("b", None)]), None);
         }
         let health = HealthPolicy::Auto;
-        let told = why(Some("a"), health, vec![("a", strange()), ("b", ours())]).await.unwrap();
+        let told = why(Some("a"), health, vec![("a", strange()), ("b", ours())]).unwrap();
         assert!(told.contains("write `cluster: b`"), "{told}");
         let both = vec![("a", ours()), ("b", ours())];
-        assert_eq!(why(Some("a"), health, both).await, None, "two names of one cluster");
+        assert_eq!(why(Some("a"), health, both), None, "two names of one cluster");
     }
 
     #[test]

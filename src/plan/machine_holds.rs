@@ -111,7 +111,8 @@ fn about_unseen(basis: &Basis, holds: &mut Holds) {
         } else {
             format!("{of} cannot be seen; no machine is removed")
         };
-        let hold = holds.add(HoldReason::HealthBlind, say);
+        let why = input.facts.nodes_unseen.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let hold = holds.add(HoldReason::HealthBlind, say + &why);
         hold.number("unknown", unknown).number("desired", desired);
     } else {
         // A machine to restore is waited for as well, and no replacement is created.

@@ -228,6 +228,8 @@ impl PoolTurn {
         policy: &Policy,
         now: Time,
     ) -> PoolObservation {
+        let nodes_unseen = inventory.nodes_unseen().map(Box::from);
+        let facts = Facts { nodes_unseen, ..facts };
         let tombs = tombs(image.state.as_ref(), image.journal.open());
         let look = Observation {
             inventory: &inventory,

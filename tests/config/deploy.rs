@@ -28,6 +28,16 @@ fn the_cluster_role_allows_what_is_asked_and_nothing_else() {
     let guide = fs::read_to_string(Path::new(HOME).join("src/docs/operations.md")).unwrap();
     let mut blocks = guide.split("```yaml\n").filter_map(|rest| rest.split("```").next());
     let role = blocks.find(|block| block.contains("\nkind: ClusterRole\n")).unwrap();
+    let asked = cluster_role().map(|of| [of.verb, of.group, of.resource].map(str::to_owned));
+    assert_eq!(granted(role), asked.collect());
+    // The chart's, without what its templates compute.
+    let chart = text("helm/templates/account.yaml");
+    let rules = chart.split("\nrules:\n").nth(1).unwrap().split("---").next().unwrap();
+    assert_eq!(granted(&format!("rules:\n{rules}")), granted(role));
+}
+
+/// Verb, group and resource of each right.
+fn granted(role: &str) -> BTreeSet<[String; 3]> {
     let read = node::read(Box::leak(role.to_owned().into_boxed_str()));
     assert_eq!(read.diagnostics, []);
     let mut granted = BTreeSet::new();
@@ -41,8 +51,15 @@ fn the_cluster_role_allows_what_is_asked_and_nothing_else() {
             }
         }
     }
-    let asked = cluster_role().map(|of| [of.verb, of.group, of.resource].map(str::to_owned));
-    assert_eq!(granted, asked.collect());
+    granted
+}
+
+#[test]
+fn the_chart_has_the_version_of_the_program() {
+    let read = node::read(Box::leak(text("helm/Chart.yaml").into_boxed_str()));
+    for key in ["version", "appVersion"] {
+        assert_eq!(words(field(&read.roots[0].node, key)), env!("CARGO_PKG_VERSION"), "{key}");
+    }
 }
 
 /// Variables of ours that a text names.

@@ -31,6 +31,7 @@ fn every_file_is_read_by_a_test() {
         "container",
         "demo.svg",
         "grafana.json",
+        "helm",
         "openapi.json",
         "pool.schema.json",
         "poolkeeper.yaml",

@@ -84,7 +84,7 @@ fn faults() -> Vec<Fault> {
         slip(9, "the loop goes on under an old lease", Slip::OldLease, s::crashes),
         plan(10, "takes back what it never took out", p::takes_back, s::nodes),
         Fault {
-            plant: Plant { plan: p::tells_nothing, unjudged: false, slip: Slip::KeepsCordon },
+            plant: Plant { plan: p::takes_nothing_back, unjudged: false, slip: Slip::KeepsCordon },
             ..slip(10, "neither lifts a cordon nor tells", Slip::None, s::blocked)
         },
         plan(10, "leaves the model of an aborted rollout", p::leaves_model, s::aborted),

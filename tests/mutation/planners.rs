@@ -306,12 +306,11 @@ pub fn takes_back(input: &Input<'_>) -> Answer {
     Ok(planned)
 }
 
-/// Holds that name nobody.
-pub fn tells_nothing(input: &Input<'_>) -> Answer {
+/// Nothing is taken back, and holds name nobody.
+pub fn takes_nothing_back(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
-    for hold in &mut planned.report.holds {
-        hold.blockers.clear();
-    }
+    planned.actions.retain(|action| action.verb() != ActionKind::Restore);
+    planned.report.holds.iter_mut().for_each(|hold| hold.blockers.clear());
     Ok(planned)
 }
 

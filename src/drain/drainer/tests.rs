@@ -20,6 +20,8 @@ struct Fake {
 struct FakeState {
     now: Time,
     away: bool,
+    /// What the role may not list.
+    forbidden: &'static str,
     node: Option<ClusterNode>,
     pods: Vec<Pod>,
     volumes: u32,
@@ -59,6 +61,11 @@ impl Clock for &Fake {
     }
 }
 
+fn no_right(what: &str) -> Refused {
+    let message = Some(format!("{what} is forbidden: cannot list").into());
+    Refused { message, ..Refused::plain(Refusal::Forbidden) }
+}
+
 fn away() -> Refused {
     Refused::plain(Refusal::Unclear)
 }
@@ -72,6 +79,9 @@ impl ClusterApi for &Fake {
     async fn pods(&self, _: &ClusterName, _: &NodeName) -> Result<Vec<Pod>, Refused> {
         let mut state = self.state();
         state.lists += 1;
+        if state.forbidden == "pods" {
+            return Err(no_right("pods"));
+        }
         if state.away { Err(away()) } else { Ok(state.pods.clone()) }
     }
 
@@ -81,6 +91,9 @@ impl ClusterApi for &Fake {
 
     async fn volumes(&self, _: &ClusterName, _: &NodeName) -> Result<u32, Refused> {
         let state = self.state();
+        if state.forbidden == "volumeattachments" {
+            return Err(no_right("volumeattachments"));
+        }
         if state.away { Err(away()) } else { Ok(state.volumes) }
     }
 
@@ -166,6 +179,7 @@ fn fake(pods: &[&str]) -> Fake {
     let state = FakeState {
         now: at(1_000),
         away: false,
+        forbidden: "",
         node: Some(node),
         pods: pods.iter().map(|name| pod(name)).collect(),
         volumes: 0,
@@ -445,6 +459,26 @@ fn nothing_is_sent_after_the_deadline() {
         assert!(fake.asked().is_empty());
         assert_eq!(late.release().await, CallOutcome::NotSent);
         assert!(fake.node().mark.is_some());
+    });
+}
+
+#[test]
+fn a_drain_that_may_not_list_says_so_and_waits() {
+    ready(async {
+        let fake = fake(&["a"]);
+        let rig = Rig::new(&fake);
+        assert_eq!(rig.drain().await, CallOutcome::Accepted(None));
+        for what in ["pods", "volumeattachments"] {
+            fake.state().forbidden = what;
+            let said = rig.look().await;
+            let DrainProgress::Running { blocker: Some(say), .. } = said else {
+                panic!("{said:?}")
+            };
+            assert!(say.ends_with(&format!("{what} is forbidden: cannot list")), "{say}");
+            fake.state().pods.clear();
+        }
+        fake.state().forbidden = "";
+        assert_eq!(rig.look().await, DrainProgress::Done);
     });
 }
 

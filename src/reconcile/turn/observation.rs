@@ -1,6 +1,7 @@
 //! What a turn observed, as it passes through the turn.
 
 use crate::act::{Balance, Observed};
+use crate::model::action::ActionKind;
 use crate::model::inventory::Inventory;
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
@@ -58,16 +59,23 @@ impl PoolObservation {
     }
 
     /// A machine in service whose node carries a mark of ours takes no pods: the answer to a request was lost, or a
-    /// release did not reach it. It is out of service until the planner has taken it back. While an entry names it, the
-    /// planner goes by that.
+    /// release did not reach it. It is out of service until the planner has taken it back. While an entry takes it out,
+    /// or its drain ended well, the planner goes by that.
     pub fn find_left_marks(&mut self, open: &[Entry], now: Time) {
         for row in self.inventory.instances.iter().filter(|row| row.marked) {
             let mut machines = self.folded.machines.iter_mut().zip(&mut self.folded.touched);
             let machine =
                 machines.find(|(machine, _)| machine.id == row.id && machine.vm == row.vm);
             let Some((machine, touched)) = machine else { continue };
-            let names = |entry: &Entry| entry.action.targets().iter().any(|it| it.is(machine));
-            if machine.lifecycle == Lifecycle::InService && !open.iter().any(names) {
+            let key = machine.key();
+            let takes_out = |entry: &Entry| {
+                let names = entry.action.targets().iter().any(|it| it.is(machine));
+                let ended = entry.is_ended().then(|| entry.outcome_for(&key)).flatten();
+                let drained =
+                    ended.is_some_and(|how| entry.verb() == ActionKind::Drain && how.is_ok());
+                names && (!entry.is_ended() || drained)
+            };
+            if machine.lifecycle == Lifecycle::InService && !open.iter().any(takes_out) {
                 (machine.lifecycle, machine.lifecycle_since) = (Lifecycle::Draining, now);
                 *touched = true;
             }

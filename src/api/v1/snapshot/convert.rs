@@ -430,6 +430,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
             cores_each: quota.cores_each,
         }),
         drains,
+        nodes_unseen: None,
         follow: wire
             .follow
             .as_ref()
