@@ -44,7 +44,7 @@ pub async fn read_nodes<N: ReadNodes>(nodes: &N, policy: &Policy, inventory: &mu
     let health = NodeHealth::of(policy);
     if let Some(cluster) = &policy.cluster {
         let read = nodes.nodes(cluster).await;
-        join_nodes(inventory, &policy.scale_set, read.as_deref(), health);
+        join_nodes(inventory, policy, read.as_deref(), health);
     }
     if inventory.instances.iter().any(|row| row.node.is_some()) {
         return;
@@ -77,12 +77,12 @@ fn elsewhere(found: usize, cluster: &ClusterName) -> Box<str> {
 /// machines are.
 fn join_nodes(
     inventory: &mut Inventory,
-    set: &ScaleSetId,
+    policy: &Policy,
     nodes: Result<&[ClusterNode], &ReadError>,
     health: NodeHealth,
 ) {
     let nodes = match nodes {
-        Ok(nodes) => NodeIndex::new(set, inventory.set.orchestration, nodes),
+        Ok(nodes) => NodeIndex::new(&policy.scale_set, inventory.set.orchestration, nodes),
         Err(error) => return hide(inventory, error.say.clone(), health),
     };
     if let Some(why) = nodes.misfit(inventory) {
@@ -91,7 +91,9 @@ fn join_nodes(
     for row in &mut inventory.instances {
         let node = nodes.of(row);
         row.node = node.map(|node| node.name.clone());
-        row.marked = node.is_some_and(|node| node.mark.is_some());
+        // The mark of another pool is that pool's to take back.
+        let mark = node.and_then(|node| node.mark.as_ref());
+        row.marked = mark.is_some_and(|mark| mark.pool == policy.name);
         row.unreachable_since = node.and_then(ClusterNode::silent_since);
         if health == NodeHealth::Counts {
             (row.condition, row.since) = condition(row, node);
@@ -192,7 +194,8 @@ mod tests {
     use std::task::{Context, Waker};
 
     use super::*;
-    use crate::model::ids::{InstanceId, NodeName, PoolName, Revision, VmId};
+    use crate::model::cluster::NodeMark;
+    use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, VmId};
     use crate::model::inventory::SetReading;
     use crate::model::journal::Refusal;
     use crate::model::machine::{Evidence, Protection};
@@ -244,8 +247,16 @@ mod tests {
         Inventory { set, instances: rows.iter().map(row).collect(), gaps: Vec::new() }
     }
 
+    fn draft() -> Draft {
+        Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(SET))
+    }
+
+    fn pool() -> Policy {
+        Policy::build(draft()).unwrap()
+    }
+
     fn joined(mut inventory: Inventory, nodes: &[ClusterNode]) -> Vec<(Option<String>, Condition)> {
-        join_nodes(&mut inventory, &ScaleSetId::new(SET), Ok(nodes), NodeHealth::Counts);
+        join_nodes(&mut inventory, &pool(), Ok(nodes), NodeHealth::Counts);
         let each = inventory.instances.iter();
         each.map(|row| (row.node.as_ref().map(ToString::to_string), row.condition)).collect()
     }
@@ -319,7 +330,7 @@ mod tests {
             (NodeHealth::Ignored, [Ready, Failed, Stopped, Provisioning]),
         ] {
             let mut inventory = listing(Orchestration::Uniform, &rows);
-            join_nodes(&mut inventory, &ScaleSetId::new(SET), Err(&error), health);
+            join_nodes(&mut inventory, &pool(), Err(&error), health);
             assert!(!inventory.saw_nodes());
             assert_eq!(inventory.instances.iter().map(|row| row.condition).collect::<Vec<_>>(), of);
         }
@@ -330,7 +341,7 @@ mod tests {
         let gap = |orchestration, rows: &[(&str, Condition)], read: i64, nodes: &[ClusterNode]| {
             let mut inventory = listing(orchestration, rows);
             inventory.set.read_at = at(read);
-            join_nodes(&mut inventory, &ScaleSetId::new(SET), Ok(nodes), NodeHealth::Counts);
+            join_nodes(&mut inventory, &pool(), Ok(nodes), NodeHealth::Counts);
             let hidden = inventory.instances.iter().all(|row| row.condition == Condition::Unknown);
             assert_eq!(hidden, !inventory.saw_nodes(), "what is not seen is not judged");
             inventory.gaps.pop().map(|gap| gap.why)
@@ -370,9 +381,8 @@ mod tests {
         let ours = || Some(node("n1", format!("{UNIFORM}1")));
         let strange = || Some(node("other", "azure:///other".to_owned()));
         let why = |cluster: Option<&str>, health, known: Vec<_>| {
-            let mut draft = Draft::with_defaults(PoolName::new("web"), ScaleSetId::new(SET));
-            (draft.cluster, draft.health) = (cluster.map(ClusterName::new), health);
-            let policy = Policy::build(draft).unwrap();
+            let cluster = cluster.map(ClusterName::new);
+            let policy = Policy::build(Draft { cluster, health, ..draft() }).unwrap();
             let rows = [("1", Condition::Ready), ("2", Condition::Ready)];
             let mut inventory = listing(Orchestration::Uniform, &rows);
             inventory.set.read_at = at(1_500);
@@ -400,11 +410,28 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_is_the_pools_own_to_take_back() {
+        let marked = |of: Option<&str>| {
+            let mark = of.map(|name| NodeMark {
+                pool: PoolName::new(name),
+                entry: EntryId::new("e1"),
+                at: at(1_200),
+                cordoned: true,
+                excluded: true,
+            });
+            let node = ClusterNode { mark: mark.map(Box::new), ..node("n", format!("{UNIFORM}1")) };
+            let mut inventory = listing(Orchestration::Uniform, &[("1", Condition::Ready)]);
+            join_nodes(&mut inventory, &pool(), Ok(&[node]), NodeHealth::Counts);
+            inventory.instances[0].marked
+        };
+        assert!(marked(Some("web")) && !marked(Some("old")) && !marked(None));
+    }
+
+    #[test]
     fn a_silent_node_says_since_when() {
         let mut inventory = listing(Orchestration::Uniform, &[("1", Condition::Ready)]);
         let silent = ClusterNode { ready: NodeReady::Unknown, ..node("n", format!("{UNIFORM}1")) };
-        let set = ScaleSetId::new(SET);
-        join_nodes(&mut inventory, &set, Ok(&[silent]), NodeHealth::Ignored);
+        join_nodes(&mut inventory, &pool(), Ok(&[silent]), NodeHealth::Ignored);
         assert_eq!(inventory.instances[0].unreachable_since, Some(at(1_100)));
         assert_eq!(inventory.instances[0].condition, Condition::Ready);
     }
