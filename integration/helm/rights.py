@@ -14,8 +14,8 @@ BOUND, PATCH_BOUND, WATCH_BOUND, DELETE_BOUND = 45, 20, 100, 90
 ORDER = [("", "nodes", "list"), ("", "nodes", "patch"), ("", "pods", "list"), ("", "pods/eviction", "create"),
          ("", "pods", "delete"), ("storage.k8s.io", "volumeattachments", "list")]
 WATCH = ("", "nodes", "watch")
-# For doctor alone: no drain needs it.
-DOCTOR = ("policy", "poddisruptionbudgets", "list")
+# Only names budgets: drains go on without it.
+BUDGETS = ("policy", "poddisruptionbudgets", "list")
 # Of these the daemon says nothing yet that names them. One that it does name must leave this list.
 SILENT = {WATCH, ("", "nodes", "patch")}
 

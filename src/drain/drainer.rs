@@ -9,7 +9,9 @@ use super::ladder::{self, Attempts, LadderState, Rung};
 use super::{ClusterApi, ClusterOrder};
 use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
 use crate::ambient::Clock;
-use crate::model::cluster::{ClusterNode, NodeChange, NodeMark, NodeReady, Pod, PodEnd};
+use crate::model::cluster::{
+    ClusterNode, NodeChange, NodeMark, NodeReady, Pod, PodEnd, PodEndAnswer,
+};
 use crate::model::facts::DrainFact;
 use crate::model::ids::{ClusterName, EntryId, NodeName, PoolName};
 use crate::model::journal::{PODS_STAY, Refusal, Refused};
@@ -134,9 +136,41 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
             let answers = join_all(asked).await;
             let now = self.clock.now();
             for ((pod, _), answer) in few.iter().zip(answers) {
+                let answer = match answer {
+                    PodEndAnswer::TwoBudgets { say } => {
+                        self.two_budgets(drain, pod, attempts, say).await
+                    }
+                    answer => answer,
+                };
                 ladder::answered(attempts, pod, answer, now);
             }
         }
+    }
+
+    /// The cluster names none of the budgets that count a pod, so they are read, once for each pod.
+    async fn two_budgets(
+        &self,
+        drain: &Draining<'_>,
+        pod: &Pod,
+        attempts: &Attempts,
+        say: Box<str>,
+    ) -> PodEndAnswer {
+        let before = attempts.get(&pod.uid).map(|attempt| &attempt.answer);
+        if let Some(PodEndAnswer::TwoBudgets { say }) = before {
+            return PodEndAnswer::TwoBudgets { say: say.clone() };
+        }
+        let budgets = self.api.budgets(drain.cluster, &pod.namespace).await.unwrap_or_default();
+        let names = budgets.iter().filter(|budget| budget.counts(pod)).map(|budget| &*budget.name);
+        let names: Vec<&str> = names.collect();
+        let say = match names.len() {
+            0 | 1 => say,
+            _ => format!(
+                "the disruption budgets {} count it, and the cluster evicts no pod that more than one counts",
+                names.join(" and ")
+            )
+            .into(),
+        };
+        PodEndAnswer::TwoBudgets { say }
     }
 
     /// Its pods are gone; wait for their volumes, unless its kubelet is silent: nothing detaches them then.

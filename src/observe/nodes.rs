@@ -382,7 +382,7 @@ mod tests {
         let strange = || Some(node("other", "azure:///other".to_owned()));
         let why = |cluster: Option<&str>, health, known: Vec<_>| {
             let cluster = cluster.map(ClusterName::new);
-            let policy = Policy::build(Draft { cluster, health, ..draft() }).unwrap();
+            let policy = Policy::build(Draft { health, cluster, ..draft() }).unwrap();
             let rows = [("1", Condition::Ready), ("2", Condition::Ready)];
             let mut inventory = listing(Orchestration::Uniform, &rows);
             inventory.set.read_at = at(1_500);

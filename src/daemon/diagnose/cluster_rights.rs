@@ -26,7 +26,7 @@ const DELETE: (ClusterRight, &str) = (
     "to end pods that outlast `drain.ladder.evict` (not if `shorterGrace` and `delete` are off)",
 );
 
-/// Doctor reads the budgets of all namespaces; no turn does.
+/// Doctor reads all budgets, and a drain those that count one pod together, to name them. It goes on without.
 pub(super) const BUDGETS: ClusterRight = right("list", "policy", "poddisruptionbudgets");
 
 /// All rights of a daemon whose pools use every feature, and of doctor.

@@ -1,157 +1,17 @@
+mod fake;
+
 use std::task::{Context, Poll, Waker};
 
 use super::*;
 use crate::drain::samples::{at, pod};
 use crate::model::action::{RemovalReason, Target};
-use crate::model::cluster::{Budget, PodEndAnswer, PodOwner, Termination};
+use crate::model::cluster::PodOwner;
 use crate::model::drain::NodeDrainPolicy;
 use crate::model::ids::{InstanceId, ScaleSetId};
 use crate::model::machine::{Condition, Machine};
+use fake::{Fake, fake};
 
 const GRACE: Span = Span::seconds(30);
-
-/// One node and its pods. Every request is written down.
-#[derive(Debug)]
-struct Fake {
-    state: Mutex<FakeState>,
-}
-
-#[derive(Debug)]
-struct FakeState {
-    now: Time,
-    away: bool,
-    /// What the role may not list.
-    forbidden: &'static str,
-    node: Option<ClusterNode>,
-    pods: Vec<Pod>,
-    volumes: u32,
-    /// The pods that a budget keeps.
-    kept: Vec<&'static str>,
-    /// Another client writes the node before our next write.
-    raced: bool,
-    asked: Vec<String>,
-    lists: u32,
-}
-
-impl Fake {
-    fn state(&self) -> MutexGuard<'_, FakeState> {
-        self.state.lock().unwrap()
-    }
-
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().asked)
-    }
-
-    fn node(&self) -> ClusterNode {
-        self.state().node.clone().unwrap()
-    }
-
-    fn pass(&self, span: Span) {
-        let mut state = self.state();
-        state.now = state.now.plus(span);
-        let now = state.now;
-        let ended = |ending: Termination| now >= ending.since.plus(ending.grace);
-        state.pods.retain(|pod| !pod.ending.is_some_and(ended));
-    }
-}
-
-impl Clock for &Fake {
-    fn now(&self) -> Time {
-        self.state().now
-    }
-}
-
-fn no_right(what: &str) -> Refused {
-    let message = Some(format!("{what} is forbidden: cannot list").into());
-    Refused { message, ..Refused::plain(Refusal::Forbidden) }
-}
-
-fn away() -> Refused {
-    Refused::plain(Refusal::Unclear)
-}
-
-impl ClusterApi for &Fake {
-    async fn node(&self, _: &ClusterName, _: &NodeName) -> Result<Option<ClusterNode>, Refused> {
-        let state = self.state();
-        if state.away { Err(away()) } else { Ok(state.node.clone()) }
-    }
-
-    async fn pods(&self, _: &ClusterName, _: &NodeName) -> Result<Vec<Pod>, Refused> {
-        let mut state = self.state();
-        state.lists += 1;
-        if state.forbidden == "pods" {
-            return Err(no_right("pods"));
-        }
-        if state.away { Err(away()) } else { Ok(state.pods.clone()) }
-    }
-
-    async fn budgets(&self, _: &ClusterName, _: &str) -> Result<Vec<Budget>, Refused> {
-        Ok(Vec::new())
-    }
-
-    async fn volumes(&self, _: &ClusterName, _: &NodeName) -> Result<u32, Refused> {
-        let state = self.state();
-        if state.forbidden == "volumeattachments" {
-            return Err(no_right("volumeattachments"));
-        }
-        if state.away { Err(away()) } else { Ok(state.volumes) }
-    }
-
-    async fn change(
-        &self,
-        order: ClusterOrder<'_>,
-        seen: &ClusterNode,
-        change: &NodeChange,
-    ) -> CallOutcome {
-        let mut state = self.state();
-        if state.now >= order.before {
-            return CallOutcome::NotSent;
-        }
-        if state.away {
-            return CallOutcome::Lost;
-        }
-        if std::mem::take(&mut state.raced) {
-            return CallOutcome::Refused(Refused::plain(Refusal::Conflict));
-        }
-        let node = state.node.as_mut().unwrap();
-        assert_eq!(node.version, seen.version, "a write rests on the node as it is");
-        node.version = format!("{}+", node.version).into();
-        let say = match change {
-            NodeChange::Mark(mark) => {
-                (node.cordoned, node.excluded) = (true, true);
-                node.mark = Some(Box::new(mark.clone()));
-                format!("mark {} {}", mark.cordoned, mark.excluded)
-            }
-            NodeChange::Lift(mark) => {
-                node.cordoned &= !mark.cordoned;
-                node.excluded &= !mark.excluded;
-                node.mark = None;
-                "lift".to_owned()
-            }
-        };
-        state.asked.push(say);
-        CallOutcome::Done
-    }
-
-    async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
-        let mut state = self.state();
-        if state.now >= order.before {
-            return PodEndAnswer::NotSent;
-        }
-        state.asked.push(format!("{how:?} {}", pod.name));
-        if state.kept.contains(&&*pod.name) && !matches!(how, PodEnd::Delete(_)) {
-            return PodEndAnswer::BudgetSpent {
-                say: "the budget needs 3 and has 3".into(),
-                retry_at: None,
-            };
-        }
-        let since = state.now;
-        let there = state.pods.iter_mut().find(|known| known.uid == pod.uid);
-        let Some(there) = there else { return PodEndAnswer::Gone };
-        there.ending = Some(Termination { since, grace: there.grace });
-        PodEndAnswer::Accepted
-    }
-}
 
 /// Nothing in these tests waits.
 fn ready<T>(future: impl Future<Output = T>) -> T {
@@ -160,35 +20,6 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("it waits"),
     }
-}
-
-fn fake(pods: &[&str]) -> Fake {
-    let node = ClusterNode {
-        name: NodeName::new("n1"),
-        version: "1".into(),
-        provider_id: None,
-        created: at(0),
-        ready: NodeReady::True,
-        since: Some(at(0)),
-        starting: false,
-        cordoned: false,
-        excluded: false,
-        autoscaler_removes: false,
-        mark: None,
-    };
-    let state = FakeState {
-        now: at(1_000),
-        away: false,
-        forbidden: "",
-        node: Some(node),
-        pods: pods.iter().map(|name| pod(name)).collect(),
-        volumes: 0,
-        kept: Vec::new(),
-        raced: false,
-        asked: Vec::new(),
-        lists: 0,
-    };
-    Fake { state: Mutex::new(state) }
 }
 
 struct Rig<'f> {
@@ -459,6 +290,31 @@ fn nothing_is_sent_after_the_deadline() {
         assert!(fake.asked().is_empty());
         assert_eq!(late.release().await, CallOutcome::NotSent);
         assert!(fake.node().mark.is_some());
+    });
+}
+
+#[test]
+fn two_budgets_of_a_pod_are_named() {
+    ready(async {
+        for (forbidden, says) in [
+            ("", "the disruption budgets first and second count it"),
+            ("budgets", "more than one budget; leave it one of them"),
+        ] {
+            let fake = fake(&["a"]);
+            (fake.state().budgets, fake.state().forbidden) = (vec!["first", "second"], forbidden);
+            let rig = Rig::new(&fake);
+            assert_eq!(rig.drain().await, CallOutcome::Accepted(None));
+            for _ in 0..2 {
+                let said = rig.look().await;
+                let DrainProgress::Running { blocker: Some(say), .. } = said else {
+                    panic!("{said:?}")
+                };
+                assert!(say.contains(says), "{say}");
+                fake.pass(Span::minutes(2));
+            }
+            let read = fake.asked().iter().filter(|asked| asked.starts_with("budgets")).count();
+            assert_eq!(read, 1, "once for the pod");
+        }
     });
 }
 

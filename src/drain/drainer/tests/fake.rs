@@ -1,0 +1,198 @@
+//! A cluster of one node, and what was asked of it.
+
+use super::super::*;
+use crate::drain::samples::{at, pod};
+use crate::model::cluster::{Budget, LabelSelector, Termination};
+
+/// One node and its pods. Every request is written down.
+#[derive(Debug)]
+pub(super) struct Fake {
+    state: Mutex<FakeState>,
+}
+
+#[derive(Debug)]
+pub(super) struct FakeState {
+    pub now: Time,
+    pub away: bool,
+    /// What the role may not list.
+    pub forbidden: &'static str,
+    pub node: Option<ClusterNode>,
+    pub pods: Vec<Pod>,
+    pub volumes: u32,
+    /// The pods that a budget keeps.
+    pub kept: Vec<&'static str>,
+    /// Budgets that count all pods. If there are any, the cluster evicts none.
+    pub budgets: Vec<&'static str>,
+    /// Another client writes the node before our next write.
+    pub raced: bool,
+    pub asked: Vec<String>,
+    pub lists: u32,
+}
+
+impl Fake {
+    pub fn state(&self) -> MutexGuard<'_, FakeState> {
+        self.state.lock().unwrap()
+    }
+
+    pub fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().asked)
+    }
+
+    pub fn node(&self) -> ClusterNode {
+        self.state().node.clone().unwrap()
+    }
+
+    pub fn pass(&self, span: Span) {
+        let mut state = self.state();
+        state.now = state.now.plus(span);
+        let now = state.now;
+        let ended = |ending: Termination| now >= ending.since.plus(ending.grace);
+        state.pods.retain(|pod| !pod.ending.is_some_and(ended));
+    }
+}
+
+impl Clock for &Fake {
+    fn now(&self) -> Time {
+        self.state().now
+    }
+}
+
+fn no_right(what: &str) -> Refused {
+    let message = Some(format!("{what} is forbidden: cannot list").into());
+    Refused { message, ..Refused::plain(Refusal::Forbidden) }
+}
+
+fn away() -> Refused {
+    Refused::plain(Refusal::Unclear)
+}
+
+impl ClusterApi for &Fake {
+    async fn node(&self, _: &ClusterName, _: &NodeName) -> Result<Option<ClusterNode>, Refused> {
+        let state = self.state();
+        if state.away { Err(away()) } else { Ok(state.node.clone()) }
+    }
+
+    async fn pods(&self, _: &ClusterName, _: &NodeName) -> Result<Vec<Pod>, Refused> {
+        let mut state = self.state();
+        state.lists += 1;
+        if state.forbidden == "pods" {
+            return Err(no_right("pods"));
+        }
+        if state.away { Err(away()) } else { Ok(state.pods.clone()) }
+    }
+
+    async fn budgets(&self, _: &ClusterName, namespace: &str) -> Result<Vec<Budget>, Refused> {
+        let mut state = self.state();
+        state.asked.push(format!("budgets of {namespace}"));
+        if state.forbidden == "budgets" {
+            return Err(no_right("budgets"));
+        }
+        let budget = |name: &&str| Budget {
+            namespace: namespace.into(),
+            name: (*name).into(),
+            selector: LabelSelector::default(),
+            healthy: 1,
+            desired: 1,
+            allowed: 0,
+            expected: 1,
+            stale: false,
+        };
+        Ok(state.budgets.iter().map(budget).collect())
+    }
+
+    async fn volumes(&self, _: &ClusterName, _: &NodeName) -> Result<u32, Refused> {
+        let state = self.state();
+        if state.forbidden == "volumeattachments" {
+            return Err(no_right("volumeattachments"));
+        }
+        if state.away { Err(away()) } else { Ok(state.volumes) }
+    }
+
+    async fn change(
+        &self,
+        order: ClusterOrder<'_>,
+        seen: &ClusterNode,
+        change: &NodeChange,
+    ) -> CallOutcome {
+        let mut state = self.state();
+        if state.now >= order.before {
+            return CallOutcome::NotSent;
+        }
+        if state.away {
+            return CallOutcome::Lost;
+        }
+        if std::mem::take(&mut state.raced) {
+            return CallOutcome::Refused(Refused::plain(Refusal::Conflict));
+        }
+        let node = state.node.as_mut().unwrap();
+        assert_eq!(node.version, seen.version, "a write rests on the node as it is");
+        node.version = format!("{}+", node.version).into();
+        let say = match change {
+            NodeChange::Mark(mark) => {
+                (node.cordoned, node.excluded) = (true, true);
+                node.mark = Some(Box::new(mark.clone()));
+                format!("mark {} {}", mark.cordoned, mark.excluded)
+            }
+            NodeChange::Lift(mark) => {
+                node.cordoned &= !mark.cordoned;
+                node.excluded &= !mark.excluded;
+                node.mark = None;
+                "lift".to_owned()
+            }
+        };
+        state.asked.push(say);
+        CallOutcome::Done
+    }
+
+    async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
+        let mut state = self.state();
+        if state.now >= order.before {
+            return PodEndAnswer::NotSent;
+        }
+        state.asked.push(format!("{how:?} {}", pod.name));
+        if state.kept.contains(&&*pod.name) && !matches!(how, PodEnd::Delete(_)) {
+            return PodEndAnswer::BudgetSpent {
+                say: "the budget needs 3 and has 3".into(),
+                retry_at: None,
+            };
+        }
+        if !state.budgets.is_empty() {
+            return PodEndAnswer::TwoBudgets { say: "more than one budget".into() };
+        }
+        let since = state.now;
+        let there = state.pods.iter_mut().find(|known| known.uid == pod.uid);
+        let Some(there) = there else { return PodEndAnswer::Gone };
+        there.ending = Some(Termination { since, grace: there.grace });
+        PodEndAnswer::Accepted
+    }
+}
+
+pub(super) fn fake(pods: &[&str]) -> Fake {
+    let node = ClusterNode {
+        name: NodeName::new("n1"),
+        version: "1".into(),
+        provider_id: None,
+        created: at(0),
+        ready: NodeReady::True,
+        since: Some(at(0)),
+        starting: false,
+        cordoned: false,
+        excluded: false,
+        autoscaler_removes: false,
+        mark: None,
+    };
+    let state = FakeState {
+        now: at(1_000),
+        away: false,
+        forbidden: "",
+        node: Some(node),
+        pods: pods.iter().map(|name| pod(name)).collect(),
+        volumes: 0,
+        kept: Vec::new(),
+        budgets: Vec::new(),
+        raced: false,
+        asked: Vec::new(),
+        lists: 0,
+    };
+    Fake { state: Mutex::new(state) }
+}
