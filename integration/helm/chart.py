@@ -139,11 +139,8 @@ def judge_role(made, in_cluster):
 
 
 def judge_files():
-    """What stands in two places is the same in both."""
-    chart, schema = (CHART / "Chart.yaml").read_text(), json.loads((CHART / "values.schema.json").read_text())
-    version = re.search(r'^version = "(.*)"$', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE)[1]
-    wrong = [f"the chart's {key} is not {version}" for key in ("version", "appVersion")
-             if f"\n{key}: {version}\n" not in chart]
+    """What stands in two places is the same in both. (`cargo test` compares the versions.)"""
+    schema, wrong = json.loads((CHART / "values.schema.json").read_text()), []
     top = lambda path: set(re.findall(r"^(\w+):", path.read_text(), re.MULTILINE))
     for name, has, wants in (
         ("the schema's values", set(schema["properties"]) - {"global"}, top(CHART / "values.yaml")),

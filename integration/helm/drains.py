@@ -10,7 +10,7 @@ import rights
 from chart import CHART
 from control import free_ports, wait
 from pod import Pod
-from suite import LODGE, MAIN, RELEASE
+from suite import UNWATCHED, MAIN, RELEASE
 
 import house
 
@@ -18,12 +18,12 @@ import house
 WORK = "work"
 
 
-class Lodge(threading.Thread):
+class Unwatched(threading.Thread):
     """A second release beside the first, whose API has a certificate and tokens. It may not watch nodes: it takes long
     until its daemon can miss that."""
 
     def __init__(self, suite):
-        super().__init__(daemon=True, name=LODGE)
+        super().__init__(daemon=True, name=UNWATCHED)
         self.suite, self.watched, self.wrong = suite, rights.Watched(suite.table), []
         self.port, = free_ports(1)
 
@@ -37,8 +37,8 @@ class Lodge(threading.Thread):
         command = [suite.program, "create-token", "ann", "viewer", "--output", "json"]
         made = subprocess.run(command, capture_output=True, text=True, timeout=30, env=house.ENV, check=True)
         made, read = json.loads(made.stdout), lambda name: (control.home / name).read_text()
-        suite.secret(LODGE, "tls", {"tls.crt": read("api.crt"), "tls.key": read("api.key")})
-        suite.secret(LODGE, "tokens", {"tokens": made["line"] + "\n", "viewer": made["token"] + "\n",
+        suite.secret(UNWATCHED, "tls", {"tls.crt": read("api.crt"), "tls.key": read("api.key")})
+        suite.secret(UNWATCHED, "tokens", {"tokens": made["line"] + "\n", "viewer": made["token"] + "\n",
                                        "ca.crt": read("ca.crt")})
 
     def begin(self):
@@ -50,11 +50,11 @@ class Lodge(threading.Thread):
             "POOLKEEPER_CA_FILE": "/etc/poolkeeper/tokens/ca.crt",
             "POOLKEEPER_TOKEN_FILE": "/etc/poolkeeper/tokens/viewer",
         }
-        values = suite.values(LODGE, 1, api={"tlsSecret": "tls", "tokensSecret": "tokens"},
+        values = suite.values(UNWATCHED, 1, api={"tlsSecret": "tls", "tokensSecret": "tokens"},
                               env=[{"name": name, "value": value} for name, value in env.items()])
-        suite.release("install", LODGE, CHART, "--values", values)
-        rights.Role(suite.client, f"{LODGE}-{RELEASE}", (LODGE, RELEASE)).lack([rights.WATCH])
-        self.pod = Pod(suite.stage, LODGE, suite.deployment(LODGE), suite.home / LODGE)
+        suite.release("install", UNWATCHED, CHART, "--values", values)
+        rights.Role(suite.client, f"{UNWATCHED}-{RELEASE}", (UNWATCHED, RELEASE)).lack([rights.WATCH])
+        self.pod = Pod(suite.stage, UNWATCHED, suite.deployment(UNWATCHED), suite.home / UNWATCHED)
         suite.pods.append(self.pod)
         self.pod.start()
         for name in ("startup", "liveness", "readiness"):
@@ -63,7 +63,7 @@ class Lodge(threading.Thread):
 
     def run(self):
         try:
-            self.watched.ask(rights.WATCH, lambda: rights.said(self.pod, LODGE, []), rights.WATCH_BOUND)
+            self.watched.ask(rights.WATCH, lambda: rights.said(self.pod, UNWATCHED, []), rights.WATCH_BOUND)
         except Exception:
             self.wrong.append(traceback.format_exc())
 

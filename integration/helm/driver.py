@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "kuberne
 
 from control import Failed
 
-from drains import Lodge, drain
+from drains import Unwatched, drain
 from installs import installs, plant, render
 from suite import Suite
 
@@ -41,11 +41,11 @@ class Beside(threading.Thread):
 def play(suite):
     """Returns what is wrong."""
     suite.start()
-    lodge = Lodge(suite)
-    lodge.begin()
+    unwatched = Unwatched(suite)
+    unwatched.begin()
     # It mostly waits.
     drained = Beside(drain, suite)
-    wrong = installs(suite) + plant(suite) + render(suite) + drained.result() + lodge.judge()
+    wrong = installs(suite) + plant(suite) + render(suite) + drained.result() + unwatched.judge()
     took = [pod.stop() for pod in suite.pods]
     suite.table["stops"] = f"the daemons end {max(took):.1f} s after the signal"
     for pod in suite.pods:

@@ -6,7 +6,7 @@ import time
 import chart
 from chart import CHART, VALUES, judge, objects, of_kind
 from control import Failed, wait
-from suite import HOUSE, MAIN, RELEASE
+from suite import INSTALLS, MAIN, RELEASE
 
 import house
 
@@ -110,27 +110,27 @@ def inventory(suite, namespace):
 def installs(suite):
     """Install, upgrade, roll back, uninstall and install again, each of which Helm waits for."""
     began, client = time.monotonic(), suite.client
-    wait("the namespace is complete", lambda: len(inventory(suite, HOUSE)) >= 3, 30)
-    before = inventory(suite, HOUSE)
-    suite.release("install", HOUSE, CHART, "--values", suite.values(MAIN, 2))
+    wait("the namespace is complete", lambda: len(inventory(suite, INSTALLS)) >= 3, 30)
+    before = inventory(suite, INSTALLS)
+    suite.release("install", INSTALLS, CHART, "--values", suite.values(MAIN, 2))
     wrong = [f"installed: {one}" for one in judge_installed(suite)]
-    first, pods = suite.deployment(HOUSE), lambda: {pod["metadata"]["uid"] for pod in client.list("pods", HOUSE)["items"]}
+    first, pods = suite.deployment(INSTALLS), lambda: {pod["metadata"]["uid"] for pod in client.list("pods", INSTALLS)["items"]}
     one = pods()
-    suite.release("upgrade", HOUSE, CHART, "--values", suite.values(MAIN, 1))
-    text = client.request("GET", f"/api/v1/namespaces/{HOUSE}/configmaps/{RELEASE}-pools")["data"][f"{MAIN}.yaml"]
+    suite.release("upgrade", INSTALLS, CHART, "--values", suite.values(MAIN, 1))
+    text = client.request("GET", f"/api/v1/namespaces/{INSTALLS}/configmaps/{RELEASE}-pools")["data"][f"{MAIN}.yaml"]
     if pods() != one or "count: 1" not in text:
         wrong.append("a change of a pool started another pod, or did not arrive")
-    suite.release("upgrade", HOUSE, CHART, "--values", suite.values(MAIN, 2), "--set", "settings.log.level=debug")
+    suite.release("upgrade", INSTALLS, CHART, "--values", suite.values(MAIN, 2), "--set", "settings.log.level=debug")
     two = pods()
     if two & one or len(two) != 1:
         wrong.append("a change of the settings did not start another pod")
-    suite.release("rollback", HOUSE, 1)
-    if pods() & two or suite.deployment(HOUSE)["spec"]["template"] != first["spec"]["template"]:
+    suite.release("rollback", INSTALLS, 1)
+    if pods() & two or suite.deployment(INSTALLS)["spec"]["template"] != first["spec"]["template"]:
         wrong.append("the rollback did not come back to what was installed")
-    suite.release("uninstall", HOUSE)
+    suite.release("uninstall", INSTALLS)
     wrong += judge_left(suite, before)
-    suite.release("install", HOUSE, CHART, "--values", suite.values(MAIN, 2))
-    if client.get("persistentvolumeclaims", RELEASE, HOUSE)["status"]["phase"] != "Bound":
+    suite.release("install", INSTALLS, CHART, "--values", suite.values(MAIN, 2))
+    if client.get("persistentvolumeclaims", RELEASE, INSTALLS)["status"]["phase"] != "Bound":
         wrong.append("the next release did not get the claim of the last one")
     if suite.most != 1:
         wrong.append(f"there were {suite.most} pods at once")
@@ -142,11 +142,11 @@ def installs(suite):
 def judge_installed(suite):
     kinds = "deployments,configmaps,persistentvolumeclaims,serviceaccounts,services,poddisruptionbudgets"
     of_release = ["--selector", f"app.kubernetes.io/instance={RELEASE}", "--output", "json"]
-    made = objects(suite.control.kubectl("get", kinds, "--namespace", HOUSE, *of_release))
+    made = objects(suite.control.kubectl("get", kinds, "--namespace", INSTALLS, *of_release))
     wide = objects(suite.control.kubectl("get", "clusterroles,clusterrolebindings", *of_release))
-    made += [one for one in wide if one["metadata"]["name"].startswith(f"{HOUSE}-")]
-    wrong, sets = judge(made), suite.client.list("replicasets", HOUSE)["items"]
-    available = suite.deployment(HOUSE)["status"].get("availableReplicas")
+    made += [one for one in wide if one["metadata"]["name"].startswith(f"{INSTALLS}-")]
+    wrong, sets = judge(made), suite.client.list("replicasets", INSTALLS)["items"]
+    available = suite.deployment(INSTALLS)["status"].get("availableReplicas")
     if [one["spec"]["replicas"] for one in sets] != [1] or available != 1:
         wrong.append(f"there are {len(sets)} ReplicaSets, and {available} replicas are available")
     return wrong
@@ -158,7 +158,7 @@ def judge_left(suite, before):
 
     def gone():
         nonlocal left
-        left = inventory(suite, HOUSE)
+        left = inventory(suite, INSTALLS)
         return left == stays
 
     try:

@@ -13,9 +13,9 @@ from stage import Stage, image, set_id
 
 # The release, and its namespaces: where it comes and goes, where its daemon drains a machine, where its daemon may not
 # watch, and where it never is.
-RELEASE, HOUSE, MAIN, LODGE, EMPTY = "poolkeeper", "house", "main", "lodge", "empty"
+RELEASE, INSTALLS, MAIN, UNWATCHED, EMPTY = "poolkeeper", "installs", "main", "unwatched", "empty"
 # The machines of the sets, whose names are those of namespaces too.
-SETS = {MAIN: 2, LODGE: 1}
+SETS = {MAIN: 2, UNWATCHED: 1}
 # In place of the Prometheus operator's own.
 MONITORS = {
     "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -51,7 +51,7 @@ class Suite:
             self.client.delete(kind, "poolkeeper")
         self.client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", MONITORS)
         self.client.create("namespaces", {"metadata": {"name": EMPTY}})
-        for name in (HOUSE, MAIN, LODGE):
+        for name in (INSTALLS, MAIN, UNWATCHED):
             self.client.create("namespaces", {"metadata": {"name": name}})
             self.client.create("persistentvolumes", {"metadata": {"name": name}, "spec": {
                 "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
@@ -63,7 +63,7 @@ class Suite:
              lambda: all(len(stage.nodes_of(name)) == count for name, count in counts.items()), 60)
 
     def count(self, uid, before, now):
-        ours = [pod for pod in self.stage.pods.all() if pod["metadata"]["namespace"] == HOUSE
+        ours = [pod for pod in self.stage.pods.all() if pod["metadata"]["namespace"] == INSTALLS
                 and pod["metadata"].get("labels", {}).get("app.kubernetes.io/name") == RELEASE]
         self.most = max(self.most, len(ours))
 

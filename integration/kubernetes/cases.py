@@ -142,7 +142,7 @@ def doctor(stage, table):
     notes = [one["message"] for one in cluster["checks"] if one["outcome"] == "note" and one["check"] == "budgets"]
     if not any("blind/web (3 healthy of 3)" in note for note in notes) or any("main/" in note for note in notes):
         raise Failed(f"doctor says of the budgets {notes}: {cluster}")
-    # The file of blind changes meanwhile.
+    # What the file of blind says depends on whether its case ran.
     for pool in (one for one in said["pools"] if one["pool"] != "blind"):
         name = pool["pool"]
         nodes = [(one["outcome"], one["message"].split(" ")[0]) for one in pool["checks"] if one["check"] == "nodes"]

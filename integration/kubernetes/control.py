@@ -20,15 +20,14 @@ from client import Client, Refused
 # Who the daemon is in the cluster: so it waits in the queues of service accounts, as in a pod.
 NAMESPACE, DAEMON = "poolkeeper", "system:serviceaccount:poolkeeper:poolkeeper"
 DAEMON_GROUPS = "system:serviceaccounts,system:serviceaccounts:poolkeeper"
-# What the daemon may do in a cluster, and no more.
+# What the daemon may do in a cluster: the role of the manual, without the right to delete pods, which no case needs and
+# doctor must miss.
 RULES = [
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch", "delete"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
-    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["get", "list"]},
-    {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get"]},
-    {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["get", "list"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]},
+    {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["list"]},
 ]
 # Of everybody what ends pods and changes nodes, with the bodies; of the daemon every call.
 AUDIT = {

@@ -212,7 +212,7 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
 /// What is left on the node is not known, so the drain goes on.
 fn unlisted(step: &str, what: &str, refused: Refused) -> DrainProgress {
     let why = refused.message.unwrap_or_else(|| refused.refusal.name().into());
-    let say = format!("the {what} of its node cannot be listed: {why}");
+    let say = format!("the {what} of its node, which cannot be listed: {why}");
     DrainProgress::Running { step: step.into(), blocker: Some(say.into()) }
 }
 

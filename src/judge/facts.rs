@@ -283,7 +283,7 @@ fn look<'a>(
         Protection::All | Protection::Unknown => true,
     };
     let held = protected || machine.hold().is_some();
-    let unasked = policy.rollout.method == Method::OnDelete && !named;
+    let past_budgets = policy.rollout.method == Method::OnDelete && !named;
     let outdated = (off_target && believed) || named || older(age.before);
     MachineView {
         standing: standing(machine, found, case, dark, at),
@@ -293,7 +293,7 @@ fn look<'a>(
         flag_only: off_target && !believed && !named && !older(age.maybe_before),
         kept: held
             || machine.revision.is_none()
-            || unasked
+            || past_budgets
             || found.has(TRIED)
             || found.has(EXCEPTED),
         hit: aim.map_or(Hit::None, |aim| match aim.verb {

@@ -93,14 +93,14 @@ pub(super) fn reasons(view: &View, notes: &mut Notes) {
             && seen.is_some_and(|(_, look)| new(aim, look) && failed(look))
     };
     notes.about(11, "takes machines as failed that did not fail", view.keys(sound));
-    let unasked = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
+    let past_budgets = |aim: &Aim, seen: Option<(&Machine, &MachineView)>| {
         let unnamed = |machine: &Machine| machine.delete_request().is_none();
         matches!(
             aim.target.because,
             RemovalReason::DeleteRequested | RemovalReason::DeleteRequestedNow
         ) && seen.is_some_and(|(machine, look)| new(aim, look) && unnamed(machine))
     };
-    notes.about(11, "removes machines as named without a delete request", view.keys(unasked));
+    notes.about(11, "removes machines as named without a delete request", view.keys(past_budgets));
 }
 
 /// At every gate: only outdated machines are replaced or updated. The cloud's own flag does not make a machine

@@ -1,8 +1,11 @@
 //! Laws 3 and 10 against what really happened to pods and nodes.
 
+use std::collections::BTreeSet;
+
+use super::removal::waits_for_its_drain;
 use super::truth::{EndedPod, SentCall, Truth};
 use super::{Case, Notes};
-use crate::model::action::{ActionKind, RemovalReason, Target};
+use crate::model::action::{ActionKind, Target};
 use crate::model::ids::Key;
 use crate::model::journal::Entry;
 
@@ -11,7 +14,8 @@ use crate::model::journal::Entry;
 pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let strange = truth.pods.ended.iter().filter(|pod| !is_drained(pod, truth.journal));
     notes.about(3, "ends pods of nodes that no drain of ours marked", machines(strange));
-    let early = truth.pods.ended.iter().filter(|pod| pod.unasked && !may_delete(pod, truth.case));
+    let early =
+        truth.pods.ended.iter().filter(|pod| pod.past_budgets && !may_delete(pod, truth.case));
     notes.about(3, "deletes pods past their disruption budgets", machines(early));
     notes.about(10, "lifts cordons that others set", truth.pods.lifted.clone());
 }
@@ -24,20 +28,13 @@ pub(super) fn left(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes:
         let machine = truth.case.machines.iter().find(|machine| target.is(machine));
         machine.is_some_and(|machine| machine.node.is_some())
     });
-    let early = waits.map(Target::key).filter(|key| sent.peopled.contains(key)).collect();
+    let early = waits.map(Target::key).filter(|key| sent.with_pods.contains(key)).collect();
     notes.about(3, "acts on machines whose pods still run", early);
 }
 
-/// One that failed, and one that a person gives up, go at once.
-pub(super) fn waits_for_its_drain(because: RemovalReason) -> bool {
-    use RemovalReason::{DeleteRequested, Outdated, Surplus};
-    matches!(because, DeleteRequested | Outdated | Surplus)
-}
-
 fn machines<'a>(pods: impl Iterator<Item = &'a EndedPod>) -> Vec<Key> {
-    let mut keys: Vec<Key> = pods.map(|pod| pod.machine.clone()).collect();
-    keys.dedup();
-    keys
+    let each: BTreeSet<&Key> = pods.map(|pod| &pod.machine).collect();
+    each.into_iter().cloned().collect()
 }
 
 fn is_drained(pod: &EndedPod, journal: &[Entry]) -> bool {

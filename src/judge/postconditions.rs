@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::facts::View;
 use super::history::History;
-use super::removal::{last_change, writes_to_set};
+use super::removal::{last_change, waits_for_its_drain, writes_to_set};
 use super::truth::{Real, SentCall, Truth};
 use super::{Case, Note, Notes, gray, pods, scale_order, stop};
 use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
@@ -52,13 +52,11 @@ fn out_of_service(truth: &Truth, sent: &SentCall, entry: Option<&Entry>, notes: 
         return;
     }
     let targets = entry.map_or(&[][..], |entry| entry.action.targets());
-    let early = targets.iter().filter(|target| pods::waits_for_its_drain(target.because)).filter(
-        |target| {
-            let machine = case.machines.iter().find(|machine| target.is(machine));
-            machine.is_some_and(|machine| case.gets_traffic(machine))
-                && !had_its_time(truth, target)
-        },
-    );
+    let waits = targets.iter().filter(|target| waits_for_its_drain(target.because));
+    let early = waits.filter(|target| {
+        let machine = case.machines.iter().find(|machine| target.is(machine));
+        machine.is_some_and(|machine| case.gets_traffic(machine)) && !had_its_time(truth, target)
+    });
     let early: Vec<Key> = early.map(Target::key).filter(|key| sent.serving.contains(key)).collect();
     notes.about(
         3,

@@ -54,6 +54,12 @@ pub(super) fn by_name(view: &View, notes: &mut Notes) {
     notes.about(3, "deletes machines that were not drained", view.keys(undrained));
 }
 
+/// One that failed, and one that a person gives up, go at once.
+pub(super) fn waits_for_its_drain(because: RemovalReason) -> bool {
+    use RemovalReason::{DeleteRequested, Outdated, Surplus};
+    matches!(because, DeleteRequested | Outdated | Surplus)
+}
+
 /// What the journal says about the drain of a machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct Proof {

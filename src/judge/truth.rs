@@ -48,7 +48,7 @@ pub struct SentCall {
     /// The machines that load balancers sent new connections to when it hit them.
     pub serving: Vec<Key>,
     /// The machines on whose nodes pods ran when it hit them, all of them placed there before our drain began.
-    pub peopled: Vec<Key>,
+    pub with_pods: Vec<Key>,
 }
 
 /// A pod that a request of ours ended.
@@ -60,7 +60,7 @@ pub struct EndedPod {
     /// The mark of ours that stood on this node.
     pub mark: Option<NodeMark>,
     /// It was deleted while nothing had ended it yet: no budget was asked.
-    pub unasked: bool,
+    pub past_budgets: bool,
 }
 
 /// What our requests did in the cluster of the nodes.

@@ -119,7 +119,7 @@ impl SimStage {
             born,
             spare,
             serving,
-            peopled: Vec::new(),
+            with_pods: Vec::new(),
         });
     }
 
@@ -348,8 +348,8 @@ impl SimStage {
         let takes = matches!(verb, ActionKind::Delete | ActionKind::Standby | ActionKind::Reimage);
         let served = std::mem::take(&mut self.served);
         let serving = if takes { served } else { Vec::new() };
-        let peopled = hit.iter().filter(|vm| takes && self.has_pods(**vm));
-        let peopled = peopled.map(|vm| Key::new(vm.to_string())).collect();
+        let with_pods = hit.iter().filter(|vm| takes && self.has_pods(**vm));
+        let with_pods = with_pods.map(|vm| Key::new(vm.to_string())).collect();
         // Only deletes count as touched: a machine that an update takes out of service shows as not ready.
         if deletes {
             let now = self.now();
@@ -358,7 +358,7 @@ impl SimStage {
         if let Some(call) = self.calls.last_mut() {
             call.took = true;
             call.serving = serving;
-            call.peopled = peopled;
+            call.with_pods = with_pods;
             call.hit = hit.into_iter().map(|vm| Key::new(vm.to_string())).collect();
         }
     }

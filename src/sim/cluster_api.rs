@@ -126,16 +126,17 @@ impl SimStage {
         let begins = self.begins_drain(vm, change);
         let slip = self.slip;
         let Some(cluster) = &mut self.cluster else { return CallOutcome::Lost };
-        let foreign =
-            |cluster: &Cluster| cluster.node(vm).is_some_and(|node| node.cordoned && node.kept_off);
-        let kept_off = foreign(cluster);
+        let foreign = |cluster: &Cluster| {
+            cluster.node(vm).is_some_and(|node| node.cordoned && node.cordoned_by_others)
+        };
+        let cordoned_by_others = foreign(cluster);
         let done = cluster.reaches(now).then(|| {
             let change = slipped(slip, change);
             cluster.mark(vm, &node.version, &change, now)
         });
         let answers = cluster.answers(now);
         let took = done == Some(Ok(()));
-        if took && kept_off && !foreign(cluster) {
+        if took && cordoned_by_others && !foreign(cluster) {
             self.pods.lifted.push(Key::new(vm.to_string()));
         }
         if let (NodeChange::Mark(mark), true) = (change, begins) {
@@ -199,8 +200,13 @@ impl SimStage {
         let answers = cluster.answers(now);
         if let (Some(PodEndAnswer::Accepted), Some((vm, false))) = (&done, stands) {
             let mark = cluster.node(vm).and_then(|node| node.mark.clone());
-            let unasked = matches!(how, PodEnd::Delete(_));
-            self.pods.ended.push(EndedPod { at, machine: Key::new(vm.to_string()), mark, unasked });
+            let past_budgets = matches!(how, PodEnd::Delete(_));
+            self.pods.ended.push(EndedPod {
+                at,
+                machine: Key::new(vm.to_string()),
+                mark,
+                past_budgets,
+            });
         }
         self.advance_to(now + CALL_TAKES);
         let unclear = PodEndAnswer::Unclear { say: SILENT.into() };

@@ -473,7 +473,6 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
     }
 }
 
-/// A starting process requests its first turn itself.
 /// What a process remembers of drains ends with it.
 fn drainer(stage: &SharedStage) -> Drainer<SharedStage, SharedStage> {
     Drainer::new(Arc::new(stage.clone()), stage.clone())
@@ -489,6 +488,7 @@ fn policy(scenario: &Scenario) -> Policy {
     }
 }
 
+/// A starting process requests its first turn itself.
 fn first_wake(scenario: &Scenario, life: u32) -> Wake {
     let dice = Dice::from_seed(scenario.seed).branch("wake").branch_number(life.into());
     let mut wake = Wake::new(dice);

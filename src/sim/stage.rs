@@ -40,7 +40,7 @@ pub(super) struct SimCall {
     /// Machines that it hit while load balancers sent them new connections, or hooks did not let them go.
     pub serving: Vec<Key>,
     /// Machines that it hit while pods ran on their nodes that were there before our drain began.
-    pub peopled: Vec<Key>,
+    pub with_pods: Vec<Key>,
 }
 
 /// What the last listing showed of one machine, before our records change it.

@@ -76,7 +76,7 @@ fn sent(call: &SimCall, lease: &Lease) -> SentCall {
         lacking: call.lacking,
         took: call.took,
         serving: call.serving.clone(),
-        peopled: call.peopled.clone(),
+        with_pods: call.with_pods.clone(),
     }
 }
 

@@ -88,7 +88,7 @@ fn list(items: impl IntoIterator<Item = Value>) -> (u16, Value) {
     (200, json!({"metadata": {"resourceVersion": "10"}, "items": items}))
 }
 
-/// The node of a machine of the set `web`; without a machine one that nobody gave an id.
+/// The node of a machine of the set `web`; without a machine, one without an id.
 fn node(name: &str, machine: Option<u32>) -> Value {
     let id = machine.map(|id| json!(format!("azure://{SETS}/web/virtualMachines/{id}")));
     json!({

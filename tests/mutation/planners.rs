@@ -306,7 +306,7 @@ pub fn takes_back(input: &Input<'_>) -> Answer {
     Ok(planned)
 }
 
-/// Nothing is taken back, and holds name nobody.
+/// Nothing is taken back, and holds name no machine.
 pub fn takes_nothing_back(input: &Input<'_>) -> Answer {
     let mut planned = plan(input)?;
     planned.actions.retain(|action| action.verb() != ActionKind::Restore);

@@ -184,7 +184,8 @@ fn ends_pod(how: impl FnOnce(&mut EndedPod), pool: impl FnOnce(&mut Pool)) -> Tu
             cordoned: true,
             excluded: true,
         };
-        let mut pod = EndedPod { at: NOW, machine: key("a"), mark: Some(mark), unasked: false };
+        let mut pod =
+            EndedPod { at: NOW, machine: key("a"), mark: Some(mark), past_budgets: false };
         how(&mut pod);
         turn.pods.ended.push(pod);
     })
@@ -200,7 +201,7 @@ fn law_3_pods_end_by_the_drain_of_their_node_alone() {
     assert_eq!(evicted(strange), [3], "no entry of ours drains it");
     let deleted = |minutes: i64, delete: Option<Span>| {
         let at = |pod: &mut EndedPod| {
-            pod.unasked = true;
+            pod.past_budgets = true;
             pod.mark.as_mut().unwrap().at = ago(Span::minutes(minutes));
         };
         ends_pod(at, |pool| pool.draft.drain.nodes.ladder.delete = delete).alone()
@@ -213,15 +214,15 @@ fn law_3_pods_end_by_the_drain_of_their_node_alone() {
 
 #[test]
 fn law_3_no_pod_runs_when_its_machine_goes() {
-    let peopled = |because: RemovalReason| {
+    let with_pods = |because: RemovalReason| {
         deletes("a", because).with(|turn| {
             turn.pool = std::mem::replace(&mut turn.pool, Pool::of(1, 1, 0)).edit("a", node);
-            turn.sent[0].peopled = vec![key("a")];
+            turn.sent[0].with_pods = vec![key("a")];
         })
     };
-    assert_eq!(peopled(Outdated).alone(), [3]);
-    assert!(peopled(RemovalReason::Failed).alone().is_empty(), "what failed does not wait");
-    assert!(peopled(Outdated).with(|turn| turn.sent[0].peopled.clear()).alone().is_empty());
+    assert_eq!(with_pods(Outdated).alone(), [3]);
+    assert!(with_pods(RemovalReason::Failed).alone().is_empty(), "what failed does not wait");
+    assert!(with_pods(Outdated).with(|turn| turn.sent[0].with_pods.clear()).alone().is_empty());
 }
 
 #[test]

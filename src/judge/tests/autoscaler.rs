@@ -133,10 +133,10 @@ fn it_is_off_only_from_the_read_that_shows_it() {
     lawful("this read shows it", &asked(false, Span::ZERO));
     breaks(&[10], "earlier than it", &asked(false, Span::minutes(1)));
     breaks(&[10], "it is on", &asked(true, Span::ZERO));
-    let unasked = asked(false, Span::ZERO).set(|pool| {
+    let past_budgets = asked(false, Span::ZERO).set(|pool| {
         pool.before.as_mut().unwrap().suspension = None;
     });
-    breaks(&[10], "it was never switched off", &unasked);
+    breaks(&[10], "it was never switched off", &past_budgets);
 }
 
 #[test]

@@ -66,9 +66,9 @@ fn law_11_a_rollout_begins_after_its_gates_were_asked() {
     });
     lawful("a rollback asks none", &back);
     // Neither a checkpoint nor the watch at the end asks it.
-    let unasked = failing().set(|pool| pool.draft.rollout.checkpoints.clear());
-    lawful("a gate that the rollout does not ask", &unasked);
-    let baked = unasked.set(|pool| pool.draft.rollout.bake = Span::minutes(5));
+    let past_budgets = failing().set(|pool| pool.draft.rollout.checkpoints.clear());
+    lawful("a gate that the rollout does not ask", &past_budgets);
+    let baked = past_budgets.set(|pool| pool.draft.rollout.bake = Span::minutes(5));
     breaks(&[11], "the watch at the end asks it", &baked);
 }
 

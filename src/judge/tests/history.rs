@@ -388,6 +388,6 @@ pub(super) fn sent(verb: ActionKind) -> SentCall {
         lacking: 0,
         took: true,
         serving: Vec::new(),
-        peopled: Vec::new(),
+        with_pods: Vec::new(),
     }
 }

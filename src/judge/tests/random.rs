@@ -198,7 +198,7 @@ impl Draw<'_> {
             lacking: self.number(),
             took: self.flip(),
             serving: entry.action.targets().iter().map(Target::key).collect(),
-            peopled: Vec::new(),
+            with_pods: Vec::new(),
         });
         sent.collect()
     }

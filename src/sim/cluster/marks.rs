@@ -59,7 +59,7 @@ impl Cluster {
     /// Another client cordons a node. One that we cordoned stays as it is: a second cordon changes nothing.
     pub fn cordoned_by_others(&mut self, vm: Guid) {
         if self.nodes.get(vm).is_some_and(|node| !node.cordoned) {
-            self.nodes.write(vm, |node| (node.cordoned, node.kept_off) = (true, true));
+            self.nodes.write(vm, |node| (node.cordoned, node.cordoned_by_others) = (true, true));
         }
     }
 
@@ -67,7 +67,7 @@ impl Cluster {
     pub(super) fn uncordoned_by_others(&mut self, vm: Guid, now: Millis) {
         if self.nodes.get(vm).is_some_and(|node| node.cordoned) {
             self.nodes.write(vm, |node| {
-                (node.cordoned, node.kept_off, node.told) = (false, false, false);
+                (node.cordoned, node.cordoned_by_others, node.told) = (false, false, false);
             });
             self.place_waiting(now);
         }

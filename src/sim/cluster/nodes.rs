@@ -20,7 +20,7 @@ pub(in crate::sim) struct SimNode {
     pub available_since: Millis,
     pub cordoned: bool,
     /// Another client cordoned it.
-    pub kept_off: bool,
+    pub cordoned_by_others: bool,
     pub excluded: bool,
     pub mark: Option<NodeMark>,
     version: u64,
@@ -121,7 +121,7 @@ impl Nodes {
                 starting,
                 available_since: at,
                 cordoned: false,
-                kept_off: false,
+                cordoned_by_others: false,
                 excluded: false,
                 mark: None,
                 version: 0,
