@@ -54,7 +54,8 @@ class Unwatched(threading.Thread):
                               env=[{"name": name, "value": value} for name, value in env.items()])
         suite.release("install", UNWATCHED, CHART, "--values", values)
         rights.Role(suite.client, f"{UNWATCHED}-{RELEASE}", (UNWATCHED, RELEASE)).lack([rights.WATCH])
-        self.pod = Pod(suite.stage, UNWATCHED, suite.deployment(UNWATCHED), suite.home / UNWATCHED)
+        node, = suite.stage.nodes_of(UNWATCHED)
+        self.pod = Pod(suite.stage, UNWATCHED, suite.deployment(UNWATCHED), suite.home / UNWATCHED, node)
         suite.pods.append(self.pod)
         self.pod.start()
         for name in ("startup", "liveness", "readiness"):
@@ -87,10 +88,11 @@ def occupy(suite):
 
 
 def drain(suite):
-    """One machine of two goes. Each right that this needs is missing until the daemon has said so, or should have."""
+    """One machine of two goes, and not the one on which the daemon runs, though its turn would be first. Each right that
+    this needs is missing until the daemon has said so, or should have."""
     stage, watched, nodes = suite.stage, rights.Watched(suite.table), occupy(suite)
     suite.release("install", MAIN, CHART, "--values", suite.values(MAIN, 2))
-    pod = Pod(stage, MAIN, suite.deployment(MAIN), suite.home / MAIN)
+    pod = Pod(stage, MAIN, suite.deployment(MAIN), suite.home / MAIN, nodes[0])
     suite.pods.append(pod)
     # The pod learns of it later: from here on the role is written by hand.
     suite.release("upgrade", MAIN, CHART, "--values", suite.values(MAIN, 1))
@@ -117,4 +119,5 @@ def drain(suite):
     wait("the machine goes once no right is missing", gone, 90, 0.5)
     left = [one["metadata"]["name"] for one in suite.client.list("pods", WORK)["items"]]
     suite.table["drained"] = f"one machine of two; {', '.join(left)} is left"
-    return watched.judge(set(rights.ORDER)) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
+    ours = [f"on-{nodes[0]}"]
+    return watched.judge(set(rights.ORDER)) + ([] if left == ours else [f"after one drain there are the pods {left}, not {ours}"])

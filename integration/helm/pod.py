@@ -26,8 +26,9 @@ IS_ROOT = os.geteuid() == 0
 
 
 class Pod:
-    def __init__(self, stage, namespace, deployment, home):
+    def __init__(self, stage, namespace, deployment, home, node):
         self.client, self.control, self.namespace, self.home = stage.client, stage.control, namespace, home
+        self.node = node
         self.program, self.spec = stage.program, deployment["spec"]["template"]["spec"]
         self.container = self.spec["containers"][0]
         self.root, self.log, self.begun, self.process = home / "root", home / "daemon.log", 0, None
@@ -83,7 +84,10 @@ class Pod:
         for source in self.container.get("envFrom", []):
             data = self.read("secrets", source["secretRef"]["name"])["data"]
             env |= {key: base64.b64decode(value).decode() for key, value in data.items()}
-        return env | {one["name"]: one["value"] for one in self.container.get("env", [])}
+        fields = {"spec.nodeName": self.node}
+        for one in self.container.get("env", []):
+            env[one["name"]] = one["value"] if "value" in one else fields[one["valueFrom"]["fieldRef"]["fieldPath"]]
+        return env
 
     def script(self):
         root, lines = shlex.quote(str(self.root)), ["set -e"]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ids::InstanceId;
+use super::ids::{InstanceId, NodeName};
 use super::owner::Keeper;
 use super::size::{MetricFact, PoolFact};
 use super::time::{Skew, Time};
@@ -26,6 +26,10 @@ pub struct Facts {
     pub machine_budgets: BTreeMap<InstanceId, Vec<Box<str>>>,
     /// Why the nodes of its cluster were not seen.
     pub nodes_unseen: Option<Box<str>>,
+    /// The machines whose nodes the cluster-autoscaler is removing.
+    pub autoscaler_removes: Vec<InstanceId>,
+    /// The node on which this planner runs.
+    pub runs_on: Option<NodeName>,
     /// The present version of a followed gallery image.
     pub follow: Option<Follow>,
     /// How far the cloud's clock is ahead of ours; negative when behind.

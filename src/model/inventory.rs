@@ -304,6 +304,8 @@ pub struct Instance {
     pub unreachable_since: Option<Time>,
     /// Its node carries a mark of ours.
     pub marked: bool,
+    /// The cluster-autoscaler is removing its node.
+    pub autoscaler_removes: bool,
 }
 
 /// One read: the set, its instances, and the gaps.

@@ -284,6 +284,8 @@ pub enum MachineReason {
     CutOff,
     Standby,
     NotSeen,
+    /// The cluster-autoscaler drains and deletes it.
+    AutoscalerRemoves,
     HeldByPerson,
     ProtectedInCloud,
     RevisionUnknown,

@@ -98,6 +98,11 @@ fn join_nodes(
         if health == NodeHealth::Counts {
             (row.condition, row.since) = condition(row, node);
         }
+        // The autoscaler drains it and deletes it, or takes its taint off again. A drain of ours goes on.
+        row.autoscaler_removes = !row.marked && node.is_some_and(|node| node.autoscaler_removes);
+        if row.autoscaler_removes {
+            (row.condition, row.since) = (unseen(row.condition), None);
+        }
     }
 }
 
@@ -241,6 +246,7 @@ mod tests {
             node: None,
             unreachable_since: None,
             marked: false,
+            autoscaler_removes: false,
         };
         let set = SetReading::new(Revision::new("r"), 3, at(2_000));
         let set = SetReading { orchestration, ..set };
@@ -303,6 +309,30 @@ mod tests {
         assert_eq!(of(Failed, |node| node.ready = NodeReady::False), Failed);
         for cloud in [Deleting, Stopped] {
             assert_eq!(of(cloud, |_| ()), cloud);
+        }
+    }
+
+    #[test]
+    fn what_the_autoscaler_removes_is_left_to_it() {
+        use Condition::*;
+        let of = |cloud, health, mark: Option<&str>| {
+            let mut node = node("n", format!("{UNIFORM}1"));
+            node.autoscaler_removes = true;
+            node.mark = mark.map(|pool| {
+                let (pool, entry, at) = (PoolName::new(pool), EntryId::new("e"), at(1_200));
+                Box::new(NodeMark { pool, entry, at, cordoned: true, excluded: true })
+            });
+            let mut inventory = listing(Orchestration::Uniform, &[("1", cloud)]);
+            join_nodes(&mut inventory, &pool(), Ok(&[node]), health);
+            let row = &inventory.instances[0];
+            (row.condition, row.autoscaler_removes)
+        };
+        for health in [NodeHealth::Counts, NodeHealth::Ignored] {
+            assert_eq!(of(Ready, health, None), (Unknown, true));
+            assert_eq!(of(Ready, health, Some("other")), (Unknown, true));
+            assert_eq!(of(Ready, health, Some("web")), (Ready, false), "our drain goes on");
+            assert_eq!(of(Deleting, health, None), (Deleting, true));
+            assert_eq!(of(Stopped, health, None), (Stopped, true), "the cloud knows that for sure");
         }
     }
 

@@ -158,6 +158,11 @@ impl MachineCandidate {
         self.became.unwrap_or(self.machine(input).lifecycle) == Lifecycle::Standby
     }
 
+    /// The cluster-autoscaler drains and deletes it.
+    pub fn autoscaler_removes(&self, input: &Input) -> bool {
+        input.facts.autoscaler_removes.contains(&self.machine(input).id)
+    }
+
     /// A request that starts it or switches it off has not ended.
     pub const fn is_changing(&self) -> bool {
         self.returning || self.stopping

@@ -117,7 +117,8 @@ fn about_unseen(basis: &Basis, holds: &mut Holds) {
     } else {
         // A machine to restore is waited for as well, and no replacement is created.
         let unseen = |row: &MachineCandidate| {
-            row.group == CandidateGroup::Unknown || (dark(row) && restores(input, row))
+            !row.autoscaler_removes(input)
+                && (row.group == CandidateGroup::Unknown || (dark(row) && restores(input, row)))
         };
         let say = |n| machines(n as i64, "not visible; Poolkeeper waits");
         about(basis, holds, HoldReason::ListingIncomplete, unseen, say, None);

@@ -1,5 +1,5 @@
 //! The choice inside a class: the zone with most machines, recounted after each pick; then fewest workloads, the
-//! requested order, and the id.
+//! requested order, and the id. The machine on which this process runs goes last.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -15,6 +15,7 @@ use super::candidate::MachineCandidate;
 pub(super) struct Picker<'a> {
     /// One heap for each zone.
     zones: Vec<(u16, BinaryHeap<Candidate<'a>>)>,
+    ours: Option<usize>,
 }
 
 /// A heap returns its greatest first: that is the best to remove.
@@ -45,8 +46,13 @@ impl<'a> Picker<'a> {
         of: impl Fn(usize, &MachineCandidate) -> bool,
     ) -> Self {
         let mut zones: Vec<(u16, Vec<Candidate>)> = Vec::new();
+        let mut ours = None;
         for (at, row) in rows.iter().enumerate().filter(|(at, row)| of(*at, row)) {
             let machine = row.machine(input);
+            if machine.node.is_some() && machine.node == input.facts.runs_on {
+                ours = Some(at);
+                continue;
+            }
             let candidate = Candidate { rank: rank(input, machine), machine, at };
             match zones.iter_mut().find(|(zone, _)| *zone == row.zone) {
                 Some((_, list)) => list.push(candidate),
@@ -54,7 +60,7 @@ impl<'a> Picker<'a> {
             }
         }
         let zones = zones.into_iter().map(|(zone, list)| (zone, BinaryHeap::from(list)));
-        Self { zones: zones.collect() }
+        Self { zones: zones.collect(), ours }
     }
 
     /// The next row, from the zone with most machines; `exist` counts them by zone.
@@ -65,8 +71,11 @@ impl<'a> Picker<'a> {
             .zones
             .iter_mut()
             .filter(|(_, heap)| !heap.is_empty())
-            .max_by_key(|(zone, _)| (count(*zone), std::cmp::Reverse(name(*zone))))?;
-        best.1.pop().map(|candidate| candidate.at)
+            .max_by_key(|(zone, _)| (count(*zone), std::cmp::Reverse(name(*zone))));
+        match best {
+            Some((_, heap)) => heap.pop().map(|candidate| candidate.at),
+            None => self.ours.take(),
+        }
     }
 }
 

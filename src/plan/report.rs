@@ -141,6 +141,9 @@ fn why(basis: &Basis, row: &MachineCandidate, wait: MachineReason) -> MachineRea
         CandidateGroup::Updating => MachineReason::Updating,
         CandidateGroup::Gray if row.is_off(basis.input) => MachineReason::Standby,
         CandidateGroup::Gray => MachineReason::CutOff,
+        CandidateGroup::Unknown if row.autoscaler_removes(basis.input) => {
+            MachineReason::AutoscalerRemoves
+        }
         CandidateGroup::Unknown => MachineReason::NotSeen,
         CandidateGroup::Failed
         | CandidateGroup::Young

@@ -229,7 +229,9 @@ impl PoolTurn {
         now: Time,
     ) -> PoolObservation {
         let nodes_unseen = inventory.nodes_unseen().map(Box::from);
-        let facts = Facts { nodes_unseen, ..facts };
+        let removed = inventory.instances.iter().filter(|row| row.autoscaler_removes);
+        let autoscaler_removes = removed.map(|row| row.id.clone()).collect();
+        let facts = Facts { nodes_unseen, autoscaler_removes, ..facts };
         let tombs = tombs(image.state.as_ref(), image.journal.open());
         let look = Observation {
             inventory: &inventory,

@@ -210,6 +210,7 @@ impl SimStage {
                 .filter(|node| !node.ready)
                 .map(|node| Time::from_millis(node.since)),
             marked: node.is_some_and(|node| node.mark.is_some()),
+            autoscaler_removes: false,
         }
     }
 }

@@ -31,7 +31,7 @@ fn read(text: &str) -> SnapshotInput {
     Snapshots::default().read(text.as_bytes()).unwrap()
 }
 
-const WHYS: [MachineReason; 47] = [
+const WHYS: [MachineReason; 48] = [
     MachineReason::Fine,
     MachineReason::CloudDeletes,
     MachineReason::Deleting,
@@ -44,6 +44,7 @@ const WHYS: [MachineReason; 47] = [
     MachineReason::CutOff,
     MachineReason::Standby,
     MachineReason::NotSeen,
+    MachineReason::AutoscalerRemoves,
     MachineReason::HeldByPerson,
     MachineReason::ProtectedInCloud,
     MachineReason::RevisionUnknown,

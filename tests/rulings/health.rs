@@ -176,6 +176,26 @@ fn five() -> poolkeeper::model::quantity::Quantity {
 }
 
 #[test]
+fn what_the_autoscaler_removes_is_neither_counted_as_serving_nor_touched() {
+    let pool = |removes: bool| {
+        let mut pool = Pool::new(10, "1", "0").old_ready(10).new_ready(1);
+        pool.machine_mut("o1").condition = Condition::Unknown;
+        if removes {
+            let id = pool.machine("o1").id.clone();
+            pool.facts.autoscaler_removes.push(id);
+        }
+        pool.plan()
+    };
+    let (removed, unseen) = (pool(true), pool(false));
+    assert_eq!(removed.report("o1").why, MachineReason::AutoscalerRemoves);
+    assert!(
+        removed.hold("listingIncomplete").is_none() && unseen.hold("listingIncomplete").is_some()
+    );
+    assert_eq!((removed.raise(), removed.deleted()), (unseen.raise(), unseen.deleted()));
+    assert!(!removed.deleted().contains(&"o1"));
+}
+
+#[test]
 fn what_we_cannot_see_is_no_reason_to_remove() {
     let unseen = |n: usize| {
         let mut pool = Pool::new(10, "1", "0").old_ready(10).new_ready(1);

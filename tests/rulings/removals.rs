@@ -364,3 +364,21 @@ fn what_comes_in_the_place_of_a_protected_machine_that_does_not_serve_is_no_surp
     let served = pool(1).protected("o1").new_ready(1).plan();
     assert_eq!(served.deleted(), ["n1"]);
 }
+
+#[test]
+fn the_machine_on_which_we_run_goes_last_in_any_zone_and_goes_all_the_same() {
+    let pool = |outdated: usize| {
+        let pool = Pool::new(3, "0", "1").settled().old_ready(outdated).new_ready(3 - outdated);
+        let mut pool = pool.zone("o1", "1").nodes();
+        pool.facts.runs_on = pool.machine("o1").node.clone();
+        pool
+    };
+    let first = pool(3).plan();
+    assert_eq!(first.drained().len(), 1);
+    assert!(!first.drained().contains(&"o1"));
+    assert_eq!(pool(1).plan().drained(), ["o1"]);
+    let full = pool(3).zone("o2", "1").zone("o3", "2");
+    assert_eq!(full.plan().drained(), ["o2"]);
+    let lone = pool(3).zone("o2", "2").zone("o3", "3");
+    assert_eq!(lone.plan().drained(), ["o2"], "though it is the first of its zone");
+}

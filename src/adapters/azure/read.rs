@@ -369,6 +369,7 @@ impl Rows<'_> {
             node: None,
             unreachable_since: None,
             marked: false,
+            autoscaler_removes: false,
         };
         Some((instance, known))
     }

@@ -27,6 +27,9 @@ pub const fn becomes(why: Why) -> &'static str {
         Why::CutOff | Why::Standby => {
             "it comes back first if the size rises; otherwise it is deleted"
         }
+        Why::AutoscalerRemoves => {
+            "it is gone once the cluster-autoscaler has deleted it, or serves again once that takes its taint off"
+        }
         Why::NotSeen => "Poolkeeper waits until it is visible again",
         Why::HeldByPerson => "nothing until a person releases it",
         Why::ProtectedInCloud => "nothing until its protection is removed in Azure",

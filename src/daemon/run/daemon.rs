@@ -129,7 +129,8 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         let webhooks = Arc::new(Webhooks::new(&settings.webhooks, trusted.as_ref()));
         let shared: SharedClock = Arc::new(clock.clone());
         let clusters = Arc::new(Clusters::new(settings.clusters.clone(), &shared));
-        let servers = NamedServers { metrics, gates, hooks: Arc::clone(&webhooks), clusters };
+        let (hooks, node) = (Arc::clone(&webhooks), settings.node.clone());
+        let servers = NamedServers { metrics, gates, hooks, clusters, node };
         let (kept, tick) = (Arc::clone(&store), clock.clone());
         let opened = Production::open(access, kept, decide, tick, servers);
         let production = opened.await?;

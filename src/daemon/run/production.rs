@@ -17,7 +17,7 @@ use crate::daemon::trouble::{Trouble, TroubleCause};
 use crate::daemon::webhooks::Webhooks;
 use crate::drain::Drainer;
 use crate::memory::Store;
-use crate::model::ids::PoolName;
+use crate::model::ids::{NodeName, PoolName};
 use crate::model::inventory::Inventory;
 use crate::model::machine::Machine;
 use crate::model::owner::Keeper;
@@ -41,6 +41,8 @@ pub struct Production<S, C> {
     clock: C,
     metrics: MetricWatch<MetricServer, C>,
     gates: GateWatch<Gates<MetricServer>, C>,
+    /// The node on which the daemon runs.
+    node: Option<NodeName>,
     /// What each pool's last turn showed that matters to other pools.
     known: Mutex<BTreeMap<PoolName, KnownPool>>,
     /// The pools that the shares of a pool are of.
@@ -68,6 +70,8 @@ pub struct NamedServers<C> {
     pub gates: GateWatch<Gates<MetricServer>, C>,
     pub hooks: Arc<Webhooks>,
     pub clusters: Arc<Clusters>,
+    /// The node on which the daemon runs.
+    pub node: Option<NodeName>,
 }
 
 impl<S, C: MonotonicClock> Production<S, C> {
@@ -91,13 +95,14 @@ impl<S, C: MonotonicClock> Production<S, C> {
         let azure = access.azure(Some(Arc::clone(&pacer)), Arc::new(clock.clone()));
         let cloud = SerializedCloud::new(azure, pacer);
         let decide = RecordingDecider::new(decide);
-        let NamedServers { metrics, gates, hooks, clusters } = servers;
+        let NamedServers { metrics, gates, hooks, clusters, node } = servers;
         let cluster = Drainer::new(Arc::clone(&clusters), clock.clone());
         let (known, shares) = (Mutex::default(), Mutex::default());
         Ok(Self {
             cloud,
             cluster,
             clusters,
+            node,
             hooks,
             store,
             decide,
@@ -221,6 +226,7 @@ impl<S: Store + Send + Sync, C: MonotonicClock> ReadFacts for Production<S, C> {
             Some(PoolFact { name: name.clone(), available, desired })
         });
         facts.pools = fresh.collect();
+        facts.runs_on.clone_from(&self.node);
         facts.keeper = self.store.id().map_or(Keeper::Passing, Keeper::Store);
         facts
     }

@@ -119,6 +119,8 @@ keys! {
         "The folder of pool files: every *.yaml, *.yml and *.json file in it and in its subfolders, except names that begin with a dot. `off`: no folder; pools come only over the API.";
     RELOAD = "reload", "POOLKEEPER_RELOAD", "2s", between(Span::seconds(1), Span::hours(1)),
         "How often to check that folder. Poolkeeper polls instead of watching: that works on every kind of mount.";
+    NODE = "node", "POOLKEEPER_NODE", "", SettingsKind::Text,
+        "The Kubernetes node on which the daemon runs. Of the machines that may go, its machine goes last, so that the drain of a pool moves the daemon once.";
     STORE = "store.path", "POOLKEEPER_STORE", "poolkeeper.db", SettingsKind::Path,
         "Where to store the state of pools: a file on a local disk. `memory` loses everything at the end, and is for trials.";
     SHARED = "store.shared", "POOLKEEPER_STORE_SHARED", "false", SettingsKind::Word(&["false", "true"]),

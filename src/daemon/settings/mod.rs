@@ -31,6 +31,7 @@ use crate::api::http::Proxies;
 use crate::api::http::auth::{PoolScope, Role};
 use crate::api::v1::pool::OutsideNames;
 use crate::memory::Keep;
+use crate::model::ids::NodeName;
 use crate::model::time::Span;
 use crate::model::vocabulary::Vocabulary;
 use crate::net::server::ServerAccess;
@@ -128,6 +129,8 @@ pub struct Settings {
     pub commands_at_once: usize,
     /// Webhooks that notifications and drains may name.
     pub webhooks: BTreeMap<Box<str>, WebhookConfig>,
+    /// The node on which the daemon runs, if it runs in a pod.
+    pub node: Option<NodeName>,
     /// Kubernetes clusters that pools may name.
     pub clusters: BTreeMap<Box<str>, ClusterConfig>,
     pub choice: Choice,
@@ -271,6 +274,7 @@ impl Effective {
             endpoints: named::endpoints(&self.named),
             commands: named::commands(&self.named),
             webhooks: named::webhooks(&self.named),
+            node: self.text(&keys::NODE).map(NodeName::new),
             clusters: named::clusters(&self.named),
             commands_at_once: text(&keys::COMMANDS_AT_ONCE).parse().unwrap_or(1),
             choice: Choice {

@@ -24,6 +24,7 @@ fn row(n: u32, condition: Condition) -> Instance {
         node: None,
         unreachable_since: None,
         marked: false,
+        autoscaler_removes: false,
     }
 }
 

@@ -57,6 +57,7 @@ pub struct Sky {
     pub born: u32,
     pub operations: BTreeMap<String, Time>,
     pub asked: u32,
+    pub lists: u32,
     pub mishaps: BTreeMap<u32, Mishap>,
     /// The writes in order of arrival.
     pub calls: Vec<String>,

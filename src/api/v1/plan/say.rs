@@ -51,7 +51,8 @@ impl Say<'_> {
             | Why::HeldByPerson
             | Why::ProtectedInCloud
             | Why::RevisionUnknown
-            | Why::NotSeen => self.stays(f),
+            | Why::NotSeen
+            | Why::AutoscalerRemoves => self.stays(f),
             Why::CloudDeletes
             | Why::Deleting
             | Why::Draining
@@ -151,6 +152,10 @@ impl Say<'_> {
                 f,
                 "{} since {since} on an unknown revision, which never counts as outdated",
                 condition(seen)
+            ),
+            Why::AutoscalerRemoves => write!(
+                f,
+                "the cluster-autoscaler drains and deletes it, since {since}; Poolkeeper leaves it alone"
             ),
             Why::NotSeen if seen.condition != Condition::Unknown => write!(
                 f,

@@ -431,6 +431,8 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         }),
         drains,
         nodes_unseen: None,
+        autoscaler_removes: Vec::new(),
+        runs_on: None,
         follow: wire
             .follow
             .as_ref()
