@@ -155,6 +155,7 @@ fn pace(basis: &Basis, row: &MachineCandidate, boots: &Boots) -> Option<Span> {
         CandidateGroup::Leaving => match row.doing {
             MachineActivity::Deleting => Some(delete_after(basis, now.since(row.asked))),
             MachineActivity::CloudDeletes => Some(delete_after(basis, now.since(record.since))),
+            MachineActivity::Draining if has_node(basis, record) => Some(RECOVERS),
             _ => Some(SOON),
         },
         // It is gone, and the listing shows it for some more seconds.
@@ -234,6 +235,7 @@ pub(super) fn again(
             ActionKind::Delete => delete_after(basis, Span::ZERO),
             ActionKind::Restore if starts(basis, action) => SOON,
             ActionKind::CutOff | ActionKind::Restore | ActionKind::TagOwner => IDLE,
+            ActionKind::Drain if has_nodes(basis, action) => RECOVERS,
             ActionKind::Drain
             | ActionKind::Standby
             | ActionKind::Reimage
@@ -247,6 +249,17 @@ pub(super) fn again(
     }
     known_moments(basis, &mut sooner);
     again
+}
+
+/// Its node is looked at between the turns, so the end of its drain is an event.
+fn has_node(basis: &Basis, machine: &Machine) -> bool {
+    basis.input.policy.cluster.is_some() && machine.node.is_some()
+}
+
+fn has_nodes(basis: &Basis, drain: &Action) -> bool {
+    let targets = drain.targets();
+    let named = |machine: &&Machine| targets.iter().any(|target| target.is(machine));
+    basis.input.machines.iter().filter(named).all(|machine| has_node(basis, machine))
 }
 
 /// Some of these machines are off: whether there is room for them is known soon.

@@ -16,7 +16,7 @@ mod turn;
 pub(crate) mod tests;
 
 pub use decide::{Decide, DecisionOutcome, Decisions, decide};
-pub use turn::PoolTurn;
+pub use turn::{LOOKS_AT_DRAINS, PoolTurn};
 
 pub use crate::judge::{Case, Note};
 

@@ -1,10 +1,13 @@
 //! The order of steps of one turn.
 
+mod looks;
 mod observation;
 mod release;
 
+pub use looks::LOOKS_AT_DRAINS;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::{DecisionOutcome, FROZEN_CHECKS_AGAIN, decide, hold_of_bug};
 use super::execute::{Execution, intents};
@@ -47,6 +50,8 @@ pub struct PoolTurn {
     /// Why a load balancer refused its last write.
     refused: Option<Refused>,
     remembered: RememberedHolds,
+    /// Open drains whose nodes a look between turns found empty, or given up.
+    drained: BTreeSet<EntryId>,
 }
 
 impl PoolTurn {
@@ -59,6 +64,7 @@ impl PoolTurn {
             paces: BTreeMap::new(),
             refused: None,
             remembered: RememberedHolds::default(),
+            drained: BTreeSet::new(),
         }
     }
 

@@ -14,6 +14,7 @@ mod cluster_api;
 mod compare;
 mod days;
 mod disk;
+mod drain_looks;
 mod from_snapshot;
 mod generate;
 mod hooks;

@@ -102,8 +102,8 @@ pub(super) struct Run<'a, R, S> {
     pub(super) policy: Policy,
     pub(super) process: PoolTurn,
     life: u32,
-    lease: Option<Lease>,
-    wake: Wake,
+    pub(super) lease: Option<Lease>,
+    pub(super) wake: Wake,
     /// No turn before this time: the cloud would throttle the listing, or another life holds the lease.
     paced: Time,
     first_lease: Option<Lease>,
@@ -206,10 +206,11 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             self.hear();
             self.people_act();
             self.hear_load();
-            if self.paced > now || self.wake.next(now).is_none() {
-                continue;
-            }
-            match self.turn() {
+            let done = match self.paced <= now && self.wake.next(now).is_some() {
+                true => self.turn(),
+                false => self.look(now).map(|()| TurnAttempt::Nothing),
+            };
+            match done {
                 Err(NotReady) => return End::NotSettled { why: NotReady.to_string().into() },
                 Ok(TurnAttempt::Nothing) => {}
                 Ok(TurnAttempt::Turn(report, decision)) => {
@@ -260,8 +261,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         for (at, vm, news) in drains {
             self.stirred |= !self.storms && self.leftovers.is_drain(vm, news);
             self.recorder.drains(vm, at, news);
-            let starts = news == NodeNews::Started && self.scenario.hears;
-            if starts || news == NodeNews::Drained {
+            if news == NodeNews::Started && self.scenario.hears {
                 self.wake(Time::from_millis(at));
             }
         }
@@ -303,6 +303,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         match done {
             Ok(report) => {
                 self.wake.done(&self.policy.name, report.again);
+                self.look_later();
                 Ok(TurnAttempt::Turn(Box::new(report), decision.map(Box::new)))
             }
             Err(error) => {

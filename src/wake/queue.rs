@@ -42,6 +42,8 @@ struct Slot {
     /// Consecutive failed turns, and the end of their backoff.
     failures: u32,
     not_before: Option<Time>,
+    /// When something begun is looked at, between two turns.
+    look: Option<Time>,
 }
 
 #[derive(Debug, Clone)]
@@ -51,6 +53,8 @@ pub struct Wake {
     operators: BTreeSet<(Time, PoolName)>,
     news: BTreeSet<(Time, PoolName)>,
     looks: BTreeSet<(Time, PoolName)>,
+    /// The slots that wait for a look between two turns.
+    between: BTreeSet<(Time, PoolName)>,
     dice: Dice,
 }
 
@@ -75,6 +79,10 @@ impl Slot {
         Some((order, held.map_or(due, |at| at.max(due))))
     }
 
+    fn look_ready(&self) -> Option<Time> {
+        self.look.filter(|_| !self.running)
+    }
+
     /// Move the next turn earlier, never later: if later requests extended the window, a busy pool would never run.
     fn sooner(&mut self, at: Time) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
@@ -83,8 +91,8 @@ impl Slot {
 
 impl Wake {
     pub fn new(dice: Dice) -> Self {
-        let (operators, news, looks) = Default::default();
-        Self { slots: BTreeMap::new(), operators, news, looks, dice }
+        let (operators, news, looks, between) = Default::default();
+        Self { slots: BTreeMap::new(), operators, news, looks, between, dice }
     }
 
     /// Request a turn. A request during a turn causes another turn after it.
@@ -121,14 +129,25 @@ impl Wake {
         let (_, pool) = due(&self.operators, now).or(rest)?.clone();
         self.change(&pool, |slot| {
             (slot.due, slot.operator, slot.news, slot.running) = (None, false, false, true);
+            slot.look = None;
         });
         Some(pool)
     }
 
-    /// When [`Wake::next`] will return a pool, if nothing else happens; in the past if it would already.
+    /// Take the pool whose look has been due longest. It lasts until [`Wake::looked`], and no turn of the pool begins
+    /// before that. Take due turns first: a turn looks as well.
+    pub fn next_look(&mut self, now: Time) -> Option<PoolName> {
+        let (_, pool) = self.between.first().filter(|(at, _)| *at <= now)?.clone();
+        self.change(&pool, |slot| (slot.look, slot.running) = (None, true));
+        Some(pool)
+    }
+
+    /// When [`Wake::next`] or [`Wake::next_look`] will return a pool, if nothing else happens; in the past if one of
+    /// them would already.
     pub fn next_at(&self) -> Option<Time> {
         let first = |order: &BTreeSet<(Time, PoolName)>| order.first().map(|(at, _)| *at);
-        [&self.operators, &self.news, &self.looks].into_iter().filter_map(first).min()
+        let all = [&self.operators, &self.news, &self.looks, &self.between];
+        all.into_iter().filter_map(first).min()
     }
 
     /// When the next turn of a pool is due; `None`: none is requested.
@@ -142,6 +161,17 @@ impl Wake {
             (slot.running, slot.failures, slot.not_before) = (false, 0, None);
             slot.sooner(again);
         });
+        self.drop_forgotten(pool);
+    }
+
+    /// Look at the pool at this time, unless a turn of it begins before.
+    pub fn look_at(&mut self, pool: &PoolName, at: Time) {
+        self.change(pool, |slot| slot.look = Some(at));
+    }
+
+    /// A look has ended. Its turn stays due when it was.
+    pub fn looked(&mut self, pool: &PoolName) {
+        self.change(pool, |slot| slot.running = false);
         self.drop_forgotten(pool);
     }
 
@@ -180,9 +210,15 @@ impl Wake {
     /// Change a slot, and its place in the queues with it.
     fn change(&mut self, pool: &PoolName, how: impl FnOnce(&mut Slot)) {
         let Some(slot) = self.slots.get_mut(pool) else { return };
-        let before = slot.ready();
+        let (before, look_before) = (slot.ready(), slot.look_ready());
         how(slot);
-        let after = slot.ready();
+        let (after, look_after) = (slot.ready(), slot.look_ready());
+        if look_before != look_after {
+            if let Some(at) = look_before {
+                self.between.remove(&(at, pool.clone()));
+            }
+            self.between.extend(look_after.map(|at| (at, pool.clone())));
+        }
         if before == after {
             return;
         }
@@ -204,7 +240,7 @@ impl Wake {
 
     fn drop_forgotten(&mut self, pool: &PoolName) {
         if self.slots.get(pool).is_some_and(|slot| slot.forgotten) {
-            self.change(pool, |slot| slot.due = None);
+            self.change(pool, |slot| (slot.due, slot.look) = (None, None));
             self.slots.remove(pool);
         }
     }

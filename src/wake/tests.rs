@@ -105,6 +105,31 @@ fn a_pool_that_left_and_came_back_has_no_second_turn_beside_the_first() {
     assert_eq!(wake.next_at(), None);
 }
 
+#[test]
+fn a_look_keeps_the_turn_where_it_is_and_is_none_once_a_turn_began() {
+    let (mut wake, web) = (wake(), PoolName::new("web"));
+    wake.ask(&web, WakeReason::News(Span::ZERO), at(0));
+    assert_eq!((wake.next(at(0)), wake.next_look(at(0))), (Some(web.clone()), None));
+    wake.done(&web, at(60_000));
+    wake.look_at(&web, at(5_000));
+    assert_eq!((wake.next_at(), wake.due(&web)), (Some(at(5_000)), Some(at(60_000))));
+    assert_eq!((wake.next(at(5_000)), wake.next_look(at(4_999))), (None, None));
+    assert_eq!(wake.next_look(at(5_000)), Some(web.clone()));
+    wake.ask(&web, WakeReason::Operator, at(5_001));
+    assert_eq!((wake.next(at(5_001)), wake.next_look(at(9_000))), (None, None), "one at a time");
+    wake.looked(&web);
+    wake.look_at(&web, at(5_001));
+    assert_eq!(wake.next(at(5_001)), Some(web.clone()), "asked meanwhile");
+    wake.done(&web, at(60_000));
+    assert_eq!((wake.next_look(at(59_999)), wake.next_at()), (None, Some(at(60_000))));
+    wake.look_at(&web, at(10_000));
+    assert_eq!(wake.next_look(at(10_000)), Some(web.clone()));
+    wake.forget(&web);
+    wake.looked(&web);
+    wake.look_at(&web, at(10_000));
+    assert_eq!((wake.next_at(), wake.is_running(&web)), (None, false), "nothing of it is left");
+}
+
 /// The test's model of one pool: the earliest and the latest time at which its turn may begin.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {

@@ -1,6 +1,7 @@
 //! The loop: one task owns the queue of turns and runs those that are due, several concurrently.
 
 mod intake;
+mod work;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,13 +24,14 @@ use crate::daemon::clock::MonotonicClock;
 use crate::daemon::handle::Handle;
 use crate::daemon::notify::ServiceNotify;
 use crate::daemon::webhooks::Webhooks;
-use crate::memory::{Commit, JournalStore, Lease, Store, StoreError};
+use crate::memory::{JournalStore, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
-use crate::reconcile::{PoolTurn, TurnEnvironment, TurnError, TurnReport};
+use crate::reconcile::{LOOKS_AT_DRAINS, PoolTurn, TurnEnvironment, TurnError};
 use crate::telemetry::{Counters, TurnOutcome};
 use crate::wake::{Wake, WakeReason};
+use work::{Did, Task, TurnResult, Undone, Work};
 
 /// Interval between turns of a released pool with open entries.
 const WATCHED_EVERY: Span = Span::seconds(30);
@@ -78,29 +80,21 @@ struct ManagedPool {
     cut: bool,
     /// Requests to see it when its turn has ended.
     shows: Vec<oneshot::Sender<PlanContext>>,
+    /// Until then news waits for more, so that one turn does the work of many.
+    collects: Option<Time>,
 }
 
 impl ManagedPool {
     fn new(policy: Arc<Policy>, turn: PoolTurn) -> Self {
-        Self { policy, turn: Some(turn), released: false, cut: false, shows: Vec::new() }
+        Self {
+            policy,
+            turn: Some(turn),
+            released: false,
+            cut: false,
+            shows: Vec::new(),
+            collects: None,
+        }
     }
-}
-
-struct TurnResult {
-    turn: PoolTurn,
-    did: Result<Did, Undone>,
-}
-
-enum Undone {
-    Failed(TurnError),
-    /// It took too long. Its remaining work is dropped, and the calls that it sent are in doubt.
-    Cut,
-}
-
-enum Did {
-    Turn(Box<TurnReport>),
-    /// Number of entries of a released pool that are still open.
-    Watched(usize),
 }
 
 impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
@@ -189,8 +183,14 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         let now = self.production.now();
         let lease = self.lease.borrow().clone();
         while self.running.len() < self.at_once && is_good(&lease, now) {
-            let Some(pool) = self.queue.next(now) else { break };
-            self.begin(&pool, &lease, now);
+            let (pool, task) = match self.queue.next(now) {
+                Some(pool) => (pool, Task::Turn),
+                None => match self.queue.next_look(now) {
+                    Some(pool) => (pool, Task::Look),
+                    None => break,
+                },
+            };
+            self.begin(&pool, &lease, now, task);
         }
         let far = now.plus(Span::minutes(1));
         if self.running.len() >= self.at_once {
@@ -201,7 +201,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         self.queue.next_at().map_or(far, |at| at.min(far)).max(soonest)
     }
 
-    fn begin(&mut self, name: &PoolName, lease: &Lease, now: Time) {
+    fn begin(&mut self, name: &PoolName, lease: &Lease, now: Time, task: Task) {
         let Some(managed) = self.managed.get_mut(name) else {
             self.queue.done(name, now);
             self.queue.forget(name);
@@ -209,15 +209,18 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         };
         let turn = managed.turn.take().unwrap_or_else(|| new_turn(name));
         let (production, policy) = (Arc::clone(&self.production), Arc::clone(&managed.policy));
-        let work = Work { production, policy, lease: lease.clone(), released: managed.released };
-        let after_cut = std::mem::take(&mut managed.cut);
+        let task = if managed.released { Task::Watch } else { task };
+        let work = Work { production, policy, lease: lease.clone(), task };
+        let after_cut = task != Task::Look && std::mem::take(&mut managed.cut);
         let rollout = self.board.pool(name).and_then(|seen| seen.report.clone());
         let rollout = rollout.as_deref().and_then(turn_log::rollout);
         let span = tracing::info_span!("turn", pool = name.as_str(), rollout);
         let made = work.make(turn, after_cut, now.plus(LONGEST_TURN));
         let id = self.running.spawn(made.instrument(span)).id();
         self.ids.insert(id, (name.clone(), now));
-        self.board.change_pool(name, |seen| seen.running = true);
+        if task != Task::Look {
+            self.board.change_pool(name, |seen| seen.running = true);
+        }
     }
 
     fn end(&mut self, ended: Result<(Id, TurnResult), JoinError>) -> Option<TermEnd> {
@@ -311,11 +314,25 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                     self.webhooks.has_news();
                 }
                 self.queue.done(name, if released { now } else { report.again });
+                if let Some(managed) = self.managed.get_mut(name) {
+                    managed.collects = Some(report.at.plus(managed.policy.rollout.coalesce));
+                }
+                self.look_later(name, now);
                 self.production.decide().show(name, report.at);
                 self.board.change_pool(name, |seen| {
                     (seen.report, seen.failing, seen.running) =
                         (Some(Arc::from(report)), None, false);
                 });
+            }
+            Did::Looked { ended } => {
+                self.queue.looked(name);
+                let collects = self.managed.get(name).and_then(|managed| managed.collects);
+                if ended {
+                    let window = collects.map_or(Span::ZERO, |at| at.since(now));
+                    self.queue.ask(name, WakeReason::News(window.max(Span::ZERO)), now);
+                } else {
+                    self.look_later(name, now);
+                }
             }
             Did::Watched(0) if released => {
                 tracing::info!("released: nothing of it is under way any more");
@@ -331,6 +348,16 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 self.queue.done(name, if released { now.plus(WATCHED_EVERY) } else { now });
                 self.board.change_pool(name, |seen| seen.failing = None);
             }
+        }
+    }
+
+    /// While nodes are drained, their pods are looked at between the turns.
+    fn look_later(&mut self, name: &PoolName, now: Time) {
+        let lease = self.lease.borrow().clone();
+        let managed = self.managed.get(name).filter(|managed| !managed.released);
+        let turn = managed.and_then(|managed| Some((managed.turn.as_ref()?, &managed.policy)));
+        if turn.is_some_and(|(turn, policy)| turn.drains_nodes(policy, &lease)) {
+            self.queue.look_at(name, now.plus(LOOKS_AT_DRAINS));
         }
     }
 
@@ -428,46 +455,6 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 PlanContext { policy, report, machines, open, commands, facts, stop, state };
             // The requester may be gone.
             let _unseen = show.send(context);
-        }
-    }
-}
-
-/// The inputs of one turn.
-struct Work<S, C> {
-    production: Arc<Production<S, C>>,
-    policy: Arc<Policy>,
-    lease: Lease,
-    released: bool,
-}
-
-impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Work<S, C> {
-    /// Runs the turn to its end or to its timeout. On timeout all of it is dropped before this returns.
-    async fn make(self, mut turn: PoolTurn, after_cut: bool, at_most: Time) -> TurnResult {
-        let clock = self.production.clock().clone();
-        let did = tokio::select! {
-            biased;
-            did = self.work(&mut turn, after_cut) => did.map_err(Undone::Failed),
-            () = clock.sleep_until(at_most) => Err(Undone::Cut),
-        };
-        if matches!(did, Err(Undone::Cut)) {
-            turn = new_turn(turn.pool());
-        }
-        TurnResult { turn, did }
-    }
-
-    async fn work(&self, turn: &mut PoolTurn, after_cut: bool) -> Result<Did, TurnError> {
-        let Self { production, policy, lease, released } = self;
-        if after_cut {
-            // The store executes writes in order: after this one, each write of the cut turn has happened or never
-            // will.
-            let pool = turn.pool().clone();
-            let last = Commit::new(pool.clone(), lease.epoch, production.now());
-            let asked = production.store().commit(&last).await;
-            asked.map_err(|source| TurnError::Store { pool, source })?;
-        }
-        match released {
-            false => turn.turn(&**production, policy, lease).await.map(|r| Did::Turn(Box::new(r))),
-            true => turn.watch(&**production, policy, lease).await.map(Did::Watched),
         }
     }
 }

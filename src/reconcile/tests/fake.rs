@@ -146,6 +146,7 @@ impl Sky {
             node: vm.node.then(|| NodeName::new(&vm.name)),
             unreachable_since: None,
             marked: false,
+            autoscaler_removes: false,
         }
     }
 
@@ -194,6 +195,7 @@ impl Clock for Cloud {
 impl ReadCloud for Cloud {
     async fn list(&self, _: &ScaleSetId) -> Result<Inventory, ReadError> {
         let mut sky = self.sky();
+        sky.lists += 1;
         sky.settle();
         if sky.blind {
             let refusal = Refusal::Throttled;

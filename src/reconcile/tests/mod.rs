@@ -6,6 +6,7 @@ mod convergence;
 pub(crate) mod decisions;
 mod fake;
 mod hooks;
+mod looks;
 mod notices;
 mod steps;
 

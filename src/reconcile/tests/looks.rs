@@ -1,0 +1,70 @@
+//! Looks at drains between turns.
+
+use super::*;
+use crate::model::action::ActionKind;
+use crate::model::ids::ClusterName;
+
+fn in_cluster() -> Rig {
+    let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
+    let mut draft = (*rig.policy).clone();
+    draft.cluster = Some(ClusterName::new("main"));
+    rig.policy = Policy::build(draft).unwrap();
+    rig.cloud.sky().vms.iter_mut().for_each(|vm| vm.node = true);
+    rig
+}
+
+impl Rig {
+    fn look(&mut self) -> bool {
+        let mut turns = std::mem::replace(&mut self.turns, PoolTurn::new(PoolName::new("-"), 0));
+        let (policy, lease) = (self.policy.clone(), self.lease.clone().unwrap());
+        let ended = now_or_never(turns.look_at_drains(&*self, &policy, &lease));
+        self.turns = turns;
+        ended
+    }
+
+    fn drains_nodes(&self) -> bool {
+        self.turns.drains_nodes(&self.policy, self.lease.as_ref().unwrap())
+    }
+}
+
+/// Turns, until one begins a drain.
+fn drain_begins(rig: &mut Rig) -> TurnReport {
+    for _ in 0..20 {
+        let report = rig.turn().unwrap();
+        let mut actions = report.planned.iter().flat_map(|planned| &planned.actions);
+        if actions.any(|action| action.verb() == ActionKind::Drain) {
+            return report;
+        }
+        assert!(!rig.drains_nodes());
+        rig.wait_until(report.again);
+    }
+    panic!("no drain began");
+}
+
+#[test]
+fn a_look_says_once_that_a_drain_ended_and_reads_and_stores_nothing() {
+    let mut rig = in_cluster();
+    let report = drain_begins(&mut rig);
+    assert!(report.again >= rig.now().plus(Span::seconds(30)), "looks find its end, not turns");
+    assert!(rig.drains_nodes());
+    let (lists, commits) = (rig.cloud.sky().lists, *rig.disk.commits.lock().unwrap());
+    assert!(!rig.look(), "its pods are still there");
+    rig.wait_until(rig.now().plus(Span::seconds(15)));
+    assert!(rig.look());
+    assert!(!rig.look() && !rig.drains_nodes(), "that was said");
+    assert_eq!((rig.cloud.sky().lists, *rig.disk.commits.lock().unwrap()), (lists, commits));
+    let report = rig.turn().unwrap();
+    let mut actions = report.planned.iter().flat_map(|planned| &planned.actions);
+    assert!(actions.any(|action| action.verb() == ActionKind::Delete), "the turn goes on");
+}
+
+#[test]
+fn a_drain_that_is_given_up_is_an_end_too() {
+    let mut rig = in_cluster();
+    rig.cloud.sky().blocked.insert("vm-001".into());
+    let _ = drain_begins(&mut rig);
+    rig.wait_until(rig.now().plus(Span::seconds(15)));
+    assert!(rig.look());
+    let _ = rig.turn().unwrap();
+    assert_eq!(rig.cloud.sky().released, ["vm-001"]);
+}
