@@ -10,6 +10,7 @@ from control import DAEMON
 
 MARK = "poolkeeper/drain"
 EXCLUDE = "node.kubernetes.io/exclude-from-external-load-balancers"
+WAITING = "poolkeeper/waiting"
 # All that a change of a node by the daemon may name.
 OURS = {"spec.unschedulable", f"metadata.labels.{EXCLUDE}", f"metadata.annotations.{MARK}"}
 UNTOUCHED = {"metadata.resourceVersion", "metadata.uid"}
@@ -193,9 +194,9 @@ def judge_pods(ours, witness):
 
 
 def judge_nodes(audit, there):
-    """Each change of a node by the daemon puts its mark or takes it back, and what others cordoned stays so. `there`:
-    the nodes at the end."""
-    wrong, cordoned_by, marked = [], {}, set()
+    """Each change of a node by the daemon puts its mark or its taint or takes it back, and what others cordoned stays
+    so. `there`: the nodes at the end."""
+    wrong, cordoned_by, marked, tainted = [], {}, set(), set()
     for one in audit:
         if subject(one) != "nodes" or one["verb"] not in ("patch", "update", "delete") or code(one) >= 300:
             continue
@@ -203,6 +204,10 @@ def judge_nodes(audit, there):
         if one["verb"] == "delete":
             cordoned_by.pop(node, None)
             marked.discard(node)
+            tainted.discard(node)
+            continue
+        if is_ours and isinstance(one.get("requestObject"), list):
+            wrong += judge_taint(node, one["requestObject"], tainted)
             continue
         names = changed(one.get("requestObject") or {})
         cordons = names.get("spec.unschedulable", "not named")
@@ -232,11 +237,28 @@ def judge_change(node, names, was_marked, cordoned_by):
     return wrong
 
 
+def judge_taint(node, patch, tainted):
+    """Our taint comes to the end of the list or leaves its own place in it, on the version of the node that was read."""
+    version, *tests, change = patch
+    ours = {"key": WAITING, "effect": "PreferNoSchedule"}
+    adds = change["op"] == "add" and not tests
+    added = {"/spec/taints": change.get("value"), "/spec/taints/-": [change.get("value")]}.get(change["path"])
+    tested = {one["path"].removeprefix(f"{change['path']}/"): one["value"] for one in tests if one["op"] == "test"}
+    puts = adds and added and len(added) == 1 and ours.items() <= added[0].items() and node not in tainted
+    back = change["op"] == "remove" and ours.items() <= tested.items() and node in tainted
+    (tainted.discard if change["op"] == "remove" else tainted.add)(node)
+    if version["op"] == "replace" and version["path"] == "/metadata/resourceVersion" and (puts or back):
+        return []
+    return [f"a change of node {node} neither puts the taint nor takes it back: {patch}"]
+
+
 def judge_left(node, cordoned_by):
     meta, wrong = node["metadata"], []
     cordoned = node["spec"].get("unschedulable", False)
     if MARK in meta.get("annotations", {}) or EXCLUDE in meta.get("labels", {}):
         wrong.append(f"node {meta['name']} still has a mark of a drain")
+    if any(taint["key"] == WAITING for taint in node["spec"].get("taints", [])):
+        wrong.append(f"node {meta['name']} still has the taint of those that wait")
     if cordoned and cordoned_by != "others":
         wrong.append(f"node {meta['name']} was left cordoned")
     if not cordoned and cordoned_by == "others":
@@ -256,7 +278,8 @@ class Calls:
         for one in ours:
             if one["verb"] == "watch":
                 continue
-            self.parts[f"{one['verb']} {subject(one)}"] += 1
+            taints = " (taint)" if isinstance(one.get("requestObject"), list) else ""
+            self.parts[f"{one['verb']} {subject(one)}{taints}"] += 1
             if subject(one) == "pods/eviction":
                 self.refused += code(one) in (429, 500)
                 self.evicted += code(one) == 201

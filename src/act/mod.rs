@@ -29,6 +29,7 @@ use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
 use crate::model::time::Time;
+use crate::model::waiting::WaitingNodes;
 
 /// The pool, the set and the entry that a call belongs to, and the deadline for sending it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +165,25 @@ pub enum DrainProgress {
     Unseen,
 }
 
+/// The nodes of a pool whose machines wait to be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingRequest<'a> {
+    pub pool: &'a PoolName,
+    pub cluster: Option<&'a ClusterName>,
+    pub nodes: &'a WaitingNodes,
+    /// Nothing is sent after this.
+    pub before: Time,
+}
+
+/// What came of the taints of nodes that wait.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WaitingOutcome {
+    /// How many nodes are to be changed still.
+    pub left: usize,
+    /// Why one of them was not.
+    pub refused: Option<Box<str>>,
+}
+
 /// Changes the cluster: cordons and drains, and reverts only its own changes. All calls are idempotent.
 pub trait ChangeCluster {
     /// Start a drain. `Done` if there is nothing to drain.
@@ -182,4 +202,10 @@ pub trait ChangeCluster {
 
     /// Remove our own cordon and marks. `Done` if there are none.
     fn release(&self, machine: DrainRequest<'_>) -> impl Future<Output = CallOutcome> + Send;
+
+    /// Make our taints those of the nodes that wait: one try a node, and none after the first that the cluster refuses.
+    fn show_waiting(
+        &self,
+        request: WaitingRequest<'_>,
+    ) -> impl Future<Output = WaitingOutcome> + Send;
 }

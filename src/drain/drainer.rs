@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::join_all;
 
 use super::ladder::{self, Attempts, LadderState, Rung};
-use super::{ClusterApi, ClusterOrder};
-use crate::act::{CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest};
+use super::{ClusterApi, ClusterOrder, waiting};
+use crate::act::{
+    CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest, WaitingOutcome,
+    WaitingRequest,
+};
 use crate::ambient::Clock;
 use crate::model::cluster::{
     ClusterNode, NodeChange, NodeMark, NodeReady, Pod, PodEnd, PodEndAnswer,
@@ -285,6 +288,10 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
         let Some(mark) = ours else { return CallOutcome::Done };
         let order = ClusterOrder { cluster, before: machine.before };
         self.api.change(order, &node, &NodeChange::Lift(mark)).await
+    }
+
+    async fn show_waiting(&self, request: WaitingRequest<'_>) -> WaitingOutcome {
+        waiting::show(&*self.api, request).await
     }
 }
 

@@ -8,12 +8,13 @@ mod drainer;
 mod ladder;
 #[cfg(test)]
 mod samples;
+mod waiting;
 
 pub use drainer::Drainer;
 
 use crate::act::CallOutcome;
 use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
-use crate::model::ids::{ClusterName, NodeName};
+use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::Refused;
 use crate::model::time::Time;
 
@@ -33,6 +34,14 @@ pub trait ClusterApi {
         cluster: &ClusterName,
         node: &NodeName,
     ) -> impl Future<Output = Result<Option<ClusterNode>, Refused>> + Send;
+
+    /// The nodes of all clusters that have the taint of a machine that waits, set by this pool, as the watches showed
+    /// them last. An error while the nodes of the pool's own cluster are not known.
+    fn tainted(
+        &self,
+        pool: &PoolName,
+        cluster: Option<&ClusterName>,
+    ) -> impl Future<Output = Result<Vec<(ClusterName, ClusterNode)>, Refused>> + Send;
 
     /// All pods on the node, read now.
     fn pods(

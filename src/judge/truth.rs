@@ -69,6 +69,10 @@ pub struct PodEffects {
     pub ended: Vec<EndedPod>,
     /// Machines whose nodes others had cordoned, and we lifted it.
     pub lifted: Vec<Key>,
+    /// Machines whose nodes keep a taint that we tried to take away in vain.
+    pub not_untainted: Vec<Key>,
+    /// Machines whose nodes have our taint after the turn, without those, and none while the cluster is away.
+    pub tainted: Vec<Key>,
 }
 
 /// A machine created since the last turn.

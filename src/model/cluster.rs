@@ -37,6 +37,7 @@ pub struct ClusterNode {
     pub autoscaler_removes: bool,
     /// Our mark; `None`: it has none, or one that we cannot read. Few nodes have one, so it has its room elsewhere.
     pub mark: Option<Box<NodeMark>>,
+    pub taints: NodeTaints,
 }
 
 impl ClusterNode {
@@ -44,6 +45,24 @@ impl ClusterNode {
     pub fn silent_since(&self) -> Option<Time> {
         self.since.filter(|_| self.ready == NodeReady::Unknown)
     }
+}
+
+/// The taints of a node: as much of them as it takes to add ours, or to take it away, without touching the others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeTaints {
+    /// How many there are.
+    pub count: u16,
+    pub waiting: Option<WaitingTaint>,
+}
+
+/// Our taint of a node whose machine waits to be replaced: the scheduler prefers other nodes, so that a pod which is
+/// evicted moves once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingTaint {
+    /// The pool that set it.
+    pub pool: PoolName,
+    /// Its place in the list.
+    pub index: u16,
 }
 
 /// What we wrote on a node, in an annotation of the same patch.
@@ -66,6 +85,10 @@ pub enum NodeChange {
     Mark(NodeMark),
     /// Take back what this mark says that we did, and the mark.
     Lift(NodeMark),
+    /// Add the taint of a node that waits, for this pool.
+    Taint(PoolName),
+    /// Take that taint away.
+    Untaint,
 }
 
 vocabulary! {

@@ -37,3 +37,4 @@ pub mod stage;
 pub mod stop;
 pub mod time;
 pub mod vocabulary;
+pub mod waiting;

@@ -199,7 +199,7 @@ mod tests {
     use std::task::{Context, Waker};
 
     use super::*;
-    use crate::model::cluster::NodeMark;
+    use crate::model::cluster::{NodeMark, NodeTaints};
     use crate::model::ids::{EntryId, InstanceId, NodeName, PoolName, Revision, VmId};
     use crate::model::inventory::SetReading;
     use crate::model::journal::Refusal;
@@ -227,6 +227,7 @@ mod tests {
             excluded: false,
             autoscaler_removes: false,
             mark: None,
+            taints: NodeTaints::default(),
         }
     }
 

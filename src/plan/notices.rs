@@ -42,6 +42,7 @@ pub(super) fn notices(basis: &Basis, raised: i64) -> Vec<Box<str>> {
     notices.extend(clocks_apart(basis).map(Into::into));
     notices.extend(attached(basis).map(Into::into));
     notices.extend(declined(basis).map(Into::into));
+    notices.extend(untainted(basis).map(Into::into));
     notices.extend(owner::notice(basis.input, basis.memory).map(Into::into));
     if let Some(busy) = &basis.input.set.busy {
         notices.push(
@@ -50,6 +51,13 @@ pub(super) fn notices(basis: &Basis, raised: i64) -> Vec<Box<str>> {
         );
     }
     notices
+}
+
+fn untainted(basis: &Basis) -> Option<String> {
+    let why = basis.input.facts.taint_refused.as_ref()?;
+    Some(format!(
+        "nodes that wait to be replaced should tell the scheduler so by a taint, and the cluster did not take it ({why}): pods may move more than once"
+    ))
 }
 
 fn declined(basis: &Basis) -> Option<String> {

@@ -3,10 +3,10 @@
 mod looks;
 mod observation;
 mod release;
+mod waiting;
 
 pub use looks::LOOKS_AT_DRAINS;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::{DecisionOutcome, FROZEN_CHECKS_AGAIN, decide, hold_of_bug};
@@ -14,7 +14,9 @@ use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
 use super::notices::PoolNews;
 use super::{TurnEnvironment, TurnError, TurnReport};
-use crate::act::{CallOutcome, ChangeCluster, Executor, PollState, Ports, next_move};
+use crate::act::{
+    CallOutcome, ChangeCluster, Executor, PollState, Ports, WaitingOutcome, next_move,
+};
 use crate::ambient::Clock;
 use crate::memory::{
     Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
@@ -22,15 +24,14 @@ use crate::memory::{
 use crate::model::action::{ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::autoscaler::Suspension;
 use crate::model::hold::Hold;
-use crate::model::ids::{EntryId, Key, PoolName};
-use crate::model::inventory::Inventory;
+use crate::model::ids::{EntryId, PoolName};
 use crate::model::journal::{Entry, Phase, Refused};
 use crate::model::machine::Lifecycle;
 use crate::model::plan::{Decision, Facts, Input, PlanBug};
 use crate::model::policy::Policy;
 use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
-use crate::observe::{Observation, ReadFacts, fold};
+use crate::observe::ReadFacts;
 use observation::PoolObservation;
 
 /// Time until the next read after a doubt or a withdrawn intent.
@@ -49,6 +50,8 @@ pub struct PoolTurn {
     paces: BTreeMap<EntryId, PollState>,
     /// Why a load balancer refused its last write.
     refused: Option<Refused>,
+    /// Why a node that waits did not get its taint, or kept it.
+    taint_refused: Option<Box<str>>,
     remembered: RememberedHolds,
     /// Open drains whose nodes a look between turns found empty, or given up.
     drained: BTreeSet<EntryId>,
@@ -63,6 +66,7 @@ impl PoolTurn {
             folded: None,
             paces: BTreeMap::new(),
             refused: None,
+            taint_refused: None,
             remembered: RememberedHolds::default(),
             drained: BTreeSet::new(),
         }
@@ -100,9 +104,10 @@ impl PoolTurn {
             |state: Option<&PoolState>| state.is_some_and(|state| state.suspension.is_some());
         let owed = usize::from(owes(image.state.as_ref())) + image.out.len();
         let begun = open(&image.journal) + owed;
+        let tainted = waiting::end(world, &pool, policy, lease).await;
         if begun == 0 && tag.is_none() {
             self.image = Some(image);
-            return Ok(0);
+            return Ok(tainted);
         }
         let inventory = match world.list(policy).await {
             Ok(inventory) => inventory,
@@ -112,7 +117,7 @@ impl PoolTurn {
                 world.store().commit(&commit).await.map_err(store)?;
                 image.state = commit.state;
                 self.image = Some(image);
-                return Ok(0);
+                return Ok(tainted);
             }
             Err(source) => {
                 self.image = Some(image);
@@ -125,7 +130,8 @@ impl PoolTurn {
         let PoolRecord { journal, inbox, state, out, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal, out);
         let seed = self.seed;
-        let mut turn = Turn { world, policy, seed, inbox, observed, book, balances: false };
+        let mut turn = Turn::new(world, policy, seed, inbox, observed, book);
+        turn.balances = false;
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.move_backends().await.map_err(store)?;
         if open(turn.book.journal) == 0 {
@@ -142,7 +148,7 @@ impl PoolTurn {
         image.machines = machines;
         let left = left(&image.journal, image.state.as_ref(), image.out.len());
         self.image = Some(image);
-        Ok(left)
+        Ok(left + tainted)
     }
 
     /// Read, settle, decide, judge, store the intents, carry them out, store the results.
@@ -167,7 +173,7 @@ impl PoolTurn {
         let PoolRecord { machines, state, journal, inbox, frozen: froze, out, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal, out);
         let seed = self.seed;
-        let mut turn = Turn { world, policy, seed, inbox, observed, book, balances: true };
+        let mut turn = Turn::new(world, policy, seed, inbox, observed, book);
         turn.book.refused = self.refused.take();
         turn.settle(&mut self.paces).await.map_err(store)?;
         let now = world.clock().now();
@@ -191,13 +197,14 @@ impl PoolTurn {
         let freezes = commit.frozen.clone();
         turn.write(commit, state).await.map_err(store)?;
         *froze = freezes.unwrap_or_else(|| froze.take());
-        let withdrew = carried.is_some() && turn.carry_out_all(&written).await.map_err(store)?;
+        let withdrew = turn.carry_out_all(carried, &written).await.map_err(store)?;
         let next = planned.as_ref().map(|planned| planned.report.next_check_at);
         let next = next.unwrap_or(now.plus(FROZEN_CHECKS_AGAIN));
-        let Turn { observed, book: Executor { made, happened, refused, .. }, .. } = turn;
-        self.refused = refused;
+        let Turn { observed, waiting, book: Executor { made, happened, refused, .. }, .. } = turn;
+        (self.refused, self.taint_refused) = (refused, waiting.refused.clone());
         (*machines, self.folded) = (observed.folded.machines, Some(observed.inventory.set.read_at));
-        let next = next_move(out, machines, &policy.drain, now).map_or(next, |at| at.min(next));
+        let moves = next_move(out, machines, &policy.drain, now);
+        let next = moves.into_iter().chain(waiting::next(&waiting, now)).fold(next, Time::min);
         let again = again(next, withdrew, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
@@ -225,51 +232,6 @@ impl PoolTurn {
         image.inbox = world.store().inbox(&self.pool).await?;
         Ok(image)
     }
-
-    fn fold(
-        &self,
-        image: &mut PoolRecord,
-        inventory: Inventory,
-        facts: Facts,
-        policy: &Policy,
-        now: Time,
-    ) -> PoolObservation {
-        let nodes_unseen = inventory.nodes_unseen().map(Box::from);
-        let removed = inventory.instances.iter().filter(|row| row.autoscaler_removes);
-        let autoscaler_removes = removed.map(|row| row.id.clone()).collect();
-        let facts = Facts { nodes_unseen, autoscaler_removes, ..facts };
-        let tombs = tombs(image.state.as_ref(), image.journal.open());
-        let look = Observation {
-            inventory: &inventory,
-            tombs: &tombs,
-            vanished: image.state.as_ref().map_or(&[], |state| &state.vanished),
-            min_ready: policy.rollout.min_ready,
-            now,
-            before: self.folded,
-            fresh: self.folded.is_none_or(|before| inventory.set.read_at > before),
-        };
-        let mut folded = fold(std::mem::take(&mut image.machines), &look);
-        image.inbox.put_on(&mut folded.machines);
-        let mut observed = PoolObservation { inventory, facts, folded, stay_out: Vec::new() };
-        observed.find_left_marks(image.journal.open(), now);
-        observed
-    }
-}
-
-/// Machines that were deleted successfully: those in the last plan's state, and those that no plan has seen yet.
-fn tombs<'a>(state: Option<&'a PoolState>, open: &[Entry]) -> Cow<'a, [(Key, Time)]> {
-    let mut tombs = Cow::Borrowed(state.map_or(&[][..], |state| &state.tombs));
-    for entry in open.iter().filter(|entry| entry.verb() == ActionKind::Delete) {
-        let Some((ended, _)) = entry.outcome() else { continue };
-        for target in entry.action.targets() {
-            let key = target.key();
-            let done = entry.outcome_for(&key).is_some_and(|outcome| outcome.is_ok());
-            if done && !tombs.iter().any(|(tomb, _)| *tomb == key) {
-                tombs.to_mut().push((key, ended));
-            }
-        }
-    }
-    tombs
 }
 
 struct Turn<'t, W: TurnEnvironment> {
@@ -281,9 +243,23 @@ struct Turn<'t, W: TurnEnvironment> {
     book: Executor<'t, W::Store>,
     /// Machines leave their load balancers before they go. False: the pool is no longer managed, and all return.
     balances: bool,
+    /// What came of the taints of nodes that wait.
+    waiting: WaitingOutcome,
 }
 
-impl<W: TurnEnvironment> Turn<'_, W> {
+impl<'t, W: TurnEnvironment> Turn<'t, W> {
+    fn new(
+        world: &'t W,
+        policy: &'t Policy,
+        seed: u64,
+        inbox: &'t Inbox,
+        observed: PoolObservation,
+        book: Executor<'t, W::Store>,
+    ) -> Self {
+        let waiting = WaitingOutcome::default();
+        Self { world, policy, seed, inbox, observed, book, balances: true, waiting }
+    }
+
     fn ports(world: &W) -> Ports<'_, W::Cloud, W::Cluster, W::Hooks, W::Clock> {
         let (cloud, cluster, hooks) = (world.cloud(), world.cluster(), world.hooks());
         Ports { cloud, cluster, hooks, clock: world.clock() }
@@ -450,8 +426,14 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         Execution { book: &mut self.book, seen, ports }.carry(written).await
     }
 
-    /// The entries, and then what they ask of load balancers.
-    async fn carry_out_all(&mut self, written: &[EntryId]) -> Result<bool, StoreError> {
+    /// The nodes that wait, the entries, and then what they ask of load balancers. Of a plan that was refused, nothing.
+    async fn carry_out_all(
+        &mut self,
+        carried: Option<&Decision>,
+        written: &[EntryId],
+    ) -> Result<bool, StoreError> {
+        let Some(carried) = carried else { return Ok(false) };
+        self.show_waiting(carried).await;
         let withdrew = self.carry_out(written).await?;
         self.move_backends().await?;
         Ok(withdrew)

@@ -8,7 +8,7 @@ use crate::drain::{ClusterApi, ClusterOrder};
 use crate::judge::EndedPod;
 use crate::model::action::ActionKind;
 use crate::model::cluster::{Budget, ClusterNode, NodeChange, NodeMark, Pod, PodEnd, PodEndAnswer};
-use crate::model::ids::{ClusterName, Key, NodeName};
+use crate::model::ids::{ClusterName, Key, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
 use crate::world::{Guid, Millis, SECOND};
@@ -27,6 +27,14 @@ impl ClusterApi for SharedStage {
         node: &NodeName,
     ) -> Result<Option<ClusterNode>, Refused> {
         self.lock().watched(node)
+    }
+
+    async fn tainted(
+        &self,
+        pool: &PoolName,
+        _cluster: Option<&ClusterName>,
+    ) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
+        self.lock().tainted(pool)
     }
 
     async fn pods(&self, _cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {
@@ -97,6 +105,23 @@ impl SimStage {
         Ok(found.map(super::cluster::SimNode::view))
     }
 
+    fn tainted(&self, pool: &PoolName) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
+        let Some(cluster) = &self.cluster else { return Ok(Vec::new()) };
+        if !cluster.answers(self.world.now()) {
+            return Err(unclear());
+        }
+        let of_pool = cluster.tainted().filter(|(_, node)| node.waits_for.as_ref() == Some(pool));
+        Ok(of_pool.map(|(_, node)| (ClusterName::new("sim"), node.view())).collect())
+    }
+
+    /// Machines on whose nodes our taint stands, without those from which this turn could not take it.
+    pub(super) fn left_tainted(&self) -> Vec<Key> {
+        let cluster = self.cluster.as_ref().filter(|cluster| cluster.answers(self.world.now()));
+        let tainted = cluster.into_iter().flat_map(Cluster::tainted);
+        let tainted = tainted.map(|(vm, _)| Key::new(vm.to_string()));
+        tainted.filter(|key| !self.pods.not_untainted.contains(key)).collect()
+    }
+
     pub(super) fn read_cluster<T: Default>(
         &mut self,
         read: impl FnOnce(&Cluster, Millis) -> T,
@@ -119,8 +144,10 @@ impl SimStage {
         }
         let vm = self.cluster.as_ref().and_then(|cluster| cluster.find(&node.name));
         let Some(vm) = vm else { return CallOutcome::Refused(Refused::plain(Refusal::Gone)) };
-        if self.slip == Slip::KeepsCordon && matches!(change, NodeChange::Lift(_)) {
-            return CallOutcome::Done;
+        match change {
+            NodeChange::Lift(_) if self.slip == Slip::KeepsCordon => return CallOutcome::Done,
+            NodeChange::Untaint if self.slip == Slip::KeepsTaint => return CallOutcome::Done,
+            _ => {}
         }
         let (at, now) = (self.now(), self.world.now());
         let begins = self.begins_drain(vm, change);
@@ -138,6 +165,9 @@ impl SimStage {
         let took = done == Some(Ok(()));
         if took && cordoned_by_others && !foreign(cluster) {
             self.pods.lifted.push(Key::new(vm.to_string()));
+        }
+        if *change == NodeChange::Untaint && !took {
+            self.pods.not_untainted.push(Key::new(vm.to_string()));
         }
         if let (NodeChange::Mark(mark), true) = (change, begins) {
             self.note_call(&mark.entry, ActionKind::Drain, None);

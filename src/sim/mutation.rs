@@ -25,6 +25,8 @@ pub enum Slip {
     OldLease,
     /// A cordon that should be lifted stays.
     KeepsCordon,
+    /// The taint of a node that waited stays.
+    KeepsTaint,
     /// A cordon that another client set is lifted with ours.
     LiftsForeign,
     /// A pod is evicted by its name alone, from a list that is a look old.

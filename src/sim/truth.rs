@@ -23,6 +23,7 @@ pub(super) fn judge<S>(
     past: &mut History,
 ) -> Vec<Note> {
     let calls = std::mem::take(&mut stage.calls);
+    stage.pods.tainted = stage.left_tainted();
     let pods = std::mem::take(&mut stage.pods);
     let sent: Vec<SentCall> = calls.iter().map(|call| sent(call, turn.lease)).collect();
     let births: Vec<MachineBirth> = calls.iter().flat_map(births).collect();

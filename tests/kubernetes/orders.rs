@@ -253,3 +253,49 @@ async fn the_budgets_of_all_namespaces_come_in_pages() {
     let path = "/apis/policy/v1/poddisruptionbudgets?limit=";
     assert!(rig.server.heard().iter().all(|heard| heard.target.starts_with(path)));
 }
+
+#[tokio::test]
+async fn a_taint_of_another_client_stays_and_ours_is_known_at_once() {
+    let foreign = json!({"key": "dedicated", "value": "gpu", "effect": "NoSchedule"});
+    let ours = json!({"key": "poolkeeper/waiting", "value": "web", "effect": "PreferNoSchedule"});
+    let with = |version: u32, taints: Value| {
+        let mut node = node("n1", version);
+        node["spec"]["taints"] = taints;
+        node
+    };
+    let (before, after) = (with(1, json!([foreign])), with(30, json!([foreign, ours])));
+    let rig = Rig::start(move |heard| match &*heard.verb {
+        "PATCH" if heard.json()[0]["value"] == "1" => Says::json(&after),
+        "PATCH" => refuse(409, "Conflict", "the object has been modified"),
+        _ if is_watch(heard) => Says::Stall(bookmark(20)),
+        _ => list(10, "", &[before.clone()]),
+    })
+    .await;
+    let web = PoolName::new("web");
+    let tainted = async |pool: &str| {
+        let known = rig.clusters.tainted(&PoolName::new(pool), Some(&rig.name)).await.unwrap();
+        known
+            .into_iter()
+            .map(|(cluster, node)| format!("{cluster}/{}", node.name))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(tainted("web").await, [""; 0]);
+    let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
+    let change = NodeChange::Taint(web);
+    assert_eq!(rig.clusters.change(rig.order(), &known, &change).await, CallOutcome::Done);
+    let heard = rig.server.heard();
+    let sent = heard.iter().find(|heard| heard.verb == "PATCH").unwrap();
+    assert_eq!(sent.header("content-type"), Some("application/json-patch+json"));
+    let expected = json!([
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"},
+        {"op": "add", "path": "/spec/taints/-", "value": ours},
+    ]);
+    assert_eq!(sent.json(), expected);
+    assert_eq!(tainted("web").await, ["prod/n1"]);
+    assert_eq!(tainted("other").await, [""; 0]);
+    let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
+    let taken = rig.clusters.change(rig.order(), &known, &NodeChange::Untaint).await;
+    let CallOutcome::Refused(refused) = taken else { panic!("{taken:?}") };
+    assert_eq!(refused.refusal, Refusal::Conflict, "another client wrote it meanwhile");
+    assert_eq!(rig.server.count("PATCH", "/nodes/n1"), 2, "nothing is sent again by itself");
+}

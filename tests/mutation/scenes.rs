@@ -106,6 +106,13 @@ pub fn nodes() -> Scenario {
     scenario
 }
 
+/// The same, paused in its middle for an hour.
+pub fn paused_nodes() -> Scenario {
+    let mut scenario = paused();
+    scenario.cluster = Some(ClusterSpec::default());
+    scenario
+}
+
 /// The same with many pods, which take long to end.
 pub fn stateful_nodes() -> Scenario {
     let mut scenario = rollout();

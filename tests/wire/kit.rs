@@ -10,6 +10,7 @@ use azure_core::credentials::Secret;
 use azure_core::http::HttpClient;
 use poolkeeper::act::{
     AskHooks, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest,
+    WaitingOutcome, WaitingRequest,
 };
 use poolkeeper::adapters::azure::auth::{AuthSettings as Auth, ClientSecret, TokenCache, Way};
 use poolkeeper::adapters::azure::cloud::AzureCloud;
@@ -67,6 +68,10 @@ impl ChangeCluster for NoNodes {
 
     async fn release(&self, _machine: DrainRequest<'_>) -> CallOutcome {
         CallOutcome::Done
+    }
+
+    async fn show_waiting(&self, _request: WaitingRequest<'_>) -> WaitingOutcome {
+        WaitingOutcome::default()
     }
 }
 

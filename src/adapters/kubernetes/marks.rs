@@ -3,22 +3,39 @@
 use serde_json::{Map, Value, json};
 
 use super::link::CallFault;
-use super::node::{EXCLUDED, MARK, mark_text};
+use super::node::{EXCLUDED, MARK, PREFER_OTHERS, WAITING, mark_text};
 use crate::act::CallOutcome;
-use crate::model::cluster::{ClusterNode, NodeChange};
+use crate::model::cluster::{ClusterNode, NodeChange, NodeMark};
+use crate::model::ids::PoolName;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
 
-pub(super) const MERGE: &str = "application/merge-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
 
-/// One patch for all of it, which takes effect only on the version of the node that was read.
-pub(super) fn patch(node: &ClusterNode, change: &NodeChange) -> String {
-    let (mark, text, cordon, label) = match change {
-        NodeChange::Mark(mark) => (mark, json!(mark_text(mark)), Some(json!(true)), json!("true")),
-        NodeChange::Lift(mark) => {
-            (mark, Value::Null, mark.cordoned.then_some(Value::Null), Value::Null)
+/// One patch for all of it, with its type. It takes effect only on the version of the node that was read.
+pub(super) fn patch(node: &ClusterNode, change: &NodeChange) -> (&'static str, String) {
+    match change {
+        NodeChange::Mark(mark) => {
+            let spec = Some(json!({ "unschedulable": true }));
+            (MERGE, merge(node, mark, json!(mark_text(mark)), json!("true"), spec))
         }
-    };
+        NodeChange::Lift(mark) => {
+            let spec = mark.cordoned.then(|| json!({ "unschedulable": null }));
+            (MERGE, merge(node, mark, Value::Null, Value::Null, spec))
+        }
+        NodeChange::Taint(pool) => (JSON_PATCH, taint(node, pool)),
+        NodeChange::Untaint => (JSON_PATCH, untaint(node)),
+    }
+}
+
+fn merge(
+    node: &ClusterNode,
+    mark: &NodeMark,
+    text: Value,
+    label: Value,
+    spec: Option<Value>,
+) -> String {
     let mut metadata = Map::new();
     metadata.insert("annotations".into(), json!({ MARK: text }));
     if mark.excluded {
@@ -27,10 +44,39 @@ pub(super) fn patch(node: &ClusterNode, change: &NodeChange) -> String {
     metadata.insert("resourceVersion".into(), json!(node.version));
     let mut patch = Map::new();
     patch.insert("metadata".into(), Value::Object(metadata));
-    if let Some(cordon) = cordon {
-        patch.insert("spec".into(), json!({ "unschedulable": cordon }));
+    if let Some(spec) = spec {
+        patch.insert("spec".into(), spec);
     }
     Value::Object(patch).to_string()
+}
+
+/// A merge would replace the whole list of taints, so these patches name one place in it. The cluster compares the
+/// version that they write with the one that it has, as with a merge.
+fn on_version(node: &ClusterNode, mut rest: Vec<Value>) -> String {
+    let version = json!({
+        "op": "replace", "path": "/metadata/resourceVersion", "value": node.version,
+    });
+    rest.insert(0, version);
+    Value::Array(rest).to_string()
+}
+
+fn taint(node: &ClusterNode, pool: &PoolName) -> String {
+    let taint = json!({ "key": WAITING, "value": pool.as_str(), "effect": PREFER_OTHERS });
+    // A node without taints has no list.
+    let add = match node.taints.count {
+        0 => json!({ "op": "add", "path": "/spec/taints", "value": [taint] }),
+        _ => json!({ "op": "add", "path": "/spec/taints/-", "value": taint }),
+    };
+    on_version(node, vec![add])
+}
+
+fn untaint(node: &ClusterNode) -> String {
+    let Some(ours) = &node.taints.waiting else { return on_version(node, Vec::new()) };
+    let place = format!("/spec/taints/{}", ours.index);
+    let test = |part: &str, value: &str| json!({ "op": "test", "path": format!("{place}/{part}"), "value": value });
+    let ours =
+        [test("key", WAITING), test("effect", PREFER_OTHERS), test("value", ours.pool.as_str())];
+    on_version(node, ours.into_iter().chain([json!({ "op": "remove", "path": place })]).collect())
 }
 
 /// What a call that brought no good answer comes to.

@@ -33,7 +33,7 @@ use crate::act::CallOutcome;
 use crate::ambient::SharedClock;
 use crate::drain::{ClusterApi, ClusterOrder};
 use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
-use crate::model::ids::{ClusterName, NodeName};
+use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
 use crate::observe::{ReadError, ReadNodes};
@@ -218,6 +218,30 @@ impl ClusterApi for Clusters {
         cluster.nodes.table().find(node, cluster.link.now())
     }
 
+    async fn tainted(
+        &self,
+        pool: &PoolName,
+        cluster: Option<&ClusterName>,
+    ) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
+        if let Some(cluster) = cluster {
+            self.of(cluster)?.watched().await;
+        }
+        let mut all = Vec::new();
+        for (name, of) in &self.clusters {
+            match of.nodes.table().tainted(pool, of.link.now()) {
+                Ok(nodes) => {
+                    all.extend(nodes.into_iter().map(|node| (ClusterName::new(&**name), node)));
+                }
+                Err(refused) if cluster.is_some_and(|own| own.as_str() == &**name) => {
+                    return Err(refused);
+                }
+                // Another cluster that is away is asked again in a later turn.
+                Err(_) => {}
+            }
+        }
+        Ok(all)
+    }
+
     async fn pods(&self, cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {
         let node = named(node.as_str())?;
         let path = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}");
@@ -254,7 +278,7 @@ impl ClusterApi for Clusters {
             Err(refused) => return CallOutcome::Refused(refused),
         };
         let path = format!("/api/v1/nodes/{name}");
-        let body = Some((marks::MERGE, marks::patch(node, change)));
+        let body = Some(marks::patch(node, change));
         let ask = Ask { call: ClusterCall::Patch, path: &path, body, before: Some(order.before) };
         match cluster.link.call(ask).await {
             Ok(body) => {

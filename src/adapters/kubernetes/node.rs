@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{Unreadable, WireCondition, time};
-use crate::model::cluster::{ClusterNode, NodeMark, NodeReady};
+use crate::model::cluster::{ClusterNode, NodeMark, NodeReady, NodeTaints, WaitingTaint};
 use crate::model::ids::{EntryId, NodeName, PoolName};
 use crate::model::time::Time;
 
@@ -12,6 +12,10 @@ use crate::model::time::Time;
 pub(super) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// Our mark.
 pub(super) const MARK: &str = "poolkeeper/drain";
+/// Our taint of a node that waits. Its value is the pool.
+pub(super) const WAITING: &str = "poolkeeper/waiting";
+/// The scheduler takes other nodes where it can.
+pub(super) const PREFER_OTHERS: &str = "PreferNoSchedule";
 
 /// Taints of a node's start: pods do not come while one is on it.
 const STARTS: [&str; 2] =
@@ -67,6 +71,10 @@ struct NodeSpec {
 #[derive(Debug, Deserialize)]
 struct WireTaint {
     key: Box<str>,
+    #[serde(default)]
+    value: Box<str>,
+    #[serde(default)]
+    effect: Box<str>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -111,8 +119,20 @@ impl WireNode {
             excluded: self.metadata.labels.excluded.is_some(),
             autoscaler_removes: taints().any(|key| key == AUTOSCALER_REMOVES),
             mark: self.metadata.annotations.mark.as_deref().and_then(read_mark).map(Box::new),
+            taints: read_taints(&self.spec.taints),
             provider_id: self.spec.provider_id.filter(|id| !id.is_empty()),
         })
+    }
+}
+
+fn read_taints(taints: &[WireTaint]) -> NodeTaints {
+    // A key with another effect is another taint.
+    let is_ours = |taint: &WireTaint| *taint.key == *WAITING && *taint.effect == *PREFER_OTHERS;
+    let ours = taints.iter().zip(0..).find(|(taint, _)| is_ours(taint));
+    NodeTaints {
+        count: u16::try_from(taints.len()).unwrap_or(u16::MAX),
+        waiting: ours
+            .map(|(taint, index)| WaitingTaint { pool: PoolName::new(&*taint.value), index }),
     }
 }
 

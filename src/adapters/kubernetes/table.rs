@@ -1,7 +1,7 @@
 //! The nodes of a cluster, as the watch showed them last, and for how long that is believed.
 
 use crate::model::cluster::ClusterNode;
-use crate::model::ids::NodeName;
+use crate::model::ids::{NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::{Span, Time};
 
@@ -37,6 +37,14 @@ impl NodeTable {
     pub fn find(&self, name: &NodeName, now: Time) -> Result<Option<ClusterNode>, Refused> {
         let nodes = self.trusted(now)?;
         Ok(self.at(name).ok().and_then(|at| nodes.get(at)).cloned())
+    }
+
+    /// The nodes that have the taint of a machine that waits, set by this pool.
+    pub fn tainted(&self, pool: &PoolName, now: Time) -> Result<Vec<ClusterNode>, Refused> {
+        let of_pool = |node: &&ClusterNode| {
+            node.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
+        };
+        Ok(self.trusted(now)?.iter().filter(of_pool).cloned().collect())
     }
 
     fn trusted(&self, now: Time) -> Result<&[ClusterNode], Refused> {

@@ -11,7 +11,7 @@ use super::status::Status;
 use super::table::{NodeTable, TRUST};
 use super::*;
 use crate::ambient::Clock;
-use crate::model::cluster::{NodeMark, NodeReady, PodOwner, Termination};
+use crate::model::cluster::{NodeMark, NodeReady, NodeTaints, PodOwner, Termination, WaitingTaint};
 use crate::model::ids::{EntryId, PoolName};
 use crate::model::time::{Span, Time};
 
@@ -144,7 +144,11 @@ fn each_answer_to_a_change_is_told_apart() {
 #[test]
 fn a_patch_holds_what_is_ours_and_the_version() {
     let node = named_node("n1", "17");
-    let patch = |change| serde_json::from_str::<Value>(&patch(&node, &change)).unwrap();
+    let patch = |change| {
+        let (kind, text) = patch(&node, &change);
+        assert_eq!(kind, "application/merge-patch+json");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
     let text = |cordoned, excluded| {
         format!(
             r#"{{"pool":"web","entry":"e-7","at":"2026-11-28T05:00:00Z","cordoned":{cordoned},"excluded":{excluded}}}"#
@@ -191,6 +195,48 @@ fn a_patch_holds_what_is_ours_and_the_version() {
         }}),
         "what others did stays"
     );
+}
+
+#[test]
+fn a_taint_is_one_place_in_the_list_and_leaves_the_others_alone() {
+    let tainted = |taints: Value| {
+        let metadata = json!({"name": "n1", "resourceVersion": "17", "creationTimestamp": "2026-11-28T05:21:07Z"});
+        node(json!({"metadata": metadata, "spec": {"taints": taints}}))
+    };
+    let patch = |node: &ClusterNode, change| {
+        let (kind, text) = patch(node, &change);
+        assert_eq!(kind, "application/json-patch+json");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let other = json!({"key": "dedicated", "value": "gpu", "effect": "NoSchedule"});
+    let ours = json!({"key": "poolkeeper/waiting", "value": "web", "effect": "PreferNoSchedule"});
+    let version = json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "17"});
+    let taint = || NodeChange::Taint(PoolName::new("web"));
+    assert_eq!(
+        patch(&tainted(json!([])), taint()),
+        json!([version, {"op": "add", "path": "/spec/taints", "value": [ours]}]),
+    );
+    assert_eq!(
+        patch(&tainted(json!([other])), taint()),
+        json!([version, {"op": "add", "path": "/spec/taints/-", "value": ours}]),
+    );
+    let known = tainted(json!([other, ours, other]));
+    let waiting = Some(WaitingTaint { pool: PoolName::new("web"), index: 1 });
+    assert_eq!(known.taints, NodeTaints { count: 3, waiting });
+    assert_eq!(
+        patch(&known, NodeChange::Untaint),
+        json!([
+            version,
+            {"op": "test", "path": "/spec/taints/1/key", "value": "poolkeeper/waiting"},
+            {"op": "test", "path": "/spec/taints/1/effect", "value": "PreferNoSchedule"},
+            {"op": "test", "path": "/spec/taints/1/value", "value": "web"},
+            {"op": "remove", "path": "/spec/taints/1"},
+        ]),
+    );
+    let mut strange = ours;
+    strange["effect"] = json!("NoSchedule");
+    let taints = tainted(json!([strange])).taints;
+    assert_eq!(taints, NodeTaints { count: 1, waiting: None }, "another taint of that key");
 }
 
 #[test]
@@ -257,6 +303,7 @@ fn a_node_is_read() {
         excluded: true,
         autoscaler_removes: true,
         mark: Some(Box::new(mark(true, false))),
+        taints: NodeTaints { count: 1, waiting: None },
     };
     assert_eq!(of(spec, ready("True"), label, text), expected);
     let taint = |key: &str, status: &str| {

@@ -137,7 +137,7 @@ fn fit(
 mod tests {
     use super::super::CheckOutcome::{Finding, Fine, Note, Unknown};
     use super::*;
-    use crate::model::cluster::NodeReady;
+    use crate::model::cluster::{NodeReady, NodeTaints};
     use crate::model::ids::NodeName;
     use crate::model::time::Time;
 
@@ -154,6 +154,7 @@ mod tests {
             excluded: false,
             autoscaler_removes: false,
             mark: None,
+            taints: NodeTaints::default(),
         }
     }
 

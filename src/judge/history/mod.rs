@@ -5,6 +5,7 @@ mod cleanup;
 mod liveness;
 mod loops;
 mod rest;
+mod taints;
 
 pub use calls::{Fence, Once};
 pub use cleanup::{Brake, Out};
@@ -13,6 +14,7 @@ pub use loops::Loops;
 #[cfg(test)]
 pub(super) use loops::REFUSED_AN_HOUR;
 pub use rest::Rest;
+pub use taints::LeftTaints;
 
 /// The whole memory. Opaque: only [`super::after`] reads and writes it.
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub struct History {
     pub(super) quiet: Quiet,
     /// Law 10.
     pub(super) out: Out,
+    pub(super) taints: LeftTaints,
     /// Law 12.
     pub(super) brake: Brake,
 }

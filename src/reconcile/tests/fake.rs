@@ -7,7 +7,7 @@ use std::task::{Context, Poll as TaskPoll, Waker};
 
 use crate::act::{
     AskHooks, BackendOrder, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress,
-    DrainRequest, Poll, SetChange,
+    DrainRequest, Poll, SetChange, WaitingOutcome, WaitingRequest,
 };
 use crate::ambient::Clock;
 use crate::memory::*;
@@ -19,6 +19,7 @@ use crate::model::journal::{OperationUrl, Refusal, Refused};
 use crate::model::machine::{Condition, Evidence, Protection};
 use crate::model::plan::Facts;
 use crate::model::time::{Span, Time};
+use crate::model::waiting::WaitingNodes;
 use crate::observe::{ReadCloud, ReadError, ReadFacts};
 
 /// Futures here never wait: one poll completes them.
@@ -68,6 +69,9 @@ pub struct Sky {
     pub draining: BTreeMap<String, Time>,
     pub blocked: BTreeSet<String>,
     pub released: Vec<String>,
+    /// What was said last of the nodes that wait, and the answer to it.
+    pub waits: Option<WaitingNodes>,
+    pub taint_answer: WaitingOutcome,
     pub slow_calls: Option<Span>,
     /// What a load balancer was told of each machine, by its id; `None`: there is no load balancer.
     pub balancer: Option<BTreeMap<String, BackendState>>,
@@ -376,6 +380,12 @@ impl ChangeCluster for Cloud {
         sky.draining.remove(&node);
         sky.released.push(node);
         CallOutcome::Done
+    }
+
+    async fn show_waiting(&self, request: WaitingRequest<'_>) -> WaitingOutcome {
+        let mut sky = self.sky();
+        sky.waits = Some(request.nodes.clone());
+        sky.taint_answer.clone()
     }
 }
 

@@ -2,13 +2,10 @@
 
 use super::*;
 use crate::model::action::ActionKind;
-use crate::model::ids::ClusterName;
 
 fn in_cluster() -> Rig {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
-    let mut draft = (*rig.policy).clone();
-    draft.cluster = Some(ClusterName::new("main"));
-    rig.policy = Policy::build(draft).unwrap();
+    rig.set_cluster(Some("main"));
     rig.cloud.sky().vms.iter_mut().for_each(|vm| vm.node = true);
     rig
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::memory::Lease;
-use crate::model::ids::ScaleSetId;
+use crate::model::ids::{ClusterName, ScaleSetId};
 use crate::model::policy::{Draft, Policy};
 use crate::model::time::Span;
 use fake::{Cloud, Disk, Sky, now_or_never};
@@ -91,6 +91,12 @@ impl Rig {
         rig.cloud.sky().revision = "r2";
         *rig.disk.commits.lock().unwrap() = 0;
         rig
+    }
+
+    fn set_cluster(&mut self, cluster: Option<&str>) {
+        let mut draft = (*self.policy).clone();
+        draft.cluster = cluster.map(ClusterName::new);
+        self.policy = Policy::build(draft).unwrap();
     }
 
     /// A new process: memory is empty.

@@ -1,14 +1,20 @@
 //! What a turn observed, as it passes through the turn.
 
+use std::borrow::Cow;
+
+use super::PoolTurn;
 use crate::act::{Balance, Observed};
+use crate::memory::PoolRecord;
 use crate::model::action::ActionKind;
+use crate::model::ids::Key;
 use crate::model::inventory::Inventory;
 use crate::model::journal::Entry;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::plan::{Decision, Facts};
 use crate::model::policy::Policy;
+use crate::model::rollout::PoolState;
 use crate::model::time::Time;
-use crate::observe::FoldResult;
+use crate::observe::{FoldResult, Observation, fold};
 
 /// The folded observation, as it passes through the turn.
 pub(super) struct PoolObservation {
@@ -17,6 +23,54 @@ pub(super) struct PoolObservation {
     pub folded: FoldResult,
     /// Machines whose nodes the cluster did not release: they keep their lifecycle until the next turn.
     pub stay_out: Vec<u32>,
+}
+
+impl PoolTurn {
+    pub(super) fn fold(
+        &self,
+        image: &mut PoolRecord,
+        inventory: Inventory,
+        facts: Facts,
+        policy: &Policy,
+        now: Time,
+    ) -> PoolObservation {
+        let nodes_unseen = inventory.nodes_unseen().map(Box::from);
+        let removed = inventory.instances.iter().filter(|row| row.autoscaler_removes);
+        let autoscaler_removes = removed.map(|row| row.id.clone()).collect();
+        let taint_refused = self.taint_refused.clone();
+        let facts = Facts { nodes_unseen, autoscaler_removes, taint_refused, ..facts };
+        let tombs = tombs(image.state.as_ref(), image.journal.open());
+        let look = Observation {
+            inventory: &inventory,
+            tombs: &tombs,
+            vanished: image.state.as_ref().map_or(&[], |state| &state.vanished),
+            min_ready: policy.rollout.min_ready,
+            now,
+            before: self.folded,
+            fresh: self.folded.is_none_or(|before| inventory.set.read_at > before),
+        };
+        let mut folded = fold(std::mem::take(&mut image.machines), &look);
+        image.inbox.put_on(&mut folded.machines);
+        let mut observed = PoolObservation { inventory, facts, folded, stay_out: Vec::new() };
+        observed.find_left_marks(image.journal.open(), now);
+        observed
+    }
+}
+
+/// Machines that were deleted successfully: those in the last plan's state, and those that no plan has seen yet.
+fn tombs<'a>(state: Option<&'a PoolState>, open: &[Entry]) -> Cow<'a, [(Key, Time)]> {
+    let mut tombs = Cow::Borrowed(state.map_or(&[][..], |state| &state.tombs));
+    for entry in open.iter().filter(|entry| entry.verb() == ActionKind::Delete) {
+        let Some((ended, _)) = entry.outcome() else { continue };
+        for target in entry.action.targets() {
+            let key = target.key();
+            let done = entry.outcome_for(&key).is_some_and(|outcome| outcome.is_ok());
+            if done && !tombs.iter().any(|(tomb, _)| *tomb == key) {
+                tombs.to_mut().push((key, ended));
+            }
+        }
+    }
+    tombs
 }
 
 impl PoolObservation {

@@ -46,6 +46,12 @@ impl Cluster {
                 });
                 self.place_waiting(now);
             }
+            NodeChange::Taint(pool) => {
+                self.nodes.write(vm, |node| node.waits_for = Some(pool.clone()));
+            }
+            NodeChange::Untaint => {
+                self.nodes.write(vm, |node| node.waits_for = None);
+            }
         }
         match (had_mark, self.nodes.get(vm).is_some_and(|node| node.mark.is_some())) {
             (false, true) => self.news.push((now, vm, NodeNews::Marked)),

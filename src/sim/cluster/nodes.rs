@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::cluster::{ClusterNode, NodeMark, NodeReady};
-use crate::model::ids::NodeName;
+use crate::model::cluster::{ClusterNode, NodeMark, NodeReady, NodeTaints, WaitingTaint};
+use crate::model::ids::{NodeName, PoolName};
 use crate::model::time::Time;
 use crate::world::{Guid, Millis};
 
@@ -23,6 +23,8 @@ pub(in crate::sim) struct SimNode {
     pub cordoned_by_others: bool,
     pub excluded: bool,
     pub mark: Option<NodeMark>,
+    /// The pool whose taint of a node that waits is on it.
+    pub waits_for: Option<PoolName>,
     version: u64,
     pub pods: BTreeSet<u64>,
     /// Its pods of other workloads than the DaemonSet.
@@ -33,8 +35,16 @@ pub(in crate::sim) struct SimNode {
     pub told: bool,
     /// Whether a budget blocks a pod of it was drawn.
     pub guard_drawn: bool,
-    /// Its pods under which it stands among those that take pods.
-    listed: Option<u32>,
+    /// Where it stands among those that take pods.
+    listed: Option<Preference>,
+}
+
+/// The nodes that a scheduler prefers come first: those without our taint, while they are not crowded, and of these the
+/// emptiest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Preference {
+    avoided: bool,
+    seats: u32,
 }
 
 impl SimNode {
@@ -70,22 +80,39 @@ impl SimNode {
             excluded: self.excluded,
             autoscaler_removes: false,
             mark: self.mark.clone().map(Box::new),
+            taints: NodeTaints {
+                count: u16::from(self.waits_for.is_some()),
+                waiting: self.waits_for.clone().map(|pool| WaitingTaint { pool, index: 0 }),
+            },
         }
     }
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Nodes {
     by_vm: BTreeMap<Guid, SimNode>,
     by_name: BTreeMap<NodeName, Guid>,
-    /// Nodes that take pods, the emptiest first.
-    room: BTreeSet<(u32, Guid)>,
+    /// Nodes that take pods, the preferred first.
+    room: BTreeSet<(Preference, Guid)>,
+    /// With as many pods a node is crowded.
+    crowded: u32,
     ready: usize,
     /// Writes of all nodes.
     written: u64,
 }
 
 impl Nodes {
+    pub fn new(pods_per_node: u32) -> Self {
+        Self {
+            by_vm: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            room: BTreeSet::new(),
+            crowded: pods_per_node.saturating_mul(2),
+            ready: 0,
+            written: 0,
+        }
+    }
+
     pub fn get(&self, vm: Guid) -> Option<&SimNode> {
         self.by_vm.get(&vm)
     }
@@ -103,7 +130,7 @@ impl Nodes {
     }
 
     /// The node that a scheduler chooses.
-    pub fn emptiest(&self) -> Option<Guid> {
+    pub fn preferred(&self) -> Option<Guid> {
         self.room.first().map(|(_, vm)| *vm)
     }
 
@@ -124,6 +151,7 @@ impl Nodes {
                 cordoned_by_others: false,
                 excluded: false,
                 mark: None,
+                waits_for: None,
                 version: 0,
                 pods: BTreeSet::new(),
                 seats: 0,
@@ -162,7 +190,8 @@ impl Nodes {
         let was_ready = node.ready;
         change(node);
         self.ready = self.ready + usize::from(node.ready) - usize::from(was_ready);
-        let listed = node.takes_pods().then_some(node.seats);
+        let avoided = node.waits_for.is_some() || node.seats >= self.crowded;
+        let listed = node.takes_pods().then_some(Preference { avoided, seats: node.seats });
         if listed != node.listed {
             if let Some(pods) = node.listed {
                 self.room.remove(&(pods, vm));

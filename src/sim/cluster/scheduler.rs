@@ -1,4 +1,5 @@
-//! Controllers and the scheduler: a lost pod is made again at once and goes to the emptiest node that takes any.
+//! Controllers and the scheduler: a lost pod is made again at once and goes to the node that is preferred of those
+//! that take any.
 
 use super::pods::{AGENT, SimPod, WorkloadKind};
 use super::state::{Cluster, Due};
@@ -36,7 +37,7 @@ impl Cluster {
     }
 
     fn place(&mut self, uid: u64, now: Millis) -> bool {
-        let Some(vm) = self.nodes.emptiest() else { return false };
+        let Some(vm) = self.nodes.preferred() else { return false };
         self.bind(uid, vm, now);
         true
     }

@@ -80,7 +80,7 @@ impl Cluster {
     ) -> Self {
         let mut cluster = Self {
             spec,
-            nodes: Nodes::default(),
+            nodes: Nodes::new(spec.pods_per_node),
             pods: Pods::new(&spec, machines, dice.branch("pods")),
             dice,
             orphans: BTreeMap::new(),
@@ -145,6 +145,11 @@ impl Cluster {
 
     pub fn cordoned_by_us(&self) -> BTreeSet<Guid> {
         self.nodes.all().filter(|(_, node)| node.is_ours()).map(|(vm, _)| vm).collect()
+    }
+
+    /// Nodes that have our taint of a node that waits.
+    pub fn tainted(&self) -> impl Iterator<Item = (Guid, &SimNode)> {
+        self.nodes.all().filter(|(_, node)| node.waits_for.is_some())
     }
 
     /// Tells once under each mark of ours that nothing movable is left on the node, or that all of it is ending on a

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what cannot be stops")]
 
+mod taints;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::budgets::DisruptionRule;

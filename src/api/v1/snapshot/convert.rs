@@ -433,6 +433,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         nodes_unseen: None,
         autoscaler_removes: Vec::new(),
         runs_on: None,
+        taint_refused: None,
         follow: wire
             .follow
             .as_ref()

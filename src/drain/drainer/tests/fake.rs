@@ -2,7 +2,7 @@
 
 use super::super::*;
 use crate::drain::samples::{at, pod};
-use crate::model::cluster::{Budget, LabelSelector, Termination};
+use crate::model::cluster::{Budget, LabelSelector, NodeTaints, Termination, WaitingTaint};
 
 /// One node and its pods. Every request is written down.
 #[derive(Debug)]
@@ -72,6 +72,22 @@ impl ClusterApi for &Fake {
         if state.away { Err(away()) } else { Ok(state.node.clone()) }
     }
 
+    async fn tainted(
+        &self,
+        pool: &PoolName,
+        cluster: Option<&ClusterName>,
+    ) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
+        let state = self.state();
+        if state.away {
+            return if cluster.is_some() { Err(away()) } else { Ok(Vec::new()) };
+        }
+        let of_pool = |node: &&ClusterNode| {
+            node.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
+        };
+        let nodes = state.node.iter().filter(of_pool);
+        Ok(nodes.map(|node| (ClusterName::new("prod"), node.clone())).collect())
+    }
+
     async fn pods(&self, _: &ClusterName, _: &NodeName) -> Result<Vec<Pod>, Refused> {
         let mut state = self.state();
         state.lists += 1;
@@ -139,6 +155,18 @@ impl ClusterApi for &Fake {
                 node.mark = None;
                 "lift".to_owned()
             }
+            NodeChange::Taint(pool) => {
+                let index = node.taints.count;
+                assert_eq!(node.taints.waiting, None, "a key stands in a list once");
+                node.taints.waiting = Some(WaitingTaint { pool: pool.clone(), index });
+                node.taints.count += 1;
+                "taint".to_owned()
+            }
+            NodeChange::Untaint => {
+                node.taints.waiting = None;
+                node.taints.count -= 1;
+                "untaint".to_owned()
+            }
         };
         state.asked.push(say);
         CallOutcome::Done
@@ -180,6 +208,7 @@ pub(super) fn fake(pods: &[&str]) -> Fake {
         excluded: false,
         autoscaler_removes: false,
         mark: None,
+        taints: NodeTaints::default(),
     };
     let state = FakeState {
         now: at(1_000),
