@@ -121,6 +121,10 @@ def blind(stage, table):
     machines = {vm["id"] for vm in stage.emulator.set(name)["instances"]}
     stage.write_pool(name, "2.0.0", clustered=False, surge=3)
     table["without `cluster`"] = wait_told(stage, name, ["nodes of the cluster main", "write `cluster: main`"])
+    [pool] = [one for one in stage.doctor()[1]["pools"] if one["pool"] == name]
+    said = [one["message"] for one in pool["checks"] if one["check"] == "nodes" and one["outcome"] == "finding"]
+    if not any("write `cluster: main`" in message for message in said):
+        raise Failed(f"doctor says of a pool without `cluster`: {pool}")
     time.sleep(10)
     if machines - {vm["id"] for vm in stage.emulator.set(name)["instances"]}:
         raise Failed("machines that are nodes went without a drain")

@@ -79,16 +79,23 @@ pub struct CloudReader {
 /// What a cluster said of its nodes.
 type NodesRead = Result<Vec<ClusterNode>, ReadError>;
 
-/// The nodes of the one cluster that was read.
-struct KnownNodes<'n>(&'n NodesRead);
+/// The nodes of the pool's cluster, as they were read, and the other clusters of the settings.
+struct KnownNodes<'n> {
+    own: Option<(&'n ClusterName, &'n NodesRead)>,
+    all: Option<&'n Clusters>,
+}
 
 impl ReadNodes for KnownNodes<'_> {
     fn clusters(&self) -> Vec<ClusterName> {
-        Vec::new()
+        self.all.map_or_else(Vec::new, ReadNodes::clusters)
     }
 
-    async fn nodes(&self, _: &ClusterName) -> NodesRead {
-        self.0.clone()
+    async fn nodes(&self, cluster: &ClusterName) -> NodesRead {
+        match (self.own, self.all) {
+            (Some((own, nodes)), _) if own == cluster => nodes.clone(),
+            (_, Some(all)) => all.nodes(cluster).await,
+            (_, None) => Err(without_settings(cluster)),
+        }
     }
 }
 
@@ -151,9 +158,9 @@ impl CloudReader {
             Some(cluster) => Some(self.nodes(cluster).await),
             None => None,
         };
-        if let Some(nodes) = &nodes {
-            read_nodes(&KnownNodes(nodes), policy, &mut inventory).await;
-        }
+        let own = policy.cluster.as_ref().zip(nodes.as_ref());
+        let known = KnownNodes { own, all: self.clusters.as_ref() };
+        read_nodes(&known, policy, &mut inventory).await;
         let follow = match &policy.model.image {
             Some(Image::Follow(image)) => self.azure.followed(image, set).await,
             _ => None,

@@ -93,38 +93,23 @@ fn count(nodes: &[ClusterNode]) -> Check {
     }
 }
 
-/// Whether the nodes of the pool's cluster are its machines. None if it has no cluster.
+/// Whether the nodes of the pool's cluster are its machines, or those of another cluster are. None if it has no nodes.
 pub(super) fn nodes(policy: &Policy, looked: &CloudReading) -> Option<Check> {
+    let gap = looked.gaps.iter().find(|gap| *gap.what == *NODES);
+    if let Some(Err(_)) = &looked.nodes {
+        return Some(Check::unknown(NODES, "not known: see what is said of the cluster above"));
+    }
+    if let Some(gap) = gap {
+        let say = format!("{}; until then Poolkeeper removes no machine", gap.why);
+        return Some(Check::finding(NODES, say));
+    }
     let cluster = policy.cluster.as_ref()?;
     let machines = &looked.snapshot.machines;
     let known = machines.iter().filter(|machine| machine.node.is_some()).count();
-    Some(match looked.nodes.as_ref()? {
-        Ok(nodes) => {
-            let is_gap = looked.gaps.iter().any(|gap| *gap.what == *NODES);
-            fit(cluster, nodes.len(), machines.len(), known, is_gap)
-        }
-        Err(_) => Check::unknown(NODES, "not known: see what is said of the cluster above"),
-    })
+    Some(fit(cluster, machines.len(), known))
 }
 
-/// `is_misfit`: machines have run for so long that they would have nodes, and none has.
-fn fit(
-    cluster: &ClusterName,
-    nodes: usize,
-    machines: usize,
-    known: usize,
-    is_misfit: bool,
-) -> Check {
-    if is_misfit {
-        let say = format!(
-            "none of the {} of cluster {cluster} is one of the {}, so what they run is not known and none is drained",
-            counted(nodes, "node"),
-            counted(machines, "machine")
-        );
-        return Check::finding(NODES, say).next(
-            "name the cluster that they join as `cluster` in the pool file, and see that its nodes have a providerID",
-        );
-    }
+fn fit(cluster: &ClusterName, machines: usize, known: usize) -> Check {
     let say =
         format!("{known} of {} with a node in cluster {cluster}", counted(machines, "machine"));
     match known == machines {
@@ -187,15 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_cluster_is_a_finding_and_a_machine_that_joins_is_none() {
+    fn a_machine_that_joins_is_no_finding() {
         let prod = ClusterName::new("prod");
-        let of = |known, is_misfit| fit(&prod, 7, 5, known, is_misfit);
-        assert_eq!(of(5, false), Check::fine(NODES, "5 of 5 machines with a node in cluster prod"));
-        assert_eq!(of(4, false).outcome, Note);
-        let wrong = of(0, true);
-        assert_eq!(wrong.outcome, Finding);
-        let say = "none of the 7 nodes of cluster prod is one of the 5 machines";
-        assert!(wrong.say.starts_with(say) && wrong.next.is_some(), "{wrong:?}");
-        assert_eq!(fit(&prod, 7, 0, 0, false).outcome, Fine);
+        let all = Check::fine(NODES, "5 of 5 machines with a node in cluster prod");
+        assert_eq!(fit(&prod, 5, 5), all);
+        assert_eq!(fit(&prod, 5, 4).outcome, Note);
+        assert_eq!(fit(&prod, 0, 0).outcome, Fine);
     }
 }

@@ -1,0 +1,106 @@
+//! Which node is which machine of a set, and why the nodes cannot be those of the set.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::cluster::{ClusterNode, NodeReady};
+use crate::model::ids::ScaleSetId;
+use crate::model::inventory::{Instance, Inventory, Orchestration};
+use crate::model::machine::Condition;
+use crate::model::time::Span;
+
+/// An older node is one of a machine that had the same id before.
+// 5 min: the clocks of cloud and cluster differ by less.
+const OLDER: Span = Span::minutes(5);
+
+/// A machine that runs for so long has a node by now.
+// 15 min: nodes join within ten.
+const JOINS_WITHIN: Span = Span::minutes(15);
+
+/// A machine that has had its node for so long is listed by now.
+// 15 min: as far as a listing may lag.
+const LISTED_WITHIN: Span = Span::minutes(15);
+
+/// The nodes of a cluster, by the ids of their machines in lower case.
+pub(super) struct NodeIndex<'n> {
+    /// How such an id begins if its machine is one of the set; none if the set has no valid id.
+    prefix: Option<String>,
+    /// How the name of a machine begins that can only be one of the set.
+    names: String,
+    by_id: BTreeMap<String, &'n ClusterNode>,
+}
+
+impl<'n> NodeIndex<'n> {
+    pub fn new(set: &ScaleSetId, orchestration: Orchestration, nodes: &'n [ClusterNode]) -> Self {
+        let prefix = set.parts().map(|[subscription, group, name]| {
+            let of_set = match orchestration {
+                Orchestration::Uniform => format!("virtualMachineScaleSets/{name}/"),
+                Orchestration::Flexible => String::new(),
+            };
+            let prefix = format!(
+                "azure:///subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{of_set}virtualMachines/"
+            );
+            prefix.to_ascii_lowercase()
+        });
+        // All machines of a Uniform set have it in their ids. Those of a Flexible set share theirs with a whole group.
+        let names = match (orchestration, set.parts()) {
+            (Orchestration::Flexible, Some([_, _, name])) => {
+                format!("{name}_").to_ascii_lowercase()
+            }
+            _ => String::new(),
+        };
+        let mut by_id = BTreeMap::new();
+        for node in nodes {
+            let Some(id) = &node.provider_id else { continue };
+            let newest = by_id.entry(id.to_ascii_lowercase()).or_insert(node);
+            if node.created > newest.created {
+                *newest = node;
+            }
+        }
+        Self { prefix, names, by_id }
+    }
+
+    fn id(&self, row: &Instance) -> Option<String> {
+        let prefix = self.prefix.as_ref()?;
+        Some(format!("{prefix}{}", row.id.as_str().to_ascii_lowercase()))
+    }
+
+    pub fn of(&self, row: &Instance) -> Option<&'n ClusterNode> {
+        let node = *self.by_id.get(&self.id(row)?)?;
+        (node.created.plus(OLDER) >= row.created).then_some(node)
+    }
+
+    /// Why these cannot be the nodes of this set. Then a machine without a node is not one that did not come up.
+    pub fn misfit(&self, inventory: &Inventory) -> Option<Box<str>> {
+        let (set, rows) = (&inventory.set, &inventory.instances);
+        let runs = |row: &Instance| matches!(row.condition, Condition::Ready | Condition::Unready);
+        let is_due = |row: &Instance| set.read_at.since(row.created) >= JOINS_WITHIN;
+        let lacks = rows.iter().any(|row| runs(row) && is_due(row));
+        let fits = !lacks || rows.iter().any(|row| self.of(row).is_some());
+        let say = "no node is one of its machines: name the cluster that they join, and see that its nodes have a providerID";
+        (!fits).then(|| say.into())
+    }
+
+    /// Nodes that run on machines of the set which its listing lacks: then one of both is not what it seems.
+    pub fn strays(&self, inventory: &Inventory) -> Option<Box<str>> {
+        let prefix = format!("{}{}", self.prefix.as_ref()?, self.names);
+        let rows: BTreeSet<String> =
+            inventory.instances.iter().filter_map(|row| self.id(row)).collect();
+        // A node outlives its machine for a while, and is Ready until its kubelet is missed.
+        let leaves = |node: &ClusterNode| node.mark.is_some() || node.autoscaler_removes;
+        let is_listed = |node: &ClusterNode| {
+            inventory.set.read_at.since(node.created) >= LISTED_WITHIN && inventory.set.complete
+        };
+        let strays =
+            self.by_id.range(prefix.clone()..).take_while(|(id, _)| id.starts_with(&prefix));
+        let strays = strays.filter(|(id, node)| {
+            node.ready == NodeReady::True && is_listed(node) && !leaves(node) && !rows.contains(*id)
+        });
+        let names: Vec<&str> = strays.map(|(_, node)| node.name.as_str()).collect();
+        let first = names.first()?;
+        let others = match names.len() {
+            1 => String::new(),
+            more => format!(" and {} more", more - 1),
+        };
+        Some(format!("the node {first}{others} is ready and says that it is a machine of the scale set, and Azure lists no such machine").into())
+    }
+}
