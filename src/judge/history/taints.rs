@@ -11,9 +11,11 @@ use super::super::truth::Truth;
 use crate::model::ids::Key;
 use crate::model::machine::{Lifecycle, Machine};
 use crate::model::rollout::RolloutStage;
+use crate::model::time::{Span, Time};
 
-/// Turns within which a taint is taken away after its reason ended.
-const TAKEN_WITHIN: u32 = 2;
+/// A taint is taken away within so many turns, or so long, after its reason ended: a write that meets another client's
+/// is sent again by the next turn, and turns may follow within seconds.
+const TAKEN_WITHIN: (u32, Span) = (2, Span::minutes(2));
 
 /// Each turn takes at least so many away.
 const A_TURN: usize = 50;
@@ -21,7 +23,7 @@ const A_TURN: usize = 50;
 /// Nodes that ask pods to go elsewhere though their machines wait for nothing, by the turns in which that was so.
 #[derive(Debug, Default)]
 pub struct LeftTaints {
-    turns: BTreeMap<Key, u32>,
+    turns: BTreeMap<Key, (u32, Time)>,
 }
 
 impl LeftTaints {
@@ -34,9 +36,11 @@ impl LeftTaints {
         let at_once = u32::try_from(left.len() / A_TURN).unwrap_or(u32::MAX);
         let mut late = Vec::new();
         for key in left {
-            let turns = self.turns.entry(key.clone()).or_insert(0);
+            let now = truth.case.now;
+            let (turns, since) = self.turns.entry(key.clone()).or_insert((0, now));
             *turns = turns.saturating_add(1);
-            if *turns > TAKEN_WITHIN.saturating_add(at_once) {
+            let (most, span) = TAKEN_WITHIN;
+            if *turns > most.saturating_add(at_once) && now.since(*since) >= span {
                 late.push(key);
             }
         }
