@@ -5,7 +5,7 @@
 use super::hook_calls;
 use crate::model::action::{RemovalReason, Target};
 use crate::model::backend::{
-    BackendChange, BackendPool, BackendState, OutOfService, PutDown, ServiceStep,
+    BackendAddress, BackendChange, BackendPool, BackendState, OutOfService, PutDown, ServiceStep,
 };
 use crate::model::drain::{DrainPolicy, OnTimeout};
 use crate::model::hook::{DrainHooks, HookCall, HookPhase};
@@ -232,33 +232,54 @@ pub fn changes(
 ) -> Vec<(BackendPoolId, Vec<BackendChange>)> {
     let mut writes = Vec::new();
     for pool in read.pools.iter().filter(|pool| pool.settled) {
-        let mut changes = Vec::new();
         let is_ours = balance.pools.contains(&pool.id);
         let may_leave =
             |row: &OutOfService| is_named(row, listed) && hook_calls::may_leave(row, balance.drain);
-        for row in rows.iter_mut() {
+        let moves = |row: &OutOfService| match row.step {
+            ServiceStep::Leaving => is_ours && may_leave(row),
+            ServiceStep::Returning => true,
+            ServiceStep::Grace { .. } | ServiceStep::Out => false,
+        };
+        // A write that goes out carries the changes of all: what waits for its own next try might wait while the pool
+        // refuses, and never be due in the short times when it does not.
+        if !rows.iter().any(|row| moves(row) && is_due(row, pool, now)) {
+            continue;
+        }
+        let mut changes = Vec::new();
+        for row in rows.iter_mut().filter(|row| moves(row)) {
             match row.step {
-                ServiceStep::Leaving if is_ours && may_leave(row) => {
-                    changes.extend(downs(row, pool, now));
-                }
-                ServiceStep::Returning => changes.extend(backs(row, pool, now)),
-                _ => {}
+                ServiceStep::Leaving => changes.extend(downs(row, pool, now)),
+                _ => changes.extend(backs(row, pool, now)),
             }
         }
-        if !changes.is_empty() {
-            writes.push((pool.id.clone(), changes));
-        }
+        writes.push((pool.id.clone(), changes));
     }
     writes
 }
 
-fn downs(row: &mut OutOfService, pool: &BackendPool, now: Time) -> Vec<BackendChange> {
+/// Some address of it is to change, and its next try is due.
+fn is_due(row: &OutOfService, pool: &BackendPool, now: Time) -> bool {
+    let due = |put: &PutDown| put.again().is_none_or(|at| at <= now);
+    let mut puts = row.put.iter().filter(|put| put.pool == pool.id);
+    match row.step {
+        ServiceStep::Leaving => {
+            up(row, pool).any(|of| puts.clone().find(|put| put.name == of.name).is_none_or(due))
+        }
+        _ => puts.any(|put| is_down(pool, put) && due(put)),
+    }
+}
+
+/// The addresses of this machine that may get connections.
+fn up<'p>(row: &OutOfService, pool: &'p BackendPool) -> impl Iterator<Item = &'p BackendAddress> {
     let mine = pool.backends.iter().filter(|of| of.machine.as_ref() == Some(&row.id));
-    let mut up = Vec::new();
-    for backend in mine.filter(|of| of.state != BackendState::Down) {
+    mine.filter(|of| of.state != BackendState::Down)
+}
+
+fn downs(row: &mut OutOfService, pool: &BackendPool, now: Time) -> Vec<BackendChange> {
+    let up: Vec<&BackendAddress> = up(row, pool).collect();
+    for backend in &up {
         let known = row.put.iter_mut().find(|put| put.pool == pool.id && put.name == backend.name);
         match known {
-            Some(put) if put.again().is_some_and(|at| at > now) => continue,
             Some(put) => put.write(now),
             None => row.put.push(PutDown {
                 pool: pool.id.clone(),
@@ -269,7 +290,6 @@ fn downs(row: &mut OutOfService, pool: &BackendPool, now: Time) -> Vec<BackendCh
                 tries: 1,
             }),
         }
-        up.push(backend);
     }
     up.into_iter()
         .map(|of| BackendChange { name: of.name.clone(), to: BackendState::Down })
@@ -279,8 +299,7 @@ fn downs(row: &mut OutOfService, pool: &BackendPool, now: Time) -> Vec<BackendCh
 /// The probe decides again. `Up` would send connections to a machine that is dead.
 fn backs(row: &mut OutOfService, pool: &BackendPool, now: Time) -> Vec<BackendChange> {
     let mut changes = Vec::new();
-    let due = |put: &PutDown| put.again().is_none_or(|at| at <= now);
-    let there = |put: &&mut PutDown| put.pool == pool.id && is_down(pool, put) && due(put);
+    let there = |put: &&mut PutDown| put.pool == pool.id && is_down(pool, put);
     for put in row.put.iter_mut().filter(there) {
         put.write(now);
         changes.push(BackendChange { name: put.name.clone(), to: BackendState::None });

@@ -428,3 +428,40 @@ fn what_load_balancers_refuse_is_asked_again_ever_more_rarely() {
     follow(&mut rows, &[back], balance, at(900));
     assert_eq!(tries(&mut rows, 900, Down), waits, "the way back is another");
 }
+
+#[test]
+fn a_write_carries_what_waits_for_its_own_next_try() {
+    let (pools, drain) = (ids(), drain());
+    let balance = balance(&pools, &drain);
+    let out = ["7", "8"].map(|id| machine(id, Lifecycle::Draining));
+    let read = |second, states: [BackendState; 2]| {
+        let of = |id| pool(id, &[("7", states[0]), ("8", states[1])]);
+        PoolsRead { at: at(second), pools: vec![of(&pools[0]), pool(&pools[1], &[])] }
+    };
+    let write = |rows: &mut Vec<OutOfService>, seen: &[Machine], second: i64, states| {
+        let read = read(second, states);
+        let writes = changes(rows, seen, &read, balance, at(second));
+        let names = writes.into_iter().flat_map(|(_, changes)| changes);
+        names.map(|change| (change.name, change.to)).collect::<Vec<_>>()
+    };
+    let mut rows = Vec::new();
+    follow(&mut rows, &out, balance, at(0));
+    write(&mut rows, &out, 0, [Probed; 2]);
+    for second in [0, 15, 45, 105, 225, 465] {
+        follow(&mut rows, &[in_service(&out[0]), out[1].clone()], balance, at(second));
+        write(&mut rows, &out, second, [Down; 2]);
+    }
+    assert!(write(&mut rows, &out, 500, [Down; 2]).is_empty(), "its next try is at 765");
+    let both = [in_service(&out[0]), in_service(&out[1])];
+    follow(&mut rows, &both, balance, at(510));
+    let carried = [("of-7".into(), Probed), ("of-8".into(), Probed)];
+    assert_eq!(write(&mut rows, &both, 510, [Down; 2]), carried, "the second begins its way back");
+    let third = machine("9", Lifecycle::Draining);
+    let seen = [both[0].clone(), both[1].clone(), third];
+    follow(&mut rows, &seen, balance, at(515));
+    assert!(write(&mut rows, &seen, 515, [Down; 2]).is_empty(), "no pool has the third");
+}
+
+fn in_service(machine: &Machine) -> Machine {
+    Machine { lifecycle: Lifecycle::InService, ..machine.clone() }
+}
