@@ -80,7 +80,8 @@ fn standby(view: &View, notes: &mut Notes) {
         let runs = seen.is_some_and(|(machine, look)| {
             let out =
                 machine.lifecycle == Lifecycle::Drained && look.standing == MachineState::Leaving;
-            out && !look.outdated && !is_lost(view, machine)
+            let starts = !look.outdated && !waits_for_a_name(view, machine);
+            out && starts && !is_lost(view, machine)
         });
         asked && drained && runs && !refused
     };
@@ -92,6 +93,17 @@ fn standby(view: &View, notes: &mut Notes) {
         aim.verb == ActionKind::Restore && off
     };
     notes.about(12, "starts outdated machines that were off", view.keys(rolled));
+}
+
+/// A refresh covers it where only named machines are replaced: no rollout opens for that, and it is outdated until an
+/// operator names it. What memory alone covers anew, without a command or a schedule, is not.
+fn waits_for_a_name(view: &View, machine: &Machine) -> bool {
+    let policy = &view.case.policy.rollout;
+    let limit = view.case.planned.state.refresh_before;
+    let known = view.case.before.and_then(|before| before.refresh_before);
+    let asked = heard(view, &[CommandVerb::Refresh]) || !policy.schedule.is_empty();
+    let covered = |limit: Time| machine.imaged < limit && (Some(limit) == known || asked);
+    policy.method == Method::OnDelete && limit.is_some_and(covered)
 }
 
 /// The cloud refused to switch machines off: then they are watched as they run.

@@ -1,10 +1,11 @@
 //! Gray scale-down: surplus leaves service a step at a time, and goes only after it was watched.
 
-use super::{NEW, NOW, Pool, ago, done};
+use super::{NEW, NOW, Pool, ago, asked, done};
 use crate::model::action::{Action, RemovalReason};
 use crate::model::journal::{EntryEvent, EntryOutcome};
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::policy::UnconfirmedFall;
+use crate::model::plan::CommandVerb;
+use crate::model::policy::{Method, UnconfirmedFall};
 use crate::model::size::{GrayPhase, GrayPolicy, GrayState};
 use crate::model::time::{Span, Time};
 
@@ -195,6 +196,23 @@ fn what_is_off_goes_only_after_it_was_watched_and_is_no_failure() {
     let drained = switched_off(Lifecycle::Drained, Span::seconds(60));
     let skips = "deletes drained surplus that was never switched off";
     refused("never off", &drained.delete("d", Surplus), skips);
+}
+
+#[test]
+fn drained_surplus_that_waits_for_a_refresh_is_never_switched_off() {
+    let skips = "deletes drained surplus that was never switched off";
+    let waits = |method: Method, limit: Time| {
+        let drained = switched_off(Lifecycle::Drained, Span::seconds(60));
+        let drained = drained.set(|pool| pool.draft.rollout.method = method);
+        drained.recall(|state| state.refresh_before = Some(limit)).delete("d", Surplus)
+    };
+    let imaged = waits(Method::OnDelete, NOW).machine("d").imaged;
+    lawful("named ones alone are replaced", &waits(Method::OnDelete, NOW));
+    refused("its disk is young enough", &waits(Method::OnDelete, imaged), skips);
+    refused("a rollout would open", &waits(Method::Replace, NOW), skips);
+    let new = |pool: Pool| pool.set(|pool| pool.before.as_mut().unwrap().refresh_before = None);
+    refused("no one asked for it", &new(waits(Method::OnDelete, NOW)), skips);
+    lawful("asked just now", &asked(new(waits(Method::OnDelete, NOW)), CommandVerb::Refresh));
 }
 
 #[test]
