@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cluster::Budget;
 use super::ids::{InstanceId, NodeName};
 use super::owner::Keeper;
 use super::size::{MetricFact, PoolFact};
@@ -20,9 +21,11 @@ pub struct Facts {
     pub metrics: Vec<MetricFact>,
     /// The pools that the pool's shares are of, if they were read within the last minutes.
     pub pools: Vec<PoolFact>,
-    /// The disruption budgets of the pool's cluster, by name.
+    /// Disruption budgets of the pool's cluster, by name.
     pub budgets: Vec<BudgetFact>,
-    /// The names of the budgets that count pods of a machine; none for a machine that is not there.
+    /// Why they could not be read.
+    pub budgets_unread: Option<Box<str>>,
+    /// The names of the budgets that count pods of a machine. If no machine has any, it is not known which do.
     pub machine_budgets: BTreeMap<InstanceId, Vec<Box<str>>>,
     /// Why the nodes of its cluster were not seen.
     pub nodes_unseen: Option<Box<str>>,
@@ -130,6 +133,29 @@ pub struct BudgetFact {
     pub healthy: u32,
     pub desired: u32,
     pub allowed: u32,
+    /// How many it counts; if that is not known, those that are healthy.
+    pub pods: u32,
+}
+
+impl BudgetFact {
+    /// Even with all its pods healthy it allows no disruption. One that counts none of its healthy pods knows no
+    /// controller of theirs, and allows none either; one without pods holds up nothing.
+    pub const fn never_allows(&self) -> bool {
+        let has_pods = self.pods > 0 || self.healthy > 0;
+        has_pods && self.desired >= self.pods && self.allowed == 0
+    }
+}
+
+impl From<&Budget> for BudgetFact {
+    fn from(of: &Budget) -> Self {
+        Self {
+            name: format!("{}/{}", of.namespace, of.name).into(),
+            healthy: of.healthy,
+            desired: of.desired,
+            allowed: of.allowed,
+            pods: of.expected,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod autoscaler_writes;
 mod backoff;
 mod basis;
 mod breaker;
+mod budgets;
 mod candidate;
 mod checkpoint;
 mod classify;

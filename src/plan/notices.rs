@@ -7,9 +7,11 @@ use crate::model::rollout::RolloutStage;
 use crate::model::time::Span;
 
 use super::basis::Basis;
+use super::budgets;
 use super::estimate::work_left;
 use super::model;
 use super::owner;
+use super::remove::Removals;
 use super::set_size_limit::{self, LIMIT};
 
 /// How many window changes to follow to find the next open one.
@@ -23,7 +25,7 @@ const CLOCKS_AGREE: Span = Span::seconds(30);
 /// How many attached VMs to name.
 const NAMES: usize = 5;
 
-pub(super) fn notices(basis: &Basis, raised: i64) -> Vec<Box<str>> {
+pub(super) fn notices(basis: &Basis, removals: &Removals, raised: i64) -> Vec<Box<str>> {
     let mut notices: Vec<Box<str>> = Vec::new();
     if basis.machines.resolved.forced {
         notices.push(
@@ -41,6 +43,7 @@ pub(super) fn notices(basis: &Basis, raised: i64) -> Vec<Box<str>> {
     notices.extend(past_checkpoint(basis, raised).map(Into::into));
     notices.extend(clocks_apart(basis).map(Into::into));
     notices.extend(attached(basis).map(Into::into));
+    notices.extend(budgets::notice(basis, removals).map(Into::into));
     notices.extend(declined(basis).map(Into::into));
     notices.extend(untainted(basis).map(Into::into));
     notices.extend(owner::notice(basis.input, basis.memory).map(Into::into));

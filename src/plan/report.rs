@@ -52,7 +52,7 @@ pub(super) fn assemble(
         resolved: basis.machines.resolved,
         size: document_size::report(basis.input, basis.memory, basis.size),
         numbers: basis.count.for_people(),
-        notices: notices::notices(basis, estimate::raised(actions)),
+        notices: notices::notices(basis, removals, estimate::raised(actions)),
         machines,
         holds,
         commands,

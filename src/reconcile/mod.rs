@@ -18,13 +18,16 @@ pub(crate) mod tests;
 pub use decide::{Decide, DecisionOutcome, Decisions, decide};
 pub use turn::{LOOKS_AT_DRAINS, PoolTurn};
 
+use std::future::ready;
+
 pub use crate::judge::{Case, Note};
 
 use crate::act::{AskHooks, CallMade, ChangeCloud, ChangeCluster};
 use crate::ambient::Clock;
 use crate::memory::{AuditEntry, EntryMove, StoreError, TurnStore};
+use crate::model::facts::BudgetFact;
 use crate::model::hold::Hold;
-use crate::model::ids::PoolName;
+use crate::model::ids::{ClusterName, PoolName};
 use crate::model::inventory::{Gap, Inventory, SetReading};
 use crate::model::plan::Decision;
 use crate::model::policy::Policy;
@@ -52,6 +55,14 @@ pub trait TurnEnvironment {
     /// The scale set of a pool, with the nodes of its cluster on their machines.
     fn list(&self, policy: &Policy) -> impl Future<Output = Result<Inventory, ReadError>> + Send {
         self.cloud().list(&policy.scale_set)
+    }
+
+    /// The disruption budgets of a cluster that can never allow a disruption, or why they are not known.
+    fn budgets(
+        &self,
+        _: &ClusterName,
+    ) -> impl Future<Output = Result<Vec<BudgetFact>, Box<str>>> + Send {
+        ready(Ok(Vec::new()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The order of steps of one turn.
 
+mod budgets;
 mod looks;
 mod observation;
 mod release;
@@ -176,6 +177,7 @@ impl PoolTurn {
         let mut turn = Turn::new(world, policy, seed, inbox, observed, book);
         turn.book.refused = self.refused.take();
         turn.settle(&mut self.paces).await.map_err(store)?;
+        turn.read_budgets(state.as_ref()).await;
         let now = world.clock().now();
         let (planned, notes, frozen) = match turn.decide(state.as_ref(), now) {
             Ok(outcome) => {

@@ -367,6 +367,7 @@ fn pods_and_the_budgets_that_count_them_arrive() {
     let (db, web) = (&found.facts.budgets[0], &found.facts.budgets[1]);
     assert_eq!((&*db.name, db.healthy, db.desired, db.allowed), ("shop/db", 1, 1, 0));
     assert_eq!((&*web.name, web.healthy, web.desired, web.allowed), ("shop/web", 3, 2, 1));
+    assert_eq!((db.pods, web.pods), (1, 3), "those that are healthy, if no number is said");
     let budgets = &found.facts.machine_budgets[&found.machines[0].id];
     assert_eq!(*budgets, ["shop/db", "shop/web"].map(Box::from));
     // A number says the same of pods that no budget counts.

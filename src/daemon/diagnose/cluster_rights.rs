@@ -3,7 +3,7 @@
 use super::check::Check;
 use crate::adapters::kubernetes::{AccessReview, ClusterRight, Clusters};
 use crate::model::ids::ClusterName;
-use crate::model::journal::Refused;
+use crate::model::journal::{Refusal, Refused};
 use crate::model::policy::Policy;
 
 const NAME: &str = "permissions";
@@ -26,7 +26,8 @@ const DELETE: (ClusterRight, &str) = (
     "to end pods that outlast `drain.ladder.evict` (not if `shorterGrace` and `delete` are off)",
 );
 
-/// Doctor reads all budgets, and a drain those that count one pod together, to name them. It goes on without.
+/// Doctor reads all budgets, a turn too before nodes leave, and a drain those that count one pod together, to name them.
+/// All go on without.
 pub(super) const BUDGETS: ClusterRight = right("list", "policy", "poddisruptionbudgets");
 
 /// All rights of a daemon whose pools use every feature, and of doctor.
@@ -66,6 +67,15 @@ pub(super) async fn checks(
 /// What a refusal says for itself.
 pub(super) fn said(refused: &Refused) -> &str {
     refused.message.as_deref().unwrap_or("the cluster takes no requests of ours just now")
+}
+
+/// Why the budgets of a cluster are not known, and what helps.
+pub(in crate::daemon) fn budgets_unread(refused: &Refused) -> Box<str> {
+    let said = said(refused);
+    match refused.refusal {
+        Refusal::Forbidden => format!("{said}; allow {BUDGETS} to have them named").into(),
+        _ => said.into(),
+    }
 }
 
 /// One check for each right that is missing, and one for all that we have.

@@ -23,6 +23,7 @@ use rights::KnownPermissions;
 
 pub use check::{Check, CheckOutcome};
 pub use cluster::ClusterChecks;
+pub(super) use cluster_rights::budgets_unread;
 pub use cluster_rights::cluster_role;
 pub use pool::PoolChecks;
 pub use rights::{ROLE, Right};

@@ -18,6 +18,7 @@
 //! Shutdown: servers are notified, no turn starts, running turns finish, the lease is given up, the store is closed.
 //! Begin with [`Daemon::run`]; `turns` is the loop.
 
+mod budget_cache;
 mod daemon;
 mod deliveries;
 mod files;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::budget_cache::BudgetCache;
 use super::gate_watch::GateWatch;
 use super::metric_watch::MetricWatch;
 use super::recorder::RecordingDecider;
@@ -17,7 +18,8 @@ use crate::daemon::trouble::{Trouble, TroubleCause};
 use crate::daemon::webhooks::Webhooks;
 use crate::drain::Drainer;
 use crate::memory::Store;
-use crate::model::ids::{NodeName, PoolName};
+use crate::model::facts::BudgetFact;
+use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::inventory::Inventory;
 use crate::model::machine::Machine;
 use crate::model::owner::Keeper;
@@ -35,6 +37,7 @@ pub struct Production<S, C> {
     cloud: SerializedCloud<Azure>,
     cluster: Drainer<Clusters, C>,
     clusters: Arc<Clusters>,
+    budgets: BudgetCache,
     hooks: Arc<Webhooks>,
     store: Arc<S>,
     decide: RecordingDecider,
@@ -103,6 +106,7 @@ impl<S, C: MonotonicClock> Production<S, C> {
             cluster,
             clusters,
             node,
+            budgets: BudgetCache::default(),
             hooks,
             store,
             decide,
@@ -204,6 +208,11 @@ impl<S: Store + Send + Sync, C: MonotonicClock> TurnEnvironment for Production<S
         let mut inventory = self.cloud.list(&policy.scale_set).await?;
         read_nodes(&*self.clusters, policy, &mut inventory).await;
         Ok(inventory)
+    }
+
+    async fn budgets(&self, cluster: &ClusterName) -> Result<Vec<BudgetFact>, Box<str>> {
+        let ask = self.clusters.all_budgets(cluster);
+        self.budgets.read(cluster, self.clock.now(), ask).await
     }
 }
 

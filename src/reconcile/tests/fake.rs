@@ -12,6 +12,7 @@ use crate::act::{
 use crate::ambient::Clock;
 use crate::memory::*;
 use crate::model::backend::{BackendAddress, BackendChange, BackendPool, BackendState, HookOrder};
+use crate::model::facts::BudgetFact;
 use crate::model::hook::{HookAnswer, HookPhase};
 use crate::model::ids::*;
 use crate::model::inventory::*;
@@ -79,6 +80,9 @@ pub struct Sky {
     pub off_since: BTreeMap<String, Time>,
     /// What the next hooks of a phase answer; then: done.
     pub hook_answers: BTreeMap<HookPhase, Vec<HookAnswer>>,
+    /// The budgets that can never allow a disruption; `None`: there are none.
+    pub budgets: Option<Result<Vec<BudgetFact>, Box<str>>>,
+    pub budgets_read: u32,
     /// Each attempt at a hook.
     pub hooks: Vec<HookAttempt>,
 }

@@ -26,6 +26,7 @@ pub(super) fn all(facts: &wire::FactKeys<'_>) -> Result<Vec<BudgetFact>, Fault> 
         healthy: budget.healthy,
         desired: budget.desired,
         allowed: budget.allowed,
+        pods: budget.pods.unwrap_or(budget.healthy),
     });
     let mut budgets: Vec<BudgetFact> = budgets.collect();
     budgets.sort_by(|a, b| a.name.cmp(&b.name));

@@ -423,6 +423,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         metrics: metrics.collect(),
         pools: pools.collect(),
         budgets: budgets::all(wire)?,
+        budgets_unread: None,
         machine_budgets: BTreeMap::new(),
         quota: wire.quota.as_ref().map(|quota| Quota {
             family: RecordText::or_empty(quota.family.as_ref()),

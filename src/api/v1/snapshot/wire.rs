@@ -347,6 +347,8 @@ pub(super) struct BudgetKeys<'a> {
     pub healthy: u32,
     pub desired: u32,
     pub allowed: u32,
+    /// How many pods it counts; absent: those that are healthy.
+    pub pods: Option<u32>,
 }
 
 /// What the metric of a profile is; null: it has no value.
