@@ -7,7 +7,7 @@ use super::output::{OutputOption, Shell};
 use super::text::wrap;
 use super::{
     client, completions, context, demo, diff, doctor, emulate, explain, guide, init, man, plan,
-    schema, serve, simulate, status, store, token, validate, version, wait, watch,
+    schema, serve, simulate, snapshot, status, store, token, validate, version, wait, watch,
 };
 
 /// The widest help text.
@@ -128,6 +128,7 @@ commands! {
         Plan = plan::PlanCommand;
         Diff = diff::DiffCommand;
         Explain = explain::Explain;
+        Snapshot = snapshot::SnapshotCommand;
         Wait = wait::WaitCommand;
         History = client::HistoryCommand;
         Audit = client::AuditCommand;

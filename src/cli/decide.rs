@@ -43,6 +43,7 @@ mod tests {
             machines: pool.machines,
             commands: pool.inbox.commands,
             facts: Facts::default(),
+            cluster: None,
             stop: None,
             state: pool.state,
         };

@@ -28,6 +28,7 @@ mod plan;
 mod schema;
 mod serve;
 mod simulate;
+mod snapshot;
 mod source;
 mod status;
 mod store;

@@ -189,6 +189,7 @@ impl CloudReader {
             open: Vec::new(),
             commands: Vec::new(),
             facts,
+            cluster: None,
             stop: None,
             state: None,
         };

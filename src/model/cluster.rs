@@ -102,7 +102,7 @@ vocabulary! {
 }
 
 /// Who makes another pod in the place of one that is gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodOwner {
     /// No controller.
     Bare,

@@ -1,5 +1,6 @@
 //! The documents of version 1: what is read, what is refused and where, and what is written.
 
+mod anonymous;
 mod bad_bytes;
 mod bad_snapshots;
 mod conversation;

@@ -11,16 +11,16 @@ use super::azure::{Azure, SECRET, SETS, set};
 use super::support::*;
 
 /// A cluster that answers each path, and what it was asked.
-struct Cluster {
-    settings: String,
-    asked: Arc<Mutex<Vec<String>>>,
+pub(super) struct Cluster {
+    pub settings: String,
+    pub asked: Arc<Mutex<Vec<String>>>,
 }
 
 type Mouth = dyn Fn(&str, &Value) -> (u16, Value) + Send + Sync;
 
 impl Cluster {
     /// `name`: of the test, for its files.
-    fn start(
+    pub fn start(
         name: &str,
         says: impl Fn(&str, &Value) -> (u16, Value) + Send + Sync + 'static,
     ) -> Self {
@@ -83,13 +83,13 @@ fn answer(mut stream: TcpStream, heard: &Mutex<Vec<String>>, says: &Mouth) {
     stream.write_all(format!("{head}{json}").as_bytes()).unwrap();
 }
 
-fn list(items: impl IntoIterator<Item = Value>) -> (u16, Value) {
+pub(super) fn list(items: impl IntoIterator<Item = Value>) -> (u16, Value) {
     let items: Vec<Value> = items.into_iter().collect();
     (200, json!({"metadata": {"resourceVersion": "10"}, "items": items}))
 }
 
 /// The node of a machine of the set `web`; without a machine, one without an id.
-fn node(name: &str, machine: Option<u32>) -> Value {
+pub(super) fn node(name: &str, machine: Option<u32>) -> Value {
     let id = machine.map(|id| json!(format!("azure://{SETS}/web/virtualMachines/{id}")));
     json!({
         "metadata": {"name": name, "resourceVersion": "1", "creationTimestamp": "2100-01-01T00:00:00Z"},
@@ -98,7 +98,7 @@ fn node(name: &str, machine: Option<u32>) -> Value {
     })
 }
 
-fn budget(name: &str, [healthy, desired, allowed, expected]: [u32; 4]) -> Value {
+pub(super) fn budget(name: &str, [healthy, desired, allowed, expected]: [u32; 4]) -> Value {
     json!({
         "metadata": {"namespace": "shop", "name": name, "generation": 1},
         "spec": {"selector": {"matchLabels": {"app": name}}},
@@ -111,7 +111,7 @@ fn azure() -> Azure {
     Azure::plain(json!({"scaleSets": [{"name": "web", "capacity": 3}]}))
 }
 
-fn pool(file: &str, more: &str) -> String {
+pub(super) fn pool(file: &str, more: &str) -> String {
     let web = set("web");
     let text = format!(
         "apiVersion: poolkeeper/v1\nkind: Pool\nname: web\nscaleSet: {web}\ncluster: prod\n\

@@ -178,6 +178,7 @@ fn help_texts() {
         "explain",
         "doctor",
         "simulate",
+        "snapshot",
         "validate",
         "emulate",
         "completions",

@@ -7,6 +7,7 @@ mod goldens;
 mod init;
 mod live;
 mod same;
+mod snapshot;
 mod store;
 mod stream;
 mod support;

@@ -17,11 +17,19 @@ pub(super) const fn pods(workloads: &wire::WorkloadKeys<'_>) -> u32 {
     }
 }
 
-/// The budgets, by name.
-pub(super) fn all(facts: &wire::FactKeys<'_>) -> Result<Vec<BudgetFact>, Fault> {
-    let names = facts.budgets.iter().flatten().map(|budget| budget.name.as_str());
-    each_once(names, |n| format!("facts.budgets[{n}].name"))?;
-    let budgets = facts.budgets.iter().flatten().map(|budget| BudgetFact {
+/// The budgets, by name: those of the facts, and those of the cluster.
+pub(super) fn all(snapshot: &wire::Snapshot<'_>) -> Result<Vec<BudgetFact>, Fault> {
+    let of_facts = snapshot.facts.as_ref().and_then(|facts| facts.budgets.as_deref());
+    let of_facts = of_facts.unwrap_or_default();
+    let of_cluster = snapshot.cluster.as_ref().and_then(|cluster| cluster.budgets.as_deref());
+    let both = || of_facts.iter().chain(of_cluster.unwrap_or_default());
+    each_once(both().map(|budget| budget.name.as_str()), |n| {
+        match n.checked_sub(of_facts.len()) {
+            None => format!("facts.budgets[{n}].name"),
+            Some(n) => format!("cluster.budgets[{n}].name"),
+        }
+    })?;
+    let budgets = both().map(|budget| BudgetFact {
         name: budget.name.to_box(),
         healthy: budget.healthy,
         desired: budget.desired,
@@ -41,21 +49,31 @@ pub(super) fn of_machines(
     let mut found = BTreeMap::new();
     for (n, machine) in machines.iter().enumerate() {
         let Some(wire::WorkloadKeys::Said(of)) = &machine.workloads else { continue };
-        let names = of.budgets.as_deref().unwrap_or_default();
         let path = |at: usize| format!("machines[{n}].workloads.budgets[{at}]");
-        each_once(names.iter().map(RecordText::as_str), path)?;
-        for (at, name) in names.iter().enumerate() {
-            if known.binary_search_by(|budget| (*budget.name).cmp(name.as_str())).is_err() {
-                return Err(unknown(path(at), name.as_str(), known));
-            }
-        }
+        let names = named(of.budgets.as_deref(), known, path)?;
         if !names.is_empty() {
-            let mut names: Vec<Box<str>> = names.iter().map(RecordText::to_box).collect();
-            names.sort_unstable();
             found.insert(InstanceId::new(machine.id.as_str()), names);
         }
     }
     Ok(found)
+}
+
+/// The names in order, if each is of a known budget.
+pub(super) fn named(
+    names: Option<&[RecordText<'_>]>,
+    known: &[BudgetFact],
+    path: impl Fn(usize) -> String,
+) -> Result<Vec<Box<str>>, Fault> {
+    let names = names.unwrap_or_default();
+    each_once(names.iter().map(RecordText::as_str), &path)?;
+    for (at, name) in names.iter().enumerate() {
+        if known.binary_search_by(|budget| (*budget.name).cmp(name.as_str())).is_err() {
+            return Err(unknown(path(at), name.as_str(), known));
+        }
+    }
+    let mut names: Vec<Box<str>> = names.iter().map(RecordText::to_box).collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 fn unknown(path: String, name: &str, known: &[BudgetFact]) -> Fault {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budgets;
+use super::cluster;
 use super::fault::Fault;
 use super::input::SnapshotInput;
 use super::lists::{MOST_MACHINES, check_count, each_once, fields, texts};
@@ -63,7 +64,9 @@ pub(super) fn input(
     machines.sort_unstable_by(Machine::listing_order);
     open::tell_births(wire.open.as_deref().unwrap_or_default(), &mut machines);
     let facts = wire.facts.as_ref().map(facts).transpose()?.unwrap_or_default();
-    let machine_budgets = budgets::of_machines(&wire.machines, &facts.budgets)?;
+    let budgets = budgets::all(wire)?;
+    let machine_budgets = budgets::of_machines(&wire.machines, &budgets)?;
+    let cluster = wire.cluster.as_ref().map(|of| cluster::read(of, &budgets)).transpose()?;
     let state = wire
         .state
         .map(|raw| state::decode(raw.get()))
@@ -77,7 +80,8 @@ pub(super) fn input(
         set,
         machines,
         commands: commands(wire.commands.as_deref().unwrap_or_default(), now, strings)?,
-        facts: Facts { machine_budgets, ..facts },
+        facts: Facts { budgets, machine_budgets, ..facts },
+        cluster,
         stop: wire.stop_all.as_ref().map(|stop| stop.read(now)),
         state,
     })
@@ -422,7 +426,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         gates,
         metrics: metrics.collect(),
         pools: pools.collect(),
-        budgets: budgets::all(wire)?,
+        budgets: Vec::new(),
         budgets_unread: None,
         machine_budgets: BTreeMap::new(),
         quota: wire.quota.as_ref().map(|quota| Quota {

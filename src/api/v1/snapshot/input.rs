@@ -1,7 +1,10 @@
 //! What a snapshot contains.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::model::cluster::PodOwner;
+use crate::model::ids::NodeName;
 use crate::model::inventory::SetReading;
 use crate::model::journal::Entry;
 use crate::model::machine::Machine;
@@ -22,9 +25,25 @@ pub struct SnapshotInput {
     pub open: Vec<Entry>,
     pub commands: Vec<Command>,
     pub facts: Facts,
+    pub cluster: Option<ClusterPods>,
     /// A person stopped all pools.
     pub stop: Option<GlobalStop>,
     pub state: Option<PoolState>,
+}
+
+/// The pods that a drain of each node meets. Those that their kubelet runs from a file are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClusterPods(pub BTreeMap<NodeName, Vec<NodePod>>);
+
+/// A pod as far as its drain depends on it, and nothing of what it runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodePod {
+    pub namespace: Box<str>,
+    pub name: Box<str>,
+    pub owner: PodOwner,
+    pub ready: bool,
+    /// The names of the budgets that count it, in order.
+    pub budgets: Vec<Box<str>>,
 }
 
 impl SnapshotInput {

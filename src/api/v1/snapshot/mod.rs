@@ -3,19 +3,25 @@
 //! Never here: a clock, a default that depends on another snapshot, half a snapshot. What is kept between snapshots
 //! only saves work: the answer to each is the same as if it were the first. Begin with [`Snapshots::read`].
 
+mod anonymous;
 mod budgets;
+mod cluster;
 mod convert;
 mod fault;
+mod first_sight;
 mod input;
 mod json_errors;
 mod lists;
+mod names;
 mod open;
 mod place;
 mod stop;
 mod strings;
 mod wire;
 
-pub use input::SnapshotInput;
+pub use anonymous::anonymous;
+pub use first_sight::{NotFirstSight, encode};
+pub use input::{ClusterPods, NodePod, SnapshotInput};
 
 use std::sync::Arc;
 

@@ -29,6 +29,7 @@ pub(super) struct Snapshot<'a> {
     pub open: Option<Vec<Open<'a>>>,
     pub commands: Option<Vec<CommandKeys<'a>>>,
     pub facts: Option<FactKeys<'a>>,
+    pub cluster: Option<ClusterKeys<'a>>,
     pub stop_all: Option<StopKeys<'a>>,
     pub state: Option<&'a RawValue>,
 }
@@ -349,6 +350,40 @@ pub(super) struct BudgetKeys<'a> {
     pub allowed: u32,
     /// How many pods it counts; absent: those that are healthy.
     pub pods: Option<u32>,
+}
+
+/// The pods on the nodes of the machines, and the budgets that count some of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct ClusterKeys<'a> {
+    pub budgets: Option<Vec<BudgetKeys<'a>>>,
+    pub nodes: Option<Vec<NodeKeys<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct NodeKeys<'a> {
+    pub name: RecordText<'a>,
+    pub pods: Vec<NodePodKeys<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct NodePodKeys<'a> {
+    pub namespace: RecordText<'a>,
+    pub name: RecordText<'a>,
+    pub owner: Option<OwnerKeys<'a>>,
+    pub ready: bool,
+    /// The budgets that count it, instead of the labels by which they do.
+    pub budgets: Option<Vec<RecordText<'a>>>,
+}
+
+/// The controller of a pod.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct OwnerKeys<'a> {
+    pub kind: RecordText<'a>,
+    pub name: RecordText<'a>,
 }
 
 /// What the metric of a profile is; null: it has no value.
