@@ -97,7 +97,7 @@ def drain(suite):
     # The pod learns of it later: from here on the role is written by hand.
     suite.release("upgrade", MAIN, CHART, "--values", suite.values(MAIN, 1))
     role = rights.Role(suite.client, f"{MAIN}-{RELEASE}", (MAIN, RELEASE))
-    unknown = role.all ^ {*rights.ORDER, rights.WATCH, rights.BUDGETS}
+    unknown = role.all ^ {*rights.ORDER, rights.WATCH, rights.BUDGETS, rights.DELETE_NODES}
     if unknown:
         return [f"there is no case for the right {rights.shown(right)}" for right in sorted(unknown)]
     for at, right in enumerate(rights.ORDER):

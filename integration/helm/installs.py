@@ -34,7 +34,7 @@ PLANTED = [
     ("deployment.yaml", "type: Recreate", "type: RollingUpdate", "the strategy"),
     ("deployment.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "read-only root"),
     ("deployment.yaml", 'ne (include "poolkeeper.inCluster" .) ""', "false", "a token"),
-    ("account.yaml", "verbs: [list, watch, patch]", "verbs: [list, watch, patch, delete]", "delete of nodes"),
+    ("account.yaml", "verbs: [list, watch, patch, delete]", "verbs: [list, watch, patch, delete, update]", "update of nodes"),
     ("account.yaml", "verbs: [list, delete]", "verbs: [list]", "lacks delete of pods"),
     ("store.yaml", "helm.sh/resource-policy: keep", "note: keep", "the store would go"),
 ]

@@ -16,8 +16,10 @@ ORDER = [("", "nodes", "list"), ("", "nodes", "patch"), ("", "pods", "list"), ("
 WATCH = ("", "nodes", "watch")
 # Only names budgets: drains go on without it.
 BUDGETS = ("policy", "poddisruptionbudgets", "list")
+# No node outlasts its machine here, so it is never needed.
+DELETE_NODES = ("", "nodes", "delete")
 # Of these the daemon says nothing yet that names them. One that it does name must leave this list.
-SILENT = {WATCH, ("", "nodes", "patch")}
+SILENT = {WATCH}
 
 
 def shown(right):

@@ -23,7 +23,7 @@ DAEMON_GROUPS = "system:serviceaccounts,system:serviceaccounts:poolkeeper"
 # What the daemon may do in a cluster: the role of the manual, without the right to delete pods, which no case needs and
 # doctor must miss.
 RULES = [
-    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch"]},
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch", "delete"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
     {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]},

@@ -205,6 +205,8 @@ def judge_nodes(audit, there):
             cordoned_by.pop(node, None)
             marked.discard(node)
             tainted.discard(node)
+            if is_ours and not names_object(one):
+                wrong.append(f"node {node} was deleted whatever object it is by now")
             continue
         if is_ours and isinstance(one.get("requestObject"), list):
             wrong += judge_taint(node, one["requestObject"], tainted)
@@ -221,6 +223,11 @@ def judge_nodes(audit, there):
     for node in there:
         wrong += judge_left(node, cordoned_by.get(node["metadata"]["name"]))
     return wrong
+
+
+def names_object(one):
+    names = (one.get("requestObject") or {}).get("preconditions") or {}
+    return names.get("uid") and names.get("resourceVersion")
 
 
 def judge_change(node, names, was_marked, cordoned_by):

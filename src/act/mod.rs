@@ -21,6 +21,7 @@ use crate::model::action::{Expect, Target, WriteScope};
 use crate::model::autoscaler::AutoscalerWrite;
 use crate::model::backend::{BackendChange, BackendPool, HookOrder};
 use crate::model::drain::NodeDrainPolicy;
+use crate::model::gone::GoneMachines;
 use crate::model::hook::HookAnswer;
 use crate::model::ids::{
     BackendPoolId, ClusterName, EntryId, InstanceId, NodeName, PoolName, ScaleSetId,
@@ -28,7 +29,7 @@ use crate::model::ids::{
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::model::waiting::WaitingNodes;
 
 /// The pool, the set and the entry that a call belongs to, and the deadline for sending it.
@@ -175,6 +176,17 @@ pub struct WaitingRequest<'a> {
     pub before: Time,
 }
 
+/// The machines of a pool that are gone, and how long their nodes may stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoneRequest<'a> {
+    pub pool: &'a PoolName,
+    pub cluster: &'a ClusterName,
+    pub machines: &'a GoneMachines,
+    pub after: Span,
+    /// Nothing is sent after this.
+    pub before: Time,
+}
+
 /// What came of the taints of nodes that wait.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WaitingOutcome {
@@ -208,4 +220,10 @@ pub trait ChangeCluster {
         &self,
         request: WaitingRequest<'_>,
     ) -> impl Future<Output = WaitingOutcome> + Send;
+
+    /// Delete the nodes that outlast their machines for so long, and never one that is ready. Returns why one was not.
+    fn remove_gone(
+        &self,
+        request: GoneRequest<'_>,
+    ) -> impl Future<Output = Option<Box<str>>> + Send;
 }

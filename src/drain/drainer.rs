@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 
+use super::gone::GoneSince;
 use super::ladder::{self, Attempts, LadderState, Rung};
 use super::{ClusterApi, ClusterOrder, waiting};
 use crate::act::{
-    CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest, WaitingOutcome,
-    WaitingRequest,
+    CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest, GoneRequest,
+    WaitingOutcome, WaitingRequest,
 };
 use crate::ambient::Clock;
 use crate::model::cluster::{
@@ -30,6 +31,7 @@ pub struct Drainer<K, C> {
     clock: C,
     /// What the pace of requests needs. A process that lost it asks some pods sooner, and nothing else.
     memory: Mutex<BTreeMap<(PoolName, NodeName), DrainMemory>>,
+    gone: GoneSince,
 }
 
 /// What was asked for one node.
@@ -61,7 +63,7 @@ impl Draining<'_> {
 
 impl<K, C> Drainer<K, C> {
     pub fn new(api: Arc<K>, clock: C) -> Self {
-        Self { api, clock, memory: Mutex::default() }
+        Self { api, clock, memory: Mutex::default(), gone: GoneSince::default() }
     }
 
     fn memory(&self) -> MutexGuard<'_, BTreeMap<(PoolName, NodeName), DrainMemory>> {
@@ -292,6 +294,10 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
 
     async fn show_waiting(&self, request: WaitingRequest<'_>) -> WaitingOutcome {
         waiting::show(&*self.api, request).await
+    }
+
+    async fn remove_gone(&self, request: GoneRequest<'_>) -> Option<Box<str>> {
+        self.gone.remove(&*self.api, request, self.clock.now()).await
     }
 }
 

@@ -5,7 +5,10 @@
 //! and [`Drainer`]; `ladder` says which pods are asked to end, and how.
 
 mod drainer;
+mod gone;
 mod ladder;
+#[cfg(test)]
+mod nodes;
 #[cfg(test)]
 mod samples;
 mod waiting;
@@ -42,6 +45,20 @@ pub trait ClusterApi {
         pool: &PoolName,
         cluster: Option<&ClusterName>,
     ) -> impl Future<Output = Result<Vec<(ClusterName, ClusterNode)>, Refused>> + Send;
+
+    /// The nodes that are not ready and whose machines have such an id, in lower case, as the watch showed them last.
+    fn silent(
+        &self,
+        cluster: &ClusterName,
+        prefix: &str,
+    ) -> impl Future<Output = Result<Vec<ClusterNode>, Refused>> + Send;
+
+    /// Delete the node, if it is still as it was read, and not ready.
+    fn delete_node(
+        &self,
+        order: ClusterOrder<'_>,
+        node: &ClusterNode,
+    ) -> impl Future<Output = CallOutcome> + Send;
 
     /// All pods on the node, read now.
     fn pods(

@@ -9,7 +9,7 @@ use crate::model::action::{ActionKind, Target};
 use crate::model::ids::Key;
 use crate::model::journal::Entry;
 
-/// Law 3: only pods of a node that an entry of ours drains are ended, and past their budgets only from the step on that
+/// Law 3: no node of a machine that lives is deleted. Only pods of a node that an entry of ours drains are ended, and past their budgets only from the step on that
 /// the pool file allows for that. Law 10: the cordons of others stay.
 pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let strange = truth.pods.ended.iter().filter(|pod| !is_drained(pod, truth.journal));
@@ -18,6 +18,8 @@ pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
         truth.pods.ended.iter().filter(|pod| pod.past_budgets && !may_delete(pod, truth.case));
     notes.about(3, "deletes pods past their disruption budgets", machines(early));
     notes.about(10, "lifts cordons that others set", truth.pods.lifted.clone());
+    let living = truth.pods.nodes_deleted.clone();
+    notes.about(3, "deletes nodes of machines that live", living);
 }
 
 /// Law 3: no machine is removed or updated while pods run on its node that a drain was to end. One that failed does not

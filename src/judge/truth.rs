@@ -69,6 +69,8 @@ pub struct PodEffects {
     pub ended: Vec<EndedPod>,
     /// Machines whose nodes others had cordoned, and we lifted it.
     pub lifted: Vec<Key>,
+    /// Machines that live, or whose nodes are ready, and whose nodes we deleted.
+    pub nodes_deleted: Vec<Key>,
     /// Machines whose nodes keep a taint that we tried to take away in vain.
     pub not_untainted: Vec<Key>,
     /// Machines whose nodes have our taint after the turn, without those, and none while the cluster is away.

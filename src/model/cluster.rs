@@ -52,7 +52,8 @@ impl ClusterNode {
 pub struct NodeTaints {
     /// How many there are.
     pub count: u16,
-    pub waiting: Option<WaitingTaint>,
+    /// Only while a rollout goes on do many nodes have it, so it has its room elsewhere.
+    pub waiting: Option<Box<WaitingTaint>>,
 }
 
 /// Our taint of a node whose machine waits to be replaced: the scheduler prefers other nodes, so that a pod which is

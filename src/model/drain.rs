@@ -127,6 +127,8 @@ pub struct NodeDrainPolicy {
     pub ladder: DrainLadder,
     /// Once its pods are gone, how long their volumes may take to detach.
     pub volumes: Span,
+    /// How long the node of a machine that is gone may stay until we delete it; `None`: for ever.
+    pub deletion: Option<Span>,
 }
 
 impl Default for NodeDrainPolicy {
@@ -136,6 +138,7 @@ impl Default for NodeDrainPolicy {
             rules: Vec::new(),
             ladder: DrainLadder::default(),
             volumes: Span::minutes(10),
+            deletion: Some(Span::minutes(5)),
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Facts {
     pub runs_on: Option<NodeName>,
     /// Why a node that waits did not get its taint, or kept it, in the last turn.
     pub taint_refused: Option<Box<str>>,
+    /// Why a node whose machine is gone was not deleted, in the last turn.
+    pub node_undeleted: Option<Box<str>>,
     /// The present version of a followed gallery image.
     pub follow: Option<Follow>,
     /// How far the cloud's clock is ahead of ours; negative when behind.

@@ -13,6 +13,7 @@ mod consent;
 pub mod drain;
 pub mod facts;
 pub mod gate;
+pub mod gone;
 pub mod hold;
 pub mod hook;
 pub mod ids;

@@ -46,6 +46,7 @@ pub(super) fn notices(basis: &Basis, removals: &Removals, raised: i64) -> Vec<Bo
     notices.extend(budgets::notice(basis, removals).map(Into::into));
     notices.extend(declined(basis).map(Into::into));
     notices.extend(untainted(basis).map(Into::into));
+    notices.extend(undeleted(basis).map(Into::into));
     notices.extend(owner::notice(basis.input, basis.memory).map(Into::into));
     if let Some(busy) = &basis.input.set.busy {
         notices.push(
@@ -60,6 +61,13 @@ fn untainted(basis: &Basis) -> Option<String> {
     let why = basis.input.facts.taint_refused.as_ref()?;
     Some(format!(
         "nodes that wait to be replaced should tell the scheduler so by a taint, and the cluster did not take it ({why}): pods may move more than once"
+    ))
+}
+
+fn undeleted(basis: &Basis) -> Option<String> {
+    let why = basis.input.facts.node_undeleted.as_ref()?;
+    Some(format!(
+        "a node outlasts its machine, and the cluster did not let Poolkeeper delete it ({why}): delete it, or write `drain: {{nodeDeletion: off}}`"
     ))
 }
 

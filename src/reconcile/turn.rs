@@ -4,7 +4,7 @@ mod budgets;
 mod looks;
 mod observation;
 mod release;
-mod waiting;
+mod upkeep;
 
 pub use looks::LOOKS_AT_DRAINS;
 
@@ -15,9 +15,7 @@ use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
 use super::notices::PoolNews;
 use super::{TurnEnvironment, TurnError, TurnReport};
-use crate::act::{
-    CallOutcome, ChangeCluster, Executor, PollState, Ports, WaitingOutcome, next_move,
-};
+use crate::act::{CallOutcome, ChangeCluster, Executor, PollState, Ports, next_move};
 use crate::ambient::Clock;
 use crate::memory::{
     Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
@@ -34,6 +32,7 @@ use crate::model::rollout::PoolState;
 use crate::model::time::{Span, Time};
 use crate::observe::ReadFacts;
 use observation::PoolObservation;
+use upkeep::NodeUpkeep;
 
 /// Time until the next read after a doubt or a withdrawn intent.
 // 5 s: the shortest wait after which a listing shows what a lost call did.
@@ -51,8 +50,7 @@ pub struct PoolTurn {
     paces: BTreeMap<EntryId, PollState>,
     /// Why a load balancer refused its last write.
     refused: Option<Refused>,
-    /// Why a node that waits did not get its taint, or kept it.
-    taint_refused: Option<Box<str>>,
+    nodes: NodeUpkeep,
     remembered: RememberedHolds,
     /// Open drains whose nodes a look between turns found empty, or given up.
     drained: BTreeSet<EntryId>,
@@ -67,7 +65,7 @@ impl PoolTurn {
             folded: None,
             paces: BTreeMap::new(),
             refused: None,
-            taint_refused: None,
+            nodes: NodeUpkeep::default(),
             remembered: RememberedHolds::default(),
             drained: BTreeSet::new(),
         }
@@ -105,7 +103,7 @@ impl PoolTurn {
             |state: Option<&PoolState>| state.is_some_and(|state| state.suspension.is_some());
         let owed = usize::from(owes(image.state.as_ref())) + image.out.len();
         let begun = open(&image.journal) + owed;
-        let tainted = waiting::end(world, &pool, policy, lease).await;
+        let tainted = upkeep::end(world, &pool, policy, lease).await;
         if begun == 0 && tag.is_none() {
             self.image = Some(image);
             return Ok(tainted);
@@ -131,8 +129,8 @@ impl PoolTurn {
         let PoolRecord { journal, inbox, state, out, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal, out);
         let seed = self.seed;
-        let mut turn = Turn::new(world, policy, seed, inbox, observed, book);
-        turn.balances = false;
+        let nodes = NodeUpkeep::default();
+        let mut turn = Turn { world, policy, seed, inbox, observed, book, balances: false, nodes };
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.move_backends().await.map_err(store)?;
         if open(turn.book.journal) == 0 {
@@ -173,8 +171,8 @@ impl PoolTurn {
         let observed = self.fold(&mut image, inventory, facts, policy, world.clock().now());
         let PoolRecord { machines, state, journal, inbox, frozen: froze, out, .. } = &mut image;
         let book = Executor::open(world.store(), &pool, &policy.scale_set, lease, journal, out);
-        let seed = self.seed;
-        let mut turn = Turn::new(world, policy, seed, inbox, observed, book);
+        let (seed, nodes) = (self.seed, std::mem::take(&mut self.nodes));
+        let mut turn = Turn { world, policy, seed, inbox, observed, book, balances: true, nodes };
         turn.book.refused = self.refused.take();
         turn.settle(&mut self.paces).await.map_err(store)?;
         turn.read_budgets(state.as_ref()).await;
@@ -200,13 +198,11 @@ impl PoolTurn {
         turn.write(commit, state).await.map_err(store)?;
         *froze = freezes.unwrap_or_else(|| froze.take());
         let withdrew = turn.carry_out_all(carried, &written).await.map_err(store)?;
-        let next = planned.as_ref().map(|planned| planned.report.next_check_at);
-        let next = next.unwrap_or(now.plus(FROZEN_CHECKS_AGAIN));
-        let Turn { observed, waiting, book: Executor { made, happened, refused, .. }, .. } = turn;
-        (self.refused, self.taint_refused) = (refused, waiting.refused.clone());
+        let Turn { observed, nodes, book: Executor { made, happened, refused, .. }, .. } = turn;
+        (self.refused, self.nodes) = (refused, nodes);
         (*machines, self.folded) = (observed.folded.machines, Some(observed.inventory.set.read_at));
-        let moves = next_move(out, machines, &policy.drain, now);
-        let next = moves.into_iter().chain(waiting::next(&waiting, now)).fold(next, Time::min);
+        let next = self.nodes.next(next_check(planned.as_ref(), now), now);
+        let next = next_move(out, machines, &policy.drain, now).map_or(next, |at| at.min(next));
         let again = again(next, withdrew, journal, now, policy.rollout.coalesce);
         self.image = Some(image);
         Ok(TurnReport {
@@ -245,23 +241,10 @@ struct Turn<'t, W: TurnEnvironment> {
     book: Executor<'t, W::Store>,
     /// Machines leave their load balancers before they go. False: the pool is no longer managed, and all return.
     balances: bool,
-    /// What came of the taints of nodes that wait.
-    waiting: WaitingOutcome,
+    nodes: NodeUpkeep,
 }
 
-impl<'t, W: TurnEnvironment> Turn<'t, W> {
-    fn new(
-        world: &'t W,
-        policy: &'t Policy,
-        seed: u64,
-        inbox: &'t Inbox,
-        observed: PoolObservation,
-        book: Executor<'t, W::Store>,
-    ) -> Self {
-        let waiting = WaitingOutcome::default();
-        Self { world, policy, seed, inbox, observed, book, balances: true, waiting }
-    }
-
+impl<W: TurnEnvironment> Turn<'_, W> {
     fn ports(world: &W) -> Ports<'_, W::Cloud, W::Cluster, W::Hooks, W::Clock> {
         let (cloud, cluster, hooks) = (world.cloud(), world.cluster(), world.hooks());
         Ports { cloud, cluster, hooks, clock: world.clock() }
@@ -438,6 +421,7 @@ impl<'t, W: TurnEnvironment> Turn<'t, W> {
         self.show_waiting(carried).await;
         let withdrew = self.carry_out(written).await?;
         self.move_backends().await?;
+        self.remove_gone().await;
         Ok(withdrew)
     }
 
@@ -446,6 +430,12 @@ impl<'t, W: TurnEnvironment> Turn<'t, W> {
         let seen = self.observed.as_seen(self.policy, self.balances);
         self.book.move_backends(&seen, Self::ports(self.world)).await
     }
+}
+
+/// When the plan asks for another; without one, the pool is frozen.
+fn next_check(planned: Option<&Decision>, now: Time) -> Time {
+    let next = planned.map(|planned| planned.report.next_check_at);
+    next.unwrap_or(now.plus(FROZEN_CHECKS_AGAIN))
 }
 
 /// One turn does the work of a whole window, whether its changes are known yet or not. Two cases read sooner: a doubt,

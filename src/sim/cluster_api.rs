@@ -14,7 +14,7 @@ use crate::model::time::Time;
 use crate::world::{Guid, Millis, SECOND};
 
 /// Duration of a call to the cluster.
-const CALL_TAKES: Millis = SECOND / 100;
+pub(super) const CALL_TAKES: Millis = SECOND / 100;
 
 /// What the cluster's silence is reported as.
 const SILENT: &str = "the cluster did not answer";
@@ -35,6 +35,18 @@ impl ClusterApi for SharedStage {
         _cluster: Option<&ClusterName>,
     ) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
         self.lock().tainted(pool)
+    }
+
+    async fn silent(
+        &self,
+        _cluster: &ClusterName,
+        prefix: &str,
+    ) -> Result<Vec<ClusterNode>, Refused> {
+        self.lock().silent(prefix)
+    }
+
+    async fn delete_node(&self, order: ClusterOrder<'_>, node: &ClusterNode) -> CallOutcome {
+        self.lock().delete_node(order.before, node)
     }
 
     async fn pods(&self, _cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {
@@ -90,7 +102,17 @@ fn slipped(slip: Slip, change: &NodeChange) -> NodeChange {
     }
 }
 
-fn unclear() -> Refused {
+pub(super) fn refused(failure: MarkFailure) -> CallOutcome {
+    match failure {
+        MarkFailure::Gone => CallOutcome::Refused(Refused::plain(Refusal::Gone)),
+        MarkFailure::Conflict => {
+            let code = Some("Conflict".into());
+            CallOutcome::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
+        }
+    }
+}
+
+pub(super) fn unclear() -> Refused {
     Refused { message: Some(SILENT.into()), ..Refused::plain(Refusal::Unclear) }
 }
 
@@ -189,11 +211,7 @@ impl SimStage {
         match done {
             Some(done) if answers => match done {
                 Ok(()) => CallOutcome::Done,
-                Err(MarkFailure::Gone) => CallOutcome::Refused(Refused::plain(Refusal::Gone)),
-                Err(MarkFailure::Conflict) => {
-                    let code = Some("Conflict".into());
-                    CallOutcome::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
-                }
+                Err(failure) => refused(failure),
             },
             _ => CallOutcome::Lost,
         }

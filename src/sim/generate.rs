@@ -299,6 +299,7 @@ fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {
         bare: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
         two_budgets: one_of(dice, &[0.0, 0.3], 0.0),
         others: one_of(dice, &[0.0, 0.0, 0.05], 0.0),
+        lingers: one_of(dice, &[0.0, 0.5], 0.0),
     })
 }
 

@@ -11,6 +11,7 @@ mod change;
 mod chaos;
 mod cluster;
 mod cluster_api;
+mod cluster_nodes;
 mod compare;
 mod days;
 mod disk;

@@ -27,6 +27,8 @@ pub enum Slip {
     KeepsCordon,
     /// The taint of a node that waited stays.
     KeepsTaint,
+    /// The node of a machine that lives is deleted in place of one whose machine is gone.
+    DeletesLivingNode,
     /// A cordon that another client set is lifted with ours.
     LiftsForeign,
     /// A pod is evicted by its name alone, from a list that is a look old.

@@ -18,10 +18,11 @@ pub const GOOD_NODE_DRAINS: &[&str] = &[
     "cluster: prod\ndrain: {filters: {daemonSets: evict, emptyDir: block, bare: block}}",
     "cluster: prod\ndrain: {ladder: {evict: 1m, shorterGrace: off, delete: 10m}, volumes: 0s}",
     "cluster: prod\ndrain: {ladder: {shorterGrace: 5m, delete: off}}",
+    "cluster: prod\ndrain: {nodeDeletion: off}",
     "cluster: prod\ndrain: {rules: [{match: {namespace: shop}}, {match: {labels: {app: queue}}, do: wait, order: -1000}]}",
     "cluster: prod\ndrain: {rules: [{match: {namespace: a-1, labels: {example.com/tier: '', A_b.c: X-1}}, do: skip, order: 1000}]}",
     // The defaults may stand in a pool without a cluster.
-    "drain: {filters: {daemonSets: skip}, rules: [], ladder: {evict: 15m, delete: off}, volumes: 10m}",
+    "drain: {filters: {daemonSets: skip}, rules: [], ladder: {evict: 15m, delete: off}, volumes: 10m, nodeDeletion: 5m}",
 ];
 
 /// The faults of each line, which is the sixth of its file.
@@ -33,12 +34,13 @@ pub const BAD_NODE_DRAINS: &[(&str, &[&str])] = &[
     ("health: {source: node}", &["6:18 health.source contradiction"]),
     ("cluster: null\nhealth: {source: node}", &["7:18 health.source contradiction"]),
     (
-        "drain: {filters: {bare: block}, rules: [{match: {namespace: a}}], ladder: {evict: 1h}, volumes: 1m}",
+        "drain: {filters: {bare: block}, rules: [{match: {namespace: a}}], ladder: {evict: 1h}, volumes: 1m, nodeDeletion: off}",
         &[
             "6:18 drain.filters contradiction",
             "6:40 drain.rules contradiction",
             "6:75 drain.ladder contradiction",
             "6:97 drain.volumes contradiction",
+            "6:115 drain.nodeDeletion contradiction",
         ],
     ),
     (
@@ -63,7 +65,7 @@ pub const BAD_NODE_DRAINS: &[(&str, &[&str])] = &[
     ),
     ("cluster: prod\ndrain: {ladder: {evict: 59s}}", &["7:25 drain.ladder.evict contradiction"]),
     ("drain: {volumes: off}", &["6:18 drain.volumes badValue"]),
-    ("drain: {nodeDeletion: 5m}", &["6:9 drain.nodeDeletion unknownKey"]),
+    ("drain: {nodeDeletion: 5}", &["6:23 drain.nodeDeletion badValue"]),
     ("drain: {rules: {match: {namespace: a}}}", &["6:16 drain.rules wrongType"]),
     (
         "cluster: prod\ndrain: {rules: [{}, {match: {}}, {match: null, do: wait}, {match: {namespace: null}}]}",
@@ -160,7 +162,8 @@ fn how_nodes_are_drained_arrives_and_is_written_out() {
                   - {match: {namespace: shop, labels: {app: queue, example.com/tier: ''}}, do: wait, order: -5}\n  \
                   - {match: {labels: {app: cache}}}\n  \
                   ladder: {evict: 30m, shorterGrace: off, delete: 2m}\n  \
-                  volumes: 1h");
+                  volumes: 1h\n  \
+                  nodeDeletion: off");
     let labels = |of: &[(&str, &str)]| -> BTreeMap<Box<str>, Box<str>> {
         of.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
     };
@@ -185,6 +188,7 @@ fn how_nodes_are_drained_arrives_and_is_written_out() {
             delete: Some(Span::minutes(2)),
         },
         volumes: Span::hours(1),
+        deletion: None,
     };
     assert_eq!((all.health, &all.drain.nodes), (HealthPolicy::Node, &wanted));
     let written: serde_json::Value = serde_json::from_str(&to_json(&all)).unwrap();

@@ -1,6 +1,7 @@
 //! What is sent to end pods and to mark nodes, and what is read of a node's pods.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use poolkeeper::act::CallOutcome;
 use poolkeeper::adapters::kubernetes::{AccessReview, ClusterCall, ClusterRight};
@@ -298,4 +299,45 @@ async fn a_taint_of_another_client_stays_and_ours_is_known_at_once() {
     let CallOutcome::Refused(refused) = taken else { panic!("{taken:?}") };
     assert_eq!(refused.refusal, Refusal::Conflict, "another client wrote it meanwhile");
     assert_eq!(rig.server.count("PATCH", "/nodes/n1"), 2, "nothing is sent again by itself");
+}
+
+#[tokio::test]
+async fn a_node_is_deleted_as_it_was_read_and_never_while_it_is_ready() {
+    let with = |version: u32, ready: &str| {
+        let mut node = node("n1", version);
+        node["metadata"]["uid"] = json!(format!("uid-{version}"));
+        node["status"]["conditions"][0]["status"] = json!(ready);
+        node
+    };
+    let now = Arc::new(Mutex::new(with(1, "Unknown")));
+    let says = Arc::clone(&now);
+    let rig = Rig::start(move |heard| match &*heard.verb {
+        "DELETE" => Says::json(&json!({"kind": "Status", "status": "Success"})),
+        _ if is_watch(heard) => Says::Stall(bookmark(20)),
+        _ => list(10, "", &[says.lock().unwrap().clone()]),
+    })
+    .await;
+    let silent = async |prefix: &str| rig.clusters.silent(&rig.name, prefix).await.unwrap();
+    assert_eq!(silent("azure:///y").await, []);
+    let known = silent("azure:///").await.remove(0);
+    for changed in [with(2, "Unknown"), with(1, "True")] {
+        *now.lock().unwrap() = changed;
+        let answer = rig.clusters.delete_node(rig.order(), &known).await;
+        let CallOutcome::Refused(refused) = answer else { panic!("{answer:?}") };
+        assert_eq!(refused.refusal, Refusal::Conflict);
+    }
+    assert_eq!(rig.server.count("DELETE", ""), 0);
+    *now.lock().unwrap() = with(1, "Unknown");
+    assert_eq!(rig.clusters.delete_node(rig.order(), &known).await, CallOutcome::Done);
+    let heard = rig.server.heard();
+    let sent = heard.iter().find(|heard| heard.verb == "DELETE").unwrap();
+    assert_eq!(sent.target, "/api/v1/nodes/n1");
+    let preconditions = json!({"uid": "uid-1", "resourceVersion": "1"});
+    let options =
+        json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+    assert_eq!(sent.json(), options);
+    assert_eq!(rig.clusters.node(&rig.name, &n1()).await.unwrap(), None, "known at once");
+    let calls: Vec<_> =
+        heard.iter().filter(|heard| heard.target.contains("fieldSelector")).collect();
+    assert!(calls.iter().all(|heard| heard.target.contains("metadata.name%3Dn1")), "{calls:?}");
 }

@@ -121,6 +121,7 @@ fn forgetful() -> Vec<Fault> {
         slip(10, "hears that every hook is taken back", Slip::HearsDone, s::hooked_fall),
         slip(3, "deletes before the drain ended", Slip::SeesNoPods, s::nodes),
         slip(3, "evicts a pod without its uid", Slip::EvictsByName, s::stateful_nodes),
+        slip(3, "deletes the node of another machine", Slip::DeletesLivingNode, s::left_nodes),
         slip(3, "deletes pods past their budgets", Slip::DeletesPods, s::nodes),
         slip(10, "lifts the cordons of others", Slip::LiftsForeign, s::cordoned_by_others),
         slip(10, "leaves the taint of nodes that wait", Slip::KeepsTaint, s::paused_nodes),

@@ -106,6 +106,13 @@ pub fn nodes() -> Scenario {
     scenario
 }
 
+/// The same, and the cloud controller is late to delete nodes whose machines are gone.
+pub fn left_nodes() -> Scenario {
+    let mut scenario = rollout();
+    scenario.cluster = Some(ClusterSpec { lingers: 1.0, ..ClusterSpec::default() });
+    scenario
+}
+
 /// The same, paused in its middle for an hour.
 pub fn paused_nodes() -> Scenario {
     let mut scenario = paused();

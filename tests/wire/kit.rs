@@ -10,7 +10,7 @@ use azure_core::credentials::Secret;
 use azure_core::http::HttpClient;
 use poolkeeper::act::{
     AskHooks, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest,
-    WaitingOutcome, WaitingRequest,
+    GoneRequest, WaitingOutcome, WaitingRequest,
 };
 use poolkeeper::adapters::azure::auth::{AuthSettings as Auth, ClientSecret, TokenCache, Way};
 use poolkeeper::adapters::azure::cloud::AzureCloud;
@@ -72,6 +72,10 @@ impl ChangeCluster for NoNodes {
 
     async fn show_waiting(&self, _request: WaitingRequest<'_>) -> WaitingOutcome {
         WaitingOutcome::default()
+    }
+
+    async fn remove_gone(&self, _request: GoneRequest<'_>) -> Option<Box<str>> {
+        None
     }
 }
 

@@ -7,6 +7,7 @@
 //! writes and the meaning of their answers, `review` what a check-up asks.
 
 mod budget;
+mod deletion;
 mod ending;
 mod gate;
 mod link;
@@ -240,6 +241,40 @@ impl ClusterApi for Clusters {
             }
         }
         Ok(all)
+    }
+
+    async fn silent(
+        &self,
+        cluster: &ClusterName,
+        prefix: &str,
+    ) -> Result<Vec<ClusterNode>, Refused> {
+        let cluster = self.of(cluster)?;
+        cluster.watched().await;
+        cluster.nodes.table().silent(prefix, cluster.link.now())
+    }
+
+    async fn delete_node(&self, order: ClusterOrder<'_>, node: &ClusterNode) -> CallOutcome {
+        let target = self.of(order.cluster).and_then(|of| Ok((of, named(node.name.as_str())?)));
+        let (cluster, name) = match target {
+            Ok(target) => target,
+            Err(refused) => return CallOutcome::Refused(refused),
+        };
+        // The watch holds no uid.
+        let query = format!("/api/v1/nodes?fieldSelector=metadata.name%3D{name}");
+        let now: Result<Vec<WireNode>, Refused> = cluster.all(&query).await;
+        let body = match now.and_then(|now| deletion::request(node, now)) {
+            Ok(body) => Some((ending::JSON, body)),
+            Err(refused) => return CallOutcome::Refused(refused),
+        };
+        let path = format!("/api/v1/nodes/{name}");
+        let ask = Ask { call: ClusterCall::Delete, path: &path, body, before: Some(order.before) };
+        match cluster.link.call(ask).await {
+            Ok(_) => {
+                cluster.nodes.table().remove(&node.name);
+                CallOutcome::Done
+            }
+            Err(fault) => marks::outcome(fault, cluster.link.now()),
+        }
     }
 
     async fn pods(&self, cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {

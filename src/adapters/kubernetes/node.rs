@@ -39,6 +39,8 @@ pub(super) struct WireNode {
 #[serde(rename_all = "camelCase")]
 struct NodeMeta {
     name: Box<str>,
+    #[serde(default)]
+    uid: Option<Box<str>>,
     resource_version: Box<str>,
     creation_timestamp: Box<str>,
     #[serde(default)]
@@ -94,6 +96,10 @@ struct WireMark {
 }
 
 impl WireNode {
+    pub fn uid(&self) -> Option<&str> {
+        self.metadata.uid.as_deref()
+    }
+
     pub fn read(self) -> Result<ClusterNode, Unreadable> {
         let ready = self.status.conditions.iter().find(|condition| *condition.kind == *"Ready");
         let state = ready.map_or(NodeReady::Unknown, |condition| match &*condition.status {
@@ -132,7 +138,8 @@ fn read_taints(taints: &[WireTaint]) -> NodeTaints {
     NodeTaints {
         count: u16::try_from(taints.len()).unwrap_or(u16::MAX),
         waiting: ours
-            .map(|(taint, index)| WaitingTaint { pool: PoolName::new(&*taint.value), index }),
+            .map(|(taint, index)| WaitingTaint { pool: PoolName::new(&*taint.value), index })
+            .map(Box::new),
     }
 }
 

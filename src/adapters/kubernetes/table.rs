@@ -1,6 +1,6 @@
 //! The nodes of a cluster, as the watch showed them last, and for how long that is believed.
 
-use crate::model::cluster::ClusterNode;
+use crate::model::cluster::{ClusterNode, NodeReady};
 use crate::model::ids::{NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::{Span, Time};
@@ -45,6 +45,15 @@ impl NodeTable {
             node.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
         };
         Ok(self.trusted(now)?.iter().filter(of_pool).cloned().collect())
+    }
+
+    /// The nodes that are not ready and whose machines have such an id, in lower case.
+    pub fn silent(&self, prefix: &str, now: Time) -> Result<Vec<ClusterNode>, Refused> {
+        let is_one = |node: &&ClusterNode| {
+            let id = node.provider_id.as_deref().and_then(|id| id.get(..prefix.len()));
+            node.ready != NodeReady::True && id.is_some_and(|id| id.eq_ignore_ascii_case(prefix))
+        };
+        Ok(self.trusted(now)?.iter().filter(is_one).cloned().collect())
     }
 
     fn trusted(&self, now: Time) -> Result<&[ClusterNode], Refused> {

@@ -221,7 +221,7 @@ fn a_taint_is_one_place_in_the_list_and_leaves_the_others_alone() {
         json!([version, {"op": "add", "path": "/spec/taints/-", "value": ours}]),
     );
     let known = tainted(json!([other, ours, other]));
-    let waiting = Some(WaitingTaint { pool: PoolName::new("web"), index: 1 });
+    let waiting = Some(Box::new(WaitingTaint { pool: PoolName::new("web"), index: 1 }));
     assert_eq!(known.taints, NodeTaints { count: 3, waiting });
     assert_eq!(
         patch(&known, NodeChange::Untaint),

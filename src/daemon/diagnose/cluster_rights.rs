@@ -26,13 +26,18 @@ const DELETE: (ClusterRight, &str) = (
     "to end pods that outlast `drain.ladder.evict` (not if `shorterGrace` and `delete` are off)",
 );
 
+const DELETE_NODES: (ClusterRight, &str) = (
+    right("delete", "", "nodes"),
+    "to delete nodes that outlast their machines (not if `drain.nodeDeletion` is off)",
+);
+
 /// Doctor reads all budgets, a turn too before nodes leave, and a drain those that count one pod together, to name them.
 /// All go on without.
 pub(super) const BUDGETS: ClusterRight = right("list", "policy", "poddisruptionbudgets");
 
 /// All rights of a daemon whose pools use every feature, and of doctor.
 pub fn cluster_role() -> impl Iterator<Item = ClusterRight> {
-    OF_EACH.iter().chain([&DELETE]).map(|(right, _)| *right).chain([BUDGETS])
+    OF_EACH.iter().chain([&DELETE, &DELETE_NODES]).map(|(right, _)| *right).chain([BUDGETS])
 }
 
 /// What these pools need.
@@ -41,7 +46,9 @@ fn needed(pools: &[&Policy]) -> Vec<(ClusterRight, &'static str)> {
         let ladder = &pool.drain.nodes.ladder;
         ladder.shorter_grace.is_some() || ladder.delete.is_some()
     });
-    OF_EACH.iter().chain(ends.then_some(&DELETE)).copied().collect()
+    let deletes = pools.iter().any(|pool| pool.drain.nodes.deletion.is_some());
+    let some = [ends.then_some(&DELETE), deletes.then_some(&DELETE_NODES)];
+    OF_EACH.iter().chain(some.into_iter().flatten()).copied().collect()
 }
 
 /// Asks the cluster, for each right, whether it would let us.

@@ -1,97 +1,8 @@
-use std::pin::pin;
-use std::sync::Mutex;
-use std::task::{Context, Poll, Waker};
-
 use super::*;
+use crate::drain::nodes::{Nodes, node, ready};
 use crate::drain::samples::at;
-use crate::model::cluster::{
-    Budget, NodeReady, NodeTaints, Pod, PodEnd, PodEndAnswer, WaitingTaint,
-};
+use crate::model::cluster::NodeReady;
 use crate::model::waiting::WaitingNodes;
-
-/// The nodes of two clusters, and what writes of some of them answer.
-#[derive(Default)]
-struct Nodes {
-    main: Vec<ClusterNode>,
-    old: Vec<ClusterNode>,
-    away: bool,
-    refuses: Vec<(&'static str, Refusal)>,
-    asked: Mutex<Vec<String>>,
-}
-
-impl ClusterApi for Nodes {
-    async fn node(&self, _: &ClusterName, name: &NodeName) -> Result<Option<ClusterNode>, Refused> {
-        Ok(self.main.iter().find(|node| node.name == *name).cloned())
-    }
-
-    async fn tainted(
-        &self,
-        pool: &PoolName,
-        cluster: Option<&ClusterName>,
-    ) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
-        if self.away && cluster.is_some() {
-            return Err(Refused::plain(Refusal::Unclear));
-        }
-        let of = |cluster: &'static str, nodes: &[ClusterNode]| {
-            let has = |node: &&ClusterNode| {
-                node.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
-            };
-            let nodes = nodes.iter().filter(has).cloned();
-            nodes.map(|node| (ClusterName::new(cluster), node)).collect::<Vec<_>>()
-        };
-        Ok([of("main", &self.main), of("old", &self.old)].concat())
-    }
-
-    async fn pods(&self, _: &ClusterName, _: &NodeName) -> Result<Vec<Pod>, Refused> {
-        Ok(Vec::new())
-    }
-
-    async fn budgets(&self, _: &ClusterName, _: &str) -> Result<Vec<Budget>, Refused> {
-        Ok(Vec::new())
-    }
-
-    async fn volumes(&self, _: &ClusterName, _: &NodeName) -> Result<u32, Refused> {
-        Ok(0)
-    }
-
-    async fn change(
-        &self,
-        order: ClusterOrder<'_>,
-        node: &ClusterNode,
-        change: &NodeChange,
-    ) -> CallOutcome {
-        let what = match change {
-            NodeChange::Taint(pool) => format!("taint {} for {pool}", node.name),
-            NodeChange::Untaint => format!("untaint {} in {}", node.name, order.cluster),
-            other => panic!("{other:?}"),
-        };
-        self.asked.lock().unwrap().push(what);
-        let refusal = self.refuses.iter().find(|(name, _)| *name == node.name.as_str());
-        refusal.map_or(CallOutcome::Done, |(_, of)| CallOutcome::Refused(Refused::plain(*of)))
-    }
-
-    async fn end_pod(&self, _: ClusterOrder<'_>, _: &Pod, _: PodEnd) -> PodEndAnswer {
-        panic!("no pod ends here")
-    }
-}
-
-fn node(name: &str, pool: Option<&str>) -> ClusterNode {
-    let waiting = pool.map(|pool| WaitingTaint { pool: PoolName::new(pool), index: 0 });
-    ClusterNode {
-        name: NodeName::new(name),
-        version: "1".into(),
-        provider_id: None,
-        created: at(0),
-        ready: NodeReady::True,
-        since: None,
-        starting: false,
-        cordoned: false,
-        excluded: false,
-        autoscaler_removes: false,
-        mark: None,
-        taints: NodeTaints { count: u16::from(waiting.is_some()), waiting },
-    }
-}
 
 fn names(of: &[&str]) -> BTreeSet<NodeName> {
     of.iter().map(|name| NodeName::new(*name)).collect()
@@ -111,10 +22,7 @@ fn shown_by(
     let (pool, cluster) = (PoolName::new(pool), cluster.map(ClusterName::new));
     let request =
         WaitingRequest { pool: &pool, cluster: cluster.as_ref(), nodes: wanted, before: at(9) };
-    let outcome = match pin!(show(nodes, request)).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(outcome) => outcome,
-        Poll::Pending => panic!("it waits"),
-    };
+    let outcome = ready(show(nodes, request));
     (outcome, std::mem::take(&mut *nodes.asked.lock().unwrap()))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::cluster::{ClusterNode, NodeReady};
+use crate::model::gone::provider_prefix;
 use crate::model::ids::ScaleSetId;
 use crate::model::inventory::{Instance, Inventory, Orchestration};
 use crate::model::machine::Condition;
@@ -31,16 +32,7 @@ pub(super) struct NodeIndex<'n> {
 
 impl<'n> NodeIndex<'n> {
     pub fn new(set: &ScaleSetId, orchestration: Orchestration, nodes: &'n [ClusterNode]) -> Self {
-        let prefix = set.parts().map(|[subscription, group, name]| {
-            let of_set = match orchestration {
-                Orchestration::Uniform => format!("virtualMachineScaleSets/{name}/"),
-                Orchestration::Flexible => String::new(),
-            };
-            let prefix = format!(
-                "azure:///subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{of_set}virtualMachines/"
-            );
-            prefix.to_ascii_lowercase()
-        });
+        let prefix = provider_prefix(set, orchestration);
         // All machines of a Uniform set have it in their ids. Those of a Flexible set share theirs with a whole group.
         let names = match (orchestration, set.parts()) {
             (Orchestration::Flexible, Some([_, _, name])) => {

@@ -7,12 +7,13 @@ use std::task::{Context, Poll as TaskPoll, Waker};
 
 use crate::act::{
     AskHooks, BackendOrder, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress,
-    DrainRequest, Poll, SetChange, WaitingOutcome, WaitingRequest,
+    DrainRequest, GoneRequest, Poll, SetChange, WaitingOutcome, WaitingRequest,
 };
 use crate::ambient::Clock;
 use crate::memory::*;
 use crate::model::backend::{BackendAddress, BackendChange, BackendPool, BackendState, HookOrder};
 use crate::model::facts::BudgetFact;
+use crate::model::gone::GoneMachines;
 use crate::model::hook::{HookAnswer, HookPhase};
 use crate::model::ids::*;
 use crate::model::inventory::*;
@@ -73,6 +74,9 @@ pub struct Sky {
     /// What was said last of the nodes that wait, and the answer to it.
     pub waits: Option<WaitingNodes>,
     pub taint_answer: WaitingOutcome,
+    /// What was said last of machines that are gone, and why their nodes stay.
+    pub gone: Option<GoneMachines>,
+    pub undeleted: Option<Box<str>>,
     pub slow_calls: Option<Span>,
     /// What a load balancer was told of each machine, by its id; `None`: there is no load balancer.
     pub balancer: Option<BTreeMap<String, BackendState>>,
@@ -390,6 +394,12 @@ impl ChangeCluster for Cloud {
         let mut sky = self.sky();
         sky.waits = Some(request.nodes.clone());
         sky.taint_answer.clone()
+    }
+
+    async fn remove_gone(&self, request: GoneRequest<'_>) -> Option<Box<str>> {
+        let mut sky = self.sky();
+        sky.gone = Some(request.machines.clone());
+        sky.undeleted.clone()
     }
 }
 

@@ -317,6 +317,34 @@ fn the_nodes_that_a_rollout_will_replace_are_told_to_the_cluster_each_turn() {
 }
 
 #[test]
+fn what_a_listing_lacks_and_we_deleted_is_told_as_gone_and_nothing_else() {
+    let mut rig = with_nodes();
+    rig.set_cluster(Some("main"));
+    // The ids of nodes follow from it.
+    let set =
+        "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/web";
+    let scale_set = ScaleSetId::new(set);
+    rig.policy = Policy::build(Draft { scale_set, ..(*rig.policy).clone() }).unwrap();
+    rig.cloud.sky().undeleted = Some("node vm-001: forbidden".into());
+    rig.run();
+    let sky = rig.cloud.sky();
+    let gone = sky.gone.clone().unwrap();
+    let living: Vec<String> = sky.vms.iter().map(|vm| vm.id.clone()).collect();
+    assert!(living.iter().all(|id| gone.known.contains(id) && !gone.deleted.contains(id)));
+    assert_eq!(gone.deleted, ["1", "2", "3"].map(str::to_owned).into());
+    assert!(gone.known.is_disjoint(&gone.deleted), "{gone:?}");
+    drop(sky);
+    let notices = rig.turn().unwrap().planned.unwrap().report.notices.concat();
+    assert!(notices.contains("did not let Poolkeeper delete it (node vm-001: forbidden)"));
+    let mut draft = (*rig.policy).clone();
+    draft.drain.nodes.deletion = None;
+    rig.policy = Policy::build(draft).unwrap();
+    rig.cloud.sky().gone = None;
+    let _ = rig.turn().unwrap();
+    assert_eq!(rig.cloud.sky().gone, None, "it is off");
+}
+
+#[test]
 fn a_pool_that_is_no_longer_managed_keeps_no_node_waiting() {
     let mut rig = with_nodes();
     rig.set_cluster(Some("main"));

@@ -37,8 +37,8 @@ impl PoolTurn {
         let nodes_unseen = inventory.nodes_unseen().map(Box::from);
         let removed = inventory.instances.iter().filter(|row| row.autoscaler_removes);
         let autoscaler_removes = removed.map(|row| row.id.clone()).collect();
-        let taint_refused = self.taint_refused.clone();
-        let facts = Facts { nodes_unseen, autoscaler_removes, taint_refused, ..facts };
+        let facts = Facts { nodes_unseen, autoscaler_removes, ..facts };
+        let facts = self.nodes.tell(facts);
         let tombs = tombs(image.state.as_ref(), image.journal.open());
         let look = Observation {
             inventory: &inventory,

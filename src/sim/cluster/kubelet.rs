@@ -12,6 +12,9 @@ const STARTS_WITHIN: Millis = 5 * SECOND;
 /// After this time on a silent node, the taint manager deletes its pods.
 const TOLERATES_SILENCE: Millis = 5 * MINUTE;
 
+/// A cloud controller that is late deletes the node of a machine that is gone within this time.
+const LATE_BY: Millis = 40 * MINUTE;
+
 /// After this time, pods of a node that is gone are deleted.
 const COLLECTS_AFTER: Millis = 40 * SECOND;
 
@@ -25,7 +28,7 @@ impl Cluster {
                 | EventKind::InstanceStopped { vm, .. }
                 | EventKind::InstanceChanging { vm, .. }
                 | EventKind::InstanceDeleting { vm, .. } => self.falls_silent(*vm, event.at),
-                EventKind::InstanceGone { vm, .. } => self.leave(*vm, event.at),
+                EventKind::InstanceGone { vm, .. } => self.machine_gone(*vm, event.at),
                 _ => {}
             }
         }
@@ -44,6 +47,7 @@ impl Cluster {
                 self.nodes.change(vm, |node| node.volumes = node.volumes.saturating_sub(1));
             }
             Due::Silent(vm, since) => self.silent_for_long(vm, since, at),
+            Due::NodeGone(vm) => self.node_gone(vm, at),
             Due::Collect(vm) => {
                 for uid in self.orphans.remove(&vm).unwrap_or_default() {
                     self.gone(uid, at);
@@ -126,8 +130,19 @@ impl Cluster {
         }
     }
 
-    /// The cloud controller deletes the node of a machine that is gone.
-    fn leave(&mut self, vm: Guid, at: Millis) {
+    /// The cloud controller deletes its node, sooner or later.
+    fn machine_gone(&mut self, vm: Guid, at: Millis) {
+        let mut dice = self.dice.branch("lingers").branch_number(vm.0 as u64);
+        if self.nodes.get(vm).is_none() || !dice.chance(self.spec.lingers) {
+            return self.node_gone(vm, at);
+        }
+        self.falls_silent(vm, at);
+        let late = dice.below(LATE_BY.unsigned_abs()) as Millis;
+        self.due.insert((at + late, Due::NodeGone(vm)));
+    }
+
+    /// Its node is deleted, by whomever.
+    pub(super) fn node_gone(&mut self, vm: Guid, at: Millis) {
         let Some(node) = self.nodes.remove(vm) else { return };
         for uid in &node.pods {
             self.pods.change(*uid, |pod| pod.ready = false);

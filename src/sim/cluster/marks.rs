@@ -62,6 +62,17 @@ impl Cluster {
         Ok(())
     }
 
+    /// Deletes the node that was read in this version.
+    pub fn delete_node(&mut self, vm: Guid, version: &str, now: Millis) -> Result<(), MarkFailure> {
+        self.others_write(vm, now);
+        let node = self.nodes.get(vm).ok_or(MarkFailure::Gone)?;
+        if *node.version() != *version {
+            return Err(MarkFailure::Conflict);
+        }
+        self.node_gone(vm, now);
+        Ok(())
+    }
+
     /// Another client cordons a node. One that we cordoned stays as it is: a second cordon changes nothing.
     pub fn cordoned_by_others(&mut self, vm: Guid) {
         if self.nodes.get(vm).is_some_and(|node| !node.cordoned) {

@@ -82,7 +82,10 @@ impl SimNode {
             mark: self.mark.clone().map(Box::new),
             taints: NodeTaints {
                 count: u16::from(self.waits_for.is_some()),
-                waiting: self.waits_for.clone().map(|pool| WaitingTaint { pool, index: 0 }),
+                waiting: self
+                    .waits_for
+                    .clone()
+                    .map(|pool| Box::new(WaitingTaint { pool, index: 0 })),
             },
         }
     }

@@ -24,6 +24,8 @@ pub struct ClusterSpec {
     /// How likely others cordon a node, lift a cordon or evict a pod in each minute of the first hours, and how likely
     /// one of them writes a node between our read and our write.
     pub others: f64,
+    /// Share of nodes that the cloud controller deletes late.
+    pub lingers: f64,
 }
 
 impl Default for ClusterSpec {
@@ -39,6 +41,7 @@ impl Default for ClusterSpec {
             deadline: 15 * MINUTE,
             outages: 0.0,
             others: 0.0,
+            lingers: 0.0,
         }
     }
 }

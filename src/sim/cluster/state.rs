@@ -24,6 +24,8 @@ pub(super) enum Due {
     Detached(Guid),
     /// The node has been silent for long since this time.
     Silent(Guid, Millis),
+    /// The cloud controller deletes a node whose machine is gone, at last.
+    NodeGone(Guid),
     /// The pods of a node that is gone are collected.
     Collect(Guid),
     /// The budget of a guard allows its pod to go.
@@ -145,6 +147,10 @@ impl Cluster {
 
     pub fn cordoned_by_us(&self) -> BTreeSet<Guid> {
         self.nodes.all().filter(|(_, node)| node.is_ours()).map(|(vm, _)| vm).collect()
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (Guid, &SimNode)> {
+        self.nodes.all()
     }
 
     /// Nodes that have our taint of a node that waits.

@@ -176,6 +176,7 @@ fn wild() -> ClusterSpec {
         blocked_for: 10 * MINUTE,
         two_budgets: 0.3,
         others: 0.3,
+        lingers: 0.3,
         ..ClusterSpec::default()
     }
 }

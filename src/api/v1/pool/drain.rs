@@ -52,6 +52,9 @@ tables! {
         "ladder": LADDER => d.nodes.ladder, like {"evict": "30m", "delete": "10m"};
         /// How long the volumes of a node may take to detach, once its pods are gone.
         "volumes": DURATION => d.nodes.volumes, like "20m";
+        /// How long the node of a machine that is gone may stay, until the cloud controller deletes it. Then Poolkeeper
+        /// does. off: it does not.
+        "nodeDeletion": DURATION_OR_OFF => d.nodes.deletion, like "off";
     }
     HOOKS(h: DrainHooks) = {
         /// The webhook that is asked before a machine leaves service, by its name in the settings of the daemon. The

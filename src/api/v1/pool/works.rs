@@ -79,6 +79,7 @@ fn about_nodes(draft: &Draft) -> impl Iterator<Item = &'static str> {
         ("drain.rules", nodes.rules != default.rules),
         ("drain.ladder", nodes.ladder != default.ladder),
         ("drain.volumes", nodes.volumes != default.volumes),
+        ("drain.nodeDeletion", nodes.deletion != default.deletion),
     ];
     keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key)
 }

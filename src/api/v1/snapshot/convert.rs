@@ -439,6 +439,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         autoscaler_removes: Vec::new(),
         runs_on: None,
         taint_refused: None,
+        node_undeleted: None,
         follow: wire
             .follow
             .as_ref()

@@ -88,6 +88,14 @@ impl ClusterApi for &Fake {
         Ok(nodes.map(|node| (ClusterName::new("prod"), node.clone())).collect())
     }
 
+    async fn silent(&self, _: &ClusterName, _: &str) -> Result<Vec<ClusterNode>, Refused> {
+        Ok(Vec::new())
+    }
+
+    async fn delete_node(&self, _: ClusterOrder<'_>, _: &ClusterNode) -> CallOutcome {
+        panic!("a drain deletes no node")
+    }
+
     async fn pods(&self, _: &ClusterName, _: &NodeName) -> Result<Vec<Pod>, Refused> {
         let mut state = self.state();
         state.lists += 1;
@@ -158,7 +166,7 @@ impl ClusterApi for &Fake {
             NodeChange::Taint(pool) => {
                 let index = node.taints.count;
                 assert_eq!(node.taints.waiting, None, "a key stands in a list once");
-                node.taints.waiting = Some(WaitingTaint { pool: pool.clone(), index });
+                node.taints.waiting = Some(Box::new(WaitingTaint { pool: pool.clone(), index }));
                 node.taints.count += 1;
                 "taint".to_owned()
             }

@@ -1,0 +1,97 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::drain::nodes::{Nodes, node, ready};
+use crate::drain::samples::at;
+use crate::model::cluster::{NodeMark, NodeReady};
+use crate::model::gone::GoneMachines;
+use crate::model::ids::{ClusterName, EntryId};
+use crate::model::time::Span;
+
+const AFTER: Span = Span::minutes(5);
+
+/// Silent since the 1,000th second, with the mark of this pool.
+fn silent(name: &str, id: &str, pool: Option<&str>) -> ClusterNode {
+    let mark = pool.map(|pool| {
+        let (pool, entry) = (PoolName::new(pool), EntryId::new("e1"));
+        Box::new(NodeMark { pool, entry, at: at(900), cordoned: true, excluded: true })
+    });
+    let provider_id = Some(format!("azure:///set/{id}").into());
+    ClusterNode {
+        ready: NodeReady::Unknown,
+        since: Some(at(1_000)),
+        provider_id,
+        mark,
+        ..node(name, None)
+    }
+}
+
+fn machines(known: &[&str], deleted: &[&str]) -> GoneMachines {
+    let ids = |of: &[&str]| of.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
+    GoneMachines { prefix: "azure:///set/".into(), known: ids(known), deleted: ids(deleted) }
+}
+
+/// What a turn at this second asks for, and why it stopped.
+fn turn(
+    gone: &GoneSince,
+    nodes: &Nodes,
+    machines: &GoneMachines,
+    second: i64,
+) -> (Vec<String>, Option<Box<str>>) {
+    let (pool, cluster) = (PoolName::new("web"), ClusterName::new("main"));
+    let before = at(second + 30);
+    let request = GoneRequest { pool: &pool, cluster: &cluster, machines, after: AFTER, before };
+    let refused = ready(gone.remove(nodes, request, at(second)));
+    (std::mem::take(&mut *nodes.asked.lock().unwrap()), refused)
+}
+
+#[test]
+fn a_node_goes_once_its_machine_has_been_gone_for_long() {
+    let nodes = Nodes {
+        main: vec![
+            silent("ours", "1", Some("web")),
+            silent("deleted", "2", None),
+            silent("of-others", "3", Some("other")),
+            silent("strange", "4", None),
+            silent("listed", "5", Some("web")),
+            ClusterNode { ready: NodeReady::True, ..silent("ready", "6", Some("web")) },
+        ],
+        ..Nodes::default()
+    };
+    let seen = machines(&["5"], &["2", "5", "6"]);
+    let gone = GoneSince::default();
+    assert_eq!(turn(&gone, &nodes, &seen, 2_000).0, [""; 0]);
+    assert_eq!(turn(&gone, &nodes, &seen, 2_299).0, [""; 0]);
+    assert_eq!(turn(&gone, &nodes, &seen, 2_300).0, ["delete deleted", "delete ours"]);
+    let restarted = GoneSince::default();
+    assert_eq!(turn(&restarted, &nodes, &seen, 2_400).0, [""; 0], "it waits from its start on");
+}
+
+#[test]
+fn a_machine_that_shows_again_or_a_node_that_spoke_begins_anew() {
+    let one = |since| {
+        let node = ClusterNode { since: Some(at(since)), ..silent("ours", "1", Some("web")) };
+        Nodes { main: vec![node], ..Nodes::default() }
+    };
+    let (gone, lacks) = (GoneSince::default(), machines(&[], &[]));
+    assert_eq!(turn(&gone, &one(1_000), &lacks, 2_000).0, [""; 0]);
+    assert_eq!(turn(&gone, &one(1_000), &machines(&["1"], &[]), 2_200).0, [""; 0]);
+    assert_eq!(turn(&gone, &one(1_000), &lacks, 2_300).0, [""; 0], "a listing showed it");
+    assert_eq!(turn(&gone, &one(2_500), &lacks, 2_700).0, [""; 0], "it was ready meanwhile");
+    assert_eq!(turn(&gone, &one(2_500), &lacks, 2_800).0, ["delete ours"]);
+}
+
+#[test]
+fn a_refusal_is_told_and_ends_the_round() {
+    let three = || ["a", "b", "c"].map(|name| silent(name, name, Some("web"))).to_vec();
+    let last = |refuses| {
+        let nodes = Nodes { main: three(), refuses, ..Nodes::default() };
+        let (gone, lacks) = (GoneSince::default(), machines(&[], &[]));
+        let _first = turn(&gone, &nodes, &lacks, 2_000);
+        turn(&gone, &nodes, &lacks, 2_300)
+    };
+    let (asked, refused) = last(vec![("a", Refusal::Conflict), ("b", Refusal::Forbidden)]);
+    assert_eq!(asked, ["delete a", "delete b"]);
+    assert_eq!(refused, Some("node b: forbidden".into()));
+    assert_eq!(last(vec![("a", Refusal::Gone)]).0.len(), 3);
+}

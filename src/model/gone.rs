@@ -1,0 +1,41 @@
+//! Nodes whose machines are gone: the cloud controller deletes them, or we do if it takes too long.
+
+use std::collections::BTreeSet;
+
+use super::cluster::ClusterNode;
+use super::ids::{PoolName, ScaleSetId};
+use super::inventory::Orchestration;
+
+/// How the ids of a set's machines begin on their nodes, in lower case. `None`: the set has no valid id.
+pub fn provider_prefix(set: &ScaleSetId, orchestration: Orchestration) -> Option<String> {
+    let [subscription, group, name] = set.parts()?;
+    let of_set = match orchestration {
+        Orchestration::Uniform => format!("virtualMachineScaleSets/{name}/"),
+        Orchestration::Flexible => String::new(),
+    };
+    let prefix = format!(
+        "azure:///subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Compute/{of_set}virtualMachines/"
+    );
+    Some(prefix.to_ascii_lowercase())
+}
+
+/// What a complete listing says of the machines of a set, by their ids in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GoneMachines {
+    pub prefix: String,
+    /// They are listed, or our records have them, or a request of ours names them.
+    pub known: BTreeSet<String>,
+    /// We deleted them, and a later complete listing lacks them.
+    pub deleted: BTreeSet<String>,
+}
+
+impl GoneMachines {
+    /// The node is one of a machine that we took out of service, and the machine is gone.
+    pub fn has(&self, node: &ClusterNode, pool: &PoolName) -> bool {
+        let id = node.provider_id.as_ref().map(|id| id.to_ascii_lowercase());
+        let id = id.as_deref().and_then(|id| id.strip_prefix(&*self.prefix));
+        let Some(id) = id else { return false };
+        let is_ours = node.mark.as_ref().is_some_and(|mark| mark.pool == *pool);
+        !self.known.contains(id) && (is_ours || self.deleted.contains(id))
+    }
+}

@@ -1,0 +1,115 @@
+//! What a turn does to nodes beside its entries: the taints of those that wait to be replaced, and the deletion of those
+//! that outlast their machines. A refusal stops nothing.
+
+use std::collections::BTreeMap;
+
+use super::{Turn, TurnEnvironment, UNSETTLED_LOOKS_AGAIN};
+use crate::act::{ChangeCluster, GoneRequest, WaitingOutcome, WaitingRequest};
+use crate::ambient::Clock;
+use crate::memory::Lease;
+use crate::model::gone::{GoneMachines, provider_prefix};
+use crate::model::ids::{InstanceId, PoolName};
+use crate::model::plan::{Decision, Facts};
+use crate::model::policy::Policy;
+use crate::model::time::{Span, Time};
+use crate::model::waiting::WaitingNodes;
+use crate::observe::{CloseReason, RecordChange};
+
+/// How long a machine that we deleted is remembered as such.
+// 6 h: longer than any cloud controller needs.
+const REMEMBERED: Span = Span::hours(6);
+
+/// What one turn leaves to the next.
+#[derive(Debug, Default)]
+pub(super) struct NodeUpkeep {
+    waiting: WaitingOutcome,
+    /// Why a node whose machine is gone was not deleted.
+    undeleted: Option<Box<str>>,
+    /// Machines that we deleted, and when a listing showed that they are gone. A process that lost them goes by the
+    /// marks on nodes alone.
+    deleted: BTreeMap<InstanceId, Time>,
+}
+
+impl NodeUpkeep {
+    pub fn tell(&self, facts: Facts) -> Facts {
+        let taint_refused = self.waiting.refused.clone();
+        Facts { taint_refused, node_undeleted: self.undeleted.clone(), ..facts }
+    }
+
+    /// The next turn changes the nodes that are left, unless the cluster refuses: then they wait as long as anything
+    /// else.
+    pub fn next(&self, next: Time, now: Time) -> Time {
+        let goes_on = self.waiting.left > 0 && self.waiting.refused.is_none();
+        if goes_on { next.min(now.plus(UNSETTLED_LOOKS_AGAIN)) } else { next }
+    }
+}
+
+/// Of a pool that is not managed any more no node waits. Returns how many still have the taint.
+pub(super) async fn end<W: TurnEnvironment>(
+    world: &W,
+    pool: &PoolName,
+    policy: &Policy,
+    lease: &Lease,
+) -> usize {
+    let (nodes, cluster) = (WaitingNodes::none(), policy.cluster.as_ref());
+    let request = WaitingRequest { pool, cluster, nodes: &nodes, before: lease.not_after };
+    world.cluster().show_waiting(request).await.left
+}
+
+impl<W: TurnEnvironment> Turn<'_, W> {
+    /// Before pods of the next node are ended: they are to go to nodes that stay.
+    pub(super) async fn show_waiting(&mut self, planned: &Decision) {
+        let nodes = match &self.policy.cluster {
+            None => WaitingNodes::none(),
+            Some(_) if self.sees_all() => WaitingNodes::of(planned, &self.observed.folded.machines),
+            // What stands on nodes that were not seen stays there.
+            Some(_) => return,
+        };
+        let (pool, cluster) = (self.book.pool, self.policy.cluster.as_ref());
+        let before = self.book.lease.not_after;
+        let request = WaitingRequest { pool, cluster, nodes: &nodes, before };
+        self.nodes.waiting = self.world.cluster().show_waiting(request).await;
+    }
+
+    pub(super) async fn remove_gone(&mut self) {
+        let now = self.world.clock().now();
+        let closed = RecordChange::Closed(CloseReason::Deleted);
+        let gone = self.observed.folded.changes.iter().filter(|change| change.what == closed);
+        let deleted = &mut self.nodes.deleted;
+        deleted.extend(gone.map(|change| (change.id.clone(), now)));
+        deleted.retain(|_, at| now.since(*at) < REMEMBERED);
+        let (cluster, after) = (self.policy.cluster.as_ref(), self.policy.drain.nodes.deletion);
+        let (Some(cluster), Some(after)) = (cluster, after) else { return };
+        let orchestration = self.observed.inventory.set.orchestration;
+        let prefix = provider_prefix(&self.policy.scale_set, orchestration);
+        let Some(prefix) = prefix.filter(|_| self.sees_all()) else { return };
+        let (known, deleted) = (self.known(), lower(self.nodes.deleted.keys()));
+        let machines = GoneMachines { prefix, known, deleted };
+        let (pool, before) = (self.book.pool, self.book.lease.not_after);
+        let request = GoneRequest { pool, cluster, machines: &machines, after, before };
+        self.nodes.undeleted = self.world.cluster().remove_gone(request).await;
+    }
+
+    /// A machine that is not listed is gone, and each node is on the row of its machine.
+    fn sees_all(&self) -> bool {
+        let inventory = &self.observed.inventory;
+        inventory.set.complete && inventory.saw_nodes()
+    }
+
+    /// The machines that may live: they are listed, a record has them, or a request of ours that ended after the listing
+    /// began names them.
+    fn known<B: FromIterator<String>>(&self) -> B {
+        let rows = self.observed.inventory.instances.iter().map(|row| &row.id);
+        let records = self.observed.folded.machines.iter().map(|machine| &machine.id);
+        let read_at = self.observed.inventory.set.read_at;
+        let newer = |at| at >= read_at;
+        let open = self.book.journal.open().iter();
+        let open = open.filter(|entry| !entry.is_ended() || entry.last_answer().is_some_and(newer));
+        let named = open.flat_map(|entry| entry.action.targets()).map(|target| &target.id);
+        lower(rows.chain(records).chain(named))
+    }
+}
+
+fn lower<'i, B: FromIterator<String>>(ids: impl Iterator<Item = &'i InstanceId>) -> B {
+    ids.map(|id| id.as_str().to_ascii_lowercase()).collect()
+}

@@ -1,0 +1,114 @@
+//! Nodes that outlast their machines in the simulated cluster, and their deletion.
+
+use super::cluster::SimNode;
+use super::cluster_api::{CALL_TAKES, refused, unclear};
+use super::mutation::Slip;
+use super::stage::SimStage;
+use crate::act::CallOutcome;
+use crate::model::cluster::{ClusterNode, NodeReady};
+use crate::model::ids::Key;
+use crate::model::journal::{Refusal, Refused};
+use crate::model::time::Time;
+use crate::world::Guid;
+
+impl SimStage {
+    /// What the watch of nodes shows. It costs no call.
+    pub(super) fn silent(&self, prefix: &str) -> Result<Vec<ClusterNode>, Refused> {
+        let Some(cluster) = &self.cluster else { return Ok(Vec::new()) };
+        if !cluster.answers(self.world.now()) {
+            return Err(unclear());
+        }
+        let is_one = |node: &ClusterNode| {
+            let id = node.provider_id.as_deref().map(str::to_ascii_lowercase);
+            node.ready != NodeReady::True && id.is_some_and(|id| id.starts_with(prefix))
+        };
+        Ok(cluster.all().map(|(_, node)| node.view()).filter(is_one).collect())
+    }
+
+    pub(super) fn delete_node(&mut self, before: Time, node: &ClusterNode) -> CallOutcome {
+        if self.now() > before {
+            return CallOutcome::NotSent;
+        }
+        let now = self.world.now();
+        let hit = self.hit(node);
+        let Some((vm, version, is_ready)) = hit else {
+            return CallOutcome::Refused(Refused::plain(Refusal::Gone));
+        };
+        let lives = is_ready || self.world.briefs(self.set).any(|brief| brief.vm == vm);
+        let Some(cluster) = &mut self.cluster else { return CallOutcome::Lost };
+        let done = cluster.reaches(now).then(|| cluster.delete_node(vm, &version, now));
+        let answers = cluster.answers(now);
+        if lives && done == Some(Ok(())) {
+            self.pods.nodes_deleted.push(Key::new(vm.to_string()));
+        }
+        self.advance_to(now + CALL_TAKES);
+        match done.filter(|_| answers) {
+            Some(Ok(())) => CallOutcome::Done,
+            Some(Err(failure)) => refused(failure),
+            None => CallOutcome::Lost,
+        }
+    }
+
+    /// The node that a delete of this one reaches, its version, and whether it is ready.
+    fn hit(&self, node: &ClusterNode) -> Option<(Guid, Box<str>, bool)> {
+        let cluster = self.cluster.as_ref()?;
+        let of = |(vm, node): (Guid, &SimNode)| (vm, node.version(), node.ready);
+        if self.slip == Slip::DeletesLivingNode {
+            return cluster.all().find(|(_, node)| node.ready).map(of);
+        }
+        let vm = cluster.find(&node.name)?;
+        let (_, _, is_ready) = of((vm, cluster.node(vm)?));
+        Some((vm, node.version.clone(), is_ready))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::plan::CommandVerb;
+    use crate::model::policy::Policy;
+    use crate::model::quantity::Quantity;
+    use crate::model::time::Span;
+    use crate::sim::{self, ClusterSpec, Plant, RunOutcome, Scenario, UserAction};
+    use crate::world::{ExternalEvent, ModelPatch, SetSpec};
+
+    /// Five machines get a new image, one by one.
+    fn rollout(cluster: ClusterSpec) -> Scenario {
+        let mut draft = sim::draft("web", 5);
+        draft.rollout.max_surge = Quantity::of(1);
+        let policy = Policy::build(draft).unwrap();
+        let mut scenario = Scenario::plain(policy, 7, SetSpec::new("web", 5, sim::OLD_IMAGE));
+        let patch = ModelPatch::image(sim::NEW_IMAGE);
+        scenario.deeds.push((Span::minutes(1), ExternalEvent::PatchModel(patch)));
+        scenario.cluster = Some(cluster);
+        scenario
+    }
+
+    fn laws(of: &RunOutcome) -> Vec<u8> {
+        of.breaches.iter().map(|breach| breach.law).collect()
+    }
+
+    #[test]
+    fn pods_move_once_and_a_taint_that_stays_breaks_a_law() {
+        let mut scenario = rollout(ClusterSpec { pods_per_node: 8, ..ClusterSpec::default() });
+        let calm = sim::run(&scenario);
+        assert!(!calm.is_broken(), "{:?}", calm.breaches);
+        // 40 pods beside those of the DaemonSet.
+        assert!(calm.pod_moves <= 42, "{} moves", calm.pod_moves);
+        scenario.wishes.push((Span::minutes(6), UserAction::Ask(CommandVerb::Pause)));
+        assert!(!sim::run(&scenario).is_broken());
+        let keeps = Plant { slip: Slip::KeepsTaint, ..Plant::default() };
+        let kept = sim::run_planted(&scenario, keeps);
+        assert_eq!(laws(&kept).first(), Some(&10), "{:?}", kept.breaches);
+    }
+
+    #[test]
+    fn a_node_that_outlasts_its_machine_is_deleted_and_no_other_one() {
+        let scenario = rollout(ClusterSpec { lingers: 1.0, ..ClusterSpec::default() });
+        let calm = sim::run(&scenario);
+        assert!(!calm.is_broken(), "{:?}", calm.breaches);
+        let deletes = Plant { slip: Slip::DeletesLivingNode, ..Plant::default() };
+        let living = sim::run_planted(&scenario, deletes);
+        assert_eq!(laws(&living).first(), Some(&3), "{:?}", living.breaches);
+    }
+}
