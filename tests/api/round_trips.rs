@@ -133,8 +133,8 @@ fn nodes() -> impl Strategy<Value = NodeDrainPolicy> {
     let filters = (word(&DaemonSetPods::ALL), word(&FragilePods::ALL), word(&FragilePods::ALL));
     let off = || prop::option::of(span());
     let rules = prop::collection::vec(pod_rule(), 0..4);
-    (filters, rules, (span(), off(), off()), span()).prop_map(
-        |((daemon_sets, empty_dir, bare), rules, ladder, volumes)| NodeDrainPolicy {
+    (filters, rules, (span(), off(), off()), span(), off()).prop_map(
+        |((daemon_sets, empty_dir, bare), rules, ladder, volumes, deletion)| NodeDrainPolicy {
             filters: PodFilters { daemon_sets, empty_dir, bare },
             rules,
             ladder: DrainLadder {
@@ -143,6 +143,7 @@ fn nodes() -> impl Strategy<Value = NodeDrainPolicy> {
                 delete: ladder.2,
             },
             volumes,
+            deletion,
         },
     )
 }

@@ -307,6 +307,10 @@ fn of_facts(facts: &Facts, names: &mut MadeUpNames) -> Facts {
         pools: _,
         budgets_unread: _,
         nodes_unseen: _,
+        autoscaler_removes: _,
+        runs_on: _,
+        taint_refused: _,
+        node_undeleted: _,
         keeper: _,
     } = facts;
     let mut budgets: Vec<BudgetFact> = budgets
