@@ -299,6 +299,10 @@ async fn a_taint_of_another_client_stays_and_ours_is_known_at_once() {
     let CallOutcome::Refused(refused) = taken else { panic!("{taken:?}") };
     assert_eq!(refused.refusal, Refusal::Conflict, "another client wrote it meanwhile");
     assert_eq!(rig.server.count("PATCH", "/nodes/n1"), 2, "nothing is sent again by itself");
+    let rig = Rig::start(|_| refuse(422, "Invalid", "the server rejected our request")).await;
+    let taken = rig.clusters.change(rig.order(), &known, &NodeChange::Untaint).await;
+    let CallOutcome::Refused(refused) = taken else { panic!("{taken:?}") };
+    assert_eq!(refused.refusal, Refusal::Conflict, "its place is another's by now");
 }
 
 #[tokio::test]

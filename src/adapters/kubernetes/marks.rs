@@ -79,6 +79,18 @@ fn untaint(node: &ClusterNode) -> String {
     on_version(node, ours.into_iter().chain([json!({ "op": "remove", "path": place })]).collect())
 }
 
+/// A place in the list of taints is another's once that list changed, and then the patch itself is what is refused.
+pub(super) fn of_change(change: &NodeChange, outcome: CallOutcome) -> CallOutcome {
+    match (change, outcome) {
+        (NodeChange::Taint(_) | NodeChange::Untaint, CallOutcome::Refused(refused))
+            if refused.refusal == Refusal::Invalid =>
+        {
+            CallOutcome::Refused(Refused { refusal: Refusal::Conflict, ..refused })
+        }
+        (_, outcome) => outcome,
+    }
+}
+
 /// What a call that brought no good answer comes to.
 pub(super) fn outcome(fault: CallFault, now: Time) -> CallOutcome {
     match fault {

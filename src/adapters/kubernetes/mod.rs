@@ -324,7 +324,7 @@ impl ClusterApi for Clusters {
                 }
                 CallOutcome::Done
             }
-            Err(fault) => marks::outcome(fault, cluster.link.now()),
+            Err(fault) => marks::of_change(change, marks::outcome(fault, cluster.link.now())),
         }
     }
 
