@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::drains::{DrainTimes, moves_each};
 use super::words;
 use crate::api::v1::API_VERSION;
 use crate::cli::draw::DrawLimits;
@@ -41,9 +42,20 @@ pub fn numbers(scenario: &Scenario, faults: &str, outcome: &RunOutcome) -> Value
         "highestTotal": outcome.highest_live,
         "calls": calls(outcome),
         "turns": turns(outcome),
-        "pods": {"moves": outcome.pod_moves, "mostMovesOfOne": outcome.most_evictions},
+        "pods": pods(scenario, outcome),
         "crashes": outcome.crashes,
         "violations": violations(outcome),
+    })
+}
+
+fn pods(scenario: &Scenario, outcome: &RunOutcome) -> Value {
+    let drains = DrainTimes::of(&outcome.timeline.rows);
+    json!({
+        "moves": outcome.pod_moves,
+        "mostMovesOfOne": outcome.most_evictions,
+        "movesEach": moves_each(scenario, outcome),
+        "longestDrainSeconds": drains.longest.millis() / 1_000,
+        "blockedSeconds": drains.blocked.millis() / 1_000,
     })
 }
 

@@ -6,11 +6,13 @@ use serde_json::Value;
 
 use crate::api::v1::pool::PoolDocuments;
 use crate::api::v1::problem::DocumentProblem;
-use crate::api::v1::snapshot::{self, SnapshotInput, Snapshots};
+use crate::api::v1::snapshot::{self, NodePod, SnapshotInput, Snapshots};
 use crate::cli::exit::{CommandFailure, Exit};
 use crate::cli::output::Shell;
 use crate::cli::source::SnapshotSource;
 use crate::cli::text::list;
+use crate::model::cluster::PodOwner;
+use crate::model::facts::BudgetFact;
 use crate::model::policy::{Draft, HealthPolicy, Owner, Policy};
 use crate::model::time::{Span, Time};
 use crate::sim::{ClusterSpec, Scenario, UserAction, WorldFaults};
@@ -109,10 +111,41 @@ impl SimulateInput {
                 scenario
             }
         };
-        scenario.cluster = Self::cluster(policy, terms);
+        scenario.cluster = match self {
+            SimulateInput::Snapshot(it) if terms.pods.is_none() => cluster_of(it),
+            _ => None,
+        }
+        .or_else(|| Self::cluster(policy, terms));
         scenario.start = terms.start.unwrap_or(scenario.start);
         scenario
     }
+}
+
+/// A cluster as busy as that of the snapshot: as many pods on a node as there are on average, as many of them without a
+/// controller, and a pod that cannot be evicted on as many nodes.
+fn cluster_of(snapshot: &SnapshotInput) -> Option<ClusterSpec> {
+    let nodes = &snapshot.cluster.as_ref()?.0;
+    let never = |name: &Box<str>| {
+        let known = snapshot.facts.budgets.iter().find(|of| of.name == *name);
+        known.is_some_and(BudgetFact::never_allows)
+    };
+    let is_evicted = |pod: &&NodePod| !matches!(pod.owner, PodOwner::DaemonSet(_));
+    let pods = || nodes.values().flatten().filter(is_evicted);
+    let all = pods().count();
+    let bare = pods().filter(|pod| pod.owner == PodOwner::Bare).count();
+    let blocks = |pods: &&Vec<NodePod>| {
+        pods.iter().filter(is_evicted).any(|pod| pod.budgets.iter().any(never))
+    };
+    let blocked = nodes.values().filter(blocks).count();
+    let share = |part: usize, of: usize| part as f64 / of.max(1) as f64;
+    let pods_per_node = share(all, nodes.len()).round() as u32;
+    (all > 0).then(|| ClusterSpec {
+        pods_per_node: pods_per_node.max(1),
+        bare: share(bare, all),
+        blocked: share(blocked, nodes.len()),
+        blocked_for: Span::days(1).millis(),
+        ..ClusterSpec::default()
+    })
 }
 
 /// Whether the input is a snapshot: by its `kind`, or, if the JSON is broken, by the text `"Snapshot"` in it.

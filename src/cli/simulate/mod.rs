@@ -6,6 +6,7 @@ mod batch;
 mod compare;
 mod days;
 pub mod document;
+mod drains;
 mod input;
 mod load;
 mod page;

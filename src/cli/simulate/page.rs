@@ -1,10 +1,12 @@
 //! One run as a page: the results, the timeline, and the story if requested.
 
+use super::drains::{DrainTimes, moves_each};
 use super::words;
 use crate::cli::draw::{DrawLimits, page};
 use crate::cli::table::{Cell, Table, push_line};
 use crate::cli::term::{Style, Term};
 use crate::cli::text::{count, plain, short};
+use crate::model::time::Span;
 use crate::sim::{End, RunOutcome, Scenario};
 
 /// Lines for machines if the height of the terminal is unknown.
@@ -45,7 +47,7 @@ pub fn page(
     let mut text = String::new();
     push_line(&mut text, &term.paint(Style::Bold, &plain(&title_of_one(scenario, faults))));
     text.push('\n');
-    numbers(outcome, limits).draw(term, &mut text);
+    numbers(scenario, outcome, limits).draw(term, &mut text);
     text.push('\n');
     text.push_str(&page::timeline(&outcome.timeline, limits, term, room(term)));
     self::story(outcome, story, term, &mut text);
@@ -64,7 +66,7 @@ pub fn story(outcome: &RunOutcome, requested: bool, term: Term, text: &mut Strin
     }
 }
 
-fn numbers(outcome: &RunOutcome, limits: DrawLimits) -> Table {
+fn numbers(scenario: &Scenario, outcome: &RunOutcome, limits: DrawLimits) -> Table {
     let mut table = Table::new(2);
     let mut row = |name: &str, text: String, style: Style| {
         table.row([Cell::new(name, Style::Dim), Cell::new(text, style)]);
@@ -107,18 +109,32 @@ fn numbers(outcome: &RunOutcome, limits: DrawLimits) -> Table {
     };
     let calls = format!("{} ({}){saved}", outcome.calls_made(), by_kind.join(", "));
     row("calls", calls, Style::Plain);
-    if outcome.pod_moves > 0 {
-        let most = outcome.most_evictions;
-        row(
-            "pods",
-            format!("{} moved; none more than {}", outcome.pod_moves, times(most)),
-            Style::Plain,
-        );
+    for (name, said) in pods(scenario, outcome) {
+        row(name, said, Style::Plain);
     }
     if outcome.crashes > 0 {
         row("crashes", outcome.crashes.to_string(), Style::Plain);
     }
     table
+}
+
+/// What became of the pods, and how long the drains took, if any pod moved.
+fn pods(scenario: &Scenario, outcome: &RunOutcome) -> Vec<(&'static str, String)> {
+    if outcome.pod_moves == 0 {
+        return Vec::new();
+    }
+    let (moves, most) = (outcome.pod_moves, times(outcome.most_evictions));
+    let each = moves_each(scenario, outcome);
+    let each = each.map(|each| format!(", {each:.2} moves a pod")).unwrap_or_default();
+    let drains = DrainTimes::of(&outcome.timeline.rows);
+    let blocked = match drains.blocked {
+        Span::ZERO => "none was given up".to_owned(),
+        blocked => format!("{} in drains that were given up", short(blocked)),
+    };
+    vec![
+        ("pods", format!("{moves} moved{each}; none more than {most}")),
+        ("drains", format!("the longest took {}; {blocked}", short(drains.longest))),
+    ]
 }
 
 pub fn times(n: u32) -> String {
